@@ -1,7 +1,7 @@
 //! A semaphore that is fair: first come, first served, and nobody waits for a permit that is free.
 //!
-//! Pure but for the wakers it calls. A permit that becomes free is handed to the first who waits and to nobody else:
-//! who comes later cannot take it, and who gives up after that passes it on.
+//! Pure but for the wakers, which it hands to [`Departed`]. A permit that becomes free is handed to the first who waits
+//! and to nobody else: who comes later cannot take it, and who gives up after that passes it on.
 //!
 //! Invariant: nobody waits while a permit is free.
 
@@ -62,21 +62,20 @@ impl FairSemaphore {
     }
 
     /// Gives a permit back.
-    pub(crate) fn release(&mut self) {
+    pub(crate) fn release(&mut self, departed: &Departed) {
         match self.waiting.pop_front() {
-            Some((_, waker)) => waker.wake(),
+            Some((_, waker)) => departed.wake(Some(waker)),
             None => self.free += 1,
         }
     }
 
-    /// This one waits no more; returns its waker, unless that was called.
-    pub(crate) fn give_up(&mut self, waiter: Waiter) -> Option<Waker> {
-        let Some(position) = self.position(waiter) else {
+    /// This one waits no more.
+    pub(crate) fn give_up(&mut self, waiter: Waiter, departed: &Departed) {
+        match self.position(waiter) {
+            Some(position) => departed.let_go(self.waiting.remove(position).map(|(_, waker)| waker)),
             // A permit was handed over that nobody will take.
-            self.release();
-            return None;
-        };
-        self.waiting.remove(position).map(|(_, waker)| waker)
+            None => self.release(departed),
+        }
     }
 
     /// Where a waiter stands; `None` once a permit was handed over for it.
@@ -115,24 +114,26 @@ mod tests {
         assert!(acquire(&mut semaphore, &mut inside));
         let woken = Arc::new(Count(AtomicUsize::new(0)));
         let waker = Waker::from(Arc::clone(&woken));
-        assert!(semaphore.poll_acquire(&mut first, &waker, &Departed::default()).is_pending());
+        let departed = Departed::default();
+        assert!(semaphore.poll_acquire(&mut first, &waker, &departed).is_pending());
         assert!(!acquire(&mut semaphore, &mut second));
-        semaphore.release();
+        semaphore.release(&departed);
+        departed.settle();
         assert_eq!(woken.0.load(SeqCst), 1);
         assert!(!acquire(&mut semaphore, &mut late), "the permit is the first one's");
         assert!(acquire(&mut semaphore, &mut first));
-        semaphore.release();
+        semaphore.release(&departed);
         assert!(!acquire(&mut semaphore, &mut late) && acquire(&mut semaphore, &mut second));
     }
 
     #[test]
     fn who_gives_up_a_permit_that_was_handed_over_passes_it_on() {
-        let mut semaphore = FairSemaphore::new(1);
+        let (mut semaphore, departed) = (FairSemaphore::new(1), Departed::default());
         let (mut inside, mut first, mut second) = (None, None, None);
         assert!(acquire(&mut semaphore, &mut inside));
         assert!(!acquire(&mut semaphore, &mut first) && !acquire(&mut semaphore, &mut second));
-        semaphore.release();
-        semaphore.give_up(first.expect("it has a waiter"));
+        semaphore.release(&departed);
+        semaphore.give_up(first.expect("it has a waiter"), &departed);
         assert!(acquire(&mut semaphore, &mut second));
     }
 
@@ -142,7 +143,7 @@ mod tests {
             permits in 1usize..4,
             steps in prop::collection::vec((0u8..4, any::<prop::sample::Index>()), 0..200),
         ) {
-            let mut semaphore = FairSemaphore::new(permits);
+            let (mut semaphore, departed) = (FairSemaphore::new(permits), Departed::default());
             let mut waiting: Vec<Option<Waiter>> = Vec::new();
             let mut inside = 0;
             for (kind, choice) in steps {
@@ -160,11 +161,11 @@ mod tests {
                     }
                     2 if !waiting.is_empty() => {
                         let waiter = waiting.remove(choice.index(waiting.len()));
-                        semaphore.give_up(waiter.expect("it waits"));
+                        semaphore.give_up(waiter.expect("it waits"), &departed);
                     }
                     3 if inside > 0 => {
                         inside -= 1;
-                        semaphore.release();
+                        semaphore.release(&departed);
                     }
                     _ => {}
                 }
@@ -172,9 +173,9 @@ mod tests {
                 prop_assert!(semaphore.free == 0 || semaphore.waiting.is_empty());
             }
             for waiter in waiting {
-                semaphore.give_up(waiter.expect("it waits"));
+                semaphore.give_up(waiter.expect("it waits"), &departed);
             }
-            (0..inside).for_each(|_| semaphore.release());
+            (0..inside).for_each(|_| semaphore.release(&departed));
             prop_assert_eq!(semaphore.free, permits);
         }
     }

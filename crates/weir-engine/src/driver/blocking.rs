@@ -265,7 +265,7 @@ impl Blocking {
             }
             self.write(id, limit.map_or(CALL_WAIT_MAX, |limit| limit.min(CALL_WAIT_MAX)));
             if let Some(socket) = self.sockets.get_mut(id) {
-                socket.send.wake();
+                socket.send.wake(&self.parts.departed);
             }
             return true;
         }
@@ -700,7 +700,7 @@ impl DriverOps for Blocking {
         self.perform(id, operation, look)?;
         self.parts.counters.completions.increment();
         // Whatever came of it, the future asks again, and waits again if there is nothing.
-        waker.wake();
+        self.parts.departed.wake(Some(waker));
         Ok(())
     }
 
@@ -721,7 +721,7 @@ impl DriverOps for Blocking {
                 socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
             }
             socket.fail(Errno::CONNABORTED, &self.parts.counters);
-            socket.send.wake();
+            socket.send.wake(&self.parts.departed);
             if socket.closing_at.is_some() {
                 self.release(id);
             }

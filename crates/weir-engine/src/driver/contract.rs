@@ -16,7 +16,8 @@
 //! - Nothing fails because a queue of ours is full: a receive without a buffer, a full submission queue and `EMFILE`
 //!   are waited out. So is a send for which the kernel has no memory; on blocking calls for some seconds.
 //! - One `turn` enters the kernel as rarely as the mechanism allows, and wakes whoever can go on.
-//! - A waker that is replaced or given up is not dropped: it may be somebody else's, and goes to [`Departed`].
+//! - No waker that may be somebody else's is woken or dropped, because that may run code which calls the driver: who is
+//!   to be woken, and who is replaced or given up, goes to [`Departed`].
 //! - An operation on a file belongs to the driver once it is begun: dropping its future takes nothing from it, and its
 //!   memory is given back after its end. At most [`Limits::file_operations_max`](crate::config::Limits) are in flight;
 //!   more wait.
@@ -274,12 +275,17 @@ pub(crate) struct DriverParts {
     pub(crate) wake: Arc<OwnedFd>,
     /// Set when another thread's wake-up was among the events.
     pub(crate) woken: Rc<Cell<bool>>,
-    /// Wakers that nobody may drop while the driver is borrowed.
+    /// Wakers that nobody may wake or drop while the driver is borrowed.
     pub(crate) departed: Rc<Departed>,
 }
 
 impl DriverParts {
-    pub(crate) fn new(config: &Config, counters: Arc<Counters>, wake: Arc<OwnedFd>) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        counters: Arc<Counters>,
+        wake: Arc<OwnedFd>,
+        departed: Rc<Departed>,
+    ) -> Self {
         let limits = &config.limits;
         let receive = PoolShape {
             bytes: config.buffers.bytes,
@@ -294,7 +300,7 @@ impl DriverParts {
             send_pool: Pool::new(send),
             wake,
             woken: Rc::default(),
-            departed: Rc::default(),
+            departed,
         }
     }
 

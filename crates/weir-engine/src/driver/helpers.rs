@@ -213,7 +213,7 @@ mod tests {
         config.limits.file_threads_max = threads_max;
         config.limits.file_operations_max = operations_max;
         let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");
-        Helpers::new(&DriverParts::new(&config, Arc::new(Counters::default()), Arc::new(wake)))
+        Helpers::new(&DriverParts::new(&config, Arc::default(), Arc::new(wake), Default::default()))
     }
 
     fn open(path: &std::ffi::CStr) -> FileOperation {

@@ -105,18 +105,16 @@ impl SendState {
 
     /// Bytes have left: wakes who waits for that, never above the low-water mark.
     #[inline]
-    pub(crate) fn wake_if_low(&mut self, low_water_bytes: usize) {
+    pub(crate) fn wake_if_low(&mut self, low_water_bytes: usize, departed: &Departed) {
         if self.queue.len() <= self.waits_for_bytes.min(low_water_bytes) {
-            self.wake();
+            self.wake(departed);
         }
     }
 
     /// Wakes who waits, whatever is queued.
     #[inline]
-    pub(crate) fn wake(&mut self) {
-        if let Some(waker) = self.waiter.take() {
-            waker.wake();
-        }
+    pub(crate) fn wake(&mut self, departed: &Departed) {
+        departed.wake(self.waiter.take());
     }
 
     /// Whether bytes may still be queued.

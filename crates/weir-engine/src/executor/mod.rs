@@ -36,7 +36,7 @@ use ports::Ports;
 pub(crate) use ports::{PollReason, TurnHook};
 pub use task::JoinHandle;
 use task::{Finishing, JoinState};
-use waker::{INDEX_MAIN, TaskName};
+use waker::{INDEX_MAIN, TaskName, VTABLE};
 
 /// How often the end of a runtime looks for tasks that the destructors of others have spawned.
 const END_ROUNDS_MAX: usize = 64;
@@ -79,7 +79,7 @@ pub(crate) struct Core {
     ports: Ports,
     /// The driver met another thread's wake-up.
     woken: Rc<Cell<bool>>,
-    /// Wakers that the driver has let go of.
+    /// Wakers that the driver has let go of, and those that it wants woken.
     pub(crate) departed: Rc<Departed>,
 }
 
@@ -87,13 +87,14 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
 }
 
-/// Polls the driver of a runtime. Wakers of whoever waited before are dropped when it is not borrowed any more.
+/// Polls the driver of a runtime. Wakers of whoever waited before are dropped when it is not borrowed any more. What a
+/// poll with an answer has left, as a failure that others wait for too, stays until the task yields or the next turn.
 macro_rules! poll_driver {
     ($core:expr, $driver:ident => $poll:expr) => {{
         let core: &$crate::executor::Core = &$core;
         let outcome = $crate::driver::dispatch!(&mut *core.driver.borrow_mut(), $driver => $poll);
         if outcome.is_pending() {
-            core.departed.drop_all();
+            core.departed.settle();
         }
         outcome
     }};
@@ -195,8 +196,9 @@ impl Core {
         let counters = Arc::new(Counters::default());
         let inbox = Inbox::new(config.limits.remote_queue_max, Arc::clone(&counters))?;
         let wake: Arc<OwnedFd> = Arc::clone(inbox.eventfd());
-        let parts = DriverParts::new(config, Arc::clone(&counters), wake);
-        let (woken, departed) = (Rc::clone(&parts.woken), Rc::clone(&parts.departed));
+        let departed = Rc::new(Departed::new(&VTABLE));
+        let parts = DriverParts::new(config, Arc::clone(&counters), wake, Rc::clone(&departed));
+        let woken = Rc::clone(&parts.woken);
         let driver = AnyDriver::start(kind, parts)?;
         let now = dispatch!(&driver, driver => driver.virtual_now()).unwrap_or_else(monotonic);
         let timers_max = u32::try_from(config.limits.timers_max).unwrap_or(u32::MAX);
@@ -224,7 +226,7 @@ impl Core {
     /// Runs `action` with the driver.
     pub(crate) fn with_driver<R>(&self, action: impl FnOnce(&mut dyn DriverOps) -> R) -> R {
         let outcome = dispatch!(&mut *self.driver.borrow_mut(), driver => action(&mut **driver));
-        self.departed.drop_all();
+        self.departed.settle();
         outcome
     }
 
@@ -352,11 +354,16 @@ impl Core {
     /// Hands output queued by the task that just yielded to the driver.
     #[inline]
     fn flush(&self) {
-        dispatch!(&mut *self.driver.borrow_mut(), driver => {
-            if driver.is_dirty() {
+        let was_dirty = dispatch!(&mut *self.driver.borrow_mut(), driver => {
+            let is_dirty = driver.is_dirty();
+            if is_dirty {
                 driver.flush();
             }
+            is_dirty
         });
+        if was_dirty {
+            self.departed.settle();
+        }
     }
 
     fn take_remote(&self) {
@@ -382,7 +389,8 @@ impl Core {
 
     /// How long the next wait may be.
     fn wait(&self) -> Wait {
-        if self.has_ready() || !self.inbox.is_empty() {
+        // Of the wakers that stand there the next turn calls each: whom they wake must not wait.
+        if self.has_ready() || !self.inbox.is_empty() || self.departed.is_any() {
             return Wait::No;
         }
         let timer = self.wheel.borrow().next_deadline().map(Instant::from_nanos);
@@ -395,7 +403,7 @@ impl Core {
 
     fn turn_driver(&self, wait: Wait) -> io::Result<()> {
         let outcome = dispatch!(&mut *self.driver.borrow_mut(), driver => driver.turn(wait));
-        self.departed.drop_all();
+        self.departed.settle();
         outcome
     }
 
@@ -556,7 +564,9 @@ impl Drop for Executor {
         self.core.close_ports();
         inbox::unregister(self.core.number);
         self.core.inbox.drop_calls();
-        // What a call or a message owned may have spawned as well.
+        // One that stays may own a connection, which owns the core.
+        self.core.departed.settle();
+        // What a call or a message owned may have spawned as well, or whoever was woken.
         self.core.end_tasks();
         self.core.flush();
         drop(entered);
@@ -731,6 +741,33 @@ mod tests {
                 yield_now().await;
             }
         });
+    }
+
+    /// A waker of somebody else's, who wakes a task in turn.
+    struct PassesOn(Waker);
+
+    impl std::task::Wake for PassesOn {
+        fn wake(self: Arc<Self>) {
+            self.0.wake_by_ref();
+        }
+    }
+
+    #[test]
+    fn whoever_a_poll_has_left_to_be_woken_is_woken_before_the_runtime_waits() {
+        const LIMIT: Duration = Duration::from_secs(5);
+        let executor = executor();
+        let core = Rc::clone(&executor.core);
+        let start = monotonic();
+        let mut is_woken = false;
+        let waiting = std::future::poll_fn(|context| {
+            if std::mem::replace(&mut is_woken, true) {
+                return Poll::Ready(());
+            }
+            core.departed.wake(Some(Waker::from(Arc::new(PassesOn(context.waker().clone())))));
+            Poll::Pending
+        });
+        assert_eq!(executor.block_on(timeout(LIMIT, waiting)), Ok(()));
+        assert!(monotonic().since(start) < LIMIT, "it has waited for something else");
     }
 
     #[test]

@@ -53,7 +53,8 @@ const fn raw(bits: usize) -> RawWaker {
     RawWaker::new(std::ptr::without_provenance(bits), &VTABLE)
 }
 
-static VTABLE: RawWakerVTable = RawWakerVTable::new(|data| raw(data.addr()), wake, wake, |_| {});
+/// What all wakers of this module have, and no others.
+pub(super) static VTABLE: RawWakerVTable = RawWakerVTable::new(|data| raw(data.addr()), wake, wake, |_| {});
 
 fn wake(data: *const ()) {
     let name = TaskName::from_bits(data.addr());

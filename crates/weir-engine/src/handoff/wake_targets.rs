@@ -10,7 +10,12 @@ use std::sync::{
 use crossbeam_utils::CachePadded;
 
 use super::{HandoffCounters, Options, Strategy};
-use crate::{doorbell::Doorbell, executor::Core, inbox::Inbox};
+use crate::{
+    doorbell::Doorbell,
+    driver::{DriverOps, dispatch},
+    executor::Core,
+    inbox::Inbox,
+};
 
 /// How a worker is reached, once it is attached.
 pub(super) struct WakeTarget {
@@ -105,7 +110,8 @@ impl Group {
         counters.wakes_sent.increment();
         match core {
             Some(core) if self.strategy == Strategy::MsgRing => {
-                core.with_driver(|driver| driver.send_message(&target.doorbell));
+                // Not as `with_driver` does it, which may call somebody's waker: the port is borrowed.
+                dispatch!(&mut *core.driver.borrow_mut(), driver => driver.send_message(&target.doorbell));
             }
             _ => target.doorbell.ring(),
         }

@@ -117,7 +117,8 @@ fn a_send_without_memory_is_tried_again_and_costs_no_byte() {
 
 fn driver(config: &Config, counters: &Arc<Counters>) -> Blocking {
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
-    Blocking::new(DriverParts::new(config, Arc::clone(counters), Arc::new(wake))).expect("it runs everywhere")
+    let parts = DriverParts::new(config, Arc::clone(counters), Arc::new(wake), Default::default());
+    Blocking::new(parts).expect("it runs everywhere")
 }
 
 #[test]

@@ -166,18 +166,18 @@ impl<T> Operations<T> {
         let Some(entry) = self.slots.get_mut(id) else { return };
         entry.work = None;
         match std::mem::replace(&mut entry.lifecycle, Lifecycle::Over(answer)) {
-            Lifecycle::Running(waker) => waker.wake(),
+            Lifecycle::Running(waker) => self.departed.wake(Some(waker)),
             Lifecycle::Forgotten => drop(self.slots.remove(id)),
             Lifecycle::Over(_) => return,
         }
         self.in_flight -= 1;
-        self.permits.release();
+        self.permits.release(&self.departed);
     }
 
     /// The future is dropped.
     pub(crate) fn forget(&mut self, operation: &mut FileOperation) {
         match std::mem::replace(operation, FileOperation::Over) {
-            FileOperation::Waiting(_, waiter) => self.departed.let_go(self.permits.give_up(waiter)),
+            FileOperation::Waiting(_, waiter) => self.permits.give_up(waiter, &self.departed),
             FileOperation::Begun(id) => {
                 let Some(entry) = self.slots.get_mut(id) else { return };
                 match std::mem::replace(&mut entry.lifecycle, Lifecycle::Forgotten) {

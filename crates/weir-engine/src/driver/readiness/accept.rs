@@ -30,7 +30,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 socket.turn_bytes = 0;
             }
             if socket.turn_bytes >= TURN_ACCEPTS_MAX {
-                waker.wake_by_ref();
+                self.parts.departed.wake_by_ref(waker);
                 return Poll::Pending;
             }
             socket.turn_bytes += 1;

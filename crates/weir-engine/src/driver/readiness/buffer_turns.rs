@@ -31,7 +31,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         let free = |class| if pool.buffers(class) > 0 { pool.free(class) } else { usize::MAX };
         let mut left: Vec<usize> = (0..self.classes).map(free).collect();
         let mut woken = false;
-        let sockets = &mut self.sockets;
+        let (sockets, departed) = (&mut self.sockets, &self.parts.departed);
         self.starved_receivers.retain(|&id| {
             let Some(socket) = sockets.get_mut(id) else { return false };
             let left = &mut left[usize::from(socket.size.class())];
@@ -46,7 +46,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             if socket.receive_waiter.is_some() {
                 *left -= 1;
                 woken = true;
-                socket.wake_receiver();
+                socket.wake_receiver(departed);
             }
             false
         });

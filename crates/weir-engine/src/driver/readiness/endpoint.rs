@@ -6,8 +6,7 @@ use rustix::io::Errno;
 
 use super::{Interest, Kernel};
 use crate::{
-    counters::Counters,
-    driver::{error::StoredError, send_state::SendState, socket},
+    driver::{contract::DriverParts, error::StoredError, send_state::SendState, socket},
     pool::SizeChoice,
     wakers::Departed,
 };
@@ -87,7 +86,7 @@ impl<D> Socket<D> {
         }
     }
 
-    pub(super) fn fail(&mut self, error: Errno, kernel: &impl Kernel<Socket = D>, counters: &Counters) {
+    pub(super) fn fail(&mut self, error: Errno, kernel: &impl Kernel<Socket = D>, parts: &DriverParts) {
         if self.error.is_none() {
             self.error = Some(StoredError(error));
             self.has_rest = socket::is_over(error) && !self.end_of_stream;
@@ -95,17 +94,15 @@ impl<D> Socket<D> {
             self.readable |= self.has_rest;
         }
         if !self.send.queue.is_empty() {
-            kernel.reset_on_close(&self.descriptor, counters);
+            kernel.reset_on_close(&self.descriptor, &parts.counters);
             self.send.queue.clear();
         }
-        self.wake_receiver();
-        self.send.wake();
+        self.wake_receiver(&parts.departed);
+        self.send.wake(&parts.departed);
     }
 
-    pub(super) fn wake_receiver(&mut self) {
-        if let Some(waker) = self.receive_waiter.take() {
-            waker.wake();
-        }
+    pub(super) fn wake_receiver(&mut self, departed: &Departed) {
+        departed.wake(self.receive_waiter.take());
     }
 
     /// Nobody waits any more.

@@ -172,7 +172,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
         for id in self.starved_listeners.drain(..) {
             if let Some(socket) = self.sockets.get_mut(id) {
-                socket.wake_receiver();
+                socket.wake_receiver(&self.parts.departed);
             }
         }
     }
@@ -204,7 +204,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             }
             if socket.readable {
                 match socket.receive_waiter.take() {
-                    Some(waker) => waker.wake(),
+                    waiter @ Some(_) => self.parts.departed.wake(waiter),
                     None => self.pause_reading(id, event.ended),
                 }
             }
@@ -309,7 +309,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
             socket.turn_bytes = 0;
         }
         if socket.turn_bytes >= self.parts.config.limits.turn_bytes_max {
-            waker.wake_by_ref();
+            self.parts.departed.wake_by_ref(waker);
             return Poll::Pending;
         }
         self.receive(stream, waker)
@@ -337,7 +337,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
 
     fn poll_file(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult> {
         if self.file_bytes >= TURN_FILE_BYTES_MAX && matches!(operation, FileOperation::New(_)) {
-            waker.wake_by_ref();
+            self.parts.departed.wake_by_ref(waker);
             return Poll::Pending;
         }
         match self.files.try_now(operation, &self.parts) {
@@ -433,7 +433,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
                 // goes on after a short read, because nobody waits for what would be reported later.
                 socket.readable |= socket.kind == Kind::Stream;
                 socket.ended |= socket.kind == Kind::Stream;
-                socket.wake_receiver();
+                socket.wake_receiver(&self.parts.departed);
             }
         }
     }
@@ -444,7 +444,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
                 if socket.kind == Kind::Stream {
                     self.kernel.reset_on_close(&socket.descriptor, &self.parts.counters);
                 }
-                socket.fail(Errno::CONNABORTED, &self.kernel, &self.parts.counters);
+                socket.fail(Errno::CONNABORTED, &self.kernel, &self.parts);
                 if socket.closing {
                     self.abort(id);
                 }

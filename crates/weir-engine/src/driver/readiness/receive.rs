@@ -73,7 +73,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                     return self.wait_readable(id, waker);
                 }
                 Err(error) => {
-                    socket.fail(error, &self.kernel, counters);
+                    socket.fail(error, &self.kernel, &self.parts);
                     socket.has_rest = false;
                     return Poll::Ready(Err(error.into()));
                 }

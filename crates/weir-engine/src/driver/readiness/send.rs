@@ -13,6 +13,7 @@ use super::{Backend, Interest, Kernel, Kind, Readiness, Socket};
 use crate::{
     counters::Counters,
     driver::{
+        contract::DriverParts,
         error,
         files::{self, SendOutcome},
         socket::{self, Sent},
@@ -47,7 +48,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                     break;
                 }
                 Err(error) => {
-                    if socket.was_refused(error, &self.kernel, &self.parts.counters) {
+                    if socket.was_refused(error, &self.kernel, &self.parts) {
                         return self.wait_for_memory(id);
                     }
                 }
@@ -58,7 +59,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             socket.send_turn_bytes = 0;
         }
         socket.send_turn_bytes += queued - socket.send.queue.len();
-        socket.send.wake_if_low(limits.output_low_water_bytes);
+        socket.send.wake_if_low(limits.output_low_water_bytes, &self.parts.departed);
         self.after_send(id);
     }
 
@@ -76,7 +77,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
         socket.writable = true;
         if socket.kind == Kind::Connecting {
-            socket.send.wake();
+            socket.send.wake(&self.parts.departed);
         } else {
             self.send_queued_outside_flush(id);
         }
@@ -86,7 +87,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     fn wait_for_memory(&mut self, id: SlotId) {
         let low_water = self.parts.config.limits.output_low_water_bytes;
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        socket.send.wake_if_low(low_water);
+        socket.send.wake_if_low(low_water, &self.parts.departed);
         if socket.send.mark_dirty() {
             self.refused.push(id);
             self.retry_after(error::SEND_RETRY);
@@ -133,7 +134,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             if let Err(error) = self.kernel.end_output(&socket.descriptor, counters)
                 && error != Errno::NOTCONN
             {
-                socket.fail(error, &self.kernel, counters);
+                socket.fail(error, &self.kernel, &self.parts);
             }
         }
         if socket.closing && self.draining && !socket.end_of_stream && socket.error.is_none() {
@@ -159,7 +160,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 && socket.send_turn_bytes >= self.parts.config.limits.turn_bytes_max;
             if has_had_its_share && socket.writable {
                 // A peer that takes everything at once must not keep the others from their turn.
-                waker.wake_by_ref();
+                self.parts.departed.wake_by_ref(waker);
                 return Poll::Pending;
             }
             self.send_queued_outside_flush(id);
@@ -209,15 +210,15 @@ impl<D> Socket<D> {
     }
 
     /// Takes note of a send that failed. True: the kernel had no memory for it.
-    fn was_refused(&mut self, error: Errno, kernel: &impl Kernel<Socket = D>, counters: &Counters) -> bool {
+    fn was_refused(&mut self, error: Errno, kernel: &impl Kernel<Socket = D>, parts: &DriverParts) -> bool {
         match error {
             Errno::INTR => {}
             Errno::AGAIN => {
-                counters.would_block.increment();
+                parts.counters.would_block.increment();
                 self.writable = false;
             }
             Errno::NOBUFS | Errno::NOMEM => return true,
-            error => self.fail(error, kernel, counters),
+            error => self.fail(error, kernel, parts),
         }
         false
     }

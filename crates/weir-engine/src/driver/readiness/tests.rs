@@ -264,7 +264,7 @@ fn what_a_drain_throws_away_is_bounded_in_each_turn() {
     let mut config = Config::with_driver(Driver::Epoll);
     config.limits.turn_bytes_max = 8 << 10;
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
-    let parts = DriverParts::new(&config, Arc::new(Counters::default()), Arc::new(wake));
+    let parts = DriverParts::new(&config, Arc::new(Counters::default()), Arc::new(wake), Rc::default());
     let backend = Epoll::new(EpollOptions::default(), KernelMask::default()).expect("epoll is everywhere");
     let mut driver = Readiness::new(backend, Linux, parts).expect("a fresh epoll has room");
     let (ours, mut theirs) = UnixStream::pair().expect("a socket pair");
@@ -370,7 +370,7 @@ fn a_stream_that_cannot_be_watched_does_not_look_whole() {
     const BYTES: usize = 32 << 20;
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
     let config = Config::with_driver(Driver::Epoll);
-    let parts = DriverParts::new(&config, Arc::new(Counters::default()), Arc::new(wake));
+    let parts = DriverParts::new(&config, Arc::new(Counters::default()), Arc::new(wake), Rc::default());
     let backend = Refusing(Epoll::new(config.epoll, config.masked).expect("epoll is everywhere"));
     let mut driver = Readiness::new(backend, Linux, parts).expect("it starts");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");

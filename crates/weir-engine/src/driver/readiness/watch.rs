@@ -37,7 +37,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     pub(super) fn watch_or_fail(&mut self, id: SlotId, read: bool, write: bool) -> Result<(), io::Error> {
         self.watch_also(id, read, write).inspect_err(|_| {
             if let Some(socket) = self.sockets.get_mut(id) {
-                socket.fail(Errno::NOMEM, &self.kernel, &self.parts.counters);
+                socket.fail(Errno::NOMEM, &self.kernel, &self.parts);
             }
         })
     }

@@ -91,7 +91,7 @@ impl Uring {
             self.reserve.note(descriptor.as_raw_fd());
             self.accepts_in_bursts = self.reserve.leaves_a_burst(descriptor.as_fd());
             socket.accepted.push_back(descriptor);
-            socket.wake_receiver();
+            socket.wake_receiver(&self.parts.departed);
             if more
                 && (socket.accepted.len() >= ACCEPTED_MAX || !self.accepts_in_bursts)
                 && socket.arm != Arm::Stopping
@@ -114,7 +114,7 @@ impl Uring {
             AcceptFailure::Starved => self.pause_accepts(id),
             AcceptFailure::Unforeseen => {
                 self.parts.counters.accepts_failed.increment();
-                socket.fail(error, &self.parts.counters);
+                socket.fail(error, &self.parts);
             }
         }
     }
@@ -152,10 +152,10 @@ impl Uring {
         socket.kind = SocketKind::Stream;
         self.parts.counters.connections_open.increment();
         if result < 0 {
-            socket.fail(Errno::from_raw_os_error(-result), &self.parts.counters);
+            socket.fail(Errno::from_raw_os_error(-result), &self.parts);
         } else {
             self.parts.counters.connects.increment();
-            socket.send.wake();
+            socket.send.wake(&self.parts.departed);
         }
     }
 }

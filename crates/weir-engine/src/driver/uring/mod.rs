@@ -49,6 +49,7 @@ use crate::{
     inline_queue::InlineQueue,
     pool::{Buffer, CLASS_BYTES, Lease, SizeChoice},
     slab::{Slab, SlotId},
+    wakers::Departed,
 };
 
 mod accept;
@@ -215,19 +216,19 @@ impl Socket {
         }
     }
 
-    fn fail(&mut self, error: Errno, counters: &Counters) {
+    fn fail(&mut self, error: Errno, parts: &DriverParts) {
         if self.error.is_none() {
             self.error = Some(StoredError(error));
             self.has_rest = socket::is_over(error) && !self.end_of_stream;
         }
         if !self.send.queue.is_empty() {
-            socket::reset_on_close(self.descriptor.as_fd(), counters);
+            socket::reset_on_close(self.descriptor.as_fd(), &parts.counters);
         }
         if self.sending == 0 {
             self.send.queue.clear();
         }
-        self.wake_receiver();
-        self.send.wake();
+        self.wake_receiver(&parts.departed);
+        self.send.wake(&parts.departed);
     }
 
     /// Puts an arrival behind what waits for the handler. A small one joins the buffer before it, so that a slow
@@ -266,10 +267,8 @@ impl Socket {
     }
 
     #[inline]
-    fn wake_receiver(&mut self) {
-        if let Some(waker) = self.receive_waiter.take() {
-            waker.wake();
-        }
+    fn wake_receiver(&mut self, departed: &Departed) {
+        departed.wake(self.receive_waiter.take());
     }
 }
 
@@ -650,7 +649,7 @@ impl DriverOps for Uring {
         socket.inbound.clear();
         socket.cancelled = false;
         socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
-        socket.fail(Errno::CONNABORTED, &self.parts.counters);
+        socket.fail(Errno::CONNABORTED, &self.parts);
         self.finish_closing(id);
     }
 
@@ -701,7 +700,7 @@ impl DriverOps for Uring {
         }
         for id in std::mem::take(&mut self.recheck) {
             if let Some(socket) = self.sockets.get_mut(id) {
-                socket.wake_receiver();
+                socket.wake_receiver(&self.parts.departed);
             }
         }
         Ok(())
@@ -718,7 +717,7 @@ impl DriverOps for Uring {
         self.draining = Some(self.turn);
         for id in self.sockets.ids() {
             if let Some(socket) = self.sockets.get_mut(id) {
-                socket.wake_receiver();
+                socket.wake_receiver(&self.parts.departed);
             }
         }
     }
@@ -732,7 +731,7 @@ impl DriverOps for Uring {
                 if socket.kind == SocketKind::Stream {
                     socket::reset_on_close(socket.descriptor.as_fd(), &self.parts.counters);
                 }
-                socket.fail(Errno::CONNABORTED, &self.parts.counters);
+                socket.fail(Errno::CONNABORTED, &self.parts);
             }
         }
     }

@@ -41,7 +41,7 @@ impl Uring {
         }
         let class = socket.size.class();
         if self.buffers.provide(class, &self.ring).is_err() {
-            socket.fail(Errno::NOMEM, &self.parts.counters);
+            socket.fail(Errno::NOMEM, &self.parts);
             return;
         }
         let multishot = self.multishot;
@@ -105,7 +105,7 @@ impl Uring {
         // A wait that failed or was cancelled says nothing about data.
         socket.nonempty = result >= 0;
         if result < 0 && !matches!(-result, libc::ECANCELED | libc::EINTR | libc::EAGAIN) {
-            socket.fail(Errno::from_raw_os_error(-result), &self.parts.counters);
+            socket.fail(Errno::from_raw_os_error(-result), &self.parts);
         }
         self.after_receive(id, false);
     }
@@ -173,7 +173,7 @@ impl Uring {
         if result > 0 {
             let Some(buffer) = provided.or(own) else {
                 // The kernel did not say where it put the bytes: they are lost, and so is the stream.
-                return socket.fail(Errno::IO, counters);
+                return socket.fail(Errno::IO, &self.parts);
             };
             let (length, capacity) = (result as usize, buffer.capacity());
             counters.receives.increment();
@@ -188,7 +188,7 @@ impl Uring {
             if !socket.closing {
                 debug_assert_eq!(buffer.class(), class);
                 socket.store(buffer.lease(length));
-                socket.wake_receiver();
+                socket.wake_receiver(&self.parts.departed);
             }
             let crowded = socket.inbound_bytes > high_water;
             if more && crowded {
@@ -210,7 +210,7 @@ impl Uring {
         if result == 0 {
             // Of a connection that has failed the error shows, not the end.
             socket.end_of_stream = !std::mem::take(&mut socket.has_rest);
-            return socket.wake_receiver();
+            return socket.wake_receiver(&self.parts.departed);
         }
         match Errno::from_raw_os_error(-result) {
             Errno::NOBUFS => {
@@ -229,7 +229,7 @@ impl Uring {
             }
             Errno::CANCELED | Errno::INTR | Errno::AGAIN => {}
             error => {
-                socket.fail(error, &self.parts.counters);
+                socket.fail(error, &self.parts);
                 socket.has_rest = false;
             }
         }
@@ -246,7 +246,7 @@ impl Uring {
             return self.finish_closing(id);
         }
         if !more && socket.detaching {
-            return socket.wake_receiver();
+            return socket.wake_receiver(&self.parts.departed);
         }
         if more || socket.end_of_stream {
             return;

@@ -29,6 +29,7 @@ use crate::{
     clock::monotonic,
     counters::Counters,
     driver::{
+        contract::DriverParts,
         error,
         files::{self, SendOutcome},
         socket,
@@ -164,7 +165,7 @@ impl Uring {
     pub(super) fn on_send(&mut self, id: SlotId, result: i32) {
         let low_water = self.parts.config.limits.output_low_water_bytes;
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let next = socket.complete_send(result, low_water, &self.parts.counters, SendQueue::consume);
+        let next = socket.complete_send(result, low_water, &self.parts, SendQueue::consume);
         self.go_on(id, next);
     }
 
@@ -186,7 +187,7 @@ impl Uring {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         // Nothing else is in flight that sends on this socket, and no submission is consumed meanwhile.
         let outcome = socket.send_to_file(limits.turn_bytes_max, &self.parts.counters);
-        socket.send.wake_if_low(limits.output_low_water_bytes);
+        socket.send.wake_if_low(limits.output_low_water_bytes, &self.parts.departed);
         match outcome {
             Ok(SendOutcome::Done) if socket.send.queue.is_empty() => self.after_send(id),
             Ok(SendOutcome::Done) => self.submit_send(id),
@@ -197,7 +198,7 @@ impl Uring {
             }
             Err(Errno::NOBUFS | Errno::NOMEM) => self.wait_for_memory(id),
             Err(error) => {
-                socket.fail(error, &self.parts.counters);
+                socket.fail(error, &self.parts);
                 self.after_send(id);
             }
         }
@@ -224,8 +225,8 @@ impl Uring {
         if result < 0 {
             match Errno::from_raw_os_error(-result) {
                 Errno::INTR | Errno::AGAIN => {}
-                Errno::CANCELED => socket.fail(Errno::CONNABORTED, &self.parts.counters),
-                error => socket.fail(error, &self.parts.counters),
+                Errno::CANCELED => socket.fail(Errno::CONNABORTED, &self.parts),
+                error => socket.fail(error, &self.parts),
             }
         }
         if socket.error.is_some() {
@@ -255,7 +256,7 @@ impl Uring {
             if let Err(error) = socket::end_output(&socket.descriptor, counters)
                 && error != Errno::NOTCONN
             {
-                socket.fail(error, counters);
+                socket.fail(error, &self.parts);
             }
         }
         if socket.closing {
@@ -287,9 +288,10 @@ impl Socket {
         &mut self,
         result: i32,
         low_water_bytes: usize,
-        counters: &Counters,
+        parts: &DriverParts,
         consume: impl FnOnce(&mut SendQueue, usize),
     ) -> Next {
+        let counters = &parts.counters;
         self.operations -= 1;
         let asked = std::mem::take(&mut self.sending);
         // One without a copy waits too.
@@ -319,14 +321,14 @@ impl Socket {
                 Errno::INTR => {}
                 Errno::AGAIN => counters.would_block.increment(),
                 Errno::NOBUFS | Errno::NOMEM if self.error.is_none() => return Next::Memory,
-                Errno::CANCELED => self.fail(Errno::CONNABORTED, counters),
-                error => self.fail(error, counters),
+                Errno::CANCELED => self.fail(Errno::CONNABORTED, parts),
+                error => self.fail(error, parts),
             },
         }
         if self.error.is_some() {
             self.send.queue.clear();
         }
-        self.send.wake_if_low(low_water_bytes);
+        self.send.wake_if_low(low_water_bytes, &parts.departed);
         if !self.send.queue.is_empty() {
             Next::Send
         } else if self.send.end_wanted || self.closing {

@@ -50,7 +50,7 @@ fn small_driver(counters: &Arc<Counters>) -> Option<Uring> {
 fn driver_with(config: &Config, counters: &Arc<Counters>) -> Option<Uring> {
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
     let config = resolved(config, Driver::Uring);
-    Uring::new(DriverParts::new(&config, Arc::clone(counters), Arc::new(wake))).ok()
+    Uring::new(DriverParts::new(&config, Arc::clone(counters), Arc::new(wake), Rc::default())).ok()
 }
 
 fn look(driver: &mut Uring) {
@@ -444,7 +444,7 @@ fn a_stream_whose_rest_is_lost_does_not_look_whole() {
     let id = driver.adopt_stream(listener.accept().expect("a connection").0.into()).expect("there is room");
     send(&mut driver, id, b"lost");
     // As when there is no memory for its receive buffers.
-    driver.sockets.get_mut(id).expect("it is open").fail(Errno::NOMEM, &Counters::default());
+    driver.sockets.get_mut(id).expect("it is open").fail(Errno::NOMEM, &driver.parts);
     driver.close(id);
     assert_eq!(driver.sockets(), 0);
     let error = peer.read(&mut [0; 4]).expect_err("no end of stream");

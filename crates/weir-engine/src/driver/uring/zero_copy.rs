@@ -202,7 +202,7 @@ impl Uring {
         socket.copies |= is_refused;
         let result = if is_refused { -libc::EINTR } else { result };
         // What was sent is off the queue already.
-        let next = socket.complete_send(result, low_water, &self.parts.counters, |_, _| {});
+        let next = socket.complete_send(result, low_water, &self.parts, |_, _| {});
         self.go_on(id, next);
     }
 }

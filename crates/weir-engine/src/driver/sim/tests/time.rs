@@ -129,7 +129,8 @@ fn a_message_from_another_thread_is_taken_before_a_deadlock_is_called() {
     use crate::driver::{DriverOps, DriverParts, Wait, sim};
     let wake = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
     let wake = std::sync::Arc::new(wake);
-    let parts = DriverParts::new(&config(options(1)), Default::default(), std::sync::Arc::clone(&wake));
+    let (counters, departed) = Default::default();
+    let parts = DriverParts::new(&config(options(1)), counters, std::sync::Arc::clone(&wake), departed);
     let mut sim = sim::start(parts).unwrap();
     rustix::io::write(&*wake, &1u64.to_ne_bytes()).unwrap();
     assert!(sim.turn(Wait::Forever).is_ok());
