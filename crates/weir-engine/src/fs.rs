@@ -220,14 +220,16 @@ impl File {
     /// `held` is dropped when this write can change nothing any more, and not before: who has the lock after that meets
     /// no write that comes late, also when nobody waits for the answer any more and the runtime has ended. When it ends
     /// around a write that hangs, a helper thread keeps `held` until the call returns, and io_uring for as long as the
-    /// process lives.
+    /// process lives. It is dropped where the write ends: on a helper's thread, or on the runtime's inside its driver.
+    /// So its destructor must not call the engine; that of a file lock or a permit does not.
     ///
-    /// Such a write is one that may hang, so the runtime's thread never tries it. io_uring is told to give it to a
-    /// worker of the kernel's (`IOSQE_ASYNC`). With ext4 the kernel does so anyway. Buffered writes of file systems
-    /// that can do them without waiting (`FMODE_BUF_WASYNC`: XFS since 6.0, Btrfs since 6.1) it tries first, in the
-    /// call that submits them; that is cheaper, and what [`Self::write_at`] has, but before 6.12 the attempt waits
-    /// while the file system is frozen (Linux, `io_uring/rw.c`: `io_write` called `kiocb_start_write`, which sleeps,
-    /// where `io_kiocb_start_write` now only tries).
+    /// Such a write is one that may hang, so the runtime's thread does not try it, unless it has no other (`blocking`,
+    /// or no helper can be started). io_uring is told to give it to a worker of the kernel's (`IOSQE_ASYNC`). With ext4
+    /// the kernel does so anyway. Buffered writes of file systems that can do them without waiting
+    /// (`FMODE_BUF_WASYNC`: XFS since 6.0, Btrfs since 6.1) it tries first, in the call that submits them; that is
+    /// cheaper, and what [`Self::write_at`] has, but before 6.12 (or its stable backports) the attempt waits while the
+    /// file system is frozen (Linux, `io_uring/rw.c`: `io_write` called `kiocb_start_write`, which sleeps, where
+    /// `io_kiocb_start_write` now only tries).
     ///
     /// # Errors
     /// As [`Self::write_at`].
@@ -331,7 +333,8 @@ impl AsFd for File {
 /// Gives a file another name, at once and in place of whatever had that name.
 ///
 /// `held` is dropped when the names are what they will be, and not before: a lock under which names change outlives the
-/// change so, also when nobody waits for the answer any more.
+/// change so, also when nobody waits for the answer any more. What its destructor must not do is said at
+/// [`File::write_at_holding`].
 ///
 /// # Errors
 /// Those of `rename(2)`; being outside a runtime.

@@ -10,6 +10,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    collections::VecDeque,
     mem, ptr,
     task::{RawWakerVTable, Waker},
 };
@@ -22,7 +23,7 @@ pub(crate) struct Departed {
     /// Something stands in a list.
     any: Cell<bool>,
     is_settling: Cell<bool>,
-    to_wake: RefCell<Vec<Waker>>,
+    to_wake: RefCell<VecDeque<Waker>>,
     to_drop: RefCell<Vec<Waker>>,
 }
 
@@ -100,7 +101,7 @@ impl Departed {
 
     #[cold]
     fn postpone(&self, waker: Waker) {
-        self.to_wake.borrow_mut().push(waker);
+        self.to_wake.borrow_mut().push_back(waker);
         self.any.set(true);
     }
 
@@ -119,22 +120,24 @@ impl Departed {
     }
 
     /// Whoever is woken or dropped may call the engine, which comes here again and leaves what it adds. Of that, who is
-    /// to be woken stays for the next turn: somebody who goes on where they are woken, and who has had their share of
-    /// this turn, would be woken here for ever.
+    /// to be woken stays for the next time: somebody who goes on where they are woken, and who has had their share of
+    /// this turn, would be woken here for ever. One at a time, so that one that panics takes no other's wake-up along.
     #[cold]
     fn settle_listed(&self) {
         if self.is_settling.replace(true) {
             return;
         }
         let settling = Settling(self);
-        let woken = self.to_wake.take();
-        woken.into_iter().for_each(Waker::wake);
+        let listed = self.to_wake.borrow().len();
+        for _ in 0..listed {
+            let woken = self.to_wake.borrow_mut().pop_front();
+            woken.into_iter().for_each(Waker::wake);
+        }
         loop {
-            let dropped = self.to_drop.take();
-            if dropped.is_empty() {
+            let dropped = self.to_drop.borrow_mut().pop();
+            if dropped.is_none() {
                 break;
             }
-            drop(dropped);
         }
         self.any.set(!self.to_wake.borrow().is_empty());
         drop(settling);

@@ -697,10 +697,11 @@ impl DriverOps for Blocking {
         };
         // Only a look, so that the future shows soon whether it still waits for the other one too.
         let look = if self.displaced.is_some() { Some(Duration::ZERO) } else { look };
-        self.perform(id, operation, look)?;
-        self.parts.counters.completions.increment();
+        let performed = self.perform(id, operation, look);
         // Whatever came of it, the future asks again, and waits again if there is nothing.
         self.parts.departed.wake(Some(waker));
+        performed?;
+        self.parts.counters.completions.increment();
         Ok(())
     }
 

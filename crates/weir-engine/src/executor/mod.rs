@@ -88,7 +88,7 @@ thread_local! {
 }
 
 /// Polls the driver of a runtime. Wakers of whoever waited before are dropped when it is not borrowed any more. What a
-/// poll with an answer has left, as a failure that others wait for too, stays until the task yields or the next turn.
+/// poll with an answer has left, as a failure that others wait for too, stays until the next call or turn.
 macro_rules! poll_driver {
     ($core:expr, $driver:ident => $poll:expr) => {{
         let core: &$crate::executor::Core = &$core;
@@ -389,7 +389,7 @@ impl Core {
 
     /// How long the next wait may be.
     fn wait(&self) -> Wait {
-        // Of the wakers that stand there the next turn calls each: whom they wake must not wait.
+        // The next turn calls each of the wakers that stand there: whom they wake must not wait.
         if self.has_ready() || !self.inbox.is_empty() || self.departed.is_any() {
             return Wait::No;
         }
@@ -564,11 +564,16 @@ impl Drop for Executor {
         self.core.close_ports();
         inbox::unregister(self.core.number);
         self.core.inbox.drop_calls();
-        // One that stays may own a connection, which owns the core.
-        self.core.departed.settle();
-        // What a call or a message owned may have spawned as well, or whoever was woken.
-        self.core.end_tasks();
-        self.core.flush();
+        // What a call or a message owned may have spawned as well, and whoever is woken. A waker that stays may own a
+        // connection, which owns the core.
+        for _ in 0..END_ROUNDS_MAX {
+            self.core.departed.settle();
+            self.core.end_tasks();
+            self.core.flush();
+            if !self.core.departed.is_any() {
+                break;
+            }
+        }
         drop(entered);
     }
 }
