@@ -87,6 +87,24 @@ pub struct ThreadDelta {
     pub pid: u32,
     /// Its number and name, and its counts between the two.
     pub did: ThreadSample,
+    /// It was not there before, though another one may have had its number.
+    pub is_new: bool,
+}
+
+impl From<ThreadDelta> for ThreadFigures {
+    /// As records have it, without what only a trace knows.
+    fn from(ThreadDelta { pid, did, .. }: ThreadDelta) -> Self {
+        Self {
+            pid,
+            tid: did.tid,
+            name: did.name,
+            cpu_ns: did.cpu_ns,
+            run_delay_ns: did.run_delay_ns,
+            context_switches_voluntary: did.context_switches_voluntary,
+            context_switches_involuntary: did.context_switches_involuntary,
+            ..Self::default()
+        }
+    }
 }
 
 /// What happened in a tree between two snapshots.
@@ -173,25 +191,15 @@ impl ProcessTree {
             let start = earlier.get(&process.key()).copied().unwrap_or(&nothing);
             process
                 .threads_since(start)
-                .map(|(did, _)| ThreadDelta { pid: process.pid, did })
+                .map(|(did, is_known)| ThreadDelta { pid: process.pid, did, is_new: !is_known })
                 .collect::<Vec<_>>()
         };
         after.processes.iter().flat_map(of).collect()
     }
 
-    /// The same as records have it, without what only a trace knows.
+    /// The same as records have it.
     pub fn thread_figures(before: &Self, after: &Self) -> Vec<ThreadFigures> {
-        let row = |ThreadDelta { pid, did }| ThreadFigures {
-            pid,
-            tid: did.tid,
-            name: did.name,
-            cpu_ns: did.cpu_ns,
-            run_delay_ns: did.run_delay_ns,
-            context_switches_voluntary: did.context_switches_voluntary,
-            context_switches_involuntary: did.context_switches_involuntary,
-            ..ThreadFigures::default()
-        };
-        Self::thread_deltas(before, after).into_iter().map(row).collect()
+        Self::thread_deltas(before, after).into_iter().map(ThreadFigures::from).collect()
     }
 
     /// The tree less every process that is also in `other`.

@@ -18,7 +18,7 @@ use crate::{
     files,
     ladder::tracer::KernelCounts,
     parse,
-    process::{ProcessTree, TreeDelta},
+    process::{ProcessTree, ThreadDelta, TreeDelta},
 };
 
 /// Below this, ticks say nothing of how CPU is split.
@@ -88,7 +88,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, tree: &TreeDelta, threads: &[ThreadFigures]) {
+    fn add(&mut self, tree: &TreeDelta, threads: &[ThreadDelta]) {
         self.tree.add(tree);
         self.threads.add(threads);
     }
@@ -227,7 +227,7 @@ impl Subject {
     /// Adds up what was done since the last reading: what ends before the next one is in no later reading.
     fn take_in(&mut self, reading: Reading) {
         let tree = ProcessTree::delta(&self.last.tree, &reading.tree);
-        let threads = ProcessTree::thread_figures(&self.last.tree, &reading.tree);
+        let threads = ProcessTree::thread_deltas(&self.last.tree, &reading.tree);
         self.did.add(&tree, &threads);
         self.did_since_glimpse.add(&tree, &threads);
         self.last = reading;
@@ -428,7 +428,11 @@ mod tests {
         subject.take_in(reading(0, vec![thread(5, 150), thread(6, 30), thread(7, 8)]));
         let (rows, left_out) = subject.window().thread_rows(None);
         let cpu: Vec<_> = rows.iter().map(|row| (row.tid, row.cpu_ns)).collect();
-        assert_eq!((cpu, left_out), (vec![(5, 50), (6, 30), (7, 8)], 0));
+        assert_eq!(
+            (cpu, left_out),
+            (vec![(5, 50), (6, 30), (7, 8)], 0),
+            "another thread has the number 6 now"
+        );
     }
 
     #[test]

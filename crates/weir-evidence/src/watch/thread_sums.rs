@@ -5,6 +5,8 @@ use std::{collections::HashMap, mem};
 
 use weir_record::observation::{THREAD_ROWS_MAX, ThreadFigures};
 
+use crate::process::ThreadDelta;
+
 /// See the head of this file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadSums {
@@ -19,12 +21,13 @@ pub(super) struct ThreadSums {
 impl ThreadSums {
     /// Adds what every thread that lives did since the last reading. Those that are not named have ended, and whoever
     /// has their number later is another one.
-    pub(super) fn add(&mut self, did: &[ThreadFigures]) {
+    pub(super) fn add(&mut self, did: &[ThreadDelta]) {
         let mut before = mem::take(&mut self.living);
         for thread in did {
-            let key = (thread.pid, thread.tid);
-            let mut sum = before.remove(&key).unwrap_or_default();
-            sum.add(thread);
+            let key = (thread.pid, thread.did.tid);
+            let known = if thread.is_new { None } else { before.remove(&key) };
+            let mut sum = known.unwrap_or_default();
+            sum.add(&thread.clone().into());
             self.living.insert(key, sum);
         }
         self.ended.extend(before.into_values().map(|it| ThreadFigures { has_ended: true, ..it }));
@@ -52,9 +55,14 @@ fn keep_busiest(rows: &mut Vec<ThreadFigures>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::ThreadSample;
 
-    fn thread(tid: u32, cpu_ns: u64) -> ThreadFigures {
-        ThreadFigures { pid: 5, tid, cpu_ns, ..ThreadFigures::default() }
+    fn thread(tid: u32, cpu_ns: u64) -> ThreadDelta {
+        ThreadDelta { pid: 5, did: ThreadSample { tid, cpu_ns, ..ThreadSample::default() }, is_new: false }
+    }
+
+    fn new_thread(tid: u32, cpu_ns: u64) -> ThreadDelta {
+        ThreadDelta { is_new: true, ..thread(tid, cpu_ns) }
     }
 
     /// By number: the CPU, and whether the thread ended.
@@ -77,10 +85,10 @@ mod tests {
     #[test]
     fn a_number_that_comes_back_is_another_thread() {
         let mut sums = ThreadSums::default();
-        for did in [&[thread(6, 30)][..], &[], &[thread(6, 4)]] {
+        for did in [&[thread(6, 30)][..], &[], &[new_thread(6, 4)], &[new_thread(6, 5)]] {
             sums.add(did);
         }
-        assert_eq!(rows(&sums), [(6, 4, false), (6, 30, true)]);
+        assert_eq!(rows(&sums), [(6, 4, true), (6, 5, false), (6, 30, true)]);
     }
 
     #[test]
