@@ -4,7 +4,9 @@ use std::{path::Path, process::Command};
 
 use weir_store::Store;
 
-use super::harness::{TWO_ARMS, expect_refusal, folder, shown, study_file, study_head, weir};
+use super::harness::{
+    TWO_ARMS, expect_refusal, folder, shown, skip_without_disk, study_file, study_head, weir,
+};
 
 /// A small file system of memory, unmounted when dropped.
 pub struct SmallDisk<'a>(&'a Path);
@@ -34,7 +36,7 @@ fn a_full_disk_keeps_finished_blocks_and_the_study_goes_on_later() {
     let (file, disk) = study_file(&folder, &(study_head(8, "1min") + TWO_ARMS));
     std::fs::create_dir(&disk).expect("a folder can be made");
     let Some(mounted) = SmallDisk::mount(&disk, "size=256k") else {
-        println!("skipped: mounting a small disk needs root");
+        skip_without_disk("mounting a small disk needs root");
         return;
     };
     let out = disk.join("run");

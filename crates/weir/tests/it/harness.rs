@@ -251,6 +251,12 @@ pub fn every_server() -> MutexGuard<'static, ()> {
 }
 
 /// Waits until something holds, by looking again and again.
+/// A test cannot run here, for want of a disk of its own.
+pub fn skip_without_disk(needed: &str) {
+    assert!(std::env::var_os("WEIR_REQUIRE_DISKS").is_none(), "WEIR_REQUIRE_DISKS: {needed}");
+    println!("skipped: {needed}");
+}
+
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {

@@ -1,7 +1,7 @@
 //! A gateway whose disk takes nothing for a while: at each level of its journal, orders wait for the disk, and logins,
 //! heartbeats and the kill switch do not. A journal that is dropped meanwhile stays locked until its write is over.
 
-use std::{fs::File, path::Path, process::Command};
+use std::{fs::File, path::Path, process::Command, time::Duration};
 
 use rustix::{
     fs::{FlockOperation, flock},
@@ -11,7 +11,7 @@ use weir_engine::{Config, Driver, Runtime, time::yield_now};
 use weir_servers::journal::{self, Journal, JournalConfig, Level};
 
 use super::{
-    harness::{folder, shown, socket_folder, until, weir},
+    harness::{folder, shown, skip_without_disk, socket_folder, until, weir},
     order_client::Client,
     order_kill::{Node, Session, drivers},
 };
@@ -114,17 +114,27 @@ fn stop_the_disk(folder: &Path, disk: &FreezableDisk<'_>, driver: &str, level: &
     std::fs::remove_dir_all(&ours).expect("the next journal needs its room");
 }
 
-/// Whether a thread that this process has for its files, or the kernel for it, is in a call that nothing interrupts.
-fn a_write_stands_still() -> bool {
+/// Threads that this process has for its files, or the kernel for it, with the first letter of their state. Other tests
+/// of this process have some too.
+fn threads_for_files() -> Vec<(String, char)> {
     let threads = std::fs::read_dir("/proc/self/task").expect("/proc is there");
-    threads.flatten().any(|thread| {
+    let of_files = |thread: std::fs::DirEntry| {
         // Nothing, if it has just ended.
-        let line = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        let fields = line.split_once(" (").and_then(|(_, rest)| rest.rsplit_once(") "));
-        fields.is_some_and(|(name, rest)| {
-            (name.starts_with("weir-file") || name.starts_with("iou-wrk")) && rest.starts_with('D')
-        })
-    })
+        let line = std::fs::read_to_string(thread.path().join("stat")).ok()?;
+        let (tid, rest) = line.split_once(" (")?;
+        let (name, rest) = rest.rsplit_once(") ")?;
+        let is_one = name.starts_with("weir-file") || name.starts_with("iou-wrk");
+        is_one.then_some((tid.to_owned(), rest.chars().next()?))
+    };
+    threads.flatten().filter_map(of_files).collect()
+}
+
+/// Whether one of them is in a call that nothing interrupts, for a time in which any other disk would be done.
+fn a_write_stands_still() -> bool {
+    let stuck = || threads_for_files().into_iter().filter(|(_, state)| *state == 'D').collect::<Vec<_>>();
+    let first = stuck();
+    std::thread::park_timeout(Duration::from_millis(200));
+    stuck().iter().any(|thread| first.contains(thread))
 }
 
 /// The runtime ends with a write of its journal in the kernel.
@@ -173,7 +183,7 @@ fn a_journal_stays_locked_while_a_write_outlives_its_runtime() {
     let at = folder.join("disk");
     std::fs::create_dir(&at).expect("a folder can be made");
     let Some(disk) = FreezableDisk::mount(&folder.join("image"), &at) else {
-        println!("skipped: a disk that can be frozen needs root, loop devices, mkfs.ext4 and fsfreeze");
+        skip_without_disk("a disk that can be frozen needs root, loop devices, mkfs.ext4 and fsfreeze");
         return;
     };
     let there = drivers();
@@ -189,7 +199,7 @@ fn a_disk_that_stands_still_holds_up_orders_and_no_login_heartbeat_or_kill_switc
     let at = folder.join("disk");
     std::fs::create_dir(&at).expect("a folder can be made");
     let Some(disk) = FreezableDisk::mount(&folder.join("image"), &at) else {
-        println!("skipped: a disk that can be frozen needs root, loop devices, mkfs.ext4 and fsfreeze");
+        skip_without_disk("a disk that can be frozen needs root, loop devices, mkfs.ext4 and fsfreeze");
         return;
     };
     // The two that everybody runs: the kill switch gives each 5 s.

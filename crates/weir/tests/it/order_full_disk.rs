@@ -10,7 +10,7 @@ use weir_servers::journal::{self, Journal, JournalConfig, Level};
 
 use super::{
     filled_disk::SmallDisk,
-    harness::{Said, folder, shown, socket_folder, until, weir},
+    harness::{Said, folder, shown, skip_without_disk, socket_folder, until, weir},
     order_client::Client,
     order_kill::{Node, Session, accepted_by_exchange, journal as place},
 };
@@ -80,7 +80,7 @@ fn on_a_full_disk_orders_are_refused_cancels_reach_the_exchange_and_nothing_is_l
     let disk = folder.join("disk");
     fs::create_dir(&disk).expect("a folder can be made");
     let Some(mounted) = SmallDisk::mount(&disk, FULL) else {
-        println!("skipped: mounting a small disk needs root");
+        skip_without_disk("mounting a small disk needs root");
         return;
     };
     let (ours, theirs) = (place(&folder, "disk/gateway"), place(&folder, "exchange"));

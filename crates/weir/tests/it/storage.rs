@@ -13,7 +13,9 @@ use weir_storage::job::{JobFile, Offsets, requested_bytes};
 
 use super::{
     filled_disk::SmallDisk,
-    harness::{Folder, PATIENCE, Running, Said, bytes, expect_refusal, folder, shell, shown, weir},
+    harness::{
+        Folder, PATIENCE, Running, Said, bytes, expect_refusal, folder, shell, shown, skip_without_disk, weir,
+    },
 };
 
 /// A file with something in it.
@@ -125,7 +127,7 @@ fn a_disk_that_fills_up_fails_the_run_and_keeps_what_was_measured() {
     let disk = folder.join("disk");
     fs::create_dir(&disk).expect("a folder can be made");
     let Some(_mounted) = SmallDisk::mount(&disk, "size=1m") else {
-        println!("skipped: mounting a small disk needs root");
+        skip_without_disk("mounting a small disk needs root");
         return;
     };
     let file = disk.join("data");
