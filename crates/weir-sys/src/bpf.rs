@@ -12,6 +12,7 @@
 //!    value for each. Buffers of another length never reach it.
 
 use std::{
+    collections::HashSet,
     ffi::CString,
     io,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
@@ -29,6 +30,8 @@ const LOAD_TRIES: u32 = 1000;
 const PROGRAMS_MAX: usize = 65_536;
 /// Bytes of what the verifier says of a program it refuses.
 const LOG_BYTES: usize = 1 << 16;
+/// Most walks through a table for its keys.
+const WALKS_MAX: usize = 4;
 /// Longest name of a table or a program that the kernel keeps, with its final zero.
 const NAME_BYTES: usize = 16;
 /// The programs may be used under either licence; the kernel gives some of its functions only to GPL programs.
@@ -154,8 +157,24 @@ impl Map {
     }
 
     /// All keys. Those that come or go meanwhile may be missing; none is there twice.
+    ///
+    /// The table is walked until a walk brings nothing new. One alone may pass a key by that was there all the time:
+    /// the place of a key that is removed is used again at once, and whoever stood there goes on in another chain
+    /// (Linux, `htab_map_get_next_key`).
     pub fn keys(&self) -> io::Result<Vec<Vec<u8>>> {
-        let mut keys = std::collections::HashSet::new();
+        let mut keys = HashSet::new();
+        for _ in 0..WALKS_MAX {
+            let known = keys.len();
+            self.walk(&mut keys)?;
+            if keys.len() == known {
+                break;
+            }
+        }
+        Ok(keys.into_iter().collect())
+    }
+
+    /// Adds the keys from the first to the last one.
+    fn walk(&self, keys: &mut HashSet<Vec<u8>>) -> io::Result<()> {
         let mut last: Option<Vec<u8>> = None;
         let mut next = vec![0_u8; self.shape.key_bytes as usize];
         // A key that was removed sends the walk back to the first one, past which it goes again: its length is bounded.
@@ -170,7 +189,7 @@ impl Map {
             keys.insert(next.clone());
             last = Some(next.clone());
         }
-        Ok(keys.into_iter().collect())
+        Ok(())
     }
 
     fn element(&self, key: &[u8], value: *mut u8) -> io::Result<Element> {
@@ -507,7 +526,7 @@ mod tests {
                     }
                 }
             });
-            let missing = (0..20_000).find_map(|_| {
+            let missing = (0..10_000).find_map(|_| {
                 let keys = map.keys().expect("it can be walked");
                 (0..32).find(|number| !keys.contains(&key(*number).to_vec()))
             });
