@@ -225,4 +225,32 @@ mod tests {
         departed.settle();
         assert!(!departed.is_any());
     }
+
+    struct Panics;
+
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("somebody else's code");
+        }
+    }
+
+    struct Counts;
+
+    impl Wake for Counts {
+        fn wake(self: Arc<Self>) {
+            WOKEN.set(WOKEN.get() + 1);
+        }
+    }
+
+    #[test]
+    fn a_waker_that_panics_takes_no_others_wake_up_along() {
+        WOKEN.set(0);
+        let departed = Departed::default();
+        departed.wake(Some(Arc::new(Panics).into()));
+        departed.wake(Some(Arc::new(Counts).into()));
+        let settled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| departed.settle()));
+        assert!(settled.is_err() && departed.is_any(), "the other one is still to be woken");
+        departed.settle();
+        assert_eq!((WOKEN.get(), departed.is_any()), (1, false));
+    }
 }
