@@ -59,6 +59,8 @@ const URING_THREADS: &str = "thread iou-";
 pub(crate) struct Round {
     cpu_ns: f64,
     parts: BTreeMap<CpuPart, f64>,
+    /// Of the softirqs those that ran within a call, by the call.
+    softirqs_in: BTreeMap<CpuPart, f64>,
 }
 
 /// By block and attempt.
@@ -82,6 +84,7 @@ fn round(trial: &TrialRecord) -> Option<Round> {
     }
     let cpu_ns = others.server_cpu_ns as f64 / others.messages as f64;
     let mut parts = measured(&watched);
+    let softirqs_in = softirqs_in_calls(&watched, parts.get(&CpuPart::Softirqs).copied());
     parts.insert(CpuPart::UringThreads, uring_threads(&others));
     parts.insert(CpuPart::Switching, switching(&watched));
     let own_ns = own_work(&watched);
@@ -89,7 +92,7 @@ fn round(trial: &TrialRecord) -> Option<Round> {
     parts.retain(|_, ns| *ns != 0.0);
     let left = cpu_ns - parts.values().sum::<f64>();
     parts.insert(if own_ns.is_some() { CpuPart::Unexplained } else { CpuPart::OutsideCalls }, left);
-    Some(Round { cpu_ns, parts })
+    Some(Round { cpu_ns, parts, softirqs_in })
 }
 
 /// What watching does, as it was tried by the same programs.
@@ -137,6 +140,14 @@ fn measured(sums: &Sums<'_>) -> BTreeMap<CpuPart, f64> {
         parts.insert(CpuPart::Softirqs, sums.sources("softirq ").map(softirq).sum());
     }
     parts
+}
+
+/// The part that is softirqs, as far as they ran within calls. What watching took of them is spread over them evenly.
+fn softirqs_in_calls(sums: &Sums<'_>, part_ns: Option<f64>) -> BTreeMap<CpuPart, f64> {
+    let all_ns: f64 = sums.sources("softirq ").map(|source| sums.each(source, "ns")).sum();
+    let Some(part_ns) = part_ns.filter(|_| all_ns > 0.0) else { return BTreeMap::new() };
+    let within = |name: &str| part_ns * sums.each(&format!("call {name}"), "softirq-ns") / all_ns;
+    sums.calls().map(|name| (CpuPart::Call(name.to_owned()), within(name))).collect()
 }
 
 fn uring_threads(sums: &Sums<'_>) -> f64 {
@@ -258,14 +269,16 @@ pub(crate) fn of_arm(rounds: &Rounds) -> Option<CpuAccount> {
     let is_timed = |round: &&Round| round.parts.contains_key(&CpuPart::Unexplained);
     let has_clock = rounds.values().any(|round| is_timed(&round));
     let all: Vec<&Round> = rounds.values().filter(|round| !has_clock || is_timed(round)).collect();
-    let names = names(&[rounds]);
-    let folded: Vec<Round> = all.iter().map(|round| round.folded(&names)).collect();
+    let notable = Notable::of(&[rounds]);
+    let folded: Vec<Round> = all.iter().map(|round| round.folded(&notable)).collect();
     let server_cpu = amount(&folded.iter().map(|round| round.cpu_ns).collect::<Vec<f64>>())?;
     let mut parts = amounts(&folded);
     parts.sort_by(|(one, own), (other, its)| {
         other.is_measured().cmp(&one.is_measured()).then(its.ns.total_cmp(&own.ns))
     });
-    Some(CpuAccount { rounds: count(all.len()), server_cpu, parts, explained: explained(&folded) })
+    let with_softirqs = with_softirqs(&folded, &notable);
+    let explained = explained(&folded);
+    Some(CpuAccount { rounds: count(all.len()), server_cpu, parts, with_softirqs, explained })
 }
 
 /// The arms of each cell against the baseline.
@@ -288,13 +301,13 @@ pub(crate) fn differences(spec: &StudySpec, trials: &[&TrialRecord]) -> Vec<CpuD
 }
 
 fn difference(of: &Rounds, to: &Rounds) -> Option<CpuDifference> {
-    let names = names(&[of, to]);
+    let notable = Notable::of(&[of, to]);
     // What one side cannot tell apart is not told apart.
     let is_whole =
         |rounds: &Rounds| rounds.values().all(|round| round.parts.contains_key(&CpuPart::Unexplained));
     let are_whole = is_whole(of) && is_whole(to);
     let prepared = |round: &Round| {
-        let folded = round.folded(&names);
+        let folded = round.folded(&notable);
         if are_whole { folded } else { folded.without_own_work() }
     };
     let pairs = of.iter().filter_map(|(key, round)| Some((prepared(round), prepared(to.get(key)?))));
@@ -307,30 +320,46 @@ fn difference(of: &Rounds, to: &Rounds) -> Option<CpuDifference> {
         let (own, its) = (place(own), place(its));
         its.0.cmp(&own.0).then(its.1.total_cmp(&own.1))
     });
-    Some(CpuDifference { rounds: count(rounds.len()), parts, whole, ..CpuDifference::default() })
+    let with_softirqs = with_softirqs(&rounds, &notable);
+    Some(CpuDifference {
+        rounds: count(rounds.len()),
+        parts,
+        with_softirqs,
+        whole,
+        ..CpuDifference::default()
+    })
 }
 
-/// Calls that stand by themselves: they are more than a small part of the CPU of one of the arms.
-fn names(arms: &[&Rounds]) -> BTreeSet<CpuPart> {
-    let of_arm = |rounds: &&Rounds| {
-        let mut sums: BTreeMap<CpuPart, f64> = BTreeMap::new();
-        for (part, ns) in rounds.values().flat_map(|round| &round.parts) {
-            *sums.entry(part.clone()).or_default() += ns;
-        }
-        let cpu_ns: f64 = rounds.values().map(|round| round.cpu_ns).sum();
-        sums.into_iter()
-            .filter(move |(_, ns)| ns.abs() >= SMALL * cpu_ns)
-            .map(|(part, _)| part)
-            .collect::<Vec<_>>()
-    };
-    arms.iter().flat_map(of_arm).collect()
+/// What is more than a small part of the CPU of one of the arms.
+struct Notable {
+    parts: BTreeSet<CpuPart>,
+    /// Calls by the softirqs within them.
+    softirqs_in: BTreeSet<CpuPart>,
+}
+
+impl Notable {
+    fn of(arms: &[&Rounds]) -> Self {
+        let of_all = |figures: fn(&Round) -> &BTreeMap<CpuPart, f64>| {
+            arms.iter().flat_map(|rounds| notable(rounds, figures)).collect()
+        };
+        Self { parts: of_all(|round| &round.parts), softirqs_in: of_all(|round| &round.softirqs_in) }
+    }
+}
+
+fn notable(rounds: &Rounds, figures: fn(&Round) -> &BTreeMap<CpuPart, f64>) -> Vec<CpuPart> {
+    let mut sums: BTreeMap<&CpuPart, f64> = BTreeMap::new();
+    for (part, ns) in rounds.values().flat_map(figures) {
+        *sums.entry(part).or_default() += ns;
+    }
+    let cpu_ns: f64 = rounds.values().map(|round| round.cpu_ns).sum();
+    sums.into_iter().filter(|(_, ns)| ns.abs() >= SMALL * cpu_ns).map(|(part, _)| part.clone()).collect()
 }
 
 impl Round {
-    /// With the calls that are not among these together.
-    fn folded(&self, names: &BTreeSet<CpuPart>) -> Self {
+    /// With the calls that are a small part together.
+    fn folded(&self, notable: &Notable) -> Self {
         let place = |part: &CpuPart| match part {
-            CpuPart::Call(_) if !names.contains(part) => CpuPart::OtherCalls,
+            CpuPart::Call(_) if !notable.parts.contains(part) => CpuPart::OtherCalls,
             other => other.clone(),
         };
         self.moved(place)
@@ -350,15 +379,20 @@ impl Round {
         for (part, ns) in &self.parts {
             *parts.entry(place(part)).or_default() += ns;
         }
-        Self { cpu_ns: self.cpu_ns, parts }
+        Self { cpu_ns: self.cpu_ns, parts, softirqs_in: self.softirqs_in.clone() }
     }
 
     fn less(mut self, other: &Self) -> Self {
         self.cpu_ns -= other.cpu_ns;
-        for (part, ns) in &other.parts {
-            *self.parts.entry(part.clone()).or_default() -= ns;
-        }
+        take(&mut self.parts, &other.parts);
+        take(&mut self.softirqs_in, &other.softirqs_in);
         self
+    }
+}
+
+fn take(from: &mut BTreeMap<CpuPart, f64>, taken: &BTreeMap<CpuPart, f64>) {
+    for (part, ns) in taken {
+        *from.entry(part.clone()).or_default() -= ns;
     }
 }
 
@@ -366,11 +400,24 @@ impl Round {
 fn amounts(rounds: &[Round]) -> Vec<(CpuPart, Amount)> {
     let parts: BTreeSet<&CpuPart> = rounds.iter().flat_map(|round| round.parts.keys()).collect();
     let of_part = |part: &CpuPart| {
-        let values: Vec<f64> =
-            rounds.iter().map(|round| round.parts.get(part).copied().unwrap_or_default()).collect();
+        let values: Vec<f64> = rounds.iter().map(|round| figure(&round.parts, part)).collect();
         Some((part.clone(), amount(&values)?))
     };
     parts.into_iter().filter_map(of_part).collect()
+}
+
+/// Calls with what ran within them, those that stand by themselves and in which that is no small part.
+fn with_softirqs(rounds: &[Round], notable: &Notable) -> Vec<(String, Amount)> {
+    let of_call = |part: &CpuPart| {
+        let CpuPart::Call(name) = part else { return None };
+        let both = |round: &Round| figure(&round.parts, part) + figure(&round.softirqs_in, part);
+        Some((name.clone(), amount(&rounds.iter().map(both).collect::<Vec<f64>>())?))
+    };
+    notable.softirqs_in.intersection(&notable.parts).filter_map(of_call).collect()
+}
+
+fn figure(figures: &BTreeMap<CpuPart, f64>, part: &CpuPart) -> f64 {
+    figures.get(part).copied().unwrap_or_default()
 }
 
 /// `None` of nothing.

@@ -78,6 +78,11 @@ pub struct CpuAccount {
     pub server_cpu: Amount,
     /// Its parts, the largest first, what is left last. They add up to it.
     pub parts: Vec<(CpuPart, Amount)>,
+    /// System calls by name together with the softirqs that ran within them: what the parts have in two places, and
+    /// what a server would save that did not make the call. A segment that is sent over loopback is received in a
+    /// softirq within the sender's call. Only where these softirqs are more than a small part of the CPU.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with_softirqs: Vec<(String, Amount)>,
     /// What share of the CPU the measured parts are; of servers whose own work is measured.
     pub explained: Option<Explained>,
 }
@@ -116,6 +121,9 @@ pub struct CpuDifference {
     /// Each part of the arm less the same of the other, within rounds: first those that are known to differ, and of
     /// each kind the largest difference first, whatever its sign.
     pub parts: Vec<(CpuPart, Amount)>,
+    /// The same of system calls together with the softirqs that ran within them, which the parts have in two places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with_softirqs: Vec<(String, Amount)>,
     /// The whole difference, to which the parts add up.
     pub whole: Amount,
 }

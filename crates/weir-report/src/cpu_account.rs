@@ -42,8 +42,8 @@ fn differences(view: &View<'_>) -> Table {
         let row =
             |name: String, ns: Amount| first.iter().cloned().chain([name, amount(ns, signed)]).collect();
         let whole = row(view.word(Word::WholeDifference).to_owned(), found.whole);
-        let parts = found.parts.iter().map(|(part, ns)| row(name(view, part), *ns));
-        parts.chain([whole]).collect::<Vec<Vec<String>>>()
+        let places = with_softirqs(view, &found.parts, &found.with_softirqs).into_iter();
+        places.map(|(place, ns)| row(place, ns)).chain([whole]).collect::<Vec<Vec<String>>>()
     };
     let rows = view.result.cpu_differences.iter().flat_map(of_pair).collect();
     Table::new(view, &[Word::Cell, Word::DifferenceOf, Word::CpuPlace], &[Word::ServerCpuHere], rows)
@@ -95,20 +95,36 @@ fn share(explained: &Explained) -> String {
 /// The parts of each account.
 pub(crate) fn parts(view: &View<'_>, accounts: &[(&ArmEvidence, &CpuAccount)]) -> Table {
     let of_arm = |(arm, account): &(&ArmEvidence, &CpuAccount)| {
-        let row = |(part, ns): &(CpuPart, Amount)| {
+        let row = |(place, ns): (String, Amount)| {
             vec![
                 view.cell_label(&arm.cell_id),
                 arm.arm.clone(),
-                name(view, part),
-                amount(*ns, format::nanos),
+                place,
+                amount(ns, format::nanos),
                 format::percent(ns.ns / account.server_cpu.ns),
             ]
         };
-        account.parts.iter().map(row).collect::<Vec<_>>()
+        let places = with_softirqs(view, &account.parts, &account.with_softirqs);
+        places.into_iter().map(row).collect::<Vec<_>>()
     };
     let text = [Word::Cell, Word::Arm, Word::CpuPlace];
     let rows = accounts.iter().flat_map(of_arm).collect();
     Table::new(view, &text, &[Word::ServerCpuHere, Word::CallShare], rows)
+}
+
+/// Places by name, each call followed by what it comes to with the softirqs within it.
+fn with_softirqs(
+    view: &View<'_>,
+    parts: &[(CpuPart, Amount)],
+    both: &[(String, Amount)],
+) -> Vec<(String, Amount)> {
+    let places = |(part, ns): &(CpuPart, Amount)| {
+        let is_call = |own: &&(String, Amount)| matches!(part, CpuPart::Call(name) if *name == own.0);
+        let with = both.iter().find(is_call);
+        let with = with.map(|(call, ns)| (format!("{call} {}", view.word(Word::WithSoftirqs)), *ns));
+        [Some((name(view, part), *ns)), with].into_iter().flatten()
+    };
+    parts.iter().flat_map(places).collect()
 }
 
 /// A place, in the language of the report.

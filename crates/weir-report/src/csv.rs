@@ -58,7 +58,9 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
         evidence(&mut rows, arm);
     }
     for it in &result.cpu_differences {
-        cpu_parts(&mut rows, [it.cell_id.as_str(), &it.arm, &it.baseline], &it.parts, it.whole);
+        let subject = [it.cell_id.as_str(), &it.arm, &it.baseline];
+        cpu_parts(&mut rows, subject, &it.parts, it.whole);
+        with_softirqs(&mut rows, subject, &it.with_softirqs);
     }
     for map in &result.overviews {
         overview(&mut rows, result, map);
@@ -99,6 +101,7 @@ fn evidence(rows: &mut Rows, arm: &ArmEvidence) {
     }
     let Some(account) = &arm.account else { return };
     cpu_parts(rows, subject, &account.parts, account.server_cpu);
+    with_softirqs(rows, subject, &account.with_softirqs);
     if let Some(explained) = &account.explained {
         rows.number(subject, "cpu-explained", "share", explained.share, "ratio");
     }
@@ -249,14 +252,25 @@ fn map_name(map: u32) -> String {
 
 /// Parts of an arm's CPU for each message, or of its difference from the baseline's, and the whole.
 fn cpu_parts(rows: &mut Rows, subject: [&str; 3], parts: &[(CpuPart, Amount)], whole: Amount) {
-    let all = parts.iter().map(|(part, amount)| (part.key(), *amount));
-    for (part, Amount { ns, interval }) in all.chain([("whole".to_owned(), whole)]) {
-        let metric = format!("cpu-{part}");
-        rows.number(subject, &metric, "mean", ns, "ns");
-        if let Some((low, high)) = interval {
-            rows.number(subject, &metric, "interval-low", low, "ns");
-            rows.number(subject, &metric, "interval-high", high, "ns");
-        }
+    for (part, amount) in parts {
+        cpu(rows, subject, &part.key(), *amount);
+    }
+    cpu(rows, subject, "whole", whole);
+}
+
+/// Calls together with the softirqs within them.
+fn with_softirqs(rows: &mut Rows, subject: [&str; 3], calls: &[(String, Amount)]) {
+    for (call, amount) in calls {
+        cpu(rows, subject, &format!("call-{call}-with-softirqs"), *amount);
+    }
+}
+
+fn cpu(rows: &mut Rows, subject: [&str; 3], part: &str, Amount { ns, interval }: Amount) {
+    let metric = format!("cpu-{part}");
+    rows.number(subject, &metric, "mean", ns, "ns");
+    if let Some((low, high)) = interval {
+        rows.number(subject, &metric, "interval-low", low, "ns");
+        rows.number(subject, &metric, "interval-high", high, "ns");
     }
 }
 

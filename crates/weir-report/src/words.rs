@@ -322,16 +322,19 @@ words! {
         against slices of the same rounds that nobody watched: an account closes when the whole interval of what is \
         explained is at least 95 % of that CPU, and explains more than there is when all of it is above 105 %. Switching is what the scheduler charges a thread with before it \
         runs, above all on a CPU that was idle. A call that had begun before its slice, or went on beyond its end, is in no \
-        part, so that its CPU is in what is left. That is a row of its own. A place says where CPU goes, and not why."
+        part, so that its CPU is in what is left. That is a row of its own. Over loopback the call that sends a segment \
+        also receives it, in a softirq: a row says what the call comes to with that. It has softirqs that another row has \
+        too, and is not added up. A place says where CPU goes, and not why."
         | "커널 프로그램이 관찰한 구간에서 얻은 서버 CPU를 쓰인 곳별로 나누고 처리 건수로 나눈 것입니다. 관찰로 늘어난 몫은 프로그램이 스스로 잰 만큼 뺐습니다. 구간은 라운드에 걸친 \
         99 %이고, 차이는 같은 라운드 안에서 구하고, 구간이 0을 포함하지 않는 것부터 큰 순서로 적었습니다. 부분의 합은 같은 라운드의 관찰하지 않은 구간과 맞추어 봅니다. 설명된 비율의 \
         구간 전체가 95 % 이상이면 합이 맞는 것이고, 구간 전체가 105 %를 넘으면 실제보다 많이 설명된 것입니다. 스레드로의 전환은 스레드가 실제로 실행되기 전에 스케줄러가 그 스레드의 \
         CPU 시간으로 계산한 몫이며, 주로 유휴였던 CPU에서 생깁니다. 구간이 시작되기 전에 이미 시작되었거나 구간이 끝난 뒤에도 진행 중인 호출은 어느 항목에도 넣지 않으므로, \
-        그 CPU 시간은 설명되지 않은 몫에 들어갑니다. 설명되지 않은 몫은 따로 적습니다. CPU가 어디에 쓰였는지를 보여 줄 뿐 원인을 \
+        그 CPU 시간은 설명되지 않은 몫에 들어갑니다. 설명되지 않은 몫은 따로 적습니다. 루프백에서는 세그먼트를 보내는 호출이 그 안의 softirq에서 수신까지 처리하므로, 호출에 그 softirq를 더한 값을 \
+        행 하나로 더 적었습니다. softirq 행과 겹치므로 이 행은 합계에 더하지 않습니다. CPU가 어디에 쓰였는지를 보여 줄 뿐 원인을 \
         말하지는 않습니다."
         | "服务器 CPU 按去向划分，再除以完成的数量，取自由内核程序观测的时间片，并已扣除观测增加的部分（由程序自行测得）。区间为各轮的 99 % 区间；差异在同一轮内求得，区间不含 0 的排在前面，并由大到小排列。\
         各部分之和与同一轮中未被观测的时间片核对：可解释比例的整个区间不低于 95 % 即为账目相符，整个区间高于 105 % 则为解释多于实际。切换到其线程，是调度器在线程真正运行之前就计入该线程的 \
-        CPU 时间，主要出现在原本空闲的 CPU 上。在时间片开始之前就已开始、或在其结束时仍在进行的调用不计入任何一项，其 CPU 时间归入无法解释的部分。无法解释的部分单列一行。\
+        CPU 时间，主要出现在原本空闲的 CPU 上。在时间片开始之前就已开始、或在其结束时仍在进行的调用不计入任何一项，其 CPU 时间归入无法解释的部分。无法解释的部分单列一行。在环回接口上，发送报文段的调用会在其中的软中断里完成接收，因此另有一行给出该调用连同其中软中断的合计；它与软中断一行重叠，不计入总和。\
         去向只说明 CPU 用在哪里，不说明原因。";
     CpuPlace: "place" | "쓰인 곳" | "去向";
     DifferenceOf: "difference" | "차이" | "差异";
@@ -345,6 +348,7 @@ words! {
     AccountExplained: "explained" | "설명된 비율" | "可解释比例";
     AccountCpu: "server CPU, not observed" | "서버 CPU(관찰 없음)" | "服务器 CPU（未观测）";
     SoftirqsOfServer: "softirqs on the server's threads" | "서버 스레드에서 처리된 softirq" | "服务器线程上的软中断";
+    WithSoftirqs: "with the softirqs within it" | "(호출 안의 softirq 포함)" | "（含其中的软中断）";
     UringThreads: "io_uring's kernel threads" | "io_uring 커널 스레드" | "io_uring 内核线程";
     Switching: "switching to its threads" | "스레드로의 전환" | "切换到其线程";
     ServerWork: "the server itself" | "서버 자체 작업" | "服务器自身工作";

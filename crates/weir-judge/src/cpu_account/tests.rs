@@ -302,6 +302,33 @@ fn the_planted_call_leads_the_difference_and_the_parts_add_up_to_the_whole() {
 }
 
 #[test]
+fn a_call_is_told_with_the_softirqs_that_ran_within_it_too() {
+    // Of 700 ns in softirqs 500 are within sendto, and of the 70 that programs took of them as much of each.
+    let mut readings = rows(&[], 200.0);
+    let softirq = readings.iter_mut().find(|row| row.source == "softirq NET_RX" && row.key == "ns");
+    softirq.expect("it is there").value = 700.0 * MESSAGES as f64;
+    readings.push(row("softirq NET_RX", "probe-ns", 70.0 * MESSAGES as f64));
+    let plain = trials("epoll", 5_200.0, &readings);
+    let told = |with_softirqs: &[(String, Amount)]| {
+        with_softirqs.iter().map(|(name, it)| (name.clone(), it.ns.round())).collect::<Vec<_>>()
+    };
+    let found = account(&plain);
+    assert_eq!(told(&found.with_softirqs), [("sendto".to_owned(), 3_000.0)], "no softirq is in recvfrom");
+    for row in readings.iter_mut().filter(|row| row.source == "call sendto" && row.key != "count") {
+        row.value *= 2.0;
+    }
+    let softirq = readings.iter_mut().find(|row| row.source == "softirq NET_RX" && row.key == "ns");
+    softirq.expect("it is there").value += 500.0 * MESSAGES as f64;
+    let found = difference(&plain, &trials("uring", 8_200.0, &readings));
+    let [(name, both)] = found.with_softirqs.as_slice() else { panic!("{:?}", found.with_softirqs) };
+    assert_eq!(figures(&found.parts)[..2], [(named("sendto"), 2_500.0), (CpuPart::Softirqs, 500.0)]);
+    // 1,000 of 1,200 ns here, and 500 of 700 there.
+    let within_ns: f64 = 1_130.0 * 1_000.0 / 1_200.0 - 630.0 * 500.0 / 700.0;
+    assert_eq!((name.as_str(), both.ns.round()), ("sendto", (2_500.0 + within_ns).round()));
+    assert!(both.is_told_from_nothing(), "{both:?}");
+}
+
+#[test]
 fn a_part_that_may_be_noise_does_not_lead_a_smaller_one_that_is_known() {
     let plain = trials("epoll", 5_100.0, &rows(&[], 0.0));
     let mut planted = trials("uring", 5_150.0, &rows(&[call("getppid", 1.0, 50.0)], 250.0));

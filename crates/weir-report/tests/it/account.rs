@@ -44,6 +44,7 @@ pub fn accounted(outcome: Outcome) -> StudyResult {
             (CpuPart::OtherCalls, amount(100.0, 1.0)),
             (CpuPart::Unexplained, amount(114.0, 108.0)),
         ],
+        with_softirqs: vec![("sendto".to_owned(), amount(4_790.0, 60.0))],
         explained: Some(explained),
     };
     let uring = CpuAccount {
@@ -52,6 +53,7 @@ pub fn accounted(outcome: Outcome) -> StudyResult {
             (call("io_uring_enter"), amount(4_400.0, 70.0)),
             (CpuPart::OutsideCalls, amount(600.0, 30.0)),
         ],
+        with_softirqs: Vec::new(),
         explained: None,
         ..epoll.clone()
     };
@@ -66,6 +68,7 @@ pub fn accounted(outcome: Outcome) -> StudyResult {
             (CpuPart::Softirqs, amount(-2_100.0, 50.0)),
             (CpuPart::OutsideCalls, amount(-600.0, 80.0)),
         ],
+        with_softirqs: vec![("sendto".to_owned(), amount(-4_790.0, 60.0))],
         whole: amount(-1_000.0, 110.0),
     };
     result.evidence = vec![arm("epoll", epoll), arm("uring", uring)];
@@ -158,6 +161,8 @@ fn every_part_is_exported_with_its_interval() {
         "epoll,,cpu-whole,mean,6000,ns",
         "epoll,,cpu-explained,share,0.981,ratio",
         "uring,epoll,cpu-softirqs,interval-low,-2150,ns",
+        "epoll,,cpu-call-sendto-with-softirqs,mean,4790,ns",
+        "uring,epoll,cpu-call-sendto-with-softirqs,interval-high,-4730,ns",
         "uring,epoll,cpu-whole,mean,-1000,ns",
     ] {
         assert!(text.contains(&format!("{cell},{line}\n")), "{line}");
