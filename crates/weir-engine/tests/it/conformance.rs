@@ -204,6 +204,7 @@ conformance! {
     "F14" a_file_gets_its_room_and_then_its_name = cases::files::room_and_name, Here, 20;
     "F15" what_a_rename_holds_is_let_go_when_the_name_is_there = cases::files::held_by_a_rename, Here, 20;
     "F16" what_a_write_holds_is_let_go_when_the_bytes_are_there = cases::files::held_by_a_write, Here, 20;
+    "F17" files_are_read_and_written_where_no_thread_can_be_started = cases::files::without_threads, OwnProcess, 0;
     "29" the_same_script_gives_the_same_transcript = cases::equivalence::random_scripts, Here, 60;
 }
 

@@ -3,7 +3,10 @@
 
 use std::{fs, io, sync::Once};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::{
+    process::{Resource, Rlimit, Uid, getrlimit, setrlimit},
+    thread::{CapabilitySet, capabilities, set_capabilities, set_thread_res_uid},
+};
 
 /// Installs a handler for SIGUSR1 that does nothing, without `SA_RESTART`: system calls it meets end in `EINTR`.
 pub fn install_empty_signal_handler() {
@@ -90,6 +93,25 @@ pub fn raise_descriptor_limit(wanted: usize) -> usize {
         set_descriptor_limit(wanted.min(hard));
     }
     descriptor_limit()
+}
+
+/// Lets this process start no thread any more, and the kernel none for it. There is no way back: only for processes of
+/// their own. An error says why threads can be started here all the same.
+pub fn allow_no_more_threads() -> Result<(), String> {
+    // Threads are counted by the real user, and root's never; nor are they of whoever may exceed limits.
+    if rustix::process::getuid().is_root() {
+        let nobody = Uid::from_raw(61_000 + std::process::id() % 4_000);
+        set_thread_res_uid(nobody, None, None).map_err(|error| format!("the user stays root: {error}"))?;
+    }
+    let mut sets = capabilities(None).map_err(|error| format!("capabilities cannot be read: {error}"))?;
+    sets.effective -= CapabilitySet::SYS_RESOURCE | CapabilitySet::SYS_ADMIN;
+    set_capabilities(None, sets).map_err(|error| format!("capabilities stay: {error}"))?;
+    let maximum = getrlimit(Resource::Nproc).maximum;
+    setrlimit(Resource::Nproc, Rlimit { current: Some(0), maximum }).expect("a limit may be lowered");
+    match std::thread::Builder::new().spawn(|| {}) {
+        Ok(_) => Err("a thread can be started beyond the limit".to_owned()),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Anonymous memory of this process that is resident, in bytes.

@@ -2,11 +2,13 @@
 //!
 //! All of them exist since 5.11, the oldest kernel this driver runs on, so no step of the ladder lacks one. A
 //! path that is in memory is opened, and bytes that are in the page cache are read, while the kernel takes the
-//! submission; for everything else it has workers. A write that holds something is theirs from the start.
+//! submission; for everything else it has workers. A write that holds something is theirs from the start. Where it can
+//! start none, for want of memory or at a limit of threads, it ends with `ECANCELED` what it has not begun
+//! (`io_wq_enqueue`): the call is made here then, as where no helper thread can be started.
 
 use std::{
     io,
-    os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd},
+    os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd},
     sync::Arc,
     task::{Poll, Waker},
 };
@@ -23,7 +25,9 @@ use rustix::{
 
 use super::{Kind, Uring};
 use crate::{
-    driver::files::{FileOperation, FileResult, Outcome, RESOLVE_BELOW, Request, Step, Storage},
+    driver::files::{
+        FileOperation, FileResult, Outcome, RESOLVE_BELOW, Request, Step, Storage, perform_here,
+    },
     slab::SlotId,
 };
 
@@ -136,17 +140,32 @@ impl Uring {
         if !is_done {
             return self.submit_operation(id);
         }
-        if let Some(submitted) = self.files.take_work(id) {
-            self.files.finish(id, submitted.answer(result));
-        }
+        let Some(submitted) = self.files.take_work(id) else { return };
+        let answer = if result == -libc::ECANCELED && !self.ending {
+            // From the start: to write or to read a part again changes nothing.
+            perform_here(submitted.request, &self.parts.send_pool, &self.parts.counters)
+        } else {
+            submitted.answer(result)
+        };
+        self.files.finish(id, answer);
     }
 
     /// Closes a file, unless an operation or a queue still has it: then that does.
     pub(super) fn submit_close(&mut self, file: Arc<OwnedFd>) {
         let Some(descriptor) = Arc::into_inner(file) else { return };
-        let entry = opcode::Close::new(Fd(descriptor.into_raw_fd())).build();
+        let number = descriptor.into_raw_fd();
+        let token = Kind::CloseFile.token(SlotId { index: number as u32, generation: 0 });
         self.files_closing += 1;
-        self.push(entry.user_data(Kind::CloseFile.token(SlotId { index: 0, generation: 0 })));
+        self.push(opcode::Close::new(Fd(number)).build().user_data(token));
+    }
+
+    pub(super) fn on_file_closed(&mut self, number: u32, result: i32) {
+        self.files_closing -= 1;
+        if result == -libc::ECANCELED {
+            // SAFETY: `submit_close` gave the descriptor to the ring alone, and the kernel takes a descriptor whose
+            // file must be flushed out of its table when a worker closes it (`io_close`): this close was not begun.
+            drop(unsafe { OwnedFd::from_raw_fd(number as RawFd) });
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     io::{ErrorKind, Read, Write},
     os::{
-        fd::{AsFd, RawFd},
+        fd::{AsFd, IntoRawFd, RawFd},
         unix::net::UnixStream,
     },
     rc::Rc,
@@ -573,6 +573,17 @@ fn messages_wake_another_ring_also_when_there_are_more_than_its_queue_holds() {
         target.parts.woken.set(false);
     }
     assert_eq!(sender.doorbells.len(), 1, "each doorbell is kept once");
+}
+
+/// A file that must be flushed is closed by a worker of the kernel's.
+#[test]
+fn a_file_is_closed_although_the_kernel_has_no_worker_for_it() {
+    let Some(mut driver) = small_driver(&Arc::default()) else { return };
+    let (mut reader, writer) = UnixStream::pair().expect("a pair of sockets");
+    driver.files_closing = 1;
+    driver.on_file_closed(writer.into_raw_fd() as u32, -libc::ECANCELED);
+    assert_eq!(driver.files_closing, 0);
+    assert_eq!(reader.read(&mut [0]).expect("nobody resets it"), 0, "the other end is closed");
 }
 
 /// A driver of which the kernel has still to take a message to the doorbell, behind what its queue has room for.

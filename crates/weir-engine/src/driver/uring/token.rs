@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Room,
     /// An operation on a file.
     File,
-    /// A file is closed.
+    /// A file is closed; in place of a slot's index stands its descriptor.
     CloseFile,
     /// A message to another ring.
     Message,

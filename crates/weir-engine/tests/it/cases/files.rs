@@ -496,3 +496,45 @@ pub fn teardown(rig: &mut Rig) {
     }
     assert_eq!(kernel::open_descriptors(), before, "descriptors are left open");
 }
+
+/// At a limit of threads neither a helper of ours nor a worker of the kernel's can be started, and what they would have
+/// done is done all the same.
+pub fn without_threads(rig: &mut Rig) {
+    const LENGTH: usize = 100_000;
+    let (scratch, renamed) = (Scratch::new(&mut rig.random), Scratch::new(&mut rig.random));
+    let pattern = rig.pattern.clone();
+    let runtime = rig.runtime();
+    if let Err(why) = kernel::allow_no_more_threads() {
+        return rig.skip(why);
+    }
+    let held = Arc::new(());
+    runtime.block_on(async {
+        let file = File::open_with(scratch.path(), BOTH).await.expect("it can be made");
+        match file.allocate(LENGTH as u64).await {
+            Ok(()) => {}
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::Unsupported, "{error}"),
+        }
+        file.write_at(0, pattern.bytes(0, LENGTH / 2)).await.expect("there is room");
+        let rest = pattern.bytes(LENGTH / 2, LENGTH / 2);
+        let written = file.write_at_holding(LENGTH as u64 / 2, rest, Arc::clone(&held) as _).await;
+        written.expect("there is room");
+        file.sync_data().await.expect("it can be synced");
+        scratch.forget_pages();
+        let bytes = file.read_at(0, LENGTH).await.expect("it can be read");
+        assert_eq!(bytes.len(), LENGTH);
+        pattern.check(0, &bytes);
+        file.sync_all().await.expect("it can be synced");
+        let moved = files::rename(scratch.path(), renamed.path(), Arc::clone(&held) as _).await;
+        moved.expect("it is there");
+        let missing = File::open(scratch.path()).await.expect_err("it has another name");
+        assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
+    });
+    assert_eq!(Arc::strong_count(&held), 1, "what was held is let go");
+    let stats = runtime.counters().snapshot();
+    // Who submits with a thread of the kernel's has workers of that thread, which was there before.
+    if rig.subject.is_uring() && rig.config.uring.poll_idle_ms.is_none() {
+        assert!(stats.file_calls >= 4, "two writes, a sync and a rename were not done here: {stats:?}");
+    }
+    drop(runtime);
+    pattern.check(0, &renamed.bytes());
+}
