@@ -224,12 +224,12 @@ impl File {
     /// So its destructor must not call the engine; that of a file lock or a permit does not.
     ///
     /// Such a write is one that may hang, so the runtime's thread does not try it, unless it has no other (`blocking`,
-    /// or neither a helper nor a worker of the kernel's can be started). io_uring is told to give it to a worker of the kernel's (`IOSQE_ASYNC`). With ext4
-    /// the kernel does so anyway. Buffered writes of file systems that can do them without waiting
-    /// (`FMODE_BUF_WASYNC`: XFS since 6.0, Btrfs since 6.1) it tries first, in the call that submits them; that is
-    /// cheaper, and what [`Self::write_at`] has, but before 6.12 (or its stable backports) the attempt waits while the
-    /// file system is frozen (Linux, `io_uring/rw.c`: `io_write` called `kiocb_start_write`, which sleeps, where
-    /// `io_kiocb_start_write` now only tries).
+    /// or neither a helper nor a worker of the kernel's can be started). io_uring is told to give it to a worker of the
+    /// kernel's (`IOSQE_ASYNC`). With ext4 the kernel does so anyway. Buffered writes of file systems that can do them
+    /// without waiting (`FMODE_BUF_WASYNC`: XFS since 6.0, Btrfs since 6.1) it tries first, in the call that submits
+    /// them; that is cheaper, and what [`Self::write_at`] has, but before 6.12 (or its stable backports) the attempt
+    /// waits while the file system is frozen (Linux, `io_uring/rw.c`: `io_write` called `kiocb_start_write`, which
+    /// sleeps, where `io_kiocb_start_write` now only tries).
     ///
     /// # Errors
     /// As [`Self::write_at`].

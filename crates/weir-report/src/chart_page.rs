@@ -16,7 +16,7 @@ use crate::{
     html::{document, figure, table},
     language::Language,
     maps, overview,
-    section::{Content, Plot},
+    section::{Content, Plot, Section},
     strace,
     table::{Drawing, Table},
     view::View,
@@ -96,7 +96,7 @@ impl ChartPage {
     }
 
     /// The table of the report that it draws.
-    pub(crate) fn table(self) -> TableName {
+    fn table(self) -> TableName {
         match self {
             Self::Connections => TableName::Connections,
             Self::Threads => TableName::Threads,
@@ -108,6 +108,39 @@ impl ChartPage {
             Self::SystemCalls => TableName::SystemCalls,
         }
     }
+}
+
+/// Tables of a map, in reading order.
+const TABLES: [TableName; 8] = [
+    TableName::Overall,
+    TableName::Connections,
+    TableName::Threads,
+    TableName::Best,
+    TableName::Success,
+    TableName::Cores,
+    TableName::Efficiency,
+    TableName::PerCore,
+];
+
+/// The section of the report: every table of every map.
+pub(crate) fn section(view: &View<'_>) -> Content {
+    let maps = &view.result.overviews;
+    let of_map = |map| TABLES.into_iter().flat_map(move |table| charted(view, map, table));
+    Content::unless(maps.is_empty(), || Section {
+        tables: maps.iter().flat_map(of_map).collect(),
+        ..Section::new(Word::OverviewTitle, Word::OverviewHelp)
+    })
+}
+
+/// Charts stand before the table of what they draw: of the best, that by threads.
+fn charted(view: &View<'_>, map: &Overview, table: TableName) -> Vec<Table> {
+    let mut tables = overview::of_name(view, map, table);
+    let page = ChartPage::ALL.into_iter().find(|page| page.table() == table);
+    let own = if table == TableName::Best { tables.get_mut(1) } else { tables.first_mut() };
+    if let (Some(page), Some(own)) = (page, own) {
+        own.charts = drawings(view, page, map);
+    }
+    tables
 }
 
 /// What stands on a page.
@@ -182,7 +215,7 @@ fn of_maps(view: &View<'_>, page: ChartPage) -> Shown {
 }
 
 /// The charts of a map; none where it has nothing to draw.
-pub(crate) fn drawings(view: &View<'_>, page: ChartPage, map: &Overview) -> Vec<Drawing> {
+fn drawings(view: &View<'_>, page: ChartPage, map: &Overview) -> Vec<Drawing> {
     let quantities: &[Quantity] = match page {
         ChartPage::Success => &[Quantity::Throughput],
         _ => &Quantity::ALL,

@@ -83,7 +83,9 @@ pub fn html(result: &StudyResult, language: Language) -> String {
 
 /// The same page with something above it, where it is one of several.
 pub fn html_below(result: &StudyResult, language: Language, above: &Markup) -> String {
-    html::page(&view::View::new(result, language), above)
+    let view = view::View::new(result, language);
+    let (shown, empty) = sections::all(&view);
+    html::page(&view, above, (&shown, &empty))
 }
 
 /// A page about something else than one study, in the clothes of the report.

@@ -37,8 +37,8 @@ pub(crate) struct Section {
     pub help: Caption,
     /// What is said before anything is drawn.
     pub sentences: Vec<Sentence>,
-    /// Arms with their markers stand above.
-    pub has_legend: bool,
+    /// Stands above the charts: arms with their markers.
+    pub legend: Option<Markup>,
     /// Charts, each with its numbers.
     pub plots: Vec<Plot>,
     /// Tables of their own.
@@ -56,7 +56,7 @@ impl Section {
             title: title.into(),
             help: help.into(),
             sentences: Vec::new(),
-            has_legend: false,
+            legend: None,
             plots: Vec::new(),
             tables: Vec::new(),
             notes: Vec::new(),

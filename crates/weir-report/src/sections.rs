@@ -2,10 +2,9 @@
 //! further chart or table is a line here.
 
 use crate::{
-    added_cost, aggregate, cause, chart,
+    added_cost, aggregate, cause, chart, chart_page,
     cited::of_no_cell,
-    connection_costs, contrasts, cpu_account, evidence, goals, guidance, io_models, kernels, overview,
-    published,
+    connection_costs, contrasts, cpu_account, evidence, goals, guidance, io_models, kernels, published,
     section::{Content, Section},
     strace, threads,
     view::View,
@@ -19,7 +18,7 @@ const SECTIONS: [fn(&View<'_>) -> Content; 29] = [
     chart::map,
     contrasts::section,
     kernels::section,
-    overview::section,
+    chart_page::section,
     chart::latency_map,
     connection_costs::section,
     chart::forest,

@@ -1,7 +1,7 @@
 //! All comparisons of one metric: effect with interval, one faint dot a unit, what the baseline does against itself,
 //! and a line where nothing differs.
 
-use maud::Markup;
+use maud::{Markup, html};
 use weir_record::{
     metric::{Family, Metric, Scale as Compared},
     metric_rows::METRICS,
@@ -10,7 +10,7 @@ use weir_record::{
 
 use super::{
     AXIS, ROWS_MAX, Row,
-    canvas::{Anchor, Canvas, arm_class},
+    canvas::{Anchor, Canvas, arm_class, swatch},
     rows,
     scale::Scale,
 };
@@ -51,12 +51,26 @@ pub(crate) fn forest(view: &View<'_>) -> Content {
             .into_iter()
             .chain(again.first().map(|_| without_waiting(view).into()))
             .collect(),
-        has_legend: true,
+        legend: Some(legend(view)),
         plots: shown.into_iter().map(|metric| plot(view, metric, &axes)).collect(),
         notes: notes::by_cell(view),
         left_out: (more > 0).then(|| sentence::left_out(view, more)).or_else(|| not_drawn(view, &empty)),
         ..Section::new(Word::ComparisonsTitle, Word::ComparisonsHelp)
     }))
+}
+
+/// Arms with their markers.
+fn legend(view: &View<'_>) -> Markup {
+    html! {
+        ul.legend {
+            @for (index, arm) in view.arms.iter().enumerate() {
+                li {
+                    (swatch(index)) " " (arm)
+                    @if view.baseline() == Some(arm) { span.faint { " (" (view.word(Word::Baseline)) ")" } }
+                }
+            }
+        }
+    }
 }
 
 /// Metrics of which no comparison has a figure; the notes say why.

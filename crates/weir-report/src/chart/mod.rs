@@ -28,7 +28,6 @@ mod why;
 pub(crate) use accounts::accounts;
 pub(crate) use bars::bars;
 pub(crate) use call_overhead::call_overhead;
-pub(crate) use canvas::swatch;
 pub(crate) use changes::{Telling, changes};
 pub(crate) use curves::curves;
 pub(crate) use forest::forest;
@@ -42,7 +41,7 @@ pub(crate) use stacked::{Stacked, StackedBar, stacked};
 pub(crate) use timeline::timeline;
 pub(crate) use why::why;
 
-use canvas::{Anchor, Canvas};
+use canvas::{Anchor, Canvas, swatch};
 use maud::{Markup, html};
 use scale::Scale;
 

@@ -46,8 +46,9 @@ pub(crate) fn document(language: Language, title: &str, body: &Markup) -> String
     document.into_string()
 }
 
-/// The report, with something above it where it is one page of several.
-pub(crate) fn page(view: &View<'_>, above: &Markup) -> String {
+/// The report with its sections and the reasons of those that have nothing to show; something stands above it where it is
+/// one page of several.
+pub(crate) fn page(view: &View<'_>, above: &Markup, (shown, empty): (&[Section], &[Word])) -> String {
     let result = view.result;
     let title = format!(
         "{} {}{}{}",
@@ -66,9 +67,8 @@ pub(crate) fn page(view: &View<'_>, above: &Markup) -> String {
             (verdict_card(view))
             (chips(view))
             (missing_arms(view))
-            @let (shown, empty) = crate::sections::all(view);
-            @for section in &shown { (sections::section(view, section)) }
-            (sections::empty(view, &empty))
+            @for section in shown { (sections::section(view, section)) }
+            (sections::empty(view, empty))
             (cells::section(view))
             (sections::checks(view))
             (sections::definitions(view))

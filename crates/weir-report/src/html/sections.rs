@@ -4,7 +4,6 @@ use maud::{Markup, PreEscaped, html};
 
 use super::{cells, figure, scrolled, table};
 use crate::{
-    chart,
     cited::Sentence,
     definitions, display, findings,
     section::{CellNotes, Plot, Section},
@@ -29,7 +28,7 @@ pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
     let (folded, open): (Vec<&Plot>, Vec<&Plot>) = section.plots.iter().partition(|plot| plot.is_folded);
     let body = html! {
         @for one in &section.sentences { (sentence(view, one)) }
-        @if section.has_legend { (legend(view)) }
+        @if let Some(legend) = &section.legend { (legend) }
         div .pair[open.iter().any(|plot| plot.is_half)] { @for one in &open { (plot(view, one)) } }
         @if !folded.is_empty() {
             details {
@@ -58,20 +57,6 @@ fn sentence(view: &View<'_>, of: &Sentence) -> Markup {
         p {
             (display::keep_together(&of.text))
             @if !of.cells.is_empty() { " " (cells::links(view, &of.cells)) }
-        }
-    }
-}
-
-/// Arms with their markers.
-fn legend(view: &View<'_>) -> Markup {
-    html! {
-        ul.legend {
-            @for (index, arm) in view.arms.iter().enumerate() {
-                li {
-                    (chart::swatch(index)) " " (arm)
-                    @if view.baseline() == Some(arm) { span.faint { " (" (view.word(Word::Baseline)) ")" } }
-                }
-            }
         }
     }
 }

@@ -11,13 +11,11 @@ use weir_record::{
 };
 
 use crate::{
-    chart_page::{self, ChartPage},
     cited::{Sentence, distinct, of_no_cell},
     findings,
     format::{self, ABSENT},
     language::localized,
     maps,
-    section::{Content, Section},
     table::Table,
     titles,
     view::View,
@@ -26,25 +24,6 @@ use crate::{
 
 /// Efficiencies that are too large and told in sentences in a terminal.
 const ALARMS_SHOWN: usize = 2;
-
-/// The section: every table of every map.
-pub(crate) fn section(view: &View<'_>) -> Content {
-    let maps = &view.result.overviews;
-    Content::unless(maps.is_empty(), || Section {
-        tables: maps.iter().flat_map(|map| tables(view, map)).collect(),
-        ..Section::new(Word::OverviewTitle, Word::OverviewHelp)
-    })
-}
-
-/// Charts stand before the table of what they draw: of the best, that by threads.
-fn charted(view: &View<'_>, map: &Overview, table: TableName, mut tables: Vec<Table>) -> Vec<Table> {
-    let page = ChartPage::ALL.into_iter().find(|page| page.table() == table);
-    let own = if table == TableName::Best { tables.get_mut(1) } else { tables.first_mut() };
-    if let (Some(page), Some(own)) = (page, own) {
-        own.charts = chart_page::drawings(view, page, map);
-    }
-    tables
-}
 
 /// What it comes to in a few lines, for a terminal: each arm over all cells, and what scales too well.
 pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
@@ -55,22 +34,6 @@ pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
     let over_all = maps.iter().flat_map(of_map);
     let alarms = maps.iter().flat_map(|map| scaling::alarms(view, map, ALARMS_SHOWN));
     over_all.chain(alarms.map(|it| it.text)).collect()
-}
-
-/// Tables of a map, in reading order.
-const TABLES: [TableName; 8] = [
-    TableName::Overall,
-    TableName::Connections,
-    TableName::Threads,
-    TableName::Best,
-    TableName::Success,
-    TableName::Cores,
-    TableName::Efficiency,
-    TableName::PerCore,
-];
-
-fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
-    TABLES.into_iter().flat_map(|table| charted(view, map, table, of_name(view, map, table))).collect()
 }
 
 /// What a map has under a name, empty tables left out.
