@@ -46,7 +46,7 @@ pub(crate) fn document(language: Language, title: &str, body: &Markup) -> String
     document.into_string()
 }
 
-/// The report with its sections and the reasons of those that have nothing to show; something stands above it where it is
+/// The report with its sections and the reasons of those that have nothing to show; with something above it where it is
 /// one page of several.
 pub(crate) fn page(view: &View<'_>, above: &Markup, (shown, empty): (&[Section], &[Word])) -> String {
     let result = view.result;
