@@ -1,8 +1,9 @@
 //! Files: opened, read and written at positions of the caller's choice, and sent.
 //!
 //! io_uring performs the operations itself. On epoll, poll and select what the page cache has is read at once; what
-//! may have to wait for the disk is done by a few helper threads of the runtime. On blocking calls the thread waits,
-//! and on the simulator the real file is used and virtual time passes.
+//! may have to wait for the disk is done by a few helper threads of the runtime. Where neither a helper nor a worker of
+//! the kernel's can be started, as at a limit of threads, the runtime's thread does it and waits. On blocking calls the
+//! thread waits, and on the simulator the real file is used and virtual time passes.
 //!
 //! An operation belongs to the engine while it is in flight. Dropping its future gives up the answer and nothing else:
 //! a write or a sync that has been begun goes on to its end, and buffers are given back after that. One that still
@@ -163,7 +164,7 @@ impl File {
         }
     }
 
-    /// Takes over an open file.
+    /// Takes over an open file, which must not be open for appending only (`O_APPEND`): every write has its place here.
     ///
     /// # Errors
     /// Being outside a runtime.

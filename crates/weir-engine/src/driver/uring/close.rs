@@ -121,7 +121,7 @@ impl Uring {
     /// Cancels everything and reaps until nothing is in flight, or the time is over. Returns what is left.
     pub(super) fn cancel_and_reap(&mut self) -> usize {
         let deadline = monotonic() + TEARDOWN;
-        self.ending = true;
+        self.workers.ending = true;
         for id in self.sockets.ids() {
             if let Some(socket) = self.sockets.get_mut(id) {
                 socket.closing = true;

@@ -2,15 +2,21 @@
 //!
 //! All of them exist since 5.11, the oldest kernel this driver runs on, so no step of the ladder lacks one. A
 //! path that is in memory is opened, and bytes that are in the page cache are read, while the kernel takes the
-//! submission; for everything else it has workers. A write that holds something is theirs from the start. Where it can
-//! start none, for want of memory or at a limit of threads, it ends with `ECANCELED` what it has not begun
-//! (`io_wq_enqueue`): the call is made here then, as where no helper thread can be started.
+//! submission; for everything else it has workers. A write that holds something is theirs from the start.
+//!
+//! Where the kernel can start no worker (at a limit of threads, without memory, with signals pending) it ends with
+//! `ECANCELED` what it has not begun (Linux, `io_uring/io-wq.c`: `io_wq_enqueue`, `create_worker_cont`; before commit
+//! 0453aad676ff of 2024 it tries for ever, and the operation waits). A file system may have that error too, and a sync
+//! reports an error once. So a request that does nothing asks for a worker: if it meets the same end, the call is made
+//! here, as where no helper thread can be started, and so are those of the next second, because each try costs the
+//! kernel tens of milliseconds.
 
 use std::{
     io,
-    os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd},
+    os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd},
     sync::Arc,
     task::{Poll, Waker},
+    time::Duration,
 };
 
 use io_uring::{
@@ -25,6 +31,7 @@ use rustix::{
 
 use super::{Kind, Uring};
 use crate::{
+    clock::{Instant, monotonic},
     driver::files::{
         FileOperation, FileResult, Outcome, RESOLVE_BELOW, Request, Step, Storage, perform_here,
     },
@@ -33,6 +40,18 @@ use crate::{
 
 /// Bytes of one submission; the kernel moves at most `0x7fff_f000` in a call.
 const CALL_BYTES_MAX: usize = 1 << 30;
+
+/// How long nothing is given to workers after one could not be started.
+const WITHOUT_WORKERS: Duration = Duration::from_secs(1);
+
+/// What is known of the kernel's workers.
+#[derive(Debug, Default)]
+pub(super) struct Workers {
+    /// None could be started; until then nobody tries again.
+    missing_until: Option<Instant>,
+    /// Teardown has cancelled what is in flight.
+    pub(super) ending: bool,
+}
 
 /// What an operation in flight owns (invariant 1).
 #[derive(Debug)]
@@ -44,6 +63,8 @@ pub(super) struct Submitted {
     how: Option<Box<OpenHow>>,
     /// Bytes read or written so far.
     done: usize,
+    /// It was cancelled, and whether for want of a worker is being asked.
+    asks_for_worker: bool,
 }
 
 impl Uring {
@@ -56,22 +77,39 @@ impl Uring {
             Step::Over(answer) => Poll::Ready(answer),
             Step::Pending => Poll::Pending,
             Step::Admitted(request) => {
-                let storage = if let Request::Read { length, .. } = &request {
-                    Some(Storage::take(&self.parts.send_pool, *length))
-                } else {
-                    None
+                let is_here = self.lacks_workers();
+                let storage = match request {
+                    Request::Read { length, .. } if !is_here => {
+                        Some(Storage::take(&self.parts.send_pool, length))
+                    }
+                    _ => None,
                 };
-                let submitted = Submitted { request, storage, how: None, done: 0 };
+                let submitted = Submitted { request, storage, how: None, done: 0, asks_for_worker: false };
                 let id = self.files.begin(operation, waker, submitted);
-                self.submit_operation(id);
+                if is_here {
+                    self.perform(id);
+                } else {
+                    self.submit_operation(id);
+                }
                 Poll::Pending
             }
         }
     }
 
+    fn lacks_workers(&mut self) -> bool {
+        self.workers.missing_until = self.workers.missing_until.filter(|until| monotonic() < *until);
+        self.workers.missing_until.is_some()
+    }
+
+    /// Makes the call here. From the start, if a part was done: that is read or written again.
+    fn perform(&mut self, id: SlotId) {
+        let Some(Submitted { request, .. }) = self.files.take_work(id) else { return };
+        self.files.finish(id, perform_here(request, &self.parts.send_pool, &self.parts.counters));
+    }
+
     /// Submits an operation, or the rest of it.
     fn submit_operation(&mut self, id: SlotId) {
-        let Some(Submitted { request, storage, how, done }) = self.files.work(id) else { return };
+        let Some(Submitted { request, storage, how, done, .. }) = self.files.work(id) else { return };
         let done = *done;
         let entry = match request {
             Request::Open { below: Some(folder), path, flags, mode } => {
@@ -119,6 +157,19 @@ impl Uring {
             self.parts.counters.events_stale.increment();
             return;
         };
+        let is_cancelled = result == -libc::ECANCELED && !self.workers.ending;
+        if submitted.asks_for_worker && is_cancelled {
+            self.workers.missing_until = Some(monotonic() + WITHOUT_WORKERS);
+            return self.perform(id);
+        }
+        if submitted.asks_for_worker {
+            return self.answer(id, -libc::ECANCELED);
+        }
+        if is_cancelled && !(is_forgotten && matches!(submitted.request, Request::Read { .. })) {
+            submitted.asks_for_worker = true;
+            let entry = opcode::Nop::new().build().flags(Flags::ASYNC);
+            return self.push(entry.user_data(Kind::File.token(id)));
+        }
         let is_done = match (&submitted.request, result) {
             (_, ..0) => result != -libc::EINTR,
             (Request::Read { length, .. }, count) => {
@@ -140,32 +191,26 @@ impl Uring {
         if !is_done {
             return self.submit_operation(id);
         }
-        let Some(submitted) = self.files.take_work(id) else { return };
-        let answer = if result == -libc::ECANCELED && !self.ending {
-            // From the start: to write or to read a part again changes nothing.
-            perform_here(submitted.request, &self.parts.send_pool, &self.parts.counters)
-        } else {
-            submitted.answer(result)
-        };
-        self.files.finish(id, answer);
+        self.answer(id, result);
     }
 
-    /// Closes a file, unless an operation or a queue still has it: then that does.
+    fn answer(&mut self, id: SlotId, result: i32) {
+        if let Some(submitted) = self.files.take_work(id) {
+            self.files.finish(id, submitted.answer(result));
+        }
+    }
+
+    /// Closes a file, unless an operation or a queue still has it: then that does. One that must be flushed takes a
+    /// worker. If that is the first that cannot be started, it stays open: whose the descriptor is then, no completion
+    /// tells for sure.
     pub(super) fn submit_close(&mut self, file: Arc<OwnedFd>) {
         let Some(descriptor) = Arc::into_inner(file) else { return };
-        let number = descriptor.into_raw_fd();
-        let token = Kind::CloseFile.token(SlotId { index: number as u32, generation: 0 });
-        self.files_closing += 1;
-        self.push(opcode::Close::new(Fd(number)).build().user_data(token));
-    }
-
-    pub(super) fn on_file_closed(&mut self, number: u32, result: i32) {
-        self.files_closing -= 1;
-        if result == -libc::ECANCELED {
-            // SAFETY: `submit_close` gave the descriptor to the ring alone, and the kernel takes a descriptor whose
-            // file must be flushed out of its table when a worker closes it (`io_close`): this close was not begun.
-            drop(unsafe { OwnedFd::from_raw_fd(number as RawFd) });
+        if self.lacks_workers() {
+            return drop(descriptor);
         }
+        let entry = opcode::Close::new(Fd(descriptor.into_raw_fd())).build();
+        self.files_closing += 1;
+        self.push(entry.user_data(Kind::CloseFile.token(SlotId { index: 0, generation: 0 })));
     }
 }
 

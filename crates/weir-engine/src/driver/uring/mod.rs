@@ -71,7 +71,7 @@ mod wake_message;
 mod zero_copy;
 
 use buffers::Buffers;
-use files::Submitted;
+use files::{Submitted, Workers};
 use ring::{Completion, Ring};
 use table::{FileTable, Target};
 use token::Kind;
@@ -283,8 +283,7 @@ pub(crate) struct Uring {
     files: Operations<Submitted>,
     /// Files that the ring has been told to close.
     files_closing: usize,
-    /// Teardown has cancelled what is in flight.
-    ending: bool,
+    workers: Workers,
     /// Whom this ring has sent messages to, each once: at most one for each other runtime.
     doorbells: Vec<Arc<Doorbell>>,
     /// Messages that the kernel may not have taken: one for each sleep of another runtime that this one has ended since
@@ -384,7 +383,7 @@ impl Uring {
             zero_copy,
             files: Operations::new(parts.config.limits.file_operations_max, &parts.departed),
             files_closing: 0,
-            ending: false,
+            workers: Workers::default(),
             doorbells: Vec::new(),
             unsent: Vec::new(),
             classes: parts.receive_pool.classes(),
@@ -472,7 +471,7 @@ impl Uring {
                 Some(Kind::Connect) => self.on_connect(id, completion.result),
                 Some(Kind::Room) => self.on_room(id, completion.result),
                 Some(Kind::File) => self.on_file(id, completion.result),
-                Some(Kind::CloseFile) => self.on_file_closed(id.index, completion.result),
+                Some(Kind::CloseFile) => self.files_closing -= 1,
                 Some(Kind::Wake | Kind::Woken) => {
                     self.parts.woken.set(true);
                     if kind == Some(Kind::Wake) && completion.flags & CQE_MORE == 0 {

@@ -3,7 +3,7 @@
 use std::{
     io::{ErrorKind, Read, Write},
     os::{
-        fd::{AsFd, IntoRawFd, RawFd},
+        fd::{AsFd, OwnedFd, RawFd},
         unix::net::UnixStream,
     },
     rc::Rc,
@@ -23,6 +23,7 @@ use crate::{
     doorbell::Doorbell,
     driver::{
         DriverOps, DriverParts, Wait,
+        files::{FileOperation, Request},
         socket::{Reserve, reset_on_close},
     },
     driver_choice::resolved,
@@ -575,15 +576,26 @@ fn messages_wake_another_ring_also_when_there_are_more_than_its_queue_holds() {
     assert_eq!(sender.doorbells.len(), 1, "each doorbell is kept once");
 }
 
-/// A file that must be flushed is closed by a worker of the kernel's.
+/// Such an error is reported once: whoever tried again would take what is lost for written.
 #[test]
-fn a_file_is_closed_although_the_kernel_has_no_worker_for_it() {
+fn a_sync_that_the_file_system_has_cancelled_is_not_tried_again() {
     let Some(mut driver) = small_driver(&Arc::default()) else { return };
-    let (mut reader, writer) = UnixStream::pair().expect("a pair of sockets");
-    driver.files_closing = 1;
-    driver.on_file_closed(writer.into_raw_fd() as u32, -libc::ECANCELED);
-    assert_eq!(driver.files_closing, 0);
-    assert_eq!(reader.read(&mut [0]).expect("nobody resets it"), 0, "the other end is closed");
+    let program = std::env::current_exe().expect("the test binary has a path");
+    let file = Arc::new(OwnedFd::from(std::fs::File::open(program).expect("it is there")));
+    let mut operation = FileOperation::New(Request::Sync { file: Arc::clone(&file), data_only: true });
+    assert!(driver.poll_operation(&mut operation, Waker::noop()).is_pending());
+    let FileOperation::Begun(id) = operation else { panic!("{operation:?}") };
+    // In place of the kernel's, which comes later and is nobody's.
+    driver.on_file(id, -libc::ECANCELED);
+    let answer = (0..TURNS).find_map(|_| {
+        driver.turn(Wait::Until(monotonic() + Duration::from_secs(1))).expect("the ring can be entered");
+        match driver.poll_operation(&mut operation, Waker::noop()) {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
+        }
+    });
+    let error = answer.expect("it is over").expect_err("the kernel has workers");
+    assert_eq!(error.raw_os_error(), Some(libc::ECANCELED));
 }
 
 /// A driver of which the kernel has still to take a message to the doorbell, behind what its queue has room for.

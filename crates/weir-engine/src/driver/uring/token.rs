@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Room,
     /// An operation on a file.
     File,
-    /// A file is closed; in place of a slot's index stands its descriptor.
+    /// A file is closed.
     CloseFile,
     /// A message to another ring.
     Message,
