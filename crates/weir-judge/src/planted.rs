@@ -80,11 +80,12 @@ impl Planted {
         }
     }
 
-    /// What leads the table, where this is to.
-    fn leading(self, it: &CpuDifference) -> Option<(CpuPart, Amount)> {
-        let with_softirqs = |name| Some((CpuPart::Call(String::from(name)), leads_with_softirqs(name, it)?));
+    /// What leads the table where this is to, by its name in exported data, and whether it may.
+    fn leading(self, it: &CpuDifference) -> Option<(String, Amount, bool)> {
+        let with_softirqs =
+            |name| Some((format!("with-softirqs-{name}"), leads_with_softirqs(name, it)?, true));
         let together = self.call().filter(|_| self == Self::Segment).and_then(with_softirqs);
-        together.or_else(|| it.parts.first().cloned())
+        together.or_else(|| it.parts.first().map(|(part, amount)| (part.key(), *amount, self.is_in(part))))
     }
 
     /// Whether a part of this interval, with so many further calls for each message, has its size.
@@ -162,17 +163,17 @@ fn looked_at(
     it: &CpuDifference,
     observed: &[ArmEvidence],
 ) -> Option<Option<PlantedApart>> {
-    let (part, amount) = planted.leading(it)?;
+    let (part, amount, is_in_place) = planted.leading(it)?;
     let interval = amount.interval?;
     let more_calls = planted.call().and_then(|name| more_calls(name, it, observed));
-    if planted.is_in(&part) && planted.has_size(interval, more_calls) {
+    if is_in_place && planted.has_size(interval, more_calls) {
         return Some(None);
     }
     Some(Some(PlantedApart {
         cell_id: it.cell_id.clone(),
         arm: it.arm.clone(),
         planted: text.to_owned(),
-        part: part.key(),
+        part,
         ns: amount.ns,
         interval,
         more_calls,
@@ -322,13 +323,19 @@ mod tests {
         let mut more = within.clone();
         more.1[1].calls[0].count += 1.0;
         assert_eq!(passed("split-write", &more), Some(false), "two were planted");
+        let found = check(&spec(&["--plant", "split-write"]), &more.0, &more.1).expect("it was looked at");
+        let Finding::PlantedLeads { apart, .. } = &found.detail else { panic!("{found:?}") };
+        assert_eq!((apart[0].part.as_str(), apart[0].ns), ("with-softirqs-sendto", 3_790.0));
         let mut elsewhere = with_a_segment(0.0);
         assert_eq!(passed("split-write", &elsewhere), Some(false), "softirqs elsewhere take more");
         elsewhere.0[0].with_softirqs.clear();
         assert_eq!(passed("split-write", &elsewhere), Some(false), "where they ran is not known");
+        let mut between = within.clone();
+        let amount = |ns: f64| Amount { ns, interval: Some((ns - 100.0, ns + 100.0)) };
+        between.0[0].parts.insert(0, (CpuPart::Switching, amount(3_000.0)));
+        assert_eq!(passed("split-write", &between), Some(true), "both together take more");
         let mut behind = within;
-        let server = Amount { ns: 4_000.0, interval: Some((3_900.0, 4_100.0)) };
-        behind.0[0].parts.insert(0, (CpuPart::Server, server));
+        behind.0[0].parts.insert(0, (CpuPart::Server, amount(4_000.0)));
         assert_eq!(passed("split-write", &behind), Some(false), "the server's own work takes more");
     }
 

@@ -78,9 +78,9 @@ pub struct CpuAccount {
     pub server_cpu: Amount,
     /// Its parts, the largest first, what is left last. They add up to it.
     pub parts: Vec<(CpuPart, Amount)>,
-    /// System calls by name together with the softirqs that ran within them: what the parts have in two places, and
-    /// what a server would save that did not make the call. A segment that is sent over loopback is received in a
-    /// softirq within the sender's call. Only where these softirqs are more than a small part of the CPU.
+    /// System calls by name together with the softirqs that ran within them, which the parts have in two places. A
+    /// segment that is sent over loopback is received in a softirq within the sender's call. Only where these softirqs
+    /// are more than a small part of the CPU.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with_softirqs: Vec<(String, Amount)>,
     /// What share of the CPU the measured parts are; of servers whose own work is measured.

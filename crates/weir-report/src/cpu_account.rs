@@ -121,7 +121,7 @@ fn with_softirqs(
     let places = |(part, ns): &(CpuPart, Amount)| {
         let is_call = |own: &&(String, Amount)| matches!(part, CpuPart::Call(name) if *name == own.0);
         let with = both.iter().find(is_call);
-        let with = with.map(|(call, ns)| (format!("{call} {}", view.word(Word::WithSoftirqs)), *ns));
+        let with = with.map(|(call, ns)| (format!("{call}{}", view.word(Word::WithSoftirqs)), *ns));
         [Some((name(view, part), *ns)), with].into_iter().flatten()
     };
     parts.iter().flat_map(places).collect()

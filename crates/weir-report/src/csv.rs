@@ -261,7 +261,7 @@ fn cpu_parts(rows: &mut Rows, subject: [&str; 3], parts: &[(CpuPart, Amount)], w
 /// Calls together with the softirqs within them.
 fn with_softirqs(rows: &mut Rows, subject: [&str; 3], calls: &[(String, Amount)]) {
     for (call, amount) in calls {
-        cpu(rows, subject, &format!("call-{call}-with-softirqs"), *amount);
+        cpu(rows, subject, &format!("with-softirqs-{call}"), *amount);
     }
 }
 

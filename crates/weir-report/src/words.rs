@@ -348,7 +348,7 @@ words! {
     AccountExplained: "explained" | "설명된 비율" | "可解释比例";
     AccountCpu: "server CPU, not observed" | "서버 CPU(관찰 없음)" | "服务器 CPU（未观测）";
     SoftirqsOfServer: "softirqs on the server's threads" | "서버 스레드에서 처리된 softirq" | "服务器线程上的软中断";
-    WithSoftirqs: "with the softirqs within it" | "(호출 안의 softirq 포함)" | "（含其中的软中断）";
+    WithSoftirqs: " with the softirqs within it" | "(호출 안의 softirq 포함)" | "（含其中的软中断）";
     UringThreads: "io_uring's kernel threads" | "io_uring 커널 스레드" | "io_uring 内核线程";
     Switching: "switching to its threads" | "스레드로의 전환" | "切换到其线程";
     ServerWork: "the server itself" | "서버 자체 작업" | "服务器自身工作";

@@ -161,8 +161,8 @@ fn every_part_is_exported_with_its_interval() {
         "epoll,,cpu-whole,mean,6000,ns",
         "epoll,,cpu-explained,share,0.981,ratio",
         "uring,epoll,cpu-softirqs,interval-low,-2150,ns",
-        "epoll,,cpu-call-sendto-with-softirqs,mean,4790,ns",
-        "uring,epoll,cpu-call-sendto-with-softirqs,interval-high,-4730,ns",
+        "epoll,,cpu-with-softirqs-sendto,mean,4790,ns",
+        "uring,epoll,cpu-with-softirqs-sendto,interval-high,-4730,ns",
         "uring,epoll,cpu-whole,mean,-1000,ns",
     ] {
         assert!(text.contains(&format!("{cell},{line}\n")), "{line}");
