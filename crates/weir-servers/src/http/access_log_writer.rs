@@ -5,8 +5,11 @@ use std::{
     io::{self, Write},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel},
+        atomic::{
+            AtomicBool, AtomicU64,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+        mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
     },
     thread,
     time::Duration,
@@ -91,13 +94,12 @@ impl AccessLog {
 
     fn finish_within(&self, limit: Duration) {
         let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-        self.progress.is_ending.store(true, Relaxed);
+        self.progress.is_ending.store(true, Release);
         // A writer that waits is woken by it. In a full queue there is no room, and nobody who waits for more.
         let _ = self.queue.try_send(Entry::End);
-        // Nothing is ever sent: it disconnects, after a panic of the sink too.
-        if writer.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
-            self.counters.count_failed_lines(self.progress.queued.load(Relaxed));
-        }
+        // Nothing is ever sent: it disconnects when the writer has ended, after a panic of the sink too.
+        let _ = writer.recv_timeout(limit);
+        self.counters.count_failed_lines(self.progress.queued.load(Relaxed));
     }
 }
 
@@ -141,12 +143,15 @@ impl Writer {
 
     /// The next entry. What was taken before is written when there is none yet, so that a reader is never behind.
     fn next(&mut self) -> Option<Entry> {
+        // Read first: once it is set nothing is queued any more, so a queue that is empty after that stays so. Read
+        // last, it would end a writer that found the queue empty and was overtaken by a whole queue of lines.
+        let is_ending = self.progress.is_ending.load(Acquire);
         match self.lines.try_recv() {
             Ok(entry) => return Some(entry),
             Err(TryRecvError::Disconnected) => return None,
             Err(TryRecvError::Empty) => self.write(),
         }
-        if self.progress.is_ending.load(Relaxed) {
+        if is_ending {
             return None;
         }
         self.lines.recv().ok()
@@ -258,6 +263,52 @@ mod tests {
     }
 
     #[test]
+    fn lines_that_come_while_an_earlier_one_is_written_are_written_though_the_end_found_a_full_queue() {
+        /// As its first line is written, it is given two more and the end.
+        struct Late {
+            queue: SyncSender<Entry>,
+            progress: Arc<Progress>,
+            written: Arc<Mutex<String>>,
+        }
+        impl Write for Late {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                let is_first = !self.progress.is_ending.swap(true, Relaxed);
+                for line in is_first.then_some(["second\n", "third\n"]).into_iter().flatten() {
+                    self.queue.try_send(Entry::Line(line.into())).expect("there is room for two");
+                }
+                assert!(!is_first || self.queue.try_send(Entry::End).is_err(), "and for no more");
+                self.written
+                    .lock()
+                    .expect("no panic")
+                    .push_str(str::from_utf8(bytes).expect("lines are text"));
+                Ok(bytes.len())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let (queue, lines) = sync_channel(2);
+        let (progress, written) = (Arc::new(Progress::default()), Arc::new(Mutex::default()));
+        queue.try_send(Entry::Line("first\n".into())).expect("there is room");
+        // As the three lines were counted before they were queued.
+        progress.queued.store(3, Relaxed);
+        progress.queued_bytes.store("first\nsecond\nthird\n".len() as u64, Relaxed);
+        let sink = Late { queue, progress: Arc::clone(&progress), written: Arc::clone(&written) };
+        Writer {
+            lines,
+            sink: Box::new(sink),
+            block: Block::default(),
+            is_torn: false,
+            progress: Arc::clone(&progress),
+            counters: Arc::default(),
+        }
+        .run();
+        assert_eq!(*written.lock().expect("no panic"), "first\nsecond\nthird\n");
+        assert_eq!(progress.queued.load(Relaxed), 0);
+    }
+
+    #[test]
     fn a_sink_that_takes_nothing_ends_no_later_and_its_lines_are_counted() {
         let (sink, counters) = (BlockedSink::default(), Arc::new(HttpCounters::default()));
         let log = AccessLog::start(Box::new(sink.clone()), Arc::clone(&counters)).expect("a thread");
@@ -287,6 +338,25 @@ mod tests {
         (0..3).for_each(|_| log.line("a line\n".into()));
         log.finish();
         assert_eq!((counters.log_lines_failed(), counters.log_lines_dropped()), (3, 0));
+    }
+
+    #[test]
+    fn lines_that_a_sink_takes_with_it_are_counted() {
+        struct Broken;
+        impl Write for Broken {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                panic!("a sink of a test breaks")
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let counters = Arc::new(HttpCounters::default());
+        let log = AccessLog::start(Box::new(Broken), Arc::clone(&counters)).expect("a thread");
+        (0..3).for_each(|_| log.line("a line\n".into()));
+        log.finish();
+        assert_eq!(counters.log_lines_failed() + counters.log_lines_dropped(), 3);
     }
 
     #[test]
