@@ -5,7 +5,7 @@ use weir_record::observation::{CallFigures, Observation, Trace};
 
 use super::{
     blocks::{Block, Columns},
-    tables::columns,
+    tables::{Legend, columns, explained},
 };
 use crate::{
     chart::{Stacked, StackedBar, stacked},
@@ -120,6 +120,25 @@ fn drawn(observation: &Observation, trace: &Trace, calls: &[Shares], language: L
 const ON_CPU: [&str; 3] = ["On a CPU", "CPU 사용", "占用 CPU"];
 const OFF_CPU: [&str; 3] = ["Off it", "대기", "不占 CPU"];
 
+const LEGEND: [Legend; 2] = [
+    (
+        1,
+        [
+            "of one CPU's time, with softirqs within the call",
+            "코어 하나의 시간에 대한 비율, 호출 안의 softirq 포함",
+            "占一个 CPU 时间的份额，含调用中的软中断",
+        ],
+    ),
+    (
+        2,
+        [
+            "waiting, for each thread that does; costs no CPU",
+            "기다린 시간, 스레드마다 더함, CPU 비용 아님",
+            "等待，按线程累加，不占 CPU",
+        ],
+    ),
+];
+
 fn bar(name: &str, amounts: Vec<f64>) -> StackedBar {
     let number = format::percent(amounts.iter().sum());
     StackedBar { name: name.to_owned(), amounts, whole: None, number }
@@ -149,7 +168,7 @@ fn table(calls: &[Shares], language: Language) -> Option<Columns> {
     rows.truncate(BARS_MAX);
     let mut found = columns(head.to_vec(), 1, rows.iter().map(row).collect(), &[])?;
     found.table.left_out += left_out;
-    Some(found)
+    Some(explained(found, &LEGEND, language))
 }
 
 /// A bar and its number, as wide as any other of the column.

@@ -37,7 +37,7 @@ pub(super) fn columns(
 }
 
 /// What columns have in them: place, and words in each language.
-type Legend = (usize, [&'static str; 3]);
+pub(super) type Legend = (usize, [&'static str; 3]);
 
 const LEGEND_OF_CALLS: [Legend; 7] = [
     (2, ["of its CPU", "프로세스 CPU 중 비율", "占该进程 CPU 的比例"]),
@@ -93,7 +93,7 @@ const LEGEND_OF_STRACE: [Legend; 1] = [(
 const RUNNABLE: [&str; 3] = ["runnable without a CPU", "실행 가능한데 CPU를 기다림", "可运行但在等 CPU"];
 
 /// The table with what its columns have in them.
-fn explained(content: Columns, legend: &[Legend], language: Language) -> Columns {
+pub(super) fn explained(content: Columns, legend: &[Legend], language: Language) -> Columns {
     let legend = legend.iter().map(|(column, words)| (*column, language.choose(*words))).collect();
     Columns { legend, ..content }
 }
