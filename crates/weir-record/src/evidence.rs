@@ -131,7 +131,7 @@ pub struct CallEvidence {
     pub on_cpu_ns: f64,
     /// Time asleep.
     pub blocked_ns: f64,
-    /// Time runnable without a CPU.
+    /// Time it had been woken or preempted and did not run yet.
     pub queued_ns: f64,
     /// What one call returned on average: bytes, events, or submissions.
     pub returned: f64,

@@ -403,7 +403,8 @@ pub struct Trace {
     pub wakes: Vec<WakeFigures>,
     /// Wakes of pairs that are not in the list.
     pub wakes_left_out: u64,
-    /// Time the threads were runnable without a CPU, in calls and outside of them.
+    /// Time the threads had been woken or preempted and did not run yet, in calls and outside of them. An idle CPU that
+    /// wakes up for one is in it, unlike in the delay of `schedstat`.
     #[serde(default)]
     pub queued_ns: u64,
     /// Softirqs by kind.
@@ -496,7 +497,7 @@ pub struct CallFigures {
     pub probe_runs: u64,
     /// Time asleep.
     pub blocked_ns: u64,
-    /// Time runnable without a CPU.
+    /// Time it had been woken or preempted and did not run yet.
     pub queued_ns: u64,
     /// Calls that had not returned at the end.
     pub in_flight: u64,

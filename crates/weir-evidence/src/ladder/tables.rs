@@ -122,7 +122,7 @@ pub(super) struct ThreadState {
     pub(super) switch_probe_ns: u64,
     /// Sum of the times it slept.
     pub(super) blocked_ns: u64,
-    /// Sum of the times it was runnable without a CPU.
+    /// Sum of the times it had been woken or preempted and did not run yet.
     pub(super) queued_ns: u64,
     /// Sum of the times it was interrupted by softirqs.
     pub(super) softirq_ns: u64,
@@ -270,7 +270,7 @@ pub struct TracedThread {
     pub switch_probe_ns: u64,
     /// Time asleep, likewise.
     pub blocked_ns: u64,
-    /// Time runnable without a CPU, likewise.
+    /// Time woken or preempted and not running yet, likewise.
     pub queued_ns: u64,
     /// Time in softirqs that interrupted it.
     pub softirq_ns: u64,
@@ -309,7 +309,7 @@ impl ProbeTime {
 pub struct InCalls {
     /// On a CPU, with softirqs and with our own programs.
     pub on_cpu_ns: u64,
-    /// Runnable without a CPU.
+    /// Woken or preempted and not running yet.
     pub queued_ns: u64,
     /// In softirqs.
     pub softirq_ns: u64,
@@ -381,7 +381,7 @@ pub struct TracedCall {
     pub on_cpu_ns: u64,
     /// Time asleep.
     pub blocked_ns: u64,
-    /// Time runnable without a CPU.
+    /// Time woken or preempted and not running yet.
     pub queued_ns: u64,
     /// Of the time on a CPU, softirqs.
     pub softirq_ns: u64,

@@ -197,14 +197,14 @@ fn calls(observation: &Observation, trace: &Trace, language: Language) -> Block 
     let help = language.choose([
         "Counted by the kernel, none sampled. Share: of the process's CPU. Each: CPU a call, with the way into the \
          kernel and out of it, without softirqs; what tracing added is taken out of share, each and on CPU. Asleep: all \
-         calls together. Queued: runnable without a CPU. Empty: the share of them that found nothing to do (EAGAIN). \
-         Answer: bytes of a transfer, events of a wait, operations of a submission. The curve shows calls by wall \
+         calls together. Queued: from being woken or preempted until it ran; in it, and not in the threads' table, is the \
+         time in which an idle CPU wakes up for it. Empty: the share of them that found nothing to do (EAGAIN). Answer: bytes of a transfer, events of a wait, operations of a submission. The curve shows calls by wall \
          time as it was while traced, each step twice the one before; half of them took less than p50 says, and 99 % \
          less than p99.",
         "커널이 모두 세었으며 표본 추출이 아닙니다. 비중: 프로세스 CPU 중 비율. 1회: 호출당 CPU 시간(커널 진입·복귀 포함, softirq 제외). 비중·1회·CPU에서는 \
-         추적이 더한 몫을 뺐습니다. 대기: 모든 호출이 잠든 시간의 합. CPU 대기: 실행 가능하지만 CPU를 기다린 시간. 빈손: 그중 할 일이 없던 호출(EAGAIN)의 비율. 반환: 전송은 바이트, 대기는 이벤트, 제출은 작업 수. 곡선은 추적 중의 실제 경과 시간별 호출 수이며 한 \
+         추적이 더한 몫을 뺐습니다. 대기: 모든 호출이 잠든 시간의 합. CPU 대기: 깨었거나 선점된 뒤 실행되기까지의 시간. 쉬던 코어가 깨어나는 시간이 들어 있으며, 스레드 표에는 들어 있지 않습니다. 빈손: 그중 할 일이 없던 호출(EAGAIN)의 비율. 반환: 전송은 바이트, 대기는 이벤트, 제출은 작업 수. 곡선은 추적 중의 실제 경과 시간별 호출 수이며 한 \
          칸은 앞 칸의 두 배입니다. 절반은 p50, 99 %는 p99보다 빨리 끝났습니다.",
-        "由内核逐一计数，并非抽样。占比：占该进程 CPU 的比例。每次：每次调用的 CPU 时间（含进出内核，不含软中断）；占比、每次和 CPU 均已扣除跟踪增加的部分。睡眠：所有调用合计。排队：可运行但在等 CPU。空手：其中无事可做（EAGAIN）的比例。\
+        "由内核逐一计数，并非抽样。占比：占该进程 CPU 的比例。每次：每次调用的 CPU 时间（含进出内核，不含软中断）；占比、每次和 CPU 均已扣除跟踪增加的部分。睡眠：所有调用合计。排队：被唤醒或被抢占后到运行前的时间，含空闲 CPU 被唤醒所需的时间（线程表中不含）。空手：其中无事可做（EAGAIN）的比例。\
          返回：传输为字节，等待为事件，提交为操作数。曲线为按跟踪期间实际耗时分布的调用次数，每格是前一格的两倍；一半的调用短于 p50，99 % 短于 p99。",
     ]);
     let mut lines = sentences::about_calls(trace, language);

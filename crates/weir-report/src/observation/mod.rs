@@ -335,7 +335,7 @@ mod tests {
         let seen = observed(Some(trace()));
         let [wide, narrow] = [110, 60].map(|width| terminal(&seen, Language::English, width, false));
         for (text, has_empty) in [(&wide, true), (&narrow, false)] {
-            assert!(text.contains("queued: runnable without") && text.contains("nvcswch/s: "), "{text}");
+            assert!(text.contains("queued: woken or preempted") && text.contains("nvcswch/s: "), "{text}");
             assert_eq!(text.contains("empty: "), has_empty, "{text}");
         }
         assert!(wide.contains("operation submitted"), "an event says what it is: {wide}");

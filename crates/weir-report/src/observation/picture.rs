@@ -26,7 +26,7 @@ struct Shares {
     name: String,
     /// In the call itself, and in softirqs that ran within it.
     on_cpu: [f64; 2],
-    /// Asleep, and runnable without a CPU.
+    /// Asleep, and woken or preempted without running yet.
     off_cpu: [f64; 2],
 }
 
@@ -100,7 +100,7 @@ fn drawn(observation: &Observation, trace: &Trace, calls: &[Shares], language: L
         on,
     );
     let off_cpu = chart(
-        names(&[["asleep", "잠듦", "睡眠"], ["runnable without a CPU", "CPU를 기다림", "可运行但在等 CPU"]]),
+        names(&[["asleep", "잠듦", "睡眠"], ["queued", "CPU 대기", "排队"]]),
         bars(|call| call.off_cpu),
     );
     html! {

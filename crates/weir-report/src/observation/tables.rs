@@ -43,7 +43,14 @@ const LEGEND_OF_CALLS: [Legend; 7] = [
     (2, ["of its CPU", "프로세스 CPU 중 비율", "占该进程 CPU 的比例"]),
     (3, ["CPU a call", "호출당 CPU 시간", "每次调用的 CPU 时间"]),
     (5, ["all calls together, costs no CPU", "모든 호출의 합, CPU 비용 아님", "所有调用合计，不占 CPU"]),
-    (QUEUED, RUNNABLE),
+    (
+        QUEUED,
+        [
+            "woken or preempted, not running yet",
+            "깨었거나 선점된 뒤 실행되기까지",
+            "被唤醒或被抢占后到运行前",
+        ],
+    ),
     (7, ["found nothing to do", "할 일이 없던 호출", "无事可做的调用"]),
     (
         9,
@@ -64,7 +71,7 @@ const LEGEND_OF_CALLS: [Legend; 7] = [
 ];
 
 const LEGEND_OF_THREADS: [Legend; 3] = [
-    (3, RUNNABLE),
+    (3, ["runnable without a CPU", "실행 가능한데 CPU를 기다림", "可运行但在等 CPU"]),
     (4, ["it waited", "스스로 대기", "自身等待"]),
     (5, ["another was given the CPU", "CPU를 빼앗김", "CPU 让给了其他线程"]),
 ];
@@ -89,8 +96,6 @@ const LEGEND_OF_STRACE: [Legend; 1] = [(
         "含等待与 strace 自身的停顿，并非调用的开销",
     ],
 )];
-
-const RUNNABLE: [&str; 3] = ["runnable without a CPU", "실행 가능한데 CPU를 기다림", "可运行但在等 CPU"];
 
 /// The table with what its columns have in them.
 pub(super) fn explained(content: Columns, legend: &[Legend], language: Language) -> Columns {
