@@ -150,6 +150,7 @@ fn is_like(one: &CellSpec, other: &CellSpec) -> bool {
         server_cpus: Vec::new(),
         load: cell.load.without_rate(),
         blocks: 0,
+        is_rung: false,
         window_ns: 0,
         warmup_ns_max: 0,
         alternation: None,

@@ -54,6 +54,7 @@ use crate::{
     gate::{Against, Pairs, TrialState, ValidityGate, has_reading},
     grid, guidance, latency_map, obstacle, oversubscription, overview,
     progress::Progress,
+    rungs,
     scaling::Scope,
     strace, summary,
     syn_ladder::syn_ladder_s,
@@ -81,6 +82,8 @@ pub struct Judged<'a> {
 
 /// Judges a study, finished or not.
 pub fn judge(judged: &Judged<'_>) -> StudyResult {
+    let settled = rungs::settled(judged.spec, judged.trials);
+    let judged = &Judged { spec: settled.as_ref().unwrap_or(judged.spec), ..*judged };
     let Judged { spec, fingerprint, trials, missing_arms, .. } = *judged;
     let gate = ValidityGate::new(trials);
     let cells = cell_trials::by_role(spec, &gate, trials);

@@ -17,6 +17,7 @@ pub mod missing;
 pub mod plan;
 pub mod power;
 pub mod progress;
+pub mod rungs;
 pub mod sample;
 pub mod slice_length;
 
@@ -58,3 +59,5 @@ mod units;
 mod variance_components;
 mod warm;
 mod witnesses;
+
+pub use witnesses::is_same_shape;

@@ -53,6 +53,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
             orders: None,
             alternation: None,
             neighbours: Vec::new(),
+            is_rung: false,
             arms: Vec::new(),
         }],
         server_cpus: vec![0],
@@ -71,6 +72,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         missing_cells: Vec::new(),
         whole_trials: Vec::new(),
         slices_given: Vec::new(),
+        saturation: false,
     }
 }
 

@@ -203,7 +203,7 @@ pub(crate) fn equal_rate_of(other: &CellSpec, shape: &CellSpec) -> Option<f64> {
 }
 
 /// Whether two cells have the same levels, whatever their load is.
-pub(crate) fn is_same_shape(one: &CellSpec, other: &CellSpec) -> bool {
+pub fn is_same_shape(one: &CellSpec, other: &CellSpec) -> bool {
     let levels = |cell: &CellSpec| {
         let servers = (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections);
         let cpus = (cell.server_cpus.clone(), cell.load_cpus.clone());

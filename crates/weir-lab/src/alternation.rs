@@ -24,8 +24,9 @@ const PRIME_MESSAGES: u32 = 2;
 
 /// A slice of an open loop: long against the time in which a queue settles, short against the machine's noise. Its
 /// tails are pooled over a round.
-const PACED_SLICE_NS: u64 = 100 * MILLISECOND_NS;
-/// Slices of an open loop in a round, over all runs: p99 needs a thousand samples of each.
+const PACED_SLICE_NS: u64 = 50 * MILLISECOND_NS;
+/// Slices of an open loop in a round, over all runs: p99 needs a thousand samples of each. Rounds of a claim are as
+/// short as those of a closed loop.
 const PACED_ROUND_NS: u64 = 1_200 * MILLISECOND_NS;
 
 /// Connections of one generator over all runs of a round.
@@ -86,6 +87,7 @@ pub fn suited(spec: &StudySpec, cell: &CellSpec) -> Option<Alternation> {
 /// Permutations of a round with slices of this length.
 pub(crate) fn permutations(cell: &CellSpec, runs: u64, slice_ns: u64) -> u32 {
     let round_ns = match cell.load {
+        _ if cell.is_rung => protocol::of(cell).round_ns(),
         LoadMode::Closed => protocol::of(cell).round_ns(),
         LoadMode::Open { .. } | LoadMode::OpenShare { .. } => PACED_ROUND_NS,
     };

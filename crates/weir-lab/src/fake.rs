@@ -439,6 +439,7 @@ fn slice(report: &LoadReport, slice_ns: u64, permutation: u32, place: u32) -> Sl
         machine_cpu_ns: part(observed.map_or(0, |seen| seen.noise.machine_busy_ns)),
         generator_cpu_ns: part(report.generator_cpu_ns),
         errors: report.failures.errors(),
+        missed_starts: part(report.messages_started.saturating_sub(report.messages)),
         ..SliceRecord::default()
     }
 }

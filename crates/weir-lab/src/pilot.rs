@@ -88,6 +88,7 @@ fn is_alike(cell: &CellSpec, other: &CellSpec) -> bool {
         role: CellRole::Exploratory,
         load: LoadMode::Closed,
         blocks: 0,
+        is_rung: false,
         alternation: cell.alternation.map(|turns| Alternation {
             slice_ns: 0,
             permutations: 0,

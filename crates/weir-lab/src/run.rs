@@ -3,6 +3,7 @@
 //! What is stored is never changed and never deleted. A session that is interrupted, runs out of time, or meets a
 //! full disk leaves all finished blocks; the next one continues the same schedule.
 
+mod descent;
 mod error_words;
 mod event;
 mod longer_slices;
@@ -267,10 +268,14 @@ impl Session<'_> {
         self.check_arms()?;
         self.callbacks.launcher.check(&self.left())?;
         self.run_pilots()?;
-        for planned in plan::schedule(&self.header.spec) {
+        let mut schedule = plan::schedule(&self.header.spec).into_iter();
+        while let Some(planned) = schedule.next() {
             if self.attempts_at(planned) == 0 && !self.is_over(planned) {
                 self.check_stop()?;
                 self.run_block(planned, 0)?;
+                if self.descend(planned.cell)? {
+                    schedule = plan::schedule(&self.header.spec).into_iter();
+                }
             }
         }
         self.fill_gaps()
@@ -304,6 +309,12 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Keeps what a session has found out about its own schedule.
+    fn store_spec(&mut self) -> Result<(), Stop> {
+        let stored = self.store.append_pilots(self.session, &[], &self.header.spec, self.session_ns());
+        stored.map_err(|source| self.store_error(source).into())
+    }
+
     /// Measures capacities, closed loop, and fixes the rates that are shares of the smallest one: at once for all
     /// cells that have the same pilot. Where no arm runs in it these cells are left out.
     fn run_pilots(&mut self) -> Result<(), Stop> {
@@ -320,8 +331,7 @@ impl Session<'_> {
                     left_out.into_iter().map(event).collect()
                 }
             };
-            let stored = self.store.append_pilots(self.session, &[], &self.header.spec, self.session_ns());
-            stored.map_err(|source| self.store_error(source))?;
+            self.store_spec()?;
             events.iter().for_each(|event| self.tell(event));
         }
         Ok(())

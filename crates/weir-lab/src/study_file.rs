@@ -190,6 +190,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
         missing_cells: Vec::new(),
         whole_trials: Vec::new(),
         slices_given: Vec::new(),
+        saturation: false,
     };
     if table.read("io_models", Entry::flag)?.unwrap_or(false) {
         spec.io_models = io_models::found(&host_defaults.tried);
@@ -198,7 +199,8 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
         host_defaults,
         server_cpus: server_cpus.as_deref().unwrap_or(&host_defaults.server_cpus),
     };
-    let drafts = cells::read(&mut table, protocol, machine)?;
+    spec.saturation = saturation(&mut table, protocol)?;
+    let drafts = cells::read(&mut table, protocol, machine, spec.saturation)?;
     let arms = arms::read(&mut table, protocol, machine)?;
     spec.neighbours = neighbours::read(table.tables("neighbour")?)?;
     let questions = comparisons::Tables::of(&mut table)?;
@@ -225,6 +227,26 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     (spec.causes, spec.published_tables, spec.contrasts) = (causes, published_tables, contrasts);
     spec.published = published::read(published, &spec, (&absent, lacks_cells))?;
     Ok((Study { spec, missing_arms }, places))
+}
+
+/// Whether the claims are about closed loops, where the file asks for it.
+fn saturation(table: &mut Table<'_>, protocol: &dyn Protocol) -> Result<bool, FieldError> {
+    let Some((at, asked)) = table.read("saturation", |entry| Ok((entry.at, entry.flag()?)))? else {
+        return Ok(false);
+    };
+    if protocol.has_rungs() {
+        return Ok(asked);
+    }
+    let name = protocol.name();
+    let message = Mistake::of(|language| {
+        localized!(
+            language,
+            "a study of {name} is compared as its cells say; leave `saturation` out",
+            "{name} 연구는 각 조건에 적힌 부하로 비교합니다. `saturation`을 빼십시오",
+            "{name} 研究按各条件所写的负载比较；请去掉 `saturation`",
+        )
+    });
+    Err(FieldError::new(at, "saturation", message))
 }
 
 /// Chooses what a file has for another plan, or for a machine on which a driver does not run, and gives the arms that

@@ -127,12 +127,13 @@ impl Session<'_> {
                     }
                     SliceAnswer::Done(self.prime(self.index(target)?, messages_each)?)
                 }
-                SliceCommand::Run { target, length_ns, is_timed } => {
+                SliceCommand::Run { target, length_ns, is_timed, arrivals_seed } => {
                     let length = Duration::from_nanos(length_ns);
                     if length.is_zero() || length > SLICE_MAX {
                         return invalid("length_ns", format!("use up to {SLICE_MAX:?}"));
                     }
-                    SliceAnswer::Done(self.slice(self.index(target)?, length, is_timed)?)
+                    let target = self.index(target)?;
+                    SliceAnswer::Done(self.slice(target, length, is_timed, arrivals_seed)?)
                 }
                 SliceCommand::Finish => {
                     control.answer(&SliceAnswer::Finished(self.reports()));
@@ -210,7 +211,13 @@ impl Session<'_> {
     }
 
     /// Loads a target, and adds what was measured to its tally where it is timed.
-    fn slice(&mut self, target: usize, length: Duration, is_timed: bool) -> Result<SliceCounts, LoadError> {
+    fn slice(
+        &mut self,
+        target: usize,
+        length: Duration,
+        is_timed: bool,
+        arrivals_seed: u64,
+    ) -> Result<SliceCounts, LoadError> {
         let Target { spec, bounds, .. } = &self.targets[target];
         let origin_ns = (monotonic() + LEAD).as_nanos();
         bounds.restart(origin_ns);
@@ -220,7 +227,7 @@ impl Session<'_> {
             arrivals: spec.arrivals,
             messages_each: None,
             limit: length + DRAIN_MAX,
-            seed: spec.seed ^ origin_ns,
+            seed: arrivals_seed,
         };
         self.carry_out(&task, Some(length), is_timed)
     }

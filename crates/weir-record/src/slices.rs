@@ -37,6 +37,8 @@ pub enum SliceCommand {
         length_ns: u64,
         /// Whether it is in the report on its target; a slice of evidence is not.
         is_timed: bool,
+        /// Seed of the arrivals of an open loop. Slices that are compared have the same one.
+        arrivals_seed: u64,
     },
     /// Report on everything that was run, and end.
     Finish,

@@ -82,6 +82,9 @@ pub struct StudySpec {
     /// than those before, where an arm turned out to be slow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices_given: Vec<String>,
+    /// Whether the claims are about closed loops, in which each arm runs at a rate of its own, by request.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub saturation: bool,
 }
 
 impl StudySpec {
@@ -372,6 +375,10 @@ pub struct CellSpec {
     /// Neighbours that every server of this cell has, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbours: Vec<String>,
+    /// Whether it is one of the rates at which the primary comparison is looked at. The highest that every arm keeps
+    /// decides.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_rung: bool,
 }
 
 fn one() -> u32 {
@@ -576,6 +583,15 @@ pub enum LoadMode {
 }
 
 impl LoadMode {
+    /// What share of the smallest capacity an open loop is offered, where it is one.
+    pub fn share(self) -> Option<f64> {
+        match self {
+            Self::Open { share, .. } => share,
+            Self::OpenShare { share, .. } => Some(share),
+            Self::Closed => None,
+        }
+    }
+
     /// The same but for a rate that a pilot has found.
     pub fn without_rate(self) -> Self {
         match self {

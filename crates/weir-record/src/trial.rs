@@ -141,6 +141,9 @@ pub struct SliceRecord {
     pub stopped: bool,
     /// Failed messages and connections.
     pub errors: u64,
+    /// Intended starts of an open loop that were not made before its end; 0 in closed loop, and in studies that were
+    /// stored before slices counted them.
+    pub missed_starts: u64,
     /// Connections opened again before it, because the server had closed them.
     pub reopened: u32,
     /// TCP segments that were sent in this network namespace during it, both ways, without acknowledgements that the

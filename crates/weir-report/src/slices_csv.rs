@@ -8,7 +8,7 @@ use crate::csv::field;
 
 const HEADER: &str = "cell,block,attempt,round_trip_before_ns,round_trip_after_ns,arm,repeat,permutation,place,\
                       length_ns,messages,server_cpu_ns,machine_cpu_ns,generator_cpu_ns,waiting_cpu_ns,waiting_ns,errors,\
-                      reopened,stopped,segments\n";
+                      reopened,stopped,segments,missed_starts\n";
 
 pub(crate) fn lines(trials: &[TrialRecord]) -> String {
     let mut text = HEADER.to_owned();
@@ -38,6 +38,7 @@ pub(crate) fn lines(trials: &[TrialRecord]) -> String {
                 u64::from(slice.reopened),
                 u64::from(slice.stopped),
                 slice.segments,
+                slice.missed_starts,
             ];
             text.push_str(&round);
             for number in numbers {
@@ -70,7 +71,7 @@ mod tests {
         let text = lines(&[TrialRecord::default(), trial]);
         let found: Vec<&str> = text.lines().collect();
         assert_eq!(found.len(), 3);
-        assert_eq!(found[1], "c100,0,0,0,0,\"uring, spinning\",true,2,1,0,7,0,0,0,0,0,0,9,0,0");
+        assert_eq!(found[1], "c100,0,0,0,0,\"uring, spinning\",true,2,1,0,7,0,0,0,0,0,0,9,0,0,0");
         assert_eq!(found[0].split(',').count(), found[1].split(',').count() - 1, "one field has a comma");
     }
 }

@@ -193,9 +193,9 @@ impl Round<'_> {
                 if arm.failure.is_some() {
                     continue;
                 }
-                match self.slice(&mut generator, arm, target) {
+                match self.slice(&mut generator, arm, target, (permutation, place)) {
                     Ok(None) => continue,
-                    Ok(Some(slice)) => arm.slices.push(SliceRecord { permutation, place, ..slice }),
+                    Ok(Some(slice)) => arm.slices.push(slice),
                     Err(error) => return error.into_reports(arms, &there, reports),
                 }
                 arm.look_after();
@@ -228,7 +228,8 @@ impl Round<'_> {
                 continue;
             }
             let Some(waited) = self.prime(generator, arm, target)? else { continue };
-            self.run_slice(generator, arm, target, (length_ns, false))?;
+            let load = SliceLoad { length_ns, is_timed: false, arrivals: Arrivals::WarmUp };
+            self.run_slice(generator, arm, target, load)?;
             arm.leave(&waited);
             arm.look_after();
         }
@@ -241,14 +242,16 @@ impl Round<'_> {
         generator: &mut Generator,
         arm: &mut Arm,
         target: usize,
+        (permutation, place): (u32, u32),
     ) -> Result<Option<SliceRecord>, Broken> {
         let Some(waited) = self.prime(generator, arm, target)? else { return Ok(None) };
         let counters = arm.counters();
         let length_ns = self.request.alternation.slice_ns;
-        let ran = self.run_slice(generator, arm, target, (length_ns, true))?;
+        let load = SliceLoad { length_ns, is_timed: true, arrivals: Arrivals::Timed(permutation) };
+        let ran = self.run_slice(generator, arm, target, load)?;
         arm.add(&ran.before, &ran.after, counters);
         arm.leave(&waited);
-        Ok(Some(ran.record(&waited)))
+        Ok(Some(SliceRecord { permutation, place, ..ran.record(&waited) }))
     }
 
     /// After all that is timed: every arm once more by its clocks and free counters, and once observed by more where
@@ -303,7 +306,8 @@ impl Round<'_> {
         let mut observers = arm.observers(by);
         sleep(arm.settle);
         observers.begin();
-        let ran = self.run_slice(generator, arm, target, (length_ns, false))?;
+        let load = SliceLoad { length_ns, is_timed: false, arrivals: Arrivals::Evidence(permutation) };
+        let ran = self.run_slice(generator, arm, target, load)?;
         let (rung, readings) = observers.end();
         arm.leave(&waited);
         let slice = SliceRecord { permutation, place, ..ran.record(&waited) };
@@ -335,14 +339,44 @@ impl Round<'_> {
         generator: &mut Generator,
         arm: &Arm,
         target: usize,
-        (length_ns, is_timed): (u64, bool),
+        SliceLoad { length_ns, is_timed, arrivals }: SliceLoad,
     ) -> Result<Ran, Broken> {
         sleep(SETTLE);
         let before = arm.edge(generator, is_timed);
-        let run = SliceCommand::Run { target: number(target), length_ns, is_timed };
+        let arrivals_seed = arrivals.seed(self.request.seed);
+        let run = SliceCommand::Run { target: number(target), length_ns, is_timed, arrivals_seed };
         let counts = generator.done(self, run)?;
         sleep(if is_timed { SETTLE } else { arm.settle });
         Ok(Ran { before, after: arm.edge(generator, is_timed), counts })
+    }
+}
+
+/// How a slice is loaded.
+#[derive(Clone, Copy)]
+struct SliceLoad {
+    length_ns: u64,
+    /// Whether it is in the report on its arm.
+    is_timed: bool,
+    arrivals: Arrivals,
+}
+
+/// Which slices an open loop loads with the same arrivals: those of one permutation, which are compared with each
+/// other.
+#[derive(Clone, Copy)]
+enum Arrivals {
+    WarmUp,
+    Timed(u32),
+    Evidence(u32),
+}
+
+impl Arrivals {
+    fn seed(self, round: u64) -> u64 {
+        let slice = match self {
+            Self::WarmUp => 0,
+            Self::Timed(permutation) => 1 << 32 | u64::from(permutation),
+            Self::Evidence(pair) => 2 << 32 | u64::from(pair),
+        };
+        derived_seed(round, slice)
     }
 }
 
@@ -389,6 +423,7 @@ impl Ran {
             waiting_ns: u64::try_from(waited.length.as_nanos()).unwrap_or(u64::MAX),
             stopped: waited.stopped,
             errors: counts.failures.errors(),
+            missed_starts: counts.missed_starts,
             reopened: waited.reopened,
             segments: after.segments_sent.saturating_sub(before.segments_sent),
         }

@@ -93,6 +93,12 @@ pub(crate) trait Protocol: Sync {
         false
     }
 
+    /// Whether claims are about a rate that all arms are offered, unless a file asks for saturation. Where not, each cell
+    /// says how its load comes.
+    fn has_rungs(&self) -> bool {
+        self.generator().is_some()
+    }
+
     /// What an arm runs, from its keys: a server, unless the protocol says otherwise.
     fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, FieldError> {
         echo::subject(arm)

@@ -274,6 +274,11 @@ impl Protocol for Orders {
         true
     }
 
+    /// How orders come is a factor of its own, and one of its levels is a rate.
+    fn has_rungs(&self) -> bool {
+        false
+    }
+
     fn load_shown(&self, cell: &CellSpec) -> Option<String> {
         (cell.load != load_of(cell)?.mode).then(|| load_shown(&cell.load))
     }

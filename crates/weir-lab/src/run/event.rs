@@ -1,6 +1,6 @@
 //! What a session tells while it runs.
 
-use weir_judge::judge::RunningEstimate;
+use weir_judge::{judge::RunningEstimate, rungs::Kept};
 use weir_record::{study::MissingArm, trial::TrialRecord};
 
 /// What happens, as it happens. For progress displays; nothing depends on it.
@@ -62,6 +62,15 @@ pub enum Event {
         cell_id: String,
         /// Messages a second.
         rate_per_second: f64,
+    },
+    /// An arm missed the rate of the deciding cell too often, so that a lower rate decides.
+    Descended {
+        /// The cell that decided until now.
+        from: String,
+        /// The one that decides from here on.
+        to: String,
+        /// The arm that kept the rate least often: slices or trials that kept it, and all.
+        least_kept: Kept,
     },
     /// A cell is not run: no arm runs in the pilot from which its rate would come.
     LeftOut {

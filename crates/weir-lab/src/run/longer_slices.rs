@@ -36,8 +36,7 @@ impl Session<'_> {
             return Ok(());
         }
         self.header.spec = spec;
-        let stored = self.store.append_pilots(self.session, &[], &self.header.spec, self.session_ns());
-        stored.map_err(|source| self.store_error(source).into())
+        self.store_spec()
     }
 }
 

@@ -62,7 +62,7 @@ fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Option<CauseSpec>, Fie
             return Err(FieldError::new(at, &key, message));
         }
     };
-    let places = known.places(&of)?;
+    let places = known.places(&of, (metric, None))?;
     let cells =
         places.into_iter().filter(|(_, cell)| cell.has_arm(&without)).map(|(_, cell)| cell.id.clone());
     let cells: Vec<String> = cells.collect();

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use weir_judge::rungs;
 use weir_record::spec::{CellRole, CellSpec, EvidencePlan, LoadMode};
 
 use super::{elsewhere, fraction, neighbours};
@@ -22,6 +23,11 @@ const EXPLORATORY_ROUNDS_MAX: u32 = 8;
 
 /// Share of the capacity that an equal rate is, where the file says none.
 const LATENCY_SHARE: f64 = 0.6;
+
+/// The rungs of a primary comparison, the highest first, and the one rate of every other claim: shares of what the
+/// slowest arm can do.
+const RUNGS: [f64; 3] = [0.75, 0.5, 0.25];
+const CONFIRMATORY_SHARE: f64 = 0.5;
 
 /// What only cells have whose arms take turns.
 const OF_ROUNDS: [&str; 8] = [
@@ -189,10 +195,16 @@ struct File {
     exploratory_rounds: Option<u32>,
     exploratory_evidence_rounds: Option<u32>,
     load_workers: u32,
+    /// Whether claims are about closed loops, which need an equal rate beside them where the generator is the limit.
+    saturation: bool,
 }
 
 impl File {
-    fn read(table: &mut Table<'_>, protocol: &'static dyn Protocol) -> Result<Self, FieldError> {
+    fn read(
+        table: &mut Table<'_>,
+        protocol: &'static dyn Protocol,
+        saturation: bool,
+    ) -> Result<Self, FieldError> {
         let settings = Settings::read(table, protocol)?;
         if let (Some(at), [_, _, ..]) = (settings.turns_at, &settings.slices_ns[..]) {
             let message = "one length for all cells; several belong in a [[cell]]".to_owned();
@@ -217,6 +229,7 @@ impl File {
         Ok(Self {
             protocol,
             load_workers: load_workers.unwrap_or(1),
+            saturation,
             settings,
             exploratory_blocks: table.read("exploratory_blocks", |entry| entry.level(Level::Blocks))?,
             exploratory_rounds,
@@ -253,6 +266,7 @@ impl File {
             orders: None,
             alternation: None,
             neighbours: Vec::new(),
+            is_rung: false,
             arms: Vec::new(),
         };
         self.protocol.begin(&mut cell);
@@ -273,14 +287,17 @@ impl File {
         own.blocks.unwrap_or(if role == CellRole::Exploratory { others } else { claims })
     }
 
-    /// Rounds of a cell. One in open loop bears a claim out, and has more than others that claim nothing.
+    /// Rounds of a cell. Where claims are about closed loops, one in open loop is held against them and has more rounds
+    /// than others that claim nothing.
     fn round_plan(&self, role: CellRole, load: LoadMode, own: &Settings, slice_ns: Option<u64>) -> RoundPlan {
         let claims = self.settings.rounds.unwrap_or(ROUNDS);
         let others = self.exploratory_rounds.unwrap_or(claims.min(EXPLORATORY_ROUNDS_MAX));
         let usual = match (role, load) {
             (CellRole::Primary | CellRole::Confirmatory, _) => claims,
-            (CellRole::Exploratory, LoadMode::Closed) => others,
-            (CellRole::Exploratory, _) => (others * 3 / 2).max(claims * 2 / 3),
+            (CellRole::Exploratory, load) if load != LoadMode::Closed && self.saturation => {
+                (others * 3 / 2).max(claims * 2 / 3)
+            }
+            (CellRole::Exploratory, _) => others,
         };
         RoundPlan {
             rounds: own.rounds.unwrap_or(usual),
@@ -358,8 +375,9 @@ pub(super) fn read(
     table: &mut Table<'_>,
     protocol: &'static dyn Protocol,
     machine: Machine<'_>,
+    saturation: bool,
 ) -> Result<Drafts, FieldError> {
-    let file = File::read(table, protocol)?;
+    let file = File::read(table, protocol, saturation)?;
     let places = table.places();
     let place = |key: &'static str| Some((*places.get(key)?, key));
     let blocks_at = OF_BLOCKS.into_iter().find_map(place);
@@ -379,6 +397,10 @@ pub(super) fn read(
         cells = matrix(table, factors, &file, &mut levels, has_primary)?;
     }
     cells.extend(written);
+    if !saturation && protocol.has_rungs() {
+        cells = cells.into_iter().flat_map(|draft| at_one_rate(draft, &file)).collect();
+        cells = merged(cells);
+    }
     let rates = table.read("latency", latency)?.unwrap_or_default();
     let mut equal: Vec<Draft> = Vec::new();
     for draft in cells.iter().filter(|draft| claims_closed(draft)) {
@@ -408,6 +430,79 @@ pub(super) fn read(
 
 fn claims_closed(draft: &Draft) -> bool {
     draft.spec.role != CellRole::Exploratory && draft.spec.load == LoadMode::Closed
+}
+
+/// A claim about a closed loop becomes one about a rate that all arms are offered: the primary one on rungs, another at
+/// one rate. The closed loop stays beside it and shows what the arms can do at most.
+fn at_one_rate(claim: Draft, file: &File) -> Vec<Draft> {
+    if !claims_closed(&claim) {
+        return vec![claim];
+    }
+    let is_primary = claim.spec.role == CellRole::Primary;
+    let shares: &[f64] = if is_primary { &RUNGS } else { &[CONFIRMATORY_SHARE] };
+    let at = |(place, share): (usize, &f64)| {
+        let decides = place == 0;
+        let of_rung = |all: u32| if is_primary { rounds_of_rung(all, decides) } else { all };
+        let mut spec = CellSpec {
+            role: if decides { claim.spec.role } else { CellRole::Exploratory },
+            load: LoadMode::OpenShare { share: *share, poisson: true },
+            blocks: of_rung(claim.spec.blocks),
+            is_rung: is_primary,
+            ..claim.spec.clone()
+        };
+        spec.id = protocol::cell_id(&spec);
+        Draft {
+            spec,
+            shape: claim.shape.clone(),
+            arms: claim.arms.clone(),
+            neighbours: claim.neighbours.clone(),
+            round_plan: RoundPlan {
+                rounds: of_rung(claim.round_plan.rounds),
+                evidence: claim.round_plan.evidence.filter(|_| decides),
+                ..claim.round_plan
+            },
+            is_combined: claim.is_combined,
+        }
+    };
+    let mut drafts: Vec<Draft> = shares.iter().enumerate().map(at).collect();
+    let own = Settings::default();
+    let looked_at = file.round_plan(CellRole::Exploratory, LoadMode::Closed, &own, None);
+    let blocks = file.blocks(CellRole::Exploratory, &own).min(claim.spec.blocks);
+    drafts.push(Draft {
+        spec: CellSpec { role: CellRole::Exploratory, blocks, ..claim.spec },
+        round_plan: RoundPlan {
+            rounds: looked_at.rounds.min(claim.round_plan.rounds),
+            evidence: looked_at.evidence,
+            ..claim.round_plan
+        },
+        ..claim
+    });
+    drafts
+}
+
+/// A cell that is written out at the rate of a claim is the claim's, with the rounds of the one that has more: a map may
+/// want more of a rung than its curve does.
+fn merged(cells: Vec<Draft>) -> Vec<Draft> {
+    let is_claimed = |draft: &Draft| draft.spec.is_rung || draft.spec.role != CellRole::Exploratory;
+    let (mut claimed, others): (Vec<Draft>, Vec<Draft>) = cells.into_iter().partition(is_claimed);
+    let mut left = Vec::new();
+    for draft in others {
+        match claimed.iter_mut().find(|claim| claim.spec.id == draft.spec.id) {
+            Some(claim) => {
+                claim.round_plan.rounds = claim.round_plan.rounds.max(draft.round_plan.rounds);
+                claim.spec.blocks = claim.spec.blocks.max(draft.spec.blocks);
+            }
+            None => left.push(draft),
+        }
+    }
+    claimed.extend(left);
+    claimed
+}
+
+/// Rounds of a rung, of all that its claim has.
+fn rounds_of_rung(all: u32, decides: bool) -> u32 {
+    let curve = ((f64::from(all) * rungs::CURVE_SHARE) as u32).max(1);
+    if decides { all.saturating_sub(2 * curve).max(1) } else { curve }
 }
 
 /// The same cell, looked at with one rate for all arms.

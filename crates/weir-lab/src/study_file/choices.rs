@@ -352,13 +352,13 @@ mod tests {
             (cells.len() - open, open)
         };
         // Beside the combinations one with silent connections, one with a connection for each message, and two whose
-        // connections the kernel spreads; and three rates of three combinations, and one of all but those with most
+        // connections the kernel spreads; and four rates of three combinations, and one of all others but those with most
         // connections.
-        assert_eq!(count(&Choices::default()), (30 + 4, 3 * 3 + 25));
+        assert_eq!(count(&Choices::default()), (30 + 4, 4 * 3 + 22));
         let quick = Choices { plan: Some("quick".to_owned()), ..Choices::default() };
         assert_eq!(count(&quick), (8, 3 + 8));
         let few = vec![levels("connections", &["1", "10"]), levels("workers", &["1"])];
-        assert_eq!(count(&Choices { levels: few, ..Choices::default() }), (2, 3 + 1 + 2));
+        assert_eq!(count(&Choices { levels: few, ..Choices::default() }), (2, 3 + 4));
         let own = vec![levels("connections", &["5", "50"]), levels("workers", &["2"])];
         let cut = tps(&Choices { levels: own, ..quick });
         let closed = cut.spec.cells.iter().filter(|cell| matches!(cell.load, LoadMode::Closed));
@@ -392,7 +392,7 @@ mod tests {
             let ids = spec.contrasts.iter().flat_map(|it| it.of.iter().chain(&it.to)).cloned();
             ids.collect::<Vec<String>>()
         };
-        for (plan, share) in [(None, 60), (Some("quick"), 60), (Some("full"), 70)] {
+        for (plan, share) in [(None, 50), (Some("quick"), 50), (Some("full"), 50)] {
             let cells = ["c1000-d1-m64", "c10-d1-m64", "c1000-d1-m64", "c100-d1-m64"];
             let cells = cells.map(|cell| format!("{cell}-open{share}pct"));
             assert_eq!(contrasts(plan, Vec::new()), cells, "{plan:?}");
@@ -478,7 +478,8 @@ mod tests {
         };
         let workers = |further: &str| -> Vec<u32> {
             let spec = study(further, 1).expect("it is a study").spec;
-            spec.cells.iter().filter(|cell| cell.has_arm("go")).map(|cell| cell.workers).collect()
+            let closed = spec.cells.iter().filter(|cell| cell.load == LoadMode::Closed);
+            closed.filter(|cell| cell.has_arm("go")).map(|cell| cell.workers).collect()
         };
         assert_eq!(workers(""), [1]);
         assert_eq!(workers("where = { workers = [1, 4] }\n"), [1, 4]);

@@ -3,11 +3,12 @@
 //! A side names arms and levels; what it does not name it takes from the other. So one table stands for a comparison in
 //! every cell that is meant, and `to` says only what is different there.
 
+use weir_judge::is_same_shape;
 use weir_record::{
     goal::{ComparisonSpec, Goal, Side},
-    metric::{Better, Metric, Scale},
+    metric::{Better, Family, Metric, Scale},
     metric_rows::METRICS,
-    spec::{CellSpec, LoadMode, StudySpec},
+    spec::{CellRole, CellSpec, LoadMode, StudySpec},
 };
 use weir_report::localized;
 
@@ -130,7 +131,7 @@ impl Known<'_> {
         let goal = bound.map(|bound| resolved(&bound, above, self.spec.equivalence_margin));
         table.finish(|_| None)?;
         let mut found = Vec::new();
-        for (arm, cell) in self.places(&of)? {
+        for (arm, cell) in self.places(&of, (above, to.as_ref()))? {
             let others = match (&to, &best) {
                 (Some(to), _) => self.others(to, &arm, cell)?,
                 (None, Some((_, arms))) => self.in_cell(cell, arms.clone(), &of)?,
@@ -169,7 +170,7 @@ impl Known<'_> {
             Some(Bound::NotSlower) => return Err(alone),
             None => return Err(missing),
         };
-        let places = self.places(&of)?.into_iter();
+        let places = self.places(&of, (metric, None))?.into_iter();
         let one = |(arm, cell): (String, &CellSpec)| ComparisonSpec {
             of: Side { arm, cell_id: cell.id.clone(), metric },
             to: Vec::new(),
@@ -229,12 +230,24 @@ impl Known<'_> {
         Ok(chosen)
     }
 
-    /// Arms and cells that `of` stands for. Where cells of both kinds of load have the levels, those in closed loop are
-    /// meant; one at an offered rate is named by its identifier.
-    pub(super) fn places<'s>(&'s self, of: &Chosen) -> Result<Vec<(String, &'s CellSpec)>, FieldError> {
+    /// Arms and cells that `of` stands for. Where cells of both kinds of load have the levels, the one is meant of which
+    /// the study claims something, and of others that in closed loop. Throughput is compared in closed loop alone, and
+    /// so are two cells, whose rates would differ. What else is at an offered rate is named by its identifier.
+    pub(super) fn places<'s>(
+        &'s self,
+        of: &Chosen,
+        (metric, other): (Metric, Option<&Chosen>),
+    ) -> Result<Vec<(String, &'s CellSpec)>, FieldError> {
         let mut cells = self.cells(of);
-        if cells.iter().any(|cell| cell.load == LoadMode::Closed) {
-            cells.retain(|cell| cell.load == LoadMode::Closed);
+        if of.cell.is_none() && cells.iter().any(|cell| cell.load == LoadMode::Closed) {
+            let is_across = other.is_some_and(|to| !to.levels.is_empty() || to.neighbours.is_some());
+            let is_of_claims = metric.row().family != Family::Rate && !is_across;
+            let is_claim = |cell: &&CellSpec| is_of_claims && cell.role != CellRole::Exploratory;
+            let claims: Vec<&CellSpec> = cells.iter().copied().filter(is_claim).collect();
+            cells.retain(|cell| {
+                let stands_back = claims.iter().any(|claim| is_same_shape(claim, cell));
+                is_claim(cell) || (cell.load == LoadMode::Closed && !stands_back)
+            });
         }
         self.places_in(of, &cells)
     }

@@ -80,7 +80,12 @@ fn run(mut table: Table<'_>, known: &comparisons::Known<'_>) -> Result<Published
         source: table.required("source", text)?,
         about: table.required("about", text)?,
         arm: arm.clone(),
-        cells: known.places(&of)?.into_iter().map(|(_, cell)| cell.id.clone()).collect(),
+        // What others published is of closed loops.
+        cells: known
+            .places(&of, (Metric::Throughput, None))?
+            .into_iter()
+            .map(|(_, cell)| cell.id.clone())
+            .collect(),
         figures: table.read("figures", figures)?.unwrap_or_default(),
         threads: table.read("threads", threads)?.unwrap_or_default(),
     };

@@ -130,7 +130,7 @@ fn published_pairs_of_other_arms_are_judged_and_stand_beside_their_claim() {
         ("c100-d1-html-reconnect-closed", "uring-read", "epoll-read", 0.8),
         ("c300-d1-b307200-closed", "uring-read", "epoll-read", 0.8),
         ("c300-d1-b307200-closed", "epoll-sendfile", "epoll-read", 0.75),
-        ("c300-d1-b307200-open60pct", "epoll-sendfile", "epoll-read", 0.75),
+        ("c300-d1-b307200-open50pct", "epoll-sendfile", "epoll-read", 0.75),
     ] {
         let (found, ratio, pairs, has_floor) = found(cell_id, arm, baseline);
         let cell = spec.cells.iter().find(|cell| cell.id == cell_id).expect("it is asked");
@@ -149,8 +149,8 @@ fn published_pairs_of_other_arms_are_judged_and_stand_beside_their_claim() {
             ("c100-d1-html-reconnect-closed", "uring-read"),
             ("c300-d1-b307200-closed", "epoll-sendfile"),
             ("c300-d1-b307200-closed", "uring-read"),
-            ("c300-d1-b307200-open60pct", "epoll-sendfile"),
-            ("c300-d1-b307200-open60pct", "uring-read"),
+            ("c300-d1-b307200-open50pct", "epoll-sendfile"),
+            ("c300-d1-b307200-open50pct", "uring-read"),
         ]
     );
     let text = weir_report::markdown(&outcome.result, Language::English);

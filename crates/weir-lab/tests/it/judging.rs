@@ -27,6 +27,8 @@ use weir_store::NewStudy;
 use crate::fixture::{comparison, fresh_folder, launcher, new_study, start, study_on};
 
 const CLOSED: &str = "c100-d1-m64-closed";
+/// The rate at which `quick` decides where both arms keep it.
+const TOP_RUNG: &str = "c100-d1-m64-open75pct";
 
 /// Stretches as on the development machine: a quarter of the time is far.
 const SWITCHING: FakeStates =
@@ -468,20 +470,20 @@ fn quick_ends_within_a_minute_and_a_half_on_a_restless_machine_and_has_its_verdi
         outcome.result.elapsed_ns
     );
     assert_eq!(outcome.result.verdict, Verdict::Better);
-    let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    let primary = comparison(&outcome, TOP_RUNG, Metric::ServerCpuPerMessage);
     assert!(
-        primary.pairs >= 22 && primary.detectable_effect.is_some_and(|effect| effect < 0.02),
+        primary.pairs >= 16 && primary.detectable_effect.is_some_and(|effect| effect < 0.02),
         "{primary:?}"
     );
-    assert_eq!(primary.pairs + excluded(primary), 48);
-    let exploratory = comparison(&outcome, "c10-d1-m64-closed", Metric::ServerCpuPerMessage);
+    assert_eq!(primary.pairs + excluded(primary), 34);
+    let exploratory = comparison(&outcome, "c10-d1-m64-open50pct", Metric::ServerCpuPerMessage);
     let judged = (exploratory.verdict, exploratory.ratio.is_some(), exploratory.p_value_holm);
     assert_eq!(judged, (Verdict::NoClaim, true, None));
     assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::Decided);
 }
 
 #[test]
-fn quick_says_within_a_quarter_of_a_minute_what_it_sees_so_far() {
+fn quick_says_within_half_a_minute_what_it_sees_so_far() {
     let spec = study_on("quick", &HostDefaults { seed: 11, ..HostDefaults::default() }).spec;
     let mut launcher = launcher(11, FakeStates::Near, 0.78);
     let (mut now_ns, mut first, mut last) = (0, None, None);
@@ -496,9 +498,9 @@ fn quick_says_within_a_quarter_of_a_minute_what_it_sees_so_far() {
     let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
     let outcome = run::start(&fresh_folder("so-far"), &new_study(spec), callbacks).expect("quick runs");
     let (at_ns, first) = first.expect("it says something");
-    assert!(at_ns < 15_000_000_000, "{at_ns}");
+    assert!(at_ns < 30_000_000_000, "{at_ns}");
     assert!(first.interval.0 < 0.78 && 0.78 < first.interval.1, "{first:?}");
-    let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    let primary = comparison(&outcome, TOP_RUNG, Metric::ServerCpuPerMessage);
     let last = last.expect("it says something");
     assert_eq!((Some(last.ratio), Some(last.interval)), (primary.ratio, primary.interval));
 }

@@ -9,6 +9,7 @@ mod http;
 mod judging;
 mod latency;
 mod published;
+mod rungs;
 mod sessions;
 mod storage;
 mod study_file;

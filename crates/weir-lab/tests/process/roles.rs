@@ -263,7 +263,7 @@ fn load_slices() {
                 };
                 tell(&SliceAnswer::Done(counts));
             }
-            SliceCommand::Run { length_ns, target, is_timed } => {
+            SliceCommand::Run { length_ns, target, is_timed, .. } => {
                 slices += 1;
                 untimed[target as usize] += u64::from(!is_timed);
                 match connections {

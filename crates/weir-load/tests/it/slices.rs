@@ -77,7 +77,7 @@ const fn prime(target: u32) -> SliceCommand {
 }
 
 const fn run(target: u32) -> SliceCommand {
-    SliceCommand::Run { target, length_ns: 20_000_000, is_timed: true }
+    SliceCommand::Run { target, length_ns: 20_000_000, is_timed: true, arrivals_seed: 7 }
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn each_server_is_loaded_in_its_own_slices_alone_on_every_driver() {
 fn a_paced_slice_keeps_its_rate_and_ends_although_connections_are_idle() {
     let rate = Arrivals::Open { rate_per_second: 2000.0, poisson: false, spin: Duration::ZERO };
     let specs = [echo(), echo()].map(|address| LoadSpec { arrivals: rate, ..sliced(address) });
-    let run = SliceCommand::Run { target: 1, length_ns: 100_000_000, is_timed: true };
+    let run = SliceCommand::Run { target: 1, length_ns: 100_000_000, is_timed: true, arrivals_seed: 7 };
     let script = play(&specs, &[prime(1), run, run, SliceCommand::Finish]).expect("a session");
     let counts = script.counts();
     for slice in &counts[1..] {
@@ -135,7 +135,7 @@ fn a_paced_slice_keeps_its_rate_and_ends_although_connections_are_idle() {
 
 #[test]
 fn a_slice_of_evidence_is_carried_out_and_in_no_report() {
-    let evidence = SliceCommand::Run { target: 0, length_ns: 20_000_000, is_timed: false };
+    let evidence = SliceCommand::Run { target: 0, length_ns: 20_000_000, is_timed: false, arrivals_seed: 7 };
     let commands = [prime(0), evidence, run(0), evidence, SliceCommand::Finish];
     let script = play(&[sliced(echo())], &commands).expect("a session");
     let messages: Vec<u64> = script.counts()[1..].iter().map(|counts| counts.messages).collect();
@@ -287,7 +287,7 @@ fn what_cannot_be_loaded_in_slices_is_refused_by_name() {
     let other = LoadSpec { messages: None, ..http_servers::spec(address) };
     assert_eq!(refusal(&[sliced(address), other], &[]), "targets");
     assert_eq!(refusal(&[sliced(address)], &[run(1)]), "target");
-    let long = SliceCommand::Run { target: 0, length_ns: u64::MAX, is_timed: true };
+    let long = SliceCommand::Run { target: 0, length_ns: u64::MAX, is_timed: true, arrivals_seed: 7 };
     assert_eq!(refusal(&[sliced(address)], &[long]), "length_ns");
     let many = SliceCommand::Prime { target: 0, messages_each: u32::MAX };
     assert_eq!(refusal(&[sliced(address)], &[many]), "messages_each");

@@ -150,6 +150,8 @@ pub static METRICS: &[MetricRow] = &[
         // With one order in flight the round trip is the figure; elsewhere a closed loop hides waiting.
         part: |cell| match cell {
             _ if cell.is_simulated() => Part::Figure,
+            // The claim of rungs is about cost.
+            _ if cell.is_rung => Part::Condition,
             _ if is_timed(cell) || cell.orders.is_some() => Part::Claim,
             _ => Part::None,
         },
@@ -172,6 +174,7 @@ pub static METRICS: &[MetricRow] = &[
             _ if cell.is_simulated() => Part::Figure,
             // A job that is stopped between its turns has operations that waited for these among its slowest.
             Some(_) if cell.alternation.is_some() => Part::None,
+            _ if cell.is_rung => Part::Condition,
             _ if is_timed(cell) => Part::Claim,
             _ => figure_of_orders(cell),
         },

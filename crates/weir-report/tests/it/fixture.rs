@@ -54,6 +54,7 @@ fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSp
         orders: None,
         alternation: None,
         neighbours: Vec::new(),
+        is_rung: false,
         arms: Vec::new(),
     }
 }
@@ -87,6 +88,7 @@ fn spec() -> StudySpec {
         missing_cells: Vec::new(),
         whole_trials: Vec::new(),
         slices_given: Vec::new(),
+        saturation: false,
     }
 }
 

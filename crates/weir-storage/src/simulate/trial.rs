@@ -192,6 +192,7 @@ mod tests {
             orders: None,
             alternation: None,
             neighbours: Vec::new(),
+            is_rung: false,
             arms: Vec::new(),
         }
     }

@@ -63,6 +63,7 @@ pub fn study() -> NewStudy {
             orders: None,
             alternation: None,
             neighbours: Vec::new(),
+            is_rung: false,
             arms: Vec::new(),
         }],
         server_cpus: vec![0],
@@ -81,6 +82,7 @@ pub fn study() -> NewStudy {
         missing_cells: Vec::new(),
         whole_trials: Vec::new(),
         slices_given: Vec::new(),
+        saturation: false,
     };
     NewStudy {
         spec,

@@ -109,9 +109,11 @@ mod tests {
 
     #[test]
     fn a_line_that_is_no_command_ends_the_session_with_a_reason() {
-        let input = b"{\"run\":{\"target\":0,\"length_ns\":5,\"is_timed\":true}}\n\"sing\"\n";
+        let input =
+            b"{\"run\":{\"target\":0,\"length_ns\":5,\"is_timed\":true,\"arrivals_seed\":9}}\n\"sing\"\n";
         let mut lines = Lines { input: &input[..], output: Vec::new(), wrong: None };
-        assert_eq!(lines.next(), Some(SliceCommand::Run { target: 0, length_ns: 5, is_timed: true }));
+        let run = SliceCommand::Run { target: 0, length_ns: 5, is_timed: true, arrivals_seed: 9 };
+        assert_eq!(lines.next(), Some(run));
         assert_eq!(lines.next(), None);
         assert!(lines.wrong.as_deref().is_some_and(|text| text.contains("sing")), "{:?}", lines.wrong);
     }

@@ -3,7 +3,7 @@
 use std::{io::IsTerminal, time::Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use weir_judge::judge::RunningEstimate;
+use weir_judge::{judge::RunningEstimate, rungs::Kept};
 use weir_lab::{outline, run::Event};
 use weir_report::{Language, localized};
 
@@ -87,6 +87,12 @@ impl Display {
                 "{cell_id}: the rate is {rate_per_second:.0} a second",
                 "{cell_id}: 부하율 초당 {rate_per_second:.0}건",
                 "{cell_id}：负载速率为每秒 {rate_per_second:.0} 次",
+            )),
+            Event::Descended { from, to, least_kept: Kept { arm, kept, of, .. } } => self.line(&localized!(
+                self.language,
+                "{arm} kept the rate of {from} in {kept} of {of} slices; {to} decides",
+                "{from}: {arm}의 부하율 유지 구간 {kept}/{of}. 이제 {to} 조건으로 판정함",
+                "{from}：{arm} 在 {of} 个时间片中有 {kept} 个保持了速率；改由 {to} 判定",
             )),
             Event::LeftOut { cell_id, reason } => self.line(&localized!(
                 self.language,
