@@ -31,5 +31,6 @@ pub mod order;
 pub mod proportion;
 pub mod quotient;
 pub mod random;
+pub mod round;
 pub mod states;
 pub mod student;
