@@ -27,6 +27,8 @@ pub mod decide;
 pub mod false_discovery;
 pub mod fisher;
 pub mod holm;
+pub mod long_run;
+pub mod movement;
 pub mod order;
 pub mod proportion;
 pub mod quotient;
