@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use weir_record::{figure::Figure, metric::Metric, overview::Quantity, trial::TrialRecord};
-use weir_stats::decide::{ALPHA, Estimate, of_sum};
+use weir_stats::decide::{ALPHA, Estimate, Part, of_sum};
 
 use crate::{
     cell_trials::CellTrials,
@@ -96,8 +96,9 @@ pub(crate) fn figure_of(terms: &[(f64, &ByRound)]) -> Option<Figure> {
 }
 
 /// A sum of means of logarithms. Its error is that of the rounds: of each what its cells together have more or less
-/// than their own means, so that a drift which cells of one stratum share widens the interval as it should. Strata of
-/// different lengths are independent parts; one has the degrees of freedom of its cell with fewest rounds.
+/// than their own means, so that a drift which cells of one stratum share widens the interval as it should, and so does
+/// one that lasts for several rounds. Strata of different lengths are independent parts; one has the degrees of freedom
+/// of its cell with fewest rounds.
 pub(crate) fn estimate_of(terms: &[(f64, &ByRound)], alpha: f64) -> Option<Estimate> {
     let sum = sum(terms)?;
     let mut residuals = ByRound::new();
@@ -111,10 +112,11 @@ pub(crate) fn estimate_of(terms: &[(f64, &ByRound)], alpha: f64) -> Option<Estim
             *fewest = fewest.min(rounds - 1.0);
         }
     }
-    let variance = |planned: u32| -> f64 {
-        residuals.iter().filter(|((own, _), _)| *own == planned).map(|(_, it)| it.powi(2)).sum()
+    let part = |(planned, degrees): (&u32, &f64)| {
+        let own = residuals.iter().filter(|((it, _), _)| it == planned).map(|(_, residual)| *residual);
+        Part::of_residuals(&own.collect::<Vec<_>>(), *degrees)
     };
-    let parts: Vec<(f64, f64)> = degrees.iter().map(|(planned, it)| (variance(*planned), *it)).collect();
+    let parts: Vec<Part> = degrees.iter().map(part).collect();
     let units = terms.iter().map(|(_, cell)| cell.len()).min()?;
     of_sum(sum, &parts, units, alpha)
 }

@@ -120,7 +120,7 @@ struct Measured<'a> {
 
 impl Measured<'_> {
     fn figures(&self) -> Vec<f64> {
-        self.values.values().map(|(figure, _)| *figure).collect()
+        units::in_time_order(&self.values)
     }
 
     fn trials(&self) -> Vec<&TrialRecord> {
@@ -243,8 +243,11 @@ impl<'a> Judge<'a> {
             units::of(self.gate, above, compared).values
         } else {
             let [of, to] = &sides;
-            let both = of.values.iter().filter_map(|(block, (of, _))| Some(of - to.values.get(block)?.0));
-            both.collect()
+            let both = of
+                .values
+                .iter()
+                .filter_map(|(block, (of, trial))| Some((*block, (of - to.values.get(block)?.0, *trial))));
+            units::in_time_order(&both.collect())
         };
         Found { is_paired: true, ..found_of(&sides, estimate_at(&values, alpha)) }
     }

@@ -17,7 +17,7 @@ pub(crate) struct CellTrials<'a> {
     pub(crate) trials: Vec<&'a TrialRecord>,
     /// Absent where no state has enough rounds: then those of every state count.
     pub(crate) state: Option<TrialState>,
-    /// Its rounds, or attempts at its blocks, in order. Every metric asks for them, in each state.
+    /// Its rounds, or attempts at its blocks, in the order they ran. Every metric asks for them, in each state.
     rounds: Rc<[Round<'a>]>,
 }
 
@@ -44,11 +44,12 @@ impl<'a> CellTrials<'a> {
         for trial in &own {
             rounds.entry((trial.block, trial.attempt)).or_default().push(trial);
         }
-        let rounds = rounds.into_values().map(|trials| Round { trials }).collect();
-        Self { spec, state: gate.cell_state(&own), trials: own, rounds }
+        let mut rounds: Vec<Round<'a>> = rounds.into_values().map(|trials| Round { trials }).collect();
+        rounds.sort_by_key(|round| round.trials.first().map(|trial| trial.started_ns));
+        Self { spec, state: gate.cell_state(&own), trials: own, rounds: rounds.into() }
     }
 
-    /// Its rounds, or attempts at its blocks, in order.
+    /// Its rounds, or attempts at its blocks, in the order they ran.
     pub(crate) fn rounds(&self) -> impl Iterator<Item = &Round<'a>> {
         self.rounds.iter()
     }

@@ -134,8 +134,7 @@ fn apart(of: &[Estimate], to: &[Estimate]) -> Option<Estimate> {
         let weight = sign / effects.len() as f64;
         for effect in effects {
             sum += weight * effect.mean;
-            let error = weight * effect.standard_error()?;
-            parts.push((error.powi(2), effect.units.checked_sub(1)? as f64));
+            parts.push(effect.part(weight));
             units = units.min(effect.units);
         }
     }

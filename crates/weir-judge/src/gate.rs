@@ -215,6 +215,8 @@ impl ValidityGate {
                 (None, None) => {}
             }
         }
+        // An attempt may have run after blocks of higher number.
+        pairs.used.sort_by_key(|pair| pair.arm.started_ns);
         pairs
     }
 

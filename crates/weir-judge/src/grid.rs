@@ -475,8 +475,7 @@ fn band(line: &[&Point<'_>], x: f64) -> Option<(f64, f64, u32)> {
     let pair = line.windows(2).find(|two| x <= place(two[1]) + 1e-9)?;
     let (one, other) = (pair[0].effect.as_ref()?, pair[1].effect.as_ref()?);
     let share = ((x - place(pair[0])) / (place(pair[1]) - place(pair[0]))).clamp(0.0, 1.0);
-    let variance =
-        ((1.0 - share) * one.standard_error()?).powi(2) + (share * other.standard_error()?).powi(2);
-    let degrees = u32::try_from(one.units.min(other.units).checked_sub(1)?).ok()?;
+    let variance = one.part(1.0 - share).variance + other.part(share).variance;
+    let degrees = one.degrees_of_freedom.min(other.degrees_of_freedom);
     Some(((1.0 - share) * one.mean + share * other.mean, variance.sqrt(), degrees))
 }

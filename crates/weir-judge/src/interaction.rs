@@ -91,8 +91,7 @@ impl Crossed {
                 for table in &self.tables {
                     let effect = table.get(&(*one, *other))?;
                     sum += weight * effect.mean;
-                    let error = weight * effect.standard_error()?;
-                    parts.push((error.powi(2), effect.units.checked_sub(1)? as f64));
+                    parts.push(effect.part(weight));
                     units = units.min(effect.units);
                 }
             }

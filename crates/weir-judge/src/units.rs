@@ -2,9 +2,9 @@
 //!
 //! A value is a log-ratio, or a difference where figures may be zero. A unit is a block of whole trials, whose value is
 //! that of a pair; or a round in which the arms take turns. The slices of a round share their processes and are not
-//! independent, so a round gives one value: the median over its permutations of the arm against the mean of the
-//! baseline's two. The median, because single slices have
-//! heavy tails; both baselines, because they are the same program and halve its share of the noise.
+//! independent, so a round gives one value, from differences within its permutations (`weir_stats::round`): both runs
+//! of the baseline count, because they are the same program and halve its share of the noise. Values come in the order
+//! in which their rounds or blocks ran, because what decides looks at how they follow one another.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use weir_record::{
     metric_rows::MetricRow,
     trial::{SliceRecord, TrialRecord},
 };
-use weir_stats::{decide::estimate, order::median};
+use weir_stats::{decide::estimate, round};
 
 use crate::{
     cell_trials::{CellTrials, Round},
     gate::{Against, Pair, Pairs, ValidityGate},
 };
 
-/// The values of one comparison, on its metric's scale: log-ratios or differences.
+/// The values of one comparison, on its metric's scale (log-ratios or differences) and in time order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Units {
     /// Arm against baseline, one for each unit.
@@ -157,58 +157,88 @@ fn value(row: &MetricRow, arm: f64, first: f64, second: f64) -> Option<Value> {
     effect.is_finite().then_some(Value { effect, levels: (arm, baseline) })
 }
 
-/// The value of one round: the median over its permutations, where slices have the figure.
+/// The value of one round: over its permutations, where slices have the figure.
 fn round_value(
     arm: &TrialRecord,
     first: &TrialRecord,
     second: &TrialRecord,
     row: &MetricRow,
 ) -> Option<Value> {
-    let Some(values) = values_by_permutation(arm, first, second, row) else {
+    let Some(slices) = Slices::of(arm, first, second, row) else {
         return value(row, (row.read)(arm)?, (row.read)(first)?, (row.read)(second)?);
     };
-    let over = |part: fn(&Value) -> f64| median(&values.iter().map(part).collect::<Vec<_>>());
-    let (effect, baseline) = (over(|value| value.effect)?, over(|value| value.levels.1)?);
-    // The median of an arm's slices is not the baseline's with the median effect, and would contradict the ratio.
-    let arm = match row.scale {
-        Scale::Ratio => baseline * effect.exp(),
-        Scale::Difference { .. } => baseline + effect,
+    let (effect, baseline) = (slices.effect()?, slices.baseline()?);
+    // The middle of an arm's slices is not the baseline's with the effect, and would contradict the ratio.
+    let levels = match row.scale {
+        Scale::Ratio => ((baseline + effect).exp(), baseline.exp()),
+        Scale::Difference { .. } => (baseline + effect, baseline),
     };
-    Some(Value { effect, levels: (arm, baseline) })
+    Some(Value { effect, levels })
 }
 
-/// The values of one round, one for each permutation that has them; `None` where slices do not have the figure.
-fn values_by_permutation(
-    arm: &TrialRecord,
-    first: &TrialRecord,
-    second: &TrialRecord,
-    row: &MetricRow,
-) -> Option<Vec<Value>> {
-    let figure = row.read_slice?;
-    let of = |trial: &TrialRecord, permutation: u32| {
-        let slice = trial.slices.iter().find(|slice| slice.permutation == permutation)?;
-        figure(slice, trial)
-    };
-    let of_slice = |slice: &SliceRecord| {
-        let number = slice.permutation;
-        value(row, figure(slice, arm)?, of(first, number)?, of(second, number)?)
-    };
-    Some(arm.slices.iter().filter_map(of_slice).collect())
+/// Figures of the runs of one round on the metric's scale, by permutation: those in which all three have one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Slices {
+    arm: Vec<f64>,
+    first: Vec<f64>,
+    second: Vec<f64>,
 }
 
-/// What the rounds of a comparison are medians of: the effect in each permutation, with the arm's trial.
+impl Slices {
+    /// `None` where slices do not have the figure.
+    fn of(arm: &TrialRecord, first: &TrialRecord, second: &TrialRecord, row: &MetricRow) -> Option<Self> {
+        let figure = row.read_slice?;
+        let scaled = |slice: &SliceRecord, trial: &TrialRecord| {
+            figure(slice, trial).filter(|figure| row.has(*figure)).map(|figure| row.scale.value(figure))
+        };
+        let of = |trial: &TrialRecord, permutation: u32| {
+            scaled(trial.slices.iter().find(|slice| slice.permutation == permutation)?, trial)
+        };
+        let mut found = Self::default();
+        for slice in &arm.slices {
+            let (one, other) = (of(first, slice.permutation), of(second, slice.permutation));
+            if let (Some(arm), Some(one), Some(other)) = (scaled(slice, arm), one, other) {
+                found.arm.push(arm);
+                found.first.push(one);
+                found.second.push(other);
+            }
+        }
+        Some(found)
+    }
+
+    pub(crate) fn permutations(&self) -> usize {
+        self.arm.len()
+    }
+
+    /// The arm against both runs of the baseline.
+    pub(crate) fn effect(&self) -> Option<f64> {
+        round::effect(&self.arm, &self.first, &self.second)
+    }
+
+    fn baseline(&self) -> Option<f64> {
+        let both = self.first.iter().zip(&self.second).map(|(one, other)| 0.5 * (one + other));
+        round::middle(&both.collect::<Vec<_>>())
+    }
+
+    /// Every other permutation, from this one on.
+    pub(crate) fn every_other(&self, first: usize) -> Self {
+        let of = |run: &[f64]| run.iter().copied().skip(first).step_by(2).collect();
+        Self { arm: of(&self.arm), first: of(&self.first), second: of(&self.second) }
+    }
+}
+
+/// What the rounds of a comparison are made of, with the arm's trial.
 pub(crate) fn by_permutation<'a>(
     gate: &ValidityGate,
     cell: &CellTrials<'a>,
     compared: Compared<'_>,
-) -> Vec<(&'a TrialRecord, Vec<f64>)> {
+) -> Vec<(&'a TrialRecord, Slices)> {
     let Compared { arm, baseline, row, .. } = compared;
     let of_round = |round: &Round<'a>| {
         let (arm, one) = (round.run(arm, false)?, round.run(baseline, false)?);
         let other = round.run(baseline, true).unwrap_or(one);
         let is_usable = [arm, one, other].iter().all(|trial| gate.is_usable(trial, cell.state));
-        let values = is_usable.then(|| values_by_permutation(arm, one, other, row))??;
-        Some((arm, values.into_iter().map(|value| value.effect).collect()))
+        Some((arm, is_usable.then(|| Slices::of(arm, one, other, row))??))
     };
     cell.rounds().filter_map(of_round).collect()
 }
@@ -241,8 +271,14 @@ pub(crate) fn figures(
     if !levels.is_empty() {
         return levels.into_iter().map(|(arm, baseline)| if is_first { baseline } else { arm }).collect();
     }
-    let shown = |figure: f64| if row.scale == Scale::Ratio { figure.exp() } else { figure };
-    alone(gate, cell, arm, row).into_values().map(|(figure, _)| shown(figure)).collect()
+    in_time_order(&alone(gate, cell, arm, row)).into_iter().map(|value| row.scale.figure(value)).collect()
+}
+
+/// Figures as [`alone`] gives them, in the order in which their trials ran.
+pub(crate) fn in_time_order(figures: &BTreeMap<u32, (f64, &TrialRecord)>) -> Vec<f64> {
+    let mut found: Vec<&(f64, &TrialRecord)> = figures.values().collect();
+    found.sort_by_key(|(_, trial)| trial.started_ns);
+    found.into_iter().map(|(figure, _)| *figure).collect()
 }
 
 /// The figures of one arm in a state, on the metric's scale (logarithms, or the figures themselves), one for each unit
@@ -268,18 +304,14 @@ pub(crate) fn alone<'a>(
     found
 }
 
-/// A trial's figure on the metric's scale: the median over its slices, where slices have it.
+/// A trial's figure on the metric's scale: the middle of its slices, where slices have it.
 fn figure_of(trial: &TrialRecord, row: &MetricRow) -> Option<f64> {
-    let scaled = |figure: f64| match row.scale {
-        Scale::Ratio => figure.ln(),
-        Scale::Difference { .. } => figure,
-    };
     let figures: Vec<f64> = match row.read_slice.filter(|_| !trial.slices.is_empty()) {
         Some(of_slice) => trial.slices.iter().filter_map(|slice| of_slice(slice, trial)).collect(),
         None => (row.read)(trial).into_iter().collect(),
     };
-    let figures: Vec<f64> = figures.into_iter().filter(|figure| row.has(*figure)).map(scaled).collect();
-    median(&figures)
+    let has_figure = figures.into_iter().filter(|figure| row.has(*figure));
+    round::middle(&has_figure.map(|figure| row.scale.value(figure)).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //!
 //! More permutations narrow the first and not the second, and fresh processes cost time. Kalibera and Jones ("Rigorous
 //! benchmarking in reasonable time", ISMM 2013) say how many repetitions a level should have: the root of the ratio of
-//! the two costs, times the ratio of the two standard deviations. A round's value is a median, so that its own scatter
-//! is taken from halves: the medians of every other permutation differ by what the permutations do to a median.
+//! the two costs, times the ratio of the two standard deviations. A round's value is a robust mean, so that its own
+//! scatter is taken from halves: the values of every other permutation differ by what the permutations do to a value.
 
 use weir_record::{
     finding::{Finding, RoundComponents},
@@ -17,7 +17,7 @@ use weir_stats::{decide::UNITS_MIN, order::median};
 use crate::{
     cell_trials::CellTrials,
     gate::ValidityGate,
-    units::{self, Compared},
+    units::{self, Compared, Slices},
 };
 
 /// Most permutations that are worth telling: a longer round meets several states of the machine.
@@ -43,18 +43,19 @@ pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecor
 }
 
 /// Of the rounds of one arm.
-fn components(arm: &str, rounds: &[(&TrialRecord, Vec<f64>)]) -> Option<RoundComponents> {
-    let several: Vec<&(&TrialRecord, Vec<f64>)> =
-        rounds.iter().filter(|(_, values)| values.len() > 1).collect();
+fn components(arm: &str, rounds: &[(&TrialRecord, Slices)]) -> Option<RoundComponents> {
+    let several: Vec<&(&TrialRecord, Slices)> =
+        rounds.iter().filter(|(_, slices)| slices.permutations() > 1).collect();
     if several.len() < UNITS_MIN {
         return None;
     }
     let count = several.len() as f64;
-    let permutations = median(&several.iter().map(|(_, values)| values.len() as f64).collect::<Vec<_>>())?;
-    let medians: Vec<f64> = several.iter().filter_map(|(_, values)| median(values)).collect();
-    let mean = medians.iter().sum::<f64>() / count;
-    let total = medians.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    let of_one = several.iter().filter_map(|(_, values)| variance_of_one(values)).sum::<f64>() / count;
+    let permutations =
+        median(&several.iter().map(|(_, slices)| slices.permutations() as f64).collect::<Vec<_>>())?;
+    let values: Vec<f64> = several.iter().filter_map(|(_, slices)| slices.effect()).collect();
+    let mean = values.iter().sum::<f64>() / count;
+    let total = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let of_one = several.iter().filter_map(|(_, slices)| variance_of_one(slices)).sum::<f64>() / count;
     let within = of_one / permutations;
     let between = (total - within).max(0.0);
     let (start_ns, permutation_ns) = costs_ns(&several, permutations)?;
@@ -72,17 +73,16 @@ fn components(arm: &str, rounds: &[(&TrialRecord, Vec<f64>)]) -> Option<RoundCom
     })
 }
 
-/// What a single permutation adds to the variance of a median, from the medians of every other one: those of `n` values
-/// have a variance of this over `n` each.
-fn variance_of_one(values: &[f64]) -> Option<f64> {
-    let half = |skipped: usize| values.iter().copied().skip(skipped).step_by(2).collect::<Vec<f64>>();
-    let (even, odd) = (half(0), half(1));
-    let apart = median(&even)? - median(&odd)?;
-    Some(apart.powi(2) / (1.0 / even.len() as f64 + 1.0 / odd.len() as f64))
+/// What a single permutation adds to the variance of a value, from the values of every other one: those of `n`
+/// permutations have a variance of this over `n` each.
+fn variance_of_one(slices: &Slices) -> Option<f64> {
+    let (even, odd) = (slices.every_other(0), slices.every_other(1));
+    let apart = even.effect()? - odd.effect()?;
+    Some(apart.powi(2) / (1.0 / even.permutations() as f64 + 1.0 / odd.permutations() as f64))
 }
 
 /// What a round costs beside its permutations, and what one of these costs: from one slice of an arm to its next.
-fn costs_ns(rounds: &[&(&TrialRecord, Vec<f64>)], permutations: f64) -> Option<(f64, f64)> {
+fn costs_ns(rounds: &[&(&TrialRecord, Slices)], permutations: f64) -> Option<(f64, f64)> {
     let turn_ns = |trial: &TrialRecord| {
         let later = trial.slices.get(1..)?;
         let sum: u64 = later.iter().map(|slice| slice.waiting_ns + slice.length_ns).sum();
@@ -117,8 +117,8 @@ mod tests {
 
     /// Rounds that take 600 ms beside eight permutations of 75 ms, with these standard deviations of a slice of the arm
     /// and of its processes. The baseline does not scatter.
-    fn found(within: f64, between: f64) -> RoundComponents {
-        let mut spec = sample::study(&["epoll", "uring"], ROUNDS, 1);
+    fn checked(rounds: u32, within: f64, between: f64) -> Option<Check> {
+        let mut spec = sample::study(&["epoll", "uring"], rounds, 1);
         spec.cells[0].alternation = Some(Alternation {
             slice_ns: 25 * MILLISECOND_NS,
             permutations: PERMUTATIONS,
@@ -127,7 +127,7 @@ mod tests {
         });
         let mut random = Random::seeded(3);
         let mut trials = Vec::new();
-        for block in 0..ROUNDS {
+        for block in 0..rounds {
             let process = between * random.normal();
             for (arm, repeat) in [("epoll", false), ("epoll", true), ("uring", false)] {
                 let mut slice = |permutation: u32| {
@@ -147,10 +147,12 @@ mod tests {
                 trials.push(TrialRecord { repeat, slices, elapsed_ns, ..trial });
             }
         }
-        let check = check(&spec, &ValidityGate::new(&trials), &trials.iter().collect::<Vec<_>>());
-        let Finding::RoundComponents { arms } = check.expect("its arms take turns").detail else {
-            panic!("it is of components")
-        };
+        check(&spec, &ValidityGate::new(&trials), &trials.iter().collect::<Vec<_>>())
+    }
+
+    fn found(within: f64, between: f64) -> RoundComponents {
+        let check = checked(ROUNDS, within, between).expect("its arms take turns");
+        let Finding::RoundComponents { arms } = check.detail else { panic!("it is of components") };
         arms.into_iter().next().expect("there is an arm")
     }
 
@@ -179,8 +181,7 @@ mod tests {
     fn few_rounds_and_whole_trials_tell_nothing() {
         let spec = sample::study(&["epoll", "uring"], 12, 1);
         assert_eq!(check(&spec, &ValidityGate::new([]), &[]), None);
-        let trial = TrialRecord::default();
-        let few: Vec<(&TrialRecord, Vec<f64>)> = vec![(&trial, vec![0.1, 0.2]); UNITS_MIN - 1];
-        assert_eq!(components("uring", &few), None);
+        let few = UNITS_MIN as u32 - 1;
+        assert!(checked(few, 0.05, 0.02).is_none() && checked(few + 1, 0.05, 0.02).is_some());
     }
 }

@@ -254,7 +254,7 @@ mod tests {
 
     fn estimate(low: f64, high: f64, units: usize) -> Estimate {
         let (low, high) = (low.ln(), high.ln());
-        Estimate { mean: 0.5 * (low + high), low, high, p_value: 0.5, detectable: 0.1, units }
+        Estimate { mean: 0.5 * (low + high), low, high, units, ..Estimate::default() }
     }
 
     fn outcome(claimed: f64, other: Option<Estimate>) -> (Option<Verdict>, Finding) {

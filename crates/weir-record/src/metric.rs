@@ -87,6 +87,16 @@ impl Scale {
         };
         (!figures.is_empty()).then(mean)
     }
+
+    /// A figure on this scale: its logarithm, or itself.
+    pub fn value(self, figure: f64) -> f64 {
+        if self == Self::Ratio { figure.ln() } else { figure }
+    }
+
+    /// The figure, ratio or difference that a value on this scale stands for.
+    pub fn figure(self, value: f64) -> f64 {
+        if self == Self::Ratio { value.exp() } else { value }
+    }
 }
 
 /// Which way is an improvement.

@@ -1,15 +1,24 @@
-//! The rule of decision, one for every comparison: a two-sided t test of the mean of independent values at
-//! [`ALPHA`], and the interval of the same test.
+//! The rule of decision, one for every comparison: a two-sided t test of the mean at [`ALPHA`], and the interval of the
+//! same test.
 //!
-//! A value is the log-ratio of one *unit*: of a round of fresh processes (the median over its permutations, so that the
-//! heavy tails of single slices do not reach it), or of a block of whole trials. Whether the measurement was valid at
-//! all is decided elsewhere.
+//! A value is the log-ratio of one *unit*: of a round of fresh processes ([`crate::round`], so that the heavy tails of
+//! single slices do not reach it), or of a block of whole trials. **Values come in time order.** Whether the measurement
+//! was valid at all is decided elsewhere.
+//!
+//! An effect may move while it is measured: what two programs cost depends on what the machine does, and the rounds of
+//! a minute are then alike. Independent values are assumed nowhere: from [`long_run::UNITS_MIN`] values on there are
+//! two standard errors, that of independent values and the long-run one, and the interval is the wider of the two. The
+//! p-value is the larger of the two, which is the level at which this interval just reaches nothing. With fewer values
+//! only the independent one exists, and what moves is not seen. Neither sees what moves between runs.
 //!
 //! Because interval and test are one, *faster* is printed exactly when the interval excludes one, before a correction
 //! for several claims. The mean is tested, and not the median: it is what the interval of few values can be made for
 //! without steps (order statistics of six values reach 97 % and no more), and the same method holds at every number.
 
-use crate::student::{self, Quantiles};
+use crate::{
+    long_run,
+    student::{self, Quantiles},
+};
 
 /// Probability of calling a difference where there is none, for one claim.
 pub const ALPHA: f64 = 0.01;
@@ -23,8 +32,18 @@ static OF_POWER: Quantiles = Quantiles::at(POWER);
 /// Fewest units that decide anything. With fewer the deviation itself is a guess.
 pub const UNITS_MIN: usize = 6;
 
-/// What independent log-ratios say of their mean.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Which standard error an interval rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// That of independent values.
+    #[default]
+    Independent,
+    /// The long-run one, which was the wider; of a sum, of one of its parts.
+    LongRun,
+}
+
+/// What log-ratios in time order say of their mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// Mean log-ratio.
     pub mean: f64,
@@ -38,86 +57,150 @@ pub struct Estimate {
     pub detectable: f64,
     /// Values.
     pub units: usize,
+    /// Standard error that the interval rests on.
+    pub error: f64,
+    /// Its degrees of freedom.
+    pub degrees_of_freedom: u32,
+    /// How it was made.
+    pub method: Method,
+    /// Correlation of values with those before them; absent of a sum, of fewer than three values and of equal ones.
+    pub lag_1: Option<f64>,
 }
 
-/// Estimates the mean of log-ratios.
+/// Estimates the mean of log-ratios in time order.
 ///
-/// Student's t (Student, "The Probable Error of a Mean", Biometrika 6, 1908), and for the detectable effect
-/// `(t(1 - alpha/2) + t(power)) * deviation / sqrt(n)` (Cohen, Statistical Power Analysis, 1988, chapter 2, with t in
-/// place of normal quantiles). Assumes independent values whose mean is roughly normal. `None` below two values, or
-/// with one that is not finite. Equal values have an interval of no length.
+/// Student's t (Student, "The Probable Error of a Mean", Biometrika 6, 1908) with the wider of two standard errors
+/// (module documentation), and for the detectable effect `(t(1 - alpha/2) + t(power)) * error` (Cohen, Statistical Power
+/// Analysis, 1988, chapter 2, with t in place of normal quantiles). Assumes that the mean is roughly normal. `None`
+/// below two values, or with one that is not finite. Equal values have an interval of no length.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {
     estimate_at(values, ALPHA)
 }
 
 /// The same with confidence `1 - alpha`: where several intervals must hold together.
 pub fn estimate_at(values: &[f64], alpha: f64) -> Option<Estimate> {
-    let error = sample_deviation(values)? / (values.len() as f64).sqrt();
-    of_mean(mean(values), error, u32::try_from(values.len() - 1).ok()?, values.len(), alpha)
+    let count = values.len() as f64;
+    let error = sample_deviation(values)? / count.sqrt();
+    let mean = mean(values);
+    let independent = of_mean(mean, error, u32::try_from(values.len() - 1).ok()?, values.len(), alpha)?;
+    let residuals: Vec<f64> = values.iter().map(|value| value - mean).collect();
+    let long_run = long_run::terms(values.len()).zip(long_run::variance(&residuals));
+    let long_run = long_run.and_then(|(terms, variance)| {
+        let found = of_mean(mean, (variance / count).sqrt(), terms, values.len(), alpha)?;
+        Some(Estimate { method: Method::LongRun, ..found })
+    });
+    let p_value = long_run.map_or(0.0, |it| it.p_value).max(independent.p_value);
+    let wider = long_run.filter(|it| it.half_width() > independent.half_width()).unwrap_or(independent);
+    Some(Estimate { p_value, lag_1: long_run::lag_1(values), ..wider })
 }
 
 /// Estimates how far the mean of one set of values lies above that of another, where no value of one belongs to one of
 /// the other, with confidence `1 - alpha`.
 ///
 /// Welch's t (Welch, "The generalization of Student's problem when several different population variances are
-/// involved", Biometrika 34, 1947), its degrees of freedom rounded down. `None` below two values on either side. The
-/// units are those of the side with fewer.
+/// involved", Biometrika 34, 1947) with the standard error of each side as [`estimate_at`] finds it, its degrees of
+/// freedom rounded down. `None` below two values on either side. The units are those of the side with fewer.
 pub fn estimate_unpaired(of: &[f64], to: &[f64], alpha: f64) -> Option<Estimate> {
-    let share = |values: &[f64]| Some(sample_deviation(values)?.powi(2) / values.len() as f64);
-    let (above, below) = (share(of)?, share(to)?);
-    let parts = [(above, (of.len() - 1) as f64), (below, (to.len() - 1) as f64)];
-    of_sum(mean(of) - mean(to), &parts, of.len().min(to.len()), alpha)
+    let (above, below) = (estimate_at(of, alpha)?, estimate_at(to, alpha)?);
+    of_sum(above.mean - below.mean, &[above.part(1.0), below.part(-1.0)], above.units.min(below.units), alpha)
 }
 
 /// The mean of several estimates of which none shares a value with another, by the same rule.
 ///
-/// Degrees of freedom by Welch and Satterthwaite, rounded down. Takes what [`estimate`] gives. `None` of nothing. The
-/// units are those of the estimate with fewest.
+/// Degrees of freedom by Welch and Satterthwaite, rounded down. `None` of nothing. The units are those of the estimate
+/// with fewest.
 pub fn mean_of(estimates: &[Estimate]) -> Option<Estimate> {
-    let count = estimates.len() as f64;
-    let parts: Option<Vec<(f64, f64)>> = estimates
-        .iter()
-        .map(|it| Some(((it.standard_error()? / count).powi(2), it.units.checked_sub(1)? as f64)))
-        .collect();
+    let weight = 1.0 / estimates.len() as f64;
+    let parts: Vec<Part> = estimates.iter().map(|it| it.part(weight)).collect();
     let units = estimates.iter().map(|it| it.units).min()?;
-    let mean = estimates.iter().map(|it| it.mean).sum::<f64>() / count;
-    of_sum(mean, &parts?, units, ALPHA)
+    let mean = estimates.iter().map(|it| it.mean).sum::<f64>() * weight;
+    of_sum(mean, &parts, units, ALPHA)
 }
 
-/// Estimates a sum of independent parts from its value and from the squared standard error and the degrees of freedom
-/// of each part, with confidence `1 - alpha`.
+/// An independent part of a sum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part {
+    /// Square of its standard error.
+    pub variance: f64,
+    /// Degrees of freedom of that error.
+    pub degrees_of_freedom: f64,
+    /// How the error was made.
+    pub method: Method,
+}
+
+impl Part {
+    /// From what a mean's values, in time order, have more or less than it, scaled so that their squares add up to the
+    /// square of the independent standard error, and its degrees of freedom: by the wider of both errors, as
+    /// [`estimate`] has it.
+    pub fn of_residuals(residuals: &[f64], degrees_of_freedom: f64) -> Self {
+        let independent = Self {
+            variance: residuals.iter().map(|it| it.powi(2)).sum(),
+            degrees_of_freedom,
+            method: Method::Independent,
+        };
+        let terms = long_run::terms(residuals.len()).map(f64::from);
+        let long_run = terms.zip(long_run::variance(residuals)).map(|(terms, variance)| Self {
+            variance: variance * (residuals.len() - 1) as f64,
+            degrees_of_freedom: terms.min(degrees_of_freedom),
+            method: Method::LongRun,
+        });
+        let width = |part: &Self| reach(part.degrees_of_freedom as u32).unwrap_or(0.0) * part.variance.sqrt();
+        long_run.filter(|it| width(it) > width(&independent)).unwrap_or(independent)
+    }
+}
+
+/// Estimates a sum of independent parts from its value and its parts, with confidence `1 - alpha`.
 ///
 /// Degrees of freedom by Welch and Satterthwaite, rounded down. `None` where something is not finite.
-pub fn of_sum(sum: f64, parts: &[(f64, f64)], units: usize, alpha: f64) -> Option<Estimate> {
-    let variance: f64 = parts.iter().map(|(variance, _)| variance).sum();
-    let weight: f64 = parts.iter().map(|(variance, degrees)| variance.powi(2) / degrees).sum();
+pub fn of_sum(sum: f64, parts: &[Part], units: usize, alpha: f64) -> Option<Estimate> {
+    let variance: f64 = parts.iter().map(|it| it.variance).sum();
+    let weight: f64 = parts.iter().map(|it| it.variance.powi(2) / it.degrees_of_freedom).sum();
     // Parts without deviation weigh nothing. What is whole but for an error of rounding is not rounded down.
     let degrees_of_freedom = if weight > 0.0 { variance.powi(2) / weight + 1e-6 } else { 1.0 };
-    of_mean(sum, variance.sqrt(), degrees_of_freedom.max(1.0) as u32, units, alpha)
+    let found = of_mean(sum, variance.sqrt(), degrees_of_freedom.max(1.0) as u32, units, alpha)?;
+    let is_long_run = parts.iter().any(|it| it.method == Method::LongRun);
+    Some(Estimate { method: if is_long_run { Method::LongRun } else { Method::Independent }, ..found })
 }
 
 /// Smallest log-ratio, as a positive number, that [`estimate`] of so many values would find with probability
 /// [`POWER`], when they scatter as earlier ones did within each of several sets.
 ///
-/// The deviation is pooled over the sets, each around its own mean, so that what moved between them is not in it.
-/// `None` without a set of two values, and below two planned values.
+/// The deviation is pooled over the sets, each around its own mean, so that what moved between them is not in it. It is
+/// that of the standard error by which [`estimate`] would have decided each set: where values of one set moved, so will
+/// the planned ones. `None` without a set of two values, and below two planned values.
 pub fn expected_detectable(earlier: &[Vec<f64>], units: u32) -> Option<f64> {
-    let (mut squares, mut degrees) = (0.0, 0.0);
+    let (mut squares, mut weights, mut method) = (0.0, 0.0, Method::Independent);
     for values in earlier.iter().filter(|values| values.len() > 1) {
-        let own = (values.len() - 1) as f64;
-        squares += sample_deviation(values)?.powi(2) * own;
-        degrees += own;
+        let own = estimate(values)?;
+        let weight = (values.len() - 1) as f64;
+        squares += own.error.powi(2) * values.len() as f64 * weight;
+        weights += weight;
+        if own.method == Method::LongRun {
+            method = Method::LongRun;
+        }
     }
-    let error = (squares / degrees / f64::from(units)).sqrt();
-    let estimate = of_mean(0.0, error, units.checked_sub(1)?, units as usize, ALPHA)?;
+    let error = (squares / weights / f64::from(units)).sqrt();
+    let independent = units.checked_sub(1)?;
+    let degrees_of_freedom = match method {
+        Method::Independent => independent,
+        Method::LongRun => long_run::terms(units as usize).unwrap_or(independent),
+    };
+    let estimate = of_mean(0.0, error, degrees_of_freedom, units as usize, ALPHA)?;
     Some(estimate.detectable).filter(|found| found.is_finite())
 }
 
 impl Estimate {
-    /// Standard error of the mean, from the interval that [`estimate`] gives.
-    pub fn standard_error(&self) -> Option<f64> {
-        let degrees = u32::try_from(self.units.checked_sub(1)?).ok()?;
-        Some((self.high - self.low) / 2.0 / reach(degrees)?)
+    /// The same as a part of a sum, where it has this weight.
+    pub fn part(&self, weight: f64) -> Part {
+        Part {
+            variance: (weight * self.error).powi(2),
+            degrees_of_freedom: f64::from(self.degrees_of_freedom),
+            method: self.method,
+        }
+    }
+
+    fn half_width(&self) -> f64 {
+        0.5 * (self.high - self.low)
     }
 }
 
@@ -153,6 +236,9 @@ fn of_mean(mean: f64, error: f64, degrees_of_freedom: u32, units: usize, alpha: 
         p_value,
         detectable,
         units,
+        error,
+        degrees_of_freedom,
+        ..Estimate::default()
     })
 }
 
@@ -272,10 +358,9 @@ mod tests {
     #[test]
     fn the_mean_of_estimates_has_the_error_of_all_of_them() {
         // Standard errors 1 and 2 with 3 and 7 degrees of freedom: 25 / (1 / 3 + 16 / 7) = 9.5, rounded down to 9.
-        let with = |center: f64, error: f64, units: usize| {
-            let half = error * student::quantile(1.0 - ALPHA / 2.0, units as u32 - 1).expect("there is one");
-            let (low, high) = (center - half, center + half);
-            Estimate { mean: center, low, high, p_value: 0.5, detectable: 0.0, units }
+        let with = |mean: f64, error: f64, units: usize| {
+            let degrees_of_freedom = units as u32 - 1;
+            Estimate { mean, units, error, degrees_of_freedom, ..Estimate::default() }
         };
         let found = mean_of(&[with(3.0, 1.0, 4), with(5.0, 2.0, 8)]).expect("there are two");
         let half = student::quantile(1.0 - ALPHA / 2.0, 9).expect("there is one") * 5.0_f64.sqrt() / 2.0;
@@ -364,9 +449,8 @@ mod tests {
             mean: 0.5 * (low + high),
             low,
             high,
-            p_value: 0.5,
-            detectable: 0.1,
             units: 12,
+            ..Estimate::default()
         };
         // The claim: the arm costs less.
         assert_eq!(bearing(-0.05, &at(-0.06, 0.005), MARGIN), Bearing::Supports);
@@ -385,35 +469,35 @@ mod tests {
 
     /// The design as it is run: rounds of fresh processes, in each of them slices that share the round's machine, a
     /// baseline that runs twice and is shared by all comparisons, and a machine that drifts and changes its state.
-    /// Gives the round's values: effect, and the baseline against itself.
-    fn round(random: &mut Random, effect: f64) -> (f64, f64) {
+    /// Gives the round's value.
+    fn round(random: &mut Random, effect: f64) -> f64 {
         let mut process = || 0.015 * random.normal();
         let (one, two, arm) = (process(), process(), effect + process());
         let mut drift = 0.0;
-        let (mut effects, mut itself) = (Vec::new(), Vec::new());
+        let mut runs = [const { Vec::new() }; 3];
         for _ in 0..8 {
             // Correlation 0.84 between neighbours, as measured; the state of the machine changes now and then.
             drift = 0.84 * drift + 0.1 * random.normal();
             if random.uniform() < 0.02 {
                 drift += 0.3;
             }
-            // Tails far heavier than normal ones within a slice.
+            // A disturbed slice is long, never short.
             let mut slice = |level: f64| {
-                let tail = if random.uniform() < 0.1 { 5.0 } else { 1.0 };
-                level + drift + 0.04 * tail * random.normal()
+                let tail = if random.uniform() < 0.1 { random.exponential(0.25) } else { 0.0 };
+                level + drift + 0.04 * random.normal() + tail
             };
-            let (a, b, c) = (slice(one), slice(two), slice(arm));
-            effects.push(c - 0.5 * (a + b));
-            itself.push(b - a);
+            for (run, level) in runs.iter_mut().zip([one, two, arm]) {
+                run.push(slice(level));
+            }
         }
-        let middle = |values: &[f64]| crate::order::median(values).expect("eight");
-        (middle(&effects), middle(&itself))
+        let [one, two, arm] = &runs;
+        crate::round::effect(arm, one, two).expect("eight slices")
     }
 
     fn called(rounds: usize, effect: f64, studies: u64) -> f64 {
         let mut random = Random::seeded(20_261_122);
         let one = |_| {
-            let values: Vec<f64> = (0..rounds).map(|_| round(&mut random, effect).0).collect();
+            let values: Vec<f64> = (0..rounds).map(|_| round(&mut random, effect)).collect();
             let estimate = estimate(&values).expect("finite");
             estimate.p_value <= ALPHA
         };
@@ -429,14 +513,12 @@ mod tests {
 
     #[test]
     fn the_detectable_effect_is_found_as_often_as_it_says() {
-        let mut random = Random::seeded(5);
-        let values: Vec<f64> = (0..2_000).map(|_| round(&mut random, 0.0).0).collect();
-        let deviation = sample_deviation(&values).expect("finite");
-        let quantiles = |rounds: u32| {
-            student::quantile(1.0 - ALPHA / 2.0, rounds - 1).unwrap()
-                + student::quantile(POWER, rounds - 1).unwrap()
+        let (mut random, studies) = (Random::seeded(5), 400);
+        let mut printed = || {
+            let values: Vec<f64> = (0..40).map(|_| round(&mut random, 0.0)).collect();
+            estimate(&values).expect("finite").detectable
         };
-        let effect = quantiles(40) * deviation / 40.0_f64.sqrt();
+        let effect = (0..studies).map(|_| printed()).sum::<f64>() / f64::from(studies);
         let share = called(40, effect, 1_000);
         assert!((0.74..0.87).contains(&share), "{share}");
     }

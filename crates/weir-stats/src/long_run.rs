@@ -1,0 +1,130 @@
+//! The error of the mean of values that follow one another in time and may depend on those before them. Pure.
+//!
+//! The equal-weighted cosine estimator (Lazarus, Lewis, Stock and Watson, "HAR Inference: Recommendations for
+//! Practice", Journal of Business & Economic Statistics 36, 2018): the variance of the mean follows from the first
+//! [`terms`] cosine coefficients of the values, which see what moves slowly and not what changes from one value to the
+//! next. Their mean square has as many degrees of freedom as there are terms.
+
+use std::f64::consts::PI;
+
+/// Fewest values that say anything of how they follow one another.
+pub const UNITS_MIN: usize = 12;
+
+/// Number of cosine coefficients for so many values; `None` where they are too few.
+///
+/// Found by simulation (4,000 series a cell, standard error of a coverage 0.2 points or less), as the fewest terms
+/// whose interval is at most 40 % wider than the independent one where values are as independent as those of equal
+/// arms (lag 1 of 0 to 0.1). Fewer see slower movement and have longer intervals:
+///
+/// | values | terms | width over the independent one at lag 1 of 0, 0.05, 0.1 | coverage of 99 % at lag 1 of 0.1, 0.3, 0.6 | independent |
+/// | --- | --- | --- | --- | --- |
+/// | 12 | 6 | 1.21, 1.23, 1.26 | 99.6, 98.5, 92.5 | 99.0, 96.0, 82.2 |
+/// | 24 | 8 | 1.21, 1.24, 1.28 | 99.7, 98.7, 95.5 | 98.5, 95.4, 80.2 |
+/// | 48 | 8 | 1.26, 1.30, 1.36 | 99.5, 99.0, 97.9 | 98.3, 94.9, 79.5 |
+/// | 60 | 8 | 1.26, 1.32, 1.38 | 99.6, 99.3, 98.2 | 98.3, 94.1, 79.5 |
+/// | 150 | 12 | 1.18, 1.23, 1.29 | 99.5, 98.9, 98.7 | 97.9, 94.1, 79.7 |
+///
+/// Means of as many batches cover as often with the same length, within the error of this simulation, and a last batch
+/// may be longer. Six terms would cover 97 instead of 95 % of such movement as a closed loop had in 48 rounds, and be
+/// 42 % wider for equal arms.
+pub const fn terms(units: usize) -> Option<u32> {
+    let few = match units {
+        0..UNITS_MIN => return None,
+        // Up to half the values of the fewest: half of what may move is in their lower half.
+        UNITS_MIN..18 => 6,
+        18..24 => units / 3,
+        _ => 8,
+    };
+    // Of many values more terms still see what is slow; more than twelve narrow an interval by a twentieth at most.
+    let many = if units / 12 < 12 { units / 12 } else { 12 };
+    Some(if few > many { few as u32 } else { many as u32 })
+}
+
+/// Variance of a single value as the mean of many sees it: the variance of their mean times their number. From what
+/// values, in time order, have more or less than their mean. `None` of too few.
+pub fn variance(residuals: &[f64]) -> Option<f64> {
+    let (terms, count) = (terms(residuals.len())?, residuals.len() as f64);
+    let squared = |term: u32| {
+        let step = PI * f64::from(term) / count;
+        let wave = residuals
+            .iter()
+            .zip(0_u32..)
+            .map(|(value, place)| value * (step * (f64::from(place) + 0.5)).cos());
+        2.0 / count * wave.sum::<f64>().powi(2)
+    };
+    Some((1..=terms).map(squared).sum::<f64>() / f64::from(terms))
+}
+
+/// Correlation of values with those before them, around their mean; `None` below three values, or where all are equal.
+pub fn lag_1(values: &[f64]) -> Option<f64> {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let products: f64 = values.windows(2).map(|two| (two[0] - mean) * (two[1] - mean)).sum();
+    (values.len() > 2 && squares > 0.0).then_some(products / squares).filter(|lag| lag.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn more_values_have_as_many_terms_or_more() {
+        assert_eq!((terms(0), terms(11)), (None, None));
+        let found: Vec<u32> = (12..400).filter_map(terms).collect();
+        assert!(found.windows(2).all(|two| two[0] <= two[1]));
+        assert_eq!(
+            [12, 18, 21, 24, 48, 96, 108, 150, 360].map(terms),
+            [6, 6, 7, 8, 8, 8, 9, 12, 12].map(Some)
+        );
+    }
+
+    #[test]
+    fn independent_values_have_their_own_variance_and_others_that_of_their_movement() {
+        let mut random = Random::seeded(2);
+        let mut mean_of = |kept: f64| {
+            let series = 2_000;
+            let sum: f64 = (0..series)
+                .map(|_| {
+                    let mut last = 0.0;
+                    let values: Vec<f64> = (0..480)
+                        .map(|_| {
+                            last = kept * last + random.normal();
+                            last
+                        })
+                        .collect();
+                    let mean = values.iter().sum::<f64>() / 480.0;
+                    variance(&values.iter().map(|value| value - mean).collect::<Vec<_>>())
+                        .expect("they are many")
+                })
+                .sum();
+            sum / f64::from(series)
+        };
+        // Standard error: sqrt(2 / 12 / 2000) = 0.9 %.
+        let independent = mean_of(0.0);
+        assert!((independent - 1.0).abs() < 0.04, "{independent}");
+        // The mean of an autoregression has a variance of 1 / (1 - kept)^2 over the number of values.
+        let moving = mean_of(0.5);
+        assert!((moving / 4.0 - 1.0).abs() < 0.06, "{moving}");
+    }
+
+    #[test]
+    fn a_value_that_follows_its_predecessor_correlates_with_it() {
+        let steps: Vec<f64> = (0..40).map(f64::from).collect();
+        assert!(lag_1(&steps).expect("forty") > 0.85);
+        let sides: Vec<f64> = (0..40).map(|place| f64::from(place % 2)).collect();
+        assert!(lag_1(&sides).expect("forty") < -0.9);
+        assert_eq!((lag_1(&[1.0, 2.0]), lag_1(&[1.0; 9]), lag_1(&[])), (None, None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn what_came_backwards_moved_as_much(values in prop::collection::vec(-1.0_f64..1.0, 12..80)) {
+            let backwards: Vec<f64> = values.iter().rev().copied().collect();
+            let (forth, back) = (variance(&values).unwrap(), variance(&backwards).unwrap());
+            prop_assert!((forth - back).abs() <= 1e-9 * forth.max(1e-3), "{forth} {back}");
+        }
+    }
+}
