@@ -89,7 +89,13 @@ fn hold_thresholds(
 
 /// Whether other figures of the comparison contradict it, or fail to bear it out.
 pub(crate) fn is_of_witness(found: &Finding) -> bool {
-    matches!(found, Finding::Witness { .. } | Finding::NoWitness { .. } | Finding::NoEqualRate)
+    matches!(
+        found,
+        Finding::Witness { .. }
+            | Finding::NoWitness { .. }
+            | Finding::WitnessOtherState { .. }
+            | Finding::NoEqualRate
+    )
 }
 
 /// A schedule that is not finished decides nothing.

@@ -52,9 +52,14 @@ const STEPS: u32 = 400;
 /// Grids of a study, those of the claim's metric first.
 ///
 /// Nothing is told to differ before the schedule is finished: whoever looks again and again finds something.
-pub(crate) fn all(spec: &StudySpec, comparisons: &[Comparison], is_finished: bool) -> Vec<Grid> {
+pub(crate) fn all(
+    spec: &StudySpec,
+    comparisons: &[Comparison],
+    witnesses: &[Witnesses],
+    is_finished: bool,
+) -> Vec<Grid> {
     let groups: Vec<Group<'_>> = groups(spec).into_iter().chain(at_equal_rates(spec)).collect();
-    let of = |metric: &Metric| of_metric(*metric, spec, &groups, comparisons, is_finished);
+    let of = |metric: &Metric| of_metric(*metric, spec, &groups, (comparisons, witnesses), is_finished);
     METRICS.iter().flat_map(of).collect()
 }
 
@@ -165,7 +170,7 @@ fn of_metric(
     metric: Metric,
     spec: &StudySpec,
     groups: &[Group<'_>],
-    comparisons: &[Comparison],
+    (comparisons, witnesses): (&[Comparison], &[Witnesses]),
     is_finished: bool,
 ) -> Vec<Grid> {
     let looked_at =
@@ -174,13 +179,13 @@ fn of_metric(
         comparison.metric == metric && group.cells.iter().any(|cell| cell.id == comparison.cell_id)
     };
     let groups: Vec<(u32, &Group<'_>)> = (0..).zip(groups).filter(|(_, group)| looked_at(group)).collect();
-    let own: Vec<&Comparison> =
-        comparisons.iter().filter(|it| groups.iter().any(|(_, group)| of(group, it))).collect();
-    let is_limited = |it: &Comparison| {
-        let cell = spec.cells.iter().find(|cell| cell.id == it.cell_id);
-        cell.is_some_and(|cell| is_generator_limited(spec, cell, it, comparisons))
-    };
-    let limited: Vec<bool> = own.iter().map(|it| is_limited(it)).collect();
+    let (own, witnesses): (Vec<&Comparison>, Vec<&Witnesses>) = comparisons
+        .iter()
+        .zip(witnesses)
+        .filter(|(it, _)| groups.iter().any(|(_, group)| of(group, it)))
+        .unzip();
+    let limited: Vec<bool> =
+        own.iter().zip(&witnesses).map(|(it, beside)| is_generator_limited(spec, it, beside)).collect();
     let adjusted = adjusted(&own, &limited);
     let mut grids = Vec::new();
     for (map, group) in groups {
@@ -196,7 +201,7 @@ fn of_metric(
                     let place = own.iter().position(is_this)?;
                     let claimable = match is_finished {
                         false => Claimable::NothingYet,
-                        true => claimable(spec, cell, own[place], comparisons),
+                        true => claimable(spec, own[place], witnesses[place]),
                     };
                     Some(Point::of(cell, own[place], limited[place], adjusted[place], claimable))
                 })
@@ -227,12 +232,7 @@ enum Claimable {
 
 /// A difference is told where a claim of it would stand: held against the CPU of the whole machine, against that with
 /// waiting included, and against equal rates where there are some. What a claim was held against, the judge has told.
-fn claimable(
-    spec: &StudySpec,
-    cell: &CellSpec,
-    comparison: &Comparison,
-    comparisons: &[Comparison],
-) -> Claimable {
+fn claimable(spec: &StudySpec, comparison: &Comparison, witnesses: &Witnesses) -> Claimable {
     let p_value = comparison.p_value_holm.or(comparison.p_value);
     if !comparison.reasons.is_empty() {
         return if p_value.is_some_and(|p_value| p_value <= ALPHA) {
@@ -245,7 +245,7 @@ fn claimable(
         return Claimable::Direction;
     }
     let claim = Claim::of(comparison, spec.equivalence_margin);
-    let held = Witnesses::beside(spec, cell, comparison, comparisons).held(&claim);
+    let held = witnesses.held(&claim);
     if held.iter().all(|(_, verdict)| verdict.is_none()) { Claimable::Direction } else { Claimable::Doubt }
 }
 

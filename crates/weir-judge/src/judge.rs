@@ -60,7 +60,7 @@ use crate::{
     syn_ladder::syn_ladder_s,
     thread_use,
     units::{self, Compared, Units},
-    witnesses::{AtRate, Claim, Witnesses, equal_rate_of, is_same_shape},
+    witnesses::{AtRate, Claim, Seen, Witnesses, equal_rate_of, is_same_shape, verdict_left},
 };
 
 /// What is judged.
@@ -89,7 +89,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let cells = cell_trials::by_role(spec, &gate, trials);
     let mut drafts = draft_all(judged, &gate, &cells);
     let (mut comparisons, contrasts) = decide_all(spec, &cells, &mut drafts);
-    confirm_server_cpu(spec, &cells, &drafts, &mut comparisons);
+    let witnesses: Vec<Witnesses> = drafts.iter().map(|draft| witnesses(&cells, &drafts, draft)).collect();
+    confirm_server_cpu(spec, &witnesses, &mut comparisons);
     let progress = Progress::of(spec, &trials.iter().collect::<Vec<_>>(), missing_arms);
     withhold_unfinished(&progress, &mut comparisons);
     let primary = primary(spec, &comparisons);
@@ -107,7 +108,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let frontier = frontier::rows(spec, &arms, &comparisons);
     let frontier_answers = frontier::answers(spec, &frontier);
     let syn_ladder_s = syn_ladder_s(&judged.fingerprint.limits);
-    let grids = grid::all(spec, &comparisons, is_finished);
+    let grids = grid::all(spec, &comparisons, &witnesses, is_finished);
     let scope = Scope { spec, gate: &gate, cells: &cells, cpus_allowed, is_finished };
     let listening = accept_queue::all(spec, &planned, &syn_ladder_s);
     StudyResult {
@@ -201,6 +202,8 @@ struct Draft {
     role: CellRole,
     /// Index of its cell in the judge's order.
     cell: usize,
+    /// The machine's state that it is of; of a machine with one state the near one.
+    state: Option<TrialState>,
     effect: Option<Estimate>,
     /// What its values come from.
     unit: UnitKind,
@@ -302,6 +305,7 @@ fn draft(
         part: (row.part)(cell.spec),
         role: cell.spec.role,
         cell: index,
+        state: if gate.has_two_states() { cell.state } else { Some(TrialState::Near) },
         effect: estimate(&units.values),
         unit: UnitKind::of_cell(cell.spec),
         obstacles: obstacles(cell, baseline, arm, row, pairs),
@@ -575,30 +579,21 @@ pub(crate) fn undecided(effect: &Estimate, reading: &Reading, scale: Scale) -> F
 /// More units than this are not worth a hint.
 const UNITS_WANTED_MAX: f64 = 100_000.0;
 
-/// Holds each verdict on server CPU against what could contradict it: the CPU of the whole machine, because on loopback
-/// a server carries work of the generator's; that with waiting included, where arms took turns; and both arms at one
-/// equal rate, because a closed loop gives each arm another load. Where the generator was the limit an equal rate must
-/// have been measured.
-fn confirm_server_cpu(
-    spec: &StudySpec,
-    cells: &[CellTrials<'_>],
-    drafts: &[Draft],
-    comparisons: &mut [Comparison],
-) {
-    for (comparison, draft) in comparisons.iter_mut().zip(drafts) {
+/// Holds each verdict on server CPU against what could contradict it: the CPU of both sides and softirqs, because on
+/// loopback a server carries work of the generator's; that with waiting included, where arms took turns; and both arms
+/// at one equal rate, because a closed loop gives each arm another load. Where the generator was the limit an equal
+/// rate must have been measured. The most severe of what they say is the verdict.
+fn confirm_server_cpu(spec: &StudySpec, witnesses: &[Witnesses], comparisons: &mut [Comparison]) {
+    for (comparison, witnesses) in comparisons.iter_mut().zip(witnesses) {
         let is_decided = matches!(comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Equivalent);
-        if draft.comparison.metric != Metric::ServerCpuPerMessage || !is_decided {
+        if comparison.metric != Metric::ServerCpuPerMessage || !is_decided {
             continue;
         }
-        let claim = Claim::of(comparison, spec.equivalence_margin);
-        for (finding, verdict) in witnesses(cells, drafts, draft).held(&claim) {
-            match verdict {
-                None => comparison.notes.push(finding),
-                Some(verdict) => {
-                    comparison.reasons.push(finding);
-                    comparison.verdict = verdict;
-                }
-            }
+        let held = witnesses.held(&Claim::of(comparison, spec.equivalence_margin));
+        comparison.verdict = verdict_left(comparison.verdict, &held);
+        for (finding, verdict) in held {
+            let list = if verdict.is_none() { &mut comparison.notes } else { &mut comparison.reasons };
+            list.push(finding);
         }
     }
 }
@@ -614,6 +609,9 @@ fn beside(cells: &[CellTrials<'_>], drafts: &[Draft], of: &Side, to: &Side) -> O
 
 /// What stands beside a comparison of server CPU.
 fn witnesses(cells: &[CellTrials<'_>], drafts: &[Draft], draft: &Draft) -> Witnesses {
+    if draft.comparison.metric != Metric::ServerCpuPerMessage {
+        return Witnesses { is_bound: !draft.bounds.is_empty(), ..Witnesses::default() };
+    }
     let same = |other: &&Draft, metric: Metric| {
         let (one, two) = (&draft.comparison, &other.comparison);
         two.metric == metric && (&two.arm, &two.baseline) == (&one.arm, &one.baseline)
@@ -625,15 +623,39 @@ fn witnesses(cells: &[CellTrials<'_>], drafts: &[Draft], draft: &Draft) -> Witne
     let rate = |other: &Draft| {
         let cell = cells[other.cell].spec;
         let per_second = equal_rate_of(cell, shape)?;
-        Some(AtRate { per_second, rounds: cell.blocks, effect: effect(other) })
+        Some(AtRate { per_second, rounds: cell.blocks, effect: seen_in(draft.state, other) })
     };
     let at_rate = drafts.iter().filter(|other| same(other, Metric::ServerCpuPerMessage));
     Witnesses {
-        machine: own_cell(Metric::MachineCpuPerMessage).map(effect),
+        machine: own_cell(Metric::MachineCpuPerMessage)
+            .map(|other| effect(other).map_or(Seen::Invalid, Seen::Known)),
         waiting: own_cell(Metric::ServerCpuWithWaiting).and_then(effect),
         rates: at_rate.filter_map(rate).collect(),
         is_bound: !draft.bounds.is_empty(),
     }
+}
+
+/// What a comparison in another cell shows in this state of the machine.
+fn seen_in(state: Option<TrialState>, other: &Draft) -> Seen {
+    let Some(effect) = other.effect.filter(|_| other.is_open()) else { return Seen::Invalid };
+    if other.state == state {
+        return Seen::Known(effect);
+    }
+    let own = other
+        .comparison
+        .by_state
+        .iter()
+        .find(|own| state.is_some_and(|state| own.is_far == (state == TrialState::Far)));
+    own.map_or(Seen::OtherState, |own| {
+        let (low, high) = own.interval;
+        Seen::Known(Estimate {
+            mean: own.ratio.ln(),
+            low: low.ln(),
+            high: high.ln(),
+            units: own.units as usize,
+            ..effect
+        })
+    })
 }
 
 /// System calls per message must differ by this factor before they are named beside a verdict.

@@ -37,20 +37,31 @@ pub(crate) struct Claim {
     is_bound: bool,
 }
 
+/// What a figure beside a claim shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Seen {
+    /// The effect, in the machine's state that the claim is of.
+    Known(Estimate),
+    /// It is not valid or was not measured.
+    Invalid,
+    /// It was measured in the machine's other state only.
+    OtherState,
+}
+
 /// Server CPU of the arm against the baseline at one rate that both were offered.
+#[derive(Debug)]
 pub(crate) struct AtRate {
     pub(crate) per_second: f64,
     /// How many rounds or blocks the cell was given.
     pub(crate) rounds: u32,
-    /// Absent where it is not valid.
-    pub(crate) effect: Option<Estimate>,
+    pub(crate) effect: Seen,
 }
 
 /// Figures beside one of server CPU that could contradict what is said of it.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Witnesses {
-    /// CPU of the whole machine, where the cell has it; none inside where it is not valid.
-    pub(crate) machine: Option<Option<Estimate>>,
+    /// CPU of both sides and softirqs, where the cell has it.
+    pub(crate) machine: Option<Seen>,
     /// With waiting included; stores of before that was recorded have none.
     pub(crate) waiting: Option<Estimate>,
     pub(crate) rates: Vec<AtRate>,
@@ -59,42 +70,13 @@ pub(crate) struct Witnesses {
 }
 
 impl Witnesses {
-    /// Those of a comparison in a cell, among all that were made.
-    pub(crate) fn beside(
-        spec: &StudySpec,
-        cell: &CellSpec,
-        comparison: &Comparison,
-        comparisons: &[Comparison],
-    ) -> Self {
-        let same = |it: &&Comparison, metric: Metric| {
-            it.metric == metric && (&it.arm, &it.baseline) == (&comparison.arm, &comparison.baseline)
-        };
-        let effect = |it: &Comparison| {
-            let logs: Vec<f64> = it.ratios.iter().map(|ratio| ratio.ln()).collect();
-            estimate(&logs).filter(|_| it.verdict != Verdict::NotComparable)
-        };
-        let own_cell = |metric: Metric| {
-            comparisons.iter().find(|it| it.cell_id == comparison.cell_id && same(it, metric)).map(effect)
-        };
-        let at_rate = |it: &Comparison| {
-            let other = spec.cells.iter().find(|other| other.id == it.cell_id)?;
-            Some(AtRate { per_second: equal_rate_of(other, cell)?, rounds: other.blocks, effect: effect(it) })
-        };
-        let server = comparisons.iter().filter(|it| same(it, Metric::ServerCpuPerMessage));
-        Self {
-            machine: own_cell(Metric::MachineCpuPerMessage),
-            waiting: own_cell(Metric::ServerCpuWithWaiting).flatten(),
-            rates: server.filter_map(at_rate).collect(),
-            is_bound: comparison.reasons.iter().chain(&comparison.notes).any(is_bound),
-        }
-    }
-
     /// What each of them says.
     pub(crate) fn held(&self, claim: &Claim) -> Vec<Held> {
         let most_rounds = most_rounds(&self.rates);
         let needs_rate = self.is_bound && self.rates.is_empty();
-        let machine = self.machine.iter().map(|it| claim.held_against(Witness::MachineCpu, it.as_ref()));
-        let waiting = self.waiting.iter().map(|it| claim.held_against(Witness::WaitingCpu, Some(it)));
+        let machine = self.machine.iter().map(|it| claim.held_against(Witness::MachineCpu, it));
+        let waiting = self.waiting.iter();
+        let waiting = waiting.map(|it| claim.held_against(Witness::WaitingCpu, &Seen::Known(*it)));
         let rates = self.rates.iter().filter_map(|rate| claim.held_at(rate, most_rounds));
         machine.chain(waiting).chain(rates).chain(needs_rate.then(without_rate)).collect()
     }
@@ -109,6 +91,16 @@ impl Witnesses {
 
 /// What one figure says, and the verdict in place of the claimed one; `None` when that stands.
 pub(crate) type Held = (Finding, Option<Verdict>);
+
+/// The verdict that is left of a claim: the most severe of what the witnesses make of it, whatever their order.
+pub(crate) fn verdict_left(claimed: Verdict, held: &[Held]) -> Verdict {
+    let severity = |verdict: &Verdict| match verdict {
+        Verdict::NotComparable => 2,
+        Verdict::Inconclusive => 1,
+        Verdict::Better | Verdict::Worse | Verdict::Equivalent | Verdict::NoClaim => 0,
+    };
+    held.iter().filter_map(|(_, verdict)| *verdict).max_by_key(severity).unwrap_or(claimed)
+}
 
 impl Claim {
     /// A decided comparison. The margin is a share: 0.01 for 1 %.
@@ -148,21 +140,26 @@ impl Claim {
     }
 
     /// Holds it against both arms at one equal rate. Of several rates those that were given most rounds must bear the
-    /// claim out; the others are for latency, and few rounds are no reason to doubt it: they may only contradict.
+    /// claim out; the others are for latency, and few rounds are no reason to doubt it: they may only contradict. So
+    /// may every rate where the generator was not the limit, because such a claim needs no equal rate.
     pub(crate) fn held_at(&self, rate: &AtRate, most_rounds: u32) -> Option<Held> {
         let witness = Witness::EqualRate { per_second: rate.per_second };
-        let held = self.held_against(witness, rate.effect.as_ref());
+        let held = self.held_against(witness, &rate.effect);
         let contradicts = matches!(held.0, Finding::Witness { bearing: WitnessBearing::Contradicts, .. });
-        if self.log == 0.0 && !self.is_bound && !contradicts {
-            return Some((held.0, None));
+        if !self.is_bound && !contradicts {
+            return matches!(rate.effect, Seen::Known(_)).then_some((held.0, None));
         }
         (rate.rounds >= most_rounds || contradicts || held.1.is_none()).then_some(held)
     }
 
-    /// Holds it against another figure; `None` when that one is not valid or was not measured.
-    pub(crate) fn held_against(&self, witness: Witness, other: Option<&Estimate>) -> Held {
-        let Some(other) = other else {
-            return (Finding::NoWitness { witness }, Some(Verdict::NotComparable));
+    /// Holds it against another figure.
+    pub(crate) fn held_against(&self, witness: Witness, other: &Seen) -> Held {
+        let other = match other {
+            Seen::Known(other) => other,
+            Seen::Invalid => return (Finding::NoWitness { witness }, Some(Verdict::NotComparable)),
+            Seen::OtherState => {
+                return (Finding::WitnessOtherState { witness }, Some(Verdict::NotComparable));
+            }
         };
         let seen = WitnessFigure {
             ratio: other.mean.exp(),
@@ -221,14 +218,11 @@ pub fn is_same_shape(one: &CellSpec, other: &CellSpec) -> bool {
 /// Whether all that is known of a closed-loop comparison was found at rates which the generator set: it was the limit
 /// for a side, nothing else bars the comparison, and no equal rate bears the difference out. The rule is that of
 /// claims, for cells that claim nothing.
-pub(crate) fn is_generator_limited(
-    spec: &StudySpec,
-    cell: &CellSpec,
-    comparison: &Comparison,
-    comparisons: &[Comparison],
-) -> bool {
+pub(crate) fn is_generator_limited(spec: &StudySpec, comparison: &Comparison, witnesses: &Witnesses) -> bool {
     let is_of_rates = |found: &Finding| match found {
-        Finding::Witness { witness, .. } | Finding::NoWitness { witness } => {
+        Finding::Witness { witness, .. }
+        | Finding::NoWitness { witness }
+        | Finding::WitnessOtherState { witness } => {
             matches!(witness, Witness::EqualRate { .. })
         }
         _ => is_bound(found) || *found == Finding::NoEqualRate,
@@ -239,7 +233,7 @@ pub(crate) fn is_generator_limited(
         && !is_barred
         && (comparison.metric.row().family == Family::Rate || {
             let claim = Claim::of(comparison, spec.equivalence_margin);
-            !Witnesses::beside(spec, cell, comparison, comparisons).rates_bear_out(&claim)
+            !witnesses.rates_bear_out(&claim)
         })
 }
 
@@ -259,8 +253,12 @@ mod tests {
 
     fn outcome(claimed: f64, other: Option<Estimate>) -> (Option<Verdict>, Finding) {
         let claim = Claim { log: claimed.ln(), bound: 0.0, margin: 1.01_f64.ln(), is_bound: false };
-        let (found, verdict) = claim.held_against(Witness::MachineCpu, other.as_ref());
+        let (found, verdict) = claim.held_against(Witness::MachineCpu, &seen(other));
         (verdict, found)
+    }
+
+    fn seen(effect: Option<Estimate>) -> Seen {
+        effect.map_or(Seen::Invalid, Seen::Known)
     }
 
     #[test]
@@ -290,7 +288,7 @@ mod tests {
         let held = |is_bound: bool, effect: Option<Estimate>| {
             let claim = Claim { log: 0.0, bound: 0.0, margin: 1.01_f64.ln(), is_bound };
             claim
-                .held_at(&AtRate { per_second: 1e5, rounds: 66, effect }, 66)
+                .held_at(&AtRate { per_second: 1e5, rounds: 66, effect: seen(effect) }, 66)
                 .and_then(|(_, verdict)| verdict)
         };
         let (wide, apart) = (Some(estimate(0.9, 1.2, 66)), Some(estimate(1.02, 1.05, 66)));
@@ -304,7 +302,7 @@ mod tests {
     fn rates_with_few_rounds_may_contradict_and_not_leave_open_what_the_others_bear_out() {
         let claim = Claim { log: 0.95_f64.ln(), bound: 0.0, margin: 1.01_f64.ln(), is_bound: true };
         let held = |rounds: u32, effect: Option<Estimate>| {
-            let rate = AtRate { per_second: 1e5, rounds, effect };
+            let rate = AtRate { per_second: 1e5, rounds, effect: seen(effect) };
             claim.held_at(&rate, 66).map(|(_, verdict)| verdict)
         };
         let wide = Some(estimate(0.90, 1.05, 14));
@@ -319,7 +317,7 @@ mod tests {
     #[test]
     fn what_a_threshold_came_to_is_held_against_figures_on_its_side_of_the_bound() {
         let held = |outcome: Outcome, effect: Estimate| {
-            let rates = vec![AtRate { per_second: 1e5, rounds: 12, effect: Some(effect) }];
+            let rates = vec![AtRate { per_second: 1e5, rounds: 12, effect: Seen::Known(effect) }];
             let witnesses = Witnesses { rates, is_bound: true, ..Witnesses::default() };
             let claim =
                 Claim::of_threshold(Goal::AtMost(1.03), outcome, 0.02, &witnesses).expect("it came to one");
@@ -339,6 +337,51 @@ mod tests {
         let claim =
             Claim::of_threshold(Goal::AtLeast(0.97), Outcome::Met, 0.02, &none).expect("it came to one");
         assert_eq!(none.held(&claim), [without_rate()]);
+    }
+
+    #[test]
+    fn a_claim_that_needs_no_equal_rate_is_only_contradicted_by_one() {
+        let claim = Claim { log: 0.95_f64.ln(), bound: 0.0, margin: 1.01_f64.ln(), is_bound: false };
+        let held = |effect: Seen| {
+            let rates = vec![AtRate { per_second: 1e5, rounds: 6, effect }];
+            let held = Witnesses { rates, ..Witnesses::default() }.held(&claim);
+            (held.len(), verdict_left(Verdict::Better, &held))
+        };
+        assert_eq!(held(Seen::Invalid), (0, Verdict::Better), "no rate was kept, and none is needed");
+        assert_eq!(held(Seen::OtherState), (0, Verdict::Better));
+        assert_eq!(held(Seen::Known(estimate(0.9, 1.2, 6))), (1, Verdict::Better));
+        assert_eq!(held(Seen::Known(estimate(1.02, 1.05, 6))), (1, Verdict::NotComparable));
+    }
+
+    #[test]
+    fn a_witness_of_the_other_state_is_none_and_says_so() {
+        let claim = Claim { log: 0.95_f64.ln(), bound: 0.0, margin: 1.01_f64.ln(), is_bound: true };
+        let rate = AtRate { per_second: 1e5, rounds: 6, effect: Seen::OtherState };
+        let witness = Witness::EqualRate { per_second: 1e5 };
+        let expected = (Finding::WitnessOtherState { witness }, Some(Verdict::NotComparable));
+        assert_eq!(claim.held_at(&rate, 6), Some(expected));
+    }
+
+    #[test]
+    fn the_most_severe_witness_decides_in_every_order() {
+        let claim = Claim { log: 0.95_f64.ln(), bound: 0.0, margin: 1.01_f64.ln(), is_bound: true };
+        let effects = [estimate(0.94, 0.96, 12), estimate(1.02, 1.05, 12), estimate(0.9, 1.05, 12)];
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let of = |chosen: &[usize]| {
+                let rate = |index: &usize| AtRate {
+                    per_second: 1e5,
+                    rounds: 12,
+                    effect: Seen::Known(effects[*index]),
+                };
+                let rates = chosen.iter().map(rate).collect();
+                let held = Witnesses { rates, is_bound: true, ..Witnesses::default() }.held(&claim);
+                verdict_left(Verdict::Better, &held)
+            };
+            assert_eq!(of(&order), Verdict::NotComparable, "{order:?}");
+            let without: Vec<usize> = order.into_iter().filter(|index| *index != 1).collect();
+            assert_eq!(of(&without), Verdict::Inconclusive, "{without:?}");
+            assert_eq!(of(&[0]), Verdict::Better);
+        }
     }
 
     #[test]

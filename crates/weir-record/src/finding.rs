@@ -517,6 +517,11 @@ findings! {
         /// Which figure.
         witness: Witness,
     }
+    /// The other figure was measured in the machine's other state only.
+    WitnessOtherState = "witness-other-state" {
+        /// Which figure.
+        witness: Witness,
+    }
     /// An unfinished schedule decides nothing.
     Unfinished = "unfinished" {
         /// Planned blocks that ran.

@@ -161,7 +161,7 @@ fn step_after(view: &View<'_>, primary: &Comparison, reason: &Finding) -> Option
         Finding::RateNotKept { .. } => language
             .choose(["offer a lower rate.", "목표 부하율을 낮추십시오.", "降低设定的负载速率。"])
             .to_owned(),
-        Finding::Witness { .. } | Finding::NoWitness { .. } => language
+        Finding::Witness { .. } | Finding::NoWitness { .. } | Finding::WitnessOtherState { .. } => language
             .choose([
                 "measure more rounds, and read machine CPU and the equal-rate cell beside server CPU.",
                 "라운드를 늘리고, 서버 CPU와 함께 전체 머신 CPU와 같은 부하율 조건의 수치를 보십시오.",
@@ -321,11 +321,36 @@ fn not_comparable(view: &View<'_>, comparison: &Comparison) -> String {
         (none, Some(check)) if none.is_empty() => sentences(view, &[view.finding(&check.detail)]),
         (cause, _) => cause,
     };
+    let measured = unconfirmed(view, comparison);
     localized!(
         view.language,
-        "{cause}{situation}: {arm} and {baseline} cannot be compared in {noun}.",
-        "{cause}{situation}: {arm}, {baseline} 두 대상의 {noun}은 비교할 수 없습니다.",
-        "{cause}{situation}：{arm} 与 {baseline} 的{noun}不可比较。",
+        "{cause}{situation}: {arm} and {baseline} cannot be compared in {noun}{measured}.",
+        "{cause}{situation}: {arm}, {baseline} 두 대상의 {noun}은 비교할 수 없습니다{measured}.",
+        "{cause}{situation}：{arm} 与 {baseline} 的{noun}不可比较{measured}。",
+    )
+}
+
+/// The figures of a comparison that is valid by itself, where another figure bars its verdict.
+fn unconfirmed(view: &View<'_>, comparison: &Comparison) -> String {
+    let is_of_witness = |reason: &Finding| {
+        matches!(
+            reason,
+            Finding::Witness { .. }
+                | Finding::NoWitness { .. }
+                | Finding::WitnessOtherState { .. }
+                | Finding::NoEqualRate
+        )
+    };
+    let is_valid = !comparison.reasons.is_empty() && comparison.reasons.iter().all(is_of_witness);
+    let Some(ratio) = comparison.ratio.filter(|ratio| is_valid && ratio.is_finite()) else {
+        return String::new();
+    };
+    let (number, range) = format::ratio_in_prose(ratio, comparison.interval);
+    localized!(
+        view.language,
+        " (measured, and not confirmed: {number}×{range})",
+        "(측정값 {number}배{range}, 확인되지 않음)",
+        "（测得 {number} 倍{range}，未获证实）",
     )
 }
 

@@ -259,6 +259,15 @@ fn of_decision(language: Language, finding: &Finding) -> Option<String> {
                 "{witness}：没有有效数值，判定未获证实",
             )
         }
+        Finding::WitnessOtherState { witness } => {
+            let witness = witness_name(language, *witness);
+            localized!(
+                language,
+                "{witness}: measured in the machine's other state only, so the verdict is not confirmed",
+                "{witness}: 머신의 다른 상태에서만 측정되어 판정을 확인할 수 없음",
+                "{witness}：只在机器的另一状态下测得，判定未获证实",
+            )
+        }
         Finding::Witness { witness, seen, bearing } => {
             let witness = witness_name(language, *witness);
             let ratio = format::ratio_and_interval(Some(seen.ratio), Some(seen.interval));

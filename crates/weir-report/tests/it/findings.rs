@@ -306,6 +306,10 @@ fn of_comparisons() -> Vec<Example> {
             vec!["73,000/s", "0.972 [0.940, 1.005]", "44"],
         ),
         (Finding::NoWitness { witness: Witness::MachineCpu }, vec![]),
+        (
+            Finding::WitnessOtherState { witness: Witness::EqualRate { per_second: 74_000.0 } },
+            vec!["74,000/s"],
+        ),
         (Finding::Unfinished { blocks_done: 83, blocks: 84 }, vec!["83", "84"]),
         (Finding::TooFewUnits { units: 5, units_min: 6 }, vec!["5", "6"]),
         (Finding::IncludesNone { none: 1.0, units_wanted: Some(85) }, vec!["1"]),
