@@ -11,7 +11,7 @@ use weir_record::{
     machine::STEAL_SHARE_MAX,
     metric::Metric,
     protocol::Proof,
-    spec::{LoadMode, StudySpec},
+    spec::{CellRole, CellSpec, LoadMode, StudySpec},
     study::{Check, MissingArm},
     trial::{Exclusion, TrialRecord},
     verdict::Comparison,
@@ -26,11 +26,8 @@ use crate::{
     plan::{self, PlannedBlock},
     planted,
     progress::{self, Progress},
-    slice_length, slice_order, tcp_segments, variance_components, warm,
+    rungs, slice_length, slice_order, tcp_segments, variance_components, warm,
 };
-
-/// Smallest share of the messages an open-loop trial started that must come back inside its window.
-pub(crate) const RATE_KEPT_SHARE_MIN: f64 = 0.98;
 
 /// All checks, the ones about correctness first.
 pub(crate) fn all(
@@ -51,7 +48,7 @@ pub(crate) fn all(
         processes(trials),
         littles_law(spec, trials, &loads),
         generator_headroom(&loads),
-        rate_kept(spec, &loads),
+        rate_kept(spec, trials),
         completion_overflow(&loads),
         machine_states(gate, trials),
         steal(trials),
@@ -258,14 +255,22 @@ fn generator_headroom(loads: &[&LoadReport]) -> Check {
     check("generator-headroom", bound == 0, Finding::GeneratorLimit { bound, trials: count(closed.len()) })
 }
 
-fn rate_kept(spec: &StudySpec, loads: &[&LoadReport]) -> Check {
-    let open: Vec<&&LoadReport> = loads.iter().filter(|load| load.rate_per_second.is_some()).collect();
-    let missed: u64 = open.iter().map(|load| load.missed_starts).sum();
-    let starts = missed + open.iter().map(|load| load.messages_started).sum::<u64>();
-    let has_rates = spec.cells.iter().any(|cell| !matches!(cell.load, LoadMode::Closed));
-    let found = if has_rates { Finding::RateKept { missed, starts } } else { Finding::NoOpenLoop };
-    let missed_max = (1.0 - RATE_KEPT_SHARE_MIN) * starts as f64;
-    check("rate-kept", missed as f64 <= missed_max, found)
+/// Whether every arm kept the rates that something is claimed about; where nothing is, all rates.
+fn rate_kept(spec: &StudySpec, trials: &[&TrialRecord]) -> Check {
+    let is_open = |cell: &&CellSpec| cell.load != LoadMode::Closed && cell.storage.is_none();
+    let open = || spec.cells.iter().filter(is_open);
+    let is_claim = |cell: &&CellSpec| cell.role != CellRole::Exploratory;
+    let has_claims = open().any(|cell| is_claim(&cell));
+    let meant: Vec<&CellSpec> = open().filter(|cell| !has_claims || is_claim(cell)).collect();
+    let of = |id: &str| meant.iter().any(|cell| cell.id == id);
+    let loads: Vec<&LoadReport> =
+        trials.iter().filter(|trial| of(&trial.cell_id)).filter_map(|trial| trial.load.as_ref()).collect();
+    let missed: u64 = loads.iter().map(|load| load.missed_starts).sum();
+    let starts = missed + loads.iter().map(|load| load.messages_started).sum::<u64>();
+    let least = meant.iter().filter_map(|cell| rungs::least_kept(cell, trials.iter().copied()));
+    let found =
+        if open().next().is_some() { Finding::RateKept { missed, starts } } else { Finding::NoOpenLoop };
+    check("rate-kept", least.into_iter().all(|least| least.is_enough()), found)
 }
 
 fn completion_overflow(loads: &[&LoadReport]) -> Check {

@@ -34,7 +34,7 @@ use weir_record::{
     machine::Fingerprint,
     metric::{Family, Metric, Scale},
     metric_rows::{self, MetricRow, Part},
-    spec::{CellRole, CellSpec, StudySpec},
+    spec::{CellRole, CellSpec, LoadMode, StudySpec},
     study::{ArmSummary, MissingArm, OversubscribedCell, StudyResult, TimelineEntry},
     trial::TrialRecord,
     verdict::{Comparison, DifferenceEffect, StateEffect, Verdict},
@@ -205,6 +205,10 @@ struct Draft {
     /// The machine's state that it is of; of a machine with one state the near one.
     state: Option<TrialState>,
     effect: Option<Estimate>,
+    /// The same with the slices that missed the offered rate, where there are any.
+    achieved: Option<Estimate>,
+    /// Why there is no verdict at the offered rate.
+    rate_missed: Option<Finding>,
     /// What its values come from.
     unit: UnitKind,
     /// Why the cell is not valid for this metric.
@@ -307,10 +311,25 @@ fn draft(
         cell: index,
         state: if gate.has_two_states() { cell.state } else { Some(TrialState::Near) },
         effect: estimate(&units.values),
+        achieved: units::at_achieved_rates(gate, cell, compared_by)
+            .filter(|_| is_cpu)
+            .and_then(|units| estimate(&units.values)),
+        rate_missed: rate_missed(cell, arm, baseline),
         unit: UnitKind::of_cell(cell.spec),
         obstacles: obstacles(cell, baseline, arm, row, pairs),
         bounds: generator_bounds(pairs, baseline, arm, cell.spec),
     }
+}
+
+/// The side that kept the offered rate least often, where that is too seldom.
+fn rate_missed(cell: &CellTrials<'_>, arm: &str, baseline: &str) -> Option<Finding> {
+    if cell.spec.load == LoadMode::Closed {
+        return None;
+    }
+    let sides = cell.trials.iter().copied().filter(|trial| [arm, baseline].contains(&trial.arm.as_str()));
+    let least = rungs::least_kept(cell.spec, sides).filter(|least| !least.is_enough())?;
+    let rungs::Kept { arm, kept, of, .. } = least;
+    Some(Finding::RateMissed { arm, kept, of, unit: UnitKind::of_cell(cell.spec) })
 }
 
 /// The figures of a comparison, before anything is decided.
@@ -547,6 +566,10 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
     if comparison.verdict == Verdict::Inconclusive {
         comparison.reasons.push(undecided(effect, &reading, draft.row.scale));
     }
+    if let Some(missed) = draft.rate_missed.clone().filter(|_| comparison.verdict != Verdict::NoClaim) {
+        comparison.verdict = Verdict::Inconclusive;
+        comparison.reasons.push(missed);
+    }
     comparison
 }
 
@@ -622,7 +645,8 @@ fn witnesses(cells: &[CellTrials<'_>], drafts: &[Draft], draft: &Draft) -> Witne
     let shape = cells[draft.cell].spec;
     let rate = |other: &Draft| {
         let cell = cells[other.cell].spec;
-        let per_second = equal_rate_of(cell, shape)?;
+        // A claim about one rate says nothing of another.
+        let per_second = equal_rate_of(cell, shape).filter(|_| shape.load == LoadMode::Closed)?;
         Some(AtRate { per_second, rounds: cell.blocks, effect: seen_in(draft.state, other) })
     };
     let at_rate = drafts.iter().filter(|other| same(other, Metric::ServerCpuPerMessage));
@@ -630,6 +654,7 @@ fn witnesses(cells: &[CellTrials<'_>], drafts: &[Draft], draft: &Draft) -> Witne
         machine: own_cell(Metric::MachineCpuPerMessage)
             .map(|other| effect(other).map_or(Seen::Invalid, Seen::Known)),
         waiting: own_cell(Metric::ServerCpuWithWaiting).and_then(effect),
+        achieved: draft.achieved,
         rates: at_rate.filter_map(rate).collect(),
         is_bound: !draft.bounds.is_empty(),
     }
@@ -637,7 +662,8 @@ fn witnesses(cells: &[CellTrials<'_>], drafts: &[Draft], draft: &Draft) -> Witne
 
 /// What a comparison in another cell shows in this state of the machine.
 fn seen_in(state: Option<TrialState>, other: &Draft) -> Seen {
-    let Some(effect) = other.effect.filter(|_| other.is_open()) else { return Seen::Invalid };
+    let is_valid = other.is_open() && other.rate_missed.is_none();
+    let Some(effect) = other.effect.filter(|_| is_valid) else { return Seen::Invalid };
     if other.state == state {
         return Seen::Known(effect);
     }

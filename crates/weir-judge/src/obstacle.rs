@@ -9,7 +9,7 @@ use weir_record::{
 };
 use weir_stats::order::median;
 
-use crate::{cell_trials::CellTrials, check::RATE_KEPT_SHARE_MIN, exclusion};
+use crate::{cell_trials::CellTrials, exclusion, rungs};
 
 /// Largest share of an arm's trials in a cell that may fail for reasons of its own.
 pub const FAILED_SHARE_MAX: f64 = 0.25;
@@ -28,15 +28,15 @@ pub(crate) fn of_side(
     if matches!(cell.spec.load, LoadMode::Closed) {
         return found;
     }
-    let kept = trials.iter().filter(|trial| keeps_rate(trial)).count();
-    if 2 * kept < trials.len() {
-        found.push(Finding::RateNotKept {
-            arm: arm.to_owned(),
-            missed: count(trials.len() - kept),
-            trials: count(trials.len()),
-        });
-    }
     if row.family == Family::Time {
+        let kept = trials.iter().filter(|trial| rungs::is_trial_kept(trial)).count();
+        if 2 * kept < trials.len() {
+            found.push(Finding::RateNotKept {
+                arm: arm.to_owned(),
+                missed: count(trials.len() - kept),
+                trials: count(trials.len()),
+            });
+        }
         found.extend(lag(arm, trials, MessageKind::of_cell(cell.spec)));
     }
     found
@@ -70,13 +70,6 @@ fn failures(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
 fn not_stopped(arm: &str, trials: &[&TrialRecord]) -> Option<Finding> {
     let shares: Vec<f64> = trials.iter().filter_map(|trial| trial.stopped_share()).collect();
     Some(Finding::NotStopped { arm: arm.to_owned(), share: median(&shares)?, trials: count(shares.len()) })
-}
-
-fn keeps_rate(trial: &TrialRecord) -> bool {
-    trial.load.as_ref().is_some_and(|load| {
-        let intended = (load.messages_started + load.missed_starts) as f64;
-        load.messages as f64 >= RATE_KEPT_SHARE_MIN * intended
-    })
 }
 
 fn lag(arm: &str, trials: &[&TrialRecord], kind: MessageKind) -> Option<Finding> {

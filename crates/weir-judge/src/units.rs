@@ -13,6 +13,7 @@ use weir_record::{
     finding::ExclusionKind,
     metric::Scale,
     metric_rows::MetricRow,
+    spec::LoadMode,
     trial::{SliceRecord, TrialRecord},
 };
 use weir_stats::{decide::estimate, round};
@@ -20,6 +21,7 @@ use weir_stats::{decide::estimate, round};
 use crate::{
     cell_trials::{CellTrials, Round},
     gate::{Against, Pair, Pairs, ValidityGate},
+    rungs,
 };
 
 /// The values of one comparison, on its metric's scale (log-ratios or differences) and in time order.
@@ -83,12 +85,36 @@ pub(crate) struct Compared<'a> {
     pub(crate) row: &'static MetricRow,
 }
 
-/// The values of one comparison in the cell's state, and of the study's first arm against itself.
+/// Which slices of an open loop count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// Those of permutations in which every run that is compared kept the rate.
+    Kept,
+    /// All of them, at whatever rate they achieved.
+    Achieved,
+}
+
+/// The values of one comparison in the cell's state, and of the study's first arm against itself: at the rate that was
+/// offered, where there is one.
 pub(crate) fn of(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
     match cell.spec.alternation {
-        Some(_) => of_rounds(gate, cell, compared),
+        Some(_) => of_rounds(gate, cell, compared, Counted::Kept),
         None => of_blocks(gate, cell, compared),
     }
+}
+
+/// The same with the slices that missed their rate, where there are any. Leaving these out favours the arm that
+/// something disturbs: only its good slices stay. So both estimates must agree.
+pub(crate) fn at_achieved_rates(
+    gate: &ValidityGate,
+    cell: &CellTrials<'_>,
+    compared: Compared<'_>,
+) -> Option<Units> {
+    let sides = [compared.arm, compared.baseline];
+    let of_sides = cell.trials.iter().filter(|trial| sides.contains(&trial.arm.as_str()));
+    let has_missed = of_sides.flat_map(|trial| &trial.slices).any(|slice| !rungs::is_kept(slice));
+    let is_paced = cell.spec.alternation.is_some() && cell.spec.load != LoadMode::Closed;
+    (is_paced && has_missed).then(|| of_rounds(gate, cell, compared, Counted::Achieved))
 }
 
 /// Of blocks in which each arm has a trial of its own.
@@ -105,7 +131,7 @@ fn of_blocks(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>)
 }
 
 /// Of rounds in which the arms took turns.
-fn of_rounds(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
+fn of_rounds(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>, counted: Counted) -> Units {
     let Compared { arm, baseline, first, row } = compared;
     let usable = |runs: &[&TrialRecord]| {
         let obstacle = runs.iter().find_map(|trial| gate.obstacle(trial, cell.state));
@@ -115,8 +141,9 @@ fn of_rounds(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>)
     for round in cell.rounds() {
         if let (Some(arm), Some(one)) = (round.run(arm, false), round.run(baseline, false)) {
             let other = round.run(baseline, true).unwrap_or(one);
-            let value = usable(&[arm, one, other])
-                .and_then(|()| round_value(arm, one, other, row).ok_or(ExclusionKind::WithoutFigure));
+            let value = usable(&[arm, one, other]).and_then(|()| {
+                round_value(arm, [one, other], row, counted).ok_or(ExclusionKind::WithoutFigure)
+            });
             match value {
                 Ok(value) => units.push(arm.block, value),
                 Err(reason) => *units.excluded.entry(reason).or_default() += 1,
@@ -125,7 +152,7 @@ fn of_rounds(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>)
         if let (Some(one), Some(other)) = (round.run(first, false), round.run(first, true))
             && usable(&[one, other]).is_ok()
         {
-            units.values_self.extend(round_value(other, one, one, row).map(|value| value.effect));
+            units.values_self.extend(round_value(other, [one, one], row, counted).map(|value| value.effect));
         }
     }
     units
@@ -160,11 +187,11 @@ fn value(row: &MetricRow, arm: f64, first: f64, second: f64) -> Option<Value> {
 /// The value of one round: over its permutations, where slices have the figure.
 fn round_value(
     arm: &TrialRecord,
-    first: &TrialRecord,
-    second: &TrialRecord,
+    [first, second]: [&TrialRecord; 2],
     row: &MetricRow,
+    counted: Counted,
 ) -> Option<Value> {
-    let Some(slices) = Slices::of(arm, first, second, row) else {
+    let Some(slices) = Slices::of(arm, [first, second], row, counted) else {
         return value(row, (row.read)(arm)?, (row.read)(first)?, (row.read)(second)?);
     };
     let (effect, baseline) = (slices.effect()?, slices.baseline()?);
@@ -186,10 +213,20 @@ pub(crate) struct Slices {
 
 impl Slices {
     /// `None` where slices do not have the figure.
-    fn of(arm: &TrialRecord, first: &TrialRecord, second: &TrialRecord, row: &MetricRow) -> Option<Self> {
+    fn of(
+        arm: &TrialRecord,
+        [first, second]: [&TrialRecord; 2],
+        row: &MetricRow,
+        counted: Counted,
+    ) -> Option<Self> {
         let figure = row.read_slice?;
+        let counts = |slice: &SliceRecord| counted == Counted::Achieved || rungs::is_kept(slice);
         let scaled = |slice: &SliceRecord, trial: &TrialRecord| {
-            figure(slice, trial).filter(|figure| row.has(*figure)).map(|figure| row.scale.value(figure))
+            Some(slice)
+                .filter(|slice| counts(slice))
+                .and_then(|slice| figure(slice, trial))
+                .filter(|figure| row.has(*figure))
+                .map(|figure| row.scale.value(figure))
         };
         let of = |trial: &TrialRecord, permutation: u32| {
             scaled(trial.slices.iter().find(|slice| slice.permutation == permutation)?, trial)
@@ -238,7 +275,7 @@ pub(crate) fn by_permutation<'a>(
         let (arm, one) = (round.run(arm, false)?, round.run(baseline, false)?);
         let other = round.run(baseline, true).unwrap_or(one);
         let is_usable = [arm, one, other].iter().all(|trial| gate.is_usable(trial, cell.state));
-        Some((arm, is_usable.then(|| Slices::of(arm, one, other, row))??))
+        Some((arm, is_usable.then(|| Slices::of(arm, [one, other], row, Counted::Kept))??))
     };
     cell.rounds().filter_map(of_round).collect()
 }
@@ -307,7 +344,10 @@ pub(crate) fn alone<'a>(
 /// A trial's figure on the metric's scale: the middle of its slices, where slices have it.
 fn figure_of(trial: &TrialRecord, row: &MetricRow) -> Option<f64> {
     let figures: Vec<f64> = match row.read_slice.filter(|_| !trial.slices.is_empty()) {
-        Some(of_slice) => trial.slices.iter().filter_map(|slice| of_slice(slice, trial)).collect(),
+        Some(of_slice) => {
+            let kept = trial.slices.iter().filter(|slice| rungs::is_kept(slice));
+            kept.filter_map(|slice| of_slice(slice, trial)).collect()
+        }
         None => (row.read)(trial).into_iter().collect(),
     };
     let has_figure = figures.into_iter().filter(|figure| row.has(*figure));

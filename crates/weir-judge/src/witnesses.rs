@@ -14,17 +14,20 @@
 //! and were the limit themselves were given the same load, so that an equal rate has no more to say than the
 //! opposite; where the generator was the limit, its interval must lie inside the margin as well.
 //!
+//! A claim about an offered rate rests on the slices that kept it. The arm that something disturbs misses more of them,
+//! and only its good slices stay; so the estimate with all slices, at the rates they achieved, must bear the claim out.
+//!
 //! What a server does while others have their turn costs it nothing in its own slices. Its CPU with as long a wait
 //! included must bear the verdict out like that of the machine.
 
 use weir_record::{
     finding::{Finding, Witness, WitnessBearing, WitnessFigure},
     goal::{Goal, Outcome},
-    metric::{Family, Metric},
+    metric::Family,
     spec::{CellSpec, LoadMode, StudySpec},
     verdict::{Comparison, Verdict},
 };
-use weir_stats::decide::{Bearing, Estimate, UNITS_MIN, bearing, estimate};
+use weir_stats::decide::{Bearing, Estimate, UNITS_MIN, bearing};
 
 /// What is said of server CPU, to be held against other figures.
 pub(crate) struct Claim {
@@ -64,6 +67,9 @@ pub(crate) struct Witnesses {
     pub(crate) machine: Option<Seen>,
     /// With waiting included; stores of before that was recorded have none.
     pub(crate) waiting: Option<Estimate>,
+    /// At achieved rates, where slices missed the offered one and are not in the claim.
+    pub(crate) achieved: Option<Estimate>,
+    /// Equal rates beside a closed loop.
     pub(crate) rates: Vec<AtRate>,
     /// Whether the generator was the limit for a side, so that an equal rate must have been measured.
     pub(crate) is_bound: bool,
@@ -77,8 +83,10 @@ impl Witnesses {
         let machine = self.machine.iter().map(|it| claim.held_against(Witness::MachineCpu, it));
         let waiting = self.waiting.iter();
         let waiting = waiting.map(|it| claim.held_against(Witness::WaitingCpu, &Seen::Known(*it)));
+        let achieved = self.achieved.iter();
+        let achieved = achieved.map(|it| claim.held_against(Witness::AchievedRates, &Seen::Known(*it)));
         let rates = self.rates.iter().filter_map(|rate| claim.held_at(rate, most_rounds));
-        machine.chain(waiting).chain(rates).chain(needs_rate.then(without_rate)).collect()
+        machine.chain(waiting).chain(achieved).chain(rates).chain(needs_rate.then(without_rate)).collect()
     }
 
     /// Whether both arms were measured at equal rates, and none of them may go the other way.

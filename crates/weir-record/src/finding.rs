@@ -478,6 +478,17 @@ findings! {
         /// Trials.
         trials: u64,
     }
+    /// An arm kept the offered rate in too few slices, or whole trials, for a verdict at that rate.
+    RateMissed = "rate-missed" {
+        /// Arm.
+        arm: String,
+        /// Slices or trials in which it kept the rate.
+        kept: u64,
+        /// All of them.
+        of: u64,
+        /// What they are.
+        unit: UnitKind,
+    }
     /// Too few messages to know how late the generator sent.
     LagUnknown = "lag-unknown" {
         /// Arm.

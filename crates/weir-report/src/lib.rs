@@ -16,6 +16,7 @@
 mod added_cost;
 mod aggregate;
 mod cause;
+mod change;
 mod chart;
 mod chart_page;
 mod check_words;
@@ -49,6 +50,7 @@ mod published;
 mod ring_options;
 pub mod run_pair;
 mod rung;
+mod saturation;
 mod section;
 mod sections;
 mod sentence;

@@ -2,18 +2,18 @@
 //! was called, definitions. Korean sentences avoid particles after names, whose form would depend on the name.
 
 use weir_record::{
-    finding::{Finding, MessageKind, Witness},
+    finding::{Finding, MessageKind},
     metric::Metric,
     observation::Rung,
-    spec::{CellSpec, Subject},
+    spec::{CellSpec, LoadMode, Subject},
     study::{OversubscribedCell, StudyResult},
     verdict::{Comparison, Verdict},
 };
 
 use crate::{
-    added_cost, cause, format, frontier,
+    added_cost, cause, change, format, frontier,
     language::{Language, localized},
-    metrics,
+    metrics, saturation,
     view::{View, bound},
     words::Word,
 };
@@ -38,27 +38,8 @@ pub(crate) fn headline(view: &View<'_>) -> String {
     localized!(view.language, "{situation}: {claim}.", "{situation}: {claim}.", "{situation}：{claim}。")
 }
 
-/// What the ratio is at one rate for both, where the claim was held against that: CPU for each message falls as the
-/// rate rises, so a ratio of arms that each have a rate of their own is in part one of the rates.
-fn at_one_rate(view: &View<'_>, primary: &Comparison) -> Option<String> {
-    let (rate, seen) = primary.notes.iter().find_map(|note| match note {
-        Finding::Witness { witness: Witness::EqualRate { per_second }, seen, .. } => {
-            Some((*per_second, seen))
-        }
-        _ => None,
-    })?;
-    let rate = format::rate(rate);
-    let (number, range) = format::ratio_in_prose(seen.ratio, Some(seen.interval));
-    Some(localized!(
-        view.language,
-        "At one rate for both, {rate}: {number}×{range}.",
-        "같은 부하율({rate})에서는 {number}배{range}입니다.",
-        "在相同速率（{rate}）下为 {number} 倍{range}。",
-    ))
-}
-
-/// What it is at one rate, why it came out so, where that was put to the test, and what else differs, where the judge
-/// noted it.
+/// What the arms do at saturation, why it came out so, where that was put to the test, and what else differs, where the
+/// judge noted it.
 pub(crate) fn beside(view: &View<'_>) -> Option<String> {
     if let Some(text) = frontier::by_interrupt(view) {
         return Some(text);
@@ -70,9 +51,9 @@ pub(crate) fn beside(view: &View<'_>) -> Option<String> {
         localized!(view.language, "{text}.", "{text}.", "{text}。")
     });
     let also = also.map(|text| capitalised(view, &text));
-    let at_one_rate = at_one_rate(view, primary);
+    let saturation = saturation::beside(view, primary).or_else(|| saturation::at_one_rate(view, primary));
     let parts: Vec<String> =
-        at_one_rate.into_iter().chain(cause::because(view, primary)).chain(also).collect();
+        saturation.into_iter().chain(cause::because(view, primary)).chain(also).collect();
     (!parts.is_empty()).then(|| parts.join(if view.language == Language::Chinese { "" } else { " " }))
 }
 
@@ -220,12 +201,40 @@ fn situation(view: &View<'_>, comparison: &Comparison) -> String {
         ]),
         (false, true) => "",
     };
-    localized!(
-        view.language,
-        "At {conditions} on this machine{state}",
-        "이 머신{state}에서 {conditions} 조건",
-        "在本机{state}上，{conditions}",
-    )
+    let load = match cell.load {
+        LoadMode::Open { rate_per_second, .. } => Load::OneRate(format::rate(rate_per_second)),
+        LoadMode::Closed if view.result.spec.saturation => Load::Saturation,
+        LoadMode::Closed | LoadMode::OpenShare { .. } => Load::AsIs,
+    };
+    match load {
+        Load::OneRate(rate) => localized!(
+            view.language,
+            "At {rate} for every arm ({conditions}) on this machine{state}",
+            "이 머신{state}에서 모든 대상에 {rate}({conditions}) 조건",
+            "在本机{state}上，各方案同为 {rate}（{conditions}）",
+        ),
+        Load::Saturation => localized!(
+            view.language,
+            "At saturation, each arm at its own rate ({conditions}) on this machine{state}",
+            "이 머신{state}에서 각자 최대 속도로 달리는 포화 상태({conditions})",
+            "在本机{state}上，各方案满速运行的饱和状态（{conditions}）",
+        ),
+        Load::AsIs => localized!(
+            view.language,
+            "At {conditions} on this machine{state}",
+            "이 머신{state}에서 {conditions} 조건",
+            "在本机{state}上，{conditions}",
+        ),
+    }
+}
+
+/// How a sentence speaks of the load.
+enum Load {
+    /// Every arm is offered so many messages.
+    OneRate(String),
+    /// Each arm runs as fast as it can, by request.
+    Saturation,
+    AsIs,
 }
 
 fn conditions(view: &View<'_>, cell: &CellSpec) -> String {
@@ -237,26 +246,46 @@ fn conditions(view: &View<'_>, cell: &CellSpec) -> String {
         return view.order_conditions(cell, orders).join(separator);
     }
     let mut parts = vec![view.connections(cell.connections), view.message_size_in_prose(cell)];
-    parts.extend(view.further_conditions(cell));
+    // The rate stands before them.
+    parts.extend(view.further_conditions(&CellSpec { load: LoadMode::Closed, ..cell.clone() }));
     parts.join(separator)
 }
 
-/// What the ratio means: `uring needs 0.78× [0.77, 0.79] the server CPU per message of epoll`.
+/// What the ratio means: `uring uses 2.1 % less server CPU per message than epoll (99 % interval 1.2 to 3 % less)`.
 fn effect(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
-    let (number, range) = format::ratio_in_prose(ratio, comparison.interval);
+    let amount = change::amount(view.language, ratio);
+    let range = interval(view, comparison);
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let noun = noun(view, comparison.metric);
-    match (view.language, comparison.metric) {
-        (
-            Language::English,
-            Metric::ServerCpuPerMessage | Metric::MachineCpuPerMessage | Metric::ServerCpuWithWaiting,
-        ) => {
-            format!("{arm} needs {number}×{range} the {noun} of {baseline}")
-        }
-        (Language::English, _) => format!("{arm} has {number}×{range} the {noun} of {baseline}"),
-        (Language::Korean, _) => format!("{arm}의 {noun}은 {baseline}의 {number}배{range}입니다"),
-        (Language::Chinese, _) => format!("{arm} 的{noun}为 {baseline} 的 {number} 倍{range}"),
-    }
+    let is_cpu = matches!(
+        comparison.metric,
+        Metric::ServerCpuPerMessage | Metric::MachineCpuPerMessage | Metric::ServerCpuWithWaiting
+    );
+    let verb = view.language.choose(if is_cpu {
+        ["uses", "씁니다", "使用"]
+    } else {
+        ["has", "됩니다", "为"]
+    });
+    localized!(
+        view.language,
+        "{arm} {verb} {amount} {noun} than {baseline}{range}",
+        "{arm}의 {noun}: {baseline}보다 {amount} {verb}{range}",
+        "{arm} {verb}的{noun}比 {baseline} {amount}{range}",
+    )
+}
+
+/// The interval behind a sentence, where there is one.
+fn interval(view: &View<'_>, comparison: &Comparison) -> String {
+    let Some(ends) = comparison.interval.filter(|(low, high)| low.is_finite() && high.is_finite()) else {
+        return String::new();
+    };
+    let (range, confidence) = (change::range(view.language, ends), format::percent(comparison.confidence));
+    localized!(
+        view.language,
+        " ({confidence} interval {range})",
+        "({confidence} 구간 {range})",
+        "（{confidence} 区间{range}）",
+    )
 }
 
 fn noun(view: &View<'_>, metric: Metric) -> String {
@@ -264,29 +293,31 @@ fn noun(view: &View<'_>, metric: Metric) -> String {
 }
 
 fn equivalent(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
-    let (number, range) = format::ratio_in_prose(ratio, comparison.interval);
+    let amount = change::amount(view.language, ratio);
+    let range = interval(view, comparison);
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let noun = noun(view, comparison.metric);
     let margin = format::percent(view.result.spec.equivalence_margin);
     localized!(
         view.language,
-        "{arm} and {baseline} are equivalent in {noun}: {number}×{range}, all of it within ±{margin}",
-        "{arm}, {baseline} 두 대상의 {noun}은 동등합니다. {number}배{range}이며 구간 전체가 ±{margin} 안에 있습니다",
-        "{arm} 与 {baseline} 的{noun}相当：{number} 倍{range}，整个区间都在 ±{margin} 之内"
+        "{arm} and {baseline} do not differ by {margin} or more in {noun}: {arm} has {amount}{range}",
+        "{arm}, {baseline} 두 대상의 {noun} 차이는 {margin} 미만입니다. {arm} 쪽이 {amount}{range}",
+        "{arm} 与 {baseline} 的{noun}相差不到 {margin}：{arm} {amount}{range}"
     )
 }
 
 /// First why nothing was called, then what was seen.
 fn inconclusive(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
-    let (number, range) = format::ratio_in_prose(ratio, comparison.interval);
+    let amount = change::amount(view.language, ratio);
+    let range = interval(view, comparison);
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let (noun, situation) = (noun(view, comparison.metric), situation(view, comparison));
     let cause = cause(view, comparison);
     localized!(
         view.language,
-        "{cause}{situation}: the data do not decide between {arm} and {baseline} in {noun} ({number}×{range}).",
-        "{cause}{situation}: {arm}, {baseline} 두 대상의 {noun} 차이가 있는지 판정할 수 없습니다({number}배{range}).",
-        "{cause}{situation}：{arm} 与 {baseline} 的{noun}无法判定高下（{number} 倍{range}）。",
+        "{cause}{situation}: the data do not decide between {arm} and {baseline} in {noun}. {arm} has {amount}{range}.",
+        "{cause}{situation}: {arm}, {baseline} 두 대상의 {noun} 차이가 있는지 판정할 수 없습니다. {arm} 쪽이 {amount}{range}.",
+        "{cause}{situation}：{arm} 与 {baseline} 的{noun}无法判定高下。{arm} {amount}{range}。",
     )
 }
 

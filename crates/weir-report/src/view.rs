@@ -532,7 +532,7 @@ impl<'a> View<'a> {
             LoadMode::Open { rate_per_second, .. } => format::rate(rate_per_second),
             LoadMode::OpenShare { share, .. } => format::percent(share),
         };
-        Some(localized!(self.language, "open loop {offered}", "개방형 부하 {offered}", "开环 {offered}"))
+        Some(localized!(self.language, "at {offered}", "부하율 {offered}", "速率 {offered}"))
     }
 
     /// A cell in full, for table headings: label, role, kind of load.

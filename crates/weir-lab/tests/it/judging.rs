@@ -13,7 +13,7 @@ use weir_lab::{
     study_file::Study,
 };
 use weir_record::{
-    finding::{ExclusionKind, FailureClass, FailureCount, Finding, Witness, WitnessBearing},
+    finding::{ExclusionKind, FailureClass, FailureCount, Finding, UnitKind, Witness, WitnessBearing},
     goal::{ComparisonSpec, Goal, Side},
     metric::{Metric, Scale},
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
@@ -380,14 +380,20 @@ fn a_generator_that_lags_leaves_cpu_but_no_latency_verdict() {
 }
 
 #[test]
-fn an_arm_that_does_not_keep_the_rate_is_not_compared_at_it() {
+fn an_arm_that_does_not_keep_the_rate_leaves_a_figure_and_no_verdict_at_it() {
     let mut spec = with_open_cell(CellRole::Confirmatory, 1);
     spec.cells[1].load = LoadMode::Open { rate_per_second: 230_000.0, poisson: true, share: None };
     let outcome = start("overload", &spec, &mut launcher(1, FakeStates::Near, 0.8)).expect("the study runs");
     let open = comparison(&outcome, OPEN, Metric::ServerCpuPerMessage);
-    assert_eq!(open.verdict, Verdict::NotComparable);
-    let found = Finding::RateNotKept { arm: "epoll".to_owned(), missed: 6, trials: 6 };
+    assert_eq!((open.verdict, open.interval.is_some()), (Verdict::Inconclusive, true));
+    let found = Finding::RateMissed { arm: "epoll".to_owned(), kept: 0, of: 12, unit: UnitKind::Pair };
     assert_eq!(open.reasons, [found]);
+    let latency = comparison(&outcome, OPEN, Metric::LatencyP50);
+    assert_eq!(
+        latency.verdict,
+        Verdict::NotComparable,
+        "who waits for a queue that grows waits as long as it is let"
+    );
 }
 
 #[test]

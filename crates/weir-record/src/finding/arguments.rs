@@ -353,6 +353,8 @@ pub struct FailedTrial {
 pub enum Witness {
     /// CPU of the whole machine.
     MachineCpu,
+    /// The same comparison with the slices that missed the offered rate, at the rates they achieved.
+    AchievedRates,
     /// Server CPU with what the servers use while they wait.
     WaitingCpu,
     /// Both arms at one rate.

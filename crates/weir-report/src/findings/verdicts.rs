@@ -1,6 +1,6 @@
 //! Why there is a verdict on a comparison, or none, and what stands beside it.
 
-use weir_record::finding::{Finding, Witness, WitnessBearing};
+use weir_record::finding::{Finding, UnitKind, Witness, WitnessBearing};
 
 use super::phrases::{exclusion, failed_trial, per, plural, rate, units_of};
 use crate::{
@@ -95,6 +95,19 @@ fn of_arms(language: Language, finding: &Finding) -> Option<String> {
             "{arm}: 시행 {trials}회 중 {missed}회에서 목표 부하율을 지키지 못함",
             "{arm}：{trials} 次试验中有 {missed} 次未能保持设定的负载速率",
         ),
+        Finding::RateMissed { arm, kept, of, unit } => {
+            let slices = match unit {
+                UnitKind::Round => ["slices", "구간", "时间片"],
+                UnitKind::Pair => ["trials", "시행", "试验"],
+            };
+            let slices = language.choose(slices);
+            localized!(
+                language,
+                "{arm} kept the offered rate in {kept} of {of} {slices}, and 95 % are needed",
+                "{arm}: {slices} {of}회 중 {kept}회에서만 목표 부하율을 지킴(95 % 필요)",
+                "{arm}：{of} 个{slices}中只有 {kept} 个保持了设定的负载速率（需要 95 %）",
+            )
+        }
         _ => return None,
     })
 }
@@ -300,6 +313,13 @@ fn witness_name(language: Language, witness: Witness) -> String {
         Witness::WaitingCpu => {
             language.choose(["with waiting included", "대기를 포함하면", "含等待时"]).to_owned()
         }
+        Witness::AchievedRates => language
+            .choose([
+                "with the slices that missed the rate",
+                "부하율을 지키지 못한 구간까지 포함하면",
+                "计入未保持速率的时间片时",
+            ])
+            .to_owned(),
         Witness::EqualRate { per_second } => {
             let rate = format::rate(per_second);
             localized!(

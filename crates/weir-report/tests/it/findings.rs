@@ -293,6 +293,10 @@ fn of_comparisons() -> Vec<Example> {
             vec!["my arm", "78", "79", "no luck", "71"],
         ),
         (Finding::RateNotKept { arm: arm(), missed: 81, trials: 82 }, vec!["my arm", "81", "82"]),
+        (
+            Finding::RateMissed { arm: arm(), kept: 83, of: 84, unit: UnitKind::Round },
+            vec!["my arm", "83", "84"],
+        ),
         (Finding::LagUnknown { arm: arm(), kind: KIND }, vec!["my arm"]),
         (Finding::LagTooLarge { arm: arm(), share: 0.12 }, vec!["my arm", "12 %"]),
         (Finding::LowerBound { arm: arm(), per_second: 126_219.0, kind: KIND }, vec!["my arm", "126,219"]),

@@ -1,0 +1,82 @@
+//! A ratio as people say it: `2.1 % less`, and its interval: `1.2 to 3.0 % less`, `1.2 % less to 2.8 % more`.
+
+use crate::{
+    format::{self, percent},
+    language::{Language, localized},
+};
+
+/// From here on the factor stands beside the share: nobody pictures "240 % more".
+const FACTOR_MIN: f64 = 2.0;
+
+/// How far a ratio lies from one, with the direction.
+pub(crate) fn amount(language: Language, ratio: f64) -> String {
+    let amount = bare(ratio);
+    if ratio < 1.0 {
+        return localized!(language, "{amount} less", "{amount} 적게", "少 {amount}");
+    }
+    let factor = format::ratio_in_prose(ratio, None).0;
+    match ratio < FACTOR_MIN {
+        true => localized!(language, "{amount} more", "{amount} 많이", "多 {amount}"),
+        false => localized!(
+            language,
+            "{amount} more ({factor}×)",
+            "{amount} 많이({factor}배)",
+            "多 {amount}（{factor} 倍）"
+        ),
+    }
+}
+
+/// From where to where an interval reaches.
+pub(crate) fn range(language: Language, (low, high): (f64, f64)) -> String {
+    // The smaller change first, whichever way it goes.
+    let (least, most) = if high < 1.0 { (high, low) } else { (low, high) };
+    let (from, to) = (bare(least), bare(most));
+    let from = from.trim_end_matches(" %");
+    match (low < 1.0, high < 1.0) {
+        (true, true) => {
+            localized!(language, "{from} to {to} less", "{from} ~ {to} 적게", "少 {from} 至 {to}")
+        }
+        (false, false) => {
+            localized!(language, "{from} to {to} more", "{from} ~ {to} 많이", "多 {from} 至 {to}")
+        }
+        _ => localized!(
+            language,
+            "{from} % less to {to} more",
+            "{from} % 적게 ~ {to} 많이",
+            "少 {from} % 至多 {to}"
+        ),
+    }
+}
+
+/// The amount without its direction.
+fn bare(ratio: f64) -> String {
+    percent((ratio - 1.0).abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_a_share_more_or_less_and_has_its_factor_from_twice_on() {
+        let english = |ratio| amount(Language::English, ratio);
+        assert_eq!(english(0.979), "2.1 % less");
+        assert_eq!(english(1.152), "15.2 % more");
+        assert_eq!(english(2.5), "150 % more (2.50×)");
+        assert_eq!(
+            [amount(Language::Korean, 0.979), amount(Language::Chinese, 1.1)],
+            ["2.1 % 적게", "多 10 %"]
+        );
+    }
+
+    #[test]
+    fn an_interval_names_both_directions_where_it_has_both() {
+        let english = |low, high| range(Language::English, (low, high));
+        assert_eq!(english(0.970, 0.988), "1.2 to 3 % less");
+        assert_eq!(english(1.012, 1.03), "1.2 to 3 % more");
+        assert_eq!(english(0.988, 1.028), "1.2 % less to 2.8 % more");
+        assert_eq!(english(1.8, 2.4), "80 to 140 % more");
+        assert_eq!(range(Language::Chinese, (0.97, 0.988)), "少 1.2 至 3 %");
+        assert_eq!(range(Language::Korean, (0.97, 0.988)), "1.2 ~ 3 % 적게");
+    }
+}

@@ -1,0 +1,109 @@
+//! What the arms do in a closed loop, each at a rate of its own, beside a primary comparison at one rate: how much more
+//! an arm serves, and what a message costs there. They are other questions, and have words of their own.
+
+use weir_record::{
+    finding::{Finding, Witness},
+    metric::Metric,
+    spec::{CellSpec, LoadMode},
+    verdict::{Comparison, Verdict},
+};
+
+use crate::{change, format, language::localized, metrics, view::View};
+
+/// One sentence for what was found beside the primary comparison; `None` where that is one of saturation itself, or
+/// nothing was measured in a closed loop.
+pub(crate) fn beside(view: &View<'_>, primary: &Comparison) -> Option<String> {
+    let shape = view.cell(&primary.cell_id).filter(|cell| cell.load != LoadMode::Closed)?;
+    let cell = view.result.spec.cells.iter().find(|cell| is_closed_loop_of(cell, shape))?;
+    let pair = (primary.arm.as_str(), primary.baseline.as_str());
+    let parts = [serves(view, cell, pair), costs(view, cell, pair)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let (arm, baseline) = pair;
+    let parts = parts.join(view.language.choose([", and ", ", ", "，"]));
+    Some(localized!(
+        view.language,
+        "At saturation, each at its own rate, {arm} {parts} than {baseline}.",
+        "각자 최대 속도로 달리는 포화 상태에서 {arm}: {baseline}보다 {parts}.",
+        "在各自满速运行的饱和状态下，{arm} 比 {baseline} {parts}。",
+    ))
+}
+
+/// What a comparison at saturation is at one rate for every arm, where it was held against that.
+pub(crate) fn at_one_rate(view: &View<'_>, primary: &Comparison) -> Option<String> {
+    let (rate, seen) = primary.notes.iter().find_map(|note| match note {
+        Finding::Witness { witness: Witness::EqualRate { per_second }, seen, .. } => {
+            Some((*per_second, seen))
+        }
+        _ => None,
+    })?;
+    let (arm, rate) = (&primary.arm, format::rate(rate));
+    let (amount, range) =
+        (change::amount(view.language, seen.ratio), change::range(view.language, seen.interval));
+    Some(localized!(
+        view.language,
+        "At one rate for both, {rate}, {arm} uses {amount} (99 % interval {range}).",
+        "같은 부하율({rate})에서 {arm}: {amount} 씁니다(99 % 구간 {range}).",
+        "在相同速率（{rate}）下，{arm} {amount}（99 % 区间{range}）。",
+    ))
+}
+
+/// Whether a cell is the closed loop beside a rung: the same in all but how messages come.
+fn is_closed_loop_of(cell: &CellSpec, rung: &CellSpec) -> bool {
+    let bare = |cell: &CellSpec| CellSpec {
+        id: String::new(),
+        role: rung.role,
+        load: LoadMode::Closed,
+        blocks: 0,
+        is_rung: false,
+        alternation: None,
+        ..cell.clone()
+    };
+    cell.load == LoadMode::Closed && bare(cell) == bare(rung)
+}
+
+/// How much more it can do. Where the generator was the limit for the arm alone, at least that; where it was for the
+/// baseline, nobody knows.
+fn serves(view: &View<'_>, cell: &CellSpec, (arm, baseline): (&str, &str)) -> Option<String> {
+    let throughput = view.pair(&cell.id, (arm, baseline), Metric::Throughput)?;
+    let is_limit = |name: &str| view.summary(&cell.id, name).is_some_and(|summary| summary.generator_bound);
+    let (ratio, interval) = (throughput.ratio?, throughput.interval?);
+    if is_limit(baseline) || (is_limit(arm) && ratio < 1.0) {
+        return None;
+    }
+    let amount = change::amount(view.language, ratio);
+    if is_limit(arm) {
+        return Some(localized!(
+            view.language,
+            "serves at least {amount}",
+            "적어도 {amount} 처리하고",
+            "至少{amount}处理",
+        ));
+    }
+    let range = change::range(view.language, interval);
+    Some(localized!(
+        view.language,
+        "serves {amount} (99 % interval {range})",
+        "{amount} 처리하고(99 % 구간 {range})",
+        "{amount}处理（99 % 区间{range}）",
+    ))
+}
+
+fn costs(view: &View<'_>, cell: &CellSpec, pair: (&str, &str)) -> Option<String> {
+    let cpu = view.pair(&cell.id, pair, Metric::ServerCpuPerMessage)?;
+    let (ratio, interval) = (cpu.ratio?, cpu.interval?);
+    let noun = metrics::prose(view, Metric::ServerCpuPerMessage);
+    let (amount, range) = (change::amount(view.language, ratio), change::range(view.language, interval));
+    // What a check bars is no figure; that it claims nothing is no reason to hide it.
+    let is_barred = cpu.verdict == Verdict::NotComparable && !cpu.reasons.is_empty();
+    (!is_barred).then(|| {
+        localized!(
+            view.language,
+            "uses {amount} {noun} (99 % interval {range})",
+            "{noun}을 {amount} 사용합니다(99 % 구간 {range})",
+            "{noun}{amount}（99 % 区间{range}）",
+        )
+    })
+}
