@@ -3,10 +3,11 @@
 //! xtask hog` bursts of other work beside a study.
 //!
 //! Of the workspace it uses only random numbers, the text of recordings and the bound start of child
-//! processes, so that it builds in seconds and can judge a tree that does not build. One command writes files of
-//! the tree: `record` recordings.
+//! processes, so that it builds in seconds and can judge a tree that does not build. Two commands write files of the
+//! tree: `record` recordings, and `coverage` the page about them.
 
 mod ci;
+mod coverage;
 mod hog;
 mod interop;
 mod record;
@@ -21,7 +22,7 @@ use std::{
     process::ExitCode,
 };
 
-const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog | record [OPTIONS]
+const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog | record | coverage [OPTIONS]
 
   ci     formatting, lints, tidy and all tests: exactly what continuous integration runs
   tidy   the rules about the tree alone: layers, unsafe, headers, lengths, leftovers, names, links
@@ -33,7 +34,8 @@ const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog | record [OPTI
   record SITTING  takes the recordings that the rule of decision is tried on, in about 20 minutes in which the machine
         does nothing else: every study of docs/studies/recordings, once quiet and once beside the hog
         --only NAME,NAME  --condition quiet|hog  --seed N [default: 1]  --out FOLDER  --studies FOLDER
-        --weir PROGRAM [default: the release build of the tree]  --beside-others";
+        --weir PROGRAM [default: the release build of the tree]  --beside-others
+  coverage  draws docs/coverage.md from the recordings: how often intervals hold, what is called and what is found";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         ["interop"] => interop::run(&workspace_root()),
         ["hog", options @ ..] => hog::run(options),
         ["record", options @ ..] => record::run(&workspace_root(), options),
+        ["coverage"] => exit_code(coverage::run(&workspace_root())),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS
