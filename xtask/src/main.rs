@@ -1,13 +1,14 @@
 //! The project's own checks: `cargo xtask ci` runs what continuous integration runs, `cargo xtask tidy` the rules about
 //! the tree that no compiler knows, `cargo xtask interop` the order protocols against foreign implementations, `cargo
-//! xtask hog` bursts of other work beside a study.
+//! xtask hog` bursts of other work beside a study, `cargo xtask cross-check` a study against another generator.
 //!
-//! Of the workspace it uses only random numbers, the text of recordings and the bound start of child
+//! Of the workspace it uses only random numbers, Student's t, the text of recordings and the bound start of child
 //! processes, so that it builds in seconds and can judge a tree that does not build. Two commands write files of the
 //! tree: `record` recordings, and `coverage` the page about them.
 
 mod ci;
 mod coverage;
+mod cross_check;
 mod hog;
 mod interop;
 mod record;
@@ -22,7 +23,7 @@ use std::{
     process::ExitCode,
 };
 
-const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog | record | coverage [OPTIONS]
+const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog | record | coverage | cross-check [OPTIONS]
 
   ci     formatting, lints, tidy and all tests: exactly what continuous integration runs
   tidy   the rules about the tree alone: layers, unsafe, headers, lengths, leftovers, names, links
@@ -35,7 +36,12 @@ const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog | record | cov
         does nothing else: every study of docs/studies/recordings, once quiet and once beside the hog
         --only NAME,NAME  --condition quiet|hog  --seed N [default: 1]  --out FOLDER  --studies FOLDER
         --weir PROGRAM [default: the release build of the tree]  --beside-others
-  coverage  draws docs/coverage.md from the recordings: how often intervals hold, what is called and what is found";
+  coverage  draws docs/coverage.md from the recordings: how often intervals hold, what is called and what is found
+  cross-check  the ratio of io_uring over epoll for the echo server at one rate, by a generator that shares no code with
+        `weir load`; exit code 1 where the interval does not overlap the study's
+        --connections N [default: 100]  --rate PER_SECOND | --share SHARE [default: 0.5]  --rounds N [default: 12]
+        --slice MS [default: 50]  --permutations N [default: 8]  --gaps poisson|equal  --seed N [default: 1]
+        --study DIR  --weir PROGRAM";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 fn main() -> ExitCode {
@@ -48,6 +54,7 @@ fn main() -> ExitCode {
         ["hog", options @ ..] => hog::run(options),
         ["record", options @ ..] => record::run(&workspace_root(), options),
         ["coverage"] => exit_code(coverage::run(&workspace_root())),
+        ["cross-check", options @ ..] => cross_check::run(&workspace_root(), options),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS

@@ -27,4 +27,17 @@ impl<'a> Words<'a> {
         let value = self.value(flag)?;
         value.parse().map_err(|error| format!("{flag} {value}: {error}"))
     }
+
+    /// The number behind a flag, from the smallest to the largest that it may be.
+    pub fn number_within<T>(&mut self, flag: &str, (smallest, largest): (T, T)) -> Result<T, String>
+    where
+        T: FromStr<Err: Display> + PartialOrd + Display,
+    {
+        let number = self.number(flag)?;
+        // What is not a number lies between nothing.
+        if !(smallest <= number && number <= largest) {
+            return Err(format!("{flag} is from {smallest} to {largest}"));
+        }
+        Ok(number)
+    }
 }
