@@ -1,15 +1,21 @@
 //! The project's own checks: `cargo xtask ci` runs what continuous integration runs, `cargo xtask tidy` the rules about
 //! the tree that no compiler knows, `cargo xtask interop` the order protocols against foreign implementations, `cargo
-//! xtask hog` bursts of other work beside a study.
+//! xtask hog` bursts of other work beside a study, `cargo xtask cross-check` a study against another generator.
 //!
-//! Of the workspace it uses only random numbers and the bound start of child processes, so that it builds in seconds
-//! and can judge a tree that does not build. It changes no file of the tree.
+//! Of the workspace it uses only random numbers, Student's t, the text of recordings and the bound start of child
+//! processes, so that it builds in seconds and can judge a tree that does not build. Two commands write files of the
+//! tree: `record` recordings, and `coverage` the page about them.
 
 mod ci;
+mod coverage;
+mod cross_check;
 mod hog;
 mod interop;
+mod record;
 mod skips;
 mod tidy;
+mod weir_program;
+mod words;
 
 use std::{
     env,
@@ -17,7 +23,7 @@ use std::{
     process::ExitCode,
 };
 
-const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog [OPTIONS]
+const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog | record | coverage | cross-check [OPTIONS]
 
   ci     formatting, lints, tidy and all tests: exactly what continuous integration runs
   tidy   the rules about the tree alone: layers, unsafe, headers, lengths, leftovers, names, links
@@ -25,7 +31,17 @@ const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog [OPTIONS]
         both installed below the target folder (needs python3, its venv module and the package index; steps without
         Maven or tshark are skipped, or fail with WEIR_REQUIRE_TOOLS=mvn,tshark)
   hog    a noisy neighbour: bursts of 1 to 50 ms on every CPU it may use, to see what a study says beside it
-        --seed N  --share SHARE [default: 0.2]  --after S [default: 0]  --seconds S [default: 120]";
+        --seed N  --share SHARE [default: 0.2]  --after S [default: 0]  --seconds S [default: 120]
+  record SITTING  takes the recordings that the rule of decision is tried on, in about 20 minutes in which the machine
+        does nothing else: every study of docs/studies/recordings, once quiet and once beside the hog
+        --only NAME,NAME  --condition quiet|hog  --seed N [default: 1]  --out FOLDER  --studies FOLDER
+        --weir PROGRAM [default: the release build of the tree]  --beside-others
+  coverage  draws docs/coverage.md from the recordings: how often intervals hold, what is called and what is found
+  cross-check  the ratio of io_uring over epoll for the echo server at one rate, by a generator that shares no code with
+        `weir load`; exit code 1 where the interval does not overlap the study's
+        --connections N [default: 100]  --rate PER_SECOND | --share SHARE [default: 0.5]  --rounds N [default: 12]
+        --slice MS [default: 50]  --permutations N [default: 8]  --gaps poisson|equal  --seed N [default: 1]
+        --study DIR  --weir PROGRAM";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 fn main() -> ExitCode {
@@ -36,6 +52,9 @@ fn main() -> ExitCode {
         ["tidy"] => exit_code(ci::run_tidy(&workspace_root())),
         ["interop"] => interop::run(&workspace_root()),
         ["hog", options @ ..] => hog::run(options),
+        ["record", options @ ..] => record::run(&workspace_root(), options),
+        ["coverage"] => exit_code(coverage::run(&workspace_root())),
+        ["cross-check", options @ ..] => cross_check::run(&workspace_root(), options),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS

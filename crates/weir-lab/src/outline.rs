@@ -429,6 +429,20 @@ mod tests {
     }
 
     #[test]
+    fn a_sitting_of_recordings_takes_at_most_twenty_minutes() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies/recordings");
+        let paths = std::fs::read_dir(folder).expect("the folder is there");
+        let takes_ns = |path: &std::path::Path| {
+            let text = std::fs::read_to_string(path).expect("it can be read");
+            let study = study_file::parse(path, &text, &HostDefaults::default());
+            study_ns(&study.unwrap_or_else(|error| panic!("{error}")).spec)
+        };
+        let once_ns: u64 = paths.map(|entry| takes_ns(&entry.expect("it can be listed").path())).sum();
+        // Each is taken twice: on the quiet machine and beside the hog.
+        assert!((1..=20 * 60).contains(&(2 * once_ns / 1_000_000_000)), "{once_ns} ns");
+    }
+
+    #[test]
     fn lengths_are_told_in_the_unit_people_would_use() {
         let lengths: Vec<String> = [25, 999, 1_500, 3_000, 80_400, 150_000, 184_000, 9_000_000]
             .map(|ms| shown_ns(ms * MILLISECOND_NS, Language::English))

@@ -8,6 +8,8 @@
 //! are equally far from nothing, effects add, and the arm and the baseline may change places.
 //! [`order::log_ratio`] goes there, [`order::fraction`] comes back (`0.03` for "3 % more").
 //!
+//! [`recording`] is the text in which recorded rounds are kept, on which the rule of decision is tried.
+//!
 //! What this crate is not: it knows nothing of trials, metrics or reports, and it never drops an outlier. Which
 //! pairs are compared is decided beforehand from the environment ([`states`]), not from their values.
 //!
@@ -33,6 +35,7 @@ pub mod order;
 pub mod proportion;
 pub mod quotient;
 pub mod random;
+pub mod recording;
 pub mod round;
 pub mod states;
 pub mod student;

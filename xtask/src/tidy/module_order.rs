@@ -92,6 +92,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "quotient",
             "proportion",
             "states",
+            "recording",
         ],
     ),
     ("weir-engine-types", &["kernel", "counters", "handoff"]),
