@@ -10,12 +10,16 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     figure::PairedRatio,
-    finding::ExclusionKind,
+    finding::{ExclusionKind, Finding},
     metric::Scale,
     metric_rows::MetricRow,
     trial::{SliceRecord, TrialRecord},
 };
-use weir_stats::{decide::estimate, round};
+use weir_stats::{
+    decide::{Method, estimate},
+    movement::moves,
+    round,
+};
 
 use crate::{
     cell_trials::{CellTrials, Round},
@@ -66,10 +70,25 @@ impl Units {
         Some((of(|level| level.0)?, of(|level| level.1)?))
     }
 
+    /// Whether the effect moved while it was measured.
+    pub(crate) fn movement(&self, scale: Scale) -> Option<Finding> {
+        let found = moves(&self.values).filter(|_| scale == Scale::Ratio)?;
+        let halves = (found.halves.0.exp(), found.halves.1.exp());
+        Some(Finding::EffectMoves { lag_1: found.lag_1, halves })
+    }
+
     /// Logarithms of the ratios of the figures, without those that have none.
     pub(crate) fn log_ratios(&self) -> Vec<f64> {
         let logs = self.levels.iter().map(|(arm, baseline)| (arm / baseline).ln());
         logs.filter(|log| log.is_finite()).collect()
+    }
+}
+
+/// How an interval was made, as records name it.
+pub(crate) fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Independent => "student-t",
+        Method::LongRun => "student-t-long-run",
     }
 }
 

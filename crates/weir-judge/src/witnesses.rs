@@ -69,10 +69,7 @@ impl Witnesses {
         let same = |it: &&Comparison, metric: Metric| {
             it.metric == metric && (&it.arm, &it.baseline) == (&comparison.arm, &comparison.baseline)
         };
-        let effect = |it: &Comparison| {
-            let logs: Vec<f64> = it.ratios.iter().map(|ratio| ratio.ln()).collect();
-            estimate(&logs).filter(|_| it.verdict != Verdict::NotComparable)
-        };
+        let effect = |it: &Comparison| estimate(&it.effects).filter(|_| it.verdict != Verdict::NotComparable);
         let own_cell = |metric: Metric| {
             comparisons.iter().find(|it| it.cell_id == comparison.cell_id && same(it, metric)).map(effect)
         };
