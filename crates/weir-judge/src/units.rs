@@ -389,6 +389,23 @@ mod tests {
     }
 
     #[test]
+    fn values_come_in_the_order_in_which_their_rounds_ran() {
+        let round = |block: u32, attempt: u32, started_ns: u64, cost: u64| {
+            let own = [("epoll", false, 1_000), ("epoll", true, 1_000), ("uring", false, cost)];
+            own.map(|(arm, repeat, cost)| TrialRecord {
+                attempt,
+                started_ns,
+                ..trial(arm, repeat, block, &[cost])
+            })
+        };
+        let mut broken = round(0, 0, 1, 1_100);
+        broken[0].exclusions.push(Exclusion::Errors { count: 2 });
+        let trials = [broken, round(1, 0, 2, 1_200), round(0, 1, 3, 1_300)].concat();
+        let ratios: Vec<f64> = units(&trials).values.iter().map(|value| value.exp()).collect();
+        assert!((ratios[0] - 1.2).abs() < 1e-9 && (ratios[1] - 1.3).abs() < 1e-9, "{ratios:?}");
+    }
+
+    #[test]
     fn both_baselines_count_alike() {
         let trials = [
             trial("epoll", false, 0, &[1_000]),
