@@ -388,17 +388,16 @@ pub(crate) fn schedule(
 fn baseline_itself(spec: &StudySpec, comparisons: &[Comparison]) -> Check {
     const NAME: &str = "baseline-against-itself";
     let primary = comparisons.iter().find(|comparison| comparison.metric == Metric::ServerCpuPerMessage);
-    let Some(primary) = primary.filter(|it| !it.ratios_self.is_empty()) else {
+    let Some(primary) = primary.filter(|it| !it.effects_self.is_empty()) else {
         return check(NAME, false, Finding::NeverAgainstItself);
     };
-    let logs: Vec<f64> = primary.ratios_self.iter().map(|ratio| ratio.ln()).collect();
-    let own = estimate(&logs);
+    let own = estimate(&primary.effects_self);
     let cell = spec.cells.iter().find(|cell| cell.id == primary.cell_id);
     let found = Finding::AgainstItself {
-        units: count(logs.len()),
+        units: count(primary.effects_self.len()),
         unit: cell.map(UnitKind::of_cell).unwrap_or_default(),
         kind: MessageKind::of_study(spec),
-        ratio: own.map_or(logs[0], |own| own.mean).exp(),
+        ratio: own.map_or(primary.effects_self[0], |own| own.mean).exp(),
         interval: own.map(|own| (own.low.exp(), own.high.exp())),
     };
     check(NAME, own.is_some_and(|own| own.low <= 0.0 && own.high >= 0.0), found)

@@ -211,7 +211,7 @@ impl Draft {
         }
         let is_barred = !reasons.is_empty() || [before, after].iter().any(|it| is_not_comparable(it));
         let estimate =
-            if is_barred { None } else { estimate_unpaired(&values(after), &values(before), ALPHA) };
+            if is_barred { None } else { estimate_unpaired(&after.effects, &before.effects, ALPHA) };
         let is_ratio = row.scale == Scale::Ratio;
         let shown = |value: f64| if is_ratio { value.exp() } else { value };
         let detectable = |it: f64| if is_ratio { it.exp_m1() } else { it };
@@ -276,16 +276,6 @@ fn is_not_comparable(comparison: &Comparison) -> bool {
 fn barred(comparison: &Comparison) -> Vec<Finding> {
     let is_reason = |it: &&Finding| is_not_comparable(comparison) || answers::is_of_witness(it);
     comparison.reasons.iter().filter(is_reason).cloned().collect()
-}
-
-/// Values of the rounds or blocks: logarithms, or differences where figures may be zero.
-fn values(comparison: &Comparison) -> Vec<f64> {
-    match comparison.metric.row().scale {
-        Scale::Ratio => comparison.ratios.iter().map(|ratio| ratio.ln()).collect(),
-        Scale::Difference { .. } => {
-            comparison.difference.as_ref().map(|it| it.differences.clone()).unwrap_or_default()
-        }
-    }
 }
 
 fn effect(comparison: &Comparison) -> Effect {

@@ -189,8 +189,8 @@ mod tests {
             levels: None,
             pairs: 12,
             pairs_excluded: Vec::new(),
-            ratios: Vec::new(),
-            ratios_self: Vec::new(),
+            effects: Vec::new(),
+            effects_self: Vec::new(),
             ratio_all_pairs: None,
             by_state: Vec::new(),
             verdict,
@@ -222,7 +222,7 @@ mod tests {
             arm.subject = Subject::Storage(subject);
         }
         let figures =
-            |metric: Metric, figure: f64| MetricFigures { metric, mean: figure, units: vec![figure] };
+            |metric: Metric, figure: f64| MetricFigures::of(metric, vec![figure]).expect("there is a unit");
         let summaries: Vec<ArmSummary> = arms
             .iter()
             .map(|(name, misses, cpu, _)| ArmSummary {

@@ -255,7 +255,7 @@ fn adjusted(own: &[&Comparison], limited: &[bool]) -> Vec<Option<f64>> {
         .iter()
         .enumerate()
         .filter(|(place, it)| it.verdict != Verdict::NotComparable && !limited[*place])
-        .filter(|(_, it)| it.ratios.len() >= UNITS_MIN)
+        .filter(|(_, it)| it.effects.len() >= UNITS_MIN)
         .filter_map(|(place, it)| Some((place, it.p_value?)))
         .collect();
     let values: Vec<f64> = valid.iter().map(|(_, p_value)| *p_value).collect();
@@ -287,13 +287,12 @@ impl<'a> Point<'a> {
         p_value_adjusted: Option<f64>,
         claimable: Claimable,
     ) -> Self {
-        let logs: Vec<f64> = comparison.ratios.iter().map(|ratio| ratio.ln()).collect();
         // A rate that the generator limited is a lower bound, and two bounds have no ratio.
         let is_shown = match comparison.metric.row().family {
             Family::Rate => p_value_adjusted.is_some(),
             _ => is_limited || p_value_adjusted.is_some(),
         };
-        let effect = estimate(&logs).filter(|_| is_shown);
+        let effect = estimate(&comparison.effects).filter(|_| is_shown);
         Self { cell, comparison, effect, is_limited, p_value_adjusted, claimable }
     }
 

@@ -195,10 +195,7 @@ fn measured(region: Region, grid: &Grid, comparisons: &[Comparison]) -> Region {
             && region.cells.contains(&it.cell_id)
     };
     let own: Vec<&Comparison> = comparisons.iter().filter(is_own).collect();
-    let effects: Vec<Estimate> = own
-        .iter()
-        .filter_map(|it| estimate(&it.ratios.iter().map(|ratio| ratio.ln()).collect::<Vec<_>>()))
-        .collect();
+    let effects: Vec<Estimate> = own.iter().filter_map(|it| estimate(&it.effects)).collect();
     // Of cells that each may be no different a common interval could rule that out, for cells that were sorted together
     // by their results.
     let mean = mean_of(&effects).filter(|_| region.difference != Difference::Undetected);

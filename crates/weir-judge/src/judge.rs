@@ -297,6 +297,7 @@ fn draft(
             reopened(cell, baseline).filter(|_| is_cpu),
             reopened(cell, arm).filter(|_| is_cpu),
             interaction,
+            units.movement(row.scale),
         ]
         .into_iter()
         .flatten()
@@ -335,13 +336,13 @@ fn rate_missed(cell: &CellTrials<'_>, arm: &str, baseline: &str) -> Option<Findi
 /// The figures of a comparison, before anything is decided.
 fn compared(row: &MetricRow, units: &Units) -> Comparison {
     let effect = estimate(&units.values);
-    let (logs, logs_self) = match row.scale {
-        Scale::Ratio => (units.values.clone(), units.values_self.clone()),
-        Scale::Difference { .. } => (units.log_ratios(), Vec::new()),
-    };
     // Of a metric that is compared as a difference the ratio is shown, and nothing rests on it.
+    let logs = match row.scale {
+        Scale::Ratio => units.values.clone(),
+        Scale::Difference { .. } => units.log_ratios(),
+    };
     let of_ratios = effect.filter(|_| row.scale == Scale::Ratio);
-    let itself = estimate(&logs_self);
+    let itself = estimate(&units.values_self).filter(|_| row.scale == Scale::Ratio);
     let mean = (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64);
     Comparison {
         cell_id: String::new(),
@@ -356,7 +357,7 @@ fn compared(row: &MetricRow, units: &Units) -> Comparison {
         },
         levels: units.means(row.scale),
         confidence: effect.map_or(0.0, |_| 1.0 - ALPHA),
-        interval_method: effect.map_or_else(String::new, |_| "student-t".to_owned()),
+        interval_method: effect.map_or("", |effect| units::method_name(effect.method)).to_owned(),
         p_value: effect.map(|effect| effect.p_value),
         p_value_holm: None,
         noise_floor: itself.map(|itself| itself.high.max(-itself.low).exp_m1()),
@@ -368,8 +369,8 @@ fn compared(row: &MetricRow, units: &Units) -> Comparison {
             .iter()
             .map(|(reason, count)| Finding::Excluded { reason: *reason, count: *count })
             .collect(),
-        ratios: logs.iter().map(|log| log.exp()).collect(),
-        ratios_self: logs_self.iter().map(|log| log.exp()).collect(),
+        effects: units.values.clone(),
+        effects_self: units.values_self.clone(),
         ratio_all_pairs: None,
         by_state: Vec::new(),
         verdict: Verdict::Inconclusive,
@@ -389,7 +390,6 @@ fn difference(units: &Units) -> Option<DifferenceEffect> {
         interval_self: itself.map(|itself| (itself.low, itself.high)),
         noise_floor: itself.map(|itself| itself.high.max(-itself.low)),
         detectable_effect: effect.map(|effect| effect.detectable).filter(|it| it.is_finite()),
-        differences: units.values.clone(),
     })
 }
 

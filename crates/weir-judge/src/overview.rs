@@ -212,7 +212,7 @@ impl<'a> Map<'a> {
                     && it.metric == metric
             };
             let comparison = self.comparisons.iter().find(is_it)?;
-            estimate(&comparison.ratios.iter().map(|ratio| ratio.ln()).collect::<Vec<_>>())
+            estimate(&comparison.effects)
         };
         // At rates that the generator set the two are not compared, here as little as on the map.
         let is_told = |cell: &&weir_record::grid::GridCell| {

@@ -72,12 +72,12 @@ pub fn expected(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<Expected> {
                 && is_same_arm(spec, &run.spec, &arm.name)
                 && is_same_arm(spec, &run.spec, baseline)
         };
-        let own = sets(cell, earlier, is_own, |it| &it.ratios);
+        let own = sets(cell, earlier, is_own, |it| &it.effects);
         let is_self = own.is_empty();
         let first = &spec.arms[0].name;
         let is_first =
             |run: &StudyResult, it: &Comparison| it.baseline == *first && is_same_arm(spec, &run.spec, first);
-        let sets = if is_self { sets(cell, earlier, is_first, |it| &it.ratios_self) } else { own };
+        let sets = if is_self { sets(cell, earlier, is_first, |it| &it.effects_self) } else { own };
         let count: usize = sets.iter().map(Vec::len).sum();
         let found = expected_detectable(&sets, cell.blocks).map(|log| Found {
             detectable: log.exp_m1(),
@@ -117,7 +117,7 @@ fn sets(
     cell: &CellSpec,
     earlier: &[StudyResult],
     is_meant: impl Fn(&StudyResult, &Comparison) -> bool,
-    ratios: impl Fn(&Comparison) -> &[f64],
+    effects: impl Fn(&Comparison) -> &[f64],
 ) -> Vec<Vec<f64>> {
     let of_run = |run: &StudyResult| {
         run.spec.cells.iter().find(|own| is_same_cell(own, cell))?;
@@ -125,8 +125,7 @@ fn sets(
             it.cell_id == cell.id && it.metric == Metric::ServerCpuPerMessage && is_meant(run, it)
         };
         let found = run.comparisons.iter().find(is_own)?;
-        let values: Vec<f64> = ratios(found).iter().map(|ratio| ratio.ln()).collect();
-        (values.len() > 1).then_some(values)
+        Some(effects(found).to_vec()).filter(|values| values.len() > 1)
     };
     earlier.iter().filter_map(of_run).collect()
 }

@@ -9,6 +9,8 @@ use weir_record::{
     trial::TrialRecord,
 };
 
+use weir_stats::decide::estimate;
+
 use crate::histogram::{is_held, merged_quantiles};
 
 /// Counters that are levels or maxima, not events; a share per message would mean nothing.
@@ -40,15 +42,21 @@ pub(crate) fn summarize(
         cell_id: cell.id.clone(),
         arm: arm.to_owned(),
         trials: u32::try_from(trials.len()).unwrap_or(u32::MAX),
-        figures: metric_rows::shown(cell)
-            .filter_map(|row| MetricFigures::of(row.metric, figures(row)))
-            .collect(),
+        figures: metric_rows::shown(cell).filter_map(|row| absolute(row, figures(row))).collect(),
         generator_bound: 2 * bound > loads.len(),
         syscalls_per_message: syscalls_per_message(&loads),
         engine_per_message: engine_per_message(&loads),
         response_quantiles,
         service_quantiles,
     }
+}
+
+/// Figures of the units of an arm, in time order, with the interval of their mean.
+fn absolute(row: &MetricRow, units: Vec<f64>) -> Option<MetricFigures> {
+    let values: Vec<f64> = units.iter().map(|figure| row.scale.value(*figure)).collect();
+    let found = estimate(&values);
+    let interval = found.map(|found| (row.scale.figure(found.low), row.scale.figure(found.high)));
+    Some(MetricFigures { interval, ..MetricFigures::of(row.metric, units)? })
 }
 
 /// What is rarer is no figure of slices: each has an edge, and what waits there is among its slowest.
@@ -171,6 +179,13 @@ mod tests {
         let cpu = figures(Metric::ServerCpuPerMessage);
         assert!((cpu.mean - 120.0_f64.cbrt()).abs() < 1e-9, "{cpu:?}");
         assert_eq!(cpu.range(), (4.0, 6.0));
+        let (low, high) = cpu.interval.expect("three units have one");
+        assert!(
+            (low * high - cpu.mean.powi(2)).abs() < 1e-6 && low < 4.0,
+            "an interval of logarithms: {cpu:?}"
+        );
+        let alone = of_trials("epoll", &trials[..1]);
+        assert_eq!(alone.figures(Metric::ServerCpuPerMessage).and_then(|it| it.interval), None);
         assert_eq!(cpu.units, [4.0, 5.0, 6.0]);
         assert_eq!(figures(Metric::Throughput).units, [100.0, 200.0, 100.0]);
         assert_eq!(summary.mean(Metric::SwitchesPerMessage), Some(0.0), "zero is a figure too");

@@ -10,13 +10,17 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     figure::PairedRatio,
-    finding::ExclusionKind,
+    finding::{ExclusionKind, Finding},
     metric::Scale,
     metric_rows::MetricRow,
     spec::LoadMode,
     trial::{SliceRecord, TrialRecord},
 };
-use weir_stats::{decide::estimate, round};
+use weir_stats::{
+    decide::{Method, estimate},
+    movement::moves,
+    round,
+};
 
 use crate::{
     cell_trials::{CellTrials, Round},
@@ -68,10 +72,25 @@ impl Units {
         Some((of(|level| level.0)?, of(|level| level.1)?))
     }
 
+    /// Whether the effect moved while it was measured.
+    pub(crate) fn movement(&self, scale: Scale) -> Option<Finding> {
+        let found = moves(&self.values).filter(|_| scale == Scale::Ratio)?;
+        let halves = (found.halves.0.exp(), found.halves.1.exp());
+        Some(Finding::EffectMoves { lag_1: found.lag_1, halves })
+    }
+
     /// Logarithms of the ratios of the figures, without those that have none.
     pub(crate) fn log_ratios(&self) -> Vec<f64> {
         let logs = self.levels.iter().map(|(arm, baseline)| (arm / baseline).ln());
         logs.filter(|log| log.is_finite()).collect()
+    }
+}
+
+/// How an interval was made, as records name it.
+pub(crate) fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Independent => "student-t",
+        Method::LongRun => "student-t-long-run",
     }
 }
 
@@ -407,6 +426,23 @@ mod tests {
             (arm / baseline - 0.9).abs() < 1e-12 && baseline == 1.0,
             "the arm's median slice has 1.8: {found:?}"
         );
+    }
+
+    #[test]
+    fn values_come_in_the_order_in_which_their_rounds_ran() {
+        let round = |block: u32, attempt: u32, started_ns: u64, cost: u64| {
+            let own = [("epoll", false, 1_000), ("epoll", true, 1_000), ("uring", false, cost)];
+            own.map(|(arm, repeat, cost)| TrialRecord {
+                attempt,
+                started_ns,
+                ..trial(arm, repeat, block, &[cost])
+            })
+        };
+        let mut broken = round(0, 0, 1, 1_100);
+        broken[0].exclusions.push(Exclusion::Errors { count: 2 });
+        let trials = [broken, round(1, 0, 2, 1_200), round(0, 1, 3, 1_300)].concat();
+        let ratios: Vec<f64> = units(&trials).values.iter().map(|value| value.exp()).collect();
+        assert!((ratios[0] - 1.2).abs() < 1e-9 && (ratios[1] - 1.3).abs() < 1e-9, "{ratios:?}");
     }
 
     #[test]

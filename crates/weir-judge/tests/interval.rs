@@ -4,6 +4,8 @@
 //! `recorded/echo-aa.txt` has three runs of one program, `recorded/echo-uring-over-epoll.txt` io_uring beside three of
 //! epoll: in a closed loop, where the effect wanders, and at one rate, where it stands still.
 
+use weir_judge::{judge, sample};
+use weir_record::{finding::Finding, metric::Metric, trial::TrialRecord};
 use weir_stats::{
     decide::{self, Method},
     movement,
@@ -125,6 +127,40 @@ fn the_effect_of_the_closed_loop_moves_and_neither_that_of_one_rate_nor_that_of_
         let still = shown(values, WINDOW);
         assert!(still <= 0.01, "{still} of the windows");
     }
+}
+
+#[test]
+fn a_comparison_whose_effect_moves_says_so_and_has_the_long_run_interval() {
+    let judged = |effects: &[f64]| {
+        let blocks = u32::try_from(effects.len()).expect("they are few");
+        let spec = sample::study(&["epoll", "uring"], blocks, 1);
+        let of_block = |(block, effect): (u32, &f64)| {
+            let trial = |arm: &str, repeat: bool, cpu_us: f64| TrialRecord {
+                repeat,
+                started_ns: u64::from(block),
+                ..sample::trial(&spec.cells[0].id, arm, block, cpu_us)
+            };
+            [
+                trial("epoll", false, 10.0),
+                trial("epoll", true, 10.0),
+                trial("uring", false, 10.0 * effect.exp()),
+            ]
+        };
+        let trials: Vec<TrialRecord> = (0..).zip(effects).flat_map(of_block).collect();
+        let found = judge::judged(&spec, &trials).comparisons;
+        found.into_iter().find(|it| it.metric == Metric::ServerCpuPerMessage).expect("it was measured")
+    };
+    let moved = |note: &Finding| match note {
+        Finding::EffectMoves { lag_1, halves } => Some((*lag_1, *halves)),
+        _ => None,
+    };
+    let moving = judged(&closed_loop());
+    let (lag_1, halves) = moving.notes.iter().find_map(moved).expect("it moves");
+    assert!((lag_1 - 0.47).abs() < 0.03 && halves.0 > halves.1 && halves.1 > 0.94, "{lag_1} {halves:?}");
+    assert_eq!(moving.interval_method, "student-t-long-run");
+    assert_eq!(judged(&at_one_rate()).notes.iter().find_map(moved), None);
+    let few = judged(&closed_loop()[..11]);
+    assert_eq!((few.notes.iter().find_map(moved), few.interval_method.as_str()), (None, "student-t"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod replayed_map;
 
 use std::collections::BTreeMap;
 
-use replayed::{Round, planted, rounds};
+use replayed::{RECORDED, Round, planted, rounds};
 use weir_judge::{judge::judged, plan::schedule};
 use weir_record::{
     contrast::ContrastSpec,
@@ -165,7 +165,9 @@ fn shipped_trials(spec: &StudySpec, recorded: &[Round], seed: u64) -> Vec<TrialR
         let cut = |run: &Vec<f64>| run.iter().take(permutations).map(|cost| cost * slow).collect();
         let round = Round { runs: round.runs.each_ref().map(cut), ..*round };
         let effect = shipped_effect(cell);
-        trials.extend(planted(&cell.id, planned.block, ["epoll", "uring"], &round, effect, &mut random));
+        let mut labels = RECORDED;
+        random.shuffle(&mut labels);
+        trials.extend(planted(&cell.id, planned.block, ["epoll", "uring"], &round, effect, labels));
     }
     trials
 }

@@ -1,11 +1,14 @@
 //! How often the rule calls what is not there, and how often it finds what is: tried on recorded rounds of a real
 //! machine, in the design of `weir study quick`.
 //!
-//! A simulated study takes as many neighbouring rounds as the real one has, so that slow noise stays as slow as it is.
+//! A simulated study takes neighbouring rounds of the recording, as many as the real one has, in the order they ran and
+//! with the labels they had: slow noise stays as slow as it is, and what is the same process stays one. The planted
+//! effect wanders around its mean, with the memory that the effect of a closed loop had
+//! (`recorded/echo-uring-over-epoll.txt`) and more than any that was recorded at one rate.
 
 mod replayed;
 
-use replayed::{Round, planted, rounds};
+use replayed::{RECORDED, Round, planted, rounds};
 use weir_judge::{judge, sample};
 use weir_record::{
     spec::{Alternation, CellRole, CellSpec, LoadMode, StudySpec},
@@ -20,8 +23,9 @@ const RATE_ROUNDS: u32 = 12;
 const PERMUTATIONS: u32 = 8;
 const MARGIN: f64 = 0.02;
 
-/// Simulated studies for each effect.
-const STUDIES: u64 = 1_000;
+/// How far the planted effect wanders (a standard deviation), and how much of that is left one round later.
+const WANDER: f64 = 0.005;
+const KEPT: f64 = 0.78;
 
 fn spec() -> StudySpec {
     let mut spec = sample::study(&["epoll", "planted"], STUDY_ROUNDS, 1);
@@ -49,17 +53,18 @@ fn with_rate() -> StudySpec {
     spec
 }
 
-/// The verdict of one simulated study in which the arm costs this much more.
+/// The verdict of one simulated study of these rounds, in which the arm costs this much more.
 fn verdict(rounds: &[Round], spec: &StudySpec, effect: f64, seed: u64) -> Verdict {
     let mut random = Random::seeded(seed);
-    let mut at = random.below(rounds.len() as u64) as usize;
     let is_bound = spec.cells.len() > 1;
+    let mut rounds = rounds.iter();
     let mut trials: Vec<TrialRecord> = Vec::new();
     for cell in &spec.cells {
-        for block in 0..cell.blocks {
-            let round = &rounds[at % rounds.len()];
-            at += 1;
-            trials.extend(planted(&cell.id, block, ["epoll", "planted"], round, effect, &mut random));
+        let mut wandered = WANDER * random.normal();
+        for (block, round) in (0..cell.blocks).zip(&mut rounds) {
+            let own = effect + wandered;
+            trials.extend(planted(&cell.id, block, ["epoll", "planted"], round, own, RECORDED));
+            wandered = KEPT * wandered + (1.0 - KEPT * KEPT).sqrt() * WANDER * random.normal();
         }
     }
     let closed = trials.iter_mut().filter(|trial| trial.cell_id == spec.cells[0].id);
@@ -67,12 +72,12 @@ fn verdict(rounds: &[Round], spec: &StudySpec, effect: f64, seed: u64) -> Verdic
     judge::judged(spec, &trials).verdict
 }
 
-/// Shares of studies that call the arm dearer, cheaper, and equivalent.
+/// Shares of studies that call the arm dearer, cheaper, and equivalent: one study from each recorded round on.
 fn rates(spec: &StudySpec, planted: f64) -> [f64; 3] {
-    let rounds = rounds();
+    let (rounds, needed) = (rounds(), spec.cells.iter().map(|cell| cell.blocks as usize).sum());
     let mut counts = [0_u32; 3];
-    for study in 0..STUDIES {
-        match verdict(&rounds, spec, planted, derived_seed(7, study)) {
+    for (study, own) in (0..).zip(rounds.windows(needed)) {
+        match verdict(own, spec, planted, derived_seed(7, study)) {
             Verdict::Worse => counts[0] += 1,
             Verdict::Better => counts[1] += 1,
             Verdict::Equivalent => counts[2] += 1,
@@ -80,7 +85,8 @@ fn rates(spec: &StudySpec, planted: f64) -> [f64; 3] {
             other => panic!("{other:?}"),
         }
     }
-    counts.map(|count| f64::from(count) / STUDIES as f64)
+    let studies = rounds.len() + 1 - needed;
+    counts.map(|count| f64::from(count) / studies as f64)
 }
 
 #[test]

@@ -403,6 +403,13 @@ findings! {
         /// Its interval.
         interval: (f64, f64),
     }
+    /// The effect did not stand still while it was measured. Only of effects that are ratios.
+    EffectMoves = "effect-moves" {
+        /// Correlation of the units' logarithms with those before them.
+        lag_1: f64,
+        /// The ratio in the first and in the second half of the units.
+        halves: (f64, f64),
+    }
     /// Connections that an arm had closed were opened again before its slices.
     Reopened = "reopened" {
         /// Arm.

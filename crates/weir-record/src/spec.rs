@@ -425,7 +425,7 @@ impl CellSpec {
 
 /// Arms that are up together and are loaded in turn, so that two slices that are compared meet the same machine.
 ///
-/// A block is then a round of fresh processes, and its figure for an arm is the median over the permutations.
+/// A block is then a round of fresh processes, and its figure for an arm is a robust mean over the permutations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Alternation {
     /// How long messages are started in a slice.

@@ -234,15 +234,18 @@ pub struct MetricFigures {
     pub metric: Metric,
     /// Their mean on the metric's scale, as their effects have theirs.
     pub mean: f64,
+    /// Interval of the mean (99 %), by the rule of effects; absent with a single unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<(f64, f64)>,
     /// One for each round or block that the arm's ratio is of, in time order.
     #[serde(alias = "trials")]
     pub units: Vec<f64>,
 }
 
 impl MetricFigures {
-    /// Figures of these units; `None` of none.
+    /// Figures of these units, without an interval; `None` of none.
     pub fn of(metric: Metric, units: Vec<f64>) -> Option<Self> {
-        Some(Self { metric, mean: metric.row().scale.mean(&units)?, units })
+        Some(Self { metric, mean: metric.row().scale.mean(&units)?, interval: None, units })
     }
 
     /// The smallest and the largest.

@@ -42,7 +42,8 @@ pub struct Comparison {
     pub interval: Option<(f64, f64)>,
     /// Confidence of the interval.
     pub confidence: f64,
-    /// How the interval was made: `student-t` (studies judged before: `bootstrap` or `order-statistics`).
+    /// How the interval was made: `student-t`, or `student-t-long-run` where that was wider (studies judged before:
+    /// `bootstrap` or `order-statistics`).
     pub interval_method: String,
     /// Two-sided p of the same test.
     pub p_value: Option<f64>,
@@ -68,10 +69,13 @@ pub struct Comparison {
     pub pairs: u32,
     /// Units kept out, counted by reason.
     pub pairs_excluded: Vec<Finding>,
-    /// Paired ratios, block by block.
-    pub ratios: Vec<f64>,
-    /// Paired ratios of baseline against itself.
-    pub ratios_self: Vec<f64>,
+    /// The units' effects in time order, on the metric's scale: logarithms of ratios, or differences. Absent in results
+    /// stored before, which are judged again from their trials wherever these are needed.
+    #[serde(default)]
+    pub effects: Vec<f64>,
+    /// The same of the baseline against itself.
+    #[serde(default)]
+    pub effects_self: Vec<f64>,
     /// The ratio when pairs excluded for noise are included.
     pub ratio_all_pairs: Option<f64>,
     /// The effect in each state of the machine, where both were met often enough.
@@ -84,6 +88,18 @@ pub struct Comparison {
     pub reasons: Vec<Finding>,
     /// What else a reader must know.
     pub notes: Vec<Finding>,
+}
+
+impl Comparison {
+    /// The units' effects as they are shown: ratios, or differences.
+    pub fn shown_effects(&self) -> Vec<f64> {
+        self.effects.iter().map(|value| self.metric.row().scale.figure(*value)).collect()
+    }
+
+    /// The same of the baseline against itself.
+    pub fn shown_effects_self(&self) -> Vec<f64> {
+        self.effects_self.iter().map(|value| self.metric.row().scale.figure(*value)).collect()
+    }
 }
 
 /// An effect as a difference, arm less baseline, in the metric's unit.
@@ -100,8 +116,6 @@ pub struct DifferenceEffect {
     pub noise_floor: Option<f64>,
     /// Minimum detectable effect at 80 % power.
     pub detectable_effect: Option<f64>,
-    /// Differences, unit by unit.
-    pub differences: Vec<f64>,
 }
 
 /// An effect in one state of the machine.

@@ -10,6 +10,7 @@ use weir_record::{
     evidence::ArmEvidence,
     figure::{Figure, PairedRatio},
     grid::{Grid, Interaction},
+    metric::Scale,
     metric_rows::MetricRow,
     overview::{Aggregate, Overview, Quantity, Statistic},
     stable_name,
@@ -339,16 +340,29 @@ fn comparison(rows: &mut Rows, it: &Comparison) {
         rows.number(subject, metric, "level", arm, it.metric.row().unit.key());
         rows.number(subject, metric, "level-baseline", baseline, it.metric.row().unit.key());
     }
-    for (statistic, ratios) in [("pair", &it.ratios), ("pair-self", &it.ratios_self)] {
-        for (index, ratio) in ratios.iter().enumerate() {
-            rows.number(subject, metric, &format!("{statistic}-{index}"), *ratio, "ratio");
-        }
-    }
+    units(rows, subject, it);
     let further = [("reason", &it.reasons), ("note", &it.notes), ("excluded", &it.pairs_excluded)];
     for (statistic, findings) in further {
         for finding in findings {
             rows.line(subject, metric, statistic, &findings::localized(Language::English, finding), "");
         }
+    }
+}
+
+/// The effects of a comparison, unit by unit: ratios, or differences in the metric's unit.
+fn units(rows: &mut Rows, subject: [&str; 3], it: &Comparison) {
+    let row = it.metric.row();
+    let mut each = |statistic: &str, effects: Vec<f64>, unit: &str| {
+        for (index, effect) in effects.into_iter().enumerate() {
+            rows.number(subject, row.key, &format!("{statistic}-{index}"), effect, unit);
+        }
+    };
+    match row.scale {
+        Scale::Ratio => {
+            each("pair", it.shown_effects(), "ratio");
+            each("pair-self", it.shown_effects_self(), "ratio");
+        }
+        Scale::Difference { .. } => each("difference", it.shown_effects(), row.unit.key()),
     }
 }
 
@@ -429,9 +443,6 @@ fn difference(rows: &mut Rows, subject: [&str; 3], row: &MetricRow, it: &Differe
     ];
     for (statistic, value) in figures.into_iter().filter_map(|(name, value)| Some((name, value?))) {
         rows.number(subject, row.key, statistic, value, row.unit.key());
-    }
-    for (index, difference) in it.differences.iter().enumerate() {
-        rows.number(subject, row.key, &format!("difference-{index}"), *difference, row.unit.key());
     }
 }
 

@@ -336,14 +336,14 @@ const TERMS: [Term; 13] = [
         Of::Word(Word::RatioInterval),
         [
             "Arm divided by baseline within each unit, then the mean of the units' logarithms; 0.80 means a fifth less. A \
-             unit is a round of fresh processes in which the arms take turns (the median over its permutations), or a \
-             pair of whole trials. The interval is that of the t test that decides, at 99 %. The absolute figures beside it \
+             unit is a round of fresh processes in which the arms take turns (the mean of the middle half of its permutations), or a \
+             pair of whole trials. The interval is that of the t test that decides, at 99 %, and allows for an effect that moves. The absolute figures beside it \
              are geometric means of units: an arm's is the baseline's times the ratio where the baseline's is of the same ones.",
             "단위마다 대상을 기준으로 나눈 뒤 로그의 평균을 낸 값입니다. 0.80이면 5분의 1이 적다는 뜻입니다. 단위는 새 프로세스로 대상들이 번갈아 \
-             부하를 받는 라운드 하나(순열들의 중앙값)이거나 전체 시행 한 쌍입니다. 구간은 판정에 쓰는 t 검정의 99 % 구간입니다. 함께 \
+             부하를 받는 라운드 하나(순열들의 가운데 절반의 평균)이거나 전체 시행 한 쌍입니다. 구간은 판정에 쓰는 t 검정의 99 % 구간이며, 측정 중의 효과 변화를 반영합니다. 함께 \
              보이는 절대 수치는 단위들의 기하 평균입니다. 기준의 값이 대상과 같은 단위들의 것이면 대상의 값은 기준의 값에 비율을 곱한 것과 같습니다.",
-            "在每个单元内用方案除以基线，再取各单元对数的均值；0.80 表示少五分之一。单元是一轮全新进程、各方案轮流承受负载（取各排列的中位数），\
-             或一对完整试验。区间取自用于判定的 t 检验，置信水平 99 %。旁边的绝对数值是各单元的几何平均；基线的数值若取自同样这些单元，方案的数值便等于基线乘以比值。",
+            "在每个单元内用方案除以基线，再取各单元对数的均值；0.80 表示少五分之一。单元是一轮全新进程、各方案轮流承受负载（取各排列中间一半的均值），\
+             或一对完整试验。区间取自用于判定的 t 检验，置信水平 99 %，并计入测量期间效应的变化。旁边的绝对数值是各单元的几何平均；基线的数值若取自同样这些单元，方案的数值便等于基线乘以比值。",
         ],
     ),
     (

@@ -1,4 +1,4 @@
-//! Every slice of a study whose arms took turns, one line each: what the round's figures are medians of.
+//! Every slice of a study whose arms took turns, one line each: what the round's figures are made of.
 
 use std::fmt::Write;
 

@@ -2,8 +2,8 @@
 //! same test.
 //!
 //! A value is the log-ratio of one *unit*: of a round of fresh processes ([`crate::round`], so that the heavy tails of
-//! single slices do not reach it), or of a block of whole trials. **Values come in time order.** Whether the measurement
-//! was valid at all is decided elsewhere.
+//! single slices do not reach it), or of a block of whole trials. **Values come in time order.** Whether the
+//! measurement was valid at all is decided elsewhere.
 //!
 //! An effect may move while it is measured: what two programs cost depends on what the machine does, and the rounds of
 //! a minute are then alike. Independent values are assumed nowhere: from [`long_run::UNITS_MIN`] values on there are
@@ -70,9 +70,9 @@ pub struct Estimate {
 /// Estimates the mean of log-ratios in time order.
 ///
 /// Student's t (Student, "The Probable Error of a Mean", Biometrika 6, 1908) with the wider of two standard errors
-/// (module documentation), and for the detectable effect `(t(1 - alpha/2) + t(power)) * error` (Cohen, Statistical Power
-/// Analysis, 1988, chapter 2, with t in place of normal quantiles). Assumes that the mean is roughly normal. `None`
-/// below two values, or with one that is not finite. Equal values have an interval of no length.
+/// (module documentation), and for the detectable effect `(t(1 - alpha/2) + t(power)) * error` (Cohen, Statistical
+/// Power Analysis, 1988, chapter 2, with t in place of normal quantiles). Assumes that the mean is roughly normal.
+/// `None` below two values, or with one that is not finite. Equal values have an interval of no length.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {
     estimate_at(values, ALPHA)
 }

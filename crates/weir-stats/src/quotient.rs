@@ -1,6 +1,6 @@
 //! The quotient of two means whose values come in pairs, with the interval of the test that decides everything else.
 
-use crate::student;
+use crate::{long_run, student};
 
 /// A quotient with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,31 +15,42 @@ pub struct Quotient {
     pub pairs: usize,
 }
 
-/// The quotient of the means of pairs, with confidence `1 - alpha`.
+/// The quotient of the means of pairs in time order, with confidence `1 - alpha`.
 ///
 /// Fieller's interval (Fieller, "Some problems in interval estimation", Journal of the Royal Statistical Society B 16,
-/// 1954): every limit `r` for which a t test of the mean of `over - r * under` does not exclude zero. It needs no
-/// quotient of a single pair. `None` below two pairs, with a value that is not finite, and where the second mean cannot
-/// be told from zero at the same alpha, or is below it: then no quotient is bounded, or it has no meaning as a share.
+/// 1954): every limit `r` for which the test of the mean of `over - r * under` ([`crate::decide`]) does not exclude
+/// zero; of many pairs the hull of what independent and long-run errors leave. It needs no quotient of a single pair.
+/// `None` below two pairs, with a value that is not finite, and where the second mean cannot be told from zero at the
+/// same alpha, or is below it: then no quotient is bounded, or it has no meaning as a share.
 pub fn quotient(pairs: &[(f64, f64)], alpha: f64) -> Option<Quotient> {
     let degrees_of_freedom = u32::try_from(pairs.len().checked_sub(1)?).ok().filter(|it| *it > 0)?;
-    let critical = student::quantile(1.0 - alpha / 2.0, degrees_of_freedom)?;
     let count = pairs.len() as f64;
-    let (over, under) =
+    let means =
         pairs.iter().fold((0.0, 0.0), |(over, under), pair| (over + pair.0 / count, under + pair.1 / count));
-    let sums = pairs.iter().fold([0.0; 3], |[oo, ou, uu], pair| {
-        let (o, u) = (pair.0 - over, pair.1 - under);
-        [oo + o * o, ou + o * u, uu + u * u]
-    });
-    // Variances and covariance of the means, times the squared critical value.
-    let [oo, ou, uu] = sums.map(|sum| critical * critical * sum / ((count - 1.0) * count));
-    // The limits are the roots of a r^2 - 2 b r + c.
+    let (over, under): (Vec<f64>, Vec<f64>) =
+        pairs.iter().map(|pair| (pair.0 - means.0, pair.1 - means.1)).unzip();
+    let product =
+        |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(one, other)| one * other).sum::<f64>();
+    let independent = [product(&over, &over), product(&over, &under), product(&under, &under)]
+        .map(|sum| sum / (count - 1.0) / count);
+    let (low, high) = limits(means, independent, student::quantile(1.0 - alpha / 2.0, degrees_of_freedom)?)?;
+    let mut found = Quotient { ratio: means.0 / means.1, low, high, pairs: pairs.len() };
+    if let Some(terms) = long_run::terms(pairs.len()) {
+        let of = |one: &[f64], other: &[f64]| long_run::covariance(one, other).map(|it| it / count);
+        let long_run = [of(&over, &over)?, of(&over, &under)?, of(&under, &under)?];
+        let (low, high) = limits(means, long_run, student::quantile(1.0 - alpha / 2.0, terms)?)?;
+        (found.low, found.high) = (found.low.min(low), found.high.max(high));
+    }
+    [found.ratio, found.low, found.high].iter().all(|end| end.is_finite()).then_some(found)
+}
+
+/// The limits of a quotient of means, from the variance of the first, their covariance and the variance of the second.
+fn limits((over, under): (f64, f64), variances: [f64; 3], critical: f64) -> Option<(f64, f64)> {
+    let [oo, ou, uu] = variances.map(|variance| critical * critical * variance);
+    // They are the roots of a r^2 - 2 b r + c.
     let (a, b, c) = (under * under - uu, over * under - ou, over * over - oo);
     let root = (b * b - a * c).max(0.0).sqrt();
-    let found =
-        Quotient { ratio: over / under, low: (b - root) / a, high: (b + root) / a, pairs: pairs.len() };
-    let is_finite = [found.ratio, found.low, found.high].iter().all(|end| end.is_finite());
-    (a > 0.0 && under > 0.0 && is_finite).then_some(found)
+    (a > 0.0 && under > 0.0).then(|| ((b - root) / a, (b + root) / a))
 }
 
 #[cfg(test)]
@@ -52,12 +63,18 @@ mod tests {
         let pairs = [(3.0, 8.1), (3.4, 8.0), (2.9, 7.7), (3.3, 8.4), (3.1, 7.9), (3.2, 8.2)];
         let found = quotient(&pairs, ALPHA).expect("the second is far from zero");
         assert!((found.ratio - 18.9 / 48.3).abs() < 1e-12, "{found:?}");
-        for limit in [found.low, found.high] {
-            let differences: Vec<f64> = pairs.iter().map(|(over, under)| over - limit * under).collect();
-            let test = crate::decide::estimate(&differences).expect("finite");
-            assert!((test.p_value - ALPHA).abs() < 1e-6, "{limit}: {test:?}");
+        // Of many pairs as well, which drift.
+        let drifting: Vec<(f64, f64)> =
+            (0..18).map(|place| (3.0 + 0.02 * f64::from(place), 8.0 + 0.1 * f64::from(place % 3))).collect();
+        for pairs in [&pairs[..], &drifting[..]] {
+            let found = quotient(pairs, ALPHA).expect("the second is far from zero");
+            for limit in [found.low, found.high] {
+                let differences: Vec<f64> = pairs.iter().map(|(over, under)| over - limit * under).collect();
+                let test = crate::decide::estimate(&differences).expect("finite");
+                assert!((test.p_value - ALPHA).abs() < 1e-6, "{limit}: {test:?}");
+            }
+            assert!(found.low < found.ratio && found.ratio < found.high);
         }
-        assert!(found.low < found.ratio && found.ratio < found.high);
     }
 
     #[test]

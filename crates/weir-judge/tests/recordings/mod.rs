@@ -111,7 +111,7 @@ pub fn values(cell: &RecordedCell, compared: usize, baselines: [usize; 2]) -> Ve
     let result = judge::judged(&spec(cell), &trials);
     let found =
         result.comparisons.iter().find(|it| it.metric == Metric::ServerCpuPerMessage && it.arm == "arm");
-    found.map(|it| it.ratios.iter().map(|ratio| ratio.ln()).collect()).unwrap_or_default()
+    found.map(|it| it.effects.clone()).unwrap_or_default()
 }
 
 fn spec(cell: &RecordedCell) -> StudySpec {

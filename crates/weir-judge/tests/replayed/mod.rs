@@ -9,7 +9,7 @@ use weir_record::{
     trial::{SliceRecord, TrialRecord},
     window::ObservedWindow,
 };
-use weir_stats::{order::median, random::Random};
+use weir_stats::order::median;
 
 const ROUNDS: &str = include_str!("../recorded/echo-aa.txt");
 
@@ -75,20 +75,21 @@ fn trial(
     }
 }
 
-/// The three trials of a round in which the arm costs this much more than the baseline. Which of the three runs is the
-/// arm is drawn: they are the same program, so that every draw is as good as the one that happened. The effect is
-/// planted as nanoseconds: a share of what the same round's baseline took. A run's generator costs what another of the
-/// round's runs did, last slice first, and the effect: machine CPU scatters by itself.
+/// The labels that the runs of a recorded round had: the baseline, its second run, and the arm.
+pub const RECORDED: [usize; 3] = [0, 1, 2];
+
+/// The three trials of a round in which the arm costs this much more than the baseline. The labels say which of the
+/// three runs is the baseline, its second run and the arm. The effect is planted as nanoseconds: a share of what the
+/// same round's baseline took. A run's generator costs what another of the round's runs did, last slice first, and the
+/// effect: machine CPU scatters by itself.
 pub fn planted(
     cell_id: &str,
     block: u32,
     [baseline, arm]: [&str; 2],
     round: &Round,
     effect: f64,
-    random: &mut Random,
+    labels: [usize; 3],
 ) -> [TrialRecord; 3] {
-    let mut labels = [0, 1, 2];
-    random.shuffle(&mut labels);
     let [one, other, own] = labels.map(|run| &round.runs[run]);
     let both: Vec<f64> = one.iter().chain(other).copied().collect();
     let extra_ns = effect * median(&both).expect("there are slices");

@@ -7,7 +7,7 @@ use weir_record::{
 };
 use weir_stats::random::Random;
 
-use crate::replayed::{Round, planted};
+use crate::replayed::{RECORDED, Round, planted};
 
 /// Cells of all combinations.
 pub fn spec(rounds: u32, connections: &[u32], workers: &[u32], depths: &[u32]) -> StudySpec {
@@ -34,9 +34,10 @@ pub fn spec(rounds: u32, connections: &[u32], workers: &[u32], depths: &[u32]) -
     spec
 }
 
-/// The trials of a study in which the second arm costs so much more in each cell. Neighbouring rounds are those of
-/// neighbouring cells, from a place on that the seed draws. `slow` is how much longer everything takes at a share of
-/// the session.
+/// The trials of a study in which the second arm costs so much more in each cell. Which run of a round is the arm is
+/// drawn: they are the same program, so that every draw is as good as the one that happened. Neighbouring rounds are
+/// those of neighbouring cells, from a place on that the seed draws. `slow` is how much longer everything takes at a
+/// share of the session.
 pub fn trials(
     spec: &StudySpec,
     recorded: &[Round],
@@ -55,7 +56,9 @@ pub fn trials(
             let runs = round.runs.each_ref().map(|run| run.iter().map(|cost| cost * slow).collect());
             let round = Round { runs, ..*round };
             at += 1;
-            trials.extend(planted(&cell.id, block, ["epoll", "uring"], &round, effect(cell), &mut random));
+            let mut labels = RECORDED;
+            random.shuffle(&mut labels);
+            trials.extend(planted(&cell.id, block, ["epoll", "uring"], &round, effect(cell), labels));
         }
     }
     trials

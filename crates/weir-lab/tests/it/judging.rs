@@ -86,7 +86,7 @@ fn arms_that_take_turns_find_two_per_cent_on_a_machine_that_changes_its_state() 
             let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
             assert!(primary.pairs >= 15, "those of one state: {:?}", primary.pairs_excluded);
             assert_eq!(primary.pairs + excluded(primary), 30);
-            assert_eq!(primary.ratios_self.len(), primary.pairs as usize);
+            assert_eq!(primary.effects_self.len(), primary.pairs as usize);
             *count += u32::from(primary.verdict == Verdict::Worse || primary.p_value <= Some(0.01));
         }
     }
@@ -233,7 +233,7 @@ fn far_blocks_are_repeated_until_the_near_ones_suffice() {
     let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
     assert!(outcome.result.states.trials.1 > 0, "no trial was far: {:?}", outcome.result.states);
     assert!(outcome.trials.iter().any(|trial| trial.attempt > 0));
-    assert_eq!((primary.pairs, primary.ratios_self.len()), (12, 12));
+    assert_eq!((primary.pairs, primary.effects_self.len()), (12, 12));
     assert!(outcome.trials.len() > outcome.result.comparisons[0].pairs as usize * 3);
 }
 

@@ -81,7 +81,7 @@ fn row(
     let verdict = (telling.verdict)(change);
     let title = format!("{text}: {number} {verdict}");
     let none = if is_difference { 0.0 } else { 1.0 };
-    let effect = Effect { value: *figure, interval: *interval, band: None, units: &[], none };
+    let effect = Effect { value: *figure, interval: *interval, band: None, units: Vec::new(), none };
     Row {
         group: view.cell_label(cell_id),
         subject: Subject { arm: Some(arm.clone()), text },

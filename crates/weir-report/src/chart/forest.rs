@@ -152,13 +152,13 @@ fn ratios(row: &Comparison) -> Vec<f64> {
     let interval = row.interval.map(|(low, high)| [low, high]);
     let floor = row.noise_floor.map(|floor| [1.0 / (1.0 + floor), 1.0 + floor]);
     let ends = interval.into_iter().chain(floor).flatten();
-    ends.chain(row.ratio).chain(row.ratios.iter().copied()).collect()
+    ends.chain(row.ratio).chain(row.shown_effects()).collect()
 }
 
 fn differences(row: &Comparison) -> Vec<f64> {
     let Some(it) = &row.difference else { return Vec::new() };
     let ends = it.interval.into_iter().chain(it.interval_self).flat_map(|(low, high)| [low, high]);
-    ends.chain([it.difference]).chain(it.differences.iter().copied()).collect()
+    ends.chain([it.difference]).chain(row.shown_effects()).collect()
 }
 
 fn is_difference(metric: Metric) -> bool {
@@ -166,31 +166,31 @@ fn is_difference(metric: Metric) -> bool {
 }
 
 /// What is drawn of a comparison, on its scale.
-pub(super) struct Effect<'a> {
+pub(super) struct Effect {
     pub(super) value: Option<f64>,
     pub(super) interval: Option<(f64, f64)>,
     /// What the baseline does against itself.
     pub(super) band: Option<(f64, f64)>,
-    pub(super) units: &'a [f64],
+    pub(super) units: Vec<f64>,
     /// No difference.
     pub(super) none: f64,
 }
 
-impl<'a> Effect<'a> {
-    fn of(row: &'a Comparison) -> Self {
+impl Effect {
+    fn of(row: &Comparison) -> Self {
         match &row.difference {
             Some(it) => Effect {
                 value: Some(it.difference),
                 interval: it.interval,
                 band: it.interval_self,
-                units: &it.differences,
+                units: row.shown_effects(),
                 none: 0.0,
             },
             None => Effect {
                 value: row.ratio,
                 interval: row.interval,
                 band: row.noise_floor.filter(|it| it.is_finite()).map(|it| (1.0 / (1.0 + it), 1.0 + it)),
-                units: &row.ratios,
+                units: row.shown_effects(),
                 none: 1.0,
             },
         }
@@ -236,7 +236,7 @@ fn row(view: &View<'_>, scale: &Scale, row: &Comparison) -> Row {
 pub(super) fn draw(
     view: &View<'_>,
     scale: &Scale,
-    effect: &Effect<'_>,
+    effect: &Effect,
     (arm, cell_id): (&str, &str),
     title: &str,
 ) -> Option<Markup> {

@@ -156,6 +156,18 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
     })
 }
 
+fn effect_moves(language: Language, lag_1: f64, (first, second): (f64, f64)) -> String {
+    let lag = format!("{lag_1:.2}");
+    let [first, second] = [first, second].map(|ratio| format::ratio(Some(ratio)));
+    localized!(
+        language,
+        "the effect moved during the run: lag-1 correlation {lag}; first half {first}, second half {second}; the \
+         interval allows for it",
+        "측정하는 동안 효과가 변함: 이웃한 단위 간 상관계수 {lag}, 전반 {first}, 후반 {second}. 구간에 반영되어 있음",
+        "测量期间效应发生了变化：相邻单元的相关系数 {lag}，前半段 {first}，后半段 {second}；区间已计入这一变化",
+    )
+}
+
 /// How a cell was measured.
 fn of_cells(language: Language, finding: &Finding) -> Option<String> {
     Some(match finding {
@@ -168,6 +180,7 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
                 "核间延迟较长的状态（far）下的比值是较短的状态（near）下的 {ratio} 倍",
             )
         }
+        Finding::EffectMoves { lag_1, halves } => effect_moves(language, *lag_1, *halves),
         Finding::Reopened { arm, connections, slices } => {
             let (connections, slices) = (count(*connections), count(*slices));
             localized!(

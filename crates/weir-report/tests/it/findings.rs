@@ -273,6 +273,7 @@ fn of_comparisons() -> Vec<Example> {
         (Finding::Oversubscribed { threads: 5, cpus: 2 }, vec!["5", "2"]),
         (Finding::FarState, vec![]),
         (Finding::StateInteraction { ratio: 0.912, interval: (0.87, 0.955) }, vec!["0.912 [0.870, 0.955]"]),
+        (Finding::EffectMoves { lag_1: 0.472, halves: (0.941, 0.958) }, vec!["0.47", "0.941", "0.958"]),
         (Finding::Reopened { arm: arm(), connections: 1_234, slices: 567 }, vec!["my arm", "1,234", "567"]),
         (Finding::WholeTrials { why: NoTurns::Writes }, vec![]),
         (Finding::NotStopped { arm: "spin".to_owned(), share: 0.5, trials: 404 }, vec!["spin", "50", "404"]),

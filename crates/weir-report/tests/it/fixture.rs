@@ -178,8 +178,8 @@ fn comparison(
         detectable_effect: Some(if cell.blocks == 12 { 0.014 } else { 0.027 }),
         pairs: cell.blocks,
         pairs_excluded: Vec::new(),
-        ratios: jitter.around(ratio, width * 1.4, cell.blocks as usize),
-        ratios_self: jitter.around(1.0, 0.012, cell.blocks as usize),
+        effects: logarithms(&jitter.around(ratio, width * 1.4, cell.blocks as usize)),
+        effects_self: logarithms(&jitter.around(1.0, 0.012, cell.blocks as usize)),
         ratio_all_pairs: Some(ratio * 1.004),
         interval_self: None,
         by_state: Vec::new(),
@@ -187,6 +187,11 @@ fn comparison(
         reasons: Vec::new(),
         notes: Vec::new(),
     }
+}
+
+/// Effects as they are stored, of ratios.
+pub fn logarithms(ratios: &[f64]) -> Vec<f64> {
+    ratios.iter().map(|ratio| ratio.ln()).collect()
 }
 
 fn comparisons(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<Comparison> {
@@ -396,7 +401,7 @@ pub fn with_verdict(verdict: Verdict) -> StudyResult {
     };
     let primary = &mut result.comparisons[0];
     (primary.ratio, primary.interval, primary.verdict) = (Some(ratio), Some(interval), verdict);
-    primary.ratios = vec![ratio; 12];
+    primary.effects = vec![ratio.ln(); 12];
     if verdict != Verdict::Better {
         primary.notes.clear();
     }
@@ -445,7 +450,7 @@ pub fn all_not_comparable() -> StudyResult {
     for comparison in &mut result.comparisons {
         comparison.verdict = Verdict::NotComparable;
         (comparison.ratio, comparison.interval, comparison.p_value) = (None, None, None);
-        comparison.ratios.clear();
+        comparison.effects.clear();
     }
     result
 }
@@ -464,7 +469,7 @@ pub fn not_finite() -> StudyResult {
     for comparison in &mut result.comparisons {
         comparison.ratio = Some(f64::NAN);
         comparison.interval = Some((f64::NEG_INFINITY, f64::INFINITY));
-        comparison.ratios = vec![f64::NAN, f64::INFINITY, 0.0, -1.0];
+        comparison.effects = vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
         comparison.noise_floor = Some(f64::INFINITY);
         comparison.detectable_effect = Some(f64::NAN);
         comparison.ratio_all_pairs = Some(f64::NAN);

@@ -99,7 +99,8 @@ fn polling() -> StudyResult {
 }
 
 fn summary(arm: &str, misses: f64, cpu: f64) -> ArmSummary {
-    let figures = |metric: Metric, figure: f64| MetricFigures { metric, mean: figure, units: vec![figure] };
+    let figures =
+        |metric: Metric, figure: f64| MetricFigures::of(metric, vec![figure]).expect("there is a unit");
     ArmSummary {
         cell_id: CELL.to_owned(),
         arm: arm.to_owned(),

@@ -236,7 +236,7 @@ fn rows_of_a_map_are_charts_with_intervals_and_rounds() {
     let mut compared = result.comparisons[0].clone();
     (compared.cell_id, compared.metric) = ("c1-w1".to_owned(), Metric::ServerCpuPerMessage);
     (compared.arm, compared.baseline) = ("uring".to_owned(), "epoll".to_owned());
-    compared.ratios = vec![1.1, 1.12, 1.14];
+    compared.effects = fixture::logarithms(&[1.1, 1.12, 1.14]);
     result.comparisons.push(compared);
     let row = row(&html(&result, Language::English));
     assert_eq!(paths(&row, "whisker").matches('M').count(), 3, "{row}");

@@ -18,7 +18,7 @@ use crate::fixture;
 const CELL: &str = "closed-epoll-w2";
 
 fn figures(metric: Metric, figure: f64) -> MetricFigures {
-    MetricFigures { metric, mean: figure, units: vec![0.9 * figure, figure, 1.1 * figure] }
+    MetricFigures { metric, mean: figure, interval: None, units: vec![0.9 * figure, figure, 1.1 * figure] }
 }
 
 fn spread(median: f64) -> Spread {

@@ -489,12 +489,12 @@ fn measured(result: &mut StudyResult, base: &StudyResult, number: usize) {
         result.arms.push(arm);
     }
     let ratio = |round: usize| 0.8 + 0.01 * (number % 40) as f64 + 0.001 * round as f64;
-    let ratios: Vec<f64> = (0..ROUNDS).map(ratio).collect();
+    let effects = fixture::logarithms(&(0..ROUNDS).map(ratio).collect::<Vec<_>>());
     for comparison in base.comparisons.iter().filter(|it| it.cell_id == like) {
         result.comparisons.push(Comparison {
             cell_id: cell.id.clone(),
-            ratios: ratios.clone(),
-            ratios_self: ratios.clone(),
+            effects: effects.clone(),
+            effects_self: effects.clone(),
             ..comparison.clone()
         });
     }

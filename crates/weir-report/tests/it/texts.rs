@@ -517,11 +517,12 @@ fn a_difference_is_told_in_its_unit_and_not_as_a_ratio() {
         interval_self: Some((-0.02, 0.01)),
         noise_floor: Some(0.02),
         detectable_effect: Some(0.04),
-        differences: vec![0.3, 0.32],
     });
+    switches.effects = vec![0.3, 0.32];
     let text = markdown(&result, Language::English);
     assert!(text.contains("| more | +0.310 [+0.280, +0.340] | 95 % | 0.040 | 0.020 |"), "{text}");
     assert!(csv(&result).contains(",switches-per-message,difference,0.31,count\n"));
+    assert!(csv(&result).contains(",switches-per-message,difference-1,0.32,count\n"));
     assert!(weir_report::html(&result, Language::English).contains("✗ more"));
 }
 
