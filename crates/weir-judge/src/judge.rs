@@ -99,7 +99,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let oversubscribed = oversubscribed(spec, cpus_allowed, &mut comparisons);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let (observed, differences) = (evidence::all(spec, &planned), cpu_account::differences(spec, &planned));
-    let mut checks = check::all(spec, &gate, &planned, (&comparisons, &observed, &differences));
+    let mut checks =
+        check::all(spec, (fingerprint, &gate), &planned, (&comparisons, &observed, &differences));
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
     let is_finished = progress.blocks_done >= progress.blocks;
     let frontier = frontier::rows(spec, &arms, &comparisons);

@@ -20,11 +20,11 @@
 use weir_record::{
     finding::{Finding, Witness, WitnessBearing, WitnessFigure},
     goal::{Goal, Outcome},
-    metric::{Family, Metric},
+    metric::Family,
     spec::{CellSpec, LoadMode, StudySpec},
     verdict::{Comparison, Verdict},
 };
-use weir_stats::decide::{Bearing, Estimate, UNITS_MIN, bearing, estimate};
+use weir_stats::decide::{Bearing, Estimate, UNITS_MIN, bearing};
 
 /// What is said of server CPU, to be held against other figures.
 pub(crate) struct Claim {

@@ -64,6 +64,9 @@ pub struct Fingerprint {
     pub weir_version: String,
     /// How Weir is built: profile, level of optimisation, compiler. Empty in studies stored before it was noted.
     pub build: String,
+    /// The same of other programs of Weir that were measured, by their paths, where they say it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub program_builds: BTreeMap<String, String>,
 }
 
 /// A fact that is not the same in two records.

@@ -1,6 +1,7 @@
 //! The numbers behind every block as plain tables of text, shared by the page and by Markdown.
 
 use weir_record::{
+    check::CheckName,
     metric::{Family, Metric},
     metric_rows::METRICS,
     study::ArmSummary,
@@ -248,14 +249,14 @@ pub(crate) fn why(view: &View<'_>, summaries: &[&ArmSummary]) -> Table {
 /// Validity checks.
 pub(crate) fn checks(view: &View<'_>) -> Table {
     let rows = view.result.checks.iter().map(|check| {
-        let outcome = if check.name == check_words::NOT_ASKED {
+        let outcome = if check.name == CheckName::NotAsked {
             format::ABSENT.to_owned()
         } else if check.passed {
             format!("✓ {}", view.word(Word::Passed))
         } else {
             format!("✗ {}", view.word(Word::Failed))
         };
-        let name = check_words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
+        let name = check_words::check(view, &check.name);
         vec![outcome, name.to_owned(), view.finding(&check.detail)]
     });
     Table::new(view, &[Word::Outcome, Word::Check, Word::Found], &[], rows.collect())

@@ -575,6 +575,10 @@ words! {
     CheckWarmUp: "steady before the window" | "측정 전 안정 상태 도달" | "测量前已达稳态";
     CheckInterleaving: "arms took turns in random order" | "무작위 순서로 번갈아 실행됨" | "各方案按随机顺序轮流运行";
     CheckSchedule: "the schedule was finished" | "계획한 일정을 마침" | "已完成全部计划";
+    CheckDistinct: "no two arms are the same" | "서로 같은 비교 대상이 없음" | "没有两个相同的方案";
+    CheckRing: "arms use the driver that they name" | "비교 대상이 지정된 드라이버를 씀" | "各方案使用其指定的驱动";
+    CheckBuild: "programs are release builds" | "프로그램이 릴리스 빌드임" | "程序均为发布构建";
+    CheckFiles: "no program changed meanwhile" | "도중에 바뀐 프로그램이 없음" | "其间没有程序发生变化";
     CheckItself: "the baseline agrees with itself" | "기준이 자기 자신과 일치" | "基线与自身一致";
 }
 
