@@ -117,9 +117,10 @@ fn known(it: &Advice) -> Vec<String> {
 
 /// What is known of an arm, in how many cells.
 fn standing(view: &View<'_>, it: &Advice) -> String {
-    let Advice { baseline, less, more, undetected, not_borne_out, generator_limited, cells, .. } = it;
+    let Advice { baseline, less, more, undetected, equivalent, cells, .. } = it;
     let arm = maps::arm(view, &it.arm, it.map);
     let (language, noun) = (view.language, metrics::prose(view, METRIC));
+    let alike = undetected + equivalent;
     let text = match it.standing {
         Standing::Less => localized!(
             language,
@@ -143,11 +144,11 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
         ),
         Standing::Undetected => localized!(
             language,
-            "No difference in {noun} was detected between {arm} and {baseline}, in {undetected} of {cells} cells: it \
+            "No difference in {noun} was detected between {arm} and {baseline}, in {alike} of {cells} cells: it \
              gives no reason to prefer either.",
-            "조건 {cells}개 중 {undetected}개에서 비교한 {arm}, {baseline} 두 대상의 {noun} 차이는 검출되지 않았습니다. 이 지표로는 어느 \
+            "조건 {cells}개 중 {alike}개에서 비교한 {arm}, {baseline} 두 대상의 {noun} 차이는 검출되지 않았습니다. 이 지표로는 어느 \
              쪽을 택할 이유가 없습니다.",
-            "{cells} 个条件中比较了 {undetected} 个，均未检出 {arm} 与 {baseline} 在{noun}上的差异：就此而言，没有理由偏向任何一方。",
+            "{cells} 个条件中比较了 {alike} 个，均未检出 {arm} 与 {baseline} 在{noun}上的差异：就此而言，没有理由偏向任何一方。",
         ),
         Standing::Untold => localized!(
             language,
@@ -156,6 +157,13 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
             "分布图无法判定 {arm} 与 {baseline} 孰优孰劣：{cells} 个条件的{noun}均不可比较。",
         ),
     };
+    text + &beside(view, it).concat()
+}
+
+/// How many cells of the map are not in its standing, and why.
+fn beside(view: &View<'_>, it: &Advice) -> Vec<String> {
+    let Advice { undetected, equivalent, not_borne_out, not_comparable, generator_limited, .. } = it;
+    let language = view.language;
     let limited = localized!(
         language,
         " Not judged, because the load generator was the limit there (†): {generator_limited}.",
@@ -175,10 +183,23 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
         " {undetected}개에서는 차이가 검출되지 않았습니다.",
         "{undetected} 个未检出差异。",
     );
+    let too_small = localized!(
+        language,
+        " Any difference is too small to matter in {equivalent}.",
+        " {equivalent}개에서는 차이가 있더라도 의미 없을 만큼 작습니다.",
+        "{equivalent} 个即使有差异也小到无关紧要。",
+    );
+    let void = localized!(
+        language,
+        " Not comparable: {not_comparable}.",
+        " 비교할 수 없는 조건: {not_comparable}개.",
+        "另有 {not_comparable} 个条件不可比较。",
+    );
     let is_told = it.standing == Standing::Undetected;
     let same = (if is_told { 0 } else { *undetected }, same);
-    let parts = [same, (*not_borne_out, doubted), (*generator_limited, limited)];
-    parts.into_iter().filter(|(cells, _)| *cells > 0).fold(text, |text, (_, part)| text + &part)
+    let doubts = [(*not_borne_out, doubted), (*generator_limited, limited), (*not_comparable, void)];
+    let parts = [same, (*equivalent, too_small)].into_iter().chain(doubts);
+    parts.filter(|(cells, _)| *cells > 0).map(|(_, part)| part).collect()
 }
 
 /// How much of the observed process's CPU the choice can touch, or how that is found out.

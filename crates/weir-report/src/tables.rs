@@ -106,7 +106,7 @@ fn comparison(view: &View<'_>, row: &Comparison) -> Vec<String> {
         metrics::name(view, row.metric),
         format!("{} ({})", view.cell_label(&row.cell_id), role.unwrap_or(view.word(Word::Exploratory))),
         format!("{} / {}", row.arm, row.baseline),
-        view.verdict_word(row.metric, row.verdict).to_owned(),
+        view.outcome_words(row),
         metrics::effect(row),
         match row.confidence {
             0.0 => format::ABSENT.to_owned(),

@@ -43,6 +43,7 @@ words! {
     Equivalent: "equivalent" | "동등" | "相当";
     Inconclusive: "inconclusive" | "보류" | "无法判定";
     NotComparable: "not comparable" | "비교 불가" | "不可比较";
+    OnMap: "map" | "히트맵" | "分布图";
     NoClaim: "no claim" | "참고용" | "仅供参考";
 
 
