@@ -229,7 +229,7 @@ enum Claimable {
     NothingYet,
 }
 
-/// A difference is told where a claim of it would stand: held against the CPU of the whole machine, against that with
+/// A difference is told where a claim of it would stand: held against the CPU of both sides, against that with
 /// waiting included, and against equal rates where there are some. What a claim was held against, the judge has told.
 fn claimable(spec: &StudySpec, comparison: &Comparison, witnesses: &Witnesses) -> Claimable {
     let p_value = comparison.p_value_holm.or(comparison.p_value);

@@ -1,7 +1,7 @@
 //! What a map comes to for someone who must choose. Pure: codes with arguments, and never a cause.
 //!
 //! Access comes first: what may not be used here needs no figures. Then each arm's standing, and the regions it rests
-//! on: runs of neighbouring cells along the map's first factor of which the same is known; lines of the map that have
+//! on: runs of adjacent cells with the same result along the map's first factor; lines of the map that have
 //! the same run are one region. So a mean is only told over cells that agree, and cells that contradict each other are
 //! regions of their own. Cells that the generator limited are a region that tells nothing.
 

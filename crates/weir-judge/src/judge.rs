@@ -12,7 +12,7 @@
 //!    the interval lies inside the margin. The claims of the primary and confirmatory cells that are not barred share
 //!    Holm's correction with the declared contrasts (`contrast`). Exploratory cells claim nothing. The baseline against
 //!    itself is a check beside, and no second test.
-//! 4. A verdict on server CPU stands only if machine CPU, server CPU with waiting included, and both arms at every
+//! 4. A verdict on server CPU stands only if the CPU of both sides, server CPU with waiting included, and both arms at every
 //!    equal rate that was measured (one at least, where the generator was the limit), are known not to go the other
 //!    way by more than the margin (`witnesses`). No verdict comes from an unfinished schedule.
 //! 5. Each arm is compared with the study's first, or with the baseline of its own that it names. A published figure of
@@ -477,7 +477,7 @@ fn effect_in(
             CellEffect::Limited
         }
         Some(draft) if draft.is_open() => draft.effect.map_or(CellEffect::Barred, CellEffect::Known),
-        // Stores of before waiting was recorded have none.
+        // Older stores lack it.
         Some(draft) if draft.effect.is_none() && metric == Metric::ServerCpuWithWaiting => CellEffect::Absent,
         Some(_) => CellEffect::Barred,
         None => CellEffect::Absent,

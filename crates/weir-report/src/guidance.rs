@@ -172,10 +172,10 @@ fn beside(view: &View<'_>, it: &Advice) -> Vec<String> {
     );
     let doubted = localized!(
         language,
-        " Not judged, because another figure, such as the CPU of the whole machine, does not bear out the difference that \
-         was found (?): {not_borne_out}.",
-        " 조건 {not_borne_out}개(?)는 차이가 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않아 판단하지 않았습니다.",
-        "另有 {not_borne_out} 个条件（?）已检出差异，但整机 CPU 等其他数值不予佐证，不作判断。",
+        " Not judged, because another figure, such as the CPU of both sides, does not confirm the difference that was \
+         found (?): {not_borne_out}.",
+        " 조건 {not_borne_out}개(?)는 차이가 검출되었으나 양쪽 CPU 등 다른 수치가 뒷받침하지 않아 판단하지 않았습니다.",
+        "另有 {not_borne_out} 个条件（?）已检出差异，但双方 CPU 等其他数值不予佐证，不作判断。",
     );
     let same = localized!(
         language,
@@ -256,8 +256,8 @@ pub(crate) fn page(view: &View<'_>) -> Option<String> {
 
 /// How to read the map of the page.
 const DRAWN: [&str; 3] = [
-    "Lines go round cells of which the same is known. ▼ the arm needs less server CPU, ▲ more, ≈ no difference detected, ? not \
-     borne out, † the generator was the limit, * more busy threads than CPUs.",
+    "Lines go round adjacent cells with the same result. ▼ the arm needs less server CPU, ▲ more, ≈ no difference detected, \
+     ? not confirmed, † the generator was the limit, * more busy threads than CPUs.",
     "테두리는 결과가 같은 조건을 묶은 것입니다. ▼ 서버 CPU를 덜 씀, ▲ 더 씀, ≈ 차이가 검출되지 않음, ? 다른 수치가 뒷받침하지 않음, † 부하 생성기 한계, \
      * 바쁜 스레드가 CPU보다 많음.",
     "线框围住结论相同的条件。▼ 服务器 CPU 更少，▲ 更多，≈ 未检出差异，? 其他数值不予佐证，† 受限于负载生成器，* 忙碌线程多于 CPU。",
@@ -336,7 +336,7 @@ fn regions(view: &View<'_>, guidance: &Guidance) -> Table {
     Table::with_head(words.chain(figures).collect(), 3, rows.collect())
 }
 
-/// What is known, and of nothing found how much would have been seen.
+/// What is known, and of nothing found which effect is found with 80 % power.
 fn found(view: &View<'_>, region: &Region) -> String {
     let word = view.word(chart::difference_word(region.difference));
     match region.detectable {
@@ -345,9 +345,9 @@ fn found(view: &View<'_>, region: &Region) -> String {
             let detectable = format::percent(detectable);
             localized!(
                 view.language,
-                "{word} (one under {detectable} would go unseen)",
-                "{word}({detectable} 미만의 차이는 검출 불가)",
-                "{word}（小于 {detectable} 的差异检测不到）",
+                "{word} (effects of {detectable} or more are found in 8 of 10 such runs)",
+                "{word}({detectable} 이상의 효과는 10번 중 8번 검출)",
+                "{word}（{detectable} 及以上的效应 10 次中可检出 8 次）",
             )
         }
     }

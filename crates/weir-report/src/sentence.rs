@@ -48,12 +48,12 @@ fn at_one_rate(view: &View<'_>, primary: &Comparison) -> Option<String> {
         _ => None,
     })?;
     let rate = format::rate(rate);
-    let (number, range) = format::ratio_in_prose(seen.ratio, Some(seen.interval));
+    let (change, range) = change(view, seen.ratio, (Some(seen.interval), primary.confidence));
     Some(localized!(
         view.language,
-        "At one rate for both, {rate}: {number}×{range}.",
-        "같은 부하율({rate})에서는 {number}배{range}입니다.",
-        "在相同速率（{rate}）下为 {number} 倍{range}。",
+        "At one rate for both, {rate}: {change}{range}.",
+        "같은 부하율({rate})에서는 {change}{range}.",
+        "在相同速率（{rate}）下{change}{range}。",
     ))
 }
 
@@ -163,9 +163,9 @@ fn step_after(view: &View<'_>, primary: &Comparison, reason: &Finding) -> Option
             .to_owned(),
         Finding::Witness { .. } | Finding::NoWitness { .. } | Finding::WitnessOtherState { .. } => language
             .choose([
-                "measure more rounds, and read machine CPU and the equal-rate cell beside server CPU.",
-                "라운드를 늘리고, 서버 CPU와 함께 전체 머신 CPU와 같은 부하율 조건의 수치를 보십시오.",
-                "增加轮数，并结合整机 CPU 与相同速率条件的数值来看服务器 CPU。",
+                "measure more rounds, and read the CPU of both sides and the equal-rate cell beside server CPU.",
+                "라운드를 늘리고, 서버 CPU와 함께 양쪽 CPU와 같은 부하율 조건의 수치를 보십시오.",
+                "增加轮数，并结合双方 CPU 与相同速率条件的数值来看服务器 CPU。",
             ])
             .to_owned(),
         Finding::TrialsFailed { .. } | Finding::WrongBytes { .. } | Finding::Unexplained { .. } => language
@@ -241,22 +241,57 @@ fn conditions(view: &View<'_>, cell: &CellSpec) -> String {
     parts.join(separator)
 }
 
-/// What the ratio means: `uring needs 0.78× [0.77, 0.79] the server CPU per message of epoll`.
+/// What the ratio means: `uring uses 22 % less server CPU per message than epoll (99 % interval 21 to 23 %)`.
 fn effect(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
-    let (number, range) = format::ratio_in_prose(ratio, comparison.interval);
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let noun = noun(view, comparison.metric);
-    match (view.language, comparison.metric) {
-        (
-            Language::English,
-            Metric::ServerCpuPerMessage | Metric::MachineCpuPerMessage | Metric::ServerCpuWithWaiting,
-        ) => {
-            format!("{arm} needs {number}×{range} the {noun} of {baseline}")
-        }
-        (Language::English, _) => format!("{arm} has {number}×{range} the {noun} of {baseline}"),
-        (Language::Korean, _) => format!("{arm}의 {noun}은 {baseline}의 {number}배{range}입니다"),
-        (Language::Chinese, _) => format!("{arm} 的{noun}为 {baseline} 的 {number} 倍{range}"),
+    let (change, range) = change(view, ratio, (comparison.interval, comparison.confidence));
+    let is_used = matches!(
+        comparison.metric,
+        Metric::ServerCpuPerMessage | Metric::MachineCpuPerMessage | Metric::ServerCpuWithWaiting
+    );
+    match view.language {
+        Language::English if is_used => format!("{arm} uses {change} {noun} than {baseline}{range}"),
+        Language::English => format!("{arm} has {change} {noun} than {baseline}{range}"),
+        Language::Korean => format!("{arm}의 {noun}은 {baseline}보다 {change}{range}"),
+        Language::Chinese => format!("{arm} 的{noun}比 {baseline} {change}{range}"),
     }
+}
+
+/// A ratio as a change: (`22 % less`, ` (99 % interval 21 to 23 %)`).
+fn change(
+    view: &View<'_>,
+    ratio: f64,
+    (interval, confidence): (Option<(f64, f64)>, f64),
+) -> (String, String) {
+    let language = view.language;
+    let is_less = ratio < 1.0;
+    let share = |ratio: f64| if is_less { 1.0 - ratio } else { ratio - 1.0 };
+    let amount = format::percent(share(ratio));
+    let change = match is_less {
+        true => localized!(language, "{amount} less", "{amount} 적습니다", "少 {amount}"),
+        false => localized!(language, "{amount} more", "{amount} 많습니다", "多 {amount}"),
+    };
+    let range = interval.map_or_else(String::new, |(low, high)| {
+        if low < 1.0 && high > 1.0 {
+            let [less, more, confidence] = [1.0 - low, high - 1.0, confidence].map(format::percent);
+            return localized!(
+                language,
+                " ({confidence} interval {less} less to {more} more)",
+                "({confidence} 구간 {less} 적음 ~ {more} 많음)",
+                "（{confidence} 区间：少 {less} 到多 {more}）",
+            );
+        }
+        let (near, far) = if is_less { (share(high), share(low)) } else { (share(low), share(high)) };
+        let [near, far, confidence] = [near, far, confidence].map(format::percent);
+        localized!(
+            language,
+            " ({confidence} interval {near} to {far})",
+            "({confidence} 구간 {near} ~ {far})",
+            "（{confidence} 区间 {near} 至 {far}）",
+        )
+    });
+    (change, range)
 }
 
 fn noun(view: &View<'_>, metric: Metric) -> String {
@@ -365,15 +400,15 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
     parts.extend(detectable.map(|effect| {
         localized!(
             view.language,
-            "Differences under {effect} would have gone unseen (minimum detectable effect).",
-            "{effect}보다 작은 차이는 이 측정에서 보이지 않습니다(최소 검출 효과).",
-            "小于 {effect} 的差异在本次测量中不可见（最小可检测效应）。"
+            "Effects of {effect} or more are found in 8 of 10 such runs (minimum detectable effect).",
+            "{effect} 이상의 효과는 이런 실행 10번 중 8번 검출됩니다(최소 검출 효과).",
+            "{effect} 及以上的效应在 10 次这样的运行中有 8 次能检出（最小可检测效应）。"
         )
     }));
     parts.extend(floor.map(|floor| {
         localized!(
             view.language,
-            "Over as many of them, the baseline differs from itself by up to {floor} (noise floor).",
+            "An A/A comparison of this size shows up to {floor} (noise floor).",
             "같은 횟수로 기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어).",
             "在同样的次数下，基线与自身相比也会相差至多 {floor}（噪声本底）。"
         )

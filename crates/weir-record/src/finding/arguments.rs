@@ -351,7 +351,7 @@ pub struct FailedTrial {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "figure", rename_all = "kebab-case")]
 pub enum Witness {
-    /// CPU of the whole machine.
+    /// CPU of both sides: of server, generator and softirq threads.
     MachineCpu,
     /// Server CPU with what the servers use while they wait.
     WaitingCpu,

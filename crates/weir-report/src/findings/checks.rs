@@ -320,11 +320,10 @@ fn drift(
     localized!(
         language,
         "second half of the rounds against the first: {baseline}, and other processes used {second} of a CPU after {first}; \
-         at most {limit} and {cpus_max} of a CPU are allowed; ratios of arms that took turns do not depend on it",
+         at most {limit} and {cpus_max} of a CPU are allowed",
         "라운드 전반 대비 후반: {baseline}, 다른 프로세스가 쓴 CPU는 {first}개에서 {second}개로 변함. 허용 범위는 {limit}, CPU \
-         {cpus_max}개. 번갈아 실행한 대상의 비율에는 영향 없음",
-        "后半轮次与前半相比：{baseline}，其他进程占用的 CPU 由 {first} 个变为 {second} 个；允许至多 {limit} 与 {cpus_max} 个 CPU；\
-         轮流运行的方案之间的比值不受影响",
+         {cpus_max}개",
+        "后半轮次与前半相比：{baseline}，其他进程占用的 CPU 由 {first} 个变为 {second} 个；允许至多 {limit} 与 {cpus_max} 个 CPU",
     )
 }
 

@@ -51,9 +51,9 @@ pub(super) fn of_units(language: Language, finding: OfUnits<'_>) -> String {
             let p = format::probability(Some(*p_value));
             localized!(
                 language,
-                "among several claims the test does not rule out chance (p = {p})",
-                "여러 가설을 함께 검정하면 우연을 배제할 수 없습니다(p = {p})",
-                "在多个结论一并检验时不能排除偶然（p = {p}）",
+                "corrected for several claims, the test at 1 % finds no difference (p = {p})",
+                "여러 가설에 대해 보정한 1 % 검정에서 차이가 유의하지 않습니다(p = {p})",
+                "经多重比较校正后，1 % 水平的检验未发现差异（p = {p}）",
             )
         }
     }
@@ -285,7 +285,7 @@ pub(super) fn of_decision(language: Language, finding: OfDecision<'_>) -> String
 
 fn witness_name(language: Language, witness: Witness) -> String {
     match witness {
-        Witness::MachineCpu => language.choose(["machine CPU", "전체 머신 CPU", "整机 CPU"]).to_owned(),
+        Witness::MachineCpu => language.choose(["CPU of both sides", "양쪽 CPU", "双方 CPU"]).to_owned(),
         Witness::WaitingCpu => {
             language.choose(["with waiting included", "대기를 포함하면", "含等待时"]).to_owned()
         }

@@ -230,12 +230,12 @@ fn inconclusive_says_which_hurdle_was_not_taken() {
     let mut result = fixture::with_verdict(Verdict::Inconclusive);
     assert!(sentence(&result, Language::English).contains("the interval includes 1"));
     result.comparisons[0].reasons = vec![Finding::NotSignificant { p_value: 0.062 }];
-    assert!(sentence(&result, Language::English).contains("does not rule out chance (p = 0.062)"));
+    assert!(sentence(&result, Language::English).contains("finds no difference (p = 0.062)"));
     let seen = WitnessFigure { ratio: 1.0, interval: (0.95, 1.04), units: 44 };
     let bearing = WitnessBearing::Uncertain;
     result.comparisons[0].reasons = vec![Finding::Witness { witness: Witness::MachineCpu, seen, bearing }];
     let expected =
-        "Machine CPU: ratio 1.000 [0.950, 1.040] from 44 units, which is too uncertain to confirm this";
+        "CPU of both sides: ratio 1.000 [0.950, 1.040] from 44 units, which is too uncertain to confirm this";
     assert!(sentence(&result, Language::English).contains(expected));
     assert!(sentence(&result, Language::Chinese).contains("不足以证实此结论"));
 }
@@ -247,10 +247,16 @@ fn the_ratio_at_one_rate_for_both_stands_beside_the_verdict() {
     let witness = Witness::EqualRate { per_second: 84_639.0 };
     let bearing = WitnessBearing::Supports;
     result.comparisons[0].notes.push(Finding::Witness { witness, seen, bearing });
-    let text = |language| markdown(&result, language);
-    assert!(text(Language::English).contains("At one rate for both, 84,639/s: 0.92× [0.91, 0.93]."));
-    assert!(text(Language::Korean).contains("같은 부하율(84,639/s)에서는 0.92배 [0.91, 0.93]입니다."));
-    assert!(text(Language::Chinese).contains("在相同速率（84,639/s）下为 0.92 倍"));
+    let text = |result: &StudyResult, language| markdown(result, language);
+    let says = |language, words: &str| assert!(text(&result, language).contains(words), "{words}");
+    says(Language::English, "At one rate for both, 84,639/s: 7.6 % less (95 % interval 6.6 % to 8.7 %).");
+    says(Language::Korean, "같은 부하율(84,639/s)에서는 7.6 % 적습니다(95 % 구간 6.6 % ~ 8.7 %).");
+    says(Language::Chinese, "在相同速率（84,639/s）下少 7.6 %（95 % 区间 6.6 % 至 8.7 %）。");
+    let seen = WitnessFigure { ratio: 0.998, interval: (0.994, 1.004), units: 12 };
+    let mut alike = fixture::quick();
+    alike.comparisons[0].notes.push(Finding::Witness { witness, seen, bearing });
+    let expected = "84,639/s: 0.2 % less (95 % interval 0.6 % less to 0.4 % more).";
+    assert!(text(&alike, Language::English).contains(expected));
 }
 
 #[test]
@@ -292,7 +298,7 @@ fn a_note_of_several_metrics_is_said_once() {
     let text = terminal(&result, Language::English, 120, false);
     let notes: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("- ")).take(2).collect();
     insta::assert_snapshot!(notes.join("\n"), @r"
-    - uring · CPU/msg, machine CPU: too few messages to know the generator's lag against uring
+    - uring · CPU/msg, CPU of both sides: too few messages to know the generator's lag against uring
     - uring: pairs kept out: other processes busy (2); ratio with all pairs: CPU/msg 0.900, throughput 0.920
     ");
 }
@@ -356,7 +362,7 @@ fn a_cell_without_a_figure_says_so_in_one_line_for_all_arms() {
     assert_eq!(rows.count(), 2 * metrics, "{text}");
     let text = terminal(&result, Language::English, 120, false);
     let of_cell = text.split("\n\n").find(|part| part.contains("not comparable: uring, poll"));
-    assert!(of_cell.is_some_and(|it| !it.contains("machine CPU") && it.contains("uring")), "{text}");
+    assert!(of_cell.is_some_and(|it| !it.contains("CPU of both sides") && it.contains("uring")), "{text}");
 }
 
 #[test]
