@@ -25,6 +25,7 @@ pub mod crosscore;
 pub mod fingerprint;
 pub mod limits;
 pub mod placement;
+pub mod program_file;
 
 pub mod doctor;
 

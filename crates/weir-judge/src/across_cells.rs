@@ -67,6 +67,17 @@ impl<'a> Measured<'a> {
     }
 }
 
+impl Measured<'_> {
+    /// Moves the figures so that their mean is the baseline's with this effect, on the scale of logarithms: two figures
+    /// that stand in one table have the ratio of their pairs, and not that of two averages.
+    pub(crate) fn set_beside(&mut self, baseline: &ByRound, effect: f64) {
+        if let (Some(own), Some(base)) = (mean(&self.logs), mean(baseline)) {
+            let shift = base + effect - own;
+            self.logs.values_mut().for_each(|log| *log += shift);
+        }
+    }
+}
+
 /// One less the other: in the rounds that both have, or unpaired where they were given different numbers of rounds.
 pub(crate) fn difference(of: &ByRound, to: &ByRound) -> Terms {
     let planned = |it: &ByRound| it.keys().next().map(|(planned, _)| *planned);

@@ -3,23 +3,24 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    check::{Check, CheckName},
     cpu_account::CpuDifference,
     evidence::ArmEvidence,
     failure::FailureCounts,
     finding::{Finding, MessageKind, Stopped, UnitKind},
     load::LoadReport,
-    machine::STEAL_SHARE_MAX,
+    machine::{Fingerprint, STEAL_SHARE_MAX},
     metric::Metric,
     protocol::Proof,
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
-    study::{Check, MissingArm},
+    study::MissingArm,
     trial::{Exclusion, TrialRecord},
     verdict::Comparison,
 };
 use weir_stats::{decide::estimate, order::median};
 
 use crate::{
-    drift, evidence,
+    arm_checks, drift, evidence,
     exclusion::{self, LITTLES_LAW_ERROR_MAX},
     exclusion_balance,
     gate::{TrialState, ValidityGate},
@@ -32,13 +33,16 @@ use crate::{
 /// All checks, the ones about correctness first.
 pub(crate) fn all(
     spec: &StudySpec,
-    gate: &ValidityGate,
+    (fingerprint, gate): (&Fingerprint, &ValidityGate),
     trials: &[&TrialRecord],
     (comparisons, observed, differences): (&[Comparison], &[ArmEvidence], &[CpuDifference]),
 ) -> Vec<Check> {
     let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
     let mut checks = match spec.protocol_row().proof {
-        Proof::Accounts => return of_storage(spec, gate, trials, comparisons),
+        Proof::Accounts => {
+            let arms = arm_checks::all(spec, fingerprint, trials);
+            return of_storage(spec, gate, trials, comparisons).into_iter().chain(arms).collect();
+        }
         Proof::Bytes => vec![bytes_verified(&loads)],
         Proof::Responses => vec![responses_checked(&loads)],
         Proof::Replies => vec![replies_checked(&loads), chain_whole(trials), wakes_recovered(&loads)],
@@ -68,6 +72,7 @@ pub(crate) fn all(
     checks.extend(evidence::calls_agree(observed));
     checks.extend(evidence::calls_cover(observed));
     checks.extend(planted::check(spec, differences, observed));
+    checks.extend(arm_checks::all(spec, fingerprint, trials));
     checks
 }
 
@@ -99,7 +104,7 @@ fn of_storage(
     checks.extend([
         interleaving(spec, trials),
         baseline_itself(spec, comparisons),
-        check("not-asked", true, Finding::NotAsked),
+        check(CheckName::NotAsked, true, Finding::NotAsked),
     ]);
     checks
 }
@@ -119,7 +124,7 @@ fn repeatable(trials: &[&TrialRecord]) -> Check {
     let same = count(repeats.iter().copied().filter(is_same).count());
     let repeats = count(repeats.len());
     check(
-        "repeatable",
+        CheckName::Repeatable,
         same == repeats,
         Finding::Repeatable { same, repeats, simulated: count(trials.len()) },
     )
@@ -132,7 +137,7 @@ fn replies_checked(loads: &[&LoadReport]) -> Check {
     let inversions: u64 = orders().map(|it| it.inversions).sum();
     let unbalanced = count(orders().filter(|it| !it.shares.is_conserved()).count());
     let found = Finding::RepliesChecked { checked, inversions, unbalanced, trials: count(loads.len()) };
-    check("replies-checked", checked > 0 && inversions == 0 && unbalanced == 0, found)
+    check(CheckName::RepliesChecked, checked > 0 && inversions == 0 && unbalanced == 0, found)
 }
 
 /// Whether the gateway received twice what the exchange did: every order once, and its reply.
@@ -141,7 +146,7 @@ fn chain_whole(trials: &[&TrialRecord]) -> Check {
     let whole = count(chains.iter().filter(|chain| chain.is_whole()).count());
     let reported = count(trials.iter().filter(|trial| trial.load.is_some()).count());
     let found = Finding::ChainWhole { whole, trials: reported };
-    check("chain-whole", reported > 0 && whole == reported, found)
+    check(CheckName::ChainWhole, reported > 0 && whole == reported, found)
 }
 
 /// Whether nobody had to be found asleep on work.
@@ -149,7 +154,7 @@ fn wakes_recovered(loads: &[&LoadReport]) -> Check {
     let handoffs = loads.iter().filter_map(|load| load.observed.as_ref()?.node.as_ref()?.handoff.as_ref());
     let (recovered, pushed) =
         handoffs.fold((0, 0), |(recovered, pushed), it| (recovered + it.wakes_recovered, pushed + it.pushed));
-    check("wakes-recovered", recovered == 0, Finding::WakesRecovered { recovered, pushed })
+    check(CheckName::WakesRecovered, recovered == 0, Finding::WakesRecovered { recovered, pushed })
 }
 
 /// Largest difference between a tool's own operations a second and the kernel's account of them, in the median trial.
@@ -169,7 +174,7 @@ fn operations_counted(loads: &[&LoadReport]) -> Check {
         error: error.unwrap_or(0.0),
         error_max: COUNT_ERROR_MAX,
     };
-    check("operations-counted", error.is_some_and(|error| error <= COUNT_ERROR_MAX), found)
+    check(CheckName::OperationsCounted, error.is_some_and(|error| error <= COUNT_ERROR_MAX), found)
 }
 
 /// Little's law for a job that says what it has in flight: it cannot be more than it was given.
@@ -182,11 +187,11 @@ fn in_flight_as_given(trials: &[&TrialRecord], loads: &[&LoadReport]) -> Check {
         trials: count(surplus.len()),
         surplus_max: LITTLES_LAW_ERROR_MAX,
     };
-    check("littles-law", 4 * over <= surplus.len(), found)
+    check(CheckName::LittlesLaw, 4 * over <= surplus.len(), found)
 }
 
-fn check(name: &str, passed: bool, detail: Finding) -> Check {
-    Check { name: name.to_owned(), passed, detail }
+fn check(name: CheckName, passed: bool, detail: Finding) -> Check {
+    Check { name, passed, detail }
 }
 
 fn count(length: usize) -> u64 {
@@ -198,7 +203,7 @@ fn bytes_verified(loads: &[&LoadReport]) -> Check {
     let expected: u64 = loads.iter().map(|load| load.messages * u64::from(load.message_bytes)).sum();
     let wrong: u64 = loads.iter().map(|load| load.failures.wrong_bytes).sum();
     let passed = compared == expected && wrong == 0 && expected > 0;
-    check("bytes-verified", passed, Finding::BytesCompared { compared, expected, wrong })
+    check(CheckName::BytesVerified, passed, Finding::BytesCompared { compared, expected, wrong })
 }
 
 /// The same for HTTP, where every response has its framing and its length checked, and is compared byte for byte where
@@ -214,7 +219,7 @@ fn responses_checked(loads: &[&LoadReport]) -> Check {
     let passed = bytes == bytes_expected && wrong == 0 && bytes_expected > 0 && compared > 0;
     let found =
         Finding::ResponsesChecked { bytes, bytes_expected, compared, responses, compared_share, wrong };
-    check("responses-checked", passed, found)
+    check(CheckName::ResponsesChecked, passed, found)
 }
 
 fn failures_classified(loads: &[&LoadReport]) -> Check {
@@ -223,7 +228,7 @@ fn failures_classified(loads: &[&LoadReport]) -> Check {
         total.merge(&load.failures);
     }
     let found = Finding::Failures { count: total.errors(), classes: exclusion::failure_classes(&total) };
-    check("failures-classified", total.unexplained == 0, found)
+    check(CheckName::FailuresClassified, total.unexplained == 0, found)
 }
 
 fn processes(trials: &[&TrialRecord]) -> Check {
@@ -233,7 +238,7 @@ fn processes(trials: &[&TrialRecord]) -> Check {
         trials: count(trials.len()),
         first: failed.first().map(|trial| exclusion::failed_trial(trial)),
     };
-    check("processes", failed.is_empty(), found)
+    check(CheckName::Processes, failed.is_empty(), found)
 }
 
 fn littles_law(spec: &StudySpec, trials: &[&TrialRecord], loads: &[&LoadReport]) -> Check {
@@ -246,13 +251,17 @@ fn littles_law(spec: &StudySpec, trials: &[&TrialRecord], loads: &[&LoadReport])
         trials: count(errors.len()),
         error_max: LITTLES_LAW_ERROR_MAX,
     };
-    check("littles-law", 4 * over <= errors.len(), found)
+    check(CheckName::LittlesLaw, 4 * over <= errors.len(), found)
 }
 
 fn generator_headroom(loads: &[&LoadReport]) -> Check {
     let closed: Vec<&&LoadReport> = loads.iter().filter(|load| load.rate_per_second.is_none()).collect();
     let bound = count(closed.iter().filter(|load| load.generator_bound).count());
-    check("generator-headroom", bound == 0, Finding::GeneratorLimit { bound, trials: count(closed.len()) })
+    check(
+        CheckName::GeneratorHeadroom,
+        bound == 0,
+        Finding::GeneratorLimit { bound, trials: count(closed.len()) },
+    )
 }
 
 /// Whether every arm kept the rates that something is claimed about; where nothing is, all rates.
@@ -270,13 +279,13 @@ fn rate_kept(spec: &StudySpec, trials: &[&TrialRecord]) -> Check {
     let least = meant.iter().filter_map(|cell| rungs::least_kept(cell, trials.iter().copied()));
     let found =
         if open().next().is_some() { Finding::RateKept { missed, starts } } else { Finding::NoOpenLoop };
-    check("rate-kept", least.into_iter().all(|least| least.is_enough()), found)
+    check(CheckName::RateKept, least.into_iter().all(|least| least.is_enough()), found)
 }
 
 fn completion_overflow(loads: &[&LoadReport]) -> Check {
     let engines = loads.iter().filter_map(|load| load.observed.as_ref()?.engine.as_ref());
     let overflows: u64 = engines.map(|engine| engine.completion_overflows).sum();
-    check("completion-overflow", overflows == 0, Finding::CompletionOverflows { count: overflows })
+    check(CheckName::CompletionOverflow, overflows == 0, Finding::CompletionOverflows { count: overflows })
 }
 
 fn machine_states(gate: &ValidityGate, trials: &[&TrialRecord]) -> Check {
@@ -290,7 +299,7 @@ fn machine_states(gate: &ValidityGate, trials: &[&TrialRecord]) -> Check {
         None => Finding::OneState { ns: states.near_ns, trials: near },
         Some(far_ns) => Finding::TwoStates { near_ns: states.near_ns, far_ns, near, far, changed },
     };
-    check("machine-states", !unread && 2 * changed_trials <= trials.len(), found)
+    check(CheckName::MachineStates, !unread && 2 * changed_trials <= trials.len(), found)
 }
 
 /// The trials that noise can spoil: whole ones. Slices that are compared meet the same machine, and only where there is
@@ -315,7 +324,7 @@ fn steal(trials: &[&TrialRecord]) -> Check {
         share_max: STEAL_SHARE_MAX,
         unit,
     };
-    check("steal", unit == UnitKind::Round || 4 * over <= shares.len(), found)
+    check(CheckName::Steal, unit == UnitKind::Round || 4 * over <= shares.len(), found)
 }
 
 fn foreign_cpu(trials: &[&TrialRecord]) -> Check {
@@ -329,7 +338,7 @@ fn foreign_cpu(trials: &[&TrialRecord]) -> Check {
         trials: count(used.len()),
         unit,
     };
-    check("foreign-cpu", unit == UnitKind::Round || 4 * over <= used.len(), found)
+    check(CheckName::ForeignCpu, unit == UnitKind::Round || 4 * over <= used.len(), found)
 }
 
 /// Slices have no warm-up of their own: each is primed.
@@ -338,7 +347,7 @@ fn warm_up(trials: &[&TrialRecord]) -> Check {
     let loads: Vec<&LoadReport> = whole.filter_map(|trial| trial.load.as_ref()).collect();
     let steady = loads.iter().filter(|load| load.warmup_steady).count();
     let found = Finding::WarmUp { steady: count(steady), trials: count(loads.len()) };
-    check("steady-warm-up", 2 * steady >= loads.len(), found)
+    check(CheckName::SteadyWarmUp, 2 * steady >= loads.len(), found)
 }
 
 /// Whether each stored block ran in the order its seed gives.
@@ -363,7 +372,7 @@ fn interleaving(spec: &StudySpec, trials: &[&TrialRecord]) -> Check {
     });
     let (matching, blocks) = (count(planned.count()), count(blocks.len()));
     let found = Finding::Interleaving { matching, blocks, seed: spec.seed };
-    check("interleaving", matching == blocks, found)
+    check(CheckName::Interleaving, matching == blocks, found)
 }
 
 /// Whether the schedule was finished. The time cap stands beside the time, because it is what cuts most studies short.
@@ -381,12 +390,12 @@ pub(crate) fn schedule(
         }
         false => Some(Stopped::CutShort { elapsed_ns, cap_ns: spec.time_cap_ns }),
     };
-    check("schedule", stopped.is_none(), progress.finding(stopped))
+    check(CheckName::Schedule, stopped.is_none(), progress.finding(stopped))
 }
 
 /// The baseline against itself in the primary cell, by the rule that decides.
 fn baseline_itself(spec: &StudySpec, comparisons: &[Comparison]) -> Check {
-    const NAME: &str = "baseline-against-itself";
+    const NAME: CheckName = CheckName::BaselineAgainstItself;
     let primary = comparisons.iter().find(|comparison| comparison.metric == Metric::ServerCpuPerMessage);
     let Some(primary) = primary.filter(|it| !it.effects_self.is_empty()) else {
         return check(NAME, false, Finding::NeverAgainstItself);

@@ -406,7 +406,7 @@ mod tests {
         let change = cpu(&pair(&wrong, &trials(10.0, 0.8))).clone();
         assert_eq!((change.verdict, change.figure), (Verdict::NotComparable, None), "{change:?}");
         assert!(!change.reasons.is_empty());
-        // Nor is a verdict that machine CPU does not bear out.
+        // Nor is a verdict that the CPU of both sides does not confirm.
         let mut alone = trials(10.0, 0.8);
         for seen in alone.iter_mut().filter_map(|trial| trial.load.as_mut()?.observed.as_mut()) {
             seen.noise.machine_busy_ns = 0;

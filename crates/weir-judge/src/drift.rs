@@ -8,10 +8,10 @@
 //! there is no test: a change is told where it is larger than one that a reader of the figures would put up with.
 
 use weir_record::{
+    check::{Check, CheckName},
     finding::{Finding, MessageKind},
     metric::Metric,
     spec::{LoadMode, StudySpec},
-    study::Check,
     trial::TrialRecord,
 };
 use weir_stats::order::median;
@@ -62,7 +62,7 @@ pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecor
         change_max: CHANGE_MAX,
         kind: MessageKind::of_study(spec),
     };
-    Some(Check { name: "steady-machine".to_owned(), passed, detail })
+    Some(Check { name: CheckName::SteadyMachine, passed, detail })
 }
 
 /// Logarithm of the figure in the second half of the rounds over that in the first.

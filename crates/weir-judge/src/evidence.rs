@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use weir_record::{
+    check::{Check, CheckName},
     evidence::{
         AllCalls, ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, GroupTax, Needed, OverRounds,
         WAKERS_MAX, Waker,
@@ -15,7 +16,6 @@ use weir_record::{
     machine::NetworkCounters,
     observation::Rung,
     spec::{CellSpec, StudySpec},
-    study::Check,
     trial::{EvidenceSlice, Reading, SliceRecord, TrialRecord},
 };
 use weir_stats::decide::estimate;
@@ -60,7 +60,7 @@ pub(crate) fn calls_agree(evidence: &[ArmEvidence]) -> Option<Check> {
     let passed = apart.is_empty();
     apart.truncate(APART_MAX);
     let servers = known().count() as u64;
-    Some(Check { name: "calls-agree".to_owned(), passed, detail: Finding::CallsAgree { servers, apart } })
+    Some(Check { name: CheckName::CallsAgree, passed, detail: Finding::CallsAgree { servers, apart } })
 }
 
 /// Whether the calls that the kernel's programs saw are enough to have moved the messages, of every arm; absent where
@@ -82,7 +82,7 @@ pub(crate) fn calls_cover(evidence: &[ArmEvidence]) -> Option<Check> {
     lacking.truncate(APART_MAX);
     let servers = seen().count() as u64;
     let detail = Finding::CallsCover { servers, share_min: Needed::SHARE_MIN, lacking };
-    Some(Check { name: "calls-cover".to_owned(), passed, detail })
+    Some(Check { name: CheckName::CallsCover, passed, detail })
 }
 
 /// Whether the kernel's programs saw all that they were to see; absent where they were to see nothing.
@@ -97,7 +97,7 @@ pub(crate) fn check(trials: &[&TrialRecord]) -> Option<Check> {
     let slices = slices().count() as u64;
     let detail = Finding::ProgramsComplete { missed, without_room, slices, failed };
     let passed = missed == 0 && without_room == 0 && failed == 0;
-    (slices + failed > 0).then(|| Check { name: "programs-complete".to_owned(), passed, detail })
+    (slices + failed > 0).then(|| Check { name: CheckName::ProgramsComplete, passed, detail })
 }
 
 /// One entry for each arm and cell with slices that are right.

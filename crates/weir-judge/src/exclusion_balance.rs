@@ -4,9 +4,9 @@
 //! aside more often, what was called noise comes from the arm, and leaving those trials out flatters it.
 
 use weir_record::{
+    check::{Check, CheckName},
     finding::{ArmExclusions, Finding},
     spec::StudySpec,
-    study::Check,
     trial::TrialRecord,
 };
 use weir_stats::{decide::ALPHA, fisher, holm::holm};
@@ -33,7 +33,7 @@ pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecor
     let p_values: Vec<f64> = arms.iter().filter_map(against_others).collect();
     let p_value = holm(&p_values)?.into_iter().reduce(f64::min)?;
     let detail = Finding::ExclusionsByArm { arms, p_value };
-    Some(Check { name: "exclusions-balanced".to_owned(), passed: p_value > ALPHA, detail })
+    Some(Check { name: CheckName::ExclusionsBalanced, passed: p_value > ALPHA, detail })
 }
 
 fn count(length: usize) -> u32 {

@@ -230,7 +230,7 @@ enum Claimable {
     NothingYet,
 }
 
-/// A difference is told where a claim of it would stand: held against the CPU of the whole machine, against that with
+/// A difference is told where a claim of it would stand: held against the CPU of both sides, against that with
 /// waiting included, and against equal rates where there are some. What a claim was held against, the judge has told.
 fn claimable(spec: &StudySpec, comparison: &Comparison, witnesses: &Witnesses) -> Claimable {
     let p_value = comparison.p_value_holm.or(comparison.p_value);
@@ -306,17 +306,30 @@ impl<'a> Point<'a> {
         self.comparison.interval.is_some_and(|(low, high)| low <= 1.0 && high >= 1.0)
     }
 
+    /// What the cell comes to: its own verdict, where it has a claim that is decided, and else the map's rule. Rows of
+    /// cells that claim nothing say the same, so that map, rows and counts have one source.
     fn difference(&self) -> Difference {
         match (&self.effect, self.p_value_adjusted) {
             _ if self.is_limited => Difference::GeneratorLimited,
             (None, _) | (_, None) => Difference::Invalid,
-            (Some(effect), Some(p_value)) => match self.claimable {
-                Claimable::NothingYet => Difference::Unfinished,
-                _ if p_value > FALSE_SHARE_MAX || self.may_be_none() => Difference::Undetected,
-                Claimable::Direction => direction(effect.mean),
-                Claimable::Doubt => Difference::NotBorneOut,
-                Claimable::Nothing => Difference::Undetected,
+            _ if self.claimable == Claimable::NothingYet => Difference::Unfinished,
+            (Some(effect), Some(p_value)) => match self.comparison.verdict {
+                Verdict::Better | Verdict::Worse => direction(effect.mean),
+                Verdict::Equivalent => Difference::Equivalent,
+                Verdict::NoClaim | Verdict::Inconclusive | Verdict::NotComparable => {
+                    self.by_rule(effect, p_value)
+                }
             },
+        }
+    }
+
+    /// The map's own rule: a false discovery rate over the map, and an interval without none.
+    fn by_rule(&self, effect: &Estimate, p_value: f64) -> Difference {
+        match self.claimable {
+            _ if p_value > FALSE_SHARE_MAX || self.may_be_none() => Difference::Undetected,
+            Claimable::Direction => direction(effect.mean),
+            Claimable::Doubt => Difference::NotBorneOut,
+            Claimable::Nothing | Claimable::NothingYet => Difference::Undetected,
         }
     }
 }

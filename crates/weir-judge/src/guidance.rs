@@ -1,7 +1,7 @@
 //! What a map comes to for someone who must choose. Pure: codes with arguments, and never a cause.
 //!
 //! Access comes first: what may not be used here needs no figures. Then each arm's standing, and the regions it rests
-//! on: runs of neighbouring cells along the map's first factor of which the same is known; lines of the map that have
+//! on: runs of adjacent cells with the same result along the map's first factor; lines of the map that have
 //! the same run are one region. So a mean is only told over cells that agree, and cells that contradict each other are
 //! regions of their own. Cells that the generator limited are a region that tells nothing.
 
@@ -110,12 +110,12 @@ fn advice(grid: &Grid, comparisons: &[Comparison]) -> Advice {
         u32::try_from(own.count()).unwrap_or(u32::MAX)
     };
     let (less, more) = (count(Difference::Less), count(Difference::More));
-    let undetected = count(Difference::Undetected);
+    let (undetected, equivalent) = (count(Difference::Undetected), count(Difference::Equivalent));
     Advice {
         map: grid.map,
         arm: grid.arm.clone(),
         baseline: grid.baseline.clone(),
-        standing: match (less, more, undetected) {
+        standing: match (less, more, undetected + equivalent) {
             (0, 0, 0) => Standing::Untold,
             (0, 0, _) => Standing::Undetected,
             (_, 0, _) => Standing::Less,
@@ -125,7 +125,9 @@ fn advice(grid: &Grid, comparisons: &[Comparison]) -> Advice {
         less,
         more,
         undetected,
+        equivalent,
         not_borne_out: count(Difference::NotBorneOut),
+        not_comparable: count(Difference::Invalid) + count(Difference::Unfinished),
         generator_limited: count(Difference::GeneratorLimited),
         cells: u32::try_from(grid.cells.len()).unwrap_or(u32::MAX),
         regions: regions(grid, comparisons),
@@ -185,7 +187,10 @@ fn place(difference: Difference) -> usize {
 
 /// The region with its figures, where there are any that may be told.
 fn measured(region: Region, grid: &Grid, comparisons: &[Comparison]) -> Region {
-    let is_told = matches!(region.difference, Difference::Less | Difference::More | Difference::Undetected);
+    let is_told = matches!(
+        region.difference,
+        Difference::Less | Difference::More | Difference::Equivalent | Difference::Undetected
+    );
     if !is_told {
         return region;
     }

@@ -12,7 +12,7 @@
 //!    the interval lies inside the margin. The claims of the primary and confirmatory cells that are not barred share
 //!    Holm's correction with the declared contrasts (`contrast`). Exploratory cells claim nothing. The baseline against
 //!    itself is a check beside, and no second test.
-//! 4. A verdict on server CPU stands only if machine CPU, server CPU with waiting included, and both arms at every
+//! 4. A verdict on server CPU stands only if the CPU of both sides, server CPU with waiting included, and both arms at every
 //!    equal rate that was measured (one at least, where the generator was the limit), are known not to go the other
 //!    way by more than the margin (`witnesses`). No verdict comes from an unfinished schedule.
 //! 5. Each arm is compared with the study's first, or with the baseline of its own that it names. A published figure of
@@ -102,7 +102,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let oversubscribed = oversubscribed(spec, cpus_allowed, &mut comparisons);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let (observed, differences) = (evidence::all(spec, &planned), cpu_account::differences(spec, &planned));
-    let mut checks = check::all(spec, &gate, &planned, (&comparisons, &observed, &differences));
+    let mut checks =
+        check::all(spec, (fingerprint, &gate), &planned, (&comparisons, &observed, &differences));
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
     let is_finished = progress.blocks_done >= progress.blocks;
     let frontier = frontier::rows(spec, &arms, &comparisons);
@@ -498,7 +499,7 @@ fn effect_in(
             CellEffect::Limited
         }
         Some(draft) if draft.is_open() => draft.effect.map_or(CellEffect::Barred, CellEffect::Known),
-        // Stores of before waiting was recorded have none.
+        // Older stores lack it.
         Some(draft) if draft.effect.is_none() && metric == Metric::ServerCpuWithWaiting => CellEffect::Absent,
         Some(_) => CellEffect::Barred,
         None => CellEffect::Absent,

@@ -26,6 +26,7 @@ mod across_cells;
 mod added_cost;
 mod aggregate;
 mod answers;
+mod arm_checks;
 mod attribution;
 mod cause;
 mod cell_trials;

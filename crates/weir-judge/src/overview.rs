@@ -2,7 +2,8 @@
 //!
 //! Means are geometric: of cells that differ by orders of magnitude an arithmetic one is the figure of the largest. The
 //! cells of a table are the same at every level and for every arm, those in which every arm that was measured at all
-//! has both figures. Ratios are those of the map (`grid`), within rounds and over the cells in which arm and baseline
+//! has both figures. An arm's figure in a cell is the baseline's with their paired effect, so that two figures of a
+//! table have the ratio of their pairs. Ratios are those of the map (`grid`), within rounds and over the cells in which arm and baseline
 //! may be compared; cells that are known to go the other way than their mean are named with it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +41,22 @@ pub(crate) fn all(scope: &Scope<'_>, comparisons: &[Comparison], grids: &[Grid])
     (0..).zip(&grid::groups(scope.spec)).filter_map(of).collect()
 }
 
+/// The paired effect of an arm on a quantity in a cell, as a logarithm.
+fn paired(
+    comparisons: &[Comparison],
+    (cell_id, arm, baseline): (&str, &str, &str),
+    quantity: Quantity,
+) -> Option<f64> {
+    let (metric, sign) = match quantity {
+        Quantity::Throughput => (Metric::Throughput, 1.0),
+        Quantity::PerCpuSecond => (Metric::ServerCpuPerMessage, -1.0),
+    };
+    let is_it = |it: &&Comparison| {
+        it.cell_id == cell_id && it.arm == arm && it.baseline == baseline && it.metric == metric
+    };
+    comparisons.iter().find(is_it)?.ratio.map(|ratio| sign * ratio.ln()).filter(|log| log.is_finite())
+}
+
 /// A map with the figures of its cells.
 struct Map<'a> {
     scope: &'a Scope<'a>,
@@ -66,6 +83,21 @@ impl<'a> Map<'a> {
                     if let Some(found) = Measured::of(scope.gate, trials, &arm.name, quantity) {
                         figures.insert((cell.id.as_str(), arm.name.as_str(), quantity), found);
                     }
+                }
+            }
+        }
+        for arm in scope.spec.arms.iter().skip(1) {
+            for (cell, quantity) in cells.iter().flat_map(|cell| Quantity::ALL.map(|of| (cell, of))) {
+                let key = |arm: &'a str| (cell.id.as_str(), arm, quantity);
+                let first: &str = &scope.spec.arms[0].name;
+                let Some(effect) = paired(comparisons, (&cell.id, &arm.name, first), quantity) else {
+                    continue;
+                };
+                let Some(baseline) = figures.get(&key(first)).map(|it: &Measured<'_>| it.logs.clone()) else {
+                    continue;
+                };
+                if let Some(own) = figures.get_mut(&key(&arm.name)) {
+                    own.set_beside(&baseline, effect);
                 }
             }
         }

@@ -133,8 +133,8 @@ fn sets(
 #[cfg(test)]
 mod tests {
     use weir_record::{
+        check::{Check, CheckName},
         spec::{LoadMode, Subject},
-        study::Check,
         trial::TrialRecord,
     };
 
@@ -210,7 +210,7 @@ mod tests {
             };
             let arms = arms.iter().skip(1).map(of_arm).collect();
             let detail = Finding::RoundComponents { arms };
-            run.checks = vec![Check { name: "round-components".to_owned(), passed: true, detail }];
+            run.checks = vec![Check { name: CheckName::RoundComponents, passed: true, detail }];
             run
         };
         let spec = sample::study(&["epoll", "uring", "poll"], 12, 1);

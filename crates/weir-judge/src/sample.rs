@@ -71,6 +71,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         io_models: Vec::new(),
         missing_cells: Vec::new(),
         whole_trials: Vec::new(),
+        same_arms: false,
         slices_given: Vec::new(),
         saturation: false,
     }

@@ -5,9 +5,9 @@
 //! goes on.
 
 use weir_record::{
+    check::{Check, CheckName},
     finding::{Finding, MessagesInSlices},
     spec::{CellSpec, LoadMode, StudySpec},
-    study::Check,
     trial::{SliceRecord, TrialRecord},
 };
 use weir_stats::order::median;
@@ -38,7 +38,7 @@ pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecor
     }
     arms.retain(|it| passed || is_short(it));
     let detail = (!arms.is_empty()).then_some(Finding::SliceMessages { arms, each_min: MESSAGES_EACH })?;
-    Some(Check { name: "slice-length".to_owned(), passed, detail })
+    Some(Check { name: CheckName::SliceLength, passed, detail })
 }
 
 /// Whether the slices of a cell must hold so many.

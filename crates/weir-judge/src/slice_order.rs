@@ -5,9 +5,9 @@
 //! one says that slices are too short, or that an arm leaves work behind which another pays for.
 
 use weir_record::{
+    check::{Check, CheckName},
     finding::{Finding, OrderEffect, SlicePlace},
     spec::StudySpec,
-    study::Check,
     trial::{SliceRecord, TrialRecord},
 };
 use weir_stats::{
@@ -50,7 +50,7 @@ pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecor
         return None;
     }
     let detail = Finding::SliceOrder { effects, change_max: limit.exp_m1() };
-    Some(Check { name: "slice-order".to_owned(), passed, detail })
+    Some(Check { name: CheckName::SliceOrder, passed, detail })
 }
 
 fn is_shown(estimate: &Estimate) -> bool {

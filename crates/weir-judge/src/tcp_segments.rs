@@ -6,10 +6,10 @@
 //! clocks.
 
 use weir_record::{
+    check::{Check, CheckName},
     finding::{Finding, SegmentsOfArm},
     observation::Rung,
     spec::StudySpec,
-    study::Check,
     trial::{SliceRecord, TrialRecord},
 };
 use weir_stats::{decide::estimate, order::median};
@@ -40,7 +40,7 @@ pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecor
         }
     }
     let found = (!arms.is_empty()).then_some(Finding::Segments { arms, change_max: CHANGE_MAX })?;
-    Some(Check { name: "segments".to_owned(), passed, detail: found })
+    Some(Check { name: CheckName::Segments, passed, detail: found })
 }
 
 /// Segments for each message in a round's slices, and in the long ones that nobody watched. Medians, because the

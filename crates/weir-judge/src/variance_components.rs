@@ -6,10 +6,10 @@
 //! scatter is taken from halves: the values of every other permutation differ by what the permutations do to a value.
 
 use weir_record::{
+    check::{Check, CheckName},
     finding::{Finding, RoundComponents},
     metric::Metric,
     spec::{ArmSpec, CellRole, CellSpec, StudySpec},
-    study::Check,
     trial::TrialRecord,
 };
 use weir_stats::{decide::UNITS_MIN, order::median};
@@ -39,7 +39,7 @@ pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecor
     };
     let arms: Vec<RoundComponents> = spec.arms.iter().skip(1).filter_map(of_arm).collect();
     let found = (!arms.is_empty()).then_some(Finding::RoundComponents { arms })?;
-    Some(Check { name: "round-components".to_owned(), passed: true, detail: found })
+    Some(Check { name: CheckName::RoundComponents, passed: true, detail: found })
 }
 
 /// Of the rounds of one arm.

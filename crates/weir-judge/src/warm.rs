@@ -5,9 +5,9 @@
 //! slices of the same permutations, and comes off.
 
 use weir_record::{
+    check::{Check, CheckName},
     finding::{Finding, WarmingArm},
     spec::{ArmSpec, StudySpec},
-    study::Check,
     trial::{SliceRecord, TrialRecord},
 };
 use weir_stats::{
@@ -56,7 +56,7 @@ pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecor
         arms.extend(largest.map(|(_, found)| found));
     }
     let detail = (!arms.is_empty()).then_some(Finding::Warming { arms, change_max: limit.exp_m1() })?;
-    Some(Check { name: "warm".to_owned(), passed, detail })
+    Some(Check { name: CheckName::Warm, passed, detail })
 }
 
 /// The side that became cheaper, and by how much against the other: a server gets warm and not cold.

@@ -2,7 +2,7 @@
 //!
 //! Server CPU per message is not the whole truth about what a message costs. On loopback the sender of a packet runs
 //! the receiver's network stack, so a server carries some of the generator's work and leaves it some of its own: the
-//! CPU of both together (*machine CPU*) must not go the other way. And a closed loop gives each arm as much as it can
+//! CPU of both sides (of server, generator and softirq threads) must not go the other way. And a closed loop gives each arm as much as it can
 //! take: a server that is given less finds less waiting each time it looks, and pays more for each message. So both
 //! arms are also held against each other at one rate that both are offered and keep.
 //!
@@ -10,7 +10,7 @@
 //! equal at the other, and both are true. What the second must not show is the opposite, and it must be known not to:
 //! a test of non-inferiority, in which an interval that is too wide supports nothing. Few units therefore never help.
 //!
-//! Equivalence needs the whole interval of machine CPU inside the margin. Servers that cost the same for each message
+//! Equivalence needs the whole interval of the CPU of both sides inside the margin. Servers that cost the same for each message
 //! and were the limit themselves were given the same load, so that an equal rate has no more to say than the
 //! opposite; where the generator was the limit, its interval must lie inside the margin as well.
 //!
@@ -65,7 +65,7 @@ pub(crate) struct AtRate {
 pub(crate) struct Witnesses {
     /// CPU of both sides and softirqs, where the cell has it.
     pub(crate) machine: Option<Seen>,
-    /// With waiting included; stores of before that was recorded have none.
+    /// With waiting included; older stores lack it.
     pub(crate) waiting: Option<Estimate>,
     /// At achieved rates, where slices missed the offered one and are not in the claim.
     pub(crate) achieved: Option<Estimate>,

@@ -65,6 +65,30 @@ fn a_mean_over_all_cells_names_those_that_go_the_other_way_and_else_none() {
 }
 
 #[test]
+fn two_figures_of_a_table_have_the_ratio_of_their_pairs() {
+    let spec = spec();
+    let found = overview(&spec, &trials(&spec, |cell| if cell.workers == 1 { -0.1 } else { 0.15 }));
+    let mut compared = 0;
+    for rows in [&found.overall, &found.by_connections, &found.by_workers] {
+        for pair in rows.chunks(2) {
+            let [epoll, uring] = pair else { panic!("{pair:?}") };
+            let figures = [
+                (epoll.throughput, uring.throughput, &uring.throughput_ratio),
+                (epoll.per_cpu_second, uring.per_cpu_second, &uring.per_cpu_second_ratio),
+            ];
+            for (baseline, own, ratio) in figures {
+                let (Some(baseline), Some(own), Some(ratio)) = (baseline, own, ratio) else { continue };
+                assert_eq!(ratio.cells, uring.cells, "{ratio:?}");
+                let quotient = own.value / baseline.value;
+                assert!((quotient / ratio.ratio.value - 1.0).abs() < 1e-9, "{quotient} beside {ratio:?}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared >= 6, "{compared}");
+}
+
+#[test]
 fn levels_have_the_same_cells_for_every_arm_and_one_that_lacks_an_arm_is_in_none() {
     let spec = spec();
     let all = trials(&spec, |_| 0.0);

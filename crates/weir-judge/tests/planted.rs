@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use replayed::rounds;
 use weir_judge::judge::judged;
 use weir_record::{
+    check::{Check, CheckName},
     cpu_account::CpuPart,
     failure::FailureCounts,
     finding::Finding,
@@ -17,7 +18,7 @@ use weir_record::{
     overview::ScalingCause,
     spec::{CellSpec, StudySpec, Subject},
     stable_name,
-    study::{Check, StudyResult},
+    study::StudyResult,
     trial::{EvidenceSlice, Exclusion, Reading, SliceRecord, TrialRecord},
 };
 
@@ -48,7 +49,7 @@ fn sound(spec: &StudySpec) -> Vec<TrialRecord> {
 fn said(result: &StudyResult) -> BTreeSet<String> {
     let checks = ["generator-headroom", "steady-machine", "failures-classified", "processes"];
     let failed = result.checks.iter().filter(|check| !check.passed && checks.contains(&check.name.as_str()));
-    let mut said: BTreeSet<String> = failed.map(|check| check.name.clone()).collect();
+    let mut said: BTreeSet<String> = failed.map(|check| check.name.to_string()).collect();
     for it in &result.comparisons {
         let is_told = |reason: &&Finding| {
             matches!(
@@ -93,7 +94,7 @@ fn a_sound_map_says_nothing_of_defects() {
     let mut trials = sound(&spec);
     let result = judged(&spec, &trials);
     assert_eq!(said(&result), expected([]));
-    assert!(result.checks.iter().any(|check| check.name == "steady-machine"), "{:?}", result.checks);
+    assert!(result.checks.iter().any(|check| check.name == CheckName::SteadyMachine), "{:?}", result.checks);
     add_evidence(&mut trials, 0.0, None);
     let result = judged(&spec, &trials);
     assert_eq!(result.cpu_differences.len(), spec.cells.len());
@@ -133,7 +134,8 @@ fn a_machine_that_another_process_takes_half_way_is_named() {
     }
     let result = judged(&spec, &trials);
     assert_eq!(said(&result), expected(["steady-machine"]));
-    let check = result.checks.iter().find(|check| check.name == "steady-machine").expect("it is there");
+    let check =
+        result.checks.iter().find(|check| check.name == CheckName::SteadyMachine).expect("it is there");
     let Finding::MachineDrift {
         foreign_cpus,
         server_cpu: Some(server_cpu),
@@ -153,7 +155,7 @@ fn recorded_rounds_of_a_machine_that_nobody_disturbed_are_steady() {
     let spec = spec();
     let is_steady = |seed: &u64| {
         let result = judged(&spec, &trials(&spec, |_| 0.0, *seed));
-        result.checks.iter().any(|check| check.name == "steady-machine" && check.passed)
+        result.checks.iter().any(|check| check.name == CheckName::SteadyMachine && check.passed)
     };
     assert_eq!((0..STUDIES).filter(is_steady).count() as u64, STUDIES);
 }
@@ -259,7 +261,7 @@ fn a_study_says_itself_whether_what_its_arguments_plant_leads_with_its_size() {
         let mut trials = sound(&spec);
         add_evidence(&mut trials, 0.0, further);
         let result = judged(&spec, &trials);
-        let check = result.checks.iter().find(|check| check.name == "planted-leads");
+        let check = result.checks.iter().find(|check| check.name == CheckName::PlantedLeads);
         let Some(Check { passed, detail: Finding::PlantedLeads { differences, apart }, .. }) = check else {
             panic!("{check:?}")
         };

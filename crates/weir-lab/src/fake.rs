@@ -359,7 +359,14 @@ impl Launcher for FakeLauncher {
             exchange_sent: 1,
             ..ChainTotals::default()
         });
-        Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, chain, report })
+        Ok(TrialOutcome {
+            reading_before,
+            reading_after: self.reading(),
+            network,
+            chain,
+            programs: BTreeMap::new(),
+            report,
+        })
     }
 
     fn run_round(&mut self, request: &RoundRequest<'_>) -> Result<RoundOutcome, LaunchError> {
@@ -394,7 +401,13 @@ impl Launcher for FakeLauncher {
         });
         let arms = sliced.zip(failures).map(|(sliced, failure)| failure.map_or(Ok(sliced), Err)).collect();
         let network = NetworkCounters::default();
-        Ok(RoundOutcome { reading_before, reading_after: self.reading(), network, arms })
+        Ok(RoundOutcome {
+            reading_before,
+            reading_after: self.reading(),
+            network,
+            programs: vec![BTreeMap::new(); request.arms.len()],
+            arms,
+        })
     }
 
     fn read_machine(&mut self) -> Result<CrossCoreReading, LaunchError> {

@@ -1,6 +1,6 @@
 //! The seam between the session and whatever runs a trial or a round: real processes, or the fake.
 
-use std::{sync::atomic::AtomicBool, time::Duration};
+use std::{collections::BTreeMap, sync::atomic::AtomicBool, time::Duration};
 
 use thiserror::Error;
 use weir_record::{
@@ -46,6 +46,8 @@ pub struct TrialOutcome {
     pub network: NetworkCounters,
     /// What gateway and exchange counted over the whole trial; absent for everything else.
     pub chain: Option<ChainTotals>,
+    /// Files that its servers were started from, each with what tells its content from another.
+    pub programs: BTreeMap<String, String>,
     /// The generator's report, or what failed.
     pub report: Result<Box<LoadReport>, TrialFailure>,
 }
@@ -111,6 +113,8 @@ pub struct RoundOutcome {
     pub reading_after: CrossCoreReading,
     /// What the kernel counted between the two readings, for all arms together.
     pub network: NetworkCounters,
+    /// For each arm the files that its servers were started from, each with what tells its content from another.
+    pub programs: Vec<BTreeMap<String, String>>,
     /// For each arm the sum over its slices, and the slices; or what failed.
     pub arms: Vec<Result<Sliced, TrialFailure>>,
 }

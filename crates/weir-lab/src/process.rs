@@ -14,6 +14,7 @@ mod group;
 mod memory;
 mod neighbour;
 mod pipe;
+mod programs;
 mod server;
 mod server_round;
 mod startup_probe;
@@ -36,6 +37,7 @@ use weir_evidence::{
     limits::connection_budget,
     memory::memory_budget,
     network,
+    program_file::{self, Contents},
     slice_observers::{LoadedPrograms, Programs},
 };
 use weir_record::{
@@ -99,6 +101,7 @@ pub struct ProcessLauncher {
     trials: u64,
     files: Files,
     programs: LoadedPrograms,
+    contents: Contents,
 }
 
 impl ProcessLauncher {
@@ -116,6 +119,7 @@ impl ProcessLauncher {
             trials: 0,
             files: Files::default(),
             programs: LoadedPrograms::default(),
+            contents: Contents::default(),
         }
     }
 
@@ -132,6 +136,22 @@ impl ProcessLauncher {
             Some((file.display().to_string(), program_hash(&file)?))
         });
         found.collect()
+    }
+
+    /// How those of them are built that are builds of Weir.
+    pub fn program_builds(&self, spec: &StudySpec) -> BTreeMap<String, String> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found = self.foreign(spec).into_iter().filter_map(|(_, program)| {
+            let file = file_of(&program, &path)?;
+            Some((file.display().to_string(), program_file::build_of(&file)?))
+        });
+        found.collect()
+    }
+
+    /// What the servers of an arm are started from.
+    fn files_of(&mut self, request: &TrialRequest<'_>) -> BTreeMap<String, String> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        programs::of_arm(&mut self.contents, &self.weir, request, &path)
     }
 
     /// Arms that start a foreign program, and its name.
@@ -194,6 +214,7 @@ impl Launcher for ProcessLauncher {
         self.trials += 1;
         let starts = protocol::of(request.cell).servers(request);
         let files = self.files.prepare(request, &starts)?;
+        let programs = self.files_of(request);
         let reading_before = self.reading();
         let counters = network::read();
         let (report, chain) = match is_job(request.cell) {
@@ -201,7 +222,7 @@ impl Launcher for ProcessLauncher {
             false => self.load(request, (&starts, &files))?,
         };
         let network = network::read().since(&counters);
-        Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, chain, report })
+        Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, chain, programs, report })
     }
 
     fn run_round(&mut self, request: &RoundRequest<'_>) -> Result<RoundOutcome, LaunchError> {
@@ -210,19 +231,22 @@ impl Launcher for ProcessLauncher {
         }
         let number = self.trials + 1;
         self.trials += request.arms.len() as u64;
+        let arms = (0..).zip(request.arms);
+        let programs = arms.map(|(place, arm)| self.files_of(&request.of_arm(arm, place))).collect();
         let reading_before = self.reading();
         let counters = network::read();
         let arms = match is_job(request.cell) {
             true => storage::job_round::run(&self.weir, &self.files, request, &self.deadlines)?,
             false => {
                 let may_trace = request.evidence_slice_ns.is_some() && Programs::are_allowed();
-                let programs = may_trace.then_some(&self.programs);
-                let round = Round { weir: &self.weir, request, deadlines: &self.deadlines, number, programs };
+                let observers = may_trace.then_some(&self.programs);
+                let deadlines = &self.deadlines;
+                let round = Round { weir: &self.weir, request, deadlines, number, programs: observers };
                 round.run(&mut self.files)?
             }
         };
         let network = network::read().since(&counters);
-        Ok(RoundOutcome { reading_before, reading_after: self.reading(), network, arms })
+        Ok(RoundOutcome { reading_before, reading_after: self.reading(), network, programs, arms })
     }
 
     fn read_machine(&mut self) -> Result<CrossCoreReading, LaunchError> {

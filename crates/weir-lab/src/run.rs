@@ -462,6 +462,7 @@ impl Session<'_> {
                 reading_after: outcome.reading_after,
                 network: outcome.network,
                 chain: outcome.chain,
+                programs: outcome.programs,
                 ..self.frame(attempt, position, run, started)
             };
             let foreign_max = self.foreign_cpus_max(&trials);
@@ -504,7 +505,8 @@ impl Session<'_> {
             interrupt: self.callbacks.interrupt,
         })?;
         let mut trials = Vec::with_capacity(order.len());
-        for ((position, run), sliced) in (0_u32..).zip(order).zip(outcome.arms) {
+        let measured = outcome.arms.into_iter().zip(outcome.programs);
+        for ((position, run), (sliced, programs)) in (0_u32..).zip(order).zip(measured) {
             let (report, slices, evidence) = match sliced {
                 Ok(Sliced { report, slices, evidence }) => (Ok(report), slices, evidence),
                 Err(failure) => (Err(failure), Vec::new(), Vec::new()),
@@ -513,6 +515,7 @@ impl Session<'_> {
                 reading_before: outcome.reading_before,
                 reading_after: outcome.reading_after,
                 network: outcome.network,
+                programs,
                 slices,
                 evidence,
                 ..self.frame(attempt, position, run, started)

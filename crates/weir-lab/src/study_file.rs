@@ -172,6 +172,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
         seed: table.read("seed", read_seed)?.unwrap_or(host_defaults.seed),
         arms: Vec::new(),
         cells: Vec::new(),
+        same_arms: table.read("same_arms", Entry::flag)?.unwrap_or(false),
         server_cpus: Vec::new(),
         load_cpus: Vec::new(),
         equivalence_margin: table

@@ -63,7 +63,7 @@ pub enum Difference {
     Equivalent,
     /// None that could be told from noise.
     Undetected,
-    /// One that something else which was measured does not bear out, above all the CPU of the whole machine.
+    /// One that something else which was measured does not confirm, above all the CPU of both sides.
     NotBorneOut,
     /// The generator was the limit, and nothing shows the two at one equal rate: what differs may be the rate alone.
     GeneratorLimited,

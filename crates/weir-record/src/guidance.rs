@@ -87,16 +87,22 @@ pub struct Advice {
     pub more: u32,
     /// Those in which nothing was detected.
     pub undetected: u32,
+    /// Those in which any difference is smaller than what matters.
+    #[serde(default)]
+    pub equivalent: u32,
     /// Those of which nothing is told, because something else that was measured does not bear out what was found.
     #[serde(default)]
     pub not_borne_out: u32,
     /// Those of which nothing is told, because the generator was the limit.
     pub generator_limited: u32,
-    /// Regions of neighbouring cells of which the same is known, those of which most is known first.
+    /// Those in which nothing may be compared. With the others they are all cells of the map.
+    #[serde(default)]
+    pub not_comparable: u32,
+    /// Adjacent cells with the same result, those of which most is known first.
     pub regions: Vec<Region>,
 }
 
-/// Neighbouring cells of which the same is known.
+/// Adjacent cells with the same result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Region {
     /// What is known of each of them.
@@ -119,6 +125,6 @@ pub struct Region {
     pub arm_range: Option<(f64, f64)>,
     /// The same of the baseline.
     pub baseline_range: Option<(f64, f64)>,
-    /// Of cells in which nothing was detected: a difference of less would have gone unseen in one of them.
+    /// Of cells in which nothing was detected: the effect that is found in 8 of 10 such runs, the largest of them.
     pub detectable: Option<f64>,
 }

@@ -1,6 +1,6 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`, `protocol`, `published`), what was
 //! measured (`engine`, `load`, `failure`, `http`, `orders`, `gateway`, `storage`, `machine`, `kernel`,
-//! `window`, `trial`, `slices`) and what was concluded (`finding`, `verdict`, `study`, `cpu_account`,
+//! `window`, `trial`, `slices`) and what was concluded (`finding`, `verdict`, `check`, `study`, `cpu_account`,
 //! `added_cost`, `contrast`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`). What is compared in all
 //! of them is a `metric`; its row in `metric_rows` knows how the records have it.
 //!
@@ -11,6 +11,7 @@
 pub mod added_cost;
 pub mod calendar;
 pub mod cause;
+pub mod check;
 pub mod connection_costs;
 pub mod contrast;
 pub mod cpu_account;

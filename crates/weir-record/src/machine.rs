@@ -64,6 +64,9 @@ pub struct Fingerprint {
     pub weir_version: String,
     /// How Weir is built: profile, level of optimisation, compiler. Empty in studies stored before it was noted.
     pub build: String,
+    /// The same of other programs of Weir that were measured, by their paths, where they say it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub program_builds: BTreeMap<String, String>,
 }
 
 /// A fact that is not the same in two records.
@@ -152,7 +155,7 @@ pub struct NoiseWindow {
     /// CPU used by processes that are not ours, in CPUs (1.0 = one core), by their own CPU clocks. Where a disk is
     /// measured the kernel's threads are not among them: they do that work.
     pub foreign_cpus: f64,
-    /// Non-idle CPU of the whole machine.
+    /// Non-idle CPU of the whole machine (`/proc/stat`); of slices that of server, generator and softirq threads.
     pub machine_busy_ns: u64,
     /// Time our pinned threads waited for a CPU.
     pub run_delay_ns: u64,

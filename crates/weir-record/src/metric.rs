@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Metric {
     /// CPU time of the server's processes per message. The primary metric.
     ServerCpuPerMessage,
-    /// Non-idle CPU of the whole machine per message.
+    /// CPU of server, generator and softirq threads per message; of whole trials the non-idle CPU of the machine.
     MachineCpuPerMessage,
     /// CPU time of the server's processes per message, with what they use in as long a wait.
     ServerCpuWithWaiting,

@@ -35,6 +35,9 @@ pub struct StudySpec {
     pub arms: Vec<ArmSpec>,
     /// All cells; exactly one has the role `Primary`.
     pub cells: Vec<CellSpec>,
+    /// Whether arms that are the same are meant to be: a study of the laboratory itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub same_arms: bool,
     /// CPUs the server side is pinned to; empty means not pinned.
     pub server_cpus: Vec<usize>,
     /// CPUs the generator is pinned to; empty means not pinned.
@@ -108,6 +111,21 @@ impl StudySpec {
         };
         let (own, all) = (of_cells(true)?, of_cells(false)?);
         (!spec.subject.is_told_workers() && own < all).then_some(own)
+    }
+
+    /// Pairs of arms that run the same with the same options, and meet in a cell. A placebo is meant to be the same.
+    pub fn same_arms(&self) -> Vec<(&ArmSpec, &ArmSpec)> {
+        let meet = |one: &ArmSpec, other: &ArmSpec| {
+            self.cells.iter().any(|cell| cell.has_arm(&one.name) && cell.has_arm(&other.name))
+        };
+        let is_same = |one: &ArmSpec, other: &ArmSpec| {
+            (&one.subject, &one.load_options) == (&other.subject, &other.load_options)
+                && !(one.is_placebo || other.is_placebo)
+        };
+        let pairs = (1..)
+            .zip(&self.arms)
+            .flat_map(|(next, one)| self.arms.iter().skip(next).map(move |other| (one, other)));
+        pairs.filter(|(one, other)| is_same(one, other) && meet(one, other)).collect()
     }
 
     /// What an arm is compared with: the first arm, or another that it names.

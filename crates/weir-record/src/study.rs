@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     added_cost::AddedCosts,
     cause::CauseShare,
+    check::Check,
     connection_costs::ConnectionCosts,
     contrast::Contrast,
     cpu_account::CpuDifference,
@@ -253,17 +254,6 @@ impl MetricFigures {
         let over = |pick: fn(f64, f64) -> f64, from| self.units.iter().copied().fold(from, pick);
         (over(f64::min, f64::INFINITY), over(f64::max, f64::NEG_INFINITY))
     }
-}
-
-/// One validity check.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Check {
-    /// Stable name (`bytes-verified`, `failures-classified`, `littles-law`, `generator-headroom`, …).
-    pub name: String,
-    /// Whether it holds.
-    pub passed: bool,
-    /// What was found, with the numbers.
-    pub detail: Finding,
 }
 
 /// States of the machine, found by clustering the cross-core readings.

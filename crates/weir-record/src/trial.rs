@@ -1,5 +1,7 @@
 //! One child process pair and what was seen of it.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +97,9 @@ pub struct TrialRecord {
     pub reading_after: CrossCoreReading,
     /// What the kernel counted between the two readings: also while connections opened, before the window.
     pub network: NetworkCounters,
+    /// Files of the programs that its servers were started from, each with what tells its content from another.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub programs: BTreeMap<String, String>,
     /// The generator's report; absent when it failed.
     pub load: Option<LoadReport>,
     /// What gateway and exchange counted over the whole trial; absent for everything else.

@@ -1,45 +1,49 @@
 //! What validity checks are called: a line for each.
 
-use crate::words::Word;
+use weir_record::check::CheckName;
 
-/// Name of the check that names those a study does without; it has no outcome.
-pub(crate) const NOT_ASKED: &str = "not-asked";
+use crate::{view::View, words::Word};
 
-/// What a validity check asserts, for the checks that are known by name.
-pub(crate) fn check(name: &str) -> Option<Word> {
-    match name {
-        "bytes-verified" => Some(Word::CheckBytes),
-        "responses-checked" => Some(Word::CheckResponses),
-        "operations-counted" => Some(Word::CheckCounted),
-        NOT_ASKED => Some(Word::CheckNotAsked),
-        "repeatable" => Some(Word::CheckRepeatable),
-        "replies-checked" => Some(Word::CheckReplies),
-        "chain-whole" => Some(Word::CheckChain),
-        "wakes-recovered" => Some(Word::CheckRecovered),
-        "failures-classified" => Some(Word::CheckFailures),
-        "littles-law" => Some(Word::CheckLittle),
-        "generator-headroom" => Some(Word::CheckHeadroom),
-        "processes" => Some(Word::CheckProcesses),
-        "rate-kept" => Some(Word::CheckRate),
-        "completion-overflow" => Some(Word::CheckOverflow),
-        "machine-states" => Some(Word::CheckStates),
-        "programs-complete" => Some(Word::CheckPrograms),
-        "calls-agree" => Some(Word::CheckCalls),
-        "calls-cover" => Some(Word::CheckCover),
-        "planted-leads" => Some(Word::CheckPlanted),
-        "slice-order" => Some(Word::CheckSliceOrder),
-        "segments" => Some(Word::CheckSegments),
-        "slice-length" => Some(Word::CheckSliceLength),
-        "warm" => Some(Word::CheckWarm),
-        "round-components" => Some(Word::CheckComponents),
-        "exclusions-balanced" => Some(Word::CheckExclusions),
-        "steal" => Some(Word::CheckSteal),
-        "foreign-cpu" => Some(Word::CheckForeign),
-        "steady-machine" => Some(Word::CheckDrift),
-        "steady-warm-up" => Some(Word::CheckWarmUp),
-        "interleaving" => Some(Word::CheckInterleaving),
-        "schedule" => Some(Word::CheckSchedule),
-        "baseline-against-itself" => Some(Word::CheckItself),
-        _ => None,
-    }
+/// What a validity check asserts; the name alone for a check of another version.
+pub(crate) fn check<'a>(view: &View<'a>, name: &'a CheckName) -> &'a str {
+    let word = match name {
+        CheckName::BytesVerified => Word::CheckBytes,
+        CheckName::ResponsesChecked => Word::CheckResponses,
+        CheckName::OperationsCounted => Word::CheckCounted,
+        CheckName::NotAsked => Word::CheckNotAsked,
+        CheckName::Repeatable => Word::CheckRepeatable,
+        CheckName::RepliesChecked => Word::CheckReplies,
+        CheckName::ChainWhole => Word::CheckChain,
+        CheckName::WakesRecovered => Word::CheckRecovered,
+        CheckName::FailuresClassified => Word::CheckFailures,
+        CheckName::LittlesLaw => Word::CheckLittle,
+        CheckName::GeneratorHeadroom => Word::CheckHeadroom,
+        CheckName::Processes => Word::CheckProcesses,
+        CheckName::RateKept => Word::CheckRate,
+        CheckName::CompletionOverflow => Word::CheckOverflow,
+        CheckName::MachineStates => Word::CheckStates,
+        CheckName::ProgramsComplete => Word::CheckPrograms,
+        CheckName::CallsAgree => Word::CheckCalls,
+        CheckName::CallsCover => Word::CheckCover,
+        CheckName::PlantedLeads => Word::CheckPlanted,
+        CheckName::SliceOrder => Word::CheckSliceOrder,
+        CheckName::Segments => Word::CheckSegments,
+        CheckName::SliceLength => Word::CheckSliceLength,
+        CheckName::Warm => Word::CheckWarm,
+        CheckName::RoundComponents => Word::CheckComponents,
+        CheckName::ExclusionsBalanced => Word::CheckExclusions,
+        CheckName::Steal => Word::CheckSteal,
+        CheckName::ForeignCpu => Word::CheckForeign,
+        CheckName::SteadyMachine => Word::CheckDrift,
+        CheckName::SteadyWarmUp => Word::CheckWarmUp,
+        CheckName::Interleaving => Word::CheckInterleaving,
+        CheckName::Schedule => Word::CheckSchedule,
+        CheckName::BaselineAgainstItself => Word::CheckItself,
+        CheckName::DistinctArms => Word::CheckDistinct,
+        CheckName::RingUse => Word::CheckRing,
+        CheckName::ReleaseBuild => Word::CheckBuild,
+        CheckName::ProgramsUnchanged => Word::CheckFiles,
+        CheckName::Other(name) => return name,
+    };
+    view.word(word)
 }

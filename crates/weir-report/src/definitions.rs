@@ -72,21 +72,23 @@ const STORAGE_TERMS: [Term; 4] = [
         [
             "CPU time of all threads of the process that does the job, those of its C library and those the kernel runs \
              for it included, divided by its operations in the same window. Read from outside, from the scheduler's \
-             nanosecond accounting, in the same way for every tool. Interrupts are not in it; whole-machine CPU has them.",
+             nanosecond accounting, in the same way for every tool. Interrupts are not in it; the CPU of both sides has them.",
             "작업을 하는 프로세스의 모든 스레드(C 라이브러리의 스레드와 커널이 그 일을 위해 돌리는 스레드 포함)가 쓴 CPU 시간을 같은 \
              구간의 I/O 수로 나눈 값입니다. 어느 도구든 같은 방법으로, 스케줄러가 나노초 단위로 집계한 값을 밖에서 읽습니다. 인터럽트 \
-             처리는 포함되지 않으며 전체 머신 CPU에 포함됩니다.",
+             처리는 포함되지 않으며 양쪽 CPU에 포함됩니다.",
             "执行任务的进程全部线程（含其 C 库的线程与内核为其运行的线程）所用的 CPU 时间，除以同一窗口内的 I/O 次数。对每个工具都以同样\
-             方式从外部读取调度器的纳秒级记账。中断处理不计入其中，而计入整机 CPU。",
+             方式从外部读取调度器的纳秒级记账。中断处理不计入其中，而计入双方 CPU。",
         ],
     ),
     (
         Of::Metric(Metric::MachineCpuPerMessage),
         [
-            "Non-idle CPU time of the whole machine per operation: the job, the background load, interrupts and the rest \
-             of the kernel together.",
-            "작업, 배경 부하, 인터럽트와 나머지 커널을 모두 합친 머신 전체의 유휴가 아닌 CPU 시간을 I/O당으로 나타낸 값입니다.",
-            "整机每次 I/O 的非空闲 CPU 时间：任务、背景负载、中断与内核其余部分之和。",
+            "CPU time of the job, the background load and the kernel's softirq threads together, per operation. In whole trials it is the \
+             non-idle CPU time of the machine (/proc/stat), with everything else that runs.",
+            "작업, 배경 부하, 커널 softirq 스레드가 쓴 CPU 시간의 합을 I/O당으로 나타낸 값입니다. 전체 시행에서는 \
+             머신의 유휴가 아닌 CPU 시간(/proc/stat)이며 함께 실행되는 다른 것도 포함합니다.",
+            "任务、背景负载与内核软中断线程所用 CPU 时间之和，按每次 I/O计。完整试验中取整机的非空闲 CPU 时间（/proc/stat），\
+             包含同时运行的其他程序。",
         ],
     ),
     (
@@ -125,9 +127,12 @@ const ORDER_TERMS: [Term; 5] = [
     (
         Of::Metric(Metric::MachineCpuPerMessage),
         [
-            "Non-idle CPU time of the whole machine per order: gateway, exchange, generator and kernel together.",
-            "게이트웨이, 거래소, 부하 생성기, 커널을 모두 합친 머신 전체의 유휴가 아닌 CPU 시간을 주문당으로 나타낸 값입니다.",
-            "整机每笔订单的非空闲 CPU 时间：网关、交易所、负载生成器与内核之和。",
+            "CPU time of gateway, generator and the kernel's softirq threads together, per order. In whole trials it is the \
+             non-idle CPU time of the machine (/proc/stat), with everything else that runs.",
+            "게이트웨이, 부하 생성기, 커널 softirq 스레드가 쓴 CPU 시간의 합을 주문당으로 나타낸 값입니다. 전체 시행에서는 \
+             머신의 유휴가 아닌 CPU 시간(/proc/stat)이며 함께 실행되는 다른 것도 포함합니다.",
+            "网关、负载生成器与内核软中断线程所用 CPU 时间之和，按每笔订单计。完整试验中取整机的非空闲 CPU 时间（/proc/stat），\
+             包含同时运行的其他程序。",
         ],
     ),
     (
@@ -166,7 +171,7 @@ const REQUEST_TERMS: [Term; 5] = [
         [
             "CPU time of all threads of the server's processes, kernel threads that work for it included, divided by \
              the requests answered in the same window. From the scheduler's nanosecond accounting, not sampled. The \
-             primary metric, because a checking generator tires before a good server does.",
+             primary metric, because the verifying generator saturates first.",
             "서버 프로세스의 모든 스레드(그 일을 하는 커널 스레드 포함)가 쓴 CPU 시간을 같은 구간에 응답한 요청 수로 나눈 값입니다. \
              표본 추출이 아니라 스케줄러가 나노초 단위로 집계한 값입니다. 응답을 검사하는 부하 생성기가 좋은 서버보다 먼저 한계에 \
              이르기 때문에 대표 지표로 씁니다.",
@@ -177,11 +182,15 @@ const REQUEST_TERMS: [Term; 5] = [
     (
         Of::Metric(Metric::MachineCpuPerMessage),
         [
-            "Non-idle CPU time of the whole machine per request: server, generator and kernel together. On loopback \
-             the kernel does one side's work on the other side's time; this sum is immune to that.",
-            "서버, 부하 생성기, 커널을 모두 합친 머신 전체의 유휴가 아닌 CPU 시간을 요청당으로 나타낸 값입니다. 루프백에서는 커널이 \
-             한쪽의 일을 다른 쪽의 시간으로 처리하기도 하지만, 이 합계는 그 영향을 받지 않습니다.",
-            "整机每个请求的非空闲 CPU 时间：服务器、负载生成器与内核之和。在回环接口上，内核会用一方的时间替另一方做事，而这个总和不受其影响。",
+            "CPU time of server, generator and the kernel's softirq threads together, per request. In whole trials it is the \
+             non-idle CPU time of the machine (/proc/stat), with everything else that runs. On loopback \
+             the kernel does one side's work on the other side's time; the sum has both.",
+            "서버, 부하 생성기, 커널 softirq 스레드가 쓴 CPU 시간의 합을 요청당으로 나타낸 값입니다. 전체 시행에서는 \
+             머신의 유휴가 아닌 CPU 시간(/proc/stat)이며 함께 실행되는 다른 것도 포함합니다. 루프백에서는 커널이 한쪽의 일을 \
+             다른 쪽의 시간으로 처리하기도 하지만, 합에는 둘 다 들어 있습니다.",
+            "服务器、负载生成器与内核软中断线程所用 CPU 时间之和，按每个请求计。完整试验中取整机的非空闲 CPU 时间（/proc/stat），\
+             包含同时运行的其他程序。在回环接口上，内核会用一方的时间替另一方做事，\
+             而总和包含双方。",
         ],
     ),
     (
@@ -221,10 +230,10 @@ fn of_verdict(verdict: Verdict) -> [&'static str; 3] {
     match verdict {
         Verdict::Better => [
             "Better than the baseline: a two-sided t test over the units, at 1 % and corrected for all claims of the \
-             study, rules out chance. For CPU and time, better means less.",
-            "기준보다 좋습니다. 단위별 값에 대한 양측 t 검정(유의수준 1 %, 연구의 모든 가설에 대해 보정)으로 우연이 배제됩니다. CPU와 \
+             study, finds a difference. For CPU and time, better means less.",
+            "기준보다 좋습니다. 단위별 값에 대한 양측 t 검정(유의수준 1 %, 연구의 모든 가설에 대해 보정)에서 차이가 유의합니다. CPU와 \
              시간은 작을수록 좋습니다.",
-            "优于基线：对各单元的双侧 t 检验（显著性水平 1 %，并对本研究的所有结论作了校正）排除了偶然。对 CPU 和时间而言，越小越好。",
+            "优于基线：对各单元的双侧 t 检验（显著性水平 1 %，并对本研究的所有结论作了校正）发现差异显著。对 CPU 和时间而言，越小越好。",
         ],
         Verdict::Worse => [
             "Worse than the baseline, by the same test.",
@@ -261,7 +270,7 @@ const TERMS: [Term; 13] = [
         [
             "CPU time of all threads of the server's processes, kernel threads that work for it included, divided by \
              the messages of the same window. From the scheduler's nanosecond accounting, not sampled. The primary comparison \
-             metric, because a checking generator tires before a good server does.",
+             metric, because the verifying generator saturates first.",
             "서버 프로세스의 모든 스레드(그 일을 하는 커널 스레드 포함)가 쓴 CPU 시간을 같은 구간의 메시지 수로 나눈 값입니다. \
              표본 추출이 아니라 스케줄러가 나노초 단위로 집계한 값입니다. 응답을 검사하는 부하 생성기가 좋은 서버보다 먼저 한계에 \
              이르기 때문에 대표 지표로 씁니다.",
@@ -272,11 +281,15 @@ const TERMS: [Term; 13] = [
     (
         Of::Metric(Metric::MachineCpuPerMessage),
         [
-            "Non-idle CPU time of the whole machine per message: server, generator and kernel together. On loopback \
-             the kernel does one side's work on the other side's time; this sum is immune to that.",
-            "서버, 부하 생성기, 커널을 모두 합친 머신 전체의 유휴가 아닌 CPU 시간을 메시지당으로 나타낸 값입니다. 루프백에서는 커널이 \
-             한쪽의 일을 다른 쪽의 시간으로 처리하기도 하지만, 이 합계는 그 영향을 받지 않습니다.",
-            "整机每条消息的非空闲 CPU 时间：服务器、负载生成器与内核之和。在回环接口上，内核会用一方的时间替另一方做事，而这个总和不受其影响。",
+            "CPU time of server, generator and the kernel's softirq threads together, per message. In whole trials it is the \
+             non-idle CPU time of the machine (/proc/stat), with everything else that runs. On loopback \
+             the kernel does one side's work on the other side's time; the sum has both.",
+            "서버, 부하 생성기, 커널 softirq 스레드가 쓴 CPU 시간의 합을 메시지당으로 나타낸 값입니다. 전체 시행에서는 \
+             머신의 유휴가 아닌 CPU 시간(/proc/stat)이며 함께 실행되는 다른 것도 포함합니다. 루프백에서는 커널이 한쪽의 일을 \
+             다른 쪽의 시간으로 처리하기도 하지만, 합에는 둘 다 들어 있습니다.",
+            "服务器、负载生成器与内核软中断线程所用 CPU 时间之和，按每条消息计。完整试验中取整机的非空闲 CPU 时间（/proc/stat），\
+             包含同时运行的其他程序。在回环接口上，内核会用一方的时间替另一方做事，\
+             而总和包含双方。",
         ],
     ),
     (
@@ -349,11 +362,11 @@ const TERMS: [Term; 13] = [
     (
         Of::Word(Word::Floor),
         [
-            "The baseline runs twice in every block or round. The outer end of its interval against itself: what this \
-             machine may make out of nothing over as many of them. A check, and no second test.",
-            "기준은 블록이나 라운드마다 두 번 실행됩니다. 기준을 자기 자신과 비교한 구간의 바깥쪽 끝으로, 같은 횟수에서 이 머신이 아무 이유 없이 \
-             만들 수 있는 차이입니다. 확인용이며 두 번째 검정이 아닙니다.",
-            "基线在每个区组或每轮中运行两次。这是基线与自身比较的区间的外端，即在同样次数下这台机器可能凭空产生的差异；仅作核对，不是第二次检验。",
+            "The baseline runs twice in every block or round. The outer end of its interval against itself: the \
+             difference two identical servers may show. A check, and no second test.",
+            "기준은 블록이나 라운드마다 두 번 실행됩니다. 기준을 자기 자신과 비교한 구간의 바깥쪽 끝으로, 같은 횟수에서 똑같은 두 서버가 \
+             보일 수 있는 차이입니다. 확인용이며 두 번째 검정이 아닙니다.",
+            "基线在每个区组或每轮中运行两次。这是基线与自身比较的区间的外端，即在同样次数下两个相同的服务器可能显示的差异；仅作核对，不是第二次检验。",
         ],
     ),
     (

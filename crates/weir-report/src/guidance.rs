@@ -117,9 +117,10 @@ fn known(it: &Advice) -> Vec<String> {
 
 /// What is known of an arm, in how many cells.
 fn standing(view: &View<'_>, it: &Advice) -> String {
-    let Advice { baseline, less, more, undetected, not_borne_out, generator_limited, cells, .. } = it;
+    let Advice { baseline, less, more, undetected, equivalent, cells, .. } = it;
     let arm = maps::arm(view, &it.arm, it.map);
     let (language, noun) = (view.language, metrics::prose(view, METRIC));
+    let alike = undetected + equivalent;
     let text = match it.standing {
         Standing::Less => localized!(
             language,
@@ -143,11 +144,11 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
         ),
         Standing::Undetected => localized!(
             language,
-            "No difference in {noun} was detected between {arm} and {baseline}, in {undetected} of {cells} cells: it \
+            "No difference in {noun} was detected between {arm} and {baseline}, in {alike} of {cells} cells: it \
              gives no reason to prefer either.",
-            "조건 {cells}개 중 {undetected}개에서 비교한 {arm}, {baseline} 두 대상의 {noun} 차이는 검출되지 않았습니다. 이 지표로는 어느 \
+            "조건 {cells}개 중 {alike}개에서 비교한 {arm}, {baseline} 두 대상의 {noun} 차이는 검출되지 않았습니다. 이 지표로는 어느 \
              쪽을 택할 이유가 없습니다.",
-            "{cells} 个条件中比较了 {undetected} 个，均未检出 {arm} 与 {baseline} 在{noun}上的差异：就此而言，没有理由偏向任何一方。",
+            "{cells} 个条件中比较了 {alike} 个，均未检出 {arm} 与 {baseline} 在{noun}上的差异：就此而言，没有理由偏向任何一方。",
         ),
         Standing::Untold => localized!(
             language,
@@ -156,6 +157,13 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
             "分布图无法判定 {arm} 与 {baseline} 孰优孰劣：{cells} 个条件的{noun}均不可比较。",
         ),
     };
+    text + &beside(view, it).concat()
+}
+
+/// How many cells of the map are not in its standing, and why.
+fn beside(view: &View<'_>, it: &Advice) -> Vec<String> {
+    let Advice { undetected, equivalent, not_borne_out, not_comparable, generator_limited, .. } = it;
+    let language = view.language;
     let limited = localized!(
         language,
         " Not judged, because the load generator was the limit there (†): {generator_limited}.",
@@ -164,10 +172,10 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
     );
     let doubted = localized!(
         language,
-        " Not judged, because another figure, such as the CPU of the whole machine, does not bear out the difference that \
-         was found (?): {not_borne_out}.",
-        " 조건 {not_borne_out}개(?)는 차이가 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않아 판단하지 않았습니다.",
-        "另有 {not_borne_out} 个条件（?）已检出差异，但整机 CPU 等其他数值不予佐证，不作判断。",
+        " Not judged, because another figure, such as the CPU of both sides, does not confirm the difference that was \
+         found (?): {not_borne_out}.",
+        " 조건 {not_borne_out}개(?)는 차이가 검출되었으나 양쪽 CPU 등 다른 수치가 뒷받침하지 않아 판단하지 않았습니다.",
+        "另有 {not_borne_out} 个条件（?）已检出差异，但双方 CPU 等其他数值不予佐证，不作判断。",
     );
     let same = localized!(
         language,
@@ -175,10 +183,23 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
         " {undetected}개에서는 차이가 검출되지 않았습니다.",
         "{undetected} 个未检出差异。",
     );
+    let too_small = localized!(
+        language,
+        " Any difference is too small to matter in {equivalent}.",
+        " {equivalent}개에서는 차이가 있더라도 의미 없을 만큼 작습니다.",
+        "{equivalent} 个即使有差异也小到无关紧要。",
+    );
+    let void = localized!(
+        language,
+        " Not comparable: {not_comparable}.",
+        " 비교할 수 없는 조건: {not_comparable}개.",
+        "另有 {not_comparable} 个条件不可比较。",
+    );
     let is_told = it.standing == Standing::Undetected;
     let same = (if is_told { 0 } else { *undetected }, same);
-    let parts = [same, (*not_borne_out, doubted), (*generator_limited, limited)];
-    parts.into_iter().filter(|(cells, _)| *cells > 0).fold(text, |text, (_, part)| text + &part)
+    let doubts = [(*not_borne_out, doubted), (*generator_limited, limited), (*not_comparable, void)];
+    let parts = [same, (*equivalent, too_small)].into_iter().chain(doubts);
+    parts.filter(|(cells, _)| *cells > 0).map(|(_, part)| part).collect()
 }
 
 /// How much of the observed process's CPU the choice can touch, or how that is found out.
@@ -235,8 +256,8 @@ pub(crate) fn page(view: &View<'_>) -> Option<String> {
 
 /// How to read the map of the page.
 const DRAWN: [&str; 3] = [
-    "Lines go round cells of which the same is known. ▼ the arm needs less server CPU, ▲ more, ≈ no difference detected, ? not \
-     borne out, † the generator was the limit, * more busy threads than CPUs.",
+    "Lines go round adjacent cells with the same result. ▼ the arm needs less server CPU, ▲ more, ≈ no difference detected, \
+     ? not confirmed, † the generator was the limit, * more busy threads than CPUs.",
     "테두리는 결과가 같은 조건을 묶은 것입니다. ▼ 서버 CPU를 덜 씀, ▲ 더 씀, ≈ 차이가 검출되지 않음, ? 다른 수치가 뒷받침하지 않음, † 부하 생성기 한계, \
      * 바쁜 스레드가 CPU보다 많음.",
     "线框围住结论相同的条件。▼ 服务器 CPU 更少，▲ 更多，≈ 未检出差异，? 其他数值不予佐证，† 受限于负载生成器，* 忙碌线程多于 CPU。",
@@ -315,7 +336,7 @@ fn regions(view: &View<'_>, guidance: &Guidance) -> Table {
     Table::with_head(words.chain(figures).collect(), 3, rows.collect())
 }
 
-/// What is known, and of nothing found how much would have been seen.
+/// What is known, and of nothing found which effect is found with 80 % power.
 fn found(view: &View<'_>, region: &Region) -> String {
     let word = view.word(chart::difference_word(region.difference));
     match region.detectable {
@@ -324,9 +345,9 @@ fn found(view: &View<'_>, region: &Region) -> String {
             let detectable = format::percent(detectable);
             localized!(
                 view.language,
-                "{word} (one under {detectable} would go unseen)",
-                "{word}({detectable} 미만의 차이는 검출 불가)",
-                "{word}（小于 {detectable} 的差异检测不到）",
+                "{word} (effects of {detectable} or more are found in 8 of 10 such runs)",
+                "{word}({detectable} 이상의 효과는 10번 중 8번 검출)",
+                "{word}（{detectable} 及以上的效应 10 次中可检出 8 次）",
             )
         }
     }

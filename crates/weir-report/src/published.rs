@@ -124,7 +124,7 @@ fn measured(view: &View<'_>, claim: &PublishedClaim, metric: Metric) -> String {
         None => format::ABSENT.to_owned(),
         Some(it) => {
             let ratio = format::ratio_and_interval(it.ratio, it.interval);
-            format!("{ratio} {}", view.verdict_word(it.metric, it.verdict))
+            format!("{ratio} {}", view.outcome_words(it))
         }
     }
 }

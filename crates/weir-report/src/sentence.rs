@@ -144,9 +144,9 @@ fn step_after(view: &View<'_>, primary: &Comparison, reason: &Finding) -> Option
             .to_owned(),
         Finding::Witness { .. } | Finding::NoWitness { .. } | Finding::WitnessOtherState { .. } => language
             .choose([
-                "measure more rounds, and read machine CPU and the equal-rate cell beside server CPU.",
-                "라운드를 늘리고, 서버 CPU와 함께 전체 머신 CPU와 같은 부하율 조건의 수치를 보십시오.",
-                "增加轮数，并结合整机 CPU 与相同速率条件的数值来看服务器 CPU。",
+                "measure more rounds, and read the CPU of both sides and the equal-rate cell beside server CPU.",
+                "라운드를 늘리고, 서버 CPU와 함께 양쪽 CPU와 같은 부하율 조건의 수치를 보십시오.",
+                "增加轮数，并结合双方 CPU 与相同速率条件的数值来看服务器 CPU。",
             ])
             .to_owned(),
         Finding::TrialsFailed { .. } | Finding::WrongBytes { .. } | Finding::Unexplained { .. } => language
@@ -396,15 +396,15 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
     parts.extend(detectable.map(|effect| {
         localized!(
             view.language,
-            "Differences under {effect} would have gone unseen (minimum detectable effect).",
-            "{effect}보다 작은 차이는 이 측정에서 보이지 않습니다(최소 검출 효과).",
-            "小于 {effect} 的差异在本次测量中不可见（最小可检测效应）。"
+            "Effects of {effect} or more are found in 8 of 10 such runs (minimum detectable effect).",
+            "{effect} 이상의 효과는 이런 실행 10번 중 8번 검출됩니다(최소 검출 효과).",
+            "{effect} 及以上的效应在 10 次这样的运行中有 8 次能检出（最小可检测效应）。"
         )
     }));
     parts.extend(floor.map(|floor| {
         localized!(
             view.language,
-            "Over as many of them, the baseline differs from itself by up to {floor} (noise floor).",
+            "An A/A comparison of this size shows up to {floor} (noise floor).",
             "같은 횟수로 기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어).",
             "在同样的次数下，基线与自身相比也会相差至多 {floor}（噪声本底）。"
         )

@@ -1,6 +1,7 @@
 //! The numbers behind every block as plain tables of text, shared by the page and by Markdown.
 
 use weir_record::{
+    check::CheckName,
     metric::{Family, Metric},
     metric_rows::METRICS,
     study::ArmSummary,
@@ -105,7 +106,7 @@ fn comparison(view: &View<'_>, row: &Comparison) -> Vec<String> {
         metrics::name(view, row.metric),
         format!("{} ({})", view.cell_label(&row.cell_id), role.unwrap_or(view.word(Word::Exploratory))),
         format!("{} / {}", row.arm, row.baseline),
-        view.verdict_word(row.metric, row.verdict).to_owned(),
+        view.outcome_words(row),
         metrics::effect(row),
         match row.confidence {
             0.0 => format::ABSENT.to_owned(),
@@ -248,14 +249,14 @@ pub(crate) fn why(view: &View<'_>, summaries: &[&ArmSummary]) -> Table {
 /// Validity checks.
 pub(crate) fn checks(view: &View<'_>) -> Table {
     let rows = view.result.checks.iter().map(|check| {
-        let outcome = if check.name == check_words::NOT_ASKED {
+        let outcome = if check.name == CheckName::NotAsked {
             format::ABSENT.to_owned()
         } else if check.passed {
             format!("✓ {}", view.word(Word::Passed))
         } else {
             format!("✗ {}", view.word(Word::Failed))
         };
-        let name = check_words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
+        let name = check_words::check(view, &check.name);
         vec![outcome, name.to_owned(), view.finding(&check.detail)]
     });
     Table::new(view, &[Word::Outcome, Word::Check, Word::Found], &[], rows.collect())

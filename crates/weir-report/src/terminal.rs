@@ -136,7 +136,7 @@ struct Row {
     server_cpu: String,
     ratio: String,
     verdict: Option<Verdict>,
-    verdict_word: &'static str,
+    verdict_word: String,
     detectable: String,
     floor: String,
 }
@@ -215,7 +215,7 @@ fn comparison_row(view: &View<'_>, comparison: Option<&Comparison>) -> Row {
         server_cpu: String::new(),
         ratio: ratio.unwrap_or_default(),
         verdict: comparison.map(|it| it.verdict),
-        verdict_word: comparison.map_or("", |it| view.verdict_word(it.metric, it.verdict)),
+        verdict_word: comparison.map(|it| view.outcome_words(it)).unwrap_or_default(),
         detectable: compact(metrics::detectable),
         floor: compact(metrics::floor),
     }
@@ -257,7 +257,7 @@ impl Layout {
             layout.throughput = layout.throughput.max(columns(&row.throughput));
             layout.server_cpu = layout.server_cpu.max(columns(&row.server_cpu));
             layout.ratio = layout.ratio.max(columns(&row.ratio));
-            layout.verdict = layout.verdict.max(columns(row.verdict_word));
+            layout.verdict = layout.verdict.max(columns(&row.verdict_word));
             layout.detectable = layout.detectable.max(columns(&row.detectable));
             layout.floor = layout.floor.max(columns(&row.floor));
         }
@@ -283,7 +283,7 @@ impl Layout {
             server_cpu: metrics::short(view, Metric::ServerCpuPerMessage),
             ratio: view.word(Word::RatioInterval).to_owned(),
             verdict: None,
-            verdict_word: view.word(Word::Verdict),
+            verdict_word: view.word(Word::Verdict).to_owned(),
             detectable: view.word(Word::DetectableShort).to_owned(),
             floor: view.word(Word::FloorShort).to_owned(),
         };
@@ -300,7 +300,7 @@ impl Layout {
 
     fn fields(&self, row: &Row, color: bool) -> String {
         let gap = " ".repeat(GAP);
-        let verdict = pad_end(row.verdict_word, self.verdict);
+        let verdict = pad_end(&row.verdict_word, self.verdict);
         let verdict = match row.verdict {
             Some(verdict_kind) if color => Style::of(verdict_kind).paint(&verdict),
             _ => verdict,
@@ -349,7 +349,7 @@ fn notes(view: &View<'_>, out: &mut Output) {
         lines.push(format!("≥{colon}{}", view.word(Word::GeneratorBound)));
     }
     for check in view.result.checks.iter().filter(|check| !check.passed) {
-        let name = check_words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
+        let name = check_words::check(view, &check.name);
         let (failed, found) = (view.word(Word::Failed), view.finding(&check.detail));
         lines.push(format!("✗ {failed} · {name}{colon}{found}"));
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use weir_record::{
     finding::{Finding, MessageKind, UnitKind},
     frontier::{FrontierAnswer, Standing},
+    grid::{Difference, Grid},
     metric::{Family, Metric},
     spec::{CellRole, CellSpec, LoadMode, OrdersCell, StorageCell},
     storage::{AccessPattern, StorageDevice, SyntheticTrace},
@@ -101,6 +102,34 @@ impl<'a> View<'a> {
     /// The word of a verdict on a metric.
     pub(crate) fn verdict_word(&self, metric: Metric, verdict: Verdict) -> &'static str {
         self.word(words::verdict(metric, verdict))
+    }
+
+    /// The words of a comparison's row: of its verdict, or, where it claims nothing by itself and its map tells a
+    /// difference in the cell, of that.
+    pub(crate) fn outcome_words(&self, it: &Comparison) -> String {
+        match self.called_on_map(it) {
+            Some(verdict) => {
+                let map = self.word(Word::OnMap);
+                let word = self.verdict_word(it.metric, verdict);
+                localized!(self.language, "{word} ({map})", "{word}({map})", "{word}（{map}）")
+            }
+            None => self.verdict_word(it.metric, it.verdict).to_owned(),
+        }
+    }
+
+    /// The direction in which a map tells the cell of a comparison to differ that claims nothing by itself.
+    pub(crate) fn called_on_map(&self, it: &Comparison) -> Option<Verdict> {
+        let is_it =
+            |grid: &&Grid| (grid.metric, &grid.arm, &grid.baseline) == (it.metric, &it.arm, &it.baseline);
+        let grids = self.result.grids.iter().filter(|grid| it.verdict == Verdict::NoClaim && is_it(grid));
+        let mut cells = grids.flat_map(|grid| &grid.cells).filter(|cell| cell.cell_id == it.cell_id);
+        let is_more = match cells.next()?.difference {
+            Difference::Less => false,
+            Difference::More => true,
+            _ => return None,
+        };
+        let is_better = is_more == it.metric.larger_is_better();
+        Some(if is_better { Verdict::Better } else { Verdict::Worse })
     }
 
     /// The word of the study's own verdict, which is on its primary comparison.

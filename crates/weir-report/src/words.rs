@@ -43,6 +43,7 @@ words! {
     Equivalent: "equivalent" | "동등" | "相当";
     Inconclusive: "inconclusive" | "보류" | "无法判定";
     NotComparable: "not comparable" | "비교 불가" | "不可比较";
+    OnMap: "map" | "히트맵" | "分布图";
     NoClaim: "no claim" | "참고용" | "仅供参考";
 
 
@@ -187,19 +188,19 @@ words! {
 
     MapTitle: "The map" | "조건별 히트맵" | "分布图";
     MapHelp: "How much more or less the arm needs than the baseline in each cell: ▼ less, ▲ more, ≈ no difference that can be \
-        told from noise, ? one that another figure does not bear out, such as the CPU of the whole machine, \
+        told from noise, ? one that another figure does not confirm, such as the CPU of both sides, \
         † the generator was the limit, so that the arms ran at different rates and the difference may be one of rate, \
-        – nothing to compare, … nothing told before the schedule is finished. Of the cells marked ▼ or ▲ at most 5 % are expected to be wrong (false-discovery \
-        rate over all cells of a metric). Means are geometric, over the ratios of these cells alone. A number of connections from which on \
+        – nothing to compare, … nothing told before the schedule is finished. False discovery rate over all cells of a metric: \
+        5 %. A cell that claims nothing by itself says so in its row too, with (map). Means are geometric, over the ratios of these cells alone. A number of connections from which on \
         an arm has less lies on a straight line between two levels (on the scale of logarithms), with a 99 % interval. * more \
         busy threads than CPUs."
-        | "조건마다 비교 대상이 기준보다 얼마나 더 또는 덜 필요한지입니다. ▼ 적음, ▲ 많음, ≈ 노이즈와 구별되지 않음, ? 검출되었으나 머신 전체 CPU 등 다른 수치가 뒷받침하지 않음, \
-        † 부하 생성기가 한계여서 부하율이 서로 다르고 차이가 부하율 탓일 수 있음, – 비교 불가, … 일정이 끝나기 전이라 판정하지 않음. ▼나 ▲로 표시한 조건 중 \
-        틀린 것은 많아야 5%로 기대됩니다(지표의 모든 조건에 대한 거짓 발견율). 평균은 이 조건들의 비율에 대한 기하 평균입니다. 어느 연결 수부터 적은지는 두 수준을 (로그 척도에서) 직선으로 \
+        | "조건마다 비교 대상이 기준보다 얼마나 더 또는 덜 필요한지입니다. ▼ 적음, ▲ 많음, ≈ 노이즈와 구별되지 않음, ? 검출되었으나 양쪽 CPU 등 다른 수치가 뒷받침하지 않음, \
+        † 부하 생성기가 한계여서 부하율이 서로 다르고 차이가 부하율 탓일 수 있음, – 비교 불가, … 일정이 끝나기 전이라 판정하지 않음. 지표의 모든 조건에 대한 \
+        거짓 발견율: 5%. 그 자체로는 참고용인 조건의 행에도 (히트맵)과 함께 같은 말이 있습니다. 평균은 이 조건들의 비율에 대한 기하 평균입니다. 어느 연결 수부터 적은지는 두 수준을 (로그 척도에서) 직선으로 \
         이어 구했고 구간은 99%입니다. * 바쁜 스레드가 CPU보다 많음."
-        | "每个条件下该方案比基线多用或少用多少：▼ 更少，▲ 更多，≈ 无法与噪声区分，? 已检出但整机 CPU 等其他数值不予佐证，\
-        † 受限于负载生成器，双方速率不同，差异可能来自速率，– 无可比较，… 计划完成前不作判定。标为 ▼ 或 ▲ 的条件中预计至多 5% 有误\
-        （按某指标全部条件的错误发现率）。平均为这些条件比值的几何平均。从多少连接起更少，是在两个水平之间按直线（对数尺度）求得，区间为 99%。* 忙碌线程多于 CPU。";
+        | "每个条件下该方案比基线多用或少用多少：▼ 更少，▲ 更多，≈ 无法与噪声区分，? 已检出但双方 CPU 等其他数值不予佐证，\
+        † 受限于负载生成器，双方速率不同，差异可能来自速率，– 无可比较，… 计划完成前不作判定。某指标全部条件的错误发现率：5%。\
+        自身仅供参考的条件，其所在行也以（分布图）注明同样的结论。平均为这些条件比值的几何平均。从多少连接起更少，是在两个水平之间按直线（对数尺度）求得，区间为 99%。* 忙碌线程多于 CPU。";
     MapConnections: "connections" | "연결 수" | "连接数";
     MapWorkers: "workers" | "워커 수" | "工作线程数";
     MapDepth: "in flight each" | "연결당 동시 건수" | "每连接在途数";
@@ -215,7 +216,7 @@ words! {
     MapLess: "less" | "적음" | "更少";
     MapMore: "more" | "많음" | "更多";
     MapUndetected: "no difference detected" | "차이 검출 안 됨" | "未检出差异";
-    MapNotBorneOut: "found, not borne out" | "검출되었으나 뒷받침되지 않음" | "已检出但未获佐证";
+    MapNotBorneOut: "found, not confirmed" | "검출되었으나 뒷받침되지 않음" | "已检出但未获佐证";
     MapLimited: "generator was the limit" | "부하 생성기 한계" | "受限于负载生成器";
     MapLimitedShort: "generator-bound" | "생성기 한계" | "受限";
     MapInvalid: "not comparable" | "비교 불가" | "不可比较";
@@ -243,13 +244,12 @@ words! {
         | "每个服务器的负载测试工具各行。时间为正确响应到末字节的时间：开环从请求应发出的时刻算起，闭环从发出时刻算起；百分位由全部请求合并求得，从不对百分位求平均。\
         第二行为各轮（试验）中的最小与最大值。因响应失败而剔除的轮次也计入。峰值为最好的完整一秒内的正确响应数，或最好时间片的速率及其长度。";
     GuidanceTitle: "What to use where" | "어디에 무엇을 쓸 것인가" | "何处该用哪种方案";
-    GuidanceHelp: "Regions are neighbouring cells of the map of which the same is known. A mean is geometric, over the ratios of \
+    GuidanceHelp: "Regions are adjacent cells of the map with the same result. A mean is geometric, over the ratios of \
         the region's cells, with a 99 % interval for these cells; it is not \
-        corrected for their having been chosen by their results. Of the cells that are told to differ at most 5 % are expected \
-        to be wrong."
+        corrected for their having been chosen by their results. False discovery rate: 5 %."
         | "영역은 히트맵에서 결과가 같은, 서로 이웃한 조건의 모음입니다. 평균은 영역에 속한 조건의 비율에 대한 기하 평균이고, 구간은 이 조건들에 대한 99% 구간이며, 결과를 보고 조건을 골랐다는 점은 보정하지 않았습니다. \
-        차이가 있다고 한 조건 중 틀린 것은 많아야 5%로 기대됩니다."
-        | "区域是分布图上结论相同的相邻条件。均值为区域内各条件比值的几何平均，区间为针对这些条件的 99% 区间，未对按结果挑选条件这一点作校正。被判为有差异的条件中预计至多 5% 有误。";
+        거짓 발견율: 5%."
+        | "区域是分布图上结论相同的相邻条件。均值为区域内各条件比值的几何平均，区间为针对这些条件的 99% 区间，未对按结果挑选条件这一点作校正。错误发现率：5%。";
     GuidanceWhere: "where" | "범위" | "范围";
     GuidanceRange: "single cells" | "조건별 비율" | "各条件比值";
     KernelsTitle: "As on older kernels" | "이전 커널을 가정한 대상" | "按旧内核运行的方案";
@@ -310,7 +310,7 @@ words! {
     CompletionsPerEnter: "CQE an enter" | "enter당 CQE" | "每次 enter 的 CQE";
     SoftirqOwn: "softirq, server's threads" | "softirq(서버 스레드)" | "软中断（服务器线程）";
     SoftirqElsewhere: "softirq, elsewhere" | "softirq(그 밖)" | "软中断（其他）";
-    MachineCpuUnwatched: "machine CPU, not observed" | "머신 CPU(관찰 없음)" | "整机 CPU（未观测）";
+    MachineCpuUnwatched: "CPU of both sides, not observed" | "양쪽 CPU(관찰 없음)" | "双方 CPU（未观测）";
     TcpTrouble: "queue full / dropped / sent again" | "대기열 넘침 / 버려진 연결 / 재전송" | "队列已满 / 被丢弃 / 重传";
     WokenBy: "woken by" | "깨운 쪽" | "唤醒者";
     SleptBefore: "slept before, each" | "깨기 전 잠든 시간" | "唤醒前平均睡眠";
@@ -575,6 +575,10 @@ words! {
     CheckWarmUp: "steady before the window" | "측정 전 안정 상태 도달" | "测量前已达稳态";
     CheckInterleaving: "arms took turns in random order" | "무작위 순서로 번갈아 실행됨" | "各方案按随机顺序轮流运行";
     CheckSchedule: "the schedule was finished" | "계획한 일정을 마침" | "已完成全部计划";
+    CheckDistinct: "no two arms are the same" | "서로 같은 비교 대상이 없음" | "没有两个相同的方案";
+    CheckRing: "arms use the driver that they name" | "비교 대상이 지정된 드라이버를 씀" | "各方案使用其指定的驱动";
+    CheckBuild: "programs are release builds" | "프로그램이 릴리스 빌드임" | "程序均为发布构建";
+    CheckFiles: "no program changed meanwhile" | "도중에 바뀐 프로그램이 없음" | "其间没有程序发生变化";
     CheckItself: "the baseline agrees with itself" | "기준이 자기 자신과 일치" | "基线与自身一致";
 }
 

@@ -7,6 +7,7 @@ use weir_lab::{
     study_file::Study,
 };
 use weir_record::{
+    check::CheckName,
     finding::{Finding, MessageKind},
     metric::Metric,
     spec::StudySpec,
@@ -39,7 +40,7 @@ fn an_arm_runs_in_its_own_cells_only_and_the_study_is_complete() {
         let cell = spec.cells.iter().find(|cell| cell.id == comparison.cell_id).expect("it is planned");
         assert!(cell.has_arm(&comparison.arm), "{} in {}", comparison.arm, comparison.cell_id);
     }
-    let interleaving = outcome.result.checks.iter().find(|check| check.name == "interleaving");
+    let interleaving = outcome.result.checks.iter().find(|check| check.name == CheckName::Interleaving);
     assert!(interleaving.is_some_and(|check| check.passed), "{interleaving:?}");
     let primary = comparison(&outcome, "c100-d1-html-reconnect-closed", Metric::ServerCpuPerMessage);
     assert_eq!((primary.arm.as_str(), primary.verdict), ("uring", Verdict::Better));
@@ -79,7 +80,7 @@ fn findings_of_an_http_study_speak_of_requests() {
     ] {
         assert_eq!(kind, Some(MessageKind::Request), "{code} in {found:?}");
     }
-    let checked = outcome.result.checks.iter().find(|check| check.name == "responses-checked");
+    let checked = outcome.result.checks.iter().find(|check| check.name == CheckName::ResponsesChecked);
     // The fake compares nothing, and this is seen.
     let is_seen = |it: &Finding| matches!(it, Finding::ResponsesChecked { compared: 0, .. });
     assert!(checked.is_some_and(|check| !check.passed && is_seen(&check.detail)), "{checked:?}");

@@ -13,6 +13,7 @@ use weir_lab::{
     study_file::Study,
 };
 use weir_record::{
+    check::CheckName,
     finding::{ExclusionKind, FailureClass, FailureCount, Finding, UnitKind, Witness, WitnessBearing},
     goal::{ComparisonSpec, Goal, Side},
     metric::{Metric, Scale},
@@ -169,7 +170,8 @@ fn a_quiet_machine_shows_equality() {
         start("equal", &study(&["epoll", "uring"], 12, 3), &mut launcher).expect("a healthy study runs");
     assert_eq!(outcome.result.verdict, Verdict::Equivalent);
     assert!(outcome.result.checks.iter().all(|check| check.passed), "{:#?}", outcome.result.checks);
-    let foreign = outcome.result.checks.iter().find(|check| check.name == "foreign-cpu").expect("there");
+    let foreign =
+        outcome.result.checks.iter().find(|check| check.name == CheckName::ForeignCpu).expect("there");
     let Finding::ForeignCpu { over, trials, .. } = foreign.detail else { panic!("{foreign:?}") };
     assert_eq!((over, trials), (0, 36));
     assert!(outcome.result.complete);
@@ -219,8 +221,12 @@ fn a_machine_that_is_always_far_gives_a_valid_study() {
         .expect("a healthy study runs");
     assert_eq!((outcome.ended, outcome.result.verdict), (Ended::Complete, Verdict::Better));
     assert_eq!(outcome.result.states.boundary_ns, None);
-    let states =
-        outcome.result.checks.iter().find(|check| check.name == "machine-states").expect("it is checked");
+    let states = outcome
+        .result
+        .checks
+        .iter()
+        .find(|check| check.name == CheckName::MachineStates)
+        .expect("it is checked");
     let Finding::OneState { ns, .. } = states.detail else { panic!("{states:?}") };
     assert!(states.passed && (400.0..500.0).contains(&ns), "{states:?}");
 }
@@ -250,7 +256,7 @@ fn wrong_or_failing_responses_make_a_cell_not_comparable() {
     };
     assert_eq!((arm.as_str(), first.reason), ("uring", Some(ExclusionKind::Errors)));
     assert_eq!(first.classes, resets);
-    let failures = outcome.result.checks.iter().find(|check| check.name == "failures-classified");
+    let failures = outcome.result.checks.iter().find(|check| check.name == CheckName::FailuresClassified);
     let failures = failures.expect("it is checked");
     let Finding::Failures { classes, .. } = &failures.detail else { panic!("{failures:?}") };
     assert!(failures.passed && classes.len() == 1, "{failures:?}");

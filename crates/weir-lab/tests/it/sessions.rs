@@ -14,6 +14,7 @@ use weir_lab::{
     run::{self, Callbacks, Ended, Event, Outcome, RunError},
 };
 use weir_record::{
+    check::CheckName,
     finding::{ExclusionKind, Finding, Stopped},
     machine::Fingerprint,
     spec::{CellRole, CellSpec, StudySpec},
@@ -151,7 +152,8 @@ fn no_block_starts_after_the_time_cap_and_a_resumed_session_goes_on() {
         outcome.resume_hint(std::path::Path::new("run"), Language::English).expect("it was cut short");
     let cut = "cut by the time cap of 10 s";
     assert_eq!(resume_hint, format!("{cut}: {words}; go on with: weir study --resume run"));
-    let check = outcome.result.checks.iter().find(|check| check.name == "schedule").expect("it is checked");
+    let check =
+        outcome.result.checks.iter().find(|check| check.name == CheckName::Schedule).expect("it is checked");
     assert!(!check.passed, "{check:?}");
     let Finding::Schedule { blocks_done, stopped: Some(Stopped::CutShort { .. }), .. } = check.detail else {
         panic!("{check:?}")
@@ -204,7 +206,8 @@ fn a_near_state_in_which_no_trial_ran_is_not_waited_for() {
     assert_eq!((outcome.ended, waits, outcome.result.complete), (Ended::Complete, 0, true));
     assert_eq!((outcome.result.verdict, outcome.result.comparisons[0].pairs), (Verdict::Better, 12));
     assert_eq!(outcome.result.comparisons[0].notes[0], Finding::FarState);
-    let check = outcome.result.checks.iter().find(|check| check.name == "machine-states").expect("there");
+    let check =
+        outcome.result.checks.iter().find(|check| check.name == CheckName::MachineStates).expect("there");
     let Finding::TwoStates { near, far, changed, .. } = check.detail else { panic!("{check:?}") };
     assert_eq!((near, far, changed), (0, 38, 1));
     assert!(check.passed);
@@ -263,7 +266,7 @@ fn a_dead_baseline_ends_the_study_in_good_order() {
     assert_eq!((outcome.ended, outcome.result.verdict), (Ended::ArmsMissing, Verdict::NotComparable));
     assert_eq!(outcome.trials.len(), 3);
     assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result).code(), 13);
-    let schedule = found(&outcome, "schedule");
+    let schedule = found(&outcome, CheckName::Schedule);
     let Finding::Schedule { blocks_done: 1, blocks: 12, stopped: Some(stopped), .. } = schedule else {
         panic!("{schedule:?}")
     };
@@ -285,7 +288,7 @@ fn slices_grow_to_what_the_slowest_arm_needs_as_far_as_there_is_time() {
             let trial = outcome.trials.iter().find(|it| it.cell_id == cell.id && it.block == block);
             trial.and_then(|trial| trial.slices.first()).map_or(0, |slice| slice.length_ns)
         };
-        let check = found(&outcome, "slice-length").clone();
+        let check = found(&outcome, CheckName::SliceLength).clone();
         (of_round(0), of_round(11), check)
     };
     let (first, last, check) = lengths("slices-grow", &asked);
@@ -353,11 +356,11 @@ fn a_study_without_a_trial_says_so() {
     let spec = study(&["epoll", "uring"], 12, SEED);
     let outcome = run::start(&fresh_folder("no-trial"), &new_study(spec), callbacks).expect("it ends");
     assert_eq!((outcome.ended, outcome.trials.len()), (Ended::Interrupted, 0));
-    assert_eq!(*found(&outcome, "machine-states"), Finding::NoTrial);
+    assert_eq!(*found(&outcome, CheckName::MachineStates), Finding::NoTrial);
 }
 
 /// What a check found.
-fn found<'a>(outcome: &'a Outcome, check: &str) -> &'a Finding {
+fn found<'a>(outcome: &'a Outcome, check: CheckName) -> &'a Finding {
     let mut checks = outcome.result.checks.iter();
     &checks.find(|found| found.name == check).expect("it is checked").detail
 }

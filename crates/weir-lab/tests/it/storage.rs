@@ -5,7 +5,7 @@ use weir_lab::{
     host_defaults::HostDefaults,
     study_file,
 };
-use weir_record::{metric::Metric, spec::StudySpec, verdict::Verdict};
+use weir_record::{check::CheckName, metric::Metric, spec::StudySpec, verdict::Verdict};
 
 use crate::fixture::{comparison, start};
 
@@ -70,7 +70,7 @@ fn checks_that_storage_cannot_have_are_named_and_not_passed_in_silence() {
         assert!(!names.contains(&name), "{name} in {names:?}");
     }
     let not_asked =
-        outcome.result.checks.iter().find(|check| check.name == "not-asked").expect("it is there");
+        outcome.result.checks.iter().find(|check| check.name == CheckName::NotAsked).expect("it is there");
     assert_eq!(not_asked.detail, weir_record::finding::Finding::NotAsked);
 }
 

@@ -310,12 +310,28 @@ fn every_study_file_of_the_project_is_right() {
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("it can be read");
-        if let Err(error) = parse(&path, &text, &host_defaults()) {
-            panic!("{error}");
-        }
+        let spec = parse(&path, &text, &host_defaults()).unwrap_or_else(|error| panic!("{error}")).spec;
+        assert_eq!(
+            !spec.same_arms().is_empty(),
+            spec.same_arms,
+            "{}: arms are equal on purpose",
+            path.display()
+        );
         files += 1;
     }
     assert!(files >= 1);
+}
+
+#[test]
+fn a_study_says_that_it_compares_equal_arms_on_purpose() {
+    let twice = format!("{EXAMPLE}\n[[arm]]\nname = \"again\"\ndriver = \"epoll\"");
+    let names = |spec: &StudySpec| -> Vec<(String, String)> {
+        spec.same_arms().iter().map(|(one, other)| (one.name.clone(), other.name.clone())).collect()
+    };
+    let spec = read(&twice).expect("it can be run");
+    assert_eq!((spec.same_arms, names(&spec)), (false, vec![("epoll".to_owned(), "again".to_owned())]));
+    assert!(read(&format!("same_arms = true\n{twice}")).expect("it is meant").same_arms);
+    assert!(names(&read(EXAMPLE).expect("it is right")).is_empty());
 }
 
 #[test]

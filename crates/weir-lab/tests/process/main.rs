@@ -55,8 +55,9 @@ fn main() {
     if roles::play(&words) {
         return;
     }
-    let tests: [(&str, fn()); 28] = [
+    let tests: [(&str, fn()); 29] = [
         ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
+        ("what servers are started from is noted", what_servers_are_started_from_is_noted),
         ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
         ("a refused driver is the environment's fault", a_refused_driver_is_the_environments_fault),
         ("an unknown option ends the session", an_unknown_option_ends_the_session),
@@ -174,6 +175,25 @@ fn a_trial_gives_its_report_and_leaves_nothing() {
     let report = trial(&spec("epoll", roles::REPORT)).expect("it runs").report.expect("it reports");
     assert_eq!((report.messages, report.seed), (1_000, SEED));
     assert_eq!(report.target, "127.0.0.1:7007");
+}
+
+fn what_servers_are_started_from_is_noted() {
+    let own = this_program().display().to_string();
+    let of_weir = trial(&spec("epoll", roles::REPORT)).expect("it runs").programs;
+    assert_eq!(of_weir.keys().collect::<Vec<_>>(), [&own]);
+    let script = env::temp_dir().join(format!("weir-script-{}", std::process::id()));
+    let name = script.display().to_string();
+    let with = |text: &str| {
+        std::fs::write(&script, text).expect("it can be written");
+        trial(&foreign(&["listen", "{port}", &name])).expect("it runs").programs
+    };
+    let (one, again, other) = (with("one"), with("one"), with("another"));
+    std::fs::remove_file(&script).expect("it was there");
+    assert_eq!((one.len(), &one, one.get(&own)), (2, &again, of_weir.get(&own)));
+    assert_eq!(one.get(&own), other.get(&own));
+    assert_ne!(one.get(&name), other.get(&name));
+    let round = round_with(&spec("epoll", roles::REPORT), SLICE, &AtomicBool::new(false)).expect("it runs");
+    assert_eq!(round.programs, vec![of_weir; 3]);
 }
 
 fn a_server_that_dies_at_once_is_quoted() {

@@ -68,7 +68,7 @@ pub fn play(words: &[&str]) -> bool {
                 Err(error) => end(supervise::EXIT_NOT_STARTED, &format!("weir: {error}")),
             }
         }
-        ["listen", port] => listen(port),
+        ["listen", port, ..] => listen(port),
         ["listen-with-orphan", port] => {
             start(&["start-lingerer"]).wait().expect("it starts its child and ends");
             listen(port);

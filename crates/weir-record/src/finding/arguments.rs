@@ -351,7 +351,7 @@ pub struct FailedTrial {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "figure", rename_all = "kebab-case")]
 pub enum Witness {
-    /// CPU of the whole machine.
+    /// CPU of both sides: of server, generator and softirq threads.
     MachineCpu,
     /// The same comparison with the slices that missed the offered rate, at the rates they achieved.
     AchievedRates,
@@ -415,4 +415,46 @@ pub enum SharedPart {
     Core,
     /// One CPU, on which they take turns.
     Cpu,
+}
+
+/// Two arms that are the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SamePair {
+    /// The one that the study names first.
+    pub arm: String,
+    /// The other.
+    pub other: String,
+}
+
+/// An arm that enters a ring and should not, or does not and should.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RingApart {
+    /// Cell.
+    pub cell_id: String,
+    /// Arm.
+    pub arm: String,
+    /// Its driver.
+    pub driver: String,
+    /// Calls of `io_uring_enter` in its trials.
+    pub enters: u64,
+}
+
+/// How a program is built.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramBuild {
+    /// The program; `weir` for the one that runs the study.
+    pub program: String,
+    /// Its build, as it says it.
+    pub build: String,
+}
+
+/// A file of a program with several contents.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramChange {
+    /// The first arm that was started with it.
+    pub arm: String,
+    /// The file.
+    pub file: String,
+    /// How many contents it had.
+    pub contents: u32,
 }

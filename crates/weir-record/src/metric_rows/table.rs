@@ -38,9 +38,9 @@ pub static METRICS: &[MetricRow] = &[
         better: Better::Smaller,
         family: Family::Cpu,
         words: Words {
-            name: ["Whole-machine CPU per {per}", "{per}당 전체 머신 CPU", "每{per}的整机 CPU"],
-            prose: ["whole-machine CPU per {per}", "{per}당 전체 머신 CPU 사용량", "每{per}整机 CPU 用量"],
-            short: ["machine CPU", "전체 머신 CPU", "整机 CPU"],
+            name: ["CPU of both sides per {per}", "{per}당 양쪽 CPU", "每{per}的双方 CPU"],
+            prose: ["CPU of both sides per {per}", "{per}당 양쪽 CPU 사용량", "每{per}双方 CPU 用量"],
+            short: ["CPU of both sides", "양쪽 CPU", "双方 CPU"],
         },
         read: |trial| micros_each(trial, |seen| seen.noise.machine_busy_ns),
         read_slice: Some(|slice, _| micros_each_of_slice(slice, slice.machine_cpu_ns as f64)),

@@ -220,7 +220,7 @@ fn row(view: &View<'_>, scale: &Scale, row: &Comparison) -> Row {
         false => (String::new(), cell),
     };
     let number = metrics::effect(row);
-    let verdict = view.verdict_word(row.metric, row.verdict);
+    let verdict = view.outcome_words(row);
     let title = format!("{text}: {number} {verdict}");
     Row {
         group,

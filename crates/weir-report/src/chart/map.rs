@@ -51,7 +51,7 @@ pub(crate) fn map(view: &View<'_>) -> Content {
     })
 }
 
-/// The maps of a metric by themselves: regions of which the same is known are outlined.
+/// The maps of a metric by themselves: adjacent cells with the same result are outlined.
 pub(crate) fn regions(view: &View<'_>, metric: Metric) -> Vec<Plot> {
     let grids: Vec<Grid> = view.result.grids.iter().filter(|grid| grid.metric == metric).cloned().collect();
     together(&grids).iter().map(|grids| Plot { image: draw(view, grids), ..plot(view, grids) }).collect()

@@ -1,8 +1,9 @@
 //! What checks of a study's validity found.
 
 use weir_record::finding::{
-    ArmExclusions, CallsApart, CallsLacking, Finding, MessagesInSlices, OrderEffect, PlantedApart,
-    RoundComponents, SegmentsOfArm, SlicePlace, Stopped, UnitKind, WarmingArm,
+    ArmExclusions, CallsApart, CallsLacking, MessageKind, MessagesInSlices, OfBaseline, OfEvidence, OfLoad,
+    OfNoise, OfResponses, OfSchedule, OfStates, OfStorage, OrderEffect, PlantedApart, RoundComponents,
+    SegmentsOfArm, SlicePlace, Stopped, UnitKind, WarmingArm,
 };
 
 use super::phrases::{failed_trial, failure_classes, per, plural, units_of};
@@ -11,15 +12,9 @@ use crate::{
     language::{Language, localized},
 };
 
-/// The finding, where it is one of these.
-pub(super) fn localized(language: Language, finding: &Finding) -> Option<String> {
-    let of = [of_responses, of_load, of_storage, of_noise, of_states, of_evidence, of_schedule, of_baseline];
-    of.iter().find_map(|group| group(language, finding))
-}
-
-fn of_responses(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::BytesCompared { compared, expected, wrong } => {
+pub(super) fn of_responses(language: Language, finding: OfResponses<'_>) -> String {
+    match finding {
+        OfResponses::BytesCompared { compared, expected, wrong } => {
             let (compared, expected, wrong) = (count(*compared), count(*expected), count(*wrong));
             localized!(
                 language,
@@ -28,7 +23,14 @@ fn of_responses(language: Language, finding: &Finding) -> Option<String> {
                 "共 {expected} 字节，已比较 {compared} 字节，{wrong} 个响应有误",
             )
         }
-        Finding::ResponsesChecked { bytes, bytes_expected, compared, responses, compared_share, wrong } => {
+        OfResponses::ResponsesChecked {
+            bytes,
+            bytes_expected,
+            compared,
+            responses,
+            compared_share,
+            wrong,
+        } => {
             let (bytes, expected, wrong) = (count(*bytes), count(*bytes_expected), count(*wrong));
             let (compared, responses) = (count(*compared), count(*responses));
             let share = percent(*compared_share);
@@ -42,7 +44,7 @@ fn of_responses(language: Language, finding: &Finding) -> Option<String> {
                  个（{share}），有误 {wrong} 个",
             )
         }
-        Finding::RepliesChecked { checked, inversions, unbalanced, trials } => {
+        OfResponses::RepliesChecked { checked, inversions, unbalanced, trials } => {
             let (checked, inversions) = (count(*checked), count(*inversions));
             localized!(
                 language,
@@ -53,10 +55,10 @@ fn of_responses(language: Language, finding: &Finding) -> Option<String> {
                 "已检查 {checked} 条回报的编号与次序，{inversions} 条次序有误；{trials} 次试验中有 {unbalanced} 次股数不符",
             )
         }
-        Finding::Failures { count: 0, .. } => {
+        OfResponses::Failures { count: 0, .. } => {
             language.choose(["no response failed", "실패한 응답 없음", "没有响应失败"]).to_owned()
         }
-        Finding::Failures { count: failed, classes } => {
+        OfResponses::Failures { count: failed, classes } => {
             let (failed, classes) = (count(*failed), failure_classes(language, classes));
             localized!(
                 language,
@@ -65,13 +67,13 @@ fn of_responses(language: Language, finding: &Finding) -> Option<String> {
                 "{failed} 个响应失败：{classes}",
             )
         }
-        Finding::Reports { missing: 0, trials, .. } => localized!(
+        OfResponses::Reports { missing: 0, trials, .. } => localized!(
             language,
             "all {trials} trials gave a report",
             "시행 {trials}회 모두 결과를 냄",
             "全部 {trials} 次试验都给出了报告",
         ),
-        Finding::Reports { missing, trials, first } => {
+        OfResponses::Reports { missing, trials, first } => {
             let first = first
                 .as_ref()
                 .map(|first| format!("{}{}{}", first.arm, language.colon(), failed_trial(language, first)));
@@ -83,13 +85,12 @@ fn of_responses(language: Language, finding: &Finding) -> Option<String> {
                 "{trials} 次试验中有 {missing} 次没有给出报告；第一次：{first}",
             )
         }
-        _ => return None,
-    })
+    }
 }
 
-fn of_load(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::LittlesLaw { kind, error, over, trials, error_max } => {
+pub(super) fn of_load(language: Language, finding: OfLoad<'_>) -> String {
+    match finding {
+        OfLoad::LittlesLaw { kind, error, over, trials, error_max } => {
             let (kind, error, limit) = (plural(language, *kind), percent(*error), percent(*error_max));
             localized!(
                 language,
@@ -101,16 +102,16 @@ fn of_load(language: Language, finding: &Finding) -> Option<String> {
                  {limit}（以及窗口边缘所能解释的部分），已剔除",
             )
         }
-        Finding::GeneratorLimit { bound, trials } => localized!(
+        OfLoad::GeneratorLimit { bound, trials } => localized!(
             language,
             "the generator was the limit in {bound} of {trials} closed-loop trials",
             "폐쇄형 부하 시행 {trials}회 중 {bound}회에서 부하 생성기가 한계였음",
             "{trials} 次闭环试验中有 {bound} 次受限于负载生成器",
         ),
-        Finding::NoOpenLoop => {
+        OfLoad::NoOpenLoop => {
             language.choose(["no open-loop cell", "개방형 부하 조건 없음", "没有开环条件"]).to_owned()
         }
-        Finding::RateKept { missed, starts } => {
+        OfLoad::RateKept { missed, starts } => {
             let (missed, starts) = (count(*missed), count(*starts));
             localized!(
                 language,
@@ -119,33 +120,33 @@ fn of_load(language: Language, finding: &Finding) -> Option<String> {
                 "开环中 {starts} 次预定发送错过了 {missed} 次",
             )
         }
-        Finding::CompletionOverflows { count } => localized!(
+        OfLoad::CompletionOverflows { count } => localized!(
             language,
             "{count} completion queue overflows",
             "완료 큐 넘침 {count}회",
             "完成队列溢出 {count} 次",
         ),
-        Finding::WarmUp { trials: 0, .. } => language
+        OfLoad::WarmUp { trials: 0, .. } => language
             .choose([
                 "slices are primed; no whole trial needed a warm-up",
                 "슬라이스는 매번 예열하므로 준비 구간이 필요한 시행 없음",
                 "各时间片都已预热，没有需要预热期的完整试验",
             ])
             .to_owned(),
-        Finding::WarmUp { steady, trials } => localized!(
+        OfLoad::WarmUp { steady, trials } => localized!(
             language,
             "steady before the window in {steady} of {trials} trials; the others ran to the cap",
             "시행 {trials}회 중 {steady}회가 측정 전 안정 상태에 도달. 나머지는 준비 시간 상한까지 실행",
             "{trials} 次试验中有 {steady} 次在测量前已达稳态；其余运行到预热上限",
         ),
-        Finding::ChainWhole { whole, trials } => localized!(
+        OfLoad::ChainWhole { whole, trials } => localized!(
             language,
             "without questions about numbers, the gateway received exactly twice what the exchange received in {whole} of \
              {trials} trials",
             "번호 조회를 빼면 시행 {trials}회 중 {whole}회에서 게이트웨이 수신이 거래소 수신의 정확히 두 배",
             "不计编号查询，{trials} 次试验中有 {whole} 次网关接收量恰为交易所的两倍",
         ),
-        Finding::WakesRecovered { recovered, pushed } => {
+        OfLoad::WakesRecovered { recovered, pushed } => {
             let (recovered, pushed) = (count(*recovered), count(*pushed));
             localized!(
                 language,
@@ -154,13 +155,12 @@ fn of_load(language: Language, finding: &Finding) -> Option<String> {
                 "交出的 {pushed} 条消息中有 {recovered} 条滞留到每秒一次的检查",
             )
         }
-        _ => return None,
-    })
+    }
 }
 
-fn of_storage(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::OperationsCounted { operations, error, error_max } => {
+pub(super) fn of_storage(language: Language, finding: OfStorage<'_>) -> String {
+    match finding {
+        OfStorage::OperationsCounted { operations, error, error_max } => {
             let (operations, error, limit) = (count(*operations), percent(*error), percent(*error_max));
             localized!(
                 language,
@@ -170,7 +170,7 @@ fn of_storage(language: Language, finding: &Finding) -> Option<String> {
                 "按内核的字节统计共 {operations} 次 I/O；与工具自报速率之差，中位数为 {error}，至多允许 {limit}",
             )
         }
-        Finding::InFlightAsGiven { surplus, over, trials, surplus_max } => {
+        OfStorage::InFlightAsGiven { surplus, over, trials, surplus_max } => {
             let (surplus, limit) = (percent(*surplus), percent(*surplus_max));
             localized!(
                 language,
@@ -181,7 +181,7 @@ fn of_storage(language: Language, finding: &Finding) -> Option<String> {
                 "“每秒 I/O × 平均延迟”超出在途 I/O 数，中位数为 {surplus}；{trials} 次试验中有 {over} 次超过 {limit}，已剔除",
             )
         }
-        Finding::RequestsTaken { taken, most } => {
+        OfStorage::RequestsTaken { taken, most } => {
             let (taken, most) = (count(*taken), count(*most));
             localized!(
                 language,
@@ -190,7 +190,7 @@ fn of_storage(language: Language, finding: &Finding) -> Option<String> {
                 "整机 {most} 个请求中已占用 {taken} 个",
             )
         }
-        Finding::Repeatable { same, repeats, simulated } => {
+        OfStorage::Repeatable { same, repeats, simulated } => {
             let (same, repeats, simulated) = (count(*same), count(*repeats), count(*simulated));
             localized!(
                 language,
@@ -200,7 +200,7 @@ fn of_storage(language: Language, finding: &Finding) -> Option<String> {
                 "{simulated} 次试验由计算得出，只取决于种子；计算两遍的 {repeats} 次中有 {same} 次逐位相同",
             )
         }
-        Finding::NotAsked => language
+        OfStorage::NotAsked => language
             .choose([
                 "headroom of the generator, the offered rate and a steady warm-up: a storage job is its own load and \
                  waits for its own operations, after a ramp of fixed length",
@@ -209,8 +209,7 @@ fn of_storage(language: Language, finding: &Finding) -> Option<String> {
                 "负载生成器的余量、设定的负载速率与稳态预热：存储任务自身就是负载，等待自己的 I/O，预热时长固定",
             ])
             .to_owned(),
-        _ => return None,
-    })
+    }
 }
 
 /// How many of an arm's trials were excluded.
@@ -222,9 +221,9 @@ fn excluded(language: Language, arm: &ArmExclusions) -> String {
     }
 }
 
-fn of_noise(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::Steal { share, unit: UnitKind::Round, .. } => {
+pub(super) fn of_noise(language: Language, finding: OfNoise<'_>) -> String {
+    match finding {
+        OfNoise::Steal { share, unit: UnitKind::Round, .. } => {
             let share = percent(*share);
             localized!(
                 language,
@@ -234,7 +233,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 "虚拟机监控程序的 steal 占 CPU 时间 {share}（中位数）；各方案轮流运行，所受影响相同，因此没有剔除",
             )
         }
-        Finding::Steal { share, over, trials, share_max, .. } => {
+        OfNoise::Steal { share, over, trials, share_max, .. } => {
             let (share, limit) = (percent(*share), percent(*share_max));
             localized!(
                 language,
@@ -244,7 +243,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 "虚拟机监控程序的 steal，中位数为 {share}；{trials} 次试验中有 {over} 次超过 {limit}，已剔除",
             )
         }
-        Finding::ForeignCpu { cpus, unit: UnitKind::Round, .. } => {
+        OfNoise::ForeignCpu { cpus, unit: UnitKind::Round, .. } => {
             let cpus = format!("{cpus:.3}");
             localized!(
                 language,
@@ -254,7 +253,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 "其他进程占用 {cpus} 个 CPU（中位数）；各方案轮流运行，所受影响相同，因此没有剔除",
             )
         }
-        Finding::ForeignCpu { cpus, over, trials, .. } => {
+        OfNoise::ForeignCpu { cpus, over, trials, .. } => {
             let cpus = format!("{cpus:.3}");
             localized!(
                 language,
@@ -264,7 +263,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 "其他进程占用的 CPU，中位数为 {cpus} 个；{trials} 次试验中有 {over} 次高于本机常态，已剔除",
             )
         }
-        Finding::ExclusionsByArm { arms, p_value } => {
+        OfNoise::ExclusionsByArm { arms, p_value } => {
             let of = |arm: &ArmExclusions| excluded(language, arm);
             let arms = arms.iter().map(of).collect::<Vec<_>>().join(language.list());
             let p = format::probability(Some(*p_value));
@@ -275,7 +274,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 "因噪声剔除的试验（含重试）：{arms}；差异出于偶然的概率 p = {p}",
             )
         }
-        Finding::SliceOrder { effects, change_max } => {
+        OfNoise::SliceOrder { effects, change_max } => {
             let effects: Vec<String> = effects.iter().map(|effect| order_effect(language, effect)).collect();
             let (effects, limit) = (effects.join(language.list()), format!("{:.2} %", 100.0 * change_max));
             localized!(
@@ -286,30 +285,23 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 "基线自身每条消息 CPU 的变化：{effects}；超出噪声时至多允许 {limit}",
             )
         }
-        _ => return None,
-    })
+    }
 }
 
 /// The second half of the rounds against the first.
-fn drift(language: Language, finding: &Finding) -> Option<String> {
-    let Finding::MachineDrift {
-        foreign_cpus,
-        foreign_cpus_change_max,
-        server_cpu,
-        throughput,
-        cells,
-        change_max,
-        kind,
-    } = finding
-    else {
-        return None;
-    };
+fn drift(
+    language: Language,
+    (foreign_cpus, foreign_cpus_change_max): ((f64, f64), f64),
+    medians: Option<(f64, f64)>,
+    cells: u32,
+    (change_max, kind): (f64, MessageKind),
+) -> String {
     let [first, second, cpus_max] =
-        [foreign_cpus.0, foreign_cpus.1, *foreign_cpus_change_max].map(|cpus| format!("{cpus:.2}"));
-    let (limit, per) = (percent(*change_max), per(language, *kind));
-    let baseline = match (server_cpu, throughput) {
-        (Some(cpu), Some(rate)) => {
-            let [cpu, rate] = [cpu, rate].map(|ratio| format::ratio(Some(*ratio)));
+        [foreign_cpus.0, foreign_cpus.1, foreign_cpus_change_max].map(|cpus| format!("{cpus:.2}"));
+    let (limit, per) = (percent(change_max), per(language, kind));
+    let baseline = match medians {
+        Some((cpu, rate)) => {
+            let [cpu, rate] = [cpu, rate].map(|ratio| format::ratio(Some(ratio)));
             localized!(
                 language,
                 "the baseline took {cpu} times the CPU per {per} at {rate} times the throughput (median of {cells} cells)",
@@ -317,7 +309,7 @@ fn drift(language: Language, finding: &Finding) -> Option<String> {
                 "基线每{per} CPU 为 {cpu} 倍，吞吐量为 {rate} 倍（{cells} 个条件的中位数）",
             )
         }
-        _ => language
+        None => language
             .choose([
                 "no cell has rounds enough of the baseline in both halves",
                 "양쪽 모두에 기준의 라운드가 충분한 조건이 없음",
@@ -325,20 +317,18 @@ fn drift(language: Language, finding: &Finding) -> Option<String> {
             ])
             .to_owned(),
     };
-    Some(localized!(
+    localized!(
         language,
         "second half of the rounds against the first: {baseline}, and other processes used {second} of a CPU after {first}; \
-         at most {limit} and {cpus_max} of a CPU are allowed; ratios of arms that took turns do not depend on it",
+         at most {limit} and {cpus_max} of a CPU are allowed",
         "라운드 전반 대비 후반: {baseline}, 다른 프로세스가 쓴 CPU는 {first}개에서 {second}개로 변함. 허용 범위는 {limit}, CPU \
-         {cpus_max}개. 번갈아 실행한 대상의 비율에는 영향 없음",
-        "后半轮次与前半相比：{baseline}，其他进程占用的 CPU 由 {first} 个变为 {second} 个；允许至多 {limit} 与 {cpus_max} 个 CPU；\
-         轮流运行的方案之间的比值不受影响",
-    ))
+         {cpus_max}개",
+        "后半轮次与前半相比：{baseline}，其他进程占用的 CPU 由 {first} 个变为 {second} 个；允许至多 {limit} 与 {cpus_max} 个 CPU",
+    )
 }
 
 /// Segments for each message, in short slices and in long ones.
-fn segments(language: Language, finding: &Finding) -> Option<String> {
-    let Finding::Segments { arms, change_max } = finding else { return None };
+fn segments(language: Language, arms: &[SegmentsOfArm], change_max: f64) -> String {
     let one = |of: &SegmentsOfArm| {
         let [slices, long] = [of.in_slices, of.in_long].map(|each| format!("{each:.3}"));
         let SegmentsOfArm { arm, cell_id, .. } = of;
@@ -350,19 +340,18 @@ fn segments(language: Language, finding: &Finding) -> Option<String> {
         )
     };
     let arms = arms.iter().map(one).collect::<Vec<_>>().join(language.list());
-    let limit = percent(*change_max);
-    Some(localized!(
+    let limit = percent(change_max);
+    localized!(
         language,
         "TCP segments a message in slices and in long ones: {arms}; they may differ by {limit} where that is more than \
          noise",
         "메시지당 TCP 세그먼트(슬라이스, 긴 구간): {arms}. 노이즈보다 클 때 허용되는 차이는 {limit}까지",
         "每条消息的 TCP 报文段（时间片与长时段）：{arms}；超出噪声时至多允许相差 {limit}",
-    ))
+    )
 }
 
 /// Messages on each connection in a slice.
-fn slice_messages(language: Language, finding: &Finding) -> Option<String> {
-    let Finding::SliceMessages { arms, each_min } = finding else { return None };
+fn slice_messages(language: Language, arms: &[MessagesInSlices], each_min: u32) -> String {
     let one = |of: &MessagesInSlices| {
         let [length, needed] = [of.length_ns, of.needed_ns].map(|ns| format!("{:.0}", ns as f64 / 1e6));
         let (MessagesInSlices { arm, cell_id, .. }, each) = (of, format!("{:.1}", of.each));
@@ -374,17 +363,16 @@ fn slice_messages(language: Language, finding: &Finding) -> Option<String> {
         )
     };
     let arms = arms.iter().map(one).collect::<Vec<_>>().join(language.list());
-    Some(localized!(
+    localized!(
         language,
         "messages on each connection in a slice: {arms}; with fewer than {each_min} most of it is ramp and drain",
         "슬라이스에서 연결마다 처리한 메시지: {arms}. {each_min}개보다 적으면 대부분이 시작·마무리 구간임",
         "一个时间片内每个连接的消息：{arms}；少于 {each_min} 条时主要是启动与收尾",
-    ))
+    )
 }
 
 /// How the cost of a message changes within rounds.
-fn warming(language: Language, finding: &Finding) -> Option<String> {
-    let Finding::Warming { arms, change_max } = finding else { return None };
+fn warming(language: Language, arms: &[WarmingArm], change_max: f64) -> String {
     let one = |of: &WarmingArm| {
         let [change, low, high] =
             [of.change, of.interval.0, of.interval.1].map(|it| format!("{:+.2}", 100.0 * it));
@@ -392,7 +380,7 @@ fn warming(language: Language, finding: &Finding) -> Option<String> {
     };
     let arms = arms.iter().map(one).collect::<Vec<_>>().join(language.list());
     let limit = format!("{:.2} %", 100.0 * change_max);
-    Some(localized!(
+    localized!(
         language,
         "CPU per message in the last third of a round against the first, beyond what the other side's did: {arms}; where \
          it is more than {limit} and than noise, a server was not warm and needs a `warmup`",
@@ -400,12 +388,11 @@ fn warming(language: Language, finding: &Finding) -> Option<String> {
          것이므로 `warmup`이 필요함",
         "每轮最后三分之一相对最初三分之一的每条消息 CPU 变化（已扣除对方的变化）：{arms}；超过 {limit} 且超出噪声时，服务器尚未预热，\
          需要 `warmup`",
-    ))
+    )
 }
 
 /// What rounds scatter by.
-fn components(language: Language, finding: &Finding) -> Option<String> {
-    let Finding::RoundComponents { arms } = finding else { return None };
+fn components(language: Language, arms: &[RoundComponents]) -> String {
     let one = |of: &RoundComponents| {
         let RoundComponents { arm, permutations, rounds, permutations_best, rounds_best, .. } = of;
         let (within, between) = (percent(of.within), percent(of.between));
@@ -420,12 +407,12 @@ fn components(language: Language, finding: &Finding) -> Option<String> {
         )
     };
     let arms = arms.iter().map(one).collect::<Vec<_>>().join(language.semicolon());
-    Some(localized!(
+    localized!(
         language,
         "standard deviation of a round's ratio: {arms}",
         "라운드 비율의 표준편차: {arms}",
         "每轮比值的标准差：{arms}",
-    ))
+    )
 }
 
 fn order_effect(language: Language, effect: &OrderEffect) -> String {
@@ -448,20 +435,31 @@ fn order_effect(language: Language, effect: &OrderEffect) -> String {
     }
 }
 
-fn of_states(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::NoTrial => {
+pub(super) fn of_states(language: Language, finding: OfStates<'_>) -> String {
+    match finding {
+        OfStates::NoTrial => {
             language.choose(["no trial was run", "실행된 시행 없음", "没有运行任何试验"]).to_owned()
         }
-        Finding::NoCrossCore => language
+        OfStates::NoCrossCore => language
             .choose([
                 "no cross-core readings: the two sides do not have a CPU each",
                 "코어 간 왕복 측정값 없음: 양쪽에 CPU를 하나씩 줄 수 없음",
                 "没有核间往返读数：双方无法各占一个 CPU",
             ])
             .to_owned(),
-        Finding::MachineDrift { .. } => drift(language, finding)?,
-        Finding::OneState { ns, trials } => {
+        OfStates::MachineDrift {
+            foreign_cpus,
+            foreign_cpus_change_max,
+            server_cpu,
+            throughput,
+            cells,
+            change_max,
+            kind,
+        } => {
+            let foreign = (*foreign_cpus, *foreign_cpus_change_max);
+            drift(language, foreign, server_cpu.zip(*throughput), *cells, (*change_max, *kind))
+        }
+        OfStates::OneState { ns, trials } => {
             let ns = format::nanos(*ns);
             localized!(
                 language,
@@ -470,7 +468,7 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
                 "单一状态，核间往返 {ns}，全部 {trials} 次试验",
             )
         }
-        Finding::TwoStates { near_ns, far_ns, near, far, changed } => {
+        OfStates::TwoStates { near_ns, far_ns, near, far, changed } => {
             let (near_ns, far_ns) = (format::nanos(*near_ns), format::nanos(*far_ns));
             localized!(
                 language,
@@ -480,26 +478,25 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
                 "两种状态：核间延迟较短的状态（near，{near_ns}）{near} 次试验，较长的状态（far，{far_ns}）{far} 次，中途变化 {changed} 次",
             )
         }
-        Finding::Oversubscribed { threads, cpus } => localized!(
+        OfStates::Oversubscribed { threads, cpus } => localized!(
             language,
             "oversubscribed: {threads} threads share {cpus} CPUs, so that the figures are those of the scheduler as well",
             "CPU보다 스레드가 많음: 스레드 {threads}개가 CPU {cpus}개를 나눠 쓰므로 스케줄러의 영향도 포함된 수치",
             "线程多于 CPU：{threads} 个线程共用 {cpus} 个 CPU，数字也包含调度器的影响",
         ),
-        Finding::FarState => language
+        OfStates::FarState => language
             .choose([
                 "compared in the machine's far state, which most clean trials of this cell met",
                 "이 조건의 정상 시행 대부분이 코어 간 지연이 긴 상태(far)여서 그 상태에서 비교함",
                 "在核间延迟较长的状态（far）下比较，该条件的多数有效试验处于此状态",
             ])
             .to_owned(),
-        _ => return None,
-    })
+    }
 }
 
-fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::ProgramsComplete { missed, without_room, slices, failed } => {
+pub(super) fn of_evidence(language: Language, finding: OfEvidence<'_>) -> String {
+    match finding {
+        OfEvidence::ProgramsComplete { missed, without_room, slices, failed } => {
             let seen = localized!(
                 language,
                 "in {slices} slices of evidence the kernel's programs missed {missed} events, and {without_room} threads \
@@ -513,13 +510,13 @@ fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
                 format!("{seen}{}{}", language.semicolon(), unobserved(language, *failed))
             }
         }
-        Finding::CallsAgree { servers, apart } if apart.is_empty() => localized!(
+        OfEvidence::CallsAgree { servers, apart } if apart.is_empty() => localized!(
             language,
             "engine and kernel counted the same system calls of every kind, of {servers} arms in their cells",
             "엔진과 커널이 센 시스템 콜이 종류마다 일치함(조건별 대상 {servers}개)",
             "引擎与内核统计的各类系统调用一致（各条件下共 {servers} 个方案）",
         ),
-        Finding::CallsAgree { servers, apart } => {
+        OfEvidence::CallsAgree { servers, apart } => {
             let list: Vec<String> = apart.iter().map(|it| calls_apart(language, it)).collect();
             let list = list.join(language.semicolon());
             localized!(
@@ -530,16 +527,16 @@ fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
                 "各条件下共 {servers} 个方案，其中引擎与内核统计的系统调用不同，这是 Weir 的错误：{list}",
             )
         }
-        Finding::CallsCover { servers, share_min, lacking } => {
+        OfEvidence::CallsCover { servers, share_min, lacking } => {
             calls_cover(language, *servers, *share_min, lacking)
         }
-        Finding::PlantedLeads { differences, apart } if apart.is_empty() => localized!(
+        OfEvidence::PlantedLeads { differences, apart } if apart.is_empty() => localized!(
             language,
             "what was planted leads with its size in each of {differences} differences from the baseline",
             "기준과의 차이 {differences}건 모두에서 일부러 넣은 것이 그 크기로 맨 위에 옴",
             "与基线的 {differences} 项差异中，人为加入的部分均居首位且大小相符",
         ),
-        Finding::PlantedLeads { differences, apart } => {
+        OfEvidence::PlantedLeads { differences, apart } => {
             let list: Vec<String> = apart.iter().map(|it| planted_apart(language, it)).collect();
             let list = list.join(language.semicolon());
             localized!(
@@ -550,8 +547,7 @@ fn of_evidence(language: Language, finding: &Finding) -> Option<String> {
                 "与基线的 {differences} 项差异中，人为加入的部分未居首位或大小不符：{list}",
             )
         }
-        _ => return None,
-    })
+    }
 }
 
 fn planted_apart(language: Language, found: &PlantedApart) -> String {
@@ -624,16 +620,35 @@ fn calls_cover(language: Language, servers: u64, share_min: f64, lacking: &[Call
     )
 }
 
-fn of_schedule(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::Interleaving { matching, blocks, seed } => localized!(
+pub(super) fn of_schedule(language: Language, finding: OfSchedule<'_>) -> String {
+    match finding {
+        OfSchedule::Interleaving { matching, blocks, seed } => localized!(
             language,
             "{matching} of {blocks} blocks ran in the random order of seed {seed}",
             "블록 {blocks}개 중 {matching}개가 시드 {seed}의 무작위 순서대로 실행됨",
             "{blocks} 个区组中有 {matching} 个按随机种子 {seed} 的顺序运行",
         ),
-        Finding::Schedule { stopped: Some(Stopped::NothingToCompare { elapsed_ns }), .. } => {
-            let (elapsed, done) = (language.duration(*elapsed_ns), blocks_done(language, finding));
+        OfSchedule::Schedule { blocks_done: ran, blocks, blocks_to_repeat, has_near_state, stopped } => {
+            let done = blocks_done(language, (*ran, *blocks), *blocks_to_repeat, *has_near_state);
+            match stopped {
+                None => done,
+                Some(stopped) => cut(language, stopped, &done),
+            }
+        }
+        OfSchedule::Unfinished { blocks_done, blocks } => localized!(
+            language,
+            "no verdict from an unfinished schedule: {blocks_done} of {blocks} blocks are done",
+            "일정이 끝나지 않아 판정하지 않음: 블록 {blocks}개 중 {blocks_done}개 완료",
+            "计划尚未完成，不作判定：{blocks} 个区组完成了 {blocks_done} 个",
+        ),
+    }
+}
+
+/// Why a schedule stopped.
+fn cut(language: Language, stopped: &Stopped, done: &str) -> String {
+    match stopped {
+        Stopped::NothingToCompare { elapsed_ns } => {
+            let elapsed = language.duration(*elapsed_ns);
             localized!(
                 language,
                 "nothing is left to compare after {elapsed}: {done}",
@@ -641,9 +656,8 @@ fn of_schedule(language: Language, finding: &Finding) -> Option<String> {
                 "{elapsed}后已没有可比较的对象：{done}",
             )
         }
-        Finding::Schedule { stopped: Some(Stopped::CutShort { elapsed_ns, cap_ns }), .. } => {
+        Stopped::CutShort { elapsed_ns, cap_ns } => {
             let (elapsed, cap) = (language.duration(*elapsed_ns), language.duration(*cap_ns));
-            let done = blocks_done(language, finding);
             localized!(
                 language,
                 "cut short after {elapsed}, with a time cap of {cap} for a session: {done}; weir study --resume goes on",
@@ -651,28 +665,22 @@ fn of_schedule(language: Language, finding: &Finding) -> Option<String> {
                 "{elapsed}后中断（每次会话时间上限 {cap}）：{done}；可用 weir study --resume 继续",
             )
         }
-        Finding::Schedule { .. } => blocks_done(language, finding),
-        Finding::Unfinished { blocks_done, blocks } => localized!(
-            language,
-            "no verdict from an unfinished schedule: {blocks_done} of {blocks} blocks are done",
-            "일정이 끝나지 않아 판정하지 않음: 블록 {blocks}개 중 {blocks_done}개 완료",
-            "计划尚未完成，不作判定：{blocks} 个区组完成了 {blocks_done} 个",
-        ),
-        _ => return None,
-    })
+    }
 }
 
-fn blocks_done(language: Language, schedule: &Finding) -> String {
-    let Finding::Schedule { blocks_done, blocks, blocks_to_repeat, has_near_state, .. } = schedule else {
-        return String::new();
-    };
+fn blocks_done(
+    language: Language,
+    (blocks_done, blocks): (u32, u32),
+    blocks_to_repeat: u32,
+    has_near_state: bool,
+) -> String {
     let done = localized!(
         language,
         "{blocks_done} of {blocks} blocks are done",
         "블록 {blocks}개 중 {blocks_done}개 완료",
         "{blocks} 个区组已完成 {blocks_done} 个",
     );
-    if *blocks_to_repeat == 0 {
+    if blocks_to_repeat == 0 {
         return done;
     }
     let state = match has_near_state {
@@ -683,7 +691,7 @@ fn blocks_done(language: Language, schedule: &Finding) -> String {
         ]),
         false => "",
     };
-    let lack = if *blocks_to_repeat == 1 { "lacks" } else { "lack" };
+    let lack = if blocks_to_repeat == 1 { "lacks" } else { "lack" };
     let lack = language.choose([lack, "없어", "缺少"]);
     localized!(
         language,
@@ -693,20 +701,20 @@ fn blocks_done(language: Language, schedule: &Finding) -> String {
     )
 }
 
-fn of_baseline(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::RoundComponents { .. } => components(language, finding)?,
-        Finding::Segments { .. } => segments(language, finding)?,
-        Finding::SliceMessages { .. } => slice_messages(language, finding)?,
-        Finding::Warming { .. } => warming(language, finding)?,
-        Finding::NeverAgainstItself => language
+pub(super) fn of_baseline(language: Language, finding: OfBaseline<'_>) -> String {
+    match finding {
+        OfBaseline::RoundComponents { arms } => components(language, arms),
+        OfBaseline::Segments { arms, change_max } => segments(language, arms, *change_max),
+        OfBaseline::SliceMessages { arms, each_min } => slice_messages(language, arms, *each_min),
+        OfBaseline::Warming { arms, change_max } => warming(language, arms, *change_max),
+        OfBaseline::NeverAgainstItself => language
             .choose([
                 "the baseline was never paired with itself",
                 "기준을 자기 자신과 짝지은 쌍이 없음",
                 "基线从未与自身配对",
             ])
             .to_owned(),
-        Finding::AgainstItself { units, unit, kind, ratio, interval } => {
+        OfBaseline::AgainstItself { units, unit, kind, ratio, interval } => {
             let ratio = format::ratio_and_interval(Some(*ratio), *interval);
             let (units, per) = (units_of(language, *units, *unit), per(language, *kind));
             localized!(
@@ -716,6 +724,5 @@ fn of_baseline(language: Language, finding: &Finding) -> Option<String> {
                 "在 {units}中，基线第二次运行的每{per} CPU 是第一次的 {ratio} 倍",
             )
         }
-        _ => return None,
-    })
+    }
 }

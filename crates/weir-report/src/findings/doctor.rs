@@ -1,7 +1,7 @@
 //! What `weir doctor` found about the machine.
 
 use weir_record::{
-    finding::{Finding, SharedPart},
+    finding::{OfConnections, OfCpus, OfMemory, OfQuiet, OfRungs, OfSpeed, SharedPart},
     observation::Rung,
 };
 
@@ -11,15 +11,9 @@ use crate::{
     rung,
 };
 
-/// The finding, where it is one of these.
-pub(super) fn localized(language: Language, finding: &Finding) -> Option<String> {
-    let of = [of_cpus, of_speed, of_connections, of_memory, of_noise, of_rungs];
-    of.iter().find_map(|group| group(language, finding))
-}
-
-fn of_cpus(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::CoresFound { allowed, online, cores, shared } => {
+pub(super) fn of_cpus(language: Language, finding: OfCpus<'_>) -> String {
+    match finding {
+        OfCpus::CoresFound { allowed, online, cores, shared } => {
             let so = language.choose(match shared {
                 SharedPart::Nothing => [
                     "server and generator get a core each",
@@ -44,7 +38,7 @@ fn of_cpus(language: Language, finding: &Finding) -> Option<String> {
                 "{cores} 个物理核心，{online} 个 CPU 中可用 {allowed} 个：{so}",
             )
         }
-        Finding::PinnedTo { server, load, refused, shared } => {
+        OfCpus::PinnedTo { server, load, refused, shared } => {
             let so = if refused.is_empty() {
                 language
                     .choose(match shared {
@@ -70,65 +64,63 @@ fn of_cpus(language: Language, finding: &Finding) -> Option<String> {
                 "服务器在 CPU {server}，负载生成器在 CPU {load}：{so}",
             )
         }
-        _ => return None,
-    })
+    }
 }
 
-fn of_speed(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::NoCpuQuota => language
+pub(super) fn of_speed(language: Language, finding: OfSpeed<'_>) -> String {
+    match finding {
+        OfSpeed::NoCpuQuota => language
             .choose([
                 "no CPU quota on this control group",
                 "이 cgroup에는 CPU 할당량이 없음",
                 "此控制组没有 CPU 配额",
             ])
             .to_owned(),
-        Finding::CpuQuota { cpus } => localized!(
+        OfSpeed::CpuQuota { cpus } => localized!(
             language,
             "this control group is stopped after {cpus:.2} CPUs' worth of time: results show the quota",
             "이 cgroup은 CPU {cpus:.2}개만큼의 시간을 쓰면 멈춤. 결과가 할당량의 영향을 받음",
             "此控制组用满 {cpus:.2} 个 CPU 的时间后会被暂停：结果会反映配额",
         ),
-        Finding::NoGovernor => language
+        OfSpeed::NoGovernor => language
             .choose([
                 "no frequency governor visible: the host or the firmware decides",
                 "주파수 거버너가 보이지 않음. 호스트나 펌웨어가 결정함",
                 "看不到调频策略：由宿主机或固件决定",
             ])
             .to_owned(),
-        Finding::Governor { name, follows_load: false } => name.clone(),
-        Finding::Governor { name, follows_load: true } => localized!(
+        OfSpeed::Governor { name, follows_load: false } => name.clone(),
+        OfSpeed::Governor { name, follows_load: true } => localized!(
             language,
             "{name}: frequency follows load, so a change of load changes the speed",
             "{name}: 주파수가 부하를 따라가므로 부하가 바뀌면 속도도 바뀜",
             "{name}：频率随负载变化，负载一变速度也变",
         ),
-        Finding::NoClockSource => language
+        OfSpeed::NoClockSource => language
             .choose(["the clock source cannot be read", "클럭 소스를 읽을 수 없음", "无法读取时钟源"])
             .to_owned(),
-        Finding::ClockSource { name, is_fast: true } => localized!(
+        OfSpeed::ClockSource { name, is_fast: true } => localized!(
             language,
             "{name}: the time is read without a system call",
             "{name}: 시스템 콜 없이 시각을 읽음",
             "{name}：读取时间无需系统调用",
         ),
-        Finding::ClockSource { name, is_fast: false } => localized!(
+        OfSpeed::ClockSource { name, is_fast: false } => localized!(
             language,
             "{name}: every look at the clock is a system call",
             "{name}: 시각을 읽을 때마다 시스템 콜이 필요함",
             "{name}：每次读取时间都是一次系统调用",
         ),
-        _ => return None,
-    })
+    }
 }
 
 fn numbers(cpus: &[u32]) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-fn of_connections(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::DescriptorsFound { connections, allowed, raised_from, used } => {
+pub(super) fn of_connections(language: Language, finding: OfConnections<'_>) -> String {
+    match finding {
+        OfConnections::DescriptorsFound { connections, allowed, raised_from, used } => {
             let unlimited = language.choose(["unlimited", "무제한", "无限制"]);
             let shown = |limit: Option<u64>| limit.map_or_else(|| unlimited.to_owned(), format::count);
             let raised = raised_from.map_or_else(String::new, |soft| {
@@ -149,7 +141,7 @@ fn of_connections(language: Language, finding: &Finding) -> Option<String> {
                 "每进程 {connections} 个连接：`ulimit -Hn` 允许 {allowed} 个描述符{raised}，已用 {used} 个",
             )
         }
-        Finding::LocalPorts { ports, connections } => {
+        OfConnections::LocalPorts { ports, connections } => {
             let (ports, connections) = (format::count(*ports), format::count(*connections));
             localized!(
                 language,
@@ -158,14 +150,14 @@ fn of_connections(language: Language, finding: &Finding) -> Option<String> {
                 "{ports} 个本地端口：负载生成器到一个服务器地址最多打开 {connections} 个连接",
             )
         }
-        Finding::NoAcceptQueue => language
+        OfConnections::NoAcceptQueue => language
             .choose([
                 "net.core.somaxconn cannot be read",
                 "net.core.somaxconn을 읽을 수 없음",
                 "无法读取 net.core.somaxconn",
             ])
             .to_owned(),
-        Finding::AcceptQueue { connections_max } => {
+        OfConnections::AcceptQueue { connections_max } => {
             let most = format::count(*connections_max);
             localized!(
                 language,
@@ -174,23 +166,22 @@ fn of_connections(language: Language, finding: &Finding) -> Option<String> {
                 "监听套接字最多排队 {most} 个连接（somaxconn）",
             )
         }
-        _ => return None,
-    })
+    }
 }
 
-fn of_memory(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::LockedMemoryFree { by_capability: true } => language
+pub(super) fn of_memory(language: Language, finding: OfMemory<'_>) -> String {
+    match finding {
+        OfMemory::LockedMemoryFree { by_capability: true } => language
             .choose([
                 "this process has CAP_IPC_LOCK: locked memory is not limited",
                 "이 프로세스에 CAP_IPC_LOCK이 있어 잠금 메모리(memlock)에 제한이 없음",
                 "本进程有 CAP_IPC_LOCK：锁定内存不受限",
             ])
             .to_owned(),
-        Finding::LockedMemoryFree { by_capability: false } => language
+        OfMemory::LockedMemoryFree { by_capability: false } => language
             .choose(["locked memory is not limited", "잠금 메모리(memlock)에 제한이 없음", "锁定内存不受限"])
             .to_owned(),
-        Finding::LockedMemory { bytes } => {
+        OfMemory::LockedMemory { bytes } => {
             let kib = format::count(bytes / 1024);
             localized!(
                 language,
@@ -199,21 +190,20 @@ fn of_memory(language: Language, finding: &Finding) -> Option<String> {
                 "锁定内存上限 {kib} KiB：限制 io_uring 可注册的量",
             )
         }
-        Finding::NoLockedMemory => language
+        OfMemory::NoLockedMemory => language
             .choose([
                 "the limit of locked memory cannot be read",
                 "잠금 메모리(memlock) 한도를 읽을 수 없음",
                 "无法读取锁定内存的限制",
             ])
             .to_owned(),
-        _ => return None,
-    })
+    }
 }
 
-fn of_noise(language: Language, finding: &Finding) -> Option<String> {
+pub(super) fn of_noise(language: Language, finding: OfQuiet<'_>) -> String {
     let seconds = |window_ns: &u64| *window_ns as f64 / 1e9;
-    Some(match finding {
-        Finding::Stolen { since_boot, now, window_ns } => {
+    match finding {
+        OfQuiet::Stolen { since_boot, now, window_ns } => {
             let (since_boot, now, seconds) = (100.0 * since_boot, 100.0 * now, seconds(window_ns));
             localized!(
                 language,
@@ -222,7 +212,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 "被虚拟机监控程序占走的 CPU 时间：启动以来 {since_boot:.2} %，最近 {seconds:.1} 秒 {now:.2} %",
             )
         }
-        Finding::OthersUsed { cpus, window_ns } => {
+        OfQuiet::OthersUsed { cpus, window_ns } => {
             let seconds = seconds(window_ns);
             localized!(
                 language,
@@ -231,48 +221,46 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 "最近 {seconds:.1} 秒内其他进程用了 {cpus:.3} 个 CPU",
             )
         }
-        Finding::CrossCoreNow { cpu_a, cpu_b, round_trip_ns } => localized!(
+        OfQuiet::CrossCoreNow { cpu_a, cpu_b, round_trip_ns } => localized!(
             language,
             "a cache line goes from CPU {cpu_a} to CPU {cpu_b} and back in {round_trip_ns:.0} ns now; trials are \
              compared only at like readings",
             "캐시 라인이 CPU {cpu_a}와 CPU {cpu_b} 사이를 왕복하는 데 지금 {round_trip_ns:.0} ns. 시행은 이 값이 비슷할 때만 서로 비교함",
             "缓存行在 CPU {cpu_a} 与 CPU {cpu_b} 之间往返目前需 {round_trip_ns:.0} ns；只在读数相近时比较各次试验",
         ),
-        Finding::OneCpu => language
+        OfQuiet::OneCpu => language
             .choose([
                 "one CPU only: nothing to read",
                 "CPU가 하나뿐이라 잴 것이 없음",
                 "只有一个 CPU：无可读取",
             ])
             .to_owned(),
-        _ => return None,
-    })
+    }
 }
 
-fn of_rungs(language: Language, finding: &Finding) -> Option<String> {
+pub(super) fn of_rungs(language: Language, finding: OfRungs<'_>) -> String {
     let text = match finding {
-        Finding::RungBarred { obstacle } => return Some(rung::obstacle(obstacle, language)),
-        Finding::RungGives { rung: Rung::Engine } => [
+        OfRungs::RungBarred { obstacle } => return rung::obstacle(obstacle, language),
+        OfRungs::RungGives { rung: Rung::Engine } => [
             "always on, costs nothing, exact for Weir's own servers",
             "항상 켜져 있고 비용이 없으며, Weir 서버에 대해서는 정확함",
             "始终开启，没有开销，对 Weir 自己的服务器是精确的",
         ],
-        Finding::RungGives { rung: Rung::Process } => [
+        OfRungs::RungGives { rung: Rung::Process } => [
             "CPU time and waiting time in nanoseconds by thread, switches, memory, machine noise",
             "스레드별 CPU 시간과 대기 시간(나노초), 컨텍스트 스위치, 메모리, 머신 노이즈",
             "各线程的 CPU 时间与等待时间（纳秒）、切换次数、内存、机器噪声",
         ],
-        Finding::RungGives { rung: Rung::Programs } => [
+        OfRungs::RungGives { rung: Rung::Programs } => [
             "every system call of a process by kind: count, time on a CPU and asleep, who woke whom (weir observe --trace)",
             "프로세스의 모든 시스템 콜을 종류별로: 횟수, CPU에서 쓴 시간과 잠든 시간, 누가 누구를 깨웠는지(weir observe --trace)",
             "按类别给出进程的每个系统调用：次数、在 CPU 上与睡眠的时间、谁唤醒谁（weir observe --trace）",
         ],
-        Finding::RungGives { rung: Rung::Strace } => [
+        OfRungs::RungGives { rung: Rung::Strace } => [
             "installed: shows what it makes of a program, and is never a measure",
             "설치됨: strace로 보면 프로그램이 어떻게 보이는지 보여 줄 뿐, 측정값으로 쓰지 않음",
             "已安装：只用来展示 strace 跟踪下程序的表现，从不用作测量值",
         ],
-        _ => return None,
     };
-    Some(language.choose(text).to_owned())
+    language.choose(text).to_owned()
 }

@@ -1,14 +1,8 @@
 //! What this machine has and lacks, what told it, and what would mend it.
 
-use weir_record::finding::Finding;
+use weir_record::finding::{OfDrivers, OfProbes, OfPrograms, OfRemedies};
 
 use crate::language::{Language, localized};
-
-/// The finding, where it is one of these.
-pub(super) fn localized(language: Language, finding: &Finding) -> Option<String> {
-    let of = [of_drivers, of_programs, of_probes, of_remedies];
-    of.iter().find_map(|group| group(language, finding))
-}
 
 /// What a driver was granted.
 const FEATURES: [(&str, [&str; 3]); 23] = [
@@ -52,40 +46,40 @@ pub(crate) fn feature(language: Language, name: &str) -> String {
     known.map_or_else(|| name.to_owned(), |(_, texts)| language.choose(*texts).to_owned())
 }
 
-fn of_drivers(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::DriverGranted { features } => {
+pub(super) fn of_drivers(language: Language, finding: OfDrivers<'_>) -> String {
+    match finding {
+        OfDrivers::DriverGranted { features } => {
             let features: Vec<String> = features.iter().map(|name| feature(language, name)).collect();
             features.join(language.list())
         }
-        Finding::NoIoUring => language
+        OfDrivers::NoIoUring => language
             .choose([
                 "this kernel has no io_uring, or a seccomp filter hides it (ENOSYS)",
                 "이 커널에 io_uring이 없거나 seccomp 필터가 감추고 있음(ENOSYS)",
                 "本内核没有 io_uring，或被 seccomp 过滤器隐藏（ENOSYS）",
             ])
             .to_owned(),
-        Finding::IoUringDisabled { level } => localized!(
+        OfDrivers::IoUringDisabled { level } => localized!(
             language,
             "kernel.io_uring_disabled is {level} (EPERM)",
             "kernel.io_uring_disabled 값이 {level}임(EPERM)",
             "kernel.io_uring_disabled 为 {level}（EPERM）",
         ),
-        Finding::IoUringForbidden => language
+        OfDrivers::IoUringForbidden => language
             .choose([
                 "a sandbox forbids io_uring (EPERM): containers do so by default through seccomp",
                 "샌드박스가 io_uring을 금지함(EPERM). 컨테이너는 기본적으로 seccomp로 막음",
                 "沙箱禁止 io_uring（EPERM）：容器默认通过 seccomp 禁止",
             ])
             .to_owned(),
-        Finding::IoUringMemory => language
+        OfDrivers::IoUringMemory => language
             .choose([
                 "the kernel refused the ring's memory (ENOMEM)",
                 "커널이 링에 필요한 메모리를 거부함(ENOMEM)",
                 "内核拒绝为环分配内存（ENOMEM）",
             ])
             .to_owned(),
-        Finding::IoUringTooOld => language
+        OfDrivers::IoUringTooOld => language
             .choose([
                 "io_uring before 5.11 has no wait with a time limit in one call (IORING_ENTER_EXT_ARG), which this driver \
                  needs",
@@ -93,50 +87,49 @@ fn of_drivers(language: Language, finding: &Finding) -> Option<String> {
                 "5.11 之前的 io_uring 不能在一次调用中限时等待（IORING_ENTER_EXT_ARG），而本驱动需要它",
             ])
             .to_owned(),
-        Finding::KernelOlder { asked, running } => localized!(
+        OfDrivers::KernelOlder { asked, running } => localized!(
             language,
             "this kernel is {running}; it cannot stand for the newer {asked}",
             "이 커널은 {running} 버전이므로 더 새로운 {asked} 버전을 대신할 수 없음",
             "本内核为 {running}，无法充当更新的 {asked}",
         ),
-        Finding::NoNativeAio => language
+        OfDrivers::NoNativeAio => language
             .choose([
                 "this kernel has no native AIO (CONFIG_AIO)",
                 "이 커널에는 네이티브 AIO가 없음(CONFIG_AIO)",
                 "本内核没有原生 AIO（CONFIG_AIO）",
             ])
             .to_owned(),
-        _ => return None,
-    })
+    }
 }
 
-fn of_programs(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::NotOnPath { program } => localized!(
+pub(super) fn of_programs(language: Language, finding: OfPrograms<'_>) -> String {
+    match finding {
+        OfPrograms::NotOnPath { program } => localized!(
             language,
             "{program} is not on the PATH",
             "PATH에서 찾을 수 없는 프로그램: {program}",
             "PATH 中找不到 {program}",
         ),
-        Finding::NoProgram { program } => localized!(
+        OfPrograms::NoProgram { program } => localized!(
             language,
             "{program} is not there, or is no program",
             "없거나 프로그램이 아닌 파일: {program}",
             "{program} 不存在，或不是程序",
         ),
-        Finding::NeverServed { trials, said } => localized!(
+        OfPrograms::NeverServed { trials, said } => localized!(
             language,
             "its server failed in all {trials} trials: {said}",
             "시행 {trials}회 모두에서 서버 실패: {said}",
             "全部 {trials} 次试验中服务器都失败：{said}",
         ),
-        Finding::CannotRunHere { said } => localized!(
+        OfPrograms::CannotRunHere { said } => localized!(
             language,
             "it says that it cannot run here: {said}",
             "여기서는 실행할 수 없다고 알림: {said}",
             "它报告无法在此运行：{said}",
         ),
-        Finding::NoCongestionControl { name, available } => {
+        OfPrograms::NoCongestionControl { name, available } => {
             let available = available.join(language.list());
             localized!(
                 language,
@@ -146,51 +139,51 @@ fn of_programs(language: Language, finding: &Finding) -> Option<String> {
                 "此处无法使用拥塞控制 {name}；可用的有 {available}（net.ipv4.tcp_available_congestion_control）",
             )
         }
-        Finding::DiskUnusable { said } => localized!(
+        OfPrograms::DiskUnusable { said } => localized!(
             language,
             "the disk cannot be used: {said}",
             "디스크를 쓸 수 없음: {said}",
             "无法使用该磁盘：{said}",
         ),
-        Finding::Said { text } => localized!(language, "it says: {text}", "메시지: {text}", "消息：{text}"),
-        _ => return None,
-    })
+        OfPrograms::Said { text } => {
+            localized!(language, "it says: {text}", "메시지: {text}", "消息：{text}")
+        }
+    }
 }
 
-fn of_probes(language: Language, finding: &Finding) -> Option<String> {
+pub(super) fn of_probes(language: Language, finding: OfProbes<'_>) -> String {
     let text = match finding {
-        Finding::TriedOnSockets => [
+        OfProbes::TriedOnSockets => [
             "a byte sent through it over a socket pair",
             "소켓 쌍으로 1바이트를 보내 확인",
             "经它在套接字对上发送一个字节",
         ],
-        Finding::TriedOnFile => {
+        OfProbes::TriedOnFile => {
             ["a block of a file read through it", "파일의 블록 하나를 읽어서 확인", "经它读取文件的一个块"]
         }
-        Finding::TriedGathering => [
+        OfProbes::TriedGathering => [
             "two buffers written to a file in memory",
             "메모리 파일에 버퍼 두 개를 써서 확인",
             "向内存文件写入两个缓冲区",
         ],
-        Finding::BlockRead => ["a block came back", "블록을 읽어 옴", "读回了一个块"],
-        Finding::TwoBuffers => {
+        OfProbes::BlockRead => ["a block came back", "블록을 읽어 옴", "读回了一个块"],
+        OfProbes::TwoBuffers => {
             ["two buffers in one call", "호출 한 번에 버퍼 두 개", "一次调用写入两个缓冲区"]
         }
-        Finding::ReadFrom { paths } => {
+        OfProbes::ReadFrom { paths } => {
             let paths = paths.join(language.list());
-            return Some(localized!(language, "read from {paths}", "{paths}에서 읽음", "读自 {paths}"));
+            return localized!(language, "read from {paths}", "{paths}에서 읽음", "读自 {paths}");
         }
-        _ => return None,
     };
-    Some(language.choose(text).to_owned())
+    language.choose(text).to_owned()
 }
 
-fn of_remedies(language: Language, finding: &Finding) -> Option<String> {
+pub(super) fn of_remedies(language: Language, finding: OfRemedies<'_>) -> String {
     let text = match finding {
-        Finding::RunCommand { command } => {
-            return Some(localized!(language, "run {command}", "{command} 실행", "执行 {command}"));
+        OfRemedies::RunCommand { command } => {
+            return localized!(language, "run {command}", "{command} 실행", "执行 {command}");
         }
-        Finding::AllowIoUring => [
+        OfRemedies::AllowIoUring => [
             "run on Linux 5.11 or later with CONFIG_IO_URING, or allow io_uring in the seccomp profile, as \
              packaging/seccomp.json does",
             "CONFIG_IO_URING이 켜진 Linux 5.11 이상에서 실행하거나, packaging/seccomp.json처럼 seccomp 프로필에서 \
@@ -198,17 +191,16 @@ fn of_remedies(language: Language, finding: &Finding) -> Option<String> {
             "在启用 CONFIG_IO_URING 的 Linux 5.11 或更高版本上运行，或像 packaging/seccomp.json 那样在 seccomp 配置中允许 \
              io_uring",
         ],
-        Finding::OpenSandbox => [
+        OfRemedies::OpenSandbox => [
             "run the container with --security-opt seccomp=packaging/seccomp.json, which allows io_uring",
             "컨테이너를 io_uring을 허용하는 --security-opt seccomp=packaging/seccomp.json으로 실행",
             "以 --security-opt seccomp=packaging/seccomp.json（允许 io_uring）运行容器",
         ],
-        Finding::InstallProgram => [
+        OfRemedies::InstallProgram => [
             "install it, or write its path in the study file",
             "설치하거나 연구 파일에 경로를 적을 것",
             "安装它，或在研究文件中写明其路径",
         ],
-        _ => return None,
     };
-    Some(language.choose(text).to_owned())
+    language.choose(text).to_owned()
 }

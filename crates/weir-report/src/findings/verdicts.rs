@@ -1,6 +1,8 @@
 //! Why there is a verdict on a comparison, or none, and what stands beside it.
 
-use weir_record::finding::{Finding, UnitKind, Witness, WitnessBearing};
+use weir_record::finding::{
+    OfArms, OfCells, OfDecision, OfFigures, OfUnits, UnitKind, Witness, WitnessBearing,
+};
 
 use super::phrases::{exclusion, failed_trial, per, plural, rate, units_of};
 use crate::{
@@ -8,24 +10,18 @@ use crate::{
     language::{Language, localized},
 };
 
-/// The finding, where it is one of these.
-pub(super) fn localized(language: Language, finding: &Finding) -> Option<String> {
-    let of = [of_units, of_arms, of_figures, of_cells, of_decision];
-    of.iter().find_map(|group| group(language, finding))
-}
-
-fn of_units(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::NothingMeasured => {
+pub(super) fn of_units(language: Language, finding: OfUnits<'_>) -> String {
+    match finding {
+        OfUnits::NothingMeasured => {
             language.choose(["nothing was measured", "측정된 것이 없음", "没有测得任何数据"]).to_owned()
         }
-        Finding::NoCapacity { said } => localized!(
+        OfUnits::NoCapacity { said } => localized!(
             language,
             "no arm runs here, so that none gave a capacity of which its rate is a share: {said}",
             "이 조건에서는 어느 대상도 실행되지 않아 부하율의 기준이 될 처리 용량을 얻지 못함: {said}",
             "此条件下没有方案能运行，无法测得可供换算负载速率的容量：{said}",
         ),
-        Finding::OneUnit { unit } => {
+        OfUnits::OneUnit { unit } => {
             let units = units_of(language, 1, *unit);
             localized!(
                 language,
@@ -34,53 +30,52 @@ fn of_units(language: Language, finding: &Finding) -> Option<String> {
                 "只有 {units}，没有区间",
             )
         }
-        Finding::NoPairLeft => {
+        OfUnits::NoPairLeft => {
             language.choose(["no pair is left", "남은 쌍이 없음", "没有剩余的配对"]).to_owned()
         }
-        Finding::Excluded { reason, count } => {
+        OfUnits::Excluded { reason, count } => {
             let reason = exclusion(language, *reason);
             localized!(language, "{reason} ({count})", "{reason} {count}건", "{reason} {count} 例")
         }
-        Finding::TooFewUnits { units, units_min } => localized!(
+        OfUnits::TooFewUnits { units, units_min } => localized!(
             language,
             "{units} units are too few to decide; it takes {units_min}",
             "단위 {units}개로는 판정할 수 없음. 최소 {units_min}개 필요",
             "{units} 个单元不足以判定，至少需要 {units_min} 个",
         ),
-        Finding::IncludesNone { none, .. } => localized!(
+        OfUnits::IncludesNone { none, .. } => localized!(
             language,
             "the measured difference may be chance: the interval includes {none}",
             "측정된 차이가 우연일 수 있습니다(구간이 {none}을 포함)",
             "测得的差异可能出于偶然（区间包含 {none}）",
         ),
-        Finding::NotSignificant { p_value } => {
+        OfUnits::NotSignificant { p_value } => {
             let p = format::probability(Some(*p_value));
             localized!(
                 language,
-                "among several claims the test does not rule out chance (p = {p})",
-                "여러 가설을 함께 검정하면 우연을 배제할 수 없습니다(p = {p})",
-                "在多个结论一并检验时不能排除偶然（p = {p}）",
+                "corrected for several claims, the test at 1 % finds no difference (p = {p})",
+                "여러 가설에 대해 보정한 1 % 검정에서 차이가 유의하지 않습니다(p = {p})",
+                "经多重比较校正后，1 % 水平的检验未发现差异（p = {p}）",
             )
         }
-        _ => return None,
-    })
+    }
 }
 
-fn of_arms(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::WrongBytes { arm, responses } => localized!(
+pub(super) fn of_arms(language: Language, finding: OfArms<'_>) -> String {
+    match finding {
+        OfArms::WrongBytes { arm, responses } => localized!(
             language,
             "{arm} returned wrong bytes in {responses} responses",
             "{arm}: 응답 {responses}건의 바이트가 틀림",
             "{arm}：{responses} 个响应的字节有误",
         ),
-        Finding::Unexplained { arm, failures } => localized!(
+        OfArms::Unexplained { arm, failures } => localized!(
             language,
             "{failures} failures of {arm} have no class",
             "{arm}: 분류되지 않은 실패 {failures}건",
             "{arm}：{failures} 个失败无法归类",
         ),
-        Finding::TrialsFailed { arm, failed, trials, first } => {
+        OfArms::TrialsFailed { arm, failed, trials, first } => {
             let first = failed_trial(language, first);
             localized!(
                 language,
@@ -89,18 +84,17 @@ fn of_arms(language: Language, finding: &Finding) -> Option<String> {
                 "{arm}：{trials} 次试验中有 {failed} 次失败，第一次：{first}",
             )
         }
-        Finding::RateNotKept { arm, missed, trials } => localized!(
+        OfArms::RateNotKept { arm, missed, trials } => localized!(
             language,
             "{arm} did not keep the offered rate in {missed} of {trials} trials",
             "{arm}: 시행 {trials}회 중 {missed}회에서 목표 부하율을 지키지 못함",
             "{arm}：{trials} 次试验中有 {missed} 次未能保持设定的负载速率",
         ),
-        Finding::RateMissed { arm, kept, of, unit } => {
-            let slices = match unit {
+        OfArms::RateMissed { arm, kept, of, unit } => {
+            let slices = language.choose(match unit {
                 UnitKind::Round => ["slices", "구간", "时间片"],
                 UnitKind::Pair => ["trials", "시행", "试验"],
-            };
-            let slices = language.choose(slices);
+            });
             localized!(
                 language,
                 "{arm} kept the offered rate in {kept} of {of} {slices}, and 95 % are needed",
@@ -108,13 +102,12 @@ fn of_arms(language: Language, finding: &Finding) -> Option<String> {
                 "{arm}：{of} 个{slices}中只有 {kept} 个保持了设定的负载速率（需要 95 %）",
             )
         }
-        _ => return None,
-    })
+    }
 }
 
-fn of_figures(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::LagUnknown { arm, kind } => {
+pub(super) fn of_figures(language: Language, finding: OfFigures<'_>) -> String {
+    match finding {
+        OfFigures::LagUnknown { arm, kind } => {
             let kind = plural(language, *kind);
             localized!(
                 language,
@@ -123,7 +116,7 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
                 "{arm}：{kind}太少，无法得知负载生成器的发送滞后",
             )
         }
-        Finding::LagTooLarge { arm, share } => {
+        OfFigures::LagTooLarge { arm, share } => {
             let share = percent(*share);
             localized!(
                 language,
@@ -132,7 +125,7 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
                 "{arm}：负载生成器的 p99 发送滞后为响应时间中位数的 {share}",
             )
         }
-        Finding::LowerBound { arm, per_second, kind } => {
+        OfFigures::LowerBound { arm, per_second, kind } => {
             let rate = format!("{} {}", format::grouped(*per_second), rate(language, *kind));
             localized!(
                 language,
@@ -141,7 +134,7 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
                 "{arm} ≥ {rate}（受限于负载生成器）",
             )
         }
-        Finding::AlsoSyscalls { arm, baseline, kind } => {
+        OfFigures::AlsoSyscalls { arm, baseline, kind } => {
             let (arm, baseline) =
                 (format::per_message_in_prose(*arm), format::per_message_in_prose(*baseline));
             let per = per(language, *kind);
@@ -152,8 +145,7 @@ fn of_figures(language: Language, finding: &Finding) -> Option<String> {
                 "每{per}的系统调用也是 {arm} 次，而不是 {baseline} 次",
             )
         }
-        _ => return None,
-    })
+    }
 }
 
 fn effect_moves(language: Language, lag_1: f64, (first, second): (f64, f64)) -> String {
@@ -169,9 +161,9 @@ fn effect_moves(language: Language, lag_1: f64, (first, second): (f64, f64)) -> 
 }
 
 /// How a cell was measured.
-fn of_cells(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::StateInteraction { ratio, interval } => {
+pub(super) fn of_cells(language: Language, finding: OfCells<'_>) -> String {
+    match finding {
+        OfCells::StateInteraction { ratio, interval } => {
             let ratio = format::ratio_and_interval(Some(*ratio), Some(*interval));
             localized!(
                 language,
@@ -180,8 +172,8 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
                 "核间延迟较长的状态（far）下的比值是较短的状态（near）下的 {ratio} 倍",
             )
         }
-        Finding::EffectMoves { lag_1, halves } => effect_moves(language, *lag_1, *halves),
-        Finding::Reopened { arm, connections, slices } => {
+        OfCells::EffectMoves { lag_1, halves } => effect_moves(language, *lag_1, *halves),
+        OfCells::Reopened { arm, connections, slices } => {
             let (connections, slices) = (count(*connections), count(*slices));
             localized!(
                 language,
@@ -191,7 +183,7 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
                 "{arm}：已关闭 {connections} 个连接，在其 {slices} 个时间片开始之前重新打开，不计入测量",
             )
         }
-        Finding::NotStopped { arm, share, trials } => {
+        OfCells::NotStopped { arm, share, trials } => {
             let (share, trials) = (percent(*share), count(*trials));
             localized!(
                 language,
@@ -201,14 +193,14 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
                 "{arm}：在时间片之间已被暂停，却仍占用一个 CPU 的 {share}（{trials} 次试验），影响了其他方案",
             )
         }
-        Finding::WorkersNotTold { arm, workers } => localized!(
+        OfCells::WorkersNotTold { arm, workers } => localized!(
             language,
             "the command of {arm} names no number of workers, so nobody told it how many to have: it runs in the cells with \
              {workers} alone",
             "{arm}: 명령에 워커 수를 넣을 자리가 없어 지정받지 못하므로 워커 {workers}개인 조건에서만 실행함",
             "{arm}：命令中没有工作线程数的位置，不知道应有几个，因此只在工作线程数为 {workers} 的条件下运行",
         ),
-        Finding::WholeTrials { why } => {
+        OfCells::WholeTrials { why } => {
             let why = language.choose(why.words());
             localized!(
                 language,
@@ -217,7 +209,7 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
                 "未轮流运行，以完整试验测量：{why}",
             )
         }
-        Finding::StoppedBetweenSlices { arm, share, stopped, runs } => {
+        OfCells::StoppedBetweenSlices { arm, share, stopped, runs } => {
             let share = percent(*share);
             localized!(
                 language,
@@ -227,8 +219,7 @@ fn of_cells(language: Language, finding: &Finding) -> Option<String> {
                 "{arm}：等待时占用一个 CPU 的 {share}，{runs} 次运行中有 {stopped} 次在时间片之间被暂停",
             )
         }
-        _ => return None,
-    })
+    }
 }
 
 /// Two builds, and nothing that shows what layout does.
@@ -240,16 +231,16 @@ const NO_PLACEBO: [&str; 3] = [
     "同一程序的两个构建：仅代码布局就可能使数值变动超出区间；把基线的源码再构建一次作为另一个方案（--placebo），即可看出幅度",
 ];
 
-fn of_decision(language: Language, finding: &Finding) -> Option<String> {
-    Some(match finding {
-        Finding::NoEqualRate => language
+pub(super) fn of_decision(language: Language, finding: OfDecision<'_>) -> String {
+    match finding {
+        OfDecision::NoEqualRate => language
             .choose([
                 "the generator was the limit, and no open-loop cell shows both arms at one equal rate",
                 "부하 생성기가 한계였고, 두 대상을 같은 부하율로 비교한 개방형 조건이 없음",
                 "瓶颈在负载生成器，且没有开环条件以相同速率比较双方",
             ])
             .to_owned(),
-        Finding::IncludesBound { bound } => {
+        OfDecision::IncludesBound { bound } => {
             let bound = format::bound(*bound);
             localized!(
                 language,
@@ -258,25 +249,25 @@ fn of_decision(language: Language, finding: &Finding) -> Option<String> {
                 "区间包含目标值 {bound}",
             )
         }
-        Finding::NoUnitLeft => language
+        OfDecision::NoUnitLeft => language
             .choose([
                 "too few trials are left that can be compared; the notes say why",
                 "비교할 수 있는 시행이 너무 적게 남음(이유는 참고 사항에 있음)",
                 "可比较的试验所剩过少（原因见说明）",
             ])
             .to_owned(),
-        Finding::OtherStates => language
+        OfDecision::OtherStates => language
             .choose([
                 "the two sides were met in different machine states only",
                 "두 쪽이 서로 다른 머신 상태에서만 측정됨",
                 "双方只在不同的机器状态下测得",
             ])
             .to_owned(),
-        Finding::NoPlacebo => language.choose(NO_PLACEBO).to_owned(),
-        Finding::ArmMissing { arm } => {
+        OfDecision::NoPlacebo => language.choose(NO_PLACEBO).to_owned(),
+        OfDecision::ArmMissing { arm } => {
             localized!(language, "{arm} could not run", "{arm}을(를) 실행하지 못함", "{arm} 未能运行")
         }
-        Finding::NoWitness { witness } => {
+        OfDecision::NoWitness { witness } => {
             let witness = witness_name(language, *witness);
             localized!(
                 language,
@@ -285,7 +276,7 @@ fn of_decision(language: Language, finding: &Finding) -> Option<String> {
                 "{witness}：没有有效数值，判定未获证实",
             )
         }
-        Finding::WitnessOtherState { witness } => {
+        OfDecision::WitnessOtherState { witness } => {
             let witness = witness_name(language, *witness);
             localized!(
                 language,
@@ -294,7 +285,7 @@ fn of_decision(language: Language, finding: &Finding) -> Option<String> {
                 "{witness}：只在机器的另一状态下测得，判定未获证实",
             )
         }
-        Finding::Witness { witness, seen, bearing } => {
+        OfDecision::Witness { witness, seen, bearing } => {
             let witness = witness_name(language, *witness);
             let ratio = format::ratio_and_interval(Some(seen.ratio), Some(seen.interval));
             let units = seen.units;
@@ -316,13 +307,12 @@ fn of_decision(language: Language, finding: &Finding) -> Option<String> {
                 "{witness}：比值 {ratio}（{units} 个单元），{bearing}",
             )
         }
-        _ => return None,
-    })
+    }
 }
 
 fn witness_name(language: Language, witness: Witness) -> String {
     match witness {
-        Witness::MachineCpu => language.choose(["machine CPU", "전체 머신 CPU", "整机 CPU"]).to_owned(),
+        Witness::MachineCpu => language.choose(["CPU of both sides", "양쪽 CPU", "双方 CPU"]).to_owned(),
         Witness::WaitingCpu => {
             language.choose(["with waiting included", "대기를 포함하면", "含等待时"]).to_owned()
         }

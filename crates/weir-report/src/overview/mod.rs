@@ -323,7 +323,11 @@ fn means_beside(
     };
     let reversed = rows.iter().filter(|_| is_first).flat_map(of_row);
     let states = states(view, map).into_iter().filter(|_| is_first);
-    let sentences = reversed.chain(states).chain(theirs.map(|it| explained(view, it).into())).collect();
+    let sentences = reversed
+        .chain(states)
+        .chain(ratios_of_fewer(view, rows))
+        .chain(theirs.map(|it| explained(view, it).into()))
+        .collect();
     Table::with_head(head, text_columns, shown).titled(name(view, table), sentences)
 }
 
@@ -353,6 +357,20 @@ fn ratio(view: &View<'_>, row: &MeanRow, ratio: Option<&MeanRatio>) -> String {
             "{text}（{cells} 个条件）",
         ),
     }
+}
+
+/// That ratios are of pairs, where some are of other cells than the figures beside them.
+fn ratios_of_fewer(view: &View<'_>, rows: &[MeanRow]) -> Option<Sentence> {
+    let is_fewer = |row: &MeanRow| {
+        let ratios = [&row.throughput_ratio, &row.per_cpu_second_ratio];
+        ratios.into_iter().flatten().any(|ratio| ratio.cells != row.cells)
+    };
+    let texts = [
+        "A ratio with a number of cells is of those in which the two may be compared; it is not that of the figures beside it.",
+        "조건 수가 적힌 비율은 두 대상을 비교할 수 있는 조건만의 값이며, 옆에 있는 수치끼리의 비율이 아닙니다.",
+        "注明条件数的比值只取双方可比较的条件，并非旁边数值之比。",
+    ];
+    rows.iter().any(is_fewer).then(|| view.language.choose(texts).to_owned().into())
 }
 
 /// A mean over all cells that some of them contradict.

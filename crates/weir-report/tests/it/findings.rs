@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use weir_record::{
+    check::{Check, CheckName},
     finding::{
         ArmExclusions, CallsApart, CallsLacking, ExclusionKind, FailedTrial, FailureClass, FailureCount,
-        Finding, MessageKind, MessagesInSlices, NoTurns, OrderEffect, PlantedApart, RoundComponents,
-        SegmentsOfArm, SharedPart, SlicePlace, Stopped, UnitKind, WarmingArm, Witness, WitnessBearing,
-        WitnessFigure,
+        Finding, MessageKind, MessagesInSlices, NoTurns, OrderEffect, PlantedApart, ProgramBuild,
+        ProgramChange, RingApart, RoundComponents, SamePair, SegmentsOfArm, SharedPart, SlicePlace, Stopped,
+        UnitKind, WarmingArm, Witness, WitnessBearing, WitnessFigure,
     },
     kernel::KernelVersion,
     observation::{Obstacle, Rung},
-    study::Check,
 };
 use weir_report::{Language, markdown};
 
@@ -51,7 +51,7 @@ fn planted_apart() -> PlantedApart {
 
 /// One of each, with arguments that cannot be confused.
 fn every() -> Vec<Example> {
-    let of_slices = [of_the_baseline(), of_evidence(), of_slices()].concat();
+    let of_slices = [of_the_baseline(), of_evidence(), of_slices(), of_arm_checks()].concat();
     [of_responses(), of_the_session(), of_slices, of_comparisons(), of_the_machine(), of_the_doctor()]
         .concat()
 }
@@ -328,6 +328,27 @@ fn of_comparisons() -> Vec<Example> {
     ]
 }
 
+fn of_arm_checks() -> Vec<Example> {
+    let pair = |other: &str| SamePair { arm: arm(), other: other.to_owned() };
+    let ring = RingApart { cell_id: "c8".to_owned(), arm: arm(), driver: "uring".to_owned(), enters: 86 };
+    let build = ProgramBuild { program: "/old/weir".to_owned(), build: "debug, rustc".to_owned() };
+    let change = ProgramChange { arm: arm(), file: "/bin/server".to_owned(), contents: 3 };
+    vec![
+        (
+            Finding::SameArms { pairs: vec![pair("my twin")], is_asked: false },
+            vec!["my arm", "my twin", "same_arms = true"],
+        ),
+        (Finding::SameArms { pairs: vec![pair("my twin")], is_asked: true }, vec!["my arm", "my twin"]),
+        (Finding::SameArms { pairs: Vec::new(), is_asked: false }, vec![]),
+        (Finding::RingUse { servers: 87, apart: vec![ring] }, vec!["87", "my arm", "c8", "uring", "86"]),
+        (Finding::RingUse { servers: 87, apart: Vec::new() }, vec!["87"]),
+        (Finding::Builds { programs: 2, debug: vec![build] }, vec!["/old/weir", "debug, rustc"]),
+        (Finding::Builds { programs: 88, debug: Vec::new() }, vec!["88"]),
+        (Finding::ProgramFiles { files: 4, changed: vec![change] }, vec!["my arm", "/bin/server", "3"]),
+        (Finding::ProgramFiles { files: 89, changed: Vec::new() }, vec!["89"]),
+    ]
+}
+
 fn of_the_machine() -> Vec<Example> {
     let said = || "no luck".to_owned();
     vec![
@@ -421,7 +442,11 @@ fn of_the_doctor() -> Vec<Example> {
 /// The finding as a reader sees it: among the checks of a Markdown document.
 fn printed(finding: &Finding, language: Language) -> String {
     let mut result = fixture::empty();
-    result.checks = vec![Check { name: "under-test".to_owned(), passed: true, detail: finding.clone() }];
+    result.checks = vec![Check {
+        name: CheckName::Other("under-test".to_owned()),
+        passed: true,
+        detail: finding.clone(),
+    }];
     let text = markdown(&result, language);
     let row = text.lines().find(|line| line.contains("under-test")).expect("it is in the table");
     row.split(" | ").last().expect("the last column").trim_end_matches(" |").to_owned()

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    check::{Check, CheckName},
     doctor::FindingState,
     figure::PairedRatio,
     finding::{ExclusionKind, FailedTrial, Finding, MessageKind, UnitKind},
@@ -11,7 +12,7 @@ use weir_record::{
     published::{Cause, PublishedClaim},
     spec::{ArmSpec, CellRole, CellSpec, HttpCell, IoModel, LoadMode, StudySpec, Subject},
     study::{
-        ArmSummary, Attribution, Check, ListenSummary, MachineStates, MetricFigures, MissingArm, StudyResult,
+        ArmSummary, Attribution, ListenSummary, MachineStates, MetricFigures, MissingArm, StudyResult,
         TimelineEntry, TimesSummary,
     },
     text::Text,
@@ -87,6 +88,7 @@ fn spec() -> StudySpec {
         io_models: Vec::new(),
         missing_cells: Vec::new(),
         whole_trials: Vec::new(),
+        same_arms: false,
         slices_given: Vec::new(),
         saturation: false,
     }
@@ -293,17 +295,22 @@ fn fingerprint() -> Fingerprint {
         programs: BTreeMap::new(),
         weir_version: "0.1.0 (b9cf284)".to_owned(),
         build: "release, opt-level 3, rustc 1.90.0".to_owned(),
+        program_builds: BTreeMap::new(),
     }
 }
 
 fn checks() -> Vec<Check> {
-    let check = |name: &str, passed: bool, detail: Finding| Check { name: name.to_owned(), passed, detail };
+    let check = |name: CheckName, passed: bool, detail: Finding| Check { name, passed, detail };
     let bytes = 1_402_331_904;
     vec![
-        check("bytes-verified", true, Finding::BytesCompared { compared: bytes, expected: bytes, wrong: 0 }),
-        check("failures-classified", true, Finding::Failures { count: 0, classes: Vec::new() }),
         check(
-            "littles-law",
+            CheckName::BytesVerified,
+            true,
+            Finding::BytesCompared { compared: bytes, expected: bytes, wrong: 0 },
+        ),
+        check(CheckName::FailuresClassified, true, Finding::Failures { count: 0, classes: Vec::new() }),
+        check(
+            CheckName::LittlesLaw,
             true,
             Finding::LittlesLaw {
                 kind: MessageKind::Message,
@@ -313,9 +320,13 @@ fn checks() -> Vec<Check> {
                 error_max: 0.05,
             },
         ),
-        check("interleaving", true, Finding::Interleaving { matching: 30, blocks: 30, seed: 20_261_121 }),
         check(
-            "baseline-against-itself",
+            CheckName::Interleaving,
+            true,
+            Finding::Interleaving { matching: 30, blocks: 30, seed: 20_261_121 },
+        ),
+        check(
+            CheckName::BaselineAgainstItself,
             true,
             Finding::AgainstItself {
                 units: 12,
@@ -325,8 +336,12 @@ fn checks() -> Vec<Check> {
                 interval: Some((0.996, 1.006)),
             },
         ),
-        check("a-check-of-tomorrow", true, Finding::Text("known by its own name only".to_owned())),
-        check("generator-headroom", false, Finding::GeneratorLimit { bound: 54, trials: 72 }),
+        check(
+            CheckName::Other("a-check-of-tomorrow".to_owned()),
+            true,
+            Finding::Text("known by its own name only".to_owned()),
+        ),
+        check(CheckName::GeneratorHeadroom, false, Finding::GeneratorLimit { bound: 54, trials: 72 }),
     ]
 }
 
@@ -509,7 +524,7 @@ pub fn hostile_names() -> StudyResult {
     }
     let timeline = result.timeline.iter_mut().filter(|entry| entry.arm == "uring");
     timeline.for_each(|entry| entry.arm = hostile());
-    result.checks[0].name = hostile();
+    result.checks[0].name = CheckName::Other(hostile());
     let first = FailedTrial { arm: hostile(), said: Some(hostile()), ..FailedTrial::default() };
     result.checks[1].detail = Finding::Reports { missing: 1, trials: 2, first: Some(first) };
     result.fingerprint.cpu_model = hostile();
@@ -720,7 +735,7 @@ pub fn http() -> StudyResult {
     result.syn_ladder_s = vec![1, 2, 3, 4, 5, 7, 11, 19];
     result.fingerprint.limits.insert(text("tcp_syn_linear_timeouts"), text("4"));
     result.checks = vec![Check {
-        name: text("responses-checked"),
+        name: CheckName::ResponsesChecked,
         passed: true,
         detail: Finding::ResponsesChecked {
             bytes: 592_000,

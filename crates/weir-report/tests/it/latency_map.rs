@@ -243,7 +243,9 @@ fn advice() -> Advice {
         less: 0,
         more: 0,
         undetected: 1,
+        equivalent: 0,
         not_borne_out: 0,
+        not_comparable: 0,
         generator_limited: 0,
         regions: Vec::new(),
     }

@@ -12,6 +12,7 @@ use weir_record::{
     spec::{StorageCell, Subject},
     storage::{AccessPattern, StorageDevice},
     study::{MissingArm, OversubscribedCell, StudyResult},
+    verdict::Verdict,
 };
 use weir_report::{Language, html, markdown, terminal};
 
@@ -121,7 +122,9 @@ fn guidance() -> Guidance {
         less: 2,
         more: 1,
         undetected: 1,
+        equivalent: 0,
         not_borne_out: 1,
+        not_comparable: 0,
         generator_limited: 1,
         regions: vec![less, undetected, region(Difference::GeneratorLimited, (1, 1), &[2])],
     };
@@ -164,6 +167,25 @@ fn cells_that_the_generator_limited_are_left_out_for_the_reason_of_their_metric(
         let text = markdown(&result, language);
         assert!(text.contains(cost) && text.contains(rate), "{language:?}: {text}");
     }
+}
+
+#[test]
+fn a_row_that_claims_nothing_says_what_the_map_says_of_its_cell() {
+    let mut result = mapped();
+    let primary = result.primary.expect("it was compared");
+    result.comparisons[primary].cell_id = result.grids[0].cells[0].cell_id.clone();
+    let mut told = |difference: Difference, verdict: Verdict| {
+        result.grids[0].cells[0].difference = difference;
+        result.comparisons[primary].verdict = verdict;
+        markdown(&result, Language::English)
+    };
+    let rows = |text: &str, word: &str| text.matches(&format!("| {word} |")).count();
+    let less = told(Difference::Less, Verdict::NoClaim);
+    assert!(rows(&less, "less CPU (map)") > 0, "{less}");
+    let open = told(Difference::Undetected, Verdict::NoClaim);
+    assert_eq!(rows(&open, "less CPU (map)"), 0);
+    let claimed = told(Difference::Less, Verdict::Better);
+    assert_eq!(rows(&claimed, "less CPU (map)"), 0, "it has a verdict");
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use weir_record::{
     added_cost::{AddedCost, AddedCostSpec, AddedCosts, LeastCost},
+    check::{Check, CheckName},
     figure::{PairedDifference, PairedRatio, Spread},
     finding::Finding,
     goal::Outcome,
     metric::Metric,
     published::PublishedRun,
     spec::{CellRole, CellSpec, GatewaySubject, OrdersCell, Subject},
-    study::{ArmSummary, Check, MetricFigures, OversubscribedCell, StudyResult},
+    study::{ArmSummary, MetricFigures, OversubscribedCell, StudyResult},
     threads::ThreadUse,
 };
 use weir_report::{Language, html, markdown, sentence, terminal};
@@ -161,7 +162,7 @@ fn study() -> StudyResult {
     result.comparisons = vec![switches];
     result.timeline.clear();
     result.checks = vec![Check {
-        name: "chain-whole".to_owned(),
+        name: CheckName::ChainWhole,
         passed: true,
         detail: Finding::ChainWhole { whole: 342, trials: 342 },
     }];

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use maud::Markup;
 use weir_record::{
+    check::{Check, CheckName},
     finding::{Finding, OrderEffect, SlicePlace},
-    study::{Check, StudyResult},
+    study::StudyResult,
     verdict::Verdict,
 };
 use weir_report::{ChartPage, Language, chart_page, html, markdown, run_pair};
@@ -125,7 +126,7 @@ fn notes_checks_goals_and_published_figures_lead_to_their_cells() {
         let effect =
             OrderEffect { place: SlicePlace::GoingFirst, cell_id, change: 0.1, interval: (0.05, 0.15) };
         let detail = Finding::SliceOrder { effects: vec![effect], change_max: 0.01 };
-        result.checks = vec![Check { name: "slice-order".to_owned(), passed: false, detail }];
+        result.checks = vec![Check { name: CheckName::SliceOrder, passed: false, detail }];
         let page = html(&result, language);
         let checks = page.split("<table class=\"checks\">").nth(1).and_then(|it| it.split("</table>").next());
         let found = links(checks.expect("there is a check"));

@@ -230,12 +230,12 @@ fn inconclusive_says_which_hurdle_was_not_taken() {
     let mut result = fixture::with_verdict(Verdict::Inconclusive);
     assert!(sentence(&result, Language::English).contains("the interval includes 1"));
     result.comparisons[0].reasons = vec![Finding::NotSignificant { p_value: 0.062 }];
-    assert!(sentence(&result, Language::English).contains("does not rule out chance (p = 0.062)"));
+    assert!(sentence(&result, Language::English).contains("finds no difference (p = 0.062)"));
     let seen = WitnessFigure { ratio: 1.0, interval: (0.95, 1.04), units: 44 };
     let bearing = WitnessBearing::Uncertain;
     result.comparisons[0].reasons = vec![Finding::Witness { witness: Witness::MachineCpu, seen, bearing }];
     let expected =
-        "Machine CPU: ratio 1.000 [0.950, 1.040] from 44 units, which is too uncertain to confirm this";
+        "CPU of both sides: ratio 1.000 [0.950, 1.040] from 44 units, which is too uncertain to confirm this";
     assert!(sentence(&result, Language::English).contains(expected));
     assert!(sentence(&result, Language::Chinese).contains("不足以证实此结论"));
 }
@@ -293,7 +293,7 @@ fn a_note_of_several_metrics_is_said_once() {
     let text = terminal(&result, Language::English, 120, false);
     let notes: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("- ")).take(2).collect();
     insta::assert_snapshot!(notes.join("\n"), @r"
-    - uring · CPU/msg, machine CPU: too few messages to know the generator's lag against uring
+    - uring · CPU/msg, CPU of both sides: too few messages to know the generator's lag against uring
     - uring: pairs kept out: other processes busy (2); ratio with all pairs: CPU/msg 0.900, throughput 0.920
     ");
 }
@@ -357,7 +357,7 @@ fn a_cell_without_a_figure_says_so_in_one_line_for_all_arms() {
     assert_eq!(rows.count(), 2 * metrics, "{text}");
     let text = terminal(&result, Language::English, 120, false);
     let of_cell = text.split("\n\n").find(|part| part.contains("not comparable: uring, poll"));
-    assert!(of_cell.is_some_and(|it| !it.contains("machine CPU") && it.contains("uring")), "{text}");
+    assert!(of_cell.is_some_and(|it| !it.contains("CPU of both sides") && it.contains("uring")), "{text}");
 }
 
 #[test]

@@ -81,6 +81,7 @@ pub fn study() -> NewStudy {
         io_models: Vec::new(),
         missing_cells: Vec::new(),
         whole_trials: Vec::new(),
+        same_arms: false,
         slices_given: Vec::new(),
         saturation: false,
     };

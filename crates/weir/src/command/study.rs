@@ -63,7 +63,8 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
             return Ok(Exit::Interrupted);
         }
         let processes = ProcessLauncher::new(program, &spec, Deadlines::default());
-        let here = Fingerprint { programs: processes.programs(&spec), ..fingerprint };
+        let (programs, program_builds) = (processes.programs(&spec), processes.program_builds(&spec));
+        let here = Fingerprint { programs, program_builds, ..fingerprint };
         tell_changes(&began, &here, language);
         let mut launcher = StudyLauncher::new(processes.in_folder(folder.clone()), &spec)?;
         let callbacks = Callbacks { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
@@ -78,6 +79,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         }
         let processes = ProcessLauncher::new(program, &study.spec, Deadlines::default());
         study.fingerprint.programs = processes.programs(&study.spec);
+        study.fingerprint.program_builds = processes.program_builds(&study.spec);
         let mut launcher = StudyLauncher::new(processes.in_folder(folder.clone()), &study.spec)?;
         let callbacks = Callbacks { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
         let fresh = Fresh::look(&folder);

@@ -124,6 +124,7 @@ impl Simulator {
             reading_after: CrossCoreReading::default(),
             network: NetworkCounters::default(),
             chain: None,
+            programs: BTreeMap::new(),
             report: simulated.map(Box::new).map_err(|reason| TrialFailure::Job { reason }),
         })
     }

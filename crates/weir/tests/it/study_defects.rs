@@ -14,6 +14,7 @@ use super::harness::judged;
 fn study(planted: &str) -> String {
     format!(
         r#"name = "defects"
+same_arms = true
 rounds = 6
 slice = "25ms"
 permutations = 4
@@ -69,7 +70,7 @@ fn failures(comparison: &Comparison) -> impl Iterator<Item = &Finding> {
 }
 
 fn passes(result: &StudyResult, check: &str) -> bool {
-    result.checks.iter().find(|it| it.name == check).is_some_and(|it| it.passed)
+    result.checks.iter().find(|it| it.name.as_str() == check).is_some_and(|it| it.passed)
 }
 
 #[test]

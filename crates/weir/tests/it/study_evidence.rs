@@ -1,6 +1,7 @@
 //! Evidence with real processes: what was planted is counted once for each message, in the place where it was planted.
 
 use weir_record::{
+    check::CheckName,
     cpu_account::{CpuDifference, CpuPart},
     evidence::ArmEvidence,
     observation::Rung,
@@ -92,7 +93,7 @@ fn what_is_planted_for_each_message_is_counted_once_for_each_and_stands_in_its_p
     let [.., found] = others else { panic!("{others:?}") };
     let both = found.with_softirqs.iter().find(|(call, _)| call == "sendto").map(|(_, amount)| amount.ns);
     assert!(both.is_some_and(|ns| ns > difference(found, "sendto")), "{found:?}");
-    for name in ["calls-agree", "calls-cover"] {
+    for name in [CheckName::CallsAgree, CheckName::CallsCover] {
         let check = result.checks.iter().find(|check| check.name == name).expect("calls were seen");
         assert!(check.passed, "{check:?}");
     }

@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use weir_record::{finding::Finding, trial::TrialRecord, verdict::Comparison};
+use weir_record::{check::CheckName, finding::Finding, trial::TrialRecord, verdict::Comparison};
 use weir_store::Store;
 
 use super::harness::{
@@ -364,7 +364,8 @@ fn a_study_of_http_gives_files_to_foreign_arms_and_checks_every_response() {
         serde_json::from_str(&weir(&["export", shown(&out)]).stdout).expect("it is JSON");
     let result: weir_record::study::StudyResult =
         serde_json::from_value(data["result"].clone()).expect("the judged result");
-    let checked = result.checks.iter().find(|check| check.name == "responses-checked").expect("it is there");
+    let checked =
+        result.checks.iter().find(|check| check.name == CheckName::ResponsesChecked).expect("it is there");
     let Finding::ResponsesChecked { compared_share, wrong, .. } = checked.detail else {
         panic!("{checked:?}")
     };

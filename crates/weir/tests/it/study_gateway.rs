@@ -1,7 +1,7 @@
 //! `weir study gateway` until its first block is on disk: three processes a trial, and what they counted.
 
 use rustix::process::Signal;
-use weir_record::{study::StudyResult, trial::TrialRecord};
+use weir_record::{check::CheckName, study::StudyResult, trial::TrialRecord};
 
 use super::harness::{PATIENCE, Running, folder, shown, weir};
 
@@ -41,5 +41,5 @@ fn an_interrupted_study_keeps_trials_whose_orders_all_came_back() {
     assert!(result.threads.iter().any(|it| it.node == "exchange"), "{:?}", result.threads);
     assert!(result.spec.published_runs.iter().any(|run| run.name == "s3-modulo"));
     assert_eq!(result.added_costs.len(), result.spec.added_costs.len());
-    assert!(result.checks.iter().any(|check| check.name == "chain-whole" && check.passed));
+    assert!(result.checks.iter().any(|check| check.name == CheckName::ChainWhole && check.passed));
 }

@@ -25,6 +25,7 @@ use std::{
 
 use harness::{PATIENCE, Running, folder, judged, shown, study_file, weir};
 use weir_record::{
+    check::CheckName,
     finding::Finding,
     grid::{Difference, GridFactor},
     metric::Metric,
@@ -52,7 +53,7 @@ fn alone() -> Option<MutexGuard<'static, ()>> {
 fn said(result: &StudyResult) -> BTreeSet<String> {
     let checks = ["generator-headroom", "steady-machine", "failures-classified", "processes"];
     let failed = result.checks.iter().filter(|check| !check.passed && checks.contains(&check.name.as_str()));
-    let mut said: BTreeSet<String> = failed.map(|check| check.name.clone()).collect();
+    let mut said: BTreeSet<String> = failed.map(|check| check.name.to_string()).collect();
     for it in &result.comparisons {
         let is_told = |reason: &&Finding| {
             matches!(
@@ -151,7 +152,8 @@ fn a_cell_in_closed_loop_that_the_generator_limits_is_named_and_those_beside_it_
     let bound = result.arms.iter().filter(|arm| arm.generator_bound);
     let bound: Vec<(&str, &str)> = bound.map(|arm| (arm.cell_id.as_str(), arm.arm.as_str())).collect();
     assert_eq!(bound, [(LIMITED, "plain"), (LIMITED, "same")]);
-    let check = result.checks.iter().find(|check| check.name == "generator-headroom").expect("it is there");
+    let check =
+        result.checks.iter().find(|check| check.name == CheckName::GeneratorHeadroom).expect("it is there");
     let Finding::GeneratorLimit { bound, trials } = check.detail else { panic!("{check:?}") };
     assert!(bound > 0 && 4 * bound <= trials, "at most every trial of one cell of four: {check:?}");
     let overall = &result.overviews[0].overall;
@@ -204,7 +206,8 @@ fn a_machine_that_another_process_takes_half_way_is_named_and_one_that_is_left_a
         serde_json::from_str(&weir(&["export", shown(&out)]).stdout).expect("it is JSON");
     let result: StudyResult = serde_json::from_value(data["result"].clone()).expect("the judged result");
     assert_eq!(said(&result), expected(["steady-machine"]));
-    let check = result.checks.iter().find(|check| check.name == "steady-machine").expect("it is there");
+    let check =
+        result.checks.iter().find(|check| check.name == CheckName::SteadyMachine).expect("it is there");
     let Finding::MachineDrift { foreign_cpus: (first, second), foreign_cpus_change_max, .. } = check.detail
     else {
         panic!("{check:?}")
