@@ -31,5 +31,6 @@ pub mod order;
 pub mod proportion;
 pub mod quotient;
 pub mod random;
+pub mod random_effects;
 pub mod states;
 pub mod student;
