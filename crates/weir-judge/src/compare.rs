@@ -268,18 +268,18 @@ impl Draft {
     }
 }
 
-fn is_not_comparable(comparison: &Comparison) -> bool {
+pub(crate) fn is_not_comparable(comparison: &Comparison) -> bool {
     comparison.verdict == Verdict::NotComparable
 }
 
 /// Why an effect may not be held against that of another run.
-fn barred(comparison: &Comparison) -> Vec<Finding> {
+pub(crate) fn barred(comparison: &Comparison) -> Vec<Finding> {
     let is_reason = |it: &&Finding| is_not_comparable(comparison) || answers::is_of_witness(it);
     comparison.reasons.iter().filter(is_reason).cloned().collect()
 }
 
 /// Values of the rounds or blocks: logarithms, or differences where figures may be zero.
-fn values(comparison: &Comparison) -> Vec<f64> {
+pub(crate) fn values(comparison: &Comparison) -> Vec<f64> {
     match comparison.metric.row().scale {
         Scale::Ratio => comparison.ratios.iter().map(|ratio| ratio.ln()).collect(),
         Scale::Difference { .. } => {
@@ -288,7 +288,7 @@ fn values(comparison: &Comparison) -> Vec<f64> {
     }
 }
 
-fn effect(comparison: &Comparison) -> Effect {
+pub(crate) fn effect(comparison: &Comparison) -> Effect {
     let (figure, interval) = match (&comparison.difference, comparison.metric.row().scale) {
         (_, Scale::Ratio) => (comparison.ratio, comparison.interval),
         (difference, Scale::Difference { .. }) => {

@@ -148,6 +148,9 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         cpu_differences: differences,
         frontier,
         frontier_answers,
+        // Neither is in the trials: whoever reads a store knows when it was written, and what lies beside it.
+        period: None,
+        among_runs: None,
     }
 }
 

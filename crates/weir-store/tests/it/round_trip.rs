@@ -233,6 +233,8 @@ fn result(complete: bool) -> StudyResult {
         guidance: None,
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
+        period: None,
+        among_runs: None,
     }
 }
 
