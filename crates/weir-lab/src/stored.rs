@@ -56,7 +56,7 @@ pub fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>), StoreError
         }
     }
     let missing = missing_arms(&header.spec, &known, trials.iter());
-    let result = judge::judge(&Judged {
+    let judged = judge::judge(&Judged {
         spec: &header.spec,
         fingerprint: &header.fingerprint,
         trials: &trials,
@@ -64,6 +64,7 @@ pub fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>), StoreError
         elapsed_ns: header.elapsed_ns,
         reproduce: &header.reproduce,
     });
+    let result = StudyResult { period: store.period(None)?, ..judged };
     Ok((result, trials))
 }
 

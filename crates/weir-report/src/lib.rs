@@ -48,6 +48,7 @@ mod pidstat;
 mod published;
 mod ring_options;
 pub mod run_pair;
+pub mod run_pool;
 mod rung;
 mod section;
 mod sections;
@@ -60,6 +61,7 @@ mod terminal;
 mod threads;
 mod titles;
 mod view;
+mod when;
 mod words;
 
 use maud::Markup;

@@ -16,6 +16,7 @@ use crate::{
     table::Table,
     tables,
     view::{View, bound},
+    when,
     words::Word,
 };
 
@@ -96,6 +97,7 @@ fn title(view: &View<'_>, out: &mut Output) {
     if !sensitivity.is_empty() {
         out.wrapped(&sensitivity, "");
     }
+    when::sentences(view).iter().for_each(|line| out.wrapped(line, ""));
 }
 
 /// A table of few columns, as wide as its texts; nothing where it is empty.
