@@ -57,7 +57,8 @@ pub fn html(pool: &RunPool, named: &StudyResult, language: Language) -> String {
     let mut all = sections(&view, pool);
     if let Some(runs) = all.iter_mut().find(|it| it.title.localized(&view) == language.choose(EACH)) {
         runs.plots = plots(&view, pool);
-        // The numbers of a chart stand folded below it.
+        // A chart has its title, and its numbers stand folded below it.
+        runs.sentences.clear();
         runs.tables.clear();
     }
     let verdict = pool.primary.map_or(Verdict::NotComparable, |index| pool.effects[index].verdict);
@@ -79,24 +80,17 @@ fn title(view: &View<'_>) -> String {
 /// What was pooled, what came out, and what must be known before the tables are read.
 fn head(view: &View<'_>, pool: &RunPool) -> Vec<String> {
     let mut lines = vec![counted(view, pool)];
-    lines.extend(pool.groups.iter().map(|group| machine(view, group)));
-    if let Some(effect) = pool.primary.and_then(|index| pool.effects.get(index)) {
-        lines.push(sentence(view, effect));
-        let several = effect.groups.iter();
-        lines.extend(several.map(|it| of_group(view, effect, it.group, &it.pooled)));
-        lines.extend(between(view, effect));
-        lines.extend(next(view, effect));
-    } else {
-        lines.push(
-            view.language
-                .choose([
-                    "No run has a primary comparison.",
-                    "주 비교가 있는 실행이 없습니다.",
-                    "没有一次运行有主要比较。",
-                ])
-                .to_owned(),
-        );
+    match pool.primary.and_then(|index| pool.effects.get(index)) {
+        Some(effect) => {
+            lines.push(sentence(view, effect));
+            let several = effect.groups.iter();
+            lines.extend(several.map(|it| of_group(view, effect, it.group, &it.pooled)));
+            lines.extend(between(view, effect));
+            lines.extend(next(view, effect));
+        }
+        None => lines.push(choose(view, NO_PRIMARY)),
     }
+    lines.extend(pool.groups.iter().map(|group| machine(view, group)));
     for (run, reason) in pool.runs.iter().filter_map(|run| Some((run, run.left_out.as_ref()?))) {
         let (number, place, reason) = (run.number, printable(&run.place), reason_of(view, reason));
         lines.push(localized!(
@@ -109,13 +103,17 @@ fn head(view: &View<'_>, pool: &RunPool) -> Vec<String> {
     lines
 }
 
+const NO_PRIMARY: [&str; 3] =
+    ["No run has a primary comparison.", "주 비교가 있는 실행이 없습니다.", "没有一次运行有主要比较。"];
+
 fn counted(view: &View<'_>, pool: &RunPool) -> String {
     let (study, given) = (printable(&pool.study), pool.runs.len());
     let used = pool.runs.iter().filter(|run| run.left_out.is_none()).count();
     let began = pool.runs.iter().filter_map(|run| run.period).map(|it| it.began_unix_s).min();
     let ended = pool.runs.iter().filter_map(|run| run.period).map(|it| it.ended_unix_s).max();
     let range = began.zip(ended).map(|(began, ended)| when::range(view.language, began, ended));
-    let range = range.map_or_else(String::new, |it| format!("{}{it}", view.language.list()));
+    let range =
+        range.map_or_else(String::new, |it| format!("{}{it}", view.language.choose([", ", ", ", "，"])));
     localized!(
         view.language,
         "Study {study}: {used} of {given} runs{range}.",
@@ -247,7 +245,7 @@ fn reason_of(view: &View<'_>, reason: &LeftOut) -> String {
             localized!(language, "it is of the study {name}", "다른 연구: {name}", "属于另一项研究：{name}")
         }
         LeftOut::SameRun { run } => {
-            localized!(language, "it is run {run} again", "실행 {run}과 같은 실행", "与运行 {run} 相同")
+            localized!(language, "it is run {run} again", "다음과 같은 실행: 실행 {run}", "与运行 {run} 相同")
         }
         LeftOut::Unfinished { blocks_done, blocks } => localized!(
             language,
@@ -346,7 +344,8 @@ fn sections(view: &View<'_>, pool: &RunPool) -> Vec<Section> {
         all.push(with(EFFECTS, EFFECTS_HELP, effects(view, pool)));
     }
     if let Some(first) = pool.effects.first().filter(|it| !it.runs.is_empty()) {
-        all.push(with(EACH, EACH_HELP, each(view, pool, first)));
+        let sentences = vec![subject(view, first).into()];
+        all.push(Section { sentences, ..with(EACH, EACH_HELP, each(view, pool, first)) });
     }
     let aside = aside(view, pool);
     if !aside.rows.is_empty() {
@@ -358,8 +357,9 @@ fn sections(view: &View<'_>, pool: &RunPool) -> Vec<Section> {
 
 const RUN: [&str; 3] = ["run", "실행", "运行"];
 const MACHINE: [&str; 3] = ["machine", "머신", "机器"];
+const COUNT: [&str; 3] = ["runs", "실행 수", "运行次数"];
 const POOLED: [&str; 3] = ["pooled", "종합", "合并"];
-const LEAST_MOST: [&str; 3] = ["runs from – to", "실행 최소 – 최대", "各次运行最小 – 最大"];
+const LEAST_MOST: [&str; 3] = ["least – most", "최소 – 최대", "最小 – 最大"];
 const APART: [&str; 3] = ["between runs", "실행 간 편차", "运行间偏差"];
 const NEXT: [&str; 3] = ["next run", "다음 실행", "下一次运行"];
 const ALL: [&str; 3] = ["all", "전체", "全部"];
@@ -403,7 +403,7 @@ fn effects(view: &View<'_>, pool: &RunPool) -> Table {
         std::iter::once(all).chain(groups).collect::<Vec<_>>()
     });
     let words = [Word::Cell, Word::Arm, Word::Metric, Word::Verdict];
-    let head = heads(view, &words, [MACHINE, RUNS, POOLED, LEAST_MOST, APART, NEXT]);
+    let head = heads(view, &words, [MACHINE, COUNT, POOLED, LEAST_MOST, APART, NEXT]);
     Table::with_head(head, 5, rows.collect())
 }
 
@@ -533,12 +533,7 @@ fn plot(view: &View<'_>, pool: &RunPool, (index, effect): (usize, &PooledEffect)
         view,
         PooledPlot {
             id: format!("pooled-{index}"),
-            title: format!(
-                "{} · {} · {}",
-                metrics::name(view, effect.metric),
-                view.compared(&effect.arm, &effect.baseline),
-                view.cell_label(&effect.cell_id)
-            ),
+            title: subject(view, effect),
             arm: &effect.arm,
             metric: effect.metric,
             is_difference: effect.scale == AnswerScale::Difference,
@@ -546,6 +541,12 @@ fn plot(view: &View<'_>, pool: &RunPool, (index, effect): (usize, &PooledEffect)
             numbers: each(view, pool, effect),
         },
     )
+}
+
+/// What an effect is of.
+fn subject(view: &View<'_>, effect: &PooledEffect) -> String {
+    let PooledEffect { cell_id, arm, baseline, metric, .. } = effect;
+    format!("{} · {arm} / {baseline} · {}", metrics::name(view, *metric), view.cell_label(cell_id))
 }
 
 fn machine_line(view: &View<'_>, pool: &RunPool, group: u32) -> String {

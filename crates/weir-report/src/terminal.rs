@@ -453,10 +453,12 @@ fn lines(view: &View<'_>, out: &mut Output, table: &Table) {
             .filter(|(_, figure)| *figure != format::ABSENT)
             .map(|(head, figure)| format!("{head} {figure}"))
             .collect();
-        out.wrapped(
-            &format!("- {}{}{}", subject.join(" · "), view.language.colon(), figures.join(", ")),
-            "  ",
-        );
+        let subject = subject.join(" · ");
+        let line = match figures.is_empty() {
+            true => format!("- {subject}"),
+            false => format!("- {subject}{}{}", view.language.colon(), figures.join(", ")),
+        };
+        out.wrapped(&line, "  ");
     }
 }
 

@@ -54,13 +54,13 @@ pub(crate) fn describes(view: &View<'_>) -> Option<String> {
             view.language,
             "It describes {range} on this machine.",
             "이 머신의 {range} 상태를 나타냅니다.",
-            "结果描述的是本机在 {range} 的情况。",
+            "结果描述的是本机在 {range}期间的情况。",
         ),
         _ => localized!(
             view.language,
             "It describes {range} on this machine, in {sessions} sessions.",
             "이 머신의 {range} 상태를 나타냅니다(세션 {sessions}개).",
-            "结果描述的是本机在 {range} 的情况，分 {sessions} 个会话。",
+            "结果描述的是本机在 {range}期间的情况，分 {sessions} 个会话。",
         ),
     })
 }
@@ -69,7 +69,7 @@ pub(crate) fn describes(view: &View<'_>) -> Option<String> {
 pub(crate) fn among(view: &View<'_>) -> Option<String> {
     let AmongRuns { arm, baseline, metric, scale, figure, earlier, .. } = view.result.among_runs.as_ref()?;
     let shown = |range| between(view, *metric, *scale, range);
-    let (this, compared) = (shown(Some((*figure, *figure))), view.compared(arm, baseline));
+    let (this, compared) = (shown(Some((*figure, *figure))), format!("{arm} / {baseline}"));
     let PooledFigure { runs, range, next_figure, .. } = earlier;
     let range = shown(*range);
     if next_figure.is_none() {
