@@ -95,10 +95,12 @@ pub fn pool(runs: &[PlacedRun<'_>]) -> RunPool {
 pub fn among(this: PlacedRun<'_>, earlier: &[PlacedRun<'_>]) -> Option<AmongRuns> {
     let result = this.run.result;
     let began = |it: &StudyResult| it.period.map(|period| period.began_unix_s);
+    // Of two that began within one second the other one counts as the earlier.
     let is_earlier = |it: &&PlacedRun<'_>| {
         it.run.result.spec.name == result.spec.name
             && is_same_group(&it.run.result.fingerprint, &result.fingerprint)
-            && began(it.run.result) < began(result)
+            && began(it.run.result) <= began(result)
+            && identity(it.run.result) != identity(result)
     };
     let own = result.comparisons.get(result.primary?)?;
     let asked = Asked::of(result);
@@ -113,7 +115,7 @@ pub fn among(this: PlacedRun<'_>, earlier: &[PlacedRun<'_>]) -> Option<AmongRuns
     let pool = pool(&all);
     let key = (own.cell_id.clone(), own.arm.clone(), own.baseline.clone(), own.metric);
     let effect = pool.effects.into_iter().find(|it| key_of(it) == key)?;
-    // The last to begin is this one.
+    // Places are ordered, and this one is the last of those that began as late.
     let figure = effect.runs.iter().find(|it| it.run == number)?.figure;
     let before: Vec<&RunFigure> = effect.runs.iter().filter(|it| it.run != number).collect();
     (!before.is_empty()).then(|| AmongRuns {
@@ -170,16 +172,19 @@ fn facts(placed: &PlacedRun<'_>, member: &Member<'_>, left_out: Option<LeftOut>)
     }
 }
 
+/// What tells one run from another, wherever it is stored.
+fn identity(result: &StudyResult) -> (u64, Option<u64>, &str) {
+    let began = result.period.map(|period: Period| period.began_unix_s);
+    (result.spec.seed, began, &result.reproduce)
+}
+
 /// Why whole runs are left out, each in its place.
 fn left_out(runs: &[PlacedRun<'_>], study: &str) -> Vec<Option<LeftOut>> {
-    let identity = |it: &PlacedRun<'_>| {
-        let result = it.run.result;
-        (result.spec.seed, result.period.map(|period: Period| period.began_unix_s), result.reproduce.clone())
-    };
     let why = |(index, it): (usize, &PlacedRun<'_>)| {
         let Progress { blocks_done, blocks, .. } = *it.run.progress;
         let name = &it.run.result.spec.name;
-        let same = runs[..index].iter().position(|other| identity(other) == identity(it));
+        let same =
+            runs[..index].iter().position(|other| identity(other.run.result) == identity(it.run.result));
         match same {
             _ if name != study => Some(LeftOut::OtherStudy { name: name.clone() }),
             Some(same) => Some(LeftOut::SameRun { run: u32::try_from(same + 1).unwrap_or(u32::MAX) }),

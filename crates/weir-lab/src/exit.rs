@@ -4,6 +4,7 @@ use weir_record::{
     finding::{Finding, WitnessBearing},
     goal::{Answer, Outcome},
     run_pair::RunPair,
+    run_pool::RunPool,
     study::StudyResult,
     verdict::Verdict,
 };
@@ -60,11 +61,7 @@ impl ExitCode {
         if let Some(code) = Self::of_thresholds(&result.answers) {
             return code;
         }
-        match result.verdict {
-            Verdict::Better | Verdict::Worse | Verdict::Equivalent => Self::Decided,
-            Verdict::Inconclusive | Verdict::NoClaim => Self::Inconclusive,
-            Verdict::NotComparable => Self::NotComparable,
-        }
+        Self::of_verdict(result.verdict)
     }
 
     /// Code of two runs side by side: that of its thresholds, and else whether anything could be compared.
@@ -74,6 +71,35 @@ impl ExitCode {
             Some(code) if is_compared => code,
             None if is_compared => Self::Decided,
             _ => Self::NotComparable,
+        }
+    }
+
+    /// Code of several runs together: whether something could be pooled, whether more runs would do, or nothing is
+    /// comparable.
+    pub fn of_pool(pool: &RunPool) -> Self {
+        match pool.effects.iter().any(|it| it.all.figure.is_some()) {
+            true => Self::Decided,
+            false if pool.effects.iter().any(|it| !it.runs.is_empty()) => Self::Inconclusive,
+            false => Self::NotComparable,
+        }
+    }
+
+    /// Code of runs that one command made, by the words of a single run: that of the pooled primary comparison, unless a
+    /// run lacks an arm or a cell.
+    pub fn of_pooled_primary(pool: &RunPool, results: &[&StudyResult]) -> Self {
+        let lacks = |it: &&StudyResult| !(it.missing_arms.is_empty() && it.spec.missing_cells.is_empty());
+        if results.iter().any(lacks) {
+            return Self::Environment;
+        }
+        let primary = pool.primary.and_then(|index| pool.effects.get(index));
+        primary.map_or(Self::NotComparable, |effect| Self::of_verdict(effect.verdict))
+    }
+
+    fn of_verdict(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Better | Verdict::Worse | Verdict::Equivalent => Self::Decided,
+            Verdict::Inconclusive | Verdict::NoClaim => Self::Inconclusive,
+            Verdict::NotComparable => Self::NotComparable,
         }
     }
 

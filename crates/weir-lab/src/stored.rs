@@ -39,7 +39,8 @@ impl StoredRun {
         compare(earlier.run(), self.run(), thresholds)
     }
 
-    fn run(&self) -> Run<'_> {
+    /// What is compared and pooled.
+    pub fn run(&self) -> Run<'_> {
         Run { result: &self.result, progress: &self.progress }
     }
 }

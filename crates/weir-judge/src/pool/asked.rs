@@ -49,17 +49,20 @@ impl Asked {
     }
 }
 
+/// What a question is about, by name, and what was asked of it.
+type Part<'a> = (&'a str, Option<&'a Value>);
+
 /// The question of one effect, by the names of what it is about.
 #[derive(Clone, PartialEq)]
 pub(super) struct Row<'a> {
-    parts: [(&'a str, Option<&'a Value>); 4],
+    parts: [Part<'a>; 4],
 }
 
 impl Row<'_> {
     /// What another run asked differently.
     pub(super) fn differences(&self, other: &Row<'_>) -> Vec<FactDifference> {
         let pairs = self.parts.iter().zip(&other.parts).filter(|(own, its)| own.1 != its.1);
-        let named = |(own, its): (&(&str, Option<&Value>), &(&str, Option<&Value>))| {
+        let named = |(own, its): (&Part<'_>, &Part<'_>)| {
             let prefix = own.0.to_owned();
             let found = record_differences(&own.1, &its.1).into_iter();
             found.map(move |it| FactDifference { name: format!("{prefix}.{}", it.name), ..it })
