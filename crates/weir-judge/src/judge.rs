@@ -30,6 +30,7 @@ use weir_record::{
     SCHEMA_VERSION,
     contrast::{Contrast, ContrastSpec},
     finding::{Finding, MessageKind, UnitKind},
+    frontier::FrontierAnswer,
     goal::Side,
     machine::Fingerprint,
     metric::{Family, Metric, Scale},
@@ -112,11 +113,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         spec: spec.clone(),
         fingerprint: judged.fingerprint.clone(),
         primary,
-        verdict: primary.map_or(Verdict::NotComparable, |index| {
-            let comparison = &comparisons[index];
-            let answer = frontier_answers.iter().find(|it| it.cell_id == comparison.cell_id);
-            answer.map_or(comparison.verdict, frontier::verdict)
-        }),
+        verdict: own_verdict(primary.map(|index| &comparisons[index]), &frontier_answers),
         checks,
         states: gate.summary(planned.iter().copied()),
         timeline: timeline(&gate, &cells),
@@ -152,6 +149,13 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         period: None,
         among_runs: None,
     }
+}
+
+/// The verdict of the study: that of its primary comparison, or of the frontier in its cell.
+fn own_verdict(primary: Option<&Comparison>, frontier_answers: &[FrontierAnswer]) -> Verdict {
+    let Some(primary) = primary else { return Verdict::NotComparable };
+    let answer = frontier_answers.iter().find(|it| it.cell_id == primary.cell_id);
+    answer.map_or(primary.verdict, frontier::verdict)
 }
 
 /// What the primary comparison looks like before the schedule is finished. It decides nothing.

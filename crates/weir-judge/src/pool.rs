@@ -1,10 +1,10 @@
 //! Several stored runs of one study, pooled. Pure.
 //!
-//! The unit is a run: its effect and the standard error of that (`weir_stats::random_effects` has the method). An effect
-//! is pooled over the runs in which it is of the same question: the same cell, arm and baseline, the same programs, the
-//! same build of Weir. Where runs differ in that, those that most runs agree with stay, and the others are named with
-//! the facts that differ. What is not comparable in its own run is left out as it is in `compare`, and so is what was
-//! measured in another state of the machine than most.
+//! The unit is a run: its effect and the standard error of that (`weir_stats::random_effects` has the method). An
+//! effect is pooled over the runs in which it is of the same question: the same cell, arm and baseline, the same
+//! programs, the same build of Weir. Where runs differ in that, those that most runs agree with stay, and the others
+//! are named with the facts that differ. What is not comparable in its own run is left out as it is in `compare`, and
+//! so is what was measured in another state of the machine than most.
 //!
 //! Cells at a share of a capacity have one identifier, and a rate that differs from run to run: the share is the
 //! question, and each run's rate stands beside its effect.

@@ -30,8 +30,13 @@ impl StoredRun {
     /// Judges the study in a run folder.
     pub fn read(folder: &Path) -> Result<Self, StoreError> {
         let (result, trials) = read(folder)?;
+        Ok(Self::of(result, &trials))
+    }
+
+    /// A study that is judged already, with its trials.
+    pub fn of(result: StudyResult, trials: &[TrialRecord]) -> Self {
         let progress = Progress::of(&result.spec, &trials.iter().collect::<Vec<_>>(), &result.missing_arms);
-        Ok(Self { result, progress })
+        Self { result, progress }
     }
 
     /// How it differs from an earlier run, and what thresholds on changes say of that.

@@ -124,14 +124,17 @@ fn counted(view: &View<'_>, pool: &RunPool) -> String {
 
 fn machine(view: &View<'_>, group: &MachineGroup) -> String {
     let MachineGroup { number, cpus_online, .. } = group;
-    let [cpu, architecture, kernel] =
-        [&group.cpu_model, &group.architecture, &group.kernel_release].map(|it| printable(it));
+    // Not every kernel names its CPU.
+    let known = [&group.cpu_model, &group.architecture].into_iter().filter(|it| !it.is_empty());
+    let cpu =
+        known.map(|it| printable(it)).collect::<Vec<_>>().join(view.language.choose([", ", ", ", "，"]));
+    let kernel = printable(&group.kernel_release);
     let runs = group.runs.iter().map(u32::to_string).collect::<Vec<_>>().join(view.language.list());
     localized!(
         view.language,
-        "Machine {number}: {cpu}, {architecture}, CPUs: {cpus_online}, Linux {kernel}; runs {runs}.",
-        "머신 {number}: {cpu}, {architecture}, CPU {cpus_online}개, Linux {kernel}. 실행 {runs}.",
-        "机器 {number}：{cpu}，{architecture}，CPU {cpus_online} 个，Linux {kernel}；运行 {runs}。",
+        "Machine {number}: {cpu}, CPUs: {cpus_online}, Linux {kernel}; runs {runs}.",
+        "머신 {number}: {cpu}, CPU {cpus_online}개, Linux {kernel}. 실행 {runs}.",
+        "机器 {number}：{cpu}，CPU {cpus_online} 个，Linux {kernel}；运行 {runs}。",
     )
 }
 
@@ -203,7 +206,9 @@ fn apart(effect: &PooledEffect, pooled: &PooledFigure) -> String {
 }
 
 fn between(view: &View<'_>, effect: &PooledEffect) -> Option<String> {
-    effect.all.between?;
+    if effect.all.between? == 0.0 {
+        return Some(choose(view, NO_FURTHER));
+    }
     let apart = apart(effect, &effect.all);
     Some(localized!(
         view.language,
@@ -212,6 +217,12 @@ fn between(view: &View<'_>, effect: &PooledEffect) -> Option<String> {
         "各次运行自身区间之外，运行之间的标准差为 {apart}。",
     ))
 }
+
+const NO_FURTHER: [&str; 3] = [
+    "Runs lie no further apart than the intervals of single runs explain.",
+    "실행 사이의 차이는 각 실행의 구간으로 설명되는 범위 안에 있습니다.",
+    "各次运行之间的差异不超出其自身区间所能解释的范围。",
+];
 
 /// Where the next run is expected, or from how many runs on that is said.
 fn next(view: &View<'_>, effect: &PooledEffect) -> Option<String> {
@@ -551,7 +562,10 @@ fn subject(view: &View<'_>, effect: &PooledEffect) -> String {
 
 fn machine_line(view: &View<'_>, pool: &RunPool, group: u32) -> String {
     let found = pool.groups.iter().find(|it| it.number == group);
-    let known =
-        found.map(|it| format!(" · {} · Linux {}", printable(&it.cpu_model), printable(&it.kernel_release)));
+    let known = found.map(|it| {
+        let kernel = format!("Linux {}", it.kernel_release);
+        let parts = [&it.cpu_model, &kernel].into_iter().filter(|part| !part.is_empty());
+        parts.map(|part| format!(" · {}", printable(part))).collect::<String>()
+    });
     format!("{}{}", machine_word(view, group), known.unwrap_or_default())
 }

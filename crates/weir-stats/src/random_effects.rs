@@ -15,8 +15,8 @@
 //!   better than their errors allow do not make the interval shorter than these errors.
 //! - The range of the next run has t on k - 2 degrees of freedom (Higgins, Thompson and Spiegelhalter, "A re-evaluation
 //!   of random-effects meta-analysis", Journal of the Royal Statistical Society A 172, 2009; IntHout, Ioannidis and
-//!   Borm, BMC Medical Research Methodology 14, 2014). Theirs is the range of the next run's effect. The figure that the
-//!   next run prints has its own error as well, so [`Next`] has both. A run is held against the second.
+//!   Borm, BMC Medical Research Methodology 14, 2014). Theirs is the range of the next run's effect. The figure that
+//!   the next run prints has its own error as well, so [`Next`] has both. A run is held against the second.
 
 use crate::{
     decide::{ALPHA, Direction, Reading},
@@ -347,8 +347,9 @@ mod tests {
         ] {
             let found = coverage(count, between, errors, studies);
             println!("{count} {between} {errors:?}: {found:?}");
-            // Four standard deviations of a share of 4,000 that is 0.99 are 0.0063. The range of the effect is too short
-            // where errors are as large as what lies between runs (Partlett and Riley, Statistics in Medicine 36, 2017).
+            // Four standard deviations of a share of 4,000 that is 0.99 are 0.0063. The range of the effect is too
+            // short where errors are as large as what lies between runs (Partlett and Riley, Statistics in Medicine
+            // 36, 2017).
             let [mean, effect, figure] = found;
             for (held, least) in [(mean, 0.99 - 0.0063), (figure, 0.99 - 0.0063), (effect, 0.97)] {
                 assert!(held >= least, "{count} runs, {between}, {errors:?}: {found:?}");
@@ -410,7 +411,8 @@ mod tests {
         fn the_mean_lies_among_the_runs_and_the_next_figure_reaches_beyond_its_effect(effects in any_runs()) {
             let found = random_effects(&effects).unwrap();
             let over = |pick: fn(f64, f64) -> f64, from| effects.iter().map(|it| it.value).fold(from, pick);
-            prop_assert!(over(f64::min, f64::INFINITY) <= found.mean && found.mean <= over(f64::max, f64::NEG_INFINITY));
+            let (least, most) = (over(f64::min, f64::INFINITY), over(f64::max, f64::NEG_INFINITY));
+            prop_assert!(least - 1e-12 <= found.mean && found.mean <= most + 1e-12);
             prop_assert_eq!(found.next.is_some(), effects.len() >= RUNS_MIN_NEXT);
             if let Some(next) = found.next {
                 prop_assert!(next.figure.0 < next.effect.0 && next.effect.0 < found.low);

@@ -257,7 +257,9 @@ impl Store {
             )
             .map_err(|source| self.sqlite(source))?;
         let unix_s = |seconds: Option<i64>| u64::try_from(seconds?).ok();
-        let (Some(began_unix_s), Some(ended_unix_s)) = (unix_s(began), unix_s(ended)) else { return Ok(None) };
+        let (Some(began_unix_s), Some(ended_unix_s)) = (unix_s(began), unix_s(ended)) else {
+            return Ok(None);
+        };
         Ok(Some(Period { began_unix_s, ended_unix_s, sessions: u32::try_from(sessions).unwrap_or(u32::MAX) }))
     }
 

@@ -89,6 +89,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "fisher",
             "false_discovery",
             "decide",
+            "random_effects",
             "quotient",
             "proportion",
             "states",

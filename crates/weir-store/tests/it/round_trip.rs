@@ -103,7 +103,8 @@ fn a_store_knows_when_its_sessions_ran_and_counts_those_that_stored_something() 
     let ended = |minutes: u64| began_unix_s + 60 * minutes;
     let period = store.period(None).expect("it is there").expect("blocks are stored");
     assert_eq!(period, Period { began_unix_s, ended_unix_s: ended(111), sessions: 2 });
-    let running = store.period(Some((third, 90_000_000_000))).expect("it is there").expect("blocks are stored");
+    let running =
+        store.period(Some((third, 90_000_000_000))).expect("it is there").expect("blocks are stored");
     assert_eq!(running.ended_unix_s, ended(112));
 }
 

@@ -109,7 +109,7 @@ pub(crate) struct Study {
     pub(crate) repeat: Option<u32>,
     /// With --repeat: so long from one start to the next, such as 10min; a run that takes longer is followed at once
     /// [default: back to back]
-    #[arg(long, value_name = "TIME", requires = "repeat")]
+    #[arg(long, value_name = "DURATION", requires = "repeat")]
     pub(crate) every: Option<String>,
     /// Folder for the results; with --repeat the folder for those of all runs [default: weir-results/NAME-TIME]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
@@ -132,7 +132,8 @@ pub(crate) struct Study {
 pub(crate) enum StudyTask {
     /// Hold a stored study against an earlier one, cell by cell: ratios of arms, never absolute figures
     Compare(StudyCompare),
-    /// Pool several stored runs of one study: what they have in common, how far they lie apart, where the next is expected
+    /// Pool several stored runs of one study: what they have in common, how far they lie apart, where the next is
+    /// expected
     Pool(StudyPool),
 }
 

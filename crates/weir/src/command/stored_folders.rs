@@ -5,15 +5,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use weir_judge::pool::{self, PlacedRun, is_same_group};
+use weir_judge::{
+    pool::{self, PlacedRun, is_same_group},
+    progress::Progress,
+};
 use weir_lab::stored::StoredRun;
-use weir_record::{run_pool::AmongRuns, study::StudyResult};
+use weir_record::{
+    finding::Finding,
+    run_pool::{AmongRuns, RunPool},
+    study::StudyResult,
+};
 use weir_store::{FILE_NAME, Store};
 
 /// Most stores of a folder that are looked into, the newest first.
 const STORES_MAX: usize = 200;
 
-/// Most earlier runs that a run is held against, the newest first: each has to be judged.
+/// Most earlier runs that a run is held against, the newest first.
 const EARLIER_MAX: usize = 20;
 
 /// Whether a folder is that of a run.
@@ -55,24 +62,33 @@ fn among(run: &StoredRun, folder: &Path) -> Option<AmongRuns> {
         is_alike && period.is_ok_and(|it| it.is_some_and(|period| period.began_unix_s <= began))
     };
     let beside = stores(own.parent()?).ok()?.into_iter().filter(|other| *other != own).filter(is_earlier);
-    let earlier: Vec<StoredRun> =
-        beside.take(EARLIER_MAX).filter_map(|folder| StoredRun::read(&folder).ok()).collect();
+    let earlier: Vec<StoredRun> = beside.filter_map(|folder| finished(&folder)).take(EARLIER_MAX).collect();
     let placed = |run| PlacedRun { run, place: "" };
     pool::among(placed(run.run()), &earlier.iter().map(|it| placed(it.run())).collect::<Vec<_>>())
 }
 
+/// A finished run as it was judged when it ended. Only runs by the same build of Weir are set beside each other, so
+/// that judging its trials again would come to the same.
+fn finished(folder: &Path) -> Option<StoredRun> {
+    let result = Store::open_read_only(folder).and_then(|store| store.result()).ok()??;
+    let progress = result.checks.iter().find_map(|check| match check.detail {
+        Finding::Schedule { blocks_done, blocks, blocks_to_repeat, has_near_state, .. } => {
+            Some(Progress { blocks_done, blocks, blocks_to_repeat, has_near_state })
+        }
+        _ => None,
+    })?;
+    (progress.blocks_done >= progress.blocks).then_some(StoredRun { result, progress })
+}
+
 /// Judged runs together, each with its folder.
-pub(super) fn pooled(runs: &[(PathBuf, StoredRun)]) -> weir_record::run_pool::RunPool {
+pub(super) fn pooled(runs: &[(PathBuf, StoredRun)]) -> RunPool {
     let places: Vec<String> = runs.iter().map(|(folder, _)| folder.display().to_string()).collect();
     let placed = runs.iter().zip(&places).map(|((_, run), place)| PlacedRun { run: run.run(), place });
     pool::pool(&placed.collect::<Vec<_>>())
 }
 
 /// The run whose names a pool is told by: the last of those that count, else the last.
-pub(super) fn named<'a>(
-    pool: &weir_record::run_pool::RunPool,
-    runs: &'a [(PathBuf, StoredRun)],
-) -> Option<&'a StudyResult> {
+pub(super) fn named<'a>(pool: &RunPool, runs: &'a [(PathBuf, StoredRun)]) -> Option<&'a StudyResult> {
     let counts = pool.runs.iter().rev().find(|run| run.left_out.is_none()).or(pool.runs.last())?;
     let is_it = |(folder, _): &&(PathBuf, StoredRun)| folder.display().to_string() == counts.place;
     runs.iter().find(is_it).map(|(_, run)| &run.result)

@@ -1,5 +1,5 @@
-//! `weir study NAME --repeat N --every TIME`: one study several times, each run in a folder of its own, and what the runs
-//! have in common.
+//! `weir study NAME --repeat N --every DURATION`: one study several times, each run in a folder of its own, and what
+//! the runs have in common.
 
 use std::{
     path::{Path, PathBuf},
@@ -100,8 +100,8 @@ fn free(parent: &Path, name: &str) -> PathBuf {
     all.find(|folder| !folder.exists()).unwrap_or_else(|| parent.join(name))
 }
 
-/// Waits for the next start; `false` where it was interrupted. A run that took longer than the distance of two starts is
-/// followed at once.
+/// Waits for the next start; `false` where it was interrupted. A run that took longer than the distance of two starts
+/// is followed at once.
 fn wait(until: Instant, (number, times): (u32, u32), interrupt: &AtomicBool, language: Language) -> bool {
     let left = until.saturating_duration_since(Instant::now());
     if left > LOOK_PAUSE {

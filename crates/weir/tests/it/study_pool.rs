@@ -1,5 +1,5 @@
-//! `weir study pool` on stored runs: each form, what is left out by name, every exit code and refusal; and what a run says
-//! of its place among earlier ones.
+//! `weir study pool` on stored runs: each form, what is left out by name, every exit code and refusal; and what a run
+//! says of its place among earlier ones.
 
 use std::{
     fs,
@@ -38,6 +38,11 @@ fn pool(words: &[&str]) -> Said {
     weir(&[&["study", "pool"], words].concat())
 }
 
+/// What it printed, without the breaks of lines.
+fn flat(said: &Said) -> String {
+    said.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn record(words: &[&str]) -> RunPool {
     let said = pool(&[words, &["--format", "json"]].concat());
     serde_json::from_str(&said.stdout)
@@ -64,7 +69,7 @@ fn six_runs_are_pooled_in_four_forms_and_three_languages() {
     let said = pool(&named);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     assert!(said.stdout.contains("Study tiny: 6 of 6 runs"), "{}", said.stdout);
-    assert!(said.stdout.contains("poll / epoll, 6 runs: 0.80"), "{}", said.stdout);
+    assert!(flat(&said).contains("poll / epoll, 6 runs: 0.80"), "{}", said.stdout);
     for (language, title) in
         [("en", "Several runs, pooled"), ("ko", "여러 실행 종합"), ("zh", "多次运行合并")]
     {
@@ -84,7 +89,8 @@ fn few_runs_say_so_and_what_differs_is_left_out_by_name() {
     let (folder, runs) = stored("pool-few", &COSTS[..3]);
     let two = [shown(&runs[0]), shown(&runs[1])];
     assert_eq!(pool(&two).code, Some(11), "no pooled figure is no decision");
-    assert!(pool(&two).stdout.contains("a pooled figure takes 3 runs"), "{}", pool(&two).stdout);
+    let said = flat(&pool(&two));
+    assert!(said.contains("(a pooled figure takes 3 runs)"), "{said}");
     let found = record(&[shown(&folder)]);
     assert_eq!(found.effects[0].all.lacks, Some(PoolLack::Next { runs_min: 5 }));
 
@@ -156,7 +162,6 @@ fn a_run_says_when_it_was_and_where_it_stands_among_those_beside_it() {
     let (folder, runs) = stored("pool-among", &COSTS[..1]);
     let alone = weir(&["report", shown(&runs[0])]);
     assert_eq!(alone.code, Some(0), "{}", alone.stderr);
-    let flat = |said: &Said| said.stdout.replace('\n', " ");
     assert!(
         flat(&alone).contains("It describes 20") && flat(&alone).contains(" UTC on this machine."),
         "{}",
