@@ -9,7 +9,7 @@
 //! Cells at a share of a capacity have one identifier, and a rate that differs from run to run: the share is the
 //! question, and each run's rate stands beside its effect.
 //!
-//! Machines are told apart by what decides a cost: CPU model, architecture, number of CPUs, release of the kernel. Each
+//! A group of machines shares what decides a cost: CPU model, architecture, number of CPUs, release of the kernel. Each
 //! group of machines is pooled by itself, and all runs together.
 
 mod asked;
@@ -172,7 +172,7 @@ fn facts(placed: &PlacedRun<'_>, member: &Member<'_>, left_out: Option<LeftOut>)
     }
 }
 
-/// What tells one run from another, wherever it is stored.
+/// What identifies a run, wherever it is stored.
 fn identity(result: &StudyResult) -> (u64, Option<u64>, &str) {
     let began = result.period.map(|period: Period| period.began_unix_s);
     (result.spec.seed, began, &result.reproduce)

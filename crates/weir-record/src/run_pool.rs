@@ -18,7 +18,8 @@ pub struct RunPool {
     pub study: String,
     /// Every run that was given, in the order in which they began.
     pub runs: Vec<PoolRun>,
-    /// Machines, as far as their fingerprints tell one from another, in the order in which they were first met.
+    /// Groups of machines that share CPU model, architecture, number of CPUs and kernel, in the order of their first
+    /// runs.
     pub groups: Vec<MachineGroup>,
     /// Index into `effects` of the primary comparison; none where no run has one.
     pub primary: Option<usize>,
@@ -59,7 +60,7 @@ pub struct Period {
     pub sessions: u32,
 }
 
-/// Machines that their fingerprints do not tell apart.
+/// Machines that share what decides a cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineGroup {
     /// Its number, from 1.

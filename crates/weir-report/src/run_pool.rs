@@ -337,7 +337,7 @@ const EFFECTS_HELP: [&str; 3] = [
 ];
 const EACH: [&str; 3] = ["What each run measured", "실행별 측정값", "每次运行的测量值"];
 const EACH_HELP: [&str; 3] = [
-    "The interval of a run is made of its own rounds. Cells at a share of a capacity have another rate in each run.",
+    "The interval of a run is made of the rounds of that run. Cells at a share of a capacity have another rate in each run.",
     "각 실행의 구간은 그 실행의 라운드에서 나온 값입니다. 최대 처리량의 비율로 정한 조건은 실행마다 부하율이 다릅니다.",
     "每次运行的区间来自其自身的轮次。按容量比例设定的条件在每次运行中的速率不同。",
 ];

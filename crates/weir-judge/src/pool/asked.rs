@@ -72,7 +72,7 @@ impl Row<'_> {
 }
 
 /// A cell without what may differ between runs of one question: how often it was measured, what it claims, the CPUs of
-/// the machine, the rate that a share came to, and the length of slices that the laboratory chose.
+/// the machine, the rate that was found for a share, and the length of slices that the laboratory chose.
 fn plain(spec: &StudySpec, cell: &CellSpec) -> CellSpec {
     let is_given = spec.slices_given.contains(&cell.id);
     let turns = |turns: Alternation| Alternation {

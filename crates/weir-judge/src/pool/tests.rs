@@ -105,7 +105,7 @@ fn each_group_of_machines_has_a_figure_of_its_own() {
     let figures: Vec<f64> = effect.groups.iter().filter_map(|it| it.pooled.figure).collect();
     assert!((figures[0] - 0.79).abs() < 3e-3 && (figures[1] - 0.945).abs() < 3e-3, "{figures:?}");
     assert_eq!(effect.all.runs, 6);
-    // Another host of the same kind is no group of its own, another kernel is one.
+    // Another host of the same kind is in the same group, another kernel is not.
     results[0].fingerprint.host = "other".to_owned();
     assert_eq!(pool_of(&results).groups.len(), 2);
     results[0].fingerprint.kernel_release = "6.1.0".to_owned();

@@ -98,8 +98,8 @@ pub(crate) struct Study {
     /// its CPU the choice can touch
     #[arg(long, value_name = "FILE")]
     pub(crate) observed: Option<PathBuf>,
-    /// Run the study so often, each time in a folder NAME-TIME of its own, and pool the runs: what they have in common,
-    /// how far they lie apart, where the next one is expected. Exit code by the pooled primary comparison
+    /// Run the study so often, each time in a new folder NAME-TIME, and pool the runs: what they have in common, how
+    /// far they lie apart, where the next one is expected. Exit code by the pooled primary comparison
     #[arg(
         long,
         value_name = "N",

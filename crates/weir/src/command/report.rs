@@ -128,6 +128,11 @@ pub(crate) fn unmade(folder: &Path, language: Language) -> String {
 /// Writes the pages into `folder` and the table to standard output.
 pub(crate) fn write(result: &StudyResult, language: Language, folder: &Path) -> Result<()> {
     write_pages(result, language, folder)?;
+    show(result, language, folder)
+}
+
+/// Writes the table to standard output, and says where the page is.
+pub(crate) fn show(result: &StudyResult, language: Language, folder: &Path) -> Result<()> {
     output::print(&weir_report::terminal(result, language, output::width_columns(), output::has_color()))?;
     tell_page(&folder.join("report.html"), language);
     Ok(())

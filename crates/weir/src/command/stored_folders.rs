@@ -47,7 +47,7 @@ pub(super) fn set_among(run: &mut StoredRun, folder: &Path) {
     run.result.among_runs = among(run, folder);
 }
 
-/// Where a run stands among earlier runs beside it. What cannot be read tells nothing.
+/// Where a run stands among earlier runs beside it. What cannot be read is left out.
 fn among(run: &StoredRun, folder: &Path) -> Option<AmongRuns> {
     run.result.primary?;
     let began = run.result.period?.began_unix_s;
@@ -68,7 +68,7 @@ fn among(run: &StoredRun, folder: &Path) -> Option<AmongRuns> {
 }
 
 /// A finished run as it was judged when it ended. Only runs by the same build of Weir are set beside each other, so
-/// that judging its trials again would come to the same.
+/// that judging its trials again would give the same.
 fn finished(folder: &Path) -> Option<StoredRun> {
     let result = Store::open_read_only(folder).and_then(|store| store.result()).ok()??;
     let progress = result.checks.iter().find_map(|check| match check.detail {
@@ -87,7 +87,7 @@ pub(super) fn pooled(runs: &[(PathBuf, StoredRun)]) -> RunPool {
     pool::pool(&placed.collect::<Vec<_>>())
 }
 
-/// The run whose names a pool is told by: the last of those that count, else the last.
+/// The run whose names a view of the pool uses: the last of those that count, else the last.
 pub(super) fn named<'a>(pool: &RunPool, runs: &'a [(PathBuf, StoredRun)]) -> Option<&'a StudyResult> {
     let counts = pool.runs.iter().rev().find(|run| run.left_out.is_none()).or(pool.runs.last())?;
     let is_it = |(folder, _): &&(PathBuf, StoredRun)| folder.display().to_string() == counts.place;

@@ -65,7 +65,7 @@ fn is_same_folder(one: &Path, other: &Path) -> bool {
 }
 
 /// The runs of a folder: its own, or those of the folders in it. One that was named must be readable; one of several in
-/// a folder is told and left out.
+/// a folder is named and left out.
 fn read_all(folder: &Path, language: Language) -> Result<Vec<(PathBuf, StoredRun)>> {
     report::refuse_sweep(folder)?;
     let shown = folder.display();

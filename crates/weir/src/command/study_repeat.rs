@@ -1,5 +1,5 @@
-//! `weir study NAME --repeat N --every DURATION`: one study several times, each run in a folder of its own, and what
-//! the runs have in common.
+//! `weir study NAME --repeat N --every DURATION`: one study several times, each run in a new folder, and what the
+//! runs have in common.
 
 use std::{
     path::{Path, PathBuf},
@@ -36,11 +36,18 @@ pub(super) fn run(arguments: &Study, times: u32, language: Language) -> Result<E
     let mut runs: Vec<(PathBuf, StoredRun)> = Vec::new();
     let repeated = repeat(&host, arguments, (times, every), &mut runs);
     // What was measured is shown, whatever came after it.
-    let pooled = if runs.len() > 1 { Some(show(&runs, language)?) } else { None };
+    let pooled = match &runs[..] {
+        [] => ExitCode::NotComparable,
+        [(folder, run)] => {
+            report::show(&run.result, language, folder)?;
+            ExitCode::Inconclusive
+        }
+        _ => show(&runs, language)?,
+    };
     Ok(match repeated? {
         Stopped::Interrupted => Exit::Interrupted,
         Stopped::ArmsMissing => Exit::Environment,
-        Stopped::Done => pooled.map_or(Exit::Interrupted, Exit::Study),
+        Stopped::Done => Exit::Study(pooled),
     })
 }
 

@@ -147,7 +147,7 @@ fn what_cannot_be_pooled_is_refused_with_the_way_out() {
     // Nothing that both have: no figure is pooled, and no further run would change that.
     store_run(&folder.join("apart"), &text().replace("[4]", "[5]"), 9, 4.0);
     let apart = weir(&["study", "pool", shown(&runs[0]), shown(&folder.join("apart"))]);
-    assert_eq!(apart.code, Some(11), "each has a figure of its own: {}", apart.stdout);
+    assert_eq!(apart.code, Some(11), "each has its own figure: {}", apart.stdout);
     assert_eq!(weir(&["study", "pool"]).code, Some(2));
 }
 
@@ -173,15 +173,16 @@ fn a_run_says_when_it_was_and_where_it_stands_among_those_beside_it() {
     }
     let last = folder.join("r6");
     let said = weir(&["report", shown(&last)]);
-    let told = flat(&said);
+    let shown_text = flat(&said);
     assert!(
-        told.contains("poll / epoll, this run: 0.79") || told.contains("poll / epoll, this run: 0.80"),
-        "{told}"
+        shown_text.contains("poll / epoll, this run: 0.79")
+            || shown_text.contains("poll / epoll, this run: 0.80"),
+        "{shown_text}"
     );
     assert!(
-        told.contains("earlier runs on this machine (5)")
-            && told.contains("predicted range for the next run"),
-        "{told}"
+        shown_text.contains("earlier runs on this machine (5)")
+            && shown_text.contains("predicted range for the next run"),
+        "{shown_text}"
     );
     let page = fs::read_to_string(last.join("report.html")).expect("the page was written");
     assert!(page.contains("predicted range for the next run"), "{page}");

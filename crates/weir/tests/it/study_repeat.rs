@@ -54,6 +54,8 @@ fn an_interrupt_during_the_wait_keeps_what_was_measured() {
     let [name] = &runs(&out)[..] else { panic!("one run: {:?}", runs(&out)) };
     let blocks = Store::open_read_only(&out.join(name)).and_then(|store| store.blocks()).expect("a store");
     assert!(!blocks.is_empty());
+    let said: Vec<String> = std::iter::from_fn(|| study.next_line()).collect();
+    assert!(said.iter().any(|line| line.contains("this machine")), "the one run is shown: {said:?}");
 }
 
 #[test]
@@ -65,10 +67,10 @@ fn an_interrupt_during_a_run_says_how_that_one_goes_on_and_pools_those_before() 
     study.error_line_with("blocks: c4-");
     study.signal(Signal::INT);
     assert_eq!(study.wait(PATIENCE), 130);
-    let told = study.rest_of_errors();
+    let errors = study.rest_of_errors();
     let names = runs(&out);
     assert_eq!(names.len(), 2, "{names:?}");
-    assert!(told.contains(&format!("weir study --resume {}", shown(&out.join(&names[1])))), "{told}");
+    assert!(errors.contains(&format!("weir study --resume {}", shown(&out.join(&names[1])))), "{errors}");
     let said: Vec<String> = std::iter::from_fn(|| study.next_line()).collect();
     assert!(said.iter().any(|line| line.starts_with("Several runs, pooled")), "{said:?}");
     assert!(said.iter().any(|line| line.contains("it is not finished")), "{said:?}");
