@@ -346,7 +346,6 @@ mod tests {
             (6, 0.005, &[0.005, 0.01, 0.02]),
         ] {
             let found = coverage(count, between, errors, studies);
-            println!("{count} {between} {errors:?}: {found:?}");
             // Four standard deviations of a share of 4,000 that is 0.99 are 0.0063. The range of the effect is too
             // short where errors are as large as what lies between runs (Partlett and Riley, Statistics in Medicine
             // 36, 2017).
