@@ -268,17 +268,17 @@ impl Draft {
     }
 }
 
-fn is_not_comparable(comparison: &Comparison) -> bool {
+pub(crate) fn is_not_comparable(comparison: &Comparison) -> bool {
     comparison.verdict == Verdict::NotComparable
 }
 
 /// Why an effect may not be held against that of another run.
-fn barred(comparison: &Comparison) -> Vec<Finding> {
+pub(crate) fn barred(comparison: &Comparison) -> Vec<Finding> {
     let is_reason = |it: &&Finding| is_not_comparable(comparison) || answers::is_of_witness(it);
     comparison.reasons.iter().filter(is_reason).cloned().collect()
 }
 
-fn effect(comparison: &Comparison) -> Effect {
+pub(crate) fn effect(comparison: &Comparison) -> Effect {
     let (figure, interval) = match (&comparison.difference, comparison.metric.row().scale) {
         (_, Scale::Ratio) => (comparison.ratio, comparison.interval),
         (difference, Scale::Difference { .. }) => {

@@ -30,6 +30,7 @@ use weir_record::{
     SCHEMA_VERSION,
     contrast::{Contrast, ContrastSpec},
     finding::{Finding, MessageKind, UnitKind},
+    frontier::FrontierAnswer,
     goal::Side,
     machine::Fingerprint,
     metric::{Family, Metric, Scale},
@@ -117,11 +118,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         spec: spec.clone(),
         fingerprint: judged.fingerprint.clone(),
         primary,
-        verdict: primary.map_or(Verdict::NotComparable, |index| {
-            let comparison = &comparisons[index];
-            let answer = frontier_answers.iter().find(|it| it.cell_id == comparison.cell_id);
-            answer.map_or(comparison.verdict, frontier::verdict)
-        }),
+        verdict: own_verdict(primary.map(|index| &comparisons[index]), &frontier_answers),
         checks,
         states: gate.summary(planned.iter().copied()),
         timeline: timeline(&gate, &cells),
@@ -153,7 +150,17 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         cpu_differences: differences,
         frontier,
         frontier_answers,
+        // Neither is in the trials: whoever reads a store knows when it was written, and what lies beside it.
+        period: None,
+        among_runs: None,
     }
+}
+
+/// The verdict of the study: that of its primary comparison, or of the frontier in its cell.
+fn own_verdict(primary: Option<&Comparison>, frontier_answers: &[FrontierAnswer]) -> Verdict {
+    let Some(primary) = primary else { return Verdict::NotComparable };
+    let answer = frontier_answers.iter().find(|it| it.cell_id == primary.cell_id);
+    answer.map_or(primary.verdict, frontier::verdict)
 }
 
 /// What the primary comparison looks like before the schedule is finished. It decides nothing.

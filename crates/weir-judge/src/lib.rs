@@ -4,8 +4,8 @@
 //! [`plan`] says in which order a study runs, [`power`] what it can be expected to find and [`progress`] how far it is;
 //! [`exclusion`] and [`gate`] say which trials may be compared, `units` turns them into the values a decision rests on,
 //! [`judge`] decides and puts the result together; the other modules find what stands beside the verdicts. [`compare`]
-//! holds two judged runs against each other. The laboratory runs what is planned here, and every view draws what is
-//! judged here.
+//! holds two judged runs against each other, and [`pool`] combines several. The laboratory runs what is planned here,
+//! and every view draws what is judged here.
 
 pub mod batching_bound;
 pub mod compare;
@@ -15,6 +15,7 @@ pub mod gate;
 pub mod judge;
 pub mod missing;
 pub mod plan;
+pub mod pool;
 pub mod power;
 pub mod progress;
 pub mod rungs;

@@ -4,6 +4,7 @@ use weir_record::{
     finding::{Finding, WitnessBearing},
     goal::{Answer, Outcome},
     run_pair::RunPair,
+    run_pool::RunPool,
     study::StudyResult,
     verdict::Verdict,
 };
@@ -60,11 +61,7 @@ impl ExitCode {
         if let Some(code) = Self::of_thresholds(&result.answers) {
             return code;
         }
-        match result.verdict {
-            Verdict::Better | Verdict::Worse | Verdict::Equivalent => Self::Decided,
-            Verdict::Inconclusive | Verdict::NoClaim => Self::Inconclusive,
-            Verdict::NotComparable => Self::NotComparable,
-        }
+        Self::of_verdict(result.verdict)
     }
 
     /// Code of two runs side by side: that of its thresholds, and else whether anything could be compared.
@@ -74,6 +71,35 @@ impl ExitCode {
             Some(code) if is_compared => code,
             None if is_compared => Self::Decided,
             _ => Self::NotComparable,
+        }
+    }
+
+    /// Code of several runs together: whether something could be pooled, whether more runs would do, or nothing is
+    /// comparable.
+    pub fn of_pool(pool: &RunPool) -> Self {
+        match pool.effects.iter().any(|it| it.all.figure.is_some()) {
+            true => Self::Decided,
+            false if pool.effects.iter().any(|it| !it.runs.is_empty()) => Self::Inconclusive,
+            false => Self::NotComparable,
+        }
+    }
+
+    /// Code of runs that one command made, by the words of a single run: that of the pooled primary comparison, unless
+    /// a run lacks an arm or a cell.
+    pub fn of_pooled_primary(pool: &RunPool, results: &[&StudyResult]) -> Self {
+        let lacks = |it: &&StudyResult| !(it.missing_arms.is_empty() && it.spec.missing_cells.is_empty());
+        if results.iter().any(lacks) {
+            return Self::Environment;
+        }
+        let primary = pool.primary.and_then(|index| pool.effects.get(index));
+        primary.map_or(Self::NotComparable, |effect| Self::of_verdict(effect.verdict))
+    }
+
+    fn of_verdict(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Better | Verdict::Worse | Verdict::Equivalent => Self::Decided,
+            Verdict::Inconclusive | Verdict::NoClaim => Self::Inconclusive,
+            Verdict::NotComparable => Self::NotComparable,
         }
     }
 
@@ -123,10 +149,18 @@ fn is_wrong_folder(error: &StoreError) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use weir_judge::{
+        compare::Run,
+        judge,
+        pool::{self, PlacedRun},
+        progress::Progress,
+        sample,
+    };
     use weir_record::{
         finding::{Witness, WitnessFigure},
         goal::{AnswerScale, ComparisonSpec, Goal, Side},
         metric::Metric,
+        study::MissingArm,
     };
 
     use super::*;
@@ -172,5 +206,43 @@ mod tests {
         let mut goal = threshold(Outcome::Missed, Vec::new());
         goal.asked.is_threshold = false;
         assert_eq!(ExitCode::of_threshold(&goal), None, "a goal fails nothing");
+    }
+
+    /// Runs of the sample study, uring at these ratios of epoll, pooled.
+    fn pool_of(ratios: &[f64]) -> (RunPool, Vec<StudyResult>) {
+        let run = |(seed, ratio): (u64, &f64)| {
+            let of_block = |block: u32| {
+                let own = 1.0 + 0.004 * (f64::from(block * 5 % 8) / 8.0 - 0.5);
+                [("epoll", 10.0), ("uring", 10.0 * ratio * own)]
+                    .map(|(arm, cpu_us)| sample::trial("c100-d1-m64-closed", arm, block, cpu_us))
+            };
+            let trials: Vec<_> = (0..8).flat_map(of_block).collect();
+            judge::judged(&sample::study(&["epoll", "uring"], 8, seed), &trials)
+        };
+        let results: Vec<StudyResult> = (1..).zip(ratios).map(run).collect();
+        let progress = Progress { blocks_done: 8, blocks: 8, blocks_to_repeat: 0, has_near_state: false };
+        let placed = |result| PlacedRun { run: Run { result, progress: &progress }, place: "" };
+        (pool::pool(&results.iter().map(placed).collect::<Vec<_>>()), results)
+    }
+
+    #[test]
+    fn a_pool_ends_as_what_it_has_in_common_and_repeated_runs_as_a_single_one() {
+        let codes = |ratios: &[f64], change: fn(&mut StudyResult)| {
+            let (pool, mut results) = pool_of(ratios);
+            results.iter_mut().for_each(change);
+            let all: Vec<&StudyResult> = results.iter().collect();
+            (ExitCode::of_pool(&pool), ExitCode::of_pooled_primary(&pool, &all))
+        };
+        let keep: fn(&mut StudyResult) = |_| {};
+        assert_eq!(codes(&[0.78, 0.79, 0.80], keep), (ExitCode::Decided, ExitCode::Decided));
+        // They lie too far apart for a decision, which is a pooled figure all the same.
+        assert_eq!(codes(&[0.7, 1.3, 1.0], keep), (ExitCode::Decided, ExitCode::Inconclusive));
+        assert_eq!(codes(&[0.78, 0.79], keep), (ExitCode::Inconclusive, ExitCode::Inconclusive));
+        assert_eq!(codes(&[], keep), (ExitCode::NotComparable, ExitCode::NotComparable));
+        let missing: fn(&mut StudyResult) = |it| {
+            let reason = Finding::NoUnitLeft;
+            it.missing_arms.push(MissingArm { name: "poll".to_owned(), reason, unlock: None });
+        };
+        assert_eq!(codes(&[0.78, 0.79, 0.80], missing).1, ExitCode::Environment);
     }
 }

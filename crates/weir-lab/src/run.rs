@@ -612,7 +612,7 @@ impl Session<'_> {
         let missing_arms = self.missing_arms();
         let trials: Vec<TrialRecord> = self.trials().cloned().collect();
         let elapsed_ns = self.session_ns();
-        let result = judge::judge(&Judged {
+        let judged = judge::judge(&Judged {
             spec: &self.header.spec,
             fingerprint: &self.header.fingerprint,
             trials: &trials,
@@ -620,6 +620,9 @@ impl Session<'_> {
             elapsed_ns: self.header.elapsed_ns + elapsed_ns,
             reproduce: &self.header.reproduce,
         });
+        let period = self.store.period(Some((self.session, elapsed_ns)));
+        let period = period.map_err(|source| self.store_error(source))?;
+        let result = StudyResult { period, ..judged };
         let saved = self.store.save_result(self.session, &result, elapsed_ns);
         saved.map_err(|source| self.store_error(source))?;
         let progress = Progress::of(&self.header.spec, &trials.iter().collect::<Vec<_>>(), &missing_arms);

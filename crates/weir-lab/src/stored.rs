@@ -30,8 +30,13 @@ impl StoredRun {
     /// Judges the study in a run folder.
     pub fn read(folder: &Path) -> Result<Self, StoreError> {
         let (result, trials) = read(folder)?;
+        Ok(Self::of(result, &trials))
+    }
+
+    /// A study that is judged already, with its trials.
+    pub fn of(result: StudyResult, trials: &[TrialRecord]) -> Self {
         let progress = Progress::of(&result.spec, &trials.iter().collect::<Vec<_>>(), &result.missing_arms);
-        Ok(Self { result, progress })
+        Self { result, progress }
     }
 
     /// How it differs from an earlier run, and what thresholds on changes say of that.
@@ -39,7 +44,8 @@ impl StoredRun {
         compare(earlier.run(), self.run(), thresholds)
     }
 
-    fn run(&self) -> Run<'_> {
+    /// What is compared and pooled.
+    pub fn run(&self) -> Run<'_> {
         Run { result: &self.result, progress: &self.progress }
     }
 }
@@ -56,7 +62,7 @@ pub fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>), StoreError
         }
     }
     let missing = missing_arms(&header.spec, &known, trials.iter());
-    let result = judge::judge(&Judged {
+    let judged = judge::judge(&Judged {
         spec: &header.spec,
         fingerprint: &header.fingerprint,
         trials: &trials,
@@ -64,6 +70,7 @@ pub fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>), StoreError
         elapsed_ns: header.elapsed_ns,
         reproduce: &header.reproduce,
     });
+    let result = StudyResult { period: store.period(None)?, ..judged };
     Ok((result, trials))
 }
 

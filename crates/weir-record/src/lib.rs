@@ -1,8 +1,8 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`, `protocol`, `published`), what was
 //! measured (`engine`, `load`, `failure`, `http`, `orders`, `gateway`, `storage`, `machine`, `kernel`,
 //! `window`, `trial`, `slices`) and what was concluded (`finding`, `verdict`, `check`, `study`, `cpu_account`,
-//! `added_cost`, `contrast`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`). What is compared in all
-//! of them is a `metric`; its row in `metric_rows` knows how the records have it.
+//! `added_cost`, `contrast`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`, `run_pool`). What is compared in
+//! all of them is a `metric`; its row in `metric_rows` knows how the records have it.
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same
@@ -40,6 +40,7 @@ pub mod overview;
 pub mod protocol;
 pub mod published;
 pub mod run_pair;
+pub mod run_pool;
 pub mod slices;
 pub mod spec;
 pub mod storage;

@@ -70,7 +70,7 @@ pub struct Fingerprint {
 }
 
 /// A fact that is not the same in two records.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FactDifference {
     /// Its name: the field's, or the field's and the key's in there (`limits.somaxconn`).
     pub name: String,

@@ -21,6 +21,7 @@ use crate::{
     machine::{Fingerprint, NetworkCounters},
     metric::Metric,
     overview::{Aggregate, Overview},
+    run_pool::{AmongRuns, Period},
     spec::StudySpec,
     threads::ThreadUse,
     verdict::{Comparison, Verdict},
@@ -119,6 +120,12 @@ pub struct StudyResult {
     /// What the frontier says of the family of the second arm, the primary cell first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier_answers: Vec<FrontierAnswer>,
+    /// When it ran: the minutes that it describes. The store knows it; absent in results stored before it was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period: Option<Period>,
+    /// Where its primary comparison stands among earlier runs; absent where none is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub among_runs: Option<AmongRuns>,
 }
 
 /// A cell whose threads have to share CPUs.

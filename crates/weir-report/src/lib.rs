@@ -49,6 +49,7 @@ mod pidstat;
 mod published;
 mod ring_options;
 pub mod run_pair;
+pub mod run_pool;
 mod rung;
 mod saturation;
 mod section;
@@ -62,6 +63,7 @@ mod terminal;
 mod threads;
 mod titles;
 mod view;
+mod when;
 mod words;
 
 use maud::Markup;

@@ -1,7 +1,8 @@
 //! The page's blocks in GitHub-flavoured Markdown; charts become tables.
 
 use crate::{
-    definitions, section::Section, sections, sentence, table::Table, tables, titles, view::View, words::Word,
+    definitions, section::Section, sections, sentence, table::Table, tables, titles, view::View, when,
+    words::Word,
 };
 
 /// The document.
@@ -17,6 +18,7 @@ pub(crate) fn document(view: &View<'_>) -> String {
     paragraph(&mut out, &escape(&sentence::next_step(view).unwrap_or_default()));
     paragraph(&mut out, &sentence::beside(view).unwrap_or_default());
     paragraph(&mut out, &sentence::sensitivity(view));
+    when::sentences(view).iter().for_each(|line| paragraph(&mut out, &escape(line)));
     for line in sentence::absolute(view) {
         out.push_str(&format!("- {}\n", escape(&line)));
     }

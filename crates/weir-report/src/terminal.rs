@@ -16,6 +16,7 @@ use crate::{
     table::Table,
     tables,
     view::{View, bound},
+    when,
     words::Word,
 };
 
@@ -96,6 +97,7 @@ fn title(view: &View<'_>, out: &mut Output) {
     if !sensitivity.is_empty() {
         out.wrapped(&sensitivity, "");
     }
+    when::sentences(view).iter().for_each(|line| out.wrapped(line, ""));
 }
 
 /// A table of few columns, as wide as its texts; nothing where it is empty.
@@ -451,10 +453,12 @@ fn lines(view: &View<'_>, out: &mut Output, table: &Table) {
             .filter(|(_, figure)| *figure != format::ABSENT)
             .map(|(head, figure)| format!("{head} {figure}"))
             .collect();
-        out.wrapped(
-            &format!("- {}{}{}", subject.join(" · "), view.language.colon(), figures.join(", ")),
-            "  ",
-        );
+        let subject = subject.join(" · ");
+        let line = match figures.is_empty() {
+            true => format!("- {subject}"),
+            false => format!("- {subject}{}{}", view.language.colon(), figures.join(", ")),
+        };
+        out.wrapped(&line, "  ");
     }
 }
 

@@ -35,6 +35,7 @@ pub mod order;
 pub mod proportion;
 pub mod quotient;
 pub mod random;
+pub mod random_effects;
 pub mod recording;
 pub mod round;
 pub mod states;

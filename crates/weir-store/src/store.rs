@@ -11,6 +11,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 use serde::{Deserialize, de::DeserializeOwned};
 use weir_record::{
     metric_rows::METRICS,
+    run_pool::Period,
     spec::StudySpec,
     study::{MissingArm, StudyResult},
     trial::TrialRecord,
@@ -237,6 +238,29 @@ impl Store {
             elapsed_ns: u64::try_from(elapsed_ns).unwrap_or(0),
             blocks: rows.collect::<Result<_, _>>().map_err(wrap)?,
         })
+    }
+
+    /// When its sessions ran, as far as they stored something; `None` before the first block. Of a session that still
+    /// runs the time so far is given, by its number.
+    pub fn period(&self, running: Option<(i64, u64)>) -> Result<Option<Period>, StoreError> {
+        let (running, elapsed_ns) = running.unwrap_or_default();
+        let (began, ended, sessions): (Option<i64>, Option<i64>, i64) = self
+            .connection
+            .query_row(
+                "SELECT MIN(CAST(strftime('%s', started_at) AS INTEGER)),
+                        MAX(CAST(strftime('%s', started_at) AS INTEGER)
+                            + CASE WHEN id = ?1 THEN ?2 ELSE elapsed_ns END / 1000000000),
+                        COUNT(*)
+                 FROM session WHERE id IN (SELECT session FROM block)",
+                [running, integer(elapsed_ns)],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )
+            .map_err(|source| self.sqlite(source))?;
+        let unix_s = |seconds: Option<i64>| u64::try_from(seconds?).ok();
+        let (Some(began_unix_s), Some(ended_unix_s)) = (unix_s(began), unix_s(ended)) else {
+            return Ok(None);
+        };
+        Ok(Some(Period { began_unix_s, ended_unix_s, sessions: u32::try_from(sessions).unwrap_or(u32::MAX) }))
     }
 
     /// The cell of the block that was stored last; `None` before the first.

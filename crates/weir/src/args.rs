@@ -20,7 +20,9 @@ pub(crate) use observe::Observe;
 pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageTask, Workload,
 };
-pub(crate) use study::{PEERS, PairFormat, Study, StudyCompare, StudyTask, study_names};
+pub(crate) use study::{
+    PEERS, PairFormat, PoolFormat, Study, StudyCompare, StudyPool, StudyTask, study_names,
+};
 pub(crate) use top::Top;
 
 use crate::protocol::{LoadProtocol, ServeProtocol};

@@ -441,18 +441,20 @@ fn the_same_trials_give_the_same_verdict_whatever_their_order() {
     let mut backwards = outcome.trials.clone();
     backwards.reverse();
     assert_eq!(judged_again(&outcome.result, &backwards), outcome.result);
+    assert_eq!(outcome.result.period.map(|period| period.sessions), Some(1));
 }
 
-/// What other trials of the same study come to.
+/// What other trials of the same study come to, in the same minutes.
 fn judged_again(result: &StudyResult, trials: &[TrialRecord]) -> StudyResult {
-    weir_judge::judge::judge(&weir_judge::judge::Judged {
+    let judged = weir_judge::judge::judge(&weir_judge::judge::Judged {
         spec: &result.spec,
         fingerprint: &result.fingerprint,
         trials,
         missing_arms: &[],
         elapsed_ns: result.elapsed_ns,
         reproduce: &result.reproduce,
-    })
+    });
+    StudyResult { period: result.period, ..judged }
 }
 
 #[test]

@@ -240,13 +240,24 @@ pub(super) fn draw(
     (arm, cell_id): (&str, &str),
     title: &str,
 ) -> Option<Markup> {
+    let fill = if view.is_exploratory(cell_id) { "mark hollow" } else { "mark" };
+    draw_of_arm(scale, effect, (view.arm_index(arm), fill), title, view.word(Word::Floor))
+}
+
+/// The same with the place of its arm, which decides colour and marker, and what its band is.
+pub(super) fn draw_of_arm(
+    scale: &Scale,
+    effect: &Effect,
+    (arm, fill): (usize, &str),
+    title: &str,
+    band: &str,
+) -> Option<Markup> {
     let value = effect.value?;
-    let arm = view.arm_index(arm);
     let (color, y) = (arm_class(arm), ROW / 2.0);
     let mut canvas = Canvas::fluid(ROW);
     if let Some((low, high)) = effect.band.filter(|(low, high)| low.is_finite() && high.is_finite()) {
         let (left, right) = (scale.at(low), scale.at(high));
-        canvas.rect("band", [left, 2.0, right - left, ROW - 4.0], view.word(Word::Floor));
+        canvas.rect("band", [left, 2.0, right - left, ROW - 4.0], band);
     }
     for tick in scale.ticks(5.0) {
         canvas.line("grid", [scale.at(tick), 0.0, scale.at(tick), ROW]);
@@ -262,7 +273,6 @@ pub(super) fn draw(
             canvas.line(&format!("{color} interval"), [end, y - 5.0, end, y + 5.0]);
         }
     }
-    let fill = if view.is_exploratory(cell_id) { "mark hollow" } else { "mark" };
     canvas.marker(&format!("{color} {fill}"), arm, (scale.at(value), y), 11.0, title);
     Some(canvas.finish())
 }

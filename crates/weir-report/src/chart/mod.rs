@@ -20,6 +20,7 @@ mod latency_map;
 mod levels;
 mod map;
 mod plane;
+mod pooled;
 mod scale;
 mod stacked;
 mod timeline;
@@ -37,6 +38,7 @@ pub(crate) use latency_map::{
 };
 pub(crate) use levels::{Axis, Levels, Point, levels as by_level};
 pub(crate) use map::{crossings, difference_word, level, levels, map, regions};
+pub(crate) use pooled::{PooledPlot, PooledRow, pooled};
 pub(crate) use stacked::{Stacked, StackedBar, stacked};
 pub(crate) use timeline::timeline;
 pub(crate) use why::why;

@@ -18,6 +18,7 @@ use crate::{
     table::{Drawing, Table},
     tables, titles,
     view::View,
+    when,
     words::{self, Word},
 };
 
@@ -127,6 +128,7 @@ fn verdict_card(view: &View<'_>) -> Markup {
             @if let Some(beside) = sentence::beside(view) { p.beside { (display::keep_together(&beside)) } }
             ul.absolute { @for line in &absolute { li { (display::keep_together(line)) } } }
             @if !sensitivity.is_empty() { p.sensitivity { (display::keep_together(&sensitivity)) } }
+            @for line in when::sentences(view) { p.sensitivity { (display::keep_together(&line)) } }
         }
     }
 }

@@ -402,6 +402,8 @@ pub fn quick() -> StudyResult {
         guidance: None,
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
+        period: None,
+        among_runs: None,
     }
 }
 

@@ -12,5 +12,6 @@ mod orders;
 mod overview;
 mod page;
 mod run_pair;
+mod run_pool;
 mod texts;
 mod waiting;

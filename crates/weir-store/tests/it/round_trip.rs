@@ -8,6 +8,7 @@ use weir_record::{
     finding::Finding,
     load::LoadReport,
     machine::CrossCoreReading,
+    run_pool::Period,
     spec::LoadMode,
     study::{MachineStates, MissingArm, StudyResult},
     trial::{Exclusion, TrialRecord},
@@ -81,6 +82,30 @@ fn sessions_add_up_and_a_later_result_replaces_the_earlier() {
         .map(|block| (block.key.block, block.key.attempt))
         .collect();
     assert_eq!(keys, [(0, 0), (1, 0), (0, 1)]);
+}
+
+#[test]
+fn a_store_knows_when_its_sessions_ran_and_counts_those_that_stored_something() {
+    let folder = fresh_folder("period");
+    let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+    let first = store.begin_session().expect("a session begins");
+    assert_eq!(store.period(Some((first, 9))).expect("nothing ran is not an error"), None);
+    store.append_block(first, &block(0, 0), 90_000_000_000).expect("a block is stored");
+    let _idle = store.begin_session().expect("a session begins");
+    let third = store.begin_session().expect("a session begins");
+    store.append_block(third, &block(1, 0), 30_000_000_000).expect("a block is stored");
+    let connection = Connection::open(folder.join(FILE_NAME)).expect("it is SQLite");
+    for (id, at) in [(first, "2026-11-29 07:10:00"), (third, "2026-11-29 09:00:30")] {
+        let change = "UPDATE session SET started_at = ?1 WHERE id = ?2";
+        connection.execute(change, (at, id)).expect("it can be written");
+    }
+    let began_unix_s = 1_795_936_200;
+    let ended = |minutes: u64| began_unix_s + 60 * minutes;
+    let period = store.period(None).expect("it is there").expect("blocks are stored");
+    assert_eq!(period, Period { began_unix_s, ended_unix_s: ended(111), sessions: 2 });
+    let running =
+        store.period(Some((third, 90_000_000_000))).expect("it is there").expect("blocks are stored");
+    assert_eq!(running.ended_unix_s, ended(112));
 }
 
 #[test]
@@ -233,6 +258,8 @@ fn result(complete: bool) -> StudyResult {
         guidance: None,
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
+        period: None,
+        among_runs: None,
     }
 }
 

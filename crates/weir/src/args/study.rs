@@ -10,12 +10,15 @@ use crate::flags::number;
 /// The study of other runtimes; its protocol chooses the file.
 pub(crate) const PEERS: &str = "peers";
 
+/// Most runs of one command.
+const REPEAT_MAX: i64 = 1_000;
+
 /// Studies that need no file.
 pub(crate) fn study_names() -> Vec<&'static str> {
     builtin::ALL.iter().map(|study| study.name).chain([PEERS]).collect()
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(
     allow_negative_numbers = true,
     args_conflicts_with_subcommands = true,
@@ -95,7 +98,20 @@ pub(crate) struct Study {
     /// its CPU the choice can touch
     #[arg(long, value_name = "FILE")]
     pub(crate) observed: Option<PathBuf>,
-    /// Folder for the results [default: weir-results/NAME-TIME]
+    /// Run the study so often, each time in a new folder NAME-TIME, and pool the runs: what they have in common, how
+    /// far they lie apart, where the next one is expected. Exit code by the pooled primary comparison
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with_all = ["print", "dry_run"],
+        value_parser = clap::value_parser!(u32).range(2..=REPEAT_MAX)
+    )]
+    pub(crate) repeat: Option<u32>,
+    /// With --repeat: so long from one start to the next, such as 10min; a run that takes longer is followed at once
+    /// [default: back to back]
+    #[arg(long, value_name = "DURATION", requires = "repeat")]
+    pub(crate) every: Option<String>,
+    /// Folder for the results; with --repeat the folder for those of all runs [default: weir-results/NAME-TIME]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,
     /// Go on with the study in this folder
@@ -112,10 +128,13 @@ pub(crate) struct Study {
     pub(crate) quiet: bool,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 pub(crate) enum StudyTask {
     /// Hold a stored study against an earlier one, cell by cell: ratios of arms, never absolute figures
     Compare(StudyCompare),
+    /// Pool several stored runs of one study: what they have in common, how far they lie apart, where the next is
+    /// expected
+    Pool(StudyPool),
 }
 
 /// How two runs are shown.
@@ -129,7 +148,7 @@ pub(crate) enum PairFormat {
     Json,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct StudyCompare {
     /// Folder of the earlier results, the baseline (A)
     pub(crate) one: PathBuf,
@@ -145,6 +164,35 @@ pub(crate) struct StudyCompare {
     /// What to print
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: PairFormat,
+    /// Language: en, ko or zh [default: that of the locale]
+    #[arg(long)]
+    pub(crate) lang: Option<String>,
+}
+
+/// How a pool is shown.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PoolFormat {
+    /// For a terminal
+    Text,
+    /// For a pull request's comment
+    Markdown,
+    /// A page with a forest of runs
+    Html,
+    /// The judged record
+    Json,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StudyPool {
+    /// Folders of results, or folders of such folders; the order does not matter
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Only runs of this study, where a folder has several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) study: Option<String>,
+    /// What to print
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: PoolFormat,
     /// Language: en, ko or zh [default: that of the locale]
     #[arg(long)]
     pub(crate) lang: Option<String>,

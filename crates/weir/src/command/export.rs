@@ -1,8 +1,9 @@
 //! `weir export`: a study's data on standard output, or the schema of its JSON.
 
 use anyhow::Result;
+use weir_lab::stored::StoredRun;
 
-use super::report;
+use super::{report, stored_folders};
 use crate::{
     args::{Export, Format},
     exit::Exit,
@@ -21,7 +22,11 @@ pub(crate) fn run(arguments: &Export) -> Result<Exit> {
         Format::Slices => weir_report::slices_csv(&trials),
         Format::Evidence => weir_report::evidence_csv(&trials),
         Format::Pidstat => weir_report::pidstat(&result, &trials),
-        Format::Json => weir_lab::export::json(&result, &trials)?,
+        Format::Json => {
+            let mut placed = StoredRun::of(result, &trials);
+            stored_folders::set_among(&mut placed, run);
+            weir_lab::export::json(&placed.result, &trials)?
+        }
     };
     output::print(&text)?;
     Ok(Exit::Ok)

@@ -5,11 +5,11 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use weir_evidence::recorded;
 use weir_judge::batching_bound;
-use weir_lab::stored;
+use weir_lab::stored::{self, StoredRun};
 use weir_record::{guidance::ObservedProcess, study::StudyResult, trial::TrialRecord};
 use weir_report::{Language, localized};
 
-use super::observe;
+use super::{observe, stored_folders};
 use crate::{
     args::Report,
     exit::{Exit, UsageError},
@@ -30,7 +30,10 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
         }
         return observe::report(&arguments.run, language, arguments.out.as_deref());
     }
-    let (mut result, _) = read(&arguments.run)?;
+    refuse_sweep(&arguments.run)?;
+    let mut run = StoredRun::read(&arguments.run)?;
+    stored_folders::set_among(&mut run, &arguments.run);
+    let mut result = run.result;
     if let Some(observed) = observed
         && !take(&mut result, observed)
     {
@@ -124,6 +127,19 @@ pub(crate) fn unmade(folder: &Path, language: Language) -> String {
 
 /// Writes the pages into `folder` and the table to standard output.
 pub(crate) fn write(result: &StudyResult, language: Language, folder: &Path) -> Result<()> {
+    write_pages(result, language, folder)?;
+    show(result, language, folder)
+}
+
+/// Writes the table to standard output, and says where the page is.
+pub(crate) fn show(result: &StudyResult, language: Language, folder: &Path) -> Result<()> {
+    output::print(&weir_report::terminal(result, language, output::width_columns(), output::has_color()))?;
+    tell_page(&folder.join("report.html"), language);
+    Ok(())
+}
+
+/// Writes the pages alone.
+pub(crate) fn write_pages(result: &StudyResult, language: Language, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| unmade(folder, language))?;
     output::write_whole(&folder.join("report.html"), &weir_report::html(result, language))?;
     output::write_whole(&folder.join("report.md"), &weir_report::markdown(result, language))?;
@@ -133,7 +149,5 @@ pub(crate) fn write(result: &StudyResult, language: Language, folder: &Path) -> 
     if let Some(page) = weir_report::guidance_html(result, language) {
         output::write_whole(&folder.join("guidance.html"), &page)?;
     }
-    output::print(&weir_report::terminal(result, language, output::width_columns(), output::has_color()))?;
-    tell_page(&folder.join("report.html"), language);
     Ok(())
 }

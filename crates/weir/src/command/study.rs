@@ -2,6 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
     time::SystemTime,
 };
 
@@ -10,11 +11,14 @@ use weir_lab::{
     exit::ExitCode,
     outline,
     process::{self, Deadlines, ProcessLauncher},
-    run::{self, Callbacks, Ended, Event, RunError},
-    run_folder, study_file,
+    run::{self, Callbacks, Ended, Event, Outcome, RunError},
+    run_folder,
+    stored::StoredRun,
+    study_file,
 };
 use weir_record::{
-    goal::{Answer, Outcome},
+    goal::{Answer, Outcome as GoalOutcome},
+    guidance::ObservedProcess,
     machine::{Fingerprint, differences},
     spec::StudySpec,
 };
@@ -22,10 +26,10 @@ use weir_report::{Language, localized};
 use weir_store::{NewStudy, Store, StoreError, StudyHeader};
 
 use super::{
-    report, study_baseline, study_compare,
+    report, stored_folders, study_baseline, study_compare,
     study_display::Display,
     study_launcher::StudyLauncher,
-    study_plan, study_power,
+    study_plan, study_pool, study_power, study_repeat,
     study_storage::{self, Ready},
 };
 use crate::{
@@ -35,71 +39,132 @@ use crate::{
 };
 
 pub(crate) fn run(arguments: &Study) -> Result<Exit> {
-    if let Some(StudyTask::Compare(compare)) = &arguments.task {
-        return study_compare::run(compare);
+    match &arguments.task {
+        Some(StudyTask::Compare(compare)) => return study_compare::run(compare),
+        Some(StudyTask::Pool(pool)) => return study_pool::run(pool),
+        None => {}
     }
     let language = language::chosen(arguments.lang.as_deref())?;
     if arguments.print || arguments.dry_run {
         return show(arguments, language);
     }
-    let observed = arguments.observed.as_deref().map(report::observed).transpose()?;
-    let interrupt = signals::stop_flag()?;
-    let fingerprint = weir_evidence::fingerprint::fingerprint();
-    let program = std::env::current_exe().context("cannot find the weir program itself")?;
-    let mut display = Display::new(arguments.quiet, language);
-    // Where the kernel refuses, the supervisors alone see to it.
-    let _ = orphans::adopt();
-    let mut progress = |event: &Event| {
-        if matches!(event, Event::TrialFinished { .. }) {
-            orphans::end();
+    if let Some(times) = arguments.repeat {
+        return study_repeat::run(arguments, times, language);
+    }
+    let host = Host::here(arguments, language)?;
+    let session = match &arguments.resume {
+        Some(folder) => host.resumed(arguments, folder)?.map(|outcome| (folder.clone(), outcome)),
+        None => {
+            let folder = |name: &str| arguments.out.clone().unwrap_or_else(|| default_folder(name));
+            host.fresh(arguments, &folder)?
         }
-        display.show(event);
     };
-    let session = if let Some(folder) = &arguments.resume {
-        report::refuse_sweep(folder)?;
-        let StudyHeader { spec, fingerprint: began, .. } = Store::open_read_only(folder)?.study()?;
-        check_thresholds(arguments, &spec)?;
-        if study_storage::prepare(&spec, folder, &interrupt)? == Ready::Interrupted {
-            return Ok(Exit::Interrupted);
-        }
-        let processes = ProcessLauncher::new(program, &spec, Deadlines::default());
-        let (programs, program_builds) = (processes.programs(&spec), processes.program_builds(&spec));
-        let here = Fingerprint { programs, program_builds, ..fingerprint };
-        tell_changes(&began, &here, language);
-        let mut launcher = StudyLauncher::new(processes.in_folder(folder.clone()), &spec)?;
-        let callbacks = Callbacks { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
-        run::resume(folder, &here, callbacks).map(|outcome| (folder.clone(), outcome))
-    } else {
-        let mut study = study_plan::written(arguments)?.study(arguments, fingerprint)?;
+    let Some((folder, outcome)) = session else { return Ok(Exit::Interrupted) };
+    let (ended, hint) = (outcome.ended, outcome.resume_hint(&folder, language));
+    let run = host.placed(outcome, &folder);
+    // Tables of nothing would only hide how it goes on.
+    if ended != Ended::Interrupted || run.progress.blocks_done > 0 {
+        report::write(&run.result, language, &folder)?;
+    }
+    if let Some(hint) = hint {
+        output::tell(&hint);
+    }
+    let code = ExitCode::of_session(ended, &run.result);
+    let is_tolerant = arguments.inconclusive_passes;
+    Ok(Exit::Study(after_thresholds(&run.result.answers, is_tolerant, code, language)))
+}
+
+/// What all sessions of this process share.
+pub(super) struct Host {
+    program: PathBuf,
+    fingerprint: Fingerprint,
+    observed: Option<ObservedProcess>,
+    /// Set when the user wants it to end.
+    pub(super) interrupt: Arc<AtomicBool>,
+    pub(super) language: Language,
+}
+
+impl Host {
+    pub(super) fn here(arguments: &Study, language: Language) -> Result<Self> {
+        let observed = arguments.observed.as_deref().map(report::observed).transpose()?;
+        let interrupt = signals::stop_flag()?;
+        let program = std::env::current_exe().context("cannot find the weir program itself")?;
+        // Where the kernel refuses, the supervisors alone see to it.
+        let _ = orphans::adopt();
+        let fingerprint = weir_evidence::fingerprint::fingerprint();
+        Ok(Self { program, fingerprint, observed, interrupt, language })
+    }
+
+    /// Begins the study in a folder that its name decides; nothing where the user ended it before it began.
+    pub(super) fn fresh(
+        &self,
+        arguments: &Study,
+        folder: &dyn Fn(&str) -> PathBuf,
+    ) -> Result<Option<(PathBuf, Outcome)>> {
+        let mut study = study_plan::written(arguments)?.study(arguments, self.fingerprint.clone())?;
         check_thresholds(arguments, &study.spec)?;
-        announce(arguments, &study, language)?;
-        let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
-        if study_storage::prepare_what_can_be(&mut study.spec, &folder, &interrupt)? == Ready::Interrupted {
-            return Ok(Exit::Interrupted);
+        announce(arguments, &study, self.language)?;
+        let folder = folder(&study.spec.name);
+        let interrupt = &self.interrupt;
+        if study_storage::prepare_what_can_be(&mut study.spec, &folder, interrupt)? == Ready::Interrupted {
+            return Ok(None);
         }
-        let processes = ProcessLauncher::new(program, &study.spec, Deadlines::default());
+        let processes = ProcessLauncher::new(self.program.clone(), &study.spec, Deadlines::default());
         study.fingerprint.programs = processes.programs(&study.spec);
         study.fingerprint.program_builds = processes.program_builds(&study.spec);
         let mut launcher = StudyLauncher::new(processes.in_folder(folder.clone()), &study.spec)?;
-        let callbacks = Callbacks { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
         let fresh = Fresh::look(&folder);
-        let outcome = run::start(&folder, &study, callbacks).inspect_err(|error| fresh.clear(&folder, error));
-        outcome.map(|outcome| (folder, outcome))
-    };
-    orphans::end();
-    let (folder, mut outcome) = session?;
-    display.end();
-    report::set_beside(&mut outcome.result, observed);
-    // Tables of nothing would only hide how it goes on.
-    if outcome.ended != Ended::Interrupted || outcome.progress.blocks_done > 0 {
-        report::write(&outcome.result, language, &folder)?;
+        let outcome = self.session(arguments, &mut launcher, |callbacks| {
+            run::start(&folder, &study, callbacks).inspect_err(|error| fresh.clear(&folder, error))
+        })?;
+        Ok(Some((folder, outcome)))
     }
-    if let Some(resume_hint) = outcome.resume_hint(&folder, language) {
-        output::tell(&resume_hint);
+
+    /// Goes on with the study in a folder.
+    fn resumed(&self, arguments: &Study, folder: &Path) -> Result<Option<Outcome>> {
+        report::refuse_sweep(folder)?;
+        let StudyHeader { spec, fingerprint: began, .. } = Store::open_read_only(folder)?.study()?;
+        check_thresholds(arguments, &spec)?;
+        if study_storage::prepare(&spec, folder, &self.interrupt)? == Ready::Interrupted {
+            return Ok(None);
+        }
+        let processes = ProcessLauncher::new(self.program.clone(), &spec, Deadlines::default());
+        let (programs, program_builds) = (processes.programs(&spec), processes.program_builds(&spec));
+        let here = Fingerprint { programs, program_builds, ..self.fingerprint.clone() };
+        tell_changes(&began, &here, self.language);
+        let mut launcher = StudyLauncher::new(processes.in_folder(folder.to_path_buf()), &spec)?;
+        let run = |callbacks: Callbacks<'_>| run::resume(folder, &here, callbacks);
+        self.session(arguments, &mut launcher, run).map(Some)
     }
-    let code = ExitCode::of_session(outcome.ended, &outcome.result);
-    let is_tolerant = arguments.inconclusive_passes;
-    Ok(Exit::Study(after_thresholds(&outcome.result.answers, is_tolerant, code, language)))
+
+    /// A session with its progress on display.
+    fn session(
+        &self,
+        arguments: &Study,
+        launcher: &mut StudyLauncher,
+        run: impl FnOnce(Callbacks<'_>) -> Result<Outcome, RunError>,
+    ) -> Result<Outcome> {
+        let mut display = Display::new(arguments.quiet, self.language);
+        let mut progress = |event: &Event| {
+            if matches!(event, Event::TrialFinished { .. }) {
+                orphans::end();
+            }
+            display.show(event);
+        };
+        let outcome = run(Callbacks { launcher, interrupt: &self.interrupt, progress: &mut progress });
+        orphans::end();
+        let outcome = outcome?;
+        display.end();
+        Ok(outcome)
+    }
+
+    /// The run with what stands beside it: an observed process, and earlier runs.
+    pub(super) fn placed(&self, outcome: Outcome, folder: &Path) -> StoredRun {
+        let mut run = StoredRun { result: outcome.result, progress: outcome.progress };
+        report::set_beside(&mut run.result, self.observed.clone());
+        stored_folders::set_among(&mut run, folder);
+        run
+    }
 }
 
 /// Says what of the machine is no longer as it was when the study began.
@@ -173,7 +238,7 @@ pub(super) fn after_thresholds(
         let thresholds = answers.iter().filter(|answer| answer.asked.is_threshold);
         thresholds.filter(|answer| answer.outcome == Some(outcome)).count()
     };
-    let (met, missed, open) = (of(Outcome::Met), of(Outcome::Missed), of(Outcome::Open));
+    let (met, missed, open) = (of(GoalOutcome::Met), of(GoalOutcome::Missed), of(GoalOutcome::Open));
     if met + missed + open > 0 {
         output::tell(&localized!(
             language,
@@ -247,6 +312,10 @@ pub(super) const RESULTS: &str = "weir-results";
 
 /// `weir-results/NAME-YYYYMMDD-HHMMSS`, in UTC.
 fn default_folder(name: &str) -> PathBuf {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    PathBuf::from(RESULTS).join(run_folder::name(name, since.as_secs()))
+    PathBuf::from(RESULTS).join(run_folder::name(name, seconds_now()))
+}
+
+/// Seconds since 1970.
+pub(super) fn seconds_now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }

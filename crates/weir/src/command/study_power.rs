@@ -1,21 +1,15 @@
 //! What a study can be expected to find, told before it runs, from results that are stored already.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use weir_judge::power::{self, Expected, Found};
 use weir_record::{finding::RoundComponents, machine::Fingerprint, spec::StudySpec, study::StudyResult};
 use weir_report::{Language, localized};
-use weir_store::{FILE_NAME, Store};
+use weir_store::Store;
 
-use super::report;
+use super::{report, stored_folders};
 use crate::{exit::UsageError, language};
-
-/// Most stores of a folder that are looked into, the newest first.
-const STORES_MAX: usize = 200;
 
 /// Most of them whose rounds are used.
 const RUNS_MAX: usize = 10;
@@ -127,51 +121,14 @@ fn runs(folder: &Path, spec: &StudySpec, fingerprint: &Fingerprint) -> Result<Ve
 
 /// The folder itself where it holds a study, and else those in it that do, the newest first.
 fn stores(folder: &Path) -> Result<Vec<PathBuf>> {
-    let has_store = |folder: &PathBuf| folder.join(FILE_NAME).is_file();
-    let own = folder.to_path_buf();
-    if has_store(&own) {
-        return Ok(vec![own]);
-    }
-    let entries = fs::read_dir(folder).map_err(|error| {
+    stored_folders::stores(folder).map_err(|error| {
         let folder = folder.display();
-        UsageError(localized!(
+        let text = localized!(
             language::of_command_line(),
             "--earlier {folder}: {error}; name a folder that `weir study` wrote, or one of such folders",
             "--earlier {folder}: {error}. `weir study`가 만든 폴더나 그런 폴더를 모아 둔 폴더를 지정하십시오",
             "--earlier {folder}：{error}；请指定 `weir study` 生成的文件夹，或存放此类文件夹的文件夹",
-        ))
-    })?;
-    let found = entries.flatten().map(|entry| entry.path()).filter(has_store);
-    // One whose time cannot be read counts as the oldest. Names part those of one time.
-    let changed_at = |folder: &Path| fs::metadata(folder.join(FILE_NAME)).and_then(|it| it.modified()).ok();
-    let mut found: Vec<_> = found.map(|folder| (changed_at(&folder), folder)).collect();
-    found.sort_by(|one, other| other.cmp(one));
-    found.truncate(STORES_MAX);
-    Ok(found.into_iter().map(|(_, folder)| folder).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, SystemTime};
-
-    use super::*;
-
-    #[test]
-    fn the_newest_stores_are_those_that_changed_last_whatever_their_names() {
-        let all = std::env::temp_dir().join(format!("weir-earlier-{}", std::process::id()));
-        let begun = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
-        for (hours, name) in [(2, "a"), (0, "b"), (1, "c")] {
-            let folder = all.join(name);
-            fs::create_dir_all(&folder).expect("a folder");
-            let store = fs::File::create(folder.join(FILE_NAME)).expect("a file");
-            store.set_modified(begun + Duration::from_secs(3_600 * hours)).expect("its time is set");
-        }
-        let names: Vec<_> = stores(&all)
-            .expect("it can be read")
-            .iter()
-            .filter_map(|folder| folder.file_name().map(|name| name.to_string_lossy().into_owned()))
-            .collect();
-        fs::remove_dir_all(&all).expect("the folder can be removed");
-        assert_eq!(names, ["a", "c", "b"]);
-    }
+        );
+        UsageError(text).into()
+    })
 }

@@ -53,6 +53,8 @@ mod study_files;
 mod study_gateway;
 mod study_goals;
 mod study_polling;
+mod study_pool;
+mod study_repeat;
 mod study_storage;
 mod text;
 mod top;

@@ -17,18 +17,18 @@ const ROUNDS: u32 = 12;
 
 /// Stores a run of the study on a machine that is called this one and exists only in numbers: what its rounds scatter
 /// by follows from the seed, whatever this machine does meanwhile.
-fn store_run(out: &Path, text: &str) {
-    let host = HostDefaults { seed: 3, ..HostDefaults::default() };
+pub fn store_run(out: &Path, text: &str, seed: u64, poll_us: f64) {
+    let host = HostDefaults { seed, ..HostDefaults::default() };
     let study =
         study_file::parse(Path::new("tiny.toml"), text, &host).unwrap_or_else(|error| panic!("{error}"));
     let asked = NewStudy {
         spec: study.spec,
         fingerprint: fingerprint(),
         missing_arms: study.missing_arms,
-        reproduce: "weir study tiny.toml --seed 3".to_owned(),
+        reproduce: format!("weir study tiny.toml --seed {seed}"),
     };
-    let arms = [("epoll", FakeArm::costing(5.0)), ("poll", FakeArm::costing(4.0))];
-    let mut launcher = FakeLauncher::new(3, FakeStates::Near, &arms);
+    let arms = [("epoll", FakeArm::costing(5.0)), ("poll", FakeArm::costing(poll_us))];
+    let mut launcher = FakeLauncher::new(seed, FakeStates::Near, &arms);
     let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_: &Event| {} };
     run::start(out, &asked, callbacks).unwrap_or_else(|error| panic!("{error}"));
 }
@@ -42,7 +42,7 @@ fn earlier_results_tell_what_a_schedule_can_find_and_without_its_cells_that_is_s
     let folder = folder("study-earlier");
     let text = study_head(ROUNDS, "2min") + TWO_ARMS;
     let (file, out) = study_file(&folder, &text);
-    store_run(&out, &text);
+    store_run(&out, &text, 3, 4.0);
     let unknown = "What this schedule can find is not known";
 
     let known = format!("{ROUNDS} rounds or blocks of poll against epoll are expected to find ");
