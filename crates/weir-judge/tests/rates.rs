@@ -9,7 +9,7 @@
 mod replayed;
 
 use replayed::{RECORDED, Round, planted, rounds};
-use weir_judge::{judge, sample};
+use weir_judge::{judge, plan::schedule, sample};
 use weir_record::{
     spec::{Alternation, CellRole, CellSpec, LoadMode, StudySpec},
     trial::TrialRecord,
@@ -19,7 +19,7 @@ use weir_stats::random::{Random, derived_seed};
 
 /// Rounds, permutations and margin of the built-in study.
 const STUDY_ROUNDS: u32 = 50;
-const RATE_ROUNDS: u32 = 12;
+const RATE_ROUNDS: u32 = 14;
 const PERMUTATIONS: u32 = 8;
 const MARGIN: f64 = 0.02;
 
@@ -63,13 +63,12 @@ fn verdict(rounds: &[Round], spec: &StudySpec, (effect, wander): (f64, f64), see
     let is_bound = spec.cells.len() > 1;
     let mut rounds = rounds.iter();
     let mut trials: Vec<TrialRecord> = Vec::new();
-    for cell in &spec.cells {
-        let mut wandered = wander * random.normal();
-        for (block, round) in (0..cell.blocks).zip(&mut rounds) {
-            let own = effect + wandered;
-            trials.extend(planted(&cell.id, block, ["epoll", "planted"], round, own, RECORDED));
-            wandered = KEPT * wandered + (1.0 - KEPT * KEPT).sqrt() * wander * random.normal();
-        }
+    let mut wandered = wander * random.normal();
+    // The laboratory spreads the rounds of each cell over the session, so that cells meet the machine's states alike.
+    for (next, round) in schedule(spec).into_iter().zip(&mut rounds) {
+        let id = &spec.cells[next.cell].id;
+        trials.extend(planted(id, next.block, ["epoll", "planted"], round, effect + wandered, RECORDED));
+        wandered = KEPT * wandered + (1.0 - KEPT * KEPT).sqrt() * wander * random.normal();
     }
     let closed = trials.iter_mut().filter(|trial| trial.cell_id == spec.cells[0].id);
     closed.for_each(|trial| trial.load.iter_mut().for_each(|load| load.generator_bound = is_bound));
