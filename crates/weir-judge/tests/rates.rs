@@ -6,7 +6,7 @@
 mod replayed;
 
 use replayed::{Round, planted, rounds};
-use weir_judge::{judge, sample};
+use weir_judge::{judge, plan::schedule, sample};
 use weir_record::{
     spec::{Alternation, CellRole, CellSpec, LoadMode, StudySpec},
     trial::TrialRecord,
@@ -16,7 +16,7 @@ use weir_stats::random::{Random, derived_seed};
 
 /// Rounds, permutations and margin of the built-in study.
 const STUDY_ROUNDS: u32 = 50;
-const RATE_ROUNDS: u32 = 12;
+const RATE_ROUNDS: u32 = 14;
 const PERMUTATIONS: u32 = 8;
 const MARGIN: f64 = 0.02;
 
@@ -52,15 +52,13 @@ fn with_rate() -> StudySpec {
 /// The verdict of one simulated study in which the arm costs this much more.
 fn verdict(rounds: &[Round], spec: &StudySpec, effect: f64, seed: u64) -> Verdict {
     let mut random = Random::seeded(seed);
-    let mut at = random.below(rounds.len() as u64) as usize;
+    let first = random.below(rounds.len() as u64) as usize;
     let is_bound = spec.cells.len() > 1;
     let mut trials: Vec<TrialRecord> = Vec::new();
-    for cell in &spec.cells {
-        for block in 0..cell.blocks {
-            let round = &rounds[at % rounds.len()];
-            at += 1;
-            trials.extend(planted(&cell.id, block, ["epoll", "planted"], round, effect, &mut random));
-        }
+    // The laboratory spreads the rounds of each cell over the session, so that cells meet the machine's states alike.
+    for (at, next) in (first..).zip(schedule(spec)) {
+        let (id, round) = (&spec.cells[next.cell].id, &rounds[at % rounds.len()]);
+        trials.extend(planted(id, next.block, ["epoll", "planted"], round, effect, &mut random));
     }
     let closed = trials.iter_mut().filter(|trial| trial.cell_id == spec.cells[0].id);
     closed.for_each(|trial| trial.load.iter_mut().for_each(|load| load.generator_bound = is_bound));
