@@ -8,8 +8,8 @@
 //! the same levels, one equal rate speaks for all of them, and the limit bars nothing that is borne out there.
 //!
 //! The rule is that of verdicts (`weir_stats::decide`): *equivalent* where the interval lies inside the margin, which
-//! is the contrast's own or the study's. One of server CPU is held against the same contrast of the CPU of both sides and of CPU
-//! with waiting included, as a verdict is against those figures.
+//! is the contrast's own or the study's. One of server CPU is held against the same contrast of CPU of both sides and
+//! of CPU with waiting included, as a verdict is against those figures.
 
 use weir_record::{
     contrast::{Contrast, ContrastSpec},

@@ -97,7 +97,7 @@ pub(crate) fn check(trials: &[&TrialRecord]) -> Option<Check> {
     let slices = slices().count() as u64;
     let detail = Finding::ProgramsComplete { missed, without_room, slices, failed };
     let passed = missed == 0 && without_room == 0 && failed == 0;
-    (slices + failed > 0).then(|| Check { name: CheckName::ProgramsComplete, passed, detail })
+    (slices + failed > 0).then_some(Check { name: CheckName::ProgramsComplete, passed, detail })
 }
 
 /// One entry for each arm and cell with slices that are right.

@@ -144,9 +144,15 @@ pub(crate) fn answers(spec: &StudySpec, rows: &[FrontierRow]) -> Vec<FrontierAns
     cells.into_iter().filter_map(|cell| answer(&cell.id)).collect()
 }
 
+/// The verdict of a study: that of its primary comparison, or of the frontier in that cell, where there is one.
+pub(crate) fn verdict_of(primary: &Comparison, answers: &[FrontierAnswer]) -> Verdict {
+    let answer = answers.iter().find(|it| it.cell_id == primary.cell_id);
+    answer.map_or(primary.verdict, verdict)
+}
+
 /// The verdict of a study whose primary is a frontier: the candidate is ahead of the whole family, or one of its arms
 /// is ahead of the candidate, or none differs.
-pub(crate) fn verdict(answer: &FrontierAnswer) -> Verdict {
+fn verdict(answer: &FrontierAnswer) -> Verdict {
     let standings: BTreeSet<bool> = answer.others.iter().map(|(_, it)| *it == Standing::Level).collect();
     match (answer.behind, answer.ahead) {
         (behind, _) if behind == answer.settings => Verdict::Better,

@@ -12,9 +12,9 @@
 //!    the interval lies inside the margin. The claims of the primary and confirmatory cells that are not barred share
 //!    Holm's correction with the declared contrasts (`contrast`). Exploratory cells claim nothing. The baseline against
 //!    itself is a check beside, and no second test.
-//! 4. A verdict on server CPU stands only if the CPU of both sides, server CPU with waiting included, and both arms at every
-//!    equal rate that was measured (one at least, where the generator was the limit), are known not to go the other
-//!    way by more than the margin (`witnesses`). No verdict comes from an unfinished schedule.
+//! 4. A verdict on server CPU stands only if the CPU of both sides, server CPU with waiting included and, where the
+//!    generator was the limit, both arms at the equal rates that were measured (one at least), are known not to go the
+//!    other way by more than the margin (`witnesses`). No verdict comes from an unfinished schedule.
 //! 5. Each arm is compared with the study's first, or with the baseline of its own that it names. A published figure of
 //!    two other arms is set beside a comparison of these two, in its cell and in the open-loop cells of the same shape.
 //!    The noise floor is always that of the first arm, the only one that runs twice in a block.
@@ -47,6 +47,7 @@ use weir_stats::{
 
 use crate::{
     accept_queue, added_cost, aggregate, answers, attribution, cause,
+    cell_notes::{reopened, stopped, whole_trials, without_placebo, workers_not_told},
     cell_trials::{self, CellTrials},
     check, connection_costs,
     contrast::{self, CellEffect},
@@ -86,8 +87,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let cells = cell_trials::by_role(spec, &gate, trials);
     let mut drafts = draft_all(judged, &gate, &cells);
     let (mut comparisons, contrasts) = decide_all(spec, &cells, &mut drafts);
-    let witnesses: Vec<Witnesses> = drafts.iter().map(|draft| witnesses(&cells, &drafts, draft)).collect();
-    confirm_server_cpu(spec, &witnesses, &mut comparisons);
+    let witnesses = confirm_server_cpu(spec, &cells, &drafts, &mut comparisons);
     let progress = Progress::of(spec, &trials.iter().collect::<Vec<_>>(), missing_arms);
     withhold_unfinished(&progress, &mut comparisons);
     let primary = primary(spec, &comparisons);
@@ -95,29 +95,27 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     note_syscalls(spec, &arms, &mut comparisons);
     let beside = |of: &Side, to: &Side| beside(&cells, &drafts, of, to);
     let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress, &beside);
-    let cpus_allowed = judged.fingerprint.cpus_allowed.len();
+    let cpus_allowed = fingerprint.cpus_allowed.len();
+    let is_finished = progress.blocks_done >= progress.blocks;
     let oversubscribed = oversubscribed(spec, cpus_allowed, &mut comparisons);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let (observed, differences) = (evidence::all(spec, &planned), cpu_account::differences(spec, &planned));
-    let mut checks =
-        check::all(spec, (fingerprint, &gate), &planned, (&comparisons, &observed, &differences));
+    let found = (&comparisons[..], &observed[..], &differences[..]);
+    let mut checks = check::all(spec, (fingerprint, &gate), &planned, found);
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
-    let is_finished = progress.blocks_done >= progress.blocks;
     let frontier = frontier::rows(spec, &arms, &comparisons);
     let frontier_answers = frontier::answers(spec, &frontier);
-    let syn_ladder_s = syn_ladder_s(&judged.fingerprint.limits);
+    let syn_ladder_s = syn_ladder_s(&fingerprint.limits);
     let grids = grid::all(spec, &comparisons, &witnesses, is_finished);
     let scope = Scope { spec, gate: &gate, cells: &cells, cpus_allowed, is_finished };
     let listening = accept_queue::all(spec, &planned, &syn_ladder_s);
     StudyResult {
         schema_version: SCHEMA_VERSION,
         spec: spec.clone(),
-        fingerprint: judged.fingerprint.clone(),
+        fingerprint: fingerprint.clone(),
         primary,
         verdict: primary.map_or(Verdict::NotComparable, |index| {
-            let comparison = &comparisons[index];
-            let answer = frontier_answers.iter().find(|it| it.cell_id == comparison.cell_id);
-            answer.map_or(comparison.verdict, frontier::verdict)
+            frontier::verdict_of(&comparisons[index], &frontier_answers)
         }),
         checks,
         states: gate.summary(planned.iter().copied()),
@@ -580,9 +578,16 @@ const UNITS_WANTED_MAX: f64 = 100_000.0;
 /// Holds each verdict on server CPU against what could contradict it: the CPU of both sides and softirqs, because on
 /// loopback a server carries work of the generator's; that with waiting included, where arms took turns; and both arms
 /// at one equal rate, because a closed loop gives each arm another load. Where the generator was the limit an equal
-/// rate must have been measured. The most severe of what they say is the verdict.
-fn confirm_server_cpu(spec: &StudySpec, witnesses: &[Witnesses], comparisons: &mut [Comparison]) {
-    for (comparison, witnesses) in comparisons.iter_mut().zip(witnesses) {
+/// rate must have been measured. The most severe of what they say is the verdict. Gives what stands beside each
+/// comparison.
+fn confirm_server_cpu(
+    spec: &StudySpec,
+    cells: &[CellTrials<'_>],
+    drafts: &[Draft],
+    comparisons: &mut [Comparison],
+) -> Vec<Witnesses> {
+    let all: Vec<Witnesses> = drafts.iter().map(|draft| witnesses(cells, drafts, draft)).collect();
+    for (comparison, witnesses) in comparisons.iter_mut().zip(&all) {
         let is_decided = matches!(comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Equivalent);
         if comparison.metric != Metric::ServerCpuPerMessage || !is_decided {
             continue;
@@ -594,6 +599,7 @@ fn confirm_server_cpu(spec: &StudySpec, witnesses: &[Witnesses], comparisons: &m
             list.push(finding);
         }
     }
+    all
 }
 
 /// What stands beside the server CPU of one arm against another's.
@@ -682,41 +688,6 @@ fn note_syscalls(spec: &StudySpec, arms: &[ArmSummary], comparisons: &mut [Compa
     }
 }
 
-/// Why the arms of a cell were measured whole, one after the other.
-fn workers_not_told(spec: &StudySpec, arm: &str) -> Option<Finding> {
-    Some(Finding::WorkersNotTold { arm: arm.to_owned(), workers: spec.workers_not_told(arm)? })
-}
-
-fn whole_trials(spec: &StudySpec, cell: &CellSpec) -> Option<Finding> {
-    let whole = spec.whole_trials.iter().find(|it| it.cell_id == cell.id && cell.alternation.is_none())?;
-    Some(Finding::WholeTrials { why: whole.why })
-}
-
-/// Counts the connections that an arm had closed since its slice before.
-fn reopened(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
-    let slices = || cell.of_arm(arm).flat_map(|trial| &trial.slices);
-    let connections: u64 = slices().map(|slice| u64::from(slice.reopened)).sum();
-    let slices = slices().count() as u64;
-    (connections > 0).then(|| Finding::Reopened { arm: arm.to_owned(), connections, slices })
-}
-
-/// Names an arm that was stopped between its slices, so that it took nothing from the others.
-fn stopped(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
-    let (mut runs, mut shares) = (0, Vec::new());
-    for trial in cell.of_arm(arm).filter(|trial| !trial.slices.is_empty()) {
-        runs += 1;
-        if trial.slices.iter().any(|slice| slice.stopped) {
-            shares.extend(trial.waiting_share());
-        }
-    }
-    Some(Finding::StoppedBetweenSlices {
-        arm: arm.to_owned(),
-        share: median(&shares)?,
-        stopped: u32::try_from(shares.len()).unwrap_or(u32::MAX),
-        runs,
-    })
-}
-
 /// A schedule that is not finished decides nothing: who looks at every moment until a difference shows will see one.
 fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
     if progress.blocks_done >= progress.blocks {
@@ -745,13 +716,6 @@ fn oversubscribed(
         }
     }
     cells
-}
-
-/// Two builds of one program that nothing shows the effect of layout beside.
-fn without_placebo(spec: &StudySpec, arm: &str, baseline: &str) -> Option<Finding> {
-    let find = |name: &str| spec.arms.iter().find(|arm| arm.name == name);
-    let has_placebo = spec.arms.iter().any(|arm| arm.is_placebo && spec.baseline_of(arm) == baseline);
-    (!has_placebo && find(arm)?.is_other_build_of(find(baseline)?)).then_some(Finding::NoPlacebo)
 }
 
 fn primary(spec: &StudySpec, comparisons: &[Comparison]) -> Option<usize> {

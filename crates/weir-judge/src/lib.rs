@@ -28,6 +28,7 @@ mod answers;
 mod arm_checks;
 mod attribution;
 mod cause;
+mod cell_notes;
 mod cell_trials;
 mod check;
 mod connection_costs;

@@ -3,8 +3,8 @@
 //! Means are geometric: of cells that differ by orders of magnitude an arithmetic one is the figure of the largest. The
 //! cells of a table are the same at every level and for every arm, those in which every arm that was measured at all
 //! has both figures. An arm's figure in a cell is the baseline's with their paired effect, so that two figures of a
-//! table have the ratio of their pairs. Ratios are those of the map (`grid`), within rounds and over the cells in which arm and baseline
-//! may be compared; cells that are known to go the other way than their mean are named with it.
+//! table have the ratio of their pairs. Ratios are those of the map (`grid`), within rounds and over the cells in which
+//! arm and baseline may be compared; cells that are known to go the other way than their mean are named with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

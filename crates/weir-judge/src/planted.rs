@@ -114,7 +114,7 @@ pub(crate) fn check(
     let passed = apart.is_empty();
     apart.truncate(APART_MAX);
     let detail = Finding::PlantedLeads { differences, apart };
-    (differences > 0).then(|| Check { name: CheckName::PlantedLeads, passed, detail })
+    (differences > 0).then_some(Check { name: CheckName::PlantedLeads, passed, detail })
 }
 
 /// What is planted into the arm of a difference, as it is written and as it is meant. `None` where it need

@@ -2,20 +2,24 @@
 //!
 //! Server CPU per message is not the whole truth about what a message costs. On loopback the sender of a packet runs
 //! the receiver's network stack, so a server carries some of the generator's work and leaves it some of its own: the
-//! CPU of both sides (of server, generator and softirq threads) must not go the other way. And a closed loop gives each arm as much as it can
-//! take: a server that is given less finds less waiting each time it looks, and pays more for each message. So both
+//! CPU of both sides (of server, generator and softirq threads) must not go the other way. And a closed loop gives each
+//! arm as much as it can take: a server that is given less finds less waiting each time it looks, and pays more for
+//! each message. So both
 //! arms are also held against each other at one rate that both are offered and keep.
 //!
 //! The two operating points need not show the same ratio, nor the same direction: an arm may be cheaper at one and
 //! equal at the other, and both are true. What the second must not show is the opposite, and it must be known not to:
 //! a test of non-inferiority, in which an interval that is too wide supports nothing. Few units therefore never help.
 //!
-//! Equivalence needs the whole interval of the CPU of both sides inside the margin. Servers that cost the same for each message
-//! and were the limit themselves were given the same load, so that an equal rate has no more to say than the
+//! A claim whose generator was not the limit needs no such rate: one that was measured may contradict it, and no more.
+//! Whatever else is held against a claim is of the machine state that the claim is of.
+//!
+//! Equivalence needs the whole interval of the CPU of both sides inside the margin. Servers that cost the same for each
+//! message and were the limit themselves were given the same load, so that an equal rate has no more to say than the
 //! opposite; where the generator was the limit, its interval must lie inside the margin as well.
 //!
 //! What a server does while others have their turn costs it nothing in its own slices. Its CPU with as long a wait
-//! included must bear the verdict out like that of the machine.
+//! included must not go the other way either.
 
 use weir_record::{
     finding::{Finding, Witness, WitnessBearing, WitnessFigure},

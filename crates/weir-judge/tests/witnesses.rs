@@ -1,4 +1,4 @@
-//! What stands beside a claim on server CPU bars it only where the claim needs it, and in the state that the claim is of.
+//! What stands beside a claim on server CPU bars it only where the claim needs it, and in the claim's state.
 
 use weir_judge::{judge, sample};
 use weir_record::{

@@ -304,11 +304,14 @@ fn latency(p50_ns: f64, count: u64) -> LatencySummary {
 
 fn observed(messages: u64, server_us: f64, generator_us: f64, request: &TrialRequest<'_>) -> ObservedWindow {
     let server_ns = messages as f64 * server_us * 1e3;
-    let engine = EngineStats {
-        recv_calls: messages,
-        send_calls: messages,
-        wait_calls: messages / 50,
-        ..EngineStats::default()
+    let engine = match request.arm.subject.driver() {
+        Some("uring") => EngineStats { enters: messages, submissions: messages, ..EngineStats::default() },
+        _ => EngineStats {
+            recv_calls: messages,
+            send_calls: messages,
+            wait_calls: messages / 50,
+            ..EngineStats::default()
+        },
     };
     let is_weir = matches!(request.arm.subject, Subject::Weir { .. });
     ObservedWindow {

@@ -256,7 +256,7 @@ pub(crate) fn checks(view: &View<'_>) -> Table {
         } else {
             format!("✗ {}", view.word(Word::Failed))
         };
-        let name = check_words::check(view, &check.name);
+        let name = check_words::check(&check.name).map_or_else(|name| name, |word| view.word(word));
         vec![outcome, name.to_owned(), view.finding(&check.detail)]
     });
     Table::new(view, &[Word::Outcome, Word::Check, Word::Found], &[], rows.collect())

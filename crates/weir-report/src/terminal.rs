@@ -349,7 +349,7 @@ fn notes(view: &View<'_>, out: &mut Output) {
         lines.push(format!("≥{colon}{}", view.word(Word::GeneratorBound)));
     }
     for check in view.result.checks.iter().filter(|check| !check.passed) {
-        let name = check_words::check(view, &check.name);
+        let name = check_words::check(&check.name).map_or_else(|name| name, |word| view.word(word));
         let (failed, found) = (view.word(Word::Failed), view.finding(&check.detail));
         lines.push(format!("✗ {failed} · {name}{colon}{found}"));
     }

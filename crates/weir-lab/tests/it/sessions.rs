@@ -360,7 +360,7 @@ fn a_study_without_a_trial_says_so() {
 }
 
 /// What a check found.
-fn found<'a>(outcome: &'a Outcome, check: CheckName) -> &'a Finding {
+fn found(outcome: &Outcome, check: CheckName) -> &Finding {
     let mut checks = outcome.result.checks.iter();
     &checks.find(|found| found.name == check).expect("it is checked").detail
 }

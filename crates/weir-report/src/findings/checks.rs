@@ -1,9 +1,9 @@
 //! What checks of a study's validity found.
 
 use weir_record::finding::{
-    ArmExclusions, CallsApart, CallsLacking, MessageKind, MessagesInSlices, OfBaseline, OfEvidence, OfLoad,
-    OfNoise, OfResponses, OfSchedule, OfStates, OfStorage, OrderEffect, PlantedApart, RoundComponents,
-    SegmentsOfArm, SlicePlace, Stopped, UnitKind, WarmingArm,
+    ArmExclusions, CallsApart, CallsLacking, FailedTrial, MessageKind, MessagesInSlices, OfBaseline,
+    OfEvidence, OfLoad, OfNoise, OfResponses, OfSchedule, OfStates, OfStorage, OrderEffect, PlantedApart,
+    RoundComponents, SegmentsOfArm, SlicePlace, Stopped, UnitKind, WarmingArm,
 };
 
 use super::phrases::{failed_trial, failure_classes, per, plural, units_of};
@@ -74,18 +74,23 @@ pub(super) fn of_responses(language: Language, finding: OfResponses<'_>) -> Stri
             "全部 {trials} 次试验都给出了报告",
         ),
         OfResponses::Reports { missing, trials, first } => {
-            let first = first
-                .as_ref()
-                .map(|first| format!("{}{}{}", first.arm, language.colon(), failed_trial(language, first)));
-            let first = first.unwrap_or_default();
-            localized!(
-                language,
-                "{missing} of {trials} trials gave no report; first: {first}",
-                "시행 {trials}회 중 {missing}회가 결과를 내지 못함. 첫 사례: {first}",
-                "{trials} 次试验中有 {missing} 次没有给出报告；第一次：{first}",
-            )
+            reports(language, (*missing, *trials), first.as_ref())
         }
     }
+}
+
+/// How many trials gave no report, and what befell the first.
+fn reports(language: Language, (missing, trials): (u64, u64), first: Option<&FailedTrial>) -> String {
+    let first = first
+        .as_ref()
+        .map(|first| format!("{}{}{}", first.arm, language.colon(), failed_trial(language, first)));
+    let first = first.unwrap_or_default();
+    localized!(
+        language,
+        "{missing} of {trials} trials gave no report; first: {first}",
+        "시행 {trials}회 중 {missing}회가 결과를 내지 못함. 첫 사례: {first}",
+        "{trials} 次试验中有 {missing} 次没有给出报告；第一次：{first}",
+    )
 }
 
 pub(super) fn of_load(language: Language, finding: OfLoad<'_>) -> String {

@@ -1,6 +1,8 @@
 //! Why there is a verdict on a comparison, or none, and what stands beside it.
 
-use weir_record::finding::{OfArms, OfCells, OfDecision, OfFigures, OfUnits, Witness, WitnessBearing};
+use weir_record::finding::{
+    OfArms, OfCells, OfDecision, OfFigures, OfUnits, Witness, WitnessBearing, WitnessFigure,
+};
 
 use super::phrases::{exclusion, failed_trial, per, plural, rate, units_of};
 use crate::{
@@ -258,29 +260,32 @@ pub(super) fn of_decision(language: Language, finding: OfDecision<'_>) -> String
                 "{witness}：只在机器的另一状态下测得，判定未获证实",
             )
         }
-        OfDecision::Witness { witness, seen, bearing } => {
-            let witness = witness_name(language, *witness);
-            let ratio = format::ratio_and_interval(Some(seen.ratio), Some(seen.interval));
-            let units = seen.units;
-            let bearing = language.choose(match bearing {
-                WitnessBearing::Supports => {
-                    ["which does not contradict this", "결과와 어긋나지 않음", "与此结论不矛盾"]
-                }
-                WitnessBearing::Uncertain => [
-                    "which is too uncertain to confirm this",
-                    "불확실성이 커서 결과를 확인할 수 없음",
-                    "不确定性过大，不足以证实此结论",
-                ],
-                WitnessBearing::Contradicts => ["which contradicts this", "결과와 어긋남", "与此结论矛盾"],
-            });
-            localized!(
-                language,
-                "{witness}: ratio {ratio} from {units} units, {bearing}",
-                "{witness}: 비율 {ratio}(단위 {units}개), {bearing}",
-                "{witness}：比值 {ratio}（{units} 个单元），{bearing}",
-            )
-        }
+        OfDecision::Witness { witness, seen, bearing } => held(language, *witness, (seen, *bearing)),
     }
+}
+
+/// What another figure says of a verdict.
+fn held(language: Language, witness: Witness, (seen, bearing): (&WitnessFigure, WitnessBearing)) -> String {
+    let witness = witness_name(language, witness);
+    let ratio = format::ratio_and_interval(Some(seen.ratio), Some(seen.interval));
+    let units = seen.units;
+    let bearing = language.choose(match bearing {
+        WitnessBearing::Supports => {
+            ["which does not contradict this", "결과와 어긋나지 않음", "与此结论不矛盾"]
+        }
+        WitnessBearing::Uncertain => [
+            "which is too uncertain to confirm this",
+            "불확실성이 커서 결과를 확인할 수 없음",
+            "不确定性过大，不足以证实此结论",
+        ],
+        WitnessBearing::Contradicts => ["which contradicts this", "결과와 어긋남", "与此结论矛盾"],
+    });
+    localized!(
+        language,
+        "{witness}: ratio {ratio} from {units} units, {bearing}",
+        "{witness}: 비율 {ratio}(단위 {units}개), {bearing}",
+        "{witness}：比值 {ratio}（{units} 个单元），{bearing}",
+    )
 }
 
 fn witness_name(language: Language, witness: Witness) -> String {

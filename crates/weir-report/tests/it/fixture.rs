@@ -293,18 +293,17 @@ fn fingerprint() -> Fingerprint {
 }
 
 fn checks() -> Vec<Check> {
-    let check = |name: CheckName, passed: bool, detail: Finding| Check { name, passed, detail };
+    let passed = |name: CheckName, detail: Finding| Check { name, passed: true, detail };
+    let failed = |name: CheckName, detail: Finding| Check { name, passed: false, detail };
     let bytes = 1_402_331_904;
     vec![
-        check(
+        passed(
             CheckName::BytesVerified,
-            true,
             Finding::BytesCompared { compared: bytes, expected: bytes, wrong: 0 },
         ),
-        check(CheckName::FailuresClassified, true, Finding::Failures { count: 0, classes: Vec::new() }),
-        check(
+        passed(CheckName::FailuresClassified, Finding::Failures { count: 0, classes: Vec::new() }),
+        passed(
             CheckName::LittlesLaw,
-            true,
             Finding::LittlesLaw {
                 kind: MessageKind::Message,
                 error: 0.006,
@@ -313,14 +312,9 @@ fn checks() -> Vec<Check> {
                 error_max: 0.05,
             },
         ),
-        check(
-            CheckName::Interleaving,
-            true,
-            Finding::Interleaving { matching: 30, blocks: 30, seed: 20_261_121 },
-        ),
-        check(
+        passed(CheckName::Interleaving, Finding::Interleaving { matching: 30, blocks: 30, seed: 20_261_121 }),
+        passed(
             CheckName::BaselineAgainstItself,
-            true,
             Finding::AgainstItself {
                 units: 12,
                 unit: UnitKind::Pair,
@@ -329,12 +323,11 @@ fn checks() -> Vec<Check> {
                 interval: Some((0.996, 1.006)),
             },
         ),
-        check(
+        passed(
             CheckName::Other("a-check-of-tomorrow".to_owned()),
-            true,
             Finding::Text("known by its own name only".to_owned()),
         ),
-        check(CheckName::GeneratorHeadroom, false, Finding::GeneratorLimit { bound: 54, trials: 72 }),
+        failed(CheckName::GeneratorHeadroom, Finding::GeneratorLimit { bound: 54, trials: 72 }),
     ]
 }
 

@@ -1,0 +1,52 @@
+//! What a reader must know of how the arms of a cell were measured, as notes beside its comparisons. Pure.
+
+use weir_record::{
+    finding::Finding,
+    spec::{CellSpec, StudySpec},
+};
+use weir_stats::order::median;
+
+use crate::cell_trials::CellTrials;
+
+/// An arm that is not told how many workers a cell has.
+pub(crate) fn workers_not_told(spec: &StudySpec, arm: &str) -> Option<Finding> {
+    Some(Finding::WorkersNotTold { arm: arm.to_owned(), workers: spec.workers_not_told(arm)? })
+}
+
+/// Why the arms of a cell were measured whole, one after the other.
+pub(crate) fn whole_trials(spec: &StudySpec, cell: &CellSpec) -> Option<Finding> {
+    let whole = spec.whole_trials.iter().find(|it| it.cell_id == cell.id && cell.alternation.is_none())?;
+    Some(Finding::WholeTrials { why: whole.why })
+}
+
+/// Counts the connections that an arm had closed since its slice before.
+pub(crate) fn reopened(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
+    let slices = || cell.of_arm(arm).flat_map(|trial| &trial.slices);
+    let connections: u64 = slices().map(|slice| u64::from(slice.reopened)).sum();
+    let slices = slices().count() as u64;
+    (connections > 0).then(|| Finding::Reopened { arm: arm.to_owned(), connections, slices })
+}
+
+/// Names an arm that was stopped between its slices, so that it took nothing from the others.
+pub(crate) fn stopped(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
+    let (mut runs, mut shares) = (0, Vec::new());
+    for trial in cell.of_arm(arm).filter(|trial| !trial.slices.is_empty()) {
+        runs += 1;
+        if trial.slices.iter().any(|slice| slice.stopped) {
+            shares.extend(trial.waiting_share());
+        }
+    }
+    Some(Finding::StoppedBetweenSlices {
+        arm: arm.to_owned(),
+        share: median(&shares)?,
+        stopped: u32::try_from(shares.len()).unwrap_or(u32::MAX),
+        runs,
+    })
+}
+
+/// Two builds of one program that nothing shows the effect of layout beside.
+pub(crate) fn without_placebo(spec: &StudySpec, arm: &str, baseline: &str) -> Option<Finding> {
+    let find = |name: &str| spec.arms.iter().find(|arm| arm.name == name);
+    let has_placebo = spec.arms.iter().any(|arm| arm.is_placebo && spec.baseline_of(arm) == baseline);
+    (!has_placebo && find(arm)?.is_other_build_of(find(baseline)?)).then_some(Finding::NoPlacebo)
+}
