@@ -1,12 +1,12 @@
 //! What a reader must know of how the arms of a cell were measured, as notes beside its comparisons. Pure.
 
 use weir_record::{
-    finding::Finding,
-    spec::{CellSpec, StudySpec},
+    finding::{Finding, UnitKind},
+    spec::{CellSpec, LoadMode, StudySpec},
 };
 use weir_stats::order::median;
 
-use crate::cell_trials::CellTrials;
+use crate::{cell_trials::CellTrials, rungs};
 
 /// An arm that is not told how many workers a cell has.
 pub(crate) fn workers_not_told(spec: &StudySpec, arm: &str) -> Option<Finding> {
@@ -17,6 +17,17 @@ pub(crate) fn workers_not_told(spec: &StudySpec, arm: &str) -> Option<Finding> {
 pub(crate) fn whole_trials(spec: &StudySpec, cell: &CellSpec) -> Option<Finding> {
     let whole = spec.whole_trials.iter().find(|it| it.cell_id == cell.id && cell.alternation.is_none())?;
     Some(Finding::WholeTrials { why: whole.why })
+}
+
+/// The side that kept the offered rate least often, where that is too seldom.
+pub(crate) fn rate_missed(cell: &CellTrials<'_>, arm: &str, baseline: &str) -> Option<Finding> {
+    if cell.spec.load == LoadMode::Closed {
+        return None;
+    }
+    let sides = cell.trials.iter().copied().filter(|trial| [arm, baseline].contains(&trial.arm.as_str()));
+    let least = rungs::least_kept(cell.spec, sides).filter(|least| !least.is_enough())?;
+    let rungs::Kept { arm, kept, of, .. } = least;
+    Some(Finding::RateMissed { arm, kept, of, unit: UnitKind::of_cell(cell.spec) })
 }
 
 /// Counts the connections that an arm had closed since its slice before.

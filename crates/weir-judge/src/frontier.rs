@@ -145,7 +145,8 @@ pub(crate) fn answers(spec: &StudySpec, rows: &[FrontierRow]) -> Vec<FrontierAns
 }
 
 /// The verdict of a study: that of its primary comparison, or of the frontier in that cell, where there is one.
-pub(crate) fn verdict_of(primary: &Comparison, answers: &[FrontierAnswer]) -> Verdict {
+pub(crate) fn verdict_of(primary: Option<&Comparison>, answers: &[FrontierAnswer]) -> Verdict {
+    let Some(primary) = primary else { return Verdict::NotComparable };
     let answer = answers.iter().find(|it| it.cell_id == primary.cell_id);
     answer.map_or(primary.verdict, verdict)
 }

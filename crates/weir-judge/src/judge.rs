@@ -47,7 +47,7 @@ use weir_stats::{
 
 use crate::{
     accept_queue, added_cost, aggregate, answers, attribution, cause,
-    cell_notes::{reopened, stopped, whole_trials, without_placebo, workers_not_told},
+    cell_notes::{rate_missed, reopened, stopped, whole_trials, without_placebo, workers_not_told},
     cell_trials::{self, CellTrials},
     check, connection_costs,
     contrast::{self, CellEffect},
@@ -84,7 +84,11 @@ pub struct Judged<'a> {
 /// Judges a study, finished or not.
 pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let settled = rungs::settled(judged.spec, judged.trials);
-    let judged = &Judged { spec: settled.as_ref().unwrap_or(judged.spec), ..*judged };
+    judge_settled(&Judged { spec: settled.as_ref().unwrap_or(judged.spec), ..*judged })
+}
+
+/// The same with the claim at the rate that decides.
+fn judge_settled(judged: &Judged<'_>) -> StudyResult {
     let Judged { spec, fingerprint, trials, missing_arms, .. } = *judged;
     let gate = ValidityGate::new(trials);
     let cells = cell_trials::by_role(spec, &gate, trials);
@@ -96,10 +100,10 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let primary = primary(spec, &comparisons);
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
     note_syscalls(spec, &arms, &mut comparisons);
-    let beside = |of: &Side, to: &Side| beside(&cells, &drafts, of, to);
-    let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress, &beside);
-    let cpus_allowed = fingerprint.cpus_allowed.len();
-    let is_finished = progress.blocks_done >= progress.blocks;
+    let shown = |of: &Side, to: &Side| beside(&cells, &drafts, of, to);
+    let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress, &shown);
+    let (cpus_allowed, is_finished) =
+        (fingerprint.cpus_allowed.len(), progress.blocks_done >= progress.blocks);
     let oversubscribed = oversubscribed(spec, cpus_allowed, &mut comparisons);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let (observed, differences) = (evidence::all(spec, &planned), cpu_account::differences(spec, &planned));
@@ -117,9 +121,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         spec: spec.clone(),
         fingerprint: fingerprint.clone(),
         primary,
-        verdict: primary.map_or(Verdict::NotComparable, |index| {
-            frontier::verdict_of(&comparisons[index], &frontier_answers)
-        }),
+        verdict: frontier::verdict_of(primary.map(|index| &comparisons[index]), &frontier_answers),
         checks,
         states: gate.summary(planned.iter().copied()),
         timeline: timeline(&gate, &cells),
@@ -151,7 +153,6 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         cpu_differences: differences,
         frontier,
         frontier_answers,
-        // Neither is in the trials: whoever reads a store knows when it was written, and what lies beside it.
         period: None,
         among_runs: None,
     }
@@ -322,17 +323,6 @@ fn draft(
         obstacles: obstacles(cell, baseline, arm, row, pairs),
         bounds: generator_bounds(pairs, baseline, arm, cell.spec),
     }
-}
-
-/// The side that kept the offered rate least often, where that is too seldom.
-fn rate_missed(cell: &CellTrials<'_>, arm: &str, baseline: &str) -> Option<Finding> {
-    if cell.spec.load == LoadMode::Closed {
-        return None;
-    }
-    let sides = cell.trials.iter().copied().filter(|trial| [arm, baseline].contains(&trial.arm.as_str()));
-    let least = rungs::least_kept(cell.spec, sides).filter(|least| !least.is_enough())?;
-    let rungs::Kept { arm, kept, of, .. } = least;
-    Some(Finding::RateMissed { arm, kept, of, unit: UnitKind::of_cell(cell.spec) })
 }
 
 /// The figures of a comparison, before anything is decided.

@@ -1,6 +1,8 @@
 //! Writes the reports of every made-up study of the tests into a folder, to look at:
 //! `cargo run -p weir-report --example sample -- FOLDER`.
 
+#[path = "../tests/it/every_study.rs"]
+mod every_study;
 #[path = "../tests/it/fixture.rs"]
 mod fixture;
 #[path = "../tests/it/jitter.rs"]
@@ -14,7 +16,7 @@ fn main() -> io::Result<()> {
     let folder = std::env::args_os().nth(1).map(PathBuf::from);
     let folder = folder.ok_or_else(|| io::Error::other("usage: sample FOLDER"))?;
     fs::create_dir_all(&folder)?;
-    for (name, result) in fixture::all() {
+    for (name, result) in every_study::all() {
         for language in Language::ALL {
             let file = |ending: &str| {
                 folder.join(format!("{}-{}.{ending}", name.replace(' ', "-"), language.code()))

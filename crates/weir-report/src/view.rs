@@ -559,7 +559,10 @@ impl<'a> View<'a> {
         let offered = match load {
             LoadMode::Closed => return None,
             LoadMode::Open { rate_per_second, .. } => format::rate(rate_per_second),
-            LoadMode::OpenShare { share, .. } => format::percent(share),
+            LoadMode::OpenShare { share, .. } => {
+                let share = format::percent(share);
+                localized!(self.language, "{share} of capacity", "처리 용량의 {share}", "容量的 {share}")
+            }
         };
         Some(localized!(self.language, "at {offered}", "부하율 {offered}", "速率 {offered}"))
     }

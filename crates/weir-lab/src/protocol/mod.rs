@@ -93,8 +93,8 @@ pub(crate) trait Protocol: Sync {
         false
     }
 
-    /// Whether claims are about a rate that all arms are offered, unless a file asks for saturation. Where not, each cell
-    /// says how its load comes.
+    /// Whether claims are about a rate that all arms are offered, unless a file asks for saturation. Where not, each
+    /// cell says how its load comes.
     fn has_rungs(&self) -> bool {
         self.generator().is_some()
     }

@@ -6,8 +6,8 @@ use weir_record::spec::{CellRole, StudySpec};
 use super::{Event, Session, Stop};
 
 impl Session<'_> {
-    /// Gives the deciding rung up if an arm has missed its rate too often, and says whether it did. What is stored of it
-    /// stays, and shows the curve.
+    /// Gives the deciding rung up if an arm has missed its rate too often, and says whether it did. What is stored of
+    /// it stays, and shows the curve.
     pub(super) fn descend(&mut self, cell: usize) -> Result<bool, Stop> {
         let spec = &self.header.spec;
         if !spec.cells[cell].is_rung || spec.cells[cell].role != CellRole::Primary {

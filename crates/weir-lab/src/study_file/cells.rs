@@ -480,8 +480,7 @@ fn at_one_rate(claim: Draft, file: &File) -> Vec<Draft> {
     drafts
 }
 
-/// A cell that is written out at the rate of a claim is the claim's, with the rounds of the one that has more: a map may
-/// want more of a rung than its curve does.
+/// A cell that is written out at the rate of a claim is the claim's, with the rounds of the one that has more.
 fn merged(cells: Vec<Draft>) -> Vec<Draft> {
     let is_claimed = |draft: &Draft| draft.spec.is_rung || draft.spec.role != CellRole::Exploratory;
     let (mut claimed, others): (Vec<Draft>, Vec<Draft>) = cells.into_iter().partition(is_claimed);

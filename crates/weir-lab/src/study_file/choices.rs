@@ -352,8 +352,8 @@ mod tests {
             (cells.len() - open, open)
         };
         // Beside the combinations one with silent connections, one with a connection for each message, and two whose
-        // connections the kernel spreads; and four rates of three combinations, and one of all others but those with most
-        // connections.
+        // connections the kernel spreads; and four rates of three combinations, and one of all others but those with
+        // most connections.
         assert_eq!(count(&Choices::default()), (30 + 4, 4 * 3 + 22));
         let quick = Choices { plan: Some("quick".to_owned()), ..Choices::default() };
         assert_eq!(count(&quick), (8, 3 + 8));

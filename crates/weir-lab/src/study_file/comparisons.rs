@@ -230,9 +230,9 @@ impl Known<'_> {
         Ok(chosen)
     }
 
-    /// Arms and cells that `of` stands for. Where cells of both kinds of load have the levels, the one is meant of which
-    /// the study claims something, and of others that in closed loop. Throughput is compared in closed loop alone, and
-    /// so are two cells, whose rates would differ. What else is at an offered rate is named by its identifier.
+    /// Arms and cells that `of` stands for. Where cells of both kinds of load have the levels, the one that the study
+    /// claims something about is meant, and of others that in closed loop. Throughput is compared in closed loop alone,
+    /// and so are two cells, whose rates would differ. What else is at an offered rate is named by its identifier.
     pub(super) fn places<'s>(
         &'s self,
         of: &Chosen,

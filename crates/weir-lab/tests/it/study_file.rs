@@ -15,28 +15,10 @@ use weir_record::{
 use weir_report::Language;
 
 /// The example of the documentation.
-const DOCUMENTED: &str = include_str!("../../../../docs/studies/example.toml");
+pub const DOCUMENTED: &str = include_str!("../../../../docs/studies/example.toml");
 
-/// A study whose claims are about closed loops: one cell for each combination.
-pub const EXAMPLE: &str = r#"name = "buffers"
-saturation = true
-window = "1s"
-primary = { depth = 16 }
-latency = { share = 0.6 }
-
-[factors]
-connections = [100]
-depth = [1, 16]
-
-[[arm]]
-name = "epoll"
-driver = "epoll"
-
-[[arm]]
-name = "uring-16k"
-driver = "uring"
-options = { buffer-bytes = 16384 }
-"#;
+/// Its claims are about closed loops: one cell for each combination.
+pub const EXAMPLE: &str = include_str!("saturation.toml");
 
 fn host_defaults() -> HostDefaults {
     HostDefaults { seed: 7, server_cpus: vec![0], load_cpus: vec![1], ..HostDefaults::default() }
@@ -60,57 +42,6 @@ fn the_documented_example_has_fifteen_lines_and_is_a_study() {
     assert_eq!((spec.name.as_str(), spec.seed, spec.server_cpus.as_slice()), ("buffers", 7, [0].as_slice()));
     let Subject::Weir { driver, options, .. } = &spec.arms[1].subject else { panic!("{:?}", spec.arms[1]) };
     assert_eq!((driver.as_str(), options["buffer-bytes"].as_str()), ("uring", "16384"));
-}
-
-#[test]
-fn a_primary_comparison_is_at_three_rates_of_which_the_highest_has_most_rounds() {
-    let spec = read(DOCUMENTED).expect("the example is right");
-    let cells: Vec<_> =
-        spec.cells.iter().map(|cell| (cell.id.as_str(), cell.role, cell.blocks, cell.is_rung)).collect();
-    let (primary, looked_at) = (CellRole::Primary, CellRole::Exploratory);
-    assert_eq!(
-        cells,
-        [
-            ("c100-d16-m64-open75pct", primary, 18, true),
-            ("c100-d16-m64-open50pct", looked_at, 6, true),
-            ("c100-d16-m64-open25pct", looked_at, 6, true),
-            ("c100-d1-m64-closed", looked_at, 8, false),
-            ("c100-d16-m64-closed", looked_at, 8, false),
-        ]
-    );
-    assert_eq!(spec.cells[0].load, LoadMode::OpenShare { share: 0.75, poisson: true });
-    assert!(spec.cells.iter().all(|cell| cell.alternation.is_some()));
-}
-
-#[test]
-fn another_claim_is_at_one_rate_and_what_is_written_out_there_is_the_same_cell() {
-    let text = DOCUMENTED.replace("[factors]", "confirmatory = [{ depth = 1 }]\n[factors]");
-    let further = "\n[[cell]]\nconnections = 100\ndepth = 16\nshare = [0.5, 0.9]\nrounds = 12\n";
-    let spec = read(&format!("{text}{further}")).expect("it is right");
-    let cells: Vec<_> = spec.cells.iter().map(|cell| (cell.id.as_str(), cell.role, cell.blocks)).collect();
-    assert_eq!(
-        cells,
-        [
-            ("c100-d1-m64-open50pct", CellRole::Confirmatory, 30),
-            ("c100-d16-m64-open75pct", CellRole::Primary, 18),
-            ("c100-d16-m64-open50pct", CellRole::Exploratory, 12),
-            ("c100-d16-m64-open25pct", CellRole::Exploratory, 6),
-            ("c100-d1-m64-closed", CellRole::Exploratory, 8),
-            ("c100-d16-m64-closed", CellRole::Exploratory, 8),
-            ("c100-d16-m64-open90pct", CellRole::Exploratory, 12),
-        ]
-    );
-}
-
-#[test]
-fn what_is_asked_of_a_claim_is_asked_at_its_rate_and_throughput_in_closed_loop() {
-    let asked = |metric: &str| {
-        let table = format!("\n[[comparison]]\nof = {{ arm = \"uring-16k\" }}\nmetric = \"{metric}\"\n");
-        let spec = read(&format!("{DOCUMENTED}{table}")).expect("it is right");
-        spec.comparisons.iter().map(|it| it.of.cell_id.clone()).collect::<Vec<_>>()
-    };
-    assert_eq!(asked("server-cpu-per-message"), ["c100-d16-m64-open75pct", "c100-d1-m64-closed"]);
-    assert_eq!(asked("throughput"), ["c100-d1-m64-closed", "c100-d16-m64-closed"]);
 }
 
 #[test]

@@ -786,23 +786,3 @@ pub fn survey() -> StudyResult {
 fn command(command: &str) -> Finding {
     Finding::RunCommand { command: command.to_owned() }
 }
-
-/// Every study, with a name for failure messages.
-pub fn all() -> Vec<(&'static str, StudyResult)> {
-    vec![
-        ("quick", quick()),
-        ("slower", with_verdict(Verdict::Worse)),
-        ("equivalent", with_verdict(Verdict::Equivalent)),
-        ("inconclusive", with_verdict(Verdict::Inconclusive)),
-        ("not comparable", with_verdict(Verdict::NotComparable)),
-        ("empty", empty()),
-        ("one arm missing", one_arm_missing()),
-        ("all not comparable", all_not_comparable()),
-        ("not finite", not_finite()),
-        ("hostile names", hostile_names()),
-        ("http", http()),
-        ("survey", survey()),
-        ("ten arms", ten_arms()),
-        ("two hundred cells", two_hundred_cells()),
-    ]
-}

@@ -11,7 +11,7 @@ use weir_record::{
 };
 use weir_report::{ChartPage, Language, chart_page, html, markdown, run_pair};
 
-use crate::{fixture, overview, run_pair as run_pair_of};
+use crate::{every_study, fixture, overview, run_pair as run_pair_of};
 
 /// Elements without an end tag.
 const VOID: [&str; 3] = ["meta", "br", "hr"];
@@ -46,7 +46,7 @@ fn pages() -> Vec<(String, String)> {
         let page = run_pair::html(&run_pair_of::pair(), &fixture::quick(), language, &Markup::default());
         (format!("two runs, {language:?}"), page)
     });
-    fixture::all().into_iter().flat_map(languages).chain(framed).chain(pairs).collect()
+    every_study::all().into_iter().flat_map(languages).chain(framed).chain(pairs).collect()
 }
 
 fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {

@@ -11,6 +11,7 @@ use weir_record::{
 };
 use weir_report::{Language, csv, markdown, sentence, terminal};
 
+use crate::every_study;
 use crate::fixture;
 
 #[test]
@@ -371,7 +372,7 @@ fn what_else_differs_is_told_where_the_judge_noted_it() {
 
 #[test]
 fn no_terminal_line_is_wider_than_the_terminal() {
-    for (name, result) in fixture::all() {
+    for (name, result) in every_study::all() {
         for language in Language::ALL {
             for width in [80, 100, 120] {
                 for line in terminal(&result, language, width, false).lines() {
@@ -389,7 +390,7 @@ fn columns(line: &str) -> usize {
 
 #[test]
 fn colour_adds_escapes_and_nothing_else() {
-    for (name, result) in fixture::all() {
+    for (name, result) in every_study::all() {
         let plain = terminal(&result, Language::Korean, 80, false);
         assert!(!plain.contains('\u{1b}'), "{name}");
         let painted = terminal(&result, Language::Korean, 80, true);
@@ -416,7 +417,7 @@ fn a_generator_bound_throughput_is_printed_as_a_lower_bound() {
 
 #[test]
 fn no_text_shows_a_number_that_is_not_one() {
-    for (name, result) in fixture::all() {
+    for (name, result) in every_study::all() {
         for language in Language::ALL {
             for text in [terminal(&result, language, 80, false), markdown(&result, language), csv(&result)] {
                 assert!(!text.contains("NaN") && !text.contains("inf,"), "{name}");
@@ -427,7 +428,7 @@ fn no_text_shows_a_number_that_is_not_one() {
 
 #[test]
 fn every_csv_line_has_seven_fields() {
-    for (name, result) in fixture::all() {
+    for (name, result) in every_study::all() {
         for record in records(&csv(&result)) {
             assert_eq!(record.len(), 7, "{name}: {record:?}");
         }
