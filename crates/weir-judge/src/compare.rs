@@ -275,7 +275,10 @@ pub(crate) fn is_not_comparable(comparison: &Comparison) -> bool {
 /// Why an effect may not be held against that of another run.
 pub(crate) fn barred(comparison: &Comparison) -> Vec<Finding> {
     let is_reason = |it: &&Finding| is_not_comparable(comparison) || answers::is_of_witness(it);
-    comparison.reasons.iter().filter(is_reason).cloned().collect()
+    // What is left of a rate that was missed too often is of good slices alone, whether or not it claims something.
+    let is_missed = |it: &&Finding| matches!(it, Finding::RateMissed { .. });
+    let missed = comparison.reasons.iter().chain(&comparison.notes).filter(is_missed);
+    comparison.reasons.iter().filter(|it| is_reason(it) && !is_missed(it)).chain(missed).cloned().collect()
 }
 
 pub(crate) fn effect(comparison: &Comparison) -> Effect {

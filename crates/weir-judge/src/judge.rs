@@ -35,7 +35,7 @@ use weir_record::{
     metric::{Family, Metric, Scale},
     metric_rows::{self, MetricRow, Part},
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
-    study::{ArmSummary, MissingArm, OversubscribedCell, StudyResult, TimelineEntry},
+    study::{ArmSummary, MissingArm, StudyResult, TimelineEntry},
     trial::TrialRecord,
     verdict::{Comparison, DifferenceEffect, StateEffect, Verdict},
 };
@@ -104,7 +104,7 @@ fn judge_settled(judged: &Judged<'_>) -> StudyResult {
     let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress, &shown);
     let (cpus_allowed, is_finished) =
         (fingerprint.cpus_allowed.len(), progress.blocks_done >= progress.blocks);
-    let oversubscribed = oversubscribed(spec, cpus_allowed, &mut comparisons);
+    let oversubscribed = oversubscription::noted(spec, cpus_allowed, &mut comparisons);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let (observed, differences) = (evidence::all(spec, &planned), cpu_account::differences(spec, &planned));
     let found = (&comparisons[..], &observed[..], &differences[..]);
@@ -489,6 +489,7 @@ fn effect_in(
         Some(draft) if metric == asked.metric && is_limited(spec, (cells, drafts), asked, draft) => {
             CellEffect::Limited
         }
+        Some(draft) if draft.rate_missed.is_some() => CellEffect::Barred,
         Some(draft) if draft.is_open() => draft.effect.map_or(CellEffect::Barred, CellEffect::Known),
         // Older stores lack it.
         Some(draft) if draft.effect.is_none() && metric == Metric::ServerCpuWithWaiting => CellEffect::Absent,
@@ -558,9 +559,13 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
     if comparison.verdict == Verdict::Inconclusive {
         comparison.reasons.push(undecided(effect, &reading, draft.row.scale));
     }
-    if let Some(missed) = draft.rate_missed.clone().filter(|_| comparison.verdict != Verdict::NoClaim) {
-        comparison.verdict = Verdict::Inconclusive;
-        comparison.reasons.push(missed);
+    match draft.rate_missed.clone() {
+        Some(missed) if comparison.verdict == Verdict::NoClaim => comparison.notes.push(missed),
+        Some(missed) => {
+            comparison.verdict = Verdict::Inconclusive;
+            comparison.reasons.push(missed);
+        }
+        None => {}
     }
     comparison
 }
@@ -655,6 +660,7 @@ fn witnesses(cells: &[CellTrials<'_>], drafts: &[Draft], draft: &Draft) -> Witne
             .map(|other| effect(other).map_or(Seen::Invalid, Seen::Known)),
         waiting: own_cell(Metric::ServerCpuWithWaiting).and_then(effect),
         achieved: draft.achieved,
+        rate_missed: draft.rate_missed.clone(),
         rates: at_rate.filter_map(rate).collect(),
         is_bound: !draft.bounds.is_empty(),
     }
@@ -723,21 +729,6 @@ fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
             comparison.reasons.push(found);
         }
     }
-}
-
-/// Cells with more threads than CPUs. Whatever is compared there says so.
-fn oversubscribed(
-    spec: &StudySpec,
-    cpus_allowed: usize,
-    comparisons: &mut [Comparison],
-) -> Vec<OversubscribedCell> {
-    let cells = oversubscription::oversubscribed_cells(spec, cpus_allowed);
-    for OversubscribedCell { cell_id, threads, cpus } in &cells {
-        for comparison in comparisons.iter_mut().filter(|it| it.cell_id == *cell_id) {
-            comparison.notes.push(Finding::Oversubscribed { threads: *threads, cpus: *cpus });
-        }
-    }
-    cells
 }
 
 fn primary(spec: &StudySpec, comparisons: &[Comparison]) -> Option<usize> {

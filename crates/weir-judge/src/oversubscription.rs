@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use weir_record::{
+    finding::Finding,
     spec::{ArmSpec, CellSpec, StudySpec, Subject},
     study::OversubscribedCell,
+    verdict::Comparison,
 };
 
 /// Option of the engine with which a thread of the kernel submits for each worker, and looks for more as long as
@@ -56,6 +58,21 @@ fn submitting_threads(spec: &StudySpec, cell: &CellSpec) -> u32 {
     };
     let is_there = spec.arms.iter().any(|arm| cell.has_arm(&arm.name) && has_them(arm));
     if is_there { cell.workers } else { 0 }
+}
+
+/// Cells with more threads than CPUs. Whatever is compared there says so.
+pub(crate) fn noted(
+    spec: &StudySpec,
+    cpus_allowed: usize,
+    comparisons: &mut [Comparison],
+) -> Vec<OversubscribedCell> {
+    let cells = oversubscribed_cells(spec, cpus_allowed);
+    for OversubscribedCell { cell_id, threads, cpus } in &cells {
+        for comparison in comparisons.iter_mut().filter(|it| it.cell_id == *cell_id) {
+            comparison.notes.push(Finding::Oversubscribed { threads: *threads, cpus: *cpus });
+        }
+    }
+    cells
 }
 
 #[cfg(test)]

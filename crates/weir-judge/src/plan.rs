@@ -36,12 +36,19 @@ enum Choice {
 /// of the machine then meets every cell, and two blocks of a cell are rarely neighbours, so that they see different
 /// moments. Where in its n-th a block stands is drawn from the seed.
 pub fn schedule(spec: &StudySpec) -> Vec<PlannedBlock> {
+    remaining(spec, |_| false)
+}
+
+/// The blocks that have not run, spread in the same way over what is left of the session: where a cell has got more
+/// blocks meanwhile, they do not all stand at its beginning.
+pub fn remaining(spec: &StudySpec, is_done: impl Fn(PlannedBlock) -> bool) -> Vec<PlannedBlock> {
     let mut random = Random::seeded(part(spec.seed, Choice::Schedule, &[]));
     let mut placed: Vec<(f64, PlannedBlock)> = Vec::new();
     for (cell, cell_spec) in spec.cells.iter().enumerate() {
-        for block in 0..cell_spec.blocks {
-            let place = (f64::from(block) + random.uniform()) / f64::from(cell_spec.blocks);
-            placed.push((place, PlannedBlock { cell, block }));
+        let blocks = (0..cell_spec.blocks).map(|block| PlannedBlock { cell, block });
+        let left: Vec<PlannedBlock> = blocks.filter(|planned| !is_done(*planned)).collect();
+        for (number, planned) in left.iter().enumerate() {
+            placed.push(((number as f64 + random.uniform()) / left.len() as f64, *planned));
         }
     }
     placed.sort_by(|(one, one_block), (other, other_block)| {

@@ -73,6 +73,8 @@ pub(crate) struct Witnesses {
     pub(crate) waiting: Option<Estimate>,
     /// At achieved rates, where slices missed the offered one and are not in the claim.
     pub(crate) achieved: Option<Estimate>,
+    /// Why nothing is decided at the offered rate.
+    pub(crate) rate_missed: Option<Finding>,
     /// Equal rates beside a closed loop.
     pub(crate) rates: Vec<AtRate>,
     /// Whether the generator was the limit for a side, so that an equal rate must have been measured.
@@ -90,7 +92,14 @@ impl Witnesses {
         let achieved = self.achieved.iter();
         let achieved = achieved.map(|it| claim.held_against(Witness::AchievedRates, &Seen::Known(*it)));
         let rates = self.rates.iter().filter_map(|rate| claim.held_at(rate, most_rounds));
-        machine.chain(waiting).chain(achieved).chain(rates).chain(needs_rate.then(without_rate)).collect()
+        let missed = self.rate_missed.iter().map(|it| (it.clone(), Some(Verdict::Inconclusive)));
+        machine
+            .chain(waiting)
+            .chain(achieved)
+            .chain(missed)
+            .chain(rates)
+            .chain(needs_rate.then(without_rate))
+            .collect()
     }
 
     /// Whether both arms were measured at equal rates, and none of them may go the other way.

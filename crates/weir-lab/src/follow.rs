@@ -105,8 +105,10 @@ impl Follower {
 
     /// Keeps a block, as long as there is room for whole ones.
     fn take(&mut self, spec: &StudySpec, number: i64, block: StoredBlock) {
-        let is_estimated =
-            spec.cells.iter().any(|cell| cell.id == block.key.cell_id && cell.role == CellRole::Primary);
+        let is_estimated = spec
+            .cells
+            .iter()
+            .any(|cell| cell.id == block.key.cell_id && (cell.is_rung || cell.role == CellRole::Primary));
         let kept = |trial| if is_estimated { brief(trial) } else { counted(brief(trial)) };
         let trials: Vec<TrialRecord> = block.trials.into_iter().map(kept).collect();
         let slices: usize = trials.iter().map(|trial| trial.slices.len()).sum();

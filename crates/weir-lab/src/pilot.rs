@@ -50,6 +50,7 @@ impl Pilot {
         }
         if let Some(turns) = &mut pilot.alternation {
             turns.permutations = turns.permutations.div_ceil(2);
+            turns.evidence = None;
         }
         let rounds = if cell.alternation.is_some() { ROUNDS } else { 1 };
         Self { cell: pilot, planned: PlannedBlock { cell: first, block: 0 }, rounds }

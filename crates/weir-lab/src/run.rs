@@ -268,13 +268,16 @@ impl Session<'_> {
         self.check_arms()?;
         self.callbacks.launcher.check(&self.left())?;
         self.run_pilots()?;
+        // A session that was interrupted may have stored what gives a rung up, and not what follows from it.
+        while self.descend(self.primary_cell())? {}
         let mut schedule = plan::schedule(&self.header.spec).into_iter();
         while let Some(planned) = schedule.next() {
             if self.attempts_at(planned) == 0 && !self.is_over(planned) {
                 self.check_stop()?;
                 self.run_block(planned, 0)?;
                 if self.descend(planned.cell)? {
-                    schedule = plan::schedule(&self.header.spec).into_iter();
+                    let is_done = |planned| self.attempts_at(planned) > 0;
+                    schedule = plan::remaining(&self.header.spec, is_done).into_iter();
                 }
             }
         }

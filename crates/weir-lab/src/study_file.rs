@@ -11,6 +11,7 @@ mod choices;
 mod comparisons;
 mod contrasts;
 mod neighbours;
+mod one_rate;
 mod published;
 mod published_table;
 mod threshold;

@@ -23,6 +23,15 @@ pub(crate) fn beside(view: &View<'_>, primary: &Comparison) -> Option<String> {
     }
     let (arm, baseline) = pair;
     let parts = parts.join(view.language.choose([", and ", ", ", "，"]));
+    let is_limit = |name: &str| view.summary(&cell.id, name).is_some_and(|summary| summary.generator_bound);
+    if is_limit(arm) || is_limit(baseline) {
+        return Some(localized!(
+            view.language,
+            "In a closed loop that the load generator limited, each at its own rate, {arm} {parts} than {baseline}.",
+            "부하 생성기가 한계였던 폐쇄형 부하에서 각자의 속도로 {arm}: {baseline}보다 {parts}.",
+            "在受负载生成器限制的闭环中，各按自身速率，{arm} 比 {baseline} {parts}。",
+        ));
+    }
     Some(localized!(
         view.language,
         "At saturation, each at its own rate, {arm} {parts} than {baseline}.",
@@ -69,25 +78,27 @@ fn is_closed_loop_of(cell: &CellSpec, rung: &CellSpec) -> bool {
 fn serves(view: &View<'_>, cell: &CellSpec, (arm, baseline): (&str, &str)) -> Option<String> {
     let throughput = view.pair(&cell.id, (arm, baseline), Metric::Throughput)?;
     let is_limit = |name: &str| view.summary(&cell.id, name).is_some_and(|summary| summary.generator_bound);
+    let is_valid = throughput.reasons.iter().all(|reason| matches!(reason, Finding::LowerBound { .. }));
     let (ratio, interval) = (throughput.ratio?, throughput.interval?);
-    if is_limit(baseline) || (is_limit(arm) && ratio < 1.0) {
+    if is_limit(baseline) || !is_valid {
         return None;
     }
-    let amount = change::amount(view.language, ratio);
     if is_limit(arm) {
+        // The server may do more than the generator let it.
+        let amount = change::amount(view.language, Some(interval.0).filter(|least| *least > 1.0)?);
         return Some(localized!(
             view.language,
             "serves at least {amount}",
-            "적어도 {amount} 처리하고",
-            "至少{amount}处理",
+            "처리량은 적어도 {amount}",
+            "处理量至少{amount}",
         ));
     }
-    let range = change::range(view.language, interval);
+    let (amount, range) = (change::amount(view.language, ratio), change::range(view.language, interval));
     Some(localized!(
         view.language,
         "serves {amount} (99 % interval {range})",
-        "{amount} 처리하고(99 % 구간 {range})",
-        "{amount}处理（99 % 区间{range}）",
+        "처리량은 {amount}(99 % 구간 {range})",
+        "处理量{amount}（99 % 区间{range}）",
     ))
 }
 
@@ -102,7 +113,7 @@ fn costs(view: &View<'_>, cell: &CellSpec, pair: (&str, &str)) -> Option<String>
         localized!(
             view.language,
             "uses {amount} {noun} (99 % interval {range})",
-            "{noun}을 {amount} 사용합니다(99 % 구간 {range})",
+            "{noun}은 {amount}(99 % 구간 {range})",
             "{noun}{amount}（99 % 区间{range}）",
         )
     })

@@ -109,7 +109,10 @@ fn step_after(view: &View<'_>, primary: &Comparison, reason: &Finding) -> Option
                 "测量约 {wanted}（现为 {pairs}），即可分辨 {margin} 的差异。",
             )
         }
-        Finding::IncludesNone { .. } | Finding::NotSignificant { .. } | Finding::NoPairLeft => language
+        Finding::IncludesNone { .. }
+        | Finding::NotSignificant { .. }
+        | Finding::NoPairLeft
+        | Finding::RateMissed { .. } => language
             .choose([
                 "run the study again with more rounds, or while less else runs on the machine.",
                 "라운드를 늘리거나 다른 작업이 적을 때 연구를 다시 실행하십시오.",

@@ -44,9 +44,12 @@ fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Vec<AddedCostSpec>, Fi
         );
     }
     let mut found: Vec<AddedCostSpec> = Vec::new();
-    for (_, cell) in
-        known.places_in(&of, &known.cells(&of))?.iter().filter(|(_, cell)| known.runs(&reference, cell))
-    {
+    // Where claims are at one rate, theirs is meant; else cells of every load.
+    let places = match known.protocol.has_rungs() && !known.spec.saturation {
+        true => known.places(&of, (metrics[0], None))?,
+        false => known.places_in(&of, &known.cells(&of))?,
+    };
+    for (_, cell) in places.iter().filter(|(_, cell)| known.runs(&reference, cell)) {
         let group = by.map(|factor| level(factor, cell)).unwrap_or_default();
         let own = match found.iter().position(|own| own.group == group) {
             Some(own) => own,

@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_judge::rungs;
 use weir_record::spec::{CellRole, CellSpec, EvidencePlan, LoadMode};
 
-use super::{elsewhere, fraction, neighbours};
+use super::{elsewhere, fraction, neighbours, one_rate};
 use crate::{
     limits::{self, BYTES_IN_FLIGHT_MAX, CELLS_MAX, Level, RATE_PER_SECOND, SHARE, instead},
     protocol::{self, Kind, Machine, Protocol, Setting, Value},
@@ -23,11 +22,6 @@ const EXPLORATORY_ROUNDS_MAX: u32 = 8;
 
 /// Share of the capacity that an equal rate is, where the file says none.
 const LATENCY_SHARE: f64 = 0.6;
-
-/// The rungs of a primary comparison, the highest first, and the one rate of every other claim: shares of what the
-/// slowest arm can do.
-const RUNGS: [f64; 3] = [0.75, 0.5, 0.25];
-const CONFIRMATORY_SHARE: f64 = 0.5;
 
 /// What only cells have whose arms take turns.
 const OF_ROUNDS: [&str; 8] = [
@@ -53,6 +47,9 @@ const NO_ROUNDS: &str =
 const NO_EVIDENCE: &str = "it asks for more slices of evidence, and there are none; give `evidence_rounds`";
 
 const NO_FEWER_CPUS: &str = "the server's side has one CPU here, and fewer there are not; add \"all\", or write the cells with fewer as a [[cell]]";
+
+const NO_CLOSED_CLAIM: &str =
+    "the claims are at one rate already; leave it out, add rates as a [[cell]], or ask for saturation = true";
 
 /// The way out for a study of too many cells.
 const FEWER_CELLS: &str = "cut a factor with --levels FACTOR=LEVEL,LEVEL, or leave levels out of the file";
@@ -107,7 +104,7 @@ pub(super) struct Drafts {
 
 /// What a cell says beside its levels, or the whole file for all cells.
 #[derive(Default)]
-struct Settings {
+pub(super) struct Settings {
     window_ns: Option<u64>,
     warmup_ns_max: Option<u64>,
     blocks: Option<u32>,
@@ -188,7 +185,7 @@ impl Settings {
 }
 
 /// What all cells of a file have in common.
-struct File {
+pub(super) struct File {
     protocol: &'static dyn Protocol,
     settings: Settings,
     exploratory_blocks: Option<u32>,
@@ -281,7 +278,7 @@ impl File {
         cell
     }
 
-    fn blocks(&self, role: CellRole, own: &Settings) -> u32 {
+    pub(super) fn blocks(&self, role: CellRole, own: &Settings) -> u32 {
         let claims = self.settings.blocks.unwrap_or(BLOCKS);
         let others = self.exploratory_blocks.unwrap_or(claims.min(EXPLORATORY_BLOCKS_MAX));
         own.blocks.unwrap_or(if role == CellRole::Exploratory { others } else { claims })
@@ -289,7 +286,13 @@ impl File {
 
     /// Rounds of a cell. Where claims are about closed loops, one in open loop is held against them and has more rounds
     /// than others that claim nothing.
-    fn round_plan(&self, role: CellRole, load: LoadMode, own: &Settings, slice_ns: Option<u64>) -> RoundPlan {
+    pub(super) fn round_plan(
+        &self,
+        role: CellRole,
+        load: LoadMode,
+        own: &Settings,
+        slice_ns: Option<u64>,
+    ) -> RoundPlan {
         let claims = self.settings.rounds.unwrap_or(ROUNDS);
         let others = self.exploratory_rounds.unwrap_or(claims.min(EXPLORATORY_ROUNDS_MAX));
         let usual = match (role, load) {
@@ -398,10 +401,14 @@ pub(super) fn read(
     }
     cells.extend(written);
     if !saturation && protocol.has_rungs() {
-        cells = cells.into_iter().flat_map(|draft| at_one_rate(draft, &file)).collect();
-        cells = merged(cells);
+        cells = cells.into_iter().flat_map(|draft| one_rate::of(draft, &file)).collect();
+        cells = one_rate::merged(cells);
     }
+    let latency_at = places.get("latency").copied();
     let rates = table.read("latency", latency)?.unwrap_or_default();
+    if let Some(at) = latency_at.filter(|_| !cells.iter().any(claims_closed)) {
+        return Err(FieldError::new(at, "latency", NO_CLOSED_CLAIM.to_owned()));
+    }
     let mut equal: Vec<Draft> = Vec::new();
     for draft in cells.iter().filter(|draft| claims_closed(draft)) {
         for rate in &rates {
@@ -428,80 +435,9 @@ pub(super) fn read(
     Ok(Drafts { cells, blocks_at, rounds_at, left_out: levels.left_out })
 }
 
-fn claims_closed(draft: &Draft) -> bool {
+/// Whether it claims something of a closed loop.
+pub(super) fn claims_closed(draft: &Draft) -> bool {
     draft.spec.role != CellRole::Exploratory && draft.spec.load == LoadMode::Closed
-}
-
-/// A claim about a closed loop becomes one about a rate that all arms are offered: the primary one on rungs, another at
-/// one rate. The closed loop stays beside it and shows what the arms can do at most.
-fn at_one_rate(claim: Draft, file: &File) -> Vec<Draft> {
-    if !claims_closed(&claim) {
-        return vec![claim];
-    }
-    let is_primary = claim.spec.role == CellRole::Primary;
-    let shares: &[f64] = if is_primary { &RUNGS } else { &[CONFIRMATORY_SHARE] };
-    let at = |(place, share): (usize, &f64)| {
-        let decides = place == 0;
-        let of_rung = |all: u32| if is_primary { rounds_of_rung(all, decides) } else { all };
-        let mut spec = CellSpec {
-            role: if decides { claim.spec.role } else { CellRole::Exploratory },
-            load: LoadMode::OpenShare { share: *share, poisson: true },
-            blocks: of_rung(claim.spec.blocks),
-            is_rung: is_primary,
-            ..claim.spec.clone()
-        };
-        spec.id = protocol::cell_id(&spec);
-        Draft {
-            spec,
-            shape: claim.shape.clone(),
-            arms: claim.arms.clone(),
-            neighbours: claim.neighbours.clone(),
-            round_plan: RoundPlan {
-                rounds: of_rung(claim.round_plan.rounds),
-                evidence: claim.round_plan.evidence.filter(|_| decides),
-                ..claim.round_plan
-            },
-            is_combined: claim.is_combined,
-        }
-    };
-    let mut drafts: Vec<Draft> = shares.iter().enumerate().map(at).collect();
-    let own = Settings::default();
-    let looked_at = file.round_plan(CellRole::Exploratory, LoadMode::Closed, &own, None);
-    let blocks = file.blocks(CellRole::Exploratory, &own).min(claim.spec.blocks);
-    drafts.push(Draft {
-        spec: CellSpec { role: CellRole::Exploratory, blocks, ..claim.spec },
-        round_plan: RoundPlan {
-            rounds: looked_at.rounds.min(claim.round_plan.rounds),
-            evidence: looked_at.evidence,
-            ..claim.round_plan
-        },
-        ..claim
-    });
-    drafts
-}
-
-/// A cell that is written out at the rate of a claim is the claim's, with the rounds of the one that has more.
-fn merged(cells: Vec<Draft>) -> Vec<Draft> {
-    let is_claimed = |draft: &Draft| draft.spec.is_rung || draft.spec.role != CellRole::Exploratory;
-    let (mut claimed, others): (Vec<Draft>, Vec<Draft>) = cells.into_iter().partition(is_claimed);
-    let mut left = Vec::new();
-    for draft in others {
-        match claimed.iter_mut().find(|claim| claim.spec.id == draft.spec.id) {
-            Some(claim) => {
-                claim.round_plan.rounds = claim.round_plan.rounds.max(draft.round_plan.rounds);
-                claim.spec.blocks = claim.spec.blocks.max(draft.spec.blocks);
-            }
-            None => left.push(draft),
-        }
-    }
-    claimed.extend(left);
-    claimed
-}
-
-/// Rounds of a rung, of all that its claim has.
-fn rounds_of_rung(all: u32, decides: bool) -> u32 {
-    let curve = ((f64::from(all) * rungs::CURVE_SHARE) as u32).max(1);
-    if decides { all.saturating_sub(2 * curve).max(1) } else { curve }
 }
 
 /// The same cell, looked at with one rate for all arms.

@@ -56,6 +56,7 @@ fn store_map(results: &Path) {
     let mut spec = built_in.study(&host).unwrap_or_else(|error| panic!("{error}")).spec;
     spec.cells.retain(|cell| cell.load == LoadMode::Closed && CONNECTIONS.contains(&cell.connections));
     spec.cells.iter_mut().for_each(|cell| cell.blocks = cell.blocks.min(ROUNDS));
+    spec.saturation = true;
     let reproduce = "weir study tps --seed 3".to_owned();
     let asked = NewStudy { spec, fingerprint: Fingerprint::default(), missing_arms: Vec::new(), reproduce };
     let arms = [("epoll", FakeArm::costing(5.0)), ("uring", FakeArm::costing(4.0))];

@@ -11,6 +11,7 @@ const PUBLISHED: &str = "docs/formats/study-export.schema.json";
 
 /// Cells of a map, evidence, an equal rate, and an arm that cannot run.
 const STUDY: &str = r#"name = "mapped"
+saturation = true
 slice = "5ms"
 permutations = 1
 rounds = 6

@@ -375,7 +375,7 @@ pub fn echo_tcp(stream: std::net::TcpStream, sent: Vec<u8>) {
 /// A study of short rounds, without its arms.
 pub fn study_head(rounds: u32, time_cap: &str) -> String {
     format!(
-        "name = \"tiny\"\nrounds = {rounds}\nwindow = \"100ms\"\nwarmup_max = \"20ms\"\ntime_cap = \"{time_cap}\"\n\
+        "name = \"tiny\"\nsaturation = true\nrounds = {rounds}\nwindow = \"100ms\"\nwarmup_max = \"20ms\"\ntime_cap = \"{time_cap}\"\n\
          [factors]\nconnections = [4]\n"
     )
 }

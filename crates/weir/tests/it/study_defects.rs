@@ -14,6 +14,7 @@ use super::harness::judged;
 fn study(planted: &str) -> String {
     format!(
         r#"name = "defects"
+saturation = true
 same_arms = true
 rounds = 6
 slice = "25ms"

@@ -10,6 +10,7 @@ use weir_record::{
 use super::harness::judged;
 
 const STUDY: &str = r#"name = "planted"
+saturation = true
 slice = "5ms"
 permutations = 1
 time_cap = "2min"

@@ -21,12 +21,12 @@ fn a_mistake_is_told_with_file_and_line_and_leaves_nothing() {
     let folder = folder("study-mistakes");
     let head = study_head(8, "1s");
     let cases = [
-        (format!("{head}colour = 3\n{TWO_ARMS}"), 8, &["colour", "connections"][..]),
-        (format!("{head}{TWO_ARMS}").replace("[4]", "[0]"), 7, &["connections", "0", "1 to"]),
-        (format!("{head}{TWO_ARMS}").replace("\"poll\"\n", "\"purple\"\n"), 13, &["purple", "uring"]),
-        (format!("{head}{TWO_ARMS}options = {{ colour = 1 }}\n"), 12, &["poll", "colour", "buffer-bytes"]),
-        (format!("{head}{TWO_ARMS}options = {{ buffer-bytes = 1 }}\n"), 12, &["poll", "buffer-bytes", "64"]),
-        (format!("{head}{TWO_ARMS}options = {{ receive = \"single\" }}\n"), 12, &["poll", "receive"]),
+        (format!("{head}colour = 3\n{TWO_ARMS}"), 9, &["colour", "connections"][..]),
+        (format!("{head}{TWO_ARMS}").replace("[4]", "[0]"), 8, &["connections", "0", "1 to"]),
+        (format!("{head}{TWO_ARMS}").replace("\"poll\"\n", "\"purple\"\n"), 14, &["purple", "uring"]),
+        (format!("{head}{TWO_ARMS}options = {{ colour = 1 }}\n"), 13, &["poll", "colour", "buffer-bytes"]),
+        (format!("{head}{TWO_ARMS}options = {{ buffer-bytes = 1 }}\n"), 13, &["poll", "buffer-bytes", "64"]),
+        (format!("{head}{TWO_ARMS}options = {{ receive = \"single\" }}\n"), 13, &["poll", "receive"]),
         ("name = ".to_owned(), 1, &["string"]),
     ];
     for (text, line, words) in cases {

@@ -15,6 +15,7 @@ use super::harness::{PATIENCE, Running, TWO_ARMS, folder, shown, study_file, unt
 fn study(stays: &str, rounds: u32) -> String {
     format!(
         r#"name = "goals"
+saturation = true
 rounds = {rounds}
 slice = "5ms"
 permutations = 1
