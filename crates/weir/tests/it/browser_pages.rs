@@ -21,7 +21,10 @@ use weir_lab::{
     host_defaults::HostDefaults,
     run::{self, Callbacks, Event},
 };
-use weir_record::{machine::Fingerprint, spec::LoadMode};
+use weir_record::{
+    machine::Fingerprint,
+    spec::{CellRole, LoadMode},
+};
 use weir_report::ChartPage;
 use weir_store::{NewStudy, Store};
 
@@ -56,7 +59,10 @@ fn store_map(results: &Path) {
     let mut spec = built_in.study(&host).unwrap_or_else(|error| panic!("{error}")).spec;
     spec.cells.retain(|cell| cell.load == LoadMode::Closed && CONNECTIONS.contains(&cell.connections));
     spec.cells.iter_mut().for_each(|cell| cell.blocks = cell.blocks.min(ROUNDS));
+    // The rungs are not kept. A cell of the map is the primary one in their place.
     spec.saturation = true;
+    let shown_first = spec.cells.iter_mut().find(|cell| cell.connections == 100).expect("it was kept");
+    shown_first.role = CellRole::Primary;
     let reproduce = "weir study tps --seed 3".to_owned();
     let asked = NewStudy { spec, fingerprint: Fingerprint::default(), missing_arms: Vec::new(), reproduce };
     let arms = [("epoll", FakeArm::costing(5.0)), ("uring", FakeArm::costing(4.0))];
