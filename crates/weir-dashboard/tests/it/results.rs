@@ -15,7 +15,7 @@ use weir_lab::{
 };
 use weir_record::{
     machine::Fingerprint,
-    spec::{LoadMode, StudySpec},
+    spec::{CellRole, LoadMode, StudySpec},
 };
 use weir_store::NewStudy;
 
@@ -72,6 +72,10 @@ fn closed_loops(study: &str, host_defaults: &HostDefaults, rounds_max: u32) -> S
     let mut spec = built_in.study(host_defaults).unwrap_or_else(|error| panic!("{error}")).spec;
     spec.cells.retain(|cell| cell.load == LoadMode::Closed);
     spec.contrasts.clear();
+    // The rungs are not kept. A cell at saturation is the primary one in their place.
+    spec.saturation = true;
+    let primary = spec.cells.iter_mut().find(|cell| cell.connections == 100).expect("every plan has it");
+    primary.role = CellRole::Primary;
     spec.cells.iter_mut().for_each(|cell| cell.blocks = cell.blocks.min(rounds_max));
     spec
 }
