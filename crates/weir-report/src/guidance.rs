@@ -144,11 +144,11 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
         ),
         Standing::Undetected => localized!(
             language,
-            "No difference in {noun} was detected between {arm} and {baseline}, in {alike} of {cells} cells: it \
-             gives no reason to prefer either.",
-            "조건 {cells}개 중 {alike}개에서 비교한 {arm}, {baseline} 두 대상의 {noun} 차이는 검출되지 않았습니다. 이 지표로는 어느 \
+            "No difference in {noun} was detected between {arm} and {baseline}, in {alike} of {cells} cells. \
+             These cells give no reason to prefer either.",
+            "조건 {cells}개 중 {alike}개에서 비교한 {arm}, {baseline} 두 대상의 {noun} 차이는 검출되지 않았습니다. 이 조건들만으로는 어느 \
              쪽을 택할 이유가 없습니다.",
-            "{cells} 个条件中比较了 {alike} 个，均未检出 {arm} 与 {baseline} 在{noun}上的差异：就此而言，没有理由偏向任何一方。",
+            "{cells} 个条件中比较了 {alike} 个，均未检出 {arm} 与 {baseline} 在{noun}上的差异：仅就这些条件而言，没有理由偏向任何一方。",
         ),
         Standing::Untold => localized!(
             language,

@@ -193,7 +193,8 @@ pub(crate) fn cells_of(view: &View<'_>, finding: &Finding) -> Vec<String> {
             distinct(bound.map(|arm| &arm.cell_id))
         }
         Finding::RateKept { missed: 1.., .. } => {
-            let is_missed = |it: &Finding| matches!(it, Finding::RateNotKept { .. });
+            let is_missed =
+                |it: &Finding| matches!(it, Finding::RateNotKept { .. } | Finding::RateMissed { .. });
             let missed = result.comparisons.iter().filter(|it| it.reasons.iter().any(is_missed));
             distinct(missed.map(|it| &it.cell_id))
         }

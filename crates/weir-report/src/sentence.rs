@@ -304,7 +304,7 @@ fn equivalent(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
     localized!(
         view.language,
         "{arm} and {baseline} do not differ by {margin} or more in {noun}: {arm} has {amount}{range}",
-        "{arm}, {baseline} 두 대상의 {noun} 차이는 {margin} 미만입니다. {arm} 쪽이 {amount}{range}",
+        "{arm}, {baseline} 두 대상의 {noun} 차이는 {margin} 미만입니다. {arm}: 측정값이 {amount} 나왔습니다{range}",
         "{arm} 与 {baseline} 的{noun}相差不到 {margin}：{arm} {amount}{range}"
     )
 }
@@ -319,7 +319,7 @@ fn inconclusive(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String 
     localized!(
         view.language,
         "{cause}{situation}: the data do not decide between {arm} and {baseline} in {noun}. {arm} has {amount}{range}.",
-        "{cause}{situation}: {arm}, {baseline} 두 대상의 {noun} 차이가 있는지 판정할 수 없습니다. {arm} 쪽이 {amount}{range}.",
+        "{cause}{situation}: {arm}, {baseline} 두 대상의 {noun} 차이가 있는지 판정할 수 없습니다. {arm}: 측정값이 {amount} 나왔습니다{range}.",
         "{cause}{situation}：{arm} 与 {baseline} 的{noun}无法判定高下。{arm} {amount}{range}。",
     )
 }
