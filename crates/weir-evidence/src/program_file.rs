@@ -1,5 +1,4 @@
-//! Files of programs: what tells one content from another, and how a build of Weir says that it was made. Nothing is
-//! started for it.
+//! Files of programs: a hash of their content, and how a build of Weir says that it was made. No program is started.
 
 use std::{
     collections::BTreeMap,

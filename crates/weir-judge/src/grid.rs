@@ -306,8 +306,8 @@ impl<'a> Point<'a> {
         self.comparison.interval.is_some_and(|(low, high)| low <= 1.0 && high >= 1.0)
     }
 
-    /// What the cell comes to: its own verdict, where it has a claim that is decided, and else the map's rule. Rows of
-    /// cells that claim nothing say the same, so that map, rows and counts have one source.
+    /// What the map says of the cell: its own verdict, where it has a claim that is decided, and else the map's rule.
+    /// Rows of cells that claim nothing say the same, so that map, rows and counts have one source.
     fn difference(&self) -> Difference {
         match (&self.effect, self.p_value_adjusted) {
             _ if self.is_limited => Difference::GeneratorLimited,

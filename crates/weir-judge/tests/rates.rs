@@ -75,7 +75,7 @@ fn verdict(rounds: &[Round], spec: &StudySpec, (effect, wander): (f64, f64), see
     judge::judged(spec, &trials).verdict
 }
 
-/// Shares of studies that call the arm dearer, cheaper, and equivalent: one study from each recorded round on.
+/// Shares of studies that find that the arm uses more, less, and equivalent: one study from each recorded round on.
 fn rates(spec: &StudySpec, planted: f64, wander: f64) -> [f64; 3] {
     let (rounds, needed) = (rounds(), spec.cells.iter().map(|cell| cell.blocks as usize).sum());
     let mut counts = [0_u32; 3];

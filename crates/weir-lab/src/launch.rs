@@ -46,7 +46,7 @@ pub struct TrialOutcome {
     pub network: NetworkCounters,
     /// What gateway and exchange counted over the whole trial; absent for everything else.
     pub chain: Option<ChainTotals>,
-    /// Files that its servers were started from, each with what tells its content from another.
+    /// Files that its servers were started from, each with a hash of its content.
     pub programs: BTreeMap<String, String>,
     /// The generator's report, or what failed.
     pub report: Result<Box<LoadReport>, TrialFailure>,
@@ -113,7 +113,7 @@ pub struct RoundOutcome {
     pub reading_after: CrossCoreReading,
     /// What the kernel counted between the two readings, for all arms together.
     pub network: NetworkCounters,
-    /// For each arm the files that its servers were started from, each with what tells its content from another.
+    /// For each arm the files that its servers were started from, each with a hash of its content.
     pub programs: Vec<BTreeMap<String, String>>,
     /// For each arm the sum over its slices, and the slices; or what failed.
     pub arms: Vec<Result<Sliced, TrialFailure>>,

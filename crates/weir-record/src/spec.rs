@@ -85,7 +85,7 @@ pub struct StudySpec {
     /// than those before, where an arm turned out to be slow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices_given: Vec<String>,
-    /// Whether the claims are about closed loops, in which each arm runs at a rate of its own, by request.
+    /// Whether the claims are about closed loops, in which each arm runs at its own rate, by request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub saturation: bool,
 }

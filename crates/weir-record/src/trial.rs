@@ -97,7 +97,7 @@ pub struct TrialRecord {
     pub reading_after: CrossCoreReading,
     /// What the kernel counted between the two readings: also while connections opened, before the window.
     pub network: NetworkCounters,
-    /// Files of the programs that its servers were started from, each with what tells its content from another.
+    /// Files of the programs that its servers were started from, each with a hash of its content.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub programs: BTreeMap<String, String>,
     /// The generator's report; absent when it failed.

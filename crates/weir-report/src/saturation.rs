@@ -1,4 +1,4 @@
-//! What the arms do in a closed loop, each at a rate of its own, beside a primary comparison at one rate: how much more
+//! What the arms do in a closed loop, each at its own rate, beside a primary comparison at one rate: how much more
 //! an arm serves, and what a message costs there. They are other questions, and have words of their own.
 
 use weir_record::{

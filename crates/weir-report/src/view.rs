@@ -117,7 +117,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The direction in which a map tells the cell of a comparison to differ that claims nothing by itself.
+    /// The direction of the difference that a map found in the cell of a comparison that claims nothing by itself.
     pub(crate) fn called_on_map(&self, it: &Comparison) -> Option<Verdict> {
         let is_it =
             |grid: &&Grid| (grid.metric, &grid.arm, &grid.baseline) == (it.metric, &it.arm, &it.baseline);

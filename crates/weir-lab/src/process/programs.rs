@@ -22,7 +22,7 @@ const FILES_MAX: usize = 8;
 /// Largest of them.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// What the servers of an arm are started from, each file with what tells its content from another. What is made for
+/// What the servers of an arm are started from, each file with a hash of its content. What is made for
 /// each trial or study is none of them: a word that names it has a brace.
 pub(super) fn of_arm(
     contents: &mut Contents,

@@ -444,7 +444,7 @@ fn the_same_trials_give_the_same_verdict_whatever_their_order() {
     assert_eq!(outcome.result.period.map(|period| period.sessions), Some(1));
 }
 
-/// What other trials of the same study come to, in the same minutes.
+/// Other trials of the same study, in the same minutes.
 fn judged_again(result: &StudyResult, trials: &[TrialRecord]) -> StudyResult {
     let judged = weir_judge::judge::judge(&weir_judge::judge::Judged {
         spec: &result.spec,

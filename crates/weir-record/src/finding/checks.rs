@@ -207,7 +207,7 @@ macro_rules! findings_of_checks {
         MachineDrift = "machine-drift" {
             /// CPUs that other processes used in each half; medians over trials.
             foreign_cpus: (f64, f64),
-            /// Most that they may come to differ.
+            /// Largest difference that is allowed.
             foreign_cpus_change_max: f64,
             /// The baseline's CPU per message in the second half over that in the first, the median over cells; absent
             /// where no cell has rounds enough in both halves, which a machine that changes can bring about.
