@@ -187,6 +187,7 @@ fn study(reader: &Reader, found: &Found, row: &Row) -> Markup {
     let (word, sentence) = match conclusion {
         Some(conclusion) => conclusion.localized(reader.language),
         None if found.is_running => (reader.say(words::RUNNING), ""),
+        None if card.is_judged => (reader.say(words::JUDGED_ELSEWHERE), ""),
         None if card.blocks_stored >= card.blocks => (reader.say(words::NOT_JUDGED), ""),
         None => (reader.say(words::UNFINISHED), ""),
     };

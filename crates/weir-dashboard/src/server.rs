@@ -515,7 +515,7 @@ fn charted(app: &App, named: Option<Vec<u8>>) -> Result<Found, Failure> {
     let mut unfinished = None;
     for one in &found.studies {
         match &*app.studies.row(one, &app.counters) {
-            Ok(card) if card.name == CHARTED && card.conclusion.is_some() => return Ok(one.clone()),
+            Ok(card) if card.name == CHARTED && card.is_judged => return Ok(one.clone()),
             Ok(card) if card.name == CHARTED && unfinished.is_none() => unfinished = Some(one.clone()),
             _ => {}
         }

@@ -75,8 +75,10 @@ pub(crate) struct Card {
     pub elapsed_ns: u64,
     pub blocks_stored: u32,
     pub blocks: u32,
-    /// Absent as long as the schedule is not finished, and of a result that an earlier version wrote in other words.
+    /// Absent as long as the schedule is not finished, and of a result with records of another version.
     pub conclusion: Option<Conclusion>,
+    /// Whether the finished schedule was judged, by whichever version.
+    pub is_judged: bool,
 }
 
 /// What a study with a finished schedule came to, as the last session that ended judged it.
@@ -176,13 +178,15 @@ fn card(found: &Found) -> Result<Card, StoreError> {
     let planned = |cell: &String| spec.cells.iter().any(|own| own.id == *cell);
     let blocks_stored: u32 = blocks.iter().filter(|(cell, _)| planned(cell)).map(|(_, count)| count).sum();
     let blocks: u32 = spec.cells.iter().map(|cell| cell.blocks).sum();
-    // A result of another version is judged again where the study is shown.
-    let result = store.result().ok().flatten();
-    let result = result.filter(|result| result.complete || blocks_stored >= blocks);
+    let brief = store.result_brief().ok().flatten();
+    let is_judged = brief.is_some_and(|result| result.complete || blocks_stored >= blocks);
+    // A result of another version is judged again where the study is shown: for a list of many that takes too long.
+    let result = store.result().ok().flatten().filter(|_| is_judged);
     Ok(Card {
         blocks_stored,
         blocks,
         conclusion: result.as_ref().map(Conclusion::of),
+        is_judged,
         name: spec.name,
         title: spec.title,
         created_at,

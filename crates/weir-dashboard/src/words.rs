@@ -12,6 +12,8 @@ pub(crate) const LANGUAGES: LocalizedText = ["Languages", "언어", "语言"];
 pub(crate) const RUNNING: LocalizedText = ["running", "실행 중", "运行中"];
 pub(crate) const UNFINISHED: LocalizedText = ["unfinished", "미완료", "未完成"];
 pub(crate) const NOT_JUDGED: LocalizedText = ["not judged yet", "아직 판정 없음", "尚未判定"];
+pub(crate) const JUDGED_ELSEWHERE: LocalizedText =
+    ["judged by another version of Weir", "다른 버전의 Weir가 판정함", "由其他版本的 Weir 判定"];
 pub(crate) const UNREADABLE: LocalizedText = ["cannot be read", "읽을 수 없음", "无法读取"];
 pub(crate) const NEWER_PAGE: LocalizedText = ["Newer studies", "더 최근 연구", "较新的研究"];
 pub(crate) const OLDER_PAGE: LocalizedText = ["Older studies", "더 이전 연구", "较早的研究"];

@@ -8,128 +8,130 @@
 //! The least costly arm is chosen by its worst share over all cells: one has to be the default. It is judged on the
 //! data that chose it, so its intervals are as wide as for all arms that could have been chosen together (Bonferroni).
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use weir_record::{
-    added_cost::{AddedCost, AddedCostSpec, AddedCosts, LeastCost},
-    figure::{PairedDifference, PairedRatio},
+    added_cost::AddedCostSpec,
+    effect::{Effect, EffectScale, Question},
     goal::{Goal, Outcome},
     metric::Metric,
     spec::StudySpec,
 };
-use weir_stats::{
-    decide::{ALPHA, estimate},
-    quotient::quotient,
-};
+use weir_stats::decide::ALPHA;
 
 use crate::{
     cell_trials::CellTrials,
-    gate::{Against, Pair, ValidityGate},
+    question::{self, Measured, Summed, Term},
 };
 
-/// What came of each question of the specification, in its order.
-pub(crate) fn all(spec: &StudySpec, gate: &ValidityGate, cells: &[CellTrials<'_>]) -> Vec<AddedCosts> {
-    let Some(baseline) = spec.arms.first() else { return Vec::new() };
-    spec.added_costs.iter().map(|asked| answer(&baseline.name, asked, gate, cells)).collect()
+/// The rows of each question of the specification, in its order.
+pub(crate) fn all(spec: &StudySpec, measured: Measured<'_>, cells: &[CellTrials<'_>]) -> Vec<Effect> {
+    let asked = spec.added_costs.iter().enumerate();
+    asked
+        .flat_map(|(place, asked)| Asked { spec: asked, place: question::place(place) }.rows(measured, cells))
+        .collect()
 }
 
-fn answer(
-    baseline: &str,
-    asked: &AddedCostSpec,
-    gate: &ValidityGate,
-    cells: &[CellTrials<'_>],
-) -> AddedCosts {
-    let own: Vec<&CellTrials<'_>> = cells.iter().filter(|cell| asked.cells.contains(&cell.spec.id)).collect();
-    let runs = |arm: &&str| own.iter().any(|cell| cell.spec.has_arm(arm));
-    let candidates: Vec<&str> =
-        asked.arms.iter().map(String::as_str).filter(|arm| *arm != asked.reference).filter(runs).collect();
-    let alpha = ALPHA / candidates.len().max(1) as f64;
-    let costs: Vec<AddedCost> =
-        own.iter().flat_map(|cell| costs(baseline, asked, gate, cell, alpha)).collect();
-    let least = asked.share_max.and_then(|limit| least(&candidates, &costs, limit));
-    AddedCosts { asked: asked.clone(), costs, least }
+/// One question.
+struct Asked<'s> {
+    spec: &'s AddedCostSpec,
+    place: u32,
 }
 
-fn costs(
-    baseline: &str,
-    asked: &AddedCostSpec,
-    gate: &ValidityGate,
-    cell: &CellTrials<'_>,
-    alpha: f64,
-) -> Vec<AddedCost> {
-    let pairs = |arm: &str| gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state).used;
-    let first = |pairs: &[Pair<'_>]| asked.metrics.first().map(|metric| by_block(pairs, *metric));
-    let reference = first(&pairs(&asked.reference)).unwrap_or_default();
-    let one = |arm: &String| {
-        let own = pairs(arm);
-        let share = first(&own).filter(|_| *arm != asked.reference);
-        AddedCost {
-            cell_id: cell.spec.id.clone(),
-            arm: arm.clone(),
-            added: asked
-                .metrics
-                .iter()
-                .filter_map(|metric| Some((*metric, difference(&by_block(&own, *metric))?)))
-                .collect(),
-            share: share.and_then(|cost| share_of(&cost, &reference, alpha)),
+impl Asked<'_> {
+    fn rows(&self, measured: Measured<'_>, cells: &[CellTrials<'_>]) -> Vec<Effect> {
+        let own: Vec<&CellTrials<'_>> =
+            cells.iter().filter(|cell| self.spec.cells.contains(&cell.spec.id)).collect();
+        let runs = |arm: &&String| own.iter().any(|cell| cell.spec.has_arm(arm));
+        let candidates: BTreeSet<&String> =
+            self.spec.arms.iter().filter(|arm| **arm != self.spec.reference).filter(runs).collect();
+        let alpha = ALPHA / candidates.len().max(1) as f64;
+        let mut rows = Vec::new();
+        for cell in own {
+            for arm in self.spec.arms.iter().filter(|arm| cell.spec.has_arm(arm)) {
+                rows.extend(self.spec.metrics.iter().map(|metric| self.added(measured, cell, arm, *metric)));
+                rows.extend(self.share(measured, cell, arm, alpha));
+            }
         }
-    };
-    asked.arms.iter().filter(|arm| cell.spec.has_arm(arm)).map(one).collect()
+        rows.extend(self.spec.share_max.and_then(|limit| self.least(&rows, limit)));
+        rows
+    }
+
+    fn term<'a>(
+        measured: Measured<'a>,
+        cell: &'a CellTrials<'a>,
+        arm: &'a str,
+        metric: Metric,
+    ) -> [Term<'a>; 1] {
+        [Term { weight: 1.0, cell, arm, baseline: Some(measured.first), row: metric.row() }]
+    }
+
+    /// Figures beyond the baseline's of the same block.
+    fn added(&self, measured: Measured<'_>, cell: &CellTrials<'_>, arm: &str, metric: Metric) -> Effect {
+        let terms = Self::term(measured, cell, arm, metric);
+        let found = measured.sum(&terms, Summed::InItsUnit, ALPHA);
+        Effect {
+            cell_id: cell.spec.id.clone(),
+            arm: arm.to_owned(),
+            baseline: measured.first.to_owned(),
+            metric,
+            is_paired: true,
+            ..question::row(Question::Added(self.place), EffectScale::Difference, found.as_ref())
+        }
+    }
+
+    /// What the arm adds of the first metric over what the reference adds, with confidence `1 - alpha`; no estimate
+    /// where what the reference adds cannot be told from zero.
+    fn share(&self, measured: Measured<'_>, cell: &CellTrials<'_>, arm: &str, alpha: f64) -> Option<Effect> {
+        let reference = self.spec.reference.as_str();
+        let metric = *self.spec.metrics.first().filter(|_| arm != reference)?;
+        let (of, over) =
+            (Self::term(measured, cell, arm, metric), Self::term(measured, cell, reference, metric));
+        let found = measured.quotient(&of, &over, Summed::InItsUnit, alpha);
+        let question = Question::AddedShare(self.place);
+        Some(Effect {
+            cell_id: cell.spec.id.clone(),
+            arm: arm.to_owned(),
+            baseline: reference.to_owned(),
+            metric,
+            ..question::row_of_quotient(question, EffectScale::Ratio, found.as_ref())
+        })
+    }
+
+    /// The arm whose worst share is the smallest, and whether it is within the limit everywhere.
+    fn least(&self, rows: &[Effect], limit: f64) -> Option<Effect> {
+        let shares = || rows.iter().filter(|row| row.question == Question::AddedShare(self.place));
+        let worst =
+            |arm: &str| shares().filter(|row| row.arm == arm).filter_map(|row| row.estimate).reduce(f64::max);
+        let arms: BTreeSet<&str> = shares().map(|row| row.arm.as_str()).collect();
+        // Of two that are alike, the one that the study names first.
+        let in_order = self.spec.arms.iter().map(String::as_str).filter(|arm| arms.contains(arm));
+        let (arm, share) = in_order
+            .filter_map(|arm| Some((arm, worst(arm)?)))
+            .min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        let limit = Goal::AtMost(limit);
+        let outcome = |row: &Effect| row.interval.map_or(Outcome::Open, |interval| limit.outcome(interval));
+        let outcomes: Vec<Outcome> = shares().filter(|row| row.arm == arm).map(outcome).collect();
+        Some(Effect {
+            question: Question::LeastAdded(self.place),
+            arm: arm.to_owned(),
+            baseline: self.spec.reference.clone(),
+            metric: *self.spec.metrics.first()?,
+            scale: EffectScale::Ratio,
+            estimate: Some(share),
+            outcome: Some(of_all(&outcomes)),
+            ..Effect::default()
+        })
+    }
 }
 
-/// Differences of a figure between the two of a pair, by block.
-fn by_block(pairs: &[Pair<'_>], metric: Metric) -> BTreeMap<u32, f64> {
-    let figure = metric.row().read;
-    let one = |pair: &Pair<'_>| Some((pair.arm.block, figure(pair.arm)? - figure(pair.baseline)?));
-    pairs.iter().filter_map(one).filter(|(_, difference)| difference.is_finite()).collect()
-}
-
-fn difference(by_block: &BTreeMap<u32, f64>) -> Option<PairedDifference> {
-    let values: Vec<f64> = by_block.values().copied().collect();
-    let found = estimate(&values)?;
-    Some(PairedDifference {
-        difference: found.mean,
-        interval: Some((found.low, found.high)),
-        pairs: count(found.units),
-    })
-}
-
-/// One cost over the other, with confidence `1 - alpha`; `None` where the other cannot be told from zero.
-fn share_of(own: &BTreeMap<u32, f64>, reference: &BTreeMap<u32, f64>, alpha: f64) -> Option<PairedRatio> {
-    let both: Vec<(f64, f64)> =
-        own.iter().filter_map(|(block, cost)| Some((*cost, *reference.get(block)?))).collect();
-    let found = quotient(&both, alpha)?;
-    Some(PairedRatio {
-        ratio: found.ratio,
-        interval: Some((found.low, found.high)),
-        pairs: count(found.pairs),
-    })
-}
-
-fn count(length: usize) -> u32 {
-    u32::try_from(length).unwrap_or(u32::MAX)
-}
-
-/// The arm whose worst share is the smallest, and whether it is within the limit everywhere.
-fn least(candidates: &[&str], costs: &[AddedCost], limit: f64) -> Option<LeastCost> {
-    let of_arm = |arm: &str| -> Vec<&AddedCost> { costs.iter().filter(|cost| cost.arm == arm).collect() };
-    let worst = |arm: &str| of_arm(arm).iter().filter_map(|cost| Some(cost.share?.ratio)).reduce(f64::max);
-    let (arm, _) = candidates
-        .iter()
-        .filter_map(|arm| Some((*arm, worst(arm)?)))
-        .min_by(|(_, one), (_, other)| one.total_cmp(other))?;
-    let limit = Goal::AtMost(limit);
-    let outcome = |cost: &AddedCost| {
-        let interval = cost.share.and_then(|share| share.interval);
-        interval.map_or(Outcome::Open, |interval| limit.outcome(interval))
-    };
-    let outcomes: Vec<Outcome> = of_arm(arm).into_iter().map(outcome).collect();
-    let outcome = match () {
+/// What came of a limit that must hold in every cell.
+fn of_all(outcomes: &[Outcome]) -> Outcome {
+    match () {
         () if outcomes.contains(&Outcome::Missed) => Outcome::Missed,
         () if outcomes.contains(&Outcome::Open) => Outcome::Open,
         () => Outcome::Met,
-    };
-    Some(LeastCost { arm: arm.to_owned(), arms: count(candidates.len()), outcome })
+    }
 }
 
 #[cfg(test)]
@@ -137,7 +139,7 @@ mod tests {
     use weir_record::{spec::CellSpec, trial::TrialRecord};
 
     use super::*;
-    use crate::sample;
+    use crate::{gate::ValidityGate, sample};
 
     const CELLS: [&str; 3] = ["one", "paced", "flood"];
 
@@ -168,7 +170,7 @@ mod tests {
     }
 
     /// A machine on which the baseline costs 10 µs, and arms what they are given beyond it, a little more each block.
-    fn found(extra_us: &[(&str, [f64; 3])]) -> Vec<AddedCosts> {
+    fn found(extra_us: &[(&str, [f64; 3])]) -> Vec<Effect> {
         let spec = study();
         let mut trials = Vec::new();
         for (index, cell) in CELLS.into_iter().enumerate() {
@@ -185,27 +187,37 @@ mod tests {
         let trials: Vec<&TrialRecord> = trials.iter().collect();
         let cells: Vec<CellTrials<'_>> =
             spec.cells.iter().map(|cell| CellTrials::of(cell, &gate, &trials)).collect();
-        all(&spec, &gate, &cells)
+        all(&spec, Measured { gate: &gate, first: "plain" }, &cells)
     }
 
-    fn least(found: &[AddedCosts]) -> (&str, Outcome) {
-        found[0].least.as_ref().map(|it| (it.arm.as_str(), it.outcome)).expect("there are shares")
+    fn row<'r>(rows: &'r [Effect], question: Question, (cell, arm): (&str, &str)) -> &'r Effect {
+        let is_it = |row: &&Effect| row.question == question && row.cell_id == cell && row.arm == arm;
+        rows.iter().find(is_it).expect("there is a row")
+    }
+
+    fn least(rows: &[Effect]) -> (&str, Outcome) {
+        let row = rows.iter().find(|row| row.question == Question::LeastAdded(0)).expect("there are shares");
+        (row.arm.as_str(), row.outcome.expect("there is a limit"))
     }
 
     #[test]
     fn the_cost_is_what_stands_above_the_baseline_of_the_same_block() {
         let found = found(&[("naive", [8.0; 3]), ("mesh", [3.0; 3])]);
-        let cost = |arm: &str| found[0].cost(CELLS[0], arm).expect("it is there");
-        let naive = cost("naive").of(Metric::ServerCpuPerMessage).expect("it has pairs");
-        assert!((naive.difference - 8.2).abs() < 0.01, "the drift cancels: {naive:?}");
+        let added = |arm: &str| row(&found, Question::Added(0), (CELLS[0], arm));
+        let naive = added("naive");
+        assert!((naive.estimate.expect("it has pairs") - 8.2).abs() < 0.01, "the drift cancels: {naive:?}");
         let (low, high) = naive.interval.expect("six pairs have one");
         // Half of t(0.995, 5) = 4.032 standard errors of 0.0611.
         assert!((low - 7.954).abs() < 0.01 && (high - 8.446).abs() < 0.01, "{low} {high}");
-        assert!((cost("mesh").share.expect("both cost").ratio - 0.375).abs() < 0.001);
-        let switches = cost("mesh").of(Metric::SwitchesPerMessage).expect("they were counted");
-        assert!((switches.difference - 1.1).abs() < 1e-9);
-        assert_eq!(cost("naive").share, None, "it is the reference");
-        assert_eq!((cost("edge").added.len(), cost("edge").share), (0, None), "it was not run");
+        let share = row(&found, Question::AddedShare(0), (CELLS[0], "mesh"));
+        assert!((share.estimate.expect("both cost") - 0.375).abs() < 0.001);
+        let is_of_switches = |row: &&Effect| row.arm == "mesh" && row.metric == Metric::SwitchesPerMessage;
+        let switches = found.iter().find(is_of_switches).and_then(|row| row.estimate);
+        assert!((switches.expect("they were counted") - 1.1).abs() < 1e-9);
+        let is_share = |row: &Effect| row.question == Question::AddedShare(0);
+        assert!(!found.iter().any(|row| is_share(row) && row.arm == "naive"), "it is the reference");
+        let gone = row(&found, Question::AddedShare(0), (CELLS[0], "edge"));
+        assert_eq!((added("edge").estimate, gone.estimate), (None, None), "it was not run");
     }
 
     #[test]
@@ -217,8 +229,9 @@ mod tests {
             ("share", [0.1, 0.1, 0.1]),
         ]);
         assert_eq!(least(&found), ("mesh", Outcome::Met));
-        assert_eq!(found[0].least.as_ref().map(|it| it.arms), Some(2));
-        assert!(found[1].least.is_none() && found[1].costs.len() == 3, "no limit was asked for");
+        assert!(!found.iter().any(|row| row.question == Question::LeastAdded(1)), "no limit was asked for");
+        let beside = found.iter().filter(|row| row.question == Question::AddedShare(1));
+        assert_eq!(beside.count(), 3);
     }
 
     #[test]
@@ -227,7 +240,7 @@ mod tests {
         assert_eq!(least(&missed).1, Outcome::Missed);
         let open = found(&[("naive", [8.0, 8.0, -0.5]), ("mesh", [1.0, 1.0, 1.0])]);
         assert_eq!(least(&open).1, Outcome::Open);
-        assert_eq!(open[0].cost(CELLS[2], "mesh").and_then(|cost| cost.share), None);
-        assert!(found(&[])[0].least.is_none());
+        assert_eq!(row(&open, Question::AddedShare(0), (CELLS[2], "mesh")).estimate, None);
+        assert!(!found(&[]).iter().any(|row| row.question == Question::LeastAdded(0)));
     }
 }

@@ -3,37 +3,31 @@
 //! The rule is the one that decides everything else: a two-sided t at 1 % over the values of rounds or blocks, usable
 //! ones of one state of the machine. How two sides are compared depends on how they were measured:
 //!
-//! - Two arms of one cell, in one metric: within each round or block, as an arm is with the baseline (`units`).
-//! - Two metrics of one cell: within each round as well, one side's value against the other's.
-//! - Two cells: the plan spreads the rounds of each cell over the session, each somewhere in its own n-th part of it
-//!   (`plan`), so that a round of one cell and a round of the other share neither their processes nor their moment,
-//!   and there may be more of one. Pairing them by number would claim a bond that the design did not make. They are
-//!   compared unpaired (Welch). A slow drift meets both cells alike and widens both: the interval errs towards the
-//!   wide side.
+//! - Two figures of one cell within each round or block, and of two cells unpaired (`question`).
 //! - The best of several: the interval is made for all candidates together (Bonferroni), and of the differences to each
 //!   the largest counts, with its ends. Nothing is chosen, so there is no choice to correct for afterwards.
 //!
 //! A goal is held against the interval. It is no claim, takes no part in Holm's correction, and each stands for itself.
 
-use std::collections::BTreeMap;
-
 use weir_record::{
+    effect::{Effect, EffectScale, Question},
     finding::Finding,
-    goal::{Answer, AnswerScale, ComparisonSpec, Goal, Outcome, Side},
-    metric::{Family, Metric, Scale},
+    goal::{ComparisonSpec, Goal, Outcome, Side},
+    metric::{Family, Metric},
     metric_rows::MetricRow,
-    spec::StudySpec,
+    spec::{CellRole, StudySpec},
     study::MissingArm,
     trial::TrialRecord,
 };
-use weir_stats::decide::{ALPHA, Estimate, UNITS_MIN, estimate_at, estimate_unpaired};
+use weir_stats::decide::{ALPHA, Estimate, UNITS_MIN};
 
 use crate::{
     cell_trials::CellTrials,
     gate::{TrialState, ValidityGate},
     obstacle,
     progress::Progress,
-    units::{self, Compared},
+    question::{self, Measured, Summed, Term},
+    units,
     witnesses::{Claim, Witnesses},
 };
 
@@ -45,12 +39,13 @@ pub(crate) fn all(
     (gate, cells): (&ValidityGate, &[CellTrials<'_>]),
     progress: &Progress,
     beside: &dyn Fn(&Side, &Side) -> Option<Witnesses>,
-) -> Vec<Answer> {
+) -> Vec<Effect> {
     let judge = Judge { spec, missing, gate, cells };
-    let answers = spec.comparisons.iter().map(|asked| judge.answer(asked));
-    let mut answers: Vec<Answer> = answers.map(|answer| withheld(answer, progress)).collect();
-    hold_thresholds(spec, &mut answers, beside);
-    answers
+    let places = spec.comparisons.iter().enumerate();
+    let rows = places.map(|(place, asked)| judge.answer(asked, question::place(place)));
+    let mut rows: Vec<Effect> = rows.map(|row| withheld(row, progress)).collect();
+    hold_thresholds(spec, &mut rows, beside);
+    rows
 }
 
 /// What one comparison comes to; a goal is held against whatever was measured by now.
@@ -59,19 +54,20 @@ pub(crate) fn one(
     missing: &[MissingArm],
     (gate, cells): (&ValidityGate, &[CellTrials<'_>]),
     asked: &ComparisonSpec,
-) -> Answer {
-    Judge { spec, missing, gate, cells }.answer(asked)
+) -> Effect {
+    Judge { spec, missing, gate, cells }.answer(asked, 0)
 }
 
 /// A threshold on server CPU is held against what a verdict on it is held against: where other figures contradict what
 /// it came to, or nothing bears it out, it is not known whether the threshold holds.
 fn hold_thresholds(
     spec: &StudySpec,
-    answers: &mut [Answer],
+    rows: &mut [Effect],
     beside: &dyn Fn(&Side, &Side) -> Option<Witnesses>,
 ) {
-    for answer in answers.iter_mut().filter(|answer| answer.asked.is_threshold) {
-        let ComparisonSpec { of, to, goal, .. } = &answer.asked;
+    let asked = spec.comparisons.iter().zip(rows.iter_mut());
+    for (asked, answer) in asked.filter(|(asked, _)| asked.is_threshold) {
+        let ComparisonSpec { of, to, goal, .. } = asked;
         let ([to], Metric::ServerCpuPerMessage) = (&to[..], of.metric) else { continue };
         let (Some(goal), Some(outcome), Some(witnesses)) = (*goal, answer.outcome, beside(of, to)) else {
             continue;
@@ -99,7 +95,7 @@ pub(crate) fn is_of_witness(found: &Finding) -> bool {
 }
 
 /// A schedule that is not finished decides nothing.
-fn withheld(mut answer: Answer, progress: &Progress) -> Answer {
+fn withheld(mut answer: Effect, progress: &Progress) -> Effect {
     let Progress { blocks_done, blocks, .. } = *progress;
     if blocks_done < blocks && answer.outcome.is_some_and(|outcome| outcome != Outcome::Open) {
         answer.outcome = Some(Outcome::Open);
@@ -116,21 +112,24 @@ struct Judge<'a> {
 }
 
 /// A side as it was measured.
-struct Measured<'a> {
+struct Figures<'a> {
     cell: CellTrials<'a>,
     arm: &'a str,
     row: &'static MetricRow,
-    /// By block.
-    values: BTreeMap<u32, (f64, &'a TrialRecord)>,
+    /// Those that have a figure, one for each round or block.
+    trials: Vec<&'a TrialRecord>,
 }
 
-impl Measured<'_> {
-    fn figures(&self) -> Vec<f64> {
-        units::in_time_order(&self.values)
+impl<'a> Figures<'a> {
+    fn of(gate: &ValidityGate, side: &'a Side, cell: CellTrials<'a>) -> Self {
+        let row = side.metric.row();
+        let found = units::alone(gate, &cell, &side.arm, row);
+        let trials = found.into_values().map(|(_, trial)| trial).collect();
+        Self { cell, arm: &side.arm, row, trials }
     }
 
-    fn trials(&self) -> Vec<&TrialRecord> {
-        self.values.values().map(|(_, trial)| *trial).collect()
+    fn term(&self, weight: f64) -> Term<'_> {
+        Term { weight, cell: &self.cell, arm: self.arm, baseline: None, row: self.row }
     }
 
     fn was_tried(&self) -> bool {
@@ -138,13 +137,13 @@ impl Measured<'_> {
     }
 
     fn obstacles(&self) -> Vec<Finding> {
-        obstacle::of_side(&self.cell, self.arm, self.row, &self.trials())
+        obstacle::of_side(&self.cell, self.arm, self.row, &self.trials)
     }
 
     /// Whether the generator was the limit, so that the figure is a lower bound.
     fn bound(&self) -> Option<Finding> {
         let is_rate = self.row.family == Family::Rate && self.cell.spec.storage.is_none();
-        obstacle::generator_bound(self.cell.spec, self.arm, &self.trials()).filter(|_| is_rate)
+        obstacle::generator_bound(self.cell.spec, self.arm, &self.trials).filter(|_| is_rate)
     }
 }
 
@@ -163,33 +162,30 @@ struct Found {
 }
 
 impl<'a> Judge<'a> {
-    fn answer(&self, asked: &'a ComparisonSpec) -> Answer {
+    fn answer(&self, asked: &'a ComparisonSpec, place: u32) -> Effect {
         let found = match self.absent(asked) {
             Some(reason) => Found { obstacles: vec![reason], ..Found::default() },
             None => self.found(asked),
         };
-        let row = asked.of.metric.row();
-        let scale = match (asked.to.is_empty(), row.scale) {
-            (true, _) => AnswerScale::Figure,
-            (false, Scale::Ratio) => AnswerScale::Ratio,
-            (false, Scale::Difference { .. }) => AnswerScale::Difference,
-        };
-        // Values of a metric without a zero are logarithms.
-        let shown = |value: f64| if row.scale == Scale::Ratio { value.exp() } else { value };
-        let estimate = found.estimate;
-        let mut answer = Answer {
-            asked: asked.clone(),
-            scale,
-            figure: estimate.map(|it| shown(it.mean)),
-            interval: estimate.map(|it| (shown(it.low), shown(it.high))),
-            confidence: estimate.map_or(0.0, |_| 1.0 - ALPHA),
-            units: estimate.map_or(0, |it| u32::try_from(it.units).unwrap_or(u32::MAX)),
+        let of = &asked.of;
+        let scale = if asked.to.is_empty() { EffectScale::Figure } else { EffectScale::of(of.metric) };
+        let mut answer = Effect {
+            cell_id: of.cell_id.clone(),
+            arm: of.arm.clone(),
+            baseline: if let [to] = &asked.to[..] { to.arm.clone() } else { String::new() },
+            metric: of.metric,
             is_paired: found.is_paired,
-            outcome: None,
-            reasons: Vec::new(),
+            role: self.cell(of).map_or(CellRole::Exploratory, |cell| cell.spec.role),
+            ..question::row(Question::Asked(place), scale, found.estimate.as_ref())
         };
+        // Figures of a metric without a zero are averaged as logarithms.
+        if scale == EffectScale::Figure {
+            let shown = |value: f64| of.metric.row().scale.figure(value);
+            answer.estimate = answer.estimate.map(shown);
+            answer.interval = answer.interval.map(|(low, high)| (shown(low), shown(high)));
+        }
         answer.outcome = asked.goal.map(|goal| outcome(goal, answer.interval, &found));
-        answer.reasons = reasons(&answer, found);
+        answer.reasons = reasons(asked, &answer, found);
         answer
     }
 
@@ -217,20 +213,18 @@ impl<'a> Judge<'a> {
         self.cells.iter().find(|cell| cell.spec.id == side.cell_id)
     }
 
-    fn measured(&self, side: &'a Side, cell: CellTrials<'a>) -> Measured<'a> {
-        let row = side.metric.row();
-        let values = units::alone(self.gate, &cell, &side.arm, row);
-        Measured { cell, arm: &side.arm, row, values }
+    fn measured(&self) -> Measured<'a> {
+        Measured { gate: self.gate, first: &self.spec.arms[0].name }
     }
 
     fn alone(&self, side: &'a Side) -> Found {
         let Some(cell) = self.cell(side) else { return Found::default() };
-        let measured = self.measured(side, cell.clone());
-        let bounds: Vec<Finding> = measured.bound().into_iter().collect();
+        let figures = Figures::of(self.gate, side, cell.clone());
+        let bounds: Vec<Finding> = figures.bound().into_iter().collect();
         Found {
-            estimate: estimate_at(&measured.figures(), ALPHA),
-            was_tried: measured.was_tried(),
-            obstacles: measured.obstacles(),
+            estimate: self.measured().sum(&[figures.term(1.0)], Summed::OnItsScale, ALPHA),
+            was_tried: figures.was_tried(),
+            obstacles: figures.obstacles(),
             may_be_larger: !bounds.is_empty(),
             bounds,
             ..Found::default()
@@ -242,20 +236,15 @@ impl<'a> Judge<'a> {
         if of.cell_id != to.cell_id {
             return self.across_cells((of, above), (to, below), alpha);
         }
-        let sides = [self.measured(of, above.clone()), self.measured(to, below.clone())];
-        let values = if of.metric == to.metric {
-            let (arm, baseline, first) = (of.arm.as_str(), to.arm.as_str(), self.spec.arms[0].name.as_str());
-            let compared = Compared { arm, baseline, first, row: of.metric.row() };
-            units::of(self.gate, above, compared).values
+        let sides = [Figures::of(self.gate, of, above.clone()), Figures::of(self.gate, to, below.clone())];
+        // An arm against another is compared as it is with the baseline.
+        let terms = if of.metric == to.metric {
+            vec![Term { baseline: Some(&to.arm), ..sides[0].term(1.0) }]
         } else {
-            let [of, to] = &sides;
-            let both = of
-                .values
-                .iter()
-                .filter_map(|(block, (of, trial))| Some((*block, (of - to.values.get(block)?.0, *trial))));
-            units::in_time_order(&both.collect())
+            vec![sides[0].term(1.0), sides[1].term(-1.0)]
         };
-        Found { is_paired: true, ..found_of(&sides, estimate_at(&values, alpha)) }
+        let estimate = self.measured().sum(&terms, Summed::OnItsScale, alpha);
+        Found { is_paired: true, ..found_of(&sides, estimate) }
     }
 
     /// Of a machine with two states, both cells in the one in which the side with fewer units has more.
@@ -271,16 +260,19 @@ impl<'a> Judge<'a> {
             &[TrialState::Near]
         };
         let in_state = |state: &TrialState| {
-            [self.measured(of, above.in_state(*state)), self.measured(to, below.in_state(*state))]
+            [
+                Figures::of(self.gate, of, above.in_state(*state)),
+                Figures::of(self.gate, to, below.in_state(*state)),
+            ]
         };
-        let fewer = |sides: &[Measured<'_>; 2]| sides[0].values.len().min(sides[1].values.len());
-        let all: Vec<[Measured<'_>; 2]> = states.iter().map(in_state).collect();
-        let is_met = |side: usize| all.iter().any(|sides| !sides[side].values.is_empty());
+        let fewer = |sides: &[Figures<'_>; 2]| sides[0].trials.len().min(sides[1].trials.len());
+        let all: Vec<[Figures<'_>; 2]> = states.iter().map(in_state).collect();
+        let is_met = |side: usize| all.iter().any(|sides| !sides[side].trials.is_empty());
         let is_apart = is_met(0) && is_met(1) && all.iter().all(|sides| fewer(sides) == 0);
         let best = all.into_iter().reduce(|one, other| if fewer(&other) > fewer(&one) { other } else { one });
         let Some(sides) = best else { return Found::default() };
-        let estimate = estimate_unpaired(&sides[0].figures(), &sides[1].figures(), alpha);
-        let mut found = found_of(&sides, estimate);
+        let terms = [sides[0].term(1.0), sides[1].term(-1.0)];
+        let mut found = found_of(&sides, self.measured().sum(&terms, Summed::OnItsScale, alpha));
         if is_apart {
             found.obstacles.push(Finding::OtherStates);
         }
@@ -288,7 +280,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-fn found_of([of, to]: &[Measured<'_>; 2], estimate: Option<Estimate>) -> Found {
+fn found_of([of, to]: &[Figures<'_>; 2], estimate: Option<Estimate>) -> Found {
     let (above, below) = (of.bound(), to.bound());
     let mut obstacles = of.obstacles();
     for obstacle in to.obstacles() {
@@ -349,12 +341,12 @@ fn outcome(goal: Goal, interval: Option<(f64, f64)>, found: &Found) -> Outcome {
 }
 
 /// Why the figure is not enough: without a goal only what makes it invalid.
-fn reasons(answer: &Answer, found: Found) -> Vec<Finding> {
+fn reasons(asked: &ComparisonSpec, answer: &Effect, found: Found) -> Vec<Finding> {
     let mut reasons = found.obstacles;
     match found.estimate {
         None if reasons.is_empty() && found.was_tried => reasons.push(Finding::NoUnitLeft),
         None if reasons.is_empty() => reasons.push(Finding::NothingMeasured),
-        Some(it) if it.units < UNITS_MIN && answer.asked.goal.is_some() => {
+        Some(it) if it.units < UNITS_MIN && asked.goal.is_some() => {
             reasons.push(Finding::TooFewUnits { units: answer.units, units_min: UNITS_MIN as u32 });
         }
         _ => {}
@@ -363,7 +355,7 @@ fn reasons(answer: &Answer, found: Found) -> Vec<Finding> {
     if !is_decided {
         reasons.extend(found.bounds);
     }
-    if let (true, Some(goal), Some((low, high))) = (reasons.is_empty(), answer.asked.goal, answer.interval) {
+    if let (true, Some(goal), Some((low, high))) = (reasons.is_empty(), asked.goal, answer.interval) {
         let (least, most) = goal.range();
         let inside =
             [least, most].into_iter().filter(|bound| bound.is_finite() && low < *bound && *bound < high);
@@ -413,7 +405,7 @@ mod tests {
         ComparisonSpec { of, to, goal: Some(goal), is_threshold: false }
     }
 
-    fn answer_in(trials: &[TrialRecord], missing: &[MissingArm], asked: ComparisonSpec) -> Answer {
+    fn answer_in(trials: &[TrialRecord], missing: &[MissingArm], asked: ComparisonSpec) -> Effect {
         let spec = StudySpec { comparisons: vec![asked], ..study() };
         let gate = ValidityGate::new(trials);
         let cells = cell_trials::by_role(&spec, &gate, trials);
@@ -421,7 +413,7 @@ mod tests {
         all(&spec, missing, (&gate, &cells), &progress, &|_, _| None).remove(0)
     }
 
-    fn answer(asked: ComparisonSpec) -> Answer {
+    fn answer(asked: ComparisonSpec) -> Effect {
         answer_in(&trials(), &[], asked)
     }
 
@@ -429,14 +421,14 @@ mod tests {
     fn arms_of_one_cell_are_compared_within_their_blocks_and_cells_are_not() {
         let within = answer(spec_of(side("uring", SMALL), vec![side("poll", SMALL)], Goal::AtMost(0.9)));
         assert_eq!((within.outcome, within.is_paired, within.units), (Some(Outcome::Met), true, 8));
-        assert!((within.figure.expect("it has") - 8.0 / 9.0).abs() < 0.001, "{within:?}");
+        assert!((within.estimate.expect("it has") - 8.0 / 9.0).abs() < 0.001, "{within:?}");
         let across = |goal| answer(spec_of(side("uring", LARGE), vec![side("uring", SMALL)], goal));
         let grown = across(Goal::AtMost(1.25));
         assert_eq!((grown.outcome, grown.is_paired), (Some(Outcome::Met), false));
-        assert!((grown.figure.expect("it has") - 1.2).abs() < 0.001, "{grown:?}");
+        assert!((grown.estimate.expect("it has") - 1.2).abs() < 0.001, "{grown:?}");
         // The noise of the blocks cancels within them, and between cells it does not.
         let width =
-            |answer: &Answer| answer.interval.map(|(low, high)| high / low - 1.0).expect("it has one");
+            |answer: &Effect| answer.interval.map(|(low, high)| high / low - 1.0).expect("it has one");
         assert!(width(&grown) > 3.0 * width(&within), "{grown:?} {within:?}");
         assert_eq!(across(Goal::AtMost(1.1)).outcome, Some(Outcome::Missed));
         let open = across(Goal::AtMost(1.2));
@@ -450,11 +442,11 @@ mod tests {
     fn two_metrics_of_one_trial_are_compared_and_a_figure_alone_has_its_unit() {
         let generator = Side { metric: Metric::GeneratorCpuPerMessage, ..side("uring", SMALL) };
         let found = answer(spec_of(generator, vec![side("uring", SMALL)], Goal::AtMost(1.1)));
-        assert_eq!((found.outcome, found.scale), (Some(Outcome::Met), AnswerScale::Ratio));
-        assert!((found.figure.expect("it has") - 0.5).abs() < 0.001, "{found:?}");
+        assert_eq!((found.outcome, found.scale), (Some(Outcome::Met), EffectScale::Ratio));
+        assert!((found.estimate.expect("it has") - 0.5).abs() < 0.001, "{found:?}");
         let alone = answer(spec_of(side("epoll", SMALL), Vec::new(), Goal::AtMost(9.0)));
-        assert_eq!((alone.outcome, alone.scale), (Some(Outcome::Missed), AnswerScale::Figure));
-        assert!((alone.figure.expect("it has") - 10.0).abs() < 0.1, "{alone:?}");
+        assert_eq!((alone.outcome, alone.scale), (Some(Outcome::Missed), EffectScale::Figure));
+        assert!((alone.estimate.expect("it has") - 10.0).abs() < 0.1, "{alone:?}");
     }
 
     #[test]
@@ -462,12 +454,12 @@ mod tests {
         let several = vec![side("epoll", SMALL), side("uring", SMALL)];
         let best = answer(spec_of(side("poll", SMALL), several, Goal::AtMost(1.05)));
         let alone = answer(spec_of(side("poll", SMALL), vec![side("uring", SMALL)], Goal::AtMost(1.05)));
-        assert_eq!((best.figure, best.outcome), (alone.figure, Some(Outcome::Missed)));
-        let width = |answer: &Answer| answer.interval.map(|(low, high)| high / low).expect("it has one");
+        assert_eq!((best.estimate, best.outcome), (alone.estimate, Some(Outcome::Missed)));
+        let width = |answer: &Effect| answer.interval.map(|(low, high)| high / low).expect("it has one");
         assert!(width(&best) > width(&alone));
         let rate = |arm| Side { metric: Metric::Throughput, ..side(arm, SMALL) };
         let most = answer(spec_of(rate("poll"), vec![rate("epoll"), rate("uring")], Goal::AtLeast(0.8)));
-        assert!((most.figure.expect("it has") - 8.0 / 9.0).abs() < 0.001, "{most:?}");
+        assert!((most.estimate.expect("it has") - 8.0 / 9.0).abs() < 0.001, "{most:?}");
     }
 
     #[test]
@@ -485,7 +477,7 @@ mod tests {
         let gone = MissingArm { name: "uring".to_owned(), reason: Finding::NoIoUring, unlock: None };
         let found = answer_in(&trials(), &[gone], goal());
         assert_eq!(
-            (found.figure, found.reasons),
+            (found.estimate, found.reasons),
             (None, vec![Finding::ArmMissing { arm: "uring".to_owned() }])
         );
         let met = answer(goal());
@@ -527,7 +519,7 @@ mod tests {
             &[],
             spec_of(side("uring", LARGE), vec![side("uring", SMALL)], Goal::AtMost(9.0)),
         );
-        assert_eq!((found.outcome, found.figure), (Some(Outcome::Open), None));
+        assert_eq!((found.outcome, found.estimate), (Some(Outcome::Open), None));
         assert_eq!(found.reasons, [Finding::OtherStates]);
     }
 }

@@ -10,75 +10,93 @@
 //! is told from the server's CPU per message, whose inverse is the work one CPU can do. Nothing here has a verdict.
 
 use weir_record::{
-    figure::PairedRatio,
+    effect::{Effect, EffectScale, Question},
     metric::Metric,
     published::{Cause, PublishedClaim},
     spec::StudySpec,
-    study::Attribution,
 };
+use weir_stats::decide::ALPHA;
 
 use crate::{
     cell_trials::CellTrials,
-    gate::ValidityGate,
-    units::{self, Compared},
+    question::{self, Measured, Summed, Term},
 };
 
 /// A published ratio nearer to one than this has no difference to hand out shares of.
 const PUBLISHED_RATIO_MIN: f64 = 1.1;
 
-/// One line for each cause of each claim whose cell was measured.
-pub(crate) fn all(spec: &StudySpec, gate: &ValidityGate, cells: &[CellTrials<'_>]) -> Vec<Attribution> {
-    let mut found = Vec::new();
-    for claim in &spec.published {
+/// What is shared out, and which way it counts: less CPU is more of the work that was published.
+const METRICS: [(Metric, f64); 2] = [(Metric::Throughput, 1.0), (Metric::ServerCpuPerMessage, -1.0)];
+
+/// The ratio of each cause and its share by both metrics, for each claim whose cell was measured.
+pub(crate) fn all(spec: &StudySpec, measured: Measured<'_>, cells: &[CellTrials<'_>]) -> Vec<Effect> {
+    let mut rows = Vec::new();
+    for (claim_place, claim) in spec.published.iter().enumerate() {
         let Some(cell) = cells.iter().find(|cell| cell.spec.id == claim.cell_id) else { continue };
-        let clean = Cause { arm: claim.arm.clone(), baseline: claim.baseline.clone() };
-        let clean = Logs::of(spec, gate, cell, &clean);
-        for cause in &claim.causes {
-            let with = Logs::of(spec, gate, cell, cause);
-            found.push(attribution(claim, cause, &clean, &with));
+        for (cause_place, cause) in claim.causes.iter().enumerate() {
+            let places = (question::place(claim_place), question::place(cause_place));
+            let subject = |row: Effect, metric: Metric| Effect {
+                cell_id: claim.cell_id.clone(),
+                arm: cause.arm.clone(),
+                baseline: cause.baseline.clone(),
+                metric,
+                is_paired: true,
+                ..row
+            };
+            for (metric, _) in METRICS {
+                rows.push(subject(ratio(measured, cell, cause, (metric, places)), metric));
+            }
+            for metric in METRICS {
+                rows.push(subject(share(measured, cell, (claim, cause), (metric, places)), metric.0));
+            }
         }
     }
-    found
+    rows
 }
 
-fn attribution(claim: &PublishedClaim, cause: &Cause, clean: &Logs, with: &Logs) -> Attribution {
+/// The arm over the baseline with the cause switched on.
+fn ratio(
+    measured: Measured<'_>,
+    cell: &CellTrials<'_>,
+    cause: &Cause,
+    (metric, (claim_place, cause_place)): (Metric, (u32, u32)),
+) -> Effect {
+    let found = term(1.0, cell, (&cause.arm, &cause.baseline), metric);
+    let found = found.and_then(|term| measured.sum(&[term], Summed::OnItsScale, ALPHA));
+    let row =
+        question::row(Question::PublishedCause(claim_place, cause_place), EffectScale::Ratio, found.as_ref());
+    // An arm against itself was not measured, and is one.
+    let is_itself = cause.arm == cause.baseline;
+    Effect { estimate: row.estimate.or(is_itself.then_some(1.0)), ..row }
+}
+
+/// What the cause makes of the published difference: the pair with it over the pair without, by round or block.
+fn share(
+    measured: Measured<'_>,
+    cell: &CellTrials<'_>,
+    (claim, cause): (&PublishedClaim, &Cause),
+    ((metric, sign), (claim_place, cause_place)): ((Metric, f64), (u32, u32)),
+) -> Effect {
     let published = claim.ratio.map(f64::ln).filter(|log| log.abs() >= PUBLISHED_RATIO_MIN.ln());
-    let share = |with: Option<f64>, clean: Option<f64>| Some((with? - clean?) / published?);
-    let inverse = |log: Option<f64>| log.map(|log| -log);
-    Attribution {
-        claim: claim.id.clone(),
-        cell_id: claim.cell_id.clone(),
-        arm: cause.arm.clone(),
-        baseline: cause.baseline.clone(),
-        throughput: with.throughput,
-        server_cpu: with.server_cpu,
-        throughput_share: share(log(with.throughput), log(clean.throughput)),
-        server_cpu_share: share(inverse(log(with.server_cpu)), inverse(log(clean.server_cpu))),
-    }
+    let found = published.and_then(|published| {
+        let weight = sign / published;
+        let with = term(weight, cell, (&cause.arm, &cause.baseline), metric);
+        let clean = term(-weight, cell, (&claim.arm, &claim.baseline), metric);
+        let terms: Vec<Term<'_>> = with.into_iter().chain(clean).collect();
+        measured.sum(&terms, Summed::OnItsScale, ALPHA)
+    });
+    question::row(Question::PublishedShare(claim_place, cause_place), EffectScale::Share, found.as_ref())
 }
 
-fn log(ratio: Option<PairedRatio>) -> Option<f64> {
-    ratio.map(|ratio| ratio.ratio.ln())
-}
-
-/// Ratios of one pair of arms.
-struct Logs {
-    throughput: Option<PairedRatio>,
-    server_cpu: Option<PairedRatio>,
-}
-
-impl Logs {
-    fn of(spec: &StudySpec, gate: &ValidityGate, cell: &CellTrials<'_>, pair: &Cause) -> Self {
-        let ratio = |metric: Metric| {
-            if pair.arm == pair.baseline {
-                return Some(PairedRatio { ratio: 1.0, interval: None, pairs: 0 });
-            }
-            let (arm, baseline) = (pair.arm.as_str(), pair.baseline.as_str());
-            let compared = Compared { arm, baseline, first: &spec.arms[0].name, row: metric.row() };
-            units::of(gate, cell, compared).ratio()
-        };
-        Self { throughput: ratio(Metric::Throughput), server_cpu: ratio(Metric::ServerCpuPerMessage) }
-    }
+/// An arm against itself has no effect, and is no term.
+fn term<'a>(
+    weight: f64,
+    cell: &'a CellTrials<'a>,
+    (arm, baseline): (&'a str, &'a str),
+    metric: Metric,
+) -> Option<Term<'a>> {
+    let term = Term { weight, cell, arm, baseline: Some(baseline), row: metric.row() };
+    (arm != baseline).then_some(term)
 }
 
 #[cfg(test)]
@@ -86,7 +104,7 @@ mod tests {
     use weir_record::{load::LoadReport, text::Text, trial::TrialRecord, window::ObservedWindow};
 
     use super::*;
-    use crate::sample;
+    use crate::{gate::ValidityGate, sample};
 
     fn trial(arm: &str, block: u32, throughput: f64, cpu_us: f64) -> TrialRecord {
         let load = LoadReport {
@@ -122,7 +140,7 @@ mod tests {
     }
 
     /// uring and epoll alike at 100 a second and 5 µs; with the log epoll gives 83.3 a second at 6 µs.
-    fn attributions(claim: PublishedClaim) -> Vec<Attribution> {
+    fn rows(claim: PublishedClaim) -> Vec<Effect> {
         let mut spec = sample::study(&["epoll", "uring", "epoll-log"], 6, 1);
         spec.published = vec![claim];
         let mut trials = Vec::new();
@@ -133,27 +151,40 @@ mod tests {
         }
         let gate = ValidityGate::new(&trials);
         let trials: Vec<&TrialRecord> = trials.iter().collect();
-        all(&spec, &gate, &[CellTrials::of(&spec.cells[0], &gate, &trials)])
+        let measured = Measured { gate: &gate, first: "epoll" };
+        all(&spec, measured, &[CellTrials::of(&spec.cells[0], &gate, &trials)])
     }
+
+    fn of(rows: &[Effect], question: Question, metric: Metric) -> &Effect {
+        let is_it = |row: &&Effect| row.question == question && row.metric == metric;
+        rows.iter().find(is_it).expect("there is a row")
+    }
+
+    const CAUSE: Question = Question::PublishedCause(0, 0);
+    const SHARE: Question = Question::PublishedShare(0, 0);
 
     #[test]
     fn a_cause_that_makes_the_square_root_explains_half() {
-        let found = attributions(claim(Some(1.44), "epoll"));
-        let [one] = found.as_slice() else { panic!("{found:?}") };
-        let ratio = |ratio: Option<PairedRatio>| ratio.expect("there are pairs");
-        assert!((ratio(one.throughput).ratio - 1.2).abs() < 1e-9, "{one:?}");
-        assert!((ratio(one.server_cpu).ratio - 5.0 / 6.0).abs() < 1e-9, "{one:?}");
-        assert_eq!(ratio(one.throughput).pairs, 6);
-        assert!((one.throughput_share.expect("a share") - 0.5).abs() < 1e-9, "{one:?}");
-        assert!((one.server_cpu_share.expect("a share") - 0.5).abs() < 1e-9, "{one:?}");
+        let found = rows(claim(Some(1.44), "epoll"));
+        assert_eq!(found.len(), 4);
+        let throughput = of(&found, CAUSE, Metric::Throughput);
+        assert!((throughput.estimate.expect("there are pairs") - 1.2).abs() < 1e-9, "{throughput:?}");
+        assert_eq!((throughput.units, throughput.arm.as_str()), (6, "uring"));
+        let cpu = of(&found, CAUSE, Metric::ServerCpuPerMessage);
+        assert!((cpu.estimate.expect("there are pairs") - 5.0 / 6.0).abs() < 1e-9, "{cpu:?}");
+        for metric in [Metric::Throughput, Metric::ServerCpuPerMessage] {
+            let share = of(&found, SHARE, metric);
+            assert!((share.estimate.expect("a share") - 0.5).abs() < 1e-9, "{share:?}");
+            assert!(share.interval.is_some() && share.scale == EffectScale::Share, "{share:?}");
+        }
     }
 
     #[test]
     fn a_difference_that_was_not_published_has_no_shares() {
         for ratio in [None, Some(1.04), Some(0.95)] {
-            let found = attributions(claim(ratio, "epoll"));
-            assert_eq!((found[0].throughput_share, found[0].server_cpu_share), (None, None), "{ratio:?}");
-            assert!(found[0].throughput.is_some());
+            let found = rows(claim(ratio, "epoll"));
+            assert_eq!(of(&found, SHARE, Metric::Throughput).estimate, None, "{ratio:?}");
+            assert!(of(&found, CAUSE, Metric::Throughput).estimate.is_some());
         }
     }
 
@@ -161,10 +192,11 @@ mod tests {
     fn an_arm_that_was_not_run_gives_no_figures() {
         let mut missing = claim(Some(1.44), "epoll");
         missing.causes[0].baseline = "epoll-gone".to_owned();
-        let found = attributions(missing);
-        assert_eq!((found[0].throughput, found[0].server_cpu_share), (None, None));
+        let found = rows(missing);
+        assert!(found.iter().all(|row| row.estimate.is_none()), "{found:?}");
         // Without a clean pair, one against itself is one.
-        let alone = PublishedClaim { arm: "epoll".to_owned(), ..claim(Some(1.44), "epoll") };
-        assert!((attributions(alone)[0].throughput_share.expect("a share") - 0.5).abs() < 1e-9);
+        let alone = rows(PublishedClaim { arm: "epoll".to_owned(), ..claim(Some(1.44), "epoll") });
+        let share = of(&alone, SHARE, Metric::Throughput).estimate.expect("a share");
+        assert!((share - 0.5).abs() < 1e-9);
     }
 }

@@ -7,81 +7,85 @@
 //!
 //! The intervals of the causes of one difference hold together (Bonferroni): they are looked at beside each other.
 
-use std::collections::BTreeMap;
-
 use weir_record::{
-    cause::{CauseShare, CauseSpec},
-    figure::PairedRatio,
+    cause::CauseSpec,
+    effect::{Effect, EffectScale, Question},
     spec::StudySpec,
 };
-use weir_stats::{
-    decide::{ALPHA, UNITS_MIN},
-    quotient::quotient,
-};
+use weir_stats::decide::{ALPHA, UNITS_MIN};
 
 use crate::{
     cell_trials::CellTrials,
-    gate::ValidityGate,
-    units::{self, Compared},
+    question::{self, Measured, Summed, Term},
 };
 
-/// One entry for each cause in each of its cells, in their order. Before the schedule is finished no share has an
-/// interval, and nothing is a cause: whoever looks again and again finds some.
+/// The effect of each switch in each of its cells, and its share of the arm's difference from the study's first, in
+/// their order. Before the schedule is finished no share has an interval, and nothing is a cause: whoever looks again
+/// and again finds some.
 pub(crate) fn all(
     spec: &StudySpec,
-    gate: &ValidityGate,
+    measured: Measured<'_>,
     cells: &[CellTrials<'_>],
     is_finished: bool,
-) -> Vec<CauseShare> {
-    let of_cause = |asked| cells.iter().filter_map(move |cell| share(spec, gate, cell, asked));
-    let mut found: Vec<CauseShare> = spec.causes.iter().flat_map(of_cause).collect();
-    for share in found.iter_mut().filter_map(|it| it.share.as_mut()) {
-        share.interval = share.interval.filter(|_| is_finished && share.pairs as usize >= UNITS_MIN);
+) -> Vec<Effect> {
+    let mut rows = Vec::new();
+    for (place, asked) in spec.causes.iter().enumerate() {
+        for cell in cells.iter().filter(|cell| asked.cells.contains(&cell.spec.id)) {
+            rows.push(switch(measured, cell, (asked, question::place(place))));
+            let mut share = share(spec, measured, cell, (asked, question::place(place)));
+            if !is_finished || (share.units as usize) < UNITS_MIN {
+                (share.interval, share.level) = (None, 0.0);
+            }
+            rows.push(share);
+        }
     }
-    found
+    rows
 }
 
+/// The arm over the one without the switch.
+fn switch(measured: Measured<'_>, cell: &CellTrials<'_>, (asked, place): (&CauseSpec, u32)) -> Effect {
+    let terms = [term(1.0, cell, asked, &asked.without)];
+    let found = measured.sum(&terms, Summed::OnItsScale, ALPHA);
+    Effect {
+        cell_id: cell.spec.id.clone(),
+        arm: asked.arm.clone(),
+        baseline: asked.without.clone(),
+        metric: asked.metric,
+        is_paired: true,
+        ..question::row(Question::Switch(place), EffectScale::of(asked.metric), found.as_ref())
+    }
+}
+
+/// The effect of the switch over the difference: 1 is all of it, less than nothing works against it. Absent where
+/// there is no difference that can be told from none.
 fn share(
     spec: &StudySpec,
-    gate: &ValidityGate,
+    measured: Measured<'_>,
     cell: &CellTrials<'_>,
-    asked: &CauseSpec,
-) -> Option<CauseShare> {
-    let first = &spec.arms.first()?.name;
-    let is_here = |other: &CauseSpec| other.cells.contains(&cell.spec.id);
-    if !is_here(asked) {
-        return None;
-    }
-    let of = |baseline: &str| {
-        units::of(gate, cell, Compared { arm: &asked.arm, baseline, first, row: asked.metric.row() })
+    (asked, place): (&CauseSpec, u32),
+) -> Effect {
+    let beside = |other: &&CauseSpec| {
+        other.cells.contains(&cell.spec.id) && (&other.arm, other.metric) == (&asked.arm, asked.metric)
     };
-    let (difference, effect) = (of(first), of(&asked.without));
-    let beside =
-        |other: &&CauseSpec| is_here(other) && (&other.arm, other.metric) == (&asked.arm, asked.metric);
     let alpha = ALPHA / spec.causes.iter().filter(beside).count().max(1) as f64;
-    Some(CauseShare {
-        asked: asked.clone(),
+    let difference = |weight: f64| [term(weight, cell, asked, measured.first)];
+    // A quotient needs what is below the line above zero; a difference may be either way.
+    let sign = measured.sum(&difference(1.0), Summed::OnItsScale, ALPHA).map(|it| it.mean.signum());
+    let found = sign.and_then(|sign| {
+        let effect = [term(sign, cell, asked, &asked.without)];
+        measured.quotient(&effect, &difference(sign), Summed::OnItsScale, alpha)
+    });
+    Effect {
         cell_id: cell.spec.id.clone(),
-        difference: difference.ratio(),
-        effect: effect.ratio(),
-        share: share_of(&effect.by_block(), &difference.by_block(), alpha),
-    })
+        arm: asked.arm.clone(),
+        baseline: measured.first.to_owned(),
+        metric: asked.metric,
+        ..question::row_of_quotient(Question::CauseShare(place), EffectScale::Share, found.as_ref())
+    }
 }
 
-/// The quotient of the means over the units that both have.
-fn share_of(effect: &BTreeMap<u32, f64>, difference: &BTreeMap<u32, f64>, alpha: f64) -> Option<PairedRatio> {
-    // A quotient needs what is below the line above zero; a difference may be either way.
-    let sign = difference.values().sum::<f64>().signum();
-    let both: Vec<(f64, f64)> = effect
-        .iter()
-        .filter_map(|(block, effect)| Some((sign * effect, sign * difference.get(block)?)))
-        .collect();
-    let found = quotient(&both, alpha)?;
-    Some(PairedRatio {
-        ratio: found.ratio,
-        interval: Some((found.low, found.high)),
-        pairs: u32::try_from(found.pairs).unwrap_or(u32::MAX),
-    })
+fn term<'a>(weight: f64, cell: &'a CellTrials<'a>, asked: &'a CauseSpec, baseline: &'a str) -> Term<'a> {
+    Term { weight, cell, arm: &asked.arm, baseline: Some(baseline), row: asked.metric.row() }
 }
 
 #[cfg(test)]
@@ -89,16 +93,22 @@ mod tests {
     use weir_record::{metric::Metric, trial::TrialRecord};
 
     use super::*;
-    use crate::sample;
+    use crate::{gate::ValidityGate, sample};
 
     const CELL: &str = "c100-d1-m64-closed";
 
+    /// The effect of a switch and its share.
+    struct Found {
+        switch: Effect,
+        share: Effect,
+    }
+
     /// epoll at 10 µs, uring at 6.4, and at what is given with a switch turned back; noise of 1 % each.
-    fn found(without: f64, uring: f64) -> CauseShare {
+    fn found(without: f64, uring: f64) -> Found {
         of_study(without, uring, 8, true)
     }
 
-    fn of_study(without: f64, uring: f64, blocks: u32, is_finished: bool) -> CauseShare {
+    fn of_study(without: f64, uring: f64, blocks: u32, is_finished: bool) -> Found {
         let mut spec = sample::study(&["epoll", "uring", "uring-single"], 8, 1);
         spec.causes = vec![CauseSpec {
             arm: "uring".to_owned(),
@@ -118,39 +128,44 @@ mod tests {
         let gate = ValidityGate::new(&trials);
         let trials: Vec<&TrialRecord> = trials.iter().collect();
         let cells = [CellTrials::of(&spec.cells[0], &gate, &trials)];
-        let [one] = &all(&spec, &gate, &cells, is_finished)[..] else { panic!("one was asked for") };
-        one.clone()
+        let measured = Measured { gate: &gate, first: "epoll" };
+        let rows = all(&spec, measured, &cells, is_finished);
+        let [switch, share] = rows.try_into().expect("one switch in one cell has two rows");
+        assert_eq!((switch.question, share.question), (Question::Switch(0), Question::CauseShare(0)));
+        Found { switch, share }
     }
 
     #[test]
     fn a_switch_without_which_half_of_the_logarithm_is_left_accounts_for_half() {
-        let half = found(8.0, 6.4);
-        let share = half.share.expect("there is a difference");
+        let Found { switch, share } = found(8.0, 6.4);
+        let half = share.estimate.expect("there is a difference");
         let (low, high) = share.interval.expect("eight rounds have one");
-        assert!((share.ratio - 0.5).abs() < 0.02 && low < 0.5 && 0.5 < high && high - low < 0.1, "{share:?}");
-        assert!(half.is_cause());
-        assert!((half.effect.expect("it ran").ratio - 0.8).abs() < 0.01, "{half:?}");
-        assert!((half.difference.expect("it ran").ratio - 0.64).abs() < 0.01, "{half:?}");
-        let slower = found(12.5, 15.625).share.expect("there is a difference");
-        assert!((slower.ratio - 0.5).abs() < 0.02, "a difference the other way: {slower:?}");
+        assert!((half - 0.5).abs() < 0.02 && low < 0.5 && 0.5 < high && high - low < 0.1, "{share:?}");
+        assert!(share.is_above_zero());
+        assert!((switch.estimate.expect("it ran") - 0.8).abs() < 0.01, "{switch:?}");
+        let slower = found(12.5, 15.625).share;
+        assert!(
+            (slower.estimate.expect("there is a difference") - 0.5).abs() < 0.02,
+            "the other way: {slower:?}"
+        );
     }
 
     #[test]
     fn a_switch_that_changes_nothing_is_no_cause_and_without_a_difference_there_is_no_share() {
-        let nothing = found(6.4, 6.4);
-        assert!(nothing.share.is_some() && !nothing.is_cause(), "{nothing:?}");
-        assert_eq!(found(8.0, 10.0).share, None);
-        let against = found(5.0, 6.4);
-        assert!(!against.is_cause() && against.works_against(), "{against:?}");
-        assert!(against.share.is_some_and(|share| share.ratio < 0.0), "{against:?}");
+        let nothing = found(6.4, 6.4).share;
+        assert!(nothing.estimate.is_some() && !nothing.is_above_zero(), "{nothing:?}");
+        assert_eq!(found(8.0, 10.0).share.estimate, None);
+        let against = found(5.0, 6.4).share;
+        assert!(!against.is_above_zero() && against.is_below_zero(), "{against:?}");
+        assert!(against.estimate.is_some_and(|share| share < 0.0), "{against:?}");
     }
 
     #[test]
     fn nothing_is_a_cause_before_the_schedule_is_finished_or_by_few_units() {
-        assert!(of_study(8.0, 6.4, 8, true).is_cause());
-        for early in [of_study(8.0, 6.4, 8, false), of_study(8.0, 6.4, 5, true)] {
-            assert!(early.share.is_some_and(|share| share.interval.is_none()), "{early:?}");
-            assert!(!early.is_cause() && !early.works_against());
+        assert!(of_study(8.0, 6.4, 8, true).share.is_above_zero());
+        for early in [of_study(8.0, 6.4, 8, false).share, of_study(8.0, 6.4, 5, true).share] {
+            assert!(early.estimate.is_some() && early.interval.is_none(), "{early:?}");
+            assert!(!early.is_above_zero() && !early.is_below_zero());
         }
     }
 }

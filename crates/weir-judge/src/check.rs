@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use weir_record::{
     check::{Check, CheckName},
     cpu_account::CpuDifference,
+    effect::Effects,
     evidence::ArmEvidence,
     failure::FailureCounts,
-    finding::{Finding, MessageKind, Stopped, UnitKind},
+    finding::{Finding, MessageKind, RateHeld, Stopped, UnitKind},
     load::LoadReport,
     machine::{Fingerprint, STEAL_SHARE_MAX},
     metric::Metric,
@@ -15,9 +16,8 @@ use weir_record::{
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
     study::MissingArm,
     trial::{Exclusion, TrialRecord},
-    verdict::Comparison,
 };
-use weir_stats::{decide::estimate, order::median};
+use weir_stats::order::median;
 
 use crate::{
     arm_checks, drift, evidence,
@@ -35,13 +35,13 @@ pub(crate) fn all(
     spec: &StudySpec,
     (fingerprint, gate): (&Fingerprint, &ValidityGate),
     trials: &[&TrialRecord],
-    (comparisons, observed, differences): (&[Comparison], &[ArmEvidence], &[CpuDifference]),
+    (effects, observed, differences): (&Effects, &[ArmEvidence], &[CpuDifference]),
 ) -> Vec<Check> {
     let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
     let mut checks = match spec.protocol_row().proof {
         Proof::Accounts => {
             let arms = arm_checks::all(spec, fingerprint, trials);
-            return of_storage(spec, gate, trials, comparisons).into_iter().chain(arms).collect();
+            return of_storage(spec, gate, trials, effects).into_iter().chain(arms).collect();
         }
         Proof::Bytes => vec![bytes_verified(&loads)],
         Proof::Responses => vec![responses_checked(&loads)],
@@ -59,7 +59,7 @@ pub(crate) fn all(
         foreign_cpu(trials),
         warm_up(trials),
         interleaving(spec, trials),
-        baseline_itself(spec, comparisons),
+        baseline_itself(spec, effects),
     ]);
     checks.extend(drift::check(spec, gate, trials));
     checks.extend(slice_order::check(spec, gate, trials));
@@ -81,7 +81,7 @@ fn of_storage(
     spec: &StudySpec,
     gate: &ValidityGate,
     trials: &[&TrialRecord],
-    comparisons: &[Comparison],
+    effects: &Effects,
 ) -> Vec<Check> {
     let is_simulated = |id: &str| spec.cells.iter().any(|cell| cell.id == id && cell.is_simulated());
     let (computed, measured): (Vec<&TrialRecord>, Vec<&TrialRecord>) =
@@ -103,7 +103,7 @@ fn of_storage(
     }
     checks.extend([
         interleaving(spec, trials),
-        baseline_itself(spec, comparisons),
+        baseline_itself(spec, effects),
         check(CheckName::NotAsked, true, Finding::NotAsked),
     ]);
     checks
@@ -276,10 +276,22 @@ fn rate_kept(spec: &StudySpec, trials: &[&TrialRecord]) -> Check {
         trials.iter().filter(|trial| of(&trial.cell_id)).filter_map(|trial| trial.load.as_ref()).collect();
     let missed: u64 = loads.iter().map(|load| load.missed_starts).sum();
     let starts = missed + loads.iter().map(|load| load.messages_started).sum::<u64>();
-    let least = meant.iter().filter_map(|cell| rungs::least_kept(cell, trials.iter().copied()));
-    let found =
-        if open().next().is_some() { Finding::RateKept { missed, starts } } else { Finding::NoOpenLoop };
-    check(CheckName::RateKept, least.into_iter().all(|least| least.is_enough()), found)
+    let of_cells = meant.iter().map(|cell| (*cell, rungs::least_kept(cell, trials.iter().copied())));
+    let of_cells = of_cells.filter_map(|(cell, least)| Some((cell, least?)));
+    let least = of_cells.min_by(|(_, one), (_, other)| one.share().total_cmp(&other.share()));
+    let is_kept = least.as_ref().is_none_or(|(_, least)| least.is_enough());
+    let held = least.map(|(cell, least)| RateHeld {
+        cell_id: cell.id.clone(),
+        arm: least.arm,
+        kept: least.kept,
+        of: least.of,
+        unit: UnitKind::of_cell(cell),
+    });
+    let found = match open().next() {
+        Some(_) => Finding::RateKept { missed, starts, least: held },
+        None => Finding::NoOpenLoop,
+    };
+    check(CheckName::RateKept, is_kept, found)
 }
 
 fn completion_overflow(loads: &[&LoadReport]) -> Check {
@@ -394,20 +406,22 @@ pub(crate) fn schedule(
 }
 
 /// The baseline against itself in the primary cell, by the rule that decides.
-fn baseline_itself(spec: &StudySpec, comparisons: &[Comparison]) -> Check {
+fn baseline_itself(spec: &StudySpec, effects: &Effects) -> Check {
     const NAME: CheckName = CheckName::BaselineAgainstItself;
-    let primary = comparisons.iter().find(|comparison| comparison.metric == Metric::ServerCpuPerMessage);
-    let Some(primary) = primary.filter(|it| !it.effects_self.is_empty()) else {
+    let mut comparisons = effects.comparisons();
+    let primary = comparisons.find(|comparison| comparison.metric == Metric::ServerCpuPerMessage);
+    let Some((itself, ratio)) =
+        primary.and_then(|it| effects.itself(it)).and_then(|it| Some((it, it.estimate?)))
+    else {
         return check(NAME, false, Finding::NeverAgainstItself);
     };
-    let own = estimate(&primary.effects_self);
-    let cell = spec.cells.iter().find(|cell| cell.id == primary.cell_id);
+    let cell = spec.cells.iter().find(|cell| cell.id == itself.cell_id);
     let found = Finding::AgainstItself {
-        units: count(primary.effects_self.len()),
+        units: u64::from(itself.units),
         unit: cell.map(UnitKind::of_cell).unwrap_or_default(),
         kind: MessageKind::of_study(spec),
-        ratio: own.map_or(primary.effects_self[0], |own| own.mean).exp(),
-        interval: own.map(|own| (own.low.exp(), own.high.exp())),
+        ratio,
+        interval: itself.interval,
     };
-    check(NAME, own.is_some_and(|own| own.low <= 0.0 && own.high >= 0.0), found)
+    check(NAME, itself.interval.is_some_and(|(low, high)| low <= 1.0 && high >= 1.0), found)
 }

@@ -14,15 +14,16 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     SCHEMA_VERSION,
+    effect::{Effect, EffectScale, IntervalMethod, Question},
     finding::Finding,
-    goal::{Answer, AnswerScale, ComparisonSpec, Outcome},
+    goal::{ComparisonSpec, Outcome},
     machine::{FactDifference, differences, record_differences},
     metric::{Metric, Scale},
     metric_rows::{self, Part},
-    run_pair::{Change, Effect, FigurePair, PairObstacle, Parts, RunFacts, RunPair},
+    run_pair::{Change, FigurePair, PairObstacle, Parts, RunEffect, RunFacts, RunPair},
     spec::{ArmSpec, CellRole, CellSpec, StudySpec},
     study::StudyResult,
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 use weir_stats::{
     decide::{ALPHA, Estimate, Reading, UNITS_MIN, decide, estimate_unpaired},
@@ -54,7 +55,8 @@ pub fn compare(one: Run<'_>, other: Run<'_>, thresholds: &[ComparisonSpec]) -> R
         only_one: only(before, after),
         only_other: only(after, before),
         figures: figures(before, after),
-        answers: thresholds.iter().map(|asked| answer(&changes, asked)).collect(),
+        answers: (0..).zip(thresholds).map(|(place, asked)| answer(&changes, asked, place)).collect(),
+        thresholds: thresholds.to_vec(),
         obstacles,
         changes,
     }
@@ -144,7 +146,7 @@ fn obstacles(one: Run<'_>, other: Run<'_>) -> Vec<PairObstacle> {
     match (protocol(one), protocol(other)) {
         (Some(one), Some(other)) if one != other => found.push(PairObstacle::Protocols { one, other }),
         _ if !one.spec.cells.iter().any(is_common) => found.push(PairObstacle::NoCommonCell),
-        _ if other.comparisons.iter().all(|it| twin(one, it).is_none()) => {
+        _ if other.effects.comparisons().all(|it| twin(one, it).is_none()) => {
             found.push(PairObstacle::NoCommonPair { one: baseline(one), other: baseline(other) });
         }
         _ => {}
@@ -153,10 +155,10 @@ fn obstacles(one: Run<'_>, other: Run<'_>) -> Vec<PairObstacle> {
 }
 
 /// The same comparison in another run.
-fn twin<'r>(result: &'r StudyResult, of: &Comparison) -> Option<&'r Comparison> {
-    let key = |it: &Comparison| (it.cell_id.clone(), it.arm.clone(), it.baseline.clone(), it.metric);
+fn twin<'r>(result: &'r StudyResult, of: &Effect) -> Option<&'r Effect> {
+    let key = |it: &Effect| (it.cell_id.clone(), it.arm.clone(), it.baseline.clone(), it.metric);
     let own = key(of);
-    result.comparisons.iter().find(|it| key(it) == own)
+    result.effects.comparisons().find(|it| key(it) == own)
 }
 
 fn figures(one: &StudyResult, other: &StudyResult) -> Vec<FigurePair> {
@@ -177,7 +179,7 @@ fn figures(one: &StudyResult, other: &StudyResult) -> Vec<FigurePair> {
 
 /// The effects of both, and how they differ.
 fn changes(one: &StudyResult, other: &StudyResult) -> Vec<Change> {
-    let pairs = other.comparisons.iter().filter_map(|after| Some((twin(one, after)?, after)));
+    let pairs = other.effects.comparisons().filter_map(|after| Some((twin(one, after)?, after)));
     let mut drafts: Vec<Draft> = pairs.filter_map(|pair| Draft::of(one, other, pair)).collect();
     let claims: Vec<usize> = (0..drafts.len()).filter(|index| drafts[*index].is_claim()).collect();
     let p_values: Vec<f64> = claims.iter().filter_map(|index| drafts[*index].change.p_value).collect();
@@ -196,22 +198,17 @@ struct Draft {
 }
 
 impl Draft {
-    fn of(
-        one: &StudyResult,
-        other: &StudyResult,
-        (before, after): (&Comparison, &Comparison),
-    ) -> Option<Self> {
+    fn of(one: &StudyResult, other: &StudyResult, (before, after): (&Effect, &Effect)) -> Option<Self> {
         let (cell, twin) = (find(&other.spec, &after.cell_id)?, find(&one.spec, &after.cell_id)?);
         let row = after.metric.row();
         let mut reasons = barred(before);
         reasons.extend(barred(after).into_iter().filter(|it| !reasons.contains(it)).collect::<Vec<_>>());
-        let is_far = |it: &Comparison| it.notes.contains(&Finding::FarState);
+        let is_far = |it: &Effect| it.notes.contains(&Finding::FarState);
         if is_far(before) != is_far(after) {
             reasons.push(Finding::OtherStates);
         }
         let is_barred = !reasons.is_empty() || [before, after].iter().any(|it| is_not_comparable(it));
-        let estimate =
-            if is_barred { None } else { estimate_unpaired(&after.effects, &before.effects, ALPHA) };
+        let estimate = if is_barred { None } else { estimate_unpaired(&after.values, &before.values, ALPHA) };
         let is_ratio = row.scale == Scale::Ratio;
         let shown = |value: f64| if is_ratio { value.exp() } else { value };
         let detectable = |it: f64| if is_ratio { it.exp_m1() } else { it };
@@ -222,7 +219,7 @@ impl Draft {
             arm: after.arm.clone(),
             baseline: after.baseline.clone(),
             metric: after.metric,
-            scale: if is_ratio { AnswerScale::Ratio } else { AnswerScale::Difference },
+            scale: EffectScale::of(after.metric),
             one: effect(before),
             other: effect(after),
             figure: estimate.map(|it| shown(it.mean)),
@@ -268,12 +265,12 @@ impl Draft {
     }
 }
 
-pub(crate) fn is_not_comparable(comparison: &Comparison) -> bool {
+pub(crate) fn is_not_comparable(comparison: &Effect) -> bool {
     comparison.verdict == Verdict::NotComparable
 }
 
 /// Why an effect may not be held against that of another run.
-pub(crate) fn barred(comparison: &Comparison) -> Vec<Finding> {
+pub(crate) fn barred(comparison: &Effect) -> Vec<Finding> {
     let is_reason = |it: &&Finding| is_not_comparable(comparison) || answers::is_of_witness(it);
     // What is left of a rate that was missed too often is of good slices alone, whether or not it claims something.
     let is_missed = |it: &&Finding| matches!(it, Finding::RateMissed { .. });
@@ -281,32 +278,35 @@ pub(crate) fn barred(comparison: &Comparison) -> Vec<Finding> {
     comparison.reasons.iter().filter(|it| is_reason(it) && !is_missed(it)).chain(missed).cloned().collect()
 }
 
-pub(crate) fn effect(comparison: &Comparison) -> Effect {
-    let (figure, interval) = match (&comparison.difference, comparison.metric.row().scale) {
-        (_, Scale::Ratio) => (comparison.ratio, comparison.interval),
-        (difference, Scale::Difference { .. }) => {
-            (difference.as_ref().map(|it| it.difference), difference.as_ref().and_then(|it| it.interval))
-        }
-    };
-    Effect { figure, interval, units: comparison.pairs, verdict: comparison.verdict }
+pub(crate) fn effect(comparison: &Effect) -> RunEffect {
+    RunEffect {
+        figure: comparison.estimate,
+        interval: comparison.interval,
+        units: comparison.units,
+        verdict: comparison.verdict,
+    }
 }
 
 /// What came of a threshold on a ratio: the change must keep it with its whole interval.
-fn answer(changes: &[Change], asked: &ComparisonSpec) -> Answer {
+fn answer(changes: &[Change], asked: &ComparisonSpec, place: u32) -> Effect {
     let of = &asked.of;
     let key = |metric: Metric| (of.cell_id.as_str(), of.arm.as_str(), metric);
     let is_own = |it: &&Change| (it.cell_id.as_str(), it.arm.as_str(), it.metric) == key(of.metric);
     let found = changes.iter().filter(is_own).find(|it| asked.to.iter().any(|to| to.arm == it.baseline));
-    let mut answer = Answer {
-        asked: asked.clone(),
-        scale: AnswerScale::Ratio,
-        figure: found.and_then(|it| it.figure),
-        interval: found.and_then(|it| it.interval),
-        confidence: found.map_or(0.0, |it| it.confidence),
+    let interval = found.and_then(|it| it.interval);
+    let mut answer = Effect {
+        question: Question::Asked(place),
+        cell_id: of.cell_id.clone(),
+        arm: of.arm.clone(),
+        baseline: found.map(|it| it.baseline.clone()).unwrap_or_default(),
+        metric: of.metric,
+        estimate: found.and_then(|it| it.figure),
+        interval,
+        level: found.map_or(0.0, |it| it.confidence),
+        method: interval.map_or(IntervalMethod::None, |_| IntervalMethod::StudentT),
         units: found.map_or(0, |it| it.one.units.min(it.other.units)),
-        is_paired: false,
         outcome: Some(Outcome::Open),
-        reasons: Vec::new(),
+        ..Effect::default()
     };
     let (Some(interval), Some(goal)) = (answer.interval, asked.goal) else {
         answer.reasons = found.map_or_else(|| vec![Finding::NothingMeasured], |it| it.reasons.clone());

@@ -7,9 +7,10 @@
 
 use weir_record::{
     connection_costs::{ChurnCost, ConnectionCosts, IdleCost, KernelCost},
+    effect::Effect,
     figure::Figure,
     finding::Finding,
-    goal::{Answer, ComparisonSpec, Side},
+    goal::{ComparisonSpec, Side},
     metric::Metric,
     spec::{CellSpec, LoadMode, StudySpec},
     study::MissingArm,
@@ -69,7 +70,7 @@ impl Costs<'_> {
         arms.map(|arm| of(&arm.name)).collect()
     }
 
-    fn answer(&self, arm: &str, metric: Metric, cell: &CellSpec, base: Option<&CellSpec>) -> Answer {
+    fn answer(&self, arm: &str, metric: Metric, cell: &CellSpec, base: Option<&CellSpec>) -> Effect {
         let side = |cell: &CellSpec| Side { arm: arm.to_owned(), cell_id: cell.id.clone(), metric };
         let to = base.map(side).into_iter().collect();
         let asked = ComparisonSpec { of: side(cell), to, goal: None, is_threshold: false };
@@ -134,12 +135,12 @@ impl Costs<'_> {
 }
 
 /// What is not valid is no figure.
-fn figure(answer: &Answer) -> Option<Figure> {
+fn figure(answer: &Effect) -> Option<Figure> {
     let is_valid = answer.reasons.iter().all(|reason| matches!(reason, Finding::LowerBound { .. }));
-    Some(Figure { value: answer.figure.filter(|_| is_valid)?, interval: answer.interval })
+    Some(Figure { value: answer.estimate.filter(|_| is_valid)?, interval: answer.interval })
 }
 
-fn per_connection(answer: &Answer, connections: u32) -> Option<Figure> {
+fn per_connection(answer: &Effect, connections: u32) -> Option<Figure> {
     let each = |bytes: f64| bytes / f64::from(connections);
     let Figure { value, interval } = figure(answer)?;
     Some(Figure { value: each(value), interval: interval.map(|(low, high)| (each(low), each(high))) })

@@ -12,14 +12,15 @@
 //! of CPU with waiting included, as a verdict is against those figures.
 
 use weir_record::{
-    contrast::{Contrast, ContrastSpec},
+    contrast::ContrastSpec,
+    effect::{Effect, EffectScale, Question},
     grid::Difference,
     metric::Metric,
-    spec::StudySpec,
+    spec::{CellRole, StudySpec},
 };
-use weir_stats::decide::{ALPHA, Bearing, Direction, Estimate, Reading, bearing, decide, of_sum};
+use weir_stats::decide::{ALPHA, Bearing, Direction, Estimate, Reading, bearing, decide, weighted_sum};
 
-use crate::grid::direction;
+use crate::{grid::direction, question};
 
 /// Figures beside server CPU that must not contradict a contrast of it, where cells have them.
 const BESIDE: [Metric; 2] = [Metric::MachineCpuPerMessage, Metric::ServerCpuWithWaiting];
@@ -102,41 +103,40 @@ impl<'s> Draft<'s> {
         if self.is_borne_out(claimed) { difference } else { Difference::NotBorneOut }
     }
 
-    pub(crate) fn decided(&self, p_value_holm: Option<f64>) -> Contrast {
+    /// Its row, whose place in the specification is this.
+    pub(crate) fn decided(&self, place: u32, p_value_holm: Option<f64>) -> Effect {
         let effect = self.effect.as_ref().ok();
         let difference = match &self.effect {
             Err(barred) => *barred,
             Ok(effect) => self.difference(effect, p_value_holm),
         };
-        Contrast {
-            asked: self.asked.clone(),
-            ratio: effect.map(|it| it.mean.exp()),
-            interval: effect.map(|it| (it.low.exp(), it.high.exp())),
+        Effect {
+            arm: self.asked.arm.clone(),
+            baseline: self.asked.baseline.clone(),
+            metric: self.asked.metric,
             p_value: effect.map(|it| it.p_value),
             p_value_holm,
-            difference,
+            role: CellRole::Confirmatory,
+            difference: Some(difference),
+            ..question::row(Question::Contrast(place), EffectScale::of(self.asked.metric), effect)
         }
     }
 }
 
 /// Contrasts as they may be told: before the schedule is finished, nothing is told to differ.
-pub(crate) fn withhold_unfinished(mut contrasts: Vec<Contrast>, is_finished: bool) -> Vec<Contrast> {
-    let withheld = contrasts.iter_mut().filter(|_| !is_finished);
-    withheld.for_each(|contrast| contrast.difference = Difference::Unfinished);
-    contrasts
+pub(crate) fn withhold_unfinished(mut rows: Vec<Effect>, is_finished: bool) -> Vec<Effect> {
+    for row in rows.iter_mut().filter(|_| !is_finished) {
+        row.difference = Some(Difference::Unfinished);
+    }
+    rows
 }
 
 /// How far the mean of some effects lies above that of others.
 fn apart(of: &[Estimate], to: &[Estimate]) -> Option<Estimate> {
-    let sides = [(1.0, of), (-1.0, to)];
-    let (mut sum, mut parts, mut units) = (0.0, Vec::new(), usize::MAX);
-    for (sign, effects) in sides {
+    let sides = [(1.0, of), (-1.0, to)].into_iter();
+    let terms = sides.flat_map(|(sign, effects)| {
         let weight = sign / effects.len() as f64;
-        for effect in effects {
-            sum += weight * effect.mean;
-            parts.push(effect.part(weight));
-            units = units.min(effect.units);
-        }
-    }
-    of_sum(sum, &parts, units, ALPHA).filter(|_| !of.is_empty() && !to.is_empty())
+        effects.iter().map(move |effect| (weight, *effect))
+    });
+    weighted_sum(terms, ALPHA).filter(|_| !of.is_empty() && !to.is_empty())
 }

@@ -6,11 +6,12 @@
 use std::collections::BTreeSet;
 
 use weir_record::{
+    effect::{Effect, Effects},
     frontier::{FrontierAnswer, FrontierRow, Standing},
     metric::Metric,
     spec::{CellRole, CellSpec, StudySpec, Subject},
     study::ArmSummary,
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 
 /// What ends the name of a family whose sleeps the completion ends too, and of one that is told true times.
@@ -18,7 +19,7 @@ const ARMED: &str = " armed";
 const TRUE_TIMES: &str = " true-times";
 
 /// The arms of every cell that has a frontier, in the order of the plan.
-pub(crate) fn rows(spec: &StudySpec, arms: &[ArmSummary], comparisons: &[Comparison]) -> Vec<FrontierRow> {
+pub(crate) fn rows(spec: &StudySpec, arms: &[ArmSummary], effects: &Effects) -> Vec<FrontierRow> {
     let mut rows = Vec::new();
     for cell in spec.cells.iter().filter(|cell| asks_how_to_wait(spec, cell)) {
         let of_cell: Vec<Point<'_>> = spec
@@ -38,7 +39,7 @@ pub(crate) fn rows(spec: &StudySpec, arms: &[ArmSummary], comparisons: &[Compari
             family: point.family.clone(),
             is_oracle: point.is_oracle,
             is_on_frontier: !of_cell.iter().any(|other| other.is_ahead_of(point)),
-            standing: standing(comparisons, &cell.id, (point.arm, &spec.arms[0].name)),
+            standing: standing(effects, &cell.id, (point.arm, &spec.arms[0].name)),
         }));
     }
     rows
@@ -90,12 +91,10 @@ impl<'a> Point<'a> {
     }
 }
 
-fn standing(comparisons: &[Comparison], cell_id: &str, (arm, candidate): (&str, &str)) -> Option<Standing> {
+fn standing(effects: &Effects, cell_id: &str, (arm, candidate): (&str, &str)) -> Option<Standing> {
     let verdict = |metric: Metric| {
-        let is_it = |it: &&Comparison| {
-            it.metric == metric && it.cell_id == cell_id && it.arm == arm && it.baseline == candidate
-        };
-        comparisons.iter().find(is_it).map(|it| it.verdict).filter(|it| *it != Verdict::NoClaim)
+        let found = effects.comparison(cell_id, (arm, candidate), metric);
+        found.map(|it| it.verdict).filter(|it| *it != Verdict::NoClaim)
     };
     let both = [verdict(Metric::MissRate)?, verdict(Metric::WaitingCpuShare)?];
     let has = |verdict: Verdict| both.contains(&verdict);
@@ -145,7 +144,7 @@ pub(crate) fn answers(spec: &StudySpec, rows: &[FrontierRow]) -> Vec<FrontierAns
 }
 
 /// The verdict of a study: that of its primary comparison, or of the frontier in that cell, where there is one.
-pub(crate) fn verdict_of(primary: Option<&Comparison>, answers: &[FrontierAnswer]) -> Verdict {
+pub(crate) fn verdict_of(primary: Option<&Effect>, answers: &[FrontierAnswer]) -> Verdict {
     let Some(primary) = primary else { return Verdict::NotComparable };
     let answer = answers.iter().find(|it| it.cell_id == primary.cell_id);
     answer.map_or(primary.verdict, verdict)
@@ -177,32 +176,15 @@ mod tests {
     /// Arms with their misses and CPU, and the verdicts on these against the first.
     type Arm<'a> = (&'a str, f64, f64, Option<[Verdict; 2]>);
 
-    fn comparison((arm, baseline): (&str, &str), metric: Metric, verdict: Verdict) -> Comparison {
-        Comparison {
+    fn comparison((arm, baseline): (&str, &str), metric: Metric, verdict: Verdict) -> Effect {
+        Effect {
             cell_id: "model".to_owned(),
             arm: arm.to_owned(),
             baseline: baseline.to_owned(),
             metric,
-            ratio: None,
-            interval: None,
-            confidence: 0.0,
-            interval_method: String::new(),
-            p_value: None,
-            p_value_holm: None,
-            noise_floor: None,
-            detectable_effect: None,
-            interval_self: None,
-            difference: None,
-            levels: None,
-            pairs: 12,
-            pairs_excluded: Vec::new(),
-            effects: Vec::new(),
-            effects_self: Vec::new(),
-            ratio_all_pairs: None,
-            by_state: Vec::new(),
+            units: 12,
             verdict,
-            reasons: Vec::new(),
-            notes: Vec::new(),
+            ..Effect::default()
         }
     }
 
@@ -247,7 +229,7 @@ mod tests {
                 comparisons.push(comparison((name, arms[0].0), metric, *verdict));
             }
         }
-        let rows = rows(&spec, &summaries, &comparisons);
+        let rows = rows(&spec, &summaries, &Effects { rows: comparisons });
         (spec, rows)
     }
 

@@ -20,11 +20,12 @@ use std::{
 };
 
 use weir_record::{
+    effect::{Effect, Effects},
     grid::{Crossing, Difference, Grid, GridCell, GridFactor, Marginal},
     metric::{Family, Metric},
     metric_rows::Part,
     spec::{CellSpec, LoadMode, StudySpec},
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 use weir_stats::{
     decide::{self, ALPHA, Estimate, UNITS_MIN, estimate},
@@ -54,12 +55,12 @@ const STEPS: u32 = 400;
 /// Nothing is told to differ before the schedule is finished: whoever looks again and again finds something.
 pub(crate) fn all(
     spec: &StudySpec,
-    comparisons: &[Comparison],
+    effects: &Effects,
     witnesses: &[Witnesses],
     is_finished: bool,
 ) -> Vec<Grid> {
     let groups: Vec<Group<'_>> = groups(spec).into_iter().chain(at_equal_rates(spec)).collect();
-    let of = |metric: &Metric| of_metric(*metric, spec, &groups, (comparisons, witnesses), is_finished);
+    let of = |metric: &Metric| of_metric(*metric, spec, &groups, (effects, witnesses), is_finished);
     METRICS.iter().flat_map(of).collect()
 }
 
@@ -170,17 +171,17 @@ fn of_metric(
     metric: Metric,
     spec: &StudySpec,
     groups: &[Group<'_>],
-    (comparisons, witnesses): (&[Comparison], &[Witnesses]),
+    (effects, witnesses): (&Effects, &[Witnesses]),
     is_finished: bool,
 ) -> Vec<Grid> {
     let looked_at =
         |group: &Group<'_>| group.cells.iter().any(|cell| (metric.row().part)(cell) == Part::Claim);
-    let of = |group: &Group<'_>, comparison: &&Comparison| {
+    let of = |group: &Group<'_>, comparison: &&Effect| {
         comparison.metric == metric && group.cells.iter().any(|cell| cell.id == comparison.cell_id)
     };
     let groups: Vec<(u32, &Group<'_>)> = (0..).zip(groups).filter(|(_, group)| looked_at(group)).collect();
-    let (own, witnesses): (Vec<&Comparison>, Vec<&Witnesses>) = comparisons
-        .iter()
+    let (own, witnesses): (Vec<&Effect>, Vec<&Witnesses>) = effects
+        .comparisons()
         .zip(witnesses)
         .filter(|(it, _)| groups.iter().any(|(_, group)| of(group, it)))
         .unzip();
@@ -197,7 +198,7 @@ fn of_metric(
                 .iter()
                 .filter_map(|cell| {
                     let is_this =
-                        |it: &&Comparison| it.cell_id == cell.id && it.arm == arm && it.baseline == baseline;
+                        |it: &&Effect| it.cell_id == cell.id && it.arm == arm && it.baseline == baseline;
                     let place = own.iter().position(is_this)?;
                     let claimable = match is_finished {
                         false => Claimable::NothingYet,
@@ -232,7 +233,7 @@ enum Claimable {
 
 /// A difference is told where a claim of it would stand: held against the CPU of both sides, against that with
 /// waiting included, and against equal rates where there are some. What a claim was held against, the judge has told.
-fn claimable(spec: &StudySpec, comparison: &Comparison, witnesses: &Witnesses) -> Claimable {
+fn claimable(spec: &StudySpec, comparison: &Effect, witnesses: &Witnesses) -> Claimable {
     let p_value = comparison.p_value_holm.or(comparison.p_value);
     if !comparison.reasons.is_empty() {
         return if p_value.is_some_and(|p_value| p_value <= ALPHA) {
@@ -250,12 +251,12 @@ fn claimable(spec: &StudySpec, comparison: &Comparison, witnesses: &Witnesses) -
 }
 
 /// p-values corrected for all of which something may be told; of the others, and of too few units, there is none.
-fn adjusted(own: &[&Comparison], limited: &[bool]) -> Vec<Option<f64>> {
+fn adjusted(own: &[&Effect], limited: &[bool]) -> Vec<Option<f64>> {
     let valid: Vec<(usize, f64)> = own
         .iter()
         .enumerate()
         .filter(|(place, it)| it.verdict != Verdict::NotComparable && !limited[*place])
-        .filter(|(_, it)| it.effects.len() >= UNITS_MIN)
+        .filter(|(_, it)| it.values.len() >= UNITS_MIN)
         .filter_map(|(place, it)| Some((place, it.p_value?)))
         .collect();
     let values: Vec<f64> = valid.iter().map(|(_, p_value)| *p_value).collect();
@@ -270,7 +271,7 @@ fn adjusted(own: &[&Comparison], limited: &[bool]) -> Vec<Option<f64>> {
 /// A cell with what was found in it.
 struct Point<'a> {
     cell: &'a CellSpec,
-    comparison: &'a Comparison,
+    comparison: &'a Effect,
     /// Absent where nothing may be compared.
     effect: Option<Estimate>,
     /// The generator was the limit: the effect is shown, and nothing rests on it.
@@ -282,7 +283,7 @@ struct Point<'a> {
 impl<'a> Point<'a> {
     fn of(
         cell: &'a CellSpec,
-        comparison: &'a Comparison,
+        comparison: &'a Effect,
         is_limited: bool,
         p_value_adjusted: Option<f64>,
         claimable: Claimable,
@@ -292,7 +293,7 @@ impl<'a> Point<'a> {
             Family::Rate => p_value_adjusted.is_some(),
             _ => is_limited || p_value_adjusted.is_some(),
         };
-        let effect = estimate(&comparison.effects).filter(|_| is_shown);
+        let effect = estimate(&comparison.values).filter(|_| is_shown);
         Self { cell, comparison, effect, is_limited, p_value_adjusted, claimable }
     }
 

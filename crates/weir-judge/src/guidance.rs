@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
+    effect::{Effect, Effects},
     finding::Finding,
     grid::{Difference, Grid, GridCell},
     guidance::{Access, Advice, Guidance, Region, Standing},
@@ -17,7 +18,6 @@ use weir_record::{
     spec::{StudySpec, Subject},
     study::MissingArm,
     trial::TrialRecord,
-    verdict::Comparison,
 };
 use weir_stats::decide::{Estimate, estimate};
 
@@ -32,14 +32,14 @@ pub(crate) fn of(
     fingerprint: &Fingerprint,
     missing: &[MissingArm],
     grids: &[Grid],
-    comparisons: &[Comparison],
+    effects: &Effects,
     trials: &[TrialRecord],
 ) -> Option<Guidance> {
     let of_cpu = grids
         .iter()
         .filter(|grid| grid.metric == Metric::ServerCpuPerMessage)
         .filter(|grid| is_choice(spec, &grid.arm, &grid.baseline));
-    let advice: Vec<Advice> = of_cpu.map(|grid| advice(grid, comparisons)).collect();
+    let advice: Vec<Advice> = of_cpu.map(|grid| advice(grid, effects)).collect();
     (!advice.is_empty()).then(|| Guidance {
         access: access(spec, fingerprint, missing, trials),
         advice,
@@ -104,7 +104,7 @@ fn access(
     })
 }
 
-fn advice(grid: &Grid, comparisons: &[Comparison]) -> Advice {
+fn advice(grid: &Grid, effects: &Effects) -> Advice {
     let count = |difference: Difference| {
         let own = grid.cells.iter().filter(|cell| cell.difference == difference);
         u32::try_from(own.count()).unwrap_or(u32::MAX)
@@ -130,12 +130,12 @@ fn advice(grid: &Grid, comparisons: &[Comparison]) -> Advice {
         not_comparable: count(Difference::Invalid) + count(Difference::Unfinished),
         generator_limited: count(Difference::GeneratorLimited),
         cells: u32::try_from(grid.cells.len()).unwrap_or(u32::MAX),
-        regions: regions(grid, comparisons),
+        regions: regions(grid, effects),
     }
 }
 
 /// Runs along the first factor, those of several lines together where they are the same.
-fn regions(grid: &Grid, comparisons: &[Comparison]) -> Vec<Region> {
+fn regions(grid: &Grid, effects: &Effects) -> Vec<Region> {
     let mut lines: BTreeMap<&[u64], Vec<&GridCell>> = BTreeMap::new();
     for cell in &grid.cells {
         lines.entry(&cell.levels[1..]).or_default().push(cell);
@@ -165,7 +165,7 @@ fn regions(grid: &Grid, comparisons: &[Comparison]) -> Vec<Region> {
             baseline_range: None,
             detectable: None,
         };
-        measured(bare, grid, comparisons)
+        measured(bare, grid, effects)
     };
     runs.into_iter().map(region).collect()
 }
@@ -186,7 +186,7 @@ fn place(difference: Difference) -> usize {
 }
 
 /// The region with its figures, where there are any that may be told.
-fn measured(region: Region, grid: &Grid, comparisons: &[Comparison]) -> Region {
+fn measured(region: Region, grid: &Grid, effects: &Effects) -> Region {
     let is_told = matches!(
         region.difference,
         Difference::Less | Difference::More | Difference::Equivalent | Difference::Undetected
@@ -194,23 +194,23 @@ fn measured(region: Region, grid: &Grid, comparisons: &[Comparison]) -> Region {
     if !is_told {
         return region;
     }
-    let is_own = |it: &&Comparison| {
+    let is_own = |it: &&Effect| {
         it.metric == grid.metric
             && (&it.arm, &it.baseline) == (&grid.arm, &grid.baseline)
             && region.cells.contains(&it.cell_id)
     };
-    let own: Vec<&Comparison> = comparisons.iter().filter(is_own).collect();
-    let effects: Vec<Estimate> = own.iter().filter_map(|it| estimate(&it.effects)).collect();
+    let own: Vec<&Effect> = effects.comparisons().filter(is_own).collect();
+    let estimates: Vec<Estimate> = own.iter().filter_map(|it| estimate(&it.values)).collect();
     // Of cells that each may be no different a common interval could rule that out, for cells that were sorted together
     // by their results.
-    let mean = mean_of(&effects).filter(|_| region.difference != Difference::Undetected);
-    let levels = |side: fn((f64, f64)) -> f64| range(own.iter().filter_map(|it| it.levels).map(side));
-    let detectable = range(own.iter().filter_map(|it| it.detectable_effect)).map(|(_, largest)| largest);
-    let (arm_range, baseline_range) = (levels(|(arm, _)| arm), levels(|(_, baseline)| baseline));
+    let mean = mean_of(&estimates).filter(|_| region.difference != Difference::Undetected);
+    let figures = |side: fn((f64, f64)) -> f64| range(own.iter().filter_map(|it| it.figures).map(side));
+    let detectable = range(own.iter().filter_map(|it| it.detectable)).map(|(_, largest)| largest);
+    let (arm_range, baseline_range) = (figures(|(arm, _)| arm), figures(|(_, baseline)| baseline));
     Region {
         ratio: mean.map(|(ratio, _)| ratio),
         interval: mean.and_then(|(_, interval)| interval),
-        ratio_range: range(effects.iter().map(|effect| effect.mean.exp())),
+        ratio_range: range(estimates.iter().map(|estimate| estimate.mean.exp())),
         arm_range,
         baseline_range,
         detectable: detectable.filter(|_| region.difference == Difference::Undetected),

@@ -12,7 +12,7 @@ use weir_record::{
     grid::{GridFactor, Interaction},
     spec::CellSpec,
 };
-use weir_stats::decide::{ALPHA, Estimate, of_sum};
+use weir_stats::decide::{ALPHA, Estimate, weighted_sum};
 
 use crate::factors::{FACTORS, level};
 
@@ -83,20 +83,17 @@ impl Crossed {
         let (rows, columns) = (&self.levels.0, &self.levels.1);
         let share =
             |own: usize, other: usize, count: usize| f64::from(u8::from(own == other)) - 1.0 / count as f64;
-        let (mut sum, mut parts, mut units) = (0.0, Vec::new(), usize::MAX);
+        let mut terms = Vec::new();
         for (down, one) in rows.iter().enumerate() {
             for (across, other) in columns.iter().enumerate() {
                 let weight = share(row, down, rows.len()) * share(column, across, columns.len())
                     / self.tables.len() as f64;
                 for table in &self.tables {
-                    let effect = table.get(&(*one, *other))?;
-                    sum += weight * effect.mean;
-                    parts.push(effect.part(weight));
-                    units = units.min(effect.units);
+                    terms.push((weight, *table.get(&(*one, *other))?));
                 }
             }
         }
-        of_sum(sum, &parts, units, alpha)
+        weighted_sum(terms, alpha)
     }
 }
 

@@ -24,43 +24,42 @@
 //! 8. On a simulated device the claims are misses and the share of CPU, and the primary comparison is the joint
 //!    statement on both (`frontier`).
 
-use std::collections::BTreeSet;
-
 use weir_record::{
     SCHEMA_VERSION,
-    contrast::{Contrast, ContrastSpec},
-    finding::{Finding, MessageKind, UnitKind},
+    contrast::ContrastSpec,
+    effect::{Effect, Effects, Question},
+    finding::{Finding, MessageKind},
     goal::Side,
     machine::Fingerprint,
     metric::{Family, Metric, Scale},
-    metric_rows::{self, MetricRow, Part},
-    spec::{CellRole, CellSpec, LoadMode, StudySpec},
+    spec::{CellRole, LoadMode, StudySpec},
     study::{ArmSummary, MissingArm, StudyResult, TimelineEntry},
     trial::TrialRecord,
-    verdict::{Comparison, DifferenceEffect, StateEffect, Verdict},
+    verdict::Verdict,
 };
 use weir_stats::{
-    decide::{ALPHA, Direction, Estimate, Reading, UNITS_MIN, decide, estimate, estimate_unpaired},
+    decide::{Direction, Estimate, Reading, UNITS_MIN, decide, estimate},
     holm::holm,
-    order::median,
 };
 
 use crate::{
     accept_queue, added_cost, aggregate, answers, attribution, cause,
-    cell_notes::{rate_missed, reopened, stopped, whole_trials, without_placebo, workers_not_told},
     cell_trials::{self, CellTrials},
     check, connection_costs,
     contrast::{self, CellEffect},
-    cpu_account, evidence, frontier,
-    gate::{Against, Pairs, TrialState, ValidityGate, has_reading},
-    grid, guidance, latency_map, obstacle, oversubscription, overview,
+    cpu_account,
+    draft::{self, Draft},
+    evidence, frontier,
+    gate::{TrialState, ValidityGate},
+    grid, guidance, latency_map, oversubscription, overview,
     progress::Progress,
+    question::{self, Measured},
     rungs,
     scaling::Scope,
     strace, summary,
     syn_ladder::syn_ladder_s,
     thread_use,
-    units::{self, Compared, Units},
+    units::{self, Compared},
     witnesses::{AtRate, Claim, Seen, Witnesses, equal_rate_of, is_same_shape, verdict_left},
 };
 
@@ -92,28 +91,22 @@ fn judge_settled(judged: &Judged<'_>) -> StudyResult {
     let Judged { spec, fingerprint, trials, missing_arms, .. } = *judged;
     let gate = ValidityGate::new(trials);
     let cells = cell_trials::by_role(spec, &gate, trials);
-    let mut drafts = draft_all(judged, &gate, &cells);
-    let (mut comparisons, contrasts) = decide_all(spec, &cells, &mut drafts);
-    let witnesses = confirm_server_cpu(spec, &cells, &drafts, &mut comparisons);
     let progress = Progress::of(spec, &trials.iter().collect::<Vec<_>>(), missing_arms);
-    withhold_unfinished(&progress, &mut comparisons);
-    let primary = primary(spec, &comparisons);
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
-    note_syscalls(spec, &arms, &mut comparisons);
-    let shown = |of: &Side, to: &Side| beside(&cells, &drafts, of, to);
-    let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress, &shown);
-    let (cpus_allowed, is_finished) =
-        (fingerprint.cpus_allowed.len(), progress.blocks_done >= progress.blocks);
-    let oversubscribed = oversubscription::noted(spec, cpus_allowed, &mut comparisons);
+    let (mut effects, witnesses) = effects(judged, &gate, &cells, &progress);
+    note_syscalls(spec, &arms, &mut effects);
+    let (cpus_allowed, is_finished) = (fingerprint.cpus_allowed.len(), progress.is_finished());
+    let oversubscribed = oversubscription::noted(spec, cpus_allowed, &mut effects);
+    let primary = primary(spec, &effects);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let (observed, differences) = (evidence::all(spec, &planned), cpu_account::differences(spec, &planned));
-    let found = (&comparisons[..], &observed[..], &differences[..]);
+    let found = (&effects, &observed[..], &differences[..]);
     let mut checks = check::all(spec, (fingerprint, &gate), &planned, found);
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
-    let frontier = frontier::rows(spec, &arms, &comparisons);
+    let frontier = frontier::rows(spec, &arms, &effects);
     let frontier_answers = frontier::answers(spec, &frontier);
     let syn_ladder_s = syn_ladder_s(&fingerprint.limits);
-    let grids = grid::all(spec, &comparisons, &witnesses, is_finished);
+    let grids = grid::all(spec, &effects, &witnesses, is_finished);
     let scope = Scope { spec, gate: &gate, cells: &cells, cpus_allowed, is_finished };
     let listening = accept_queue::all(spec, &planned, &syn_ladder_s);
     StudyResult {
@@ -121,31 +114,26 @@ fn judge_settled(judged: &Judged<'_>) -> StudyResult {
         spec: spec.clone(),
         fingerprint: fingerprint.clone(),
         primary,
-        verdict: frontier::verdict_of(primary.map(|index| &comparisons[index]), &frontier_answers),
+        verdict: frontier::verdict_of(primary.map(|index| &effects.rows[index]), &frontier_answers),
         checks,
         states: gate.summary(planned.iter().copied()),
         timeline: timeline(&gate, &cells),
-        overviews: overview::all(&scope, &comparisons, &grids),
+        overviews: overview::all(&scope, &effects, &grids),
         latency_ladders: latency_map::all(spec, (&gate, &cells), &arms),
         connection_costs: connection_costs::all(spec, missing_arms, (&gate, &cells)),
         aggregates: aggregate::all(spec, &gate, &cells),
         guidance: is_finished
-            .then(|| guidance::of(spec, fingerprint, missing_arms, &grids, &comparisons, trials))
+            .then(|| guidance::of(spec, fingerprint, missing_arms, &grids, &effects, trials))
             .flatten(),
         grids,
-        contrasts: contrast::withhold_unfinished(contrasts, is_finished),
-        comparisons,
-        answers,
+        effects,
         arms,
         missing_arms: missing_arms.to_vec(),
         complete: progress.is_complete(),
         elapsed_ns: judged.elapsed_ns,
         reproduce: judged.reproduce.to_owned(),
-        attributions: attribution::all(spec, &gate, &cells),
         syn_ladder_s: if listening.is_empty() { Vec::new() } else { syn_ladder_s },
         listening,
-        added_costs: added_cost::all(spec, &gate, &cells),
-        causes: cause::all(spec, &gate, &cells, is_finished),
         oversubscribed,
         evidence: observed,
         strace: strace::all(spec, &planned),
@@ -156,6 +144,32 @@ fn judge_settled(judged: &Judged<'_>) -> StudyResult {
         period: None,
         among_runs: None,
     }
+}
+
+/// The table, comparisons first; and what stands beside each of these that could contradict it.
+fn effects(
+    judged: &Judged<'_>,
+    gate: &ValidityGate,
+    cells: &[CellTrials<'_>],
+    progress: &Progress,
+) -> (Effects, Vec<Witnesses>) {
+    let Judged { spec, missing_arms, .. } = *judged;
+    let mut drafts = draft::all(spec, missing_arms, gate, cells);
+    let (mut rows, contrasts) = decide_all(spec, cells, &mut drafts);
+    let witnesses = confirm_server_cpu(spec, cells, &drafts, &mut rows);
+    withhold_unfinished(progress, &mut rows);
+    rows.extend(drafts.iter().flat_map(|draft| draft.beside.iter().cloned()));
+    rows.extend(cells.iter().flat_map(|cell| draft::itself(spec, gate, cell)));
+    let shown = |of: &Side, to: &Side| beside(cells, &drafts, of, to);
+    rows.extend(answers::all(spec, missing_arms, (gate, cells), progress, &shown));
+    rows.extend(contrast::withhold_unfinished(contrasts, progress.is_finished()));
+    if let Some(first) = spec.arms.first() {
+        let measured = Measured { gate, first: &first.name };
+        rows.extend(cause::all(spec, measured, cells, progress.is_finished()));
+        rows.extend(added_cost::all(spec, measured, cells));
+        rows.extend(attribution::all(spec, measured, cells));
+    }
+    (Effects { rows }, witnesses)
 }
 
 /// What the primary comparison looks like before the schedule is finished. It decides nothing.
@@ -179,13 +193,11 @@ pub struct RunningEstimate {
 pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstimate> {
     // Simulated trials come so fast that there is nothing to wait for.
     let cell = spec.cells.iter().find(|cell| cell.role == CellRole::Primary && !cell.is_simulated())?;
-    let first = &spec.arms[0].name;
     let arm = spec.arms.iter().skip(1).find(|arm| cell.has_arm(&arm.name))?;
     let (arm, baseline) = (&arm.name, spec.baseline_of(arm));
     let gate = ValidityGate::new(trials.iter().copied());
     let cell = CellTrials::of(cell, &gate, trials);
-    let units =
-        units::of(&gate, &cell, Compared { arm, baseline, first, row: Metric::ServerCpuPerMessage.row() });
+    let units = units::of(&gate, &cell, Compared { arm, baseline, row: Metric::ServerCpuPerMessage.row() });
     let effect = estimate(&units.values).filter(|effect| effect.units >= UNITS_MIN)?;
     Some(RunningEstimate {
         arm: arm.clone(),
@@ -197,265 +209,12 @@ pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstima
     })
 }
 
-/// A comparison before its verdict, with what the verdict needs.
-struct Draft {
-    comparison: Comparison,
-    row: &'static MetricRow,
-    part: Part,
-    role: CellRole,
-    /// Index of its cell in the judge's order.
-    cell: usize,
-    /// The machine's state that it is of; of a machine with one state the near one.
-    state: Option<TrialState>,
-    effect: Option<Estimate>,
-    /// The same with the slices that missed the offered rate, where there are any.
-    achieved: Option<Estimate>,
-    /// Why there is no verdict at the offered rate.
-    rate_missed: Option<Finding>,
-    /// What its values come from.
-    unit: UnitKind,
-    /// Why the cell is not valid for this metric.
-    obstacles: Vec<Finding>,
-    /// Lower bounds of throughput, when the generator was the limit for either side.
-    bounds: Vec<Finding>,
-}
-
-fn draft_all(judged: &Judged<'_>, gate: &ValidityGate, cells: &[CellTrials<'_>]) -> Vec<Draft> {
-    let spec = judged.spec;
-    let is_missing = |name: &str| judged.missing_arms.iter().any(|arm| arm.name == name);
-    let mut drafts = Vec::new();
-    if crate::progress::has_nothing_to_compare(spec, judged.missing_arms) {
-        return drafts;
-    }
-    let mut add = |(index, cell): (usize, &CellTrials<'_>), arm: &str, baseline: &str| {
-        let has_run = |name: &str| cell.spec.has_arm(name) && !is_missing(name);
-        if !has_run(arm) || !has_run(baseline) {
-            return;
-        }
-        let pairs = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
-        for row in metric_rows::compared(cell.spec) {
-            drafts.push(draft(spec, gate, (index, cell), (arm, baseline, &pairs), row));
-        }
-    };
-    for cell in cells.iter().enumerate() {
-        for arm in spec.arms.iter().skip(1) {
-            add(cell, &arm.name, spec.baseline_of(arm));
-        }
-    }
-    for (cell, arm, baseline) in published_pairs(spec, cells) {
-        add((cell, &cells[cell]), arm, baseline);
-    }
-    drafts
-}
-
-/// Pairs of arms without the study's first that published figures stand beside: in the cell they name, and in those
-/// that show the two at one equal rate.
-fn published_pairs<'s>(spec: &'s StudySpec, cells: &[CellTrials<'_>]) -> BTreeSet<(usize, &'s str, &'s str)> {
-    let first = &spec.arms[0].name;
-    let own = spec.published.iter().filter(|it| ![&it.arm, &it.baseline].contains(&first));
-    own.filter(|claim| claim.arm != claim.baseline)
-        .flat_map(|claim| {
-            let shape = spec.cells.iter().find(|cell| cell.id == claim.cell_id);
-            let is_there = move |cell: &CellSpec| {
-                shape.is_some_and(|shape| cell.id == shape.id || equal_rate_of(cell, shape).is_some())
-            };
-            let there = cells.iter().enumerate().filter(move |(_, cell)| is_there(cell.spec));
-            there.map(|(index, _)| (index, claim.arm.as_str(), claim.baseline.as_str()))
-        })
-        .collect()
-}
-
-fn draft(
-    spec: &StudySpec,
-    gate: &ValidityGate,
-    (index, cell): (usize, &CellTrials<'_>),
-    (arm, baseline, pairs): (&str, &str, &Pairs<'_>),
-    row: &'static MetricRow,
-) -> Draft {
-    let first = &spec.arms[0].name;
-    let compared_by = Compared { arm, baseline, first, row };
-    let units_of = |cell: &CellTrials<'_>| units::of(gate, cell, compared_by);
-    let units = units_of(cell);
-    let is_cpu = row.metric == Metric::ServerCpuPerMessage;
-    let (by_state, interaction) = match row.scale {
-        // A trial whose state was not read would count in both. A machine of one state has no effect in the other.
-        Scale::Ratio if gate.has_two_states() && cell.trials.iter().all(|trial| has_reading(trial)) => {
-            by_state(|state| units_of(&cell.in_state(state)))
-        }
-        Scale::Ratio | Scale::Difference { .. } => (Vec::new(), None),
-    };
-    let comparison = Comparison {
-        cell_id: cell.spec.id.clone(),
-        arm: arm.to_owned(),
-        baseline: baseline.to_owned(),
-        ratio_all_pairs: median(&units::of_pairs(&pairs.all, row).log_ratios()).map(f64::exp),
-        by_state,
-        notes: [
-            (cell.state == Some(TrialState::Far)).then_some(Finding::FarState),
-            without_placebo(spec, arm, baseline),
-            whole_trials(spec, cell.spec),
-            workers_not_told(spec, arm),
-            stopped(cell, baseline).filter(|_| is_cpu),
-            stopped(cell, arm).filter(|_| is_cpu),
-            reopened(cell, baseline).filter(|_| is_cpu),
-            reopened(cell, arm).filter(|_| is_cpu),
-            interaction,
-            units.movement(row.scale),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
-        ..compared(row, &units)
-    };
-    Draft {
-        comparison,
-        row,
-        part: (row.part)(cell.spec),
-        role: cell.spec.role,
-        cell: index,
-        state: if gate.has_two_states() { cell.state } else { Some(TrialState::Near) },
-        effect: estimate(&units.values),
-        achieved: units::at_achieved_rates(gate, cell, compared_by)
-            .filter(|_| is_cpu)
-            .and_then(|units| estimate(&units.values)),
-        rate_missed: rate_missed(cell, arm, baseline),
-        unit: UnitKind::of_cell(cell.spec),
-        obstacles: obstacles(cell, baseline, arm, row, pairs),
-        bounds: generator_bounds(pairs, baseline, arm, cell.spec),
-    }
-}
-
-/// The figures of a comparison, before anything is decided.
-fn compared(row: &MetricRow, units: &Units) -> Comparison {
-    let effect = estimate(&units.values);
-    // Of a metric that is compared as a difference the ratio is shown, and nothing rests on it.
-    let logs = match row.scale {
-        Scale::Ratio => units.values.clone(),
-        Scale::Difference { .. } => units.log_ratios(),
-    };
-    let of_ratios = effect.filter(|_| row.scale == Scale::Ratio);
-    let itself = estimate(&units.values_self).filter(|_| row.scale == Scale::Ratio);
-    let mean = (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64);
-    Comparison {
-        cell_id: String::new(),
-        arm: String::new(),
-        baseline: String::new(),
-        metric: row.metric,
-        ratio: of_ratios.map(|effect| effect.mean).or(mean).map(f64::exp),
-        interval: of_ratios.map(|effect| (effect.low.exp(), effect.high.exp())),
-        difference: match row.scale {
-            Scale::Ratio => None,
-            Scale::Difference { .. } => difference(units),
-        },
-        levels: units.means(row.scale),
-        confidence: effect.map_or(0.0, |_| 1.0 - ALPHA),
-        interval_method: effect.map_or("", |effect| units::method_name(effect.method)).to_owned(),
-        p_value: effect.map(|effect| effect.p_value),
-        p_value_holm: None,
-        noise_floor: itself.map(|itself| itself.high.max(-itself.low).exp_m1()),
-        interval_self: itself.map(|itself| (itself.low.exp(), itself.high.exp())),
-        detectable_effect: of_ratios.map(|effect| effect.detectable.exp_m1()).filter(|it| it.is_finite()),
-        pairs: u32::try_from(units.values.len()).unwrap_or(u32::MAX),
-        pairs_excluded: units
-            .excluded
-            .iter()
-            .map(|(reason, count)| Finding::Excluded { reason: *reason, count: *count })
-            .collect(),
-        effects: units.values.clone(),
-        effects_self: units.values_self.clone(),
-        ratio_all_pairs: None,
-        by_state: Vec::new(),
-        verdict: Verdict::Inconclusive,
-        reasons: Vec::new(),
-        notes: Vec::new(),
-    }
-}
-
-/// The effect of a metric whose figures may be zero.
-fn difference(units: &Units) -> Option<DifferenceEffect> {
-    let effect = estimate(&units.values);
-    let itself = estimate(&units.values_self);
-    let alone = units.values.first().filter(|_| units.values.len() == 1).copied();
-    Some(DifferenceEffect {
-        difference: effect.map(|effect| effect.mean).or(alone)?,
-        interval: effect.map(|effect| (effect.low, effect.high)),
-        interval_self: itself.map(|itself| (itself.low, itself.high)),
-        noise_floor: itself.map(|itself| itself.high.max(-itself.low)),
-        detectable_effect: effect.map(|effect| effect.detectable).filter(|it| it.is_finite()),
-    })
-}
-
-/// Units of each state that it takes to tell an effect by state.
-pub const UNITS_BY_STATE_MIN: usize = 4;
-
-/// The effect in each state of the machine, where both were met often enough, and how far they differ: pairing removes
-/// noise that adds, and no interaction. Rounds of one state belong to none of the other.
-fn by_state(units_in: impl Fn(TrialState) -> Units) -> (Vec<StateEffect>, Option<Finding>) {
-    let [near, far] = [TrialState::Near, TrialState::Far].map(|state| units_in(state).values);
-    let effect = |values: &[f64], is_far: bool| {
-        let effect = estimate(values).filter(|effect| effect.units >= UNITS_BY_STATE_MIN)?;
-        Some(StateEffect {
-            is_far,
-            units: u32::try_from(effect.units).unwrap_or(u32::MAX),
-            ratio: effect.mean.exp(),
-            interval: (effect.low.exp(), effect.high.exp()),
-        })
-    };
-    let (Some(of_near), Some(of_far)) = (effect(&near, false), effect(&far, true)) else {
-        return (Vec::new(), None);
-    };
-    let interaction = estimate_unpaired(&far, &near, ALPHA).map(|apart| Finding::StateInteraction {
-        ratio: apart.mean.exp(),
-        interval: (apart.low.exp(), apart.high.exp()),
-    });
-    (vec![of_near, of_far], interaction)
-}
-
-/// Everything that makes the cell invalid for this metric.
-fn obstacles(
-    cell: &CellTrials<'_>,
-    baseline: &str,
-    arm: &str,
-    row: &MetricRow,
-    pairs: &Pairs<'_>,
-) -> Vec<Finding> {
-    let sides = sides(pairs, baseline, arm).into_iter();
-    sides.flat_map(|(side, trials)| obstacle::of_side(cell, side, row, &trials)).collect()
-}
-
-fn sides<'a, 's>(pairs: &Pairs<'a>, baseline: &'s str, arm: &'s str) -> [(&'s str, Vec<&'a TrialRecord>); 2] {
-    [
-        (baseline, pairs.used.iter().map(|pair| pair.baseline).collect()),
-        (arm, pairs.used.iter().map(|pair| pair.arm).collect()),
-    ]
-}
-
-/// A lower bound for each side whose pairs were mostly limited by the generator.
-fn generator_bounds(pairs: &Pairs<'_>, baseline: &str, arm: &str, cell: &CellSpec) -> Vec<Finding> {
-    let sides = sides(pairs, baseline, arm).into_iter();
-    sides.filter_map(|(side, trials)| obstacle::generator_bound(cell, side, &trials)).collect()
-}
-
-impl Draft {
-    /// Whether nothing speaks against deciding it but what its values say.
-    fn is_open(&self) -> bool {
-        let is_bound = self.row.family == Family::Rate && !self.bounds.is_empty();
-        self.obstacles.is_empty() && !is_bound && self.effect.is_some()
-    }
-
-    /// Whether it claims something. What is barred cannot be called, so it takes no part in the correction; nor does a
-    /// condition of another claim.
-    fn is_claim(&self) -> bool {
-        self.role != CellRole::Exploratory && self.part == Part::Claim && self.is_open()
-    }
-}
-
 /// Holm over the claims, then a verdict for each comparison and each contrast.
 fn decide_all(
     spec: &StudySpec,
     cells: &[CellTrials<'_>],
     drafts: &mut [Draft],
-) -> (Vec<Comparison>, Vec<Contrast>) {
+) -> (Vec<Effect>, Vec<Effect>) {
     let contrasts = contrast::Draft::all(spec, |asked, metric, cell_id| {
         effect_in(spec, (cells, &*drafts), (asked, metric), cell_id)
     });
@@ -466,11 +225,11 @@ fn decide_all(
     for (index, adjusted) in claims.iter().zip(adjusted.by_ref().take(claims.len())) {
         drafts[*index].comparison.p_value_holm = Some(adjusted);
     }
-    let mut decide = |draft: &contrast::Draft<'_>| {
+    let mut decide = |(place, draft): (usize, &contrast::Draft<'_>)| {
         let p_value_holm = draft.p_value().and_then(|_| adjusted.next());
-        draft.decided(p_value_holm)
+        draft.decided(question::place(place), p_value_holm)
     };
-    let contrasts = contrasts.iter().map(&mut decide).collect();
+    let contrasts = contrasts.iter().enumerate().map(&mut decide).collect();
     (drafts.iter().map(|draft| decided(spec, draft)).collect(), contrasts)
 }
 
@@ -518,7 +277,7 @@ fn is_limited(
     !(is_of_server && asked.of.iter().chain(&asked.to).all(is_alike) && is_borne_out())
 }
 
-fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
+fn decided(spec: &StudySpec, draft: &Draft) -> Effect {
     let mut comparison = draft.comparison.clone();
     comparison.reasons.extend(draft.obstacles.iter().cloned());
     let bounds = draft.bounds.iter().cloned();
@@ -528,9 +287,9 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
     }
     let effect = match &draft.effect {
         Some(effect) if draft.is_open() => effect,
-        None if draft.obstacles.is_empty() && comparison.pairs_excluded.is_empty() => {
+        None if draft.obstacles.is_empty() && comparison.excluded.is_empty() => {
             let left_out = spec.missing_cells.iter().find(|cell| cell.id == comparison.cell_id);
-            let found = match (comparison.pairs, left_out) {
+            let found = match (comparison.units, left_out) {
                 (1, _) => Finding::OneUnit { unit: draft.unit },
                 (_, Some(cell)) => cell.reason.clone(),
                 (_, None) => Finding::NothingMeasured,
@@ -608,7 +367,7 @@ fn confirm_server_cpu(
     spec: &StudySpec,
     cells: &[CellTrials<'_>],
     drafts: &[Draft],
-    comparisons: &mut [Comparison],
+    comparisons: &mut [Effect],
 ) -> Vec<Witnesses> {
     let all: Vec<Witnesses> = drafts.iter().map(|draft| witnesses(cells, drafts, draft)).collect();
     for (comparison, witnesses) in comparisons.iter_mut().zip(&all) {
@@ -673,21 +432,18 @@ fn seen_in(state: Option<TrialState>, other: &Draft) -> Seen {
     if other.state == state {
         return Seen::Known(effect);
     }
-    let own = other
-        .comparison
-        .by_state
-        .iter()
-        .find(|own| state.is_some_and(|state| own.is_far == (state == TrialState::Far)));
-    own.map_or(Seen::OtherState, |own| {
-        let (low, high) = own.interval;
-        Seen::Known(Estimate {
-            mean: own.ratio.ln(),
-            low: low.ln(),
-            high: high.ln(),
-            units: own.units as usize,
-            ..effect
-        })
+    let wanted = match state {
+        Some(TrialState::Near) => Some(Question::NearState),
+        Some(TrialState::Far) => Some(Question::FarState),
+        Some(TrialState::Changed) | None => None,
+    };
+    let own = other.beside.iter().find(|row| Some(row.question) == wanted);
+    own.and_then(|own| {
+        let (low, high) = own.interval?;
+        let (mean, low, high) = (own.estimate?.ln(), low.ln(), high.ln());
+        Some(Seen::Known(Estimate { mean, low, high, units: own.units as usize, ..effect }))
     })
+    .unwrap_or(Seen::OtherState)
 }
 
 /// System calls per message must differ by this factor before they are named beside a verdict.
@@ -695,8 +451,8 @@ const SYSCALLS_FACTOR_MIN: f64 = 1.2;
 
 /// Notes where the engines' own counters point the same way as a verdict on server CPU. That it goes together is no
 /// proof of a cause: nothing in the study switches it alone.
-fn note_syscalls(spec: &StudySpec, arms: &[ArmSummary], comparisons: &mut [Comparison]) {
-    for comparison in comparisons.iter_mut().filter(|it| it.metric == Metric::ServerCpuPerMessage) {
+fn note_syscalls(spec: &StudySpec, arms: &[ArmSummary], effects: &mut Effects) {
+    for comparison in effects.comparisons_mut().filter(|it| it.metric == Metric::ServerCpuPerMessage) {
         let calls = |arm: &str| {
             let summary = arms.iter().find(|it| it.cell_id == comparison.cell_id && it.arm == arm)?;
             summary.syscalls_per_message
@@ -717,8 +473,8 @@ fn note_syscalls(spec: &StudySpec, arms: &[ArmSummary], comparisons: &mut [Compa
 }
 
 /// A schedule that is not finished decides nothing: who looks at every moment until a difference shows will see one.
-fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
-    if progress.blocks_done >= progress.blocks {
+fn withhold_unfinished(progress: &Progress, comparisons: &mut [Effect]) {
+    if progress.is_finished() {
         return;
     }
     let Progress { blocks_done, blocks, .. } = progress;
@@ -731,10 +487,11 @@ fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
     }
 }
 
-fn primary(spec: &StudySpec, comparisons: &[Comparison]) -> Option<usize> {
+fn primary(spec: &StudySpec, effects: &Effects) -> Option<usize> {
     let cell = spec.cells.iter().find(|cell| cell.role == CellRole::Primary)?;
     let metric = if cell.is_simulated() { Metric::WaitingCpuShare } else { Metric::ServerCpuPerMessage };
-    comparisons.iter().position(|comparison| comparison.cell_id == cell.id && comparison.metric == metric)
+    let is_it = |row: &Effect| row.is_comparison() && row.cell_id == cell.id && row.metric == metric;
+    effects.rows.iter().position(is_it)
 }
 
 fn arm_summaries(spec: &StudySpec, gate: &ValidityGate, cell: &CellTrials<'_>) -> Vec<ArmSummary> {

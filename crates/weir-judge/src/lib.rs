@@ -3,9 +3,9 @@
 //!
 //! [`plan`] says in which order a study runs, [`power`] what it can be expected to find and [`progress`] how far it is;
 //! [`exclusion`] and [`gate`] say which trials may be compared, `units` turns them into the values a decision rests on,
-//! [`judge`] decides and puts the result together; the other modules find what stands beside the verdicts. [`compare`]
-//! holds two judged runs against each other, and [`pool`] combines several. The laboratory runs what is planned here,
-//! and every view draws what is judged here.
+//! `question` answers with them, and [`judge`] decides and puts the result together; the other modules find what stands
+//! beside the verdicts. [`compare`] holds two judged runs against each other, and [`pool`] combines several. The
+//! laboratory runs what is planned here, and every view draws what is judged here.
 
 pub mod batching_bound;
 pub mod compare;
@@ -36,6 +36,7 @@ mod check;
 mod connection_costs;
 mod contrast;
 mod cpu_account;
+mod draft;
 mod drift;
 mod evidence;
 mod factors;
@@ -49,6 +50,7 @@ mod obstacle;
 mod oversubscription;
 mod overview;
 mod planted;
+mod question;
 mod scaling;
 mod slice_order;
 mod strace;

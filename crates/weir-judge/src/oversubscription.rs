@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use weir_record::{
+    effect::Effects,
     finding::Finding,
     spec::{ArmSpec, CellSpec, StudySpec, Subject},
     study::OversubscribedCell,
-    verdict::Comparison,
 };
 
 /// Option of the engine with which a thread of the kernel submits for each worker, and looks for more as long as
@@ -61,14 +61,10 @@ fn submitting_threads(spec: &StudySpec, cell: &CellSpec) -> u32 {
 }
 
 /// Cells with more threads than CPUs. Whatever is compared there says so.
-pub(crate) fn noted(
-    spec: &StudySpec,
-    cpus_allowed: usize,
-    comparisons: &mut [Comparison],
-) -> Vec<OversubscribedCell> {
+pub(crate) fn noted(spec: &StudySpec, cpus_allowed: usize, effects: &mut Effects) -> Vec<OversubscribedCell> {
     let cells = oversubscribed_cells(spec, cpus_allowed);
     for OversubscribedCell { cell_id, threads, cpus } in &cells {
-        for comparison in comparisons.iter_mut().filter(|it| it.cell_id == *cell_id) {
+        for comparison in effects.comparisons_mut().filter(|it| it.cell_id == *cell_id) {
             comparison.notes.push(Finding::Oversubscribed { threads: *threads, cpus: *cpus });
         }
     }

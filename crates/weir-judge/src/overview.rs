@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
+    effect::Effects,
     failure::FailureCounts,
     figure::Figure,
     grid::{Difference, Grid, GridFactor},
@@ -16,7 +17,6 @@ use weir_record::{
     overview::{BestCell, MeanRatio, MeanRow, Overview, Quantity, SuccessRow},
     spec::CellSpec,
     trial::TrialRecord,
-    verdict::Comparison,
 };
 use weir_stats::{
     decide::{self, ALPHA, Estimate, estimate},
@@ -33,9 +33,9 @@ use crate::{
 };
 
 /// One for each map that was measured.
-pub(crate) fn all(scope: &Scope<'_>, comparisons: &[Comparison], grids: &[Grid]) -> Vec<Overview> {
+pub(crate) fn all(scope: &Scope<'_>, effects: &Effects, grids: &[Grid]) -> Vec<Overview> {
     let of = |(map, group): (u32, &grid::Group<'_>)| {
-        let found = Map::of(scope, &group.cells, comparisons, grids).overview()?;
+        let found = Map::of(scope, &group.cells, effects, grids).overview()?;
         Some(Overview { map, ..found })
     };
     (0..).zip(&grid::groups(scope.spec)).filter_map(of).collect()
@@ -43,7 +43,7 @@ pub(crate) fn all(scope: &Scope<'_>, comparisons: &[Comparison], grids: &[Grid])
 
 /// The paired effect of an arm on a quantity in a cell, as a logarithm.
 fn paired(
-    comparisons: &[Comparison],
+    effects: &Effects,
     (cell_id, arm, baseline): (&str, &str, &str),
     quantity: Quantity,
 ) -> Option<f64> {
@@ -51,17 +51,15 @@ fn paired(
         Quantity::Throughput => (Metric::Throughput, 1.0),
         Quantity::PerCpuSecond => (Metric::ServerCpuPerMessage, -1.0),
     };
-    let is_it = |it: &&Comparison| {
-        it.cell_id == cell_id && it.arm == arm && it.baseline == baseline && it.metric == metric
-    };
-    comparisons.iter().find(is_it)?.ratio.map(|ratio| sign * ratio.ln()).filter(|log| log.is_finite())
+    let ratio = effects.comparison(cell_id, (arm, baseline), metric)?.estimate?;
+    Some(sign * ratio.ln()).filter(|log| log.is_finite())
 }
 
 /// A map with the figures of its cells.
 struct Map<'a> {
     scope: &'a Scope<'a>,
     cells: &'a [&'a CellSpec],
-    comparisons: &'a [Comparison],
+    effects: &'a Effects,
     grids: Vec<&'a Grid>,
     /// Arms that have figures somewhere.
     arms: Vec<&'a str>,
@@ -69,12 +67,7 @@ struct Map<'a> {
 }
 
 impl<'a> Map<'a> {
-    fn of(
-        scope: &'a Scope<'a>,
-        cells: &'a [&'a CellSpec],
-        comparisons: &'a [Comparison],
-        grids: &'a [Grid],
-    ) -> Self {
+    fn of(scope: &'a Scope<'a>, cells: &'a [&'a CellSpec], effects: &'a Effects, grids: &'a [Grid]) -> Self {
         let mut figures = BTreeMap::new();
         for cell in cells {
             let Some(trials) = scope.cell(&cell.id) else { continue };
@@ -90,7 +83,7 @@ impl<'a> Map<'a> {
             for (cell, quantity) in cells.iter().flat_map(|cell| Quantity::ALL.map(|of| (cell, of))) {
                 let key = |arm: &'a str| (cell.id.as_str(), arm, quantity);
                 let first: &str = &scope.spec.arms[0].name;
-                let Some(effect) = paired(comparisons, (&cell.id, &arm.name, first), quantity) else {
+                let Some(effect) = paired(effects, (&cell.id, &arm.name, first), quantity) else {
                     continue;
                 };
                 let Some(baseline) = figures.get(&key(first)).map(|it: &Measured<'_>| it.logs.clone()) else {
@@ -105,7 +98,7 @@ impl<'a> Map<'a> {
         let arms = scope.spec.arms.iter().map(|arm| arm.name.as_str()).filter(has_figures).collect();
         let is_own =
             |grid: &&Grid| grid.cells.iter().any(|own| cells.iter().any(|cell| cell.id == own.cell_id));
-        Self { scope, cells, comparisons, grids: grids.iter().filter(is_own).collect(), arms, figures }
+        Self { scope, cells, effects, grids: grids.iter().filter(is_own).collect(), arms, figures }
     }
 
     fn overview(&self) -> Option<Overview> {
@@ -237,14 +230,8 @@ impl<'a> Map<'a> {
     fn ratio_over_all(&self, arm: &str, metric: Metric) -> Option<MeanRatio> {
         let grid = self.grid(arm, metric)?;
         let effect = |cell: &weir_record::grid::GridCell| {
-            let is_it = |it: &&Comparison| {
-                it.cell_id == cell.cell_id
-                    && it.arm == arm
-                    && it.baseline == grid.baseline
-                    && it.metric == metric
-            };
-            let comparison = self.comparisons.iter().find(is_it)?;
-            estimate(&comparison.effects)
+            let comparison = self.effects.comparison(&cell.cell_id, (arm, &grid.baseline), metric)?;
+            estimate(&comparison.values)
         };
         // At rates that the generator set the two are not compared, here as little as on the map.
         let is_told = |cell: &&weir_record::grid::GridCell| {
@@ -254,15 +241,15 @@ impl<'a> Map<'a> {
             self.cells.iter().any(|own| own.id == cell.cell_id && self.has_all_cpus(own))
         };
         let valid = || grid.cells.iter().filter(is_told).filter(has_all_cpus);
-        let effects: Vec<Estimate> = valid().filter_map(effect).collect();
-        let mean = decide::mean_of(&effects)?;
+        let estimates: Vec<Estimate> = valid().filter_map(effect).collect();
+        let mean = decide::mean_of(&estimates)?;
         let is_known = mean.low > 0.0 || mean.high < 0.0;
         let goes_other_way = |cell: &&weir_record::grid::GridCell| {
             is_known && grid::is_opposite(cell.difference, grid::direction(mean.mean))
         };
         Some(MeanRatio {
             ratio: Figure { value: mean.mean.exp(), interval: Some((mean.low.exp(), mean.high.exp())) },
-            cells: u32::try_from(effects.len()).unwrap_or(u32::MAX),
+            cells: u32::try_from(estimates.len()).unwrap_or(u32::MAX),
             reversed: valid().filter(goes_other_way).map(|cell| cell.cell_id.clone()).collect(),
         })
     }

@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
     SCHEMA_VERSION,
+    effect::{Effect, EffectScale},
     finding::Finding,
-    goal::AnswerScale,
     machine::Fingerprint,
     metric::{Metric, Scale},
     metric_rows::Part,
@@ -29,7 +29,7 @@ use weir_record::{
     },
     spec::{CellRole, LoadMode},
     study::StudyResult,
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 use weir_stats::{
     decide::{ALPHA, Reading, UNITS_MIN, estimate},
@@ -102,7 +102,7 @@ pub fn among(this: PlacedRun<'_>, earlier: &[PlacedRun<'_>]) -> Option<AmongRuns
             && began(it.run.result) <= began(result)
             && identity(it.run.result) != identity(result)
     };
-    let own = result.comparisons.get(result.primary?)?;
+    let own = result.primary()?;
     let asked = Asked::of(result);
     let question = asked.of_row(&own.cell_id, &own.arm, &own.baseline);
     let has_question = |it: &&PlacedRun<'_>| {
@@ -201,12 +201,12 @@ struct Member<'a> {
     group: u32,
     result: &'a StudyResult,
     asked: Asked,
-    comparisons: BTreeMap<Key, &'a Comparison>,
+    comparisons: BTreeMap<Key, &'a Effect>,
 }
 
 impl<'a> Member<'a> {
     fn of(result: &'a StudyResult, number: u32, groups: &[MachineGroup]) -> Self {
-        let comparisons = result.comparisons.iter().map(|it| (key_of_comparison(it), it)).collect();
+        let comparisons = result.effects.comparisons().map(|it| (key_of_comparison(it), it)).collect();
         let group = groups.iter().find(|group| group.runs.contains(&number)).map_or(0, |group| group.number);
         Self { number, group, result, asked: Asked::of(result), comparisons }
     }
@@ -216,8 +216,8 @@ impl<'a> Member<'a> {
         let has_cell = self.result.spec.cells.iter().any(|cell| cell.id == *cell_id && cell.blocks > 0);
         let is_missing = self.result.missing_arms.iter().any(|missing| missing.name == *arm);
         let has_arm = !is_missing && self.result.spec.arms.iter().any(|own| own.name == *arm);
-        let is_twin = |it: &&Comparison| (&it.cell_id, &it.arm, it.metric) == (cell_id, arm, *metric);
-        match self.result.comparisons.iter().find(is_twin) {
+        let is_twin = |it: &&Effect| (&it.cell_id, &it.arm, it.metric) == (cell_id, arm, *metric);
+        match self.result.effects.comparisons().find(is_twin) {
             _ if !has_cell => LeftOut::NoCell,
             _ if !has_arm => LeftOut::NoArm,
             Some(twin) => LeftOut::OtherBaseline { baseline: twin.baseline.clone() },
@@ -226,7 +226,7 @@ impl<'a> Member<'a> {
     }
 }
 
-fn key_of_comparison(it: &Comparison) -> Key {
+fn key_of_comparison(it: &Effect) -> Key {
     (it.cell_id.clone(), it.arm.clone(), it.baseline.clone(), it.metric)
 }
 
@@ -236,7 +236,7 @@ fn key_of(it: &PooledEffect) -> Key {
 
 /// The primary comparison that most runs have; of several the one that the last of the runs has.
 fn primary(used: &[&Member<'_>]) -> Option<Key> {
-    let keys = used.iter().filter_map(|it| it.result.comparisons.get(it.result.primary?));
+    let keys = used.iter().filter_map(|it| it.result.primary());
     asked::most(keys.map(key_of_comparison))
 }
 
@@ -245,7 +245,7 @@ fn effects(used: &[&Member<'_>], groups: usize) -> Vec<PooledEffect> {
     let mut keys: Vec<Key> = Vec::new();
     let mut known: BTreeSet<Key> = BTreeSet::new();
     for member in used.iter().rev() {
-        for key in member.result.comparisons.iter().map(key_of_comparison) {
+        for key in member.result.effects.comparisons().map(key_of_comparison) {
             if known.insert(key.clone()) {
                 keys.push(key);
             }
@@ -258,7 +258,7 @@ fn effect(used: &[&Member<'_>], key: &Key, groups: usize) -> Option<PooledEffect
     let (cell_id, arm, baseline, metric) = key.clone();
     let mut left_out = Vec::new();
     let mut put_aside = |run: u32, reason: LeftOut| left_out.push(RunLeftOut { run, reason });
-    let mut rows: Vec<(&Member<'_>, &Comparison)> = Vec::new();
+    let mut rows: Vec<(&Member<'_>, &Effect)> = Vec::new();
     for member in used {
         match member.comparisons.get(key) {
             Some(comparison) => rows.push((member, comparison)),
@@ -280,7 +280,7 @@ fn effect(used: &[&Member<'_>], key: &Key, groups: usize) -> Option<PooledEffect
         put_aside(member.number, LeftOut::NotComparable { reasons });
         false
     });
-    let is_far = |it: &Comparison| it.notes.contains(&Finding::FarState);
+    let is_far = |it: &Effect| it.notes.contains(&Finding::FarState);
     if let Some(most) = asked::most(rows.iter().map(|(_, comparison)| is_far(comparison))) {
         rows.retain(|(member, comparison)| {
             let is_same = is_far(comparison) == most;
@@ -292,7 +292,7 @@ fn effect(used: &[&Member<'_>], key: &Key, groups: usize) -> Option<PooledEffect
     }
     let runs: Vec<RunFigure> = rows.iter().filter_map(|row| figure(*row)).collect();
     left_out.sort_by_key(|it| it.run);
-    let scale = scale_of(metric);
+    let scale = EffectScale::of(metric);
     let of_group = |group: u32| {
         let own: Vec<&RunFigure> = runs.iter().filter(|it| it.group == group).collect();
         (!own.is_empty()).then(|| GroupFigure { group, pooled: pooled(&own, scale).1 })
@@ -318,13 +318,6 @@ fn effect(used: &[&Member<'_>], key: &Key, groups: usize) -> Option<PooledEffect
     })
 }
 
-fn scale_of(metric: Metric) -> AnswerScale {
-    match metric.row().scale {
-        Scale::Ratio => AnswerScale::Ratio,
-        Scale::Difference { .. } => AnswerScale::Difference,
-    }
-}
-
 /// What may be claimed of a cell: the least of what the runs may.
 fn role(used: &[&Member<'_>], cell_id: &str) -> CellRole {
     let rank = |role: &CellRole| match role {
@@ -337,7 +330,7 @@ fn role(used: &[&Member<'_>], cell_id: &str) -> CellRole {
 }
 
 /// Why an effect is not pooled, as far as its own run says it; `None` where it is.
-fn not_comparable(comparison: &Comparison) -> Option<Vec<Finding>> {
+fn not_comparable(comparison: &Effect) -> Option<Vec<Finding>> {
     let mut reasons = compare::barred(comparison);
     let units = run_effect(comparison).map_or(0, |(units, _)| units);
     if reasons.is_empty() && units < UNITS_MIN as u32 {
@@ -353,13 +346,13 @@ fn not_comparable(comparison: &Comparison) -> Option<Vec<Finding>> {
 }
 
 /// Units and effect of a run: the only place where a run's standard error is made.
-fn run_effect(comparison: &Comparison) -> Option<(u32, RunEffect)> {
-    let estimate = estimate(&comparison.effects)?;
+fn run_effect(comparison: &Effect) -> Option<(u32, RunEffect)> {
+    let estimate = estimate(&comparison.values)?;
     let effect = RunEffect { value: estimate.mean, error: estimate.error };
     Some((u32::try_from(estimate.units).ok()?, effect))
 }
 
-fn figure((member, comparison): (&Member<'_>, &Comparison)) -> Option<RunFigure> {
+fn figure((member, comparison): (&Member<'_>, &Effect)) -> Option<RunFigure> {
     let (units, effect) = run_effect(comparison)?;
     let shown = compare::effect(comparison);
     let is_ratio = comparison.metric.row().scale == Scale::Ratio;
@@ -381,8 +374,8 @@ fn figure((member, comparison): (&Member<'_>, &Comparison)) -> Option<RunFigure>
 }
 
 /// Runs together, on the scale of the statistics and as it is recorded.
-fn pooled(runs: &[&RunFigure], scale: AnswerScale) -> (Option<Pooled>, PooledFigure) {
-    let is_ratio = scale == AnswerScale::Ratio;
+fn pooled(runs: &[&RunFigure], scale: EffectScale) -> (Option<Pooled>, PooledFigure) {
+    let is_ratio = scale == EffectScale::Ratio;
     let effect = |it: &&RunFigure| RunEffect {
         value: if is_ratio { it.figure.ln() } else { it.figure },
         error: it.standard_error,

@@ -2,12 +2,12 @@
 //! one. Pure; without such rounds nothing is said.
 
 use weir_record::{
+    effect::{Effect, Effects},
     finding::{Finding, RoundComponents},
     machine::Fingerprint,
     metric::Metric,
     spec::{ArmSpec, CellRole, CellSpec, StudySpec},
     study::StudyResult,
-    verdict::Comparison,
 };
 use weir_stats::decide::expected_detectable;
 
@@ -66,18 +66,18 @@ pub fn expected(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<Expected> {
     cells.sort_by_key(|cell| cell.role != CellRole::Primary);
     let one = |cell: &CellSpec, arm: &ArmSpec| {
         let baseline = spec.baseline_of(arm);
-        let is_own = |run: &StudyResult, it: &Comparison| {
+        let is_own = |run: &StudyResult, it: &Effect| {
             it.arm == arm.name
                 && it.baseline == baseline
                 && is_same_arm(spec, &run.spec, &arm.name)
                 && is_same_arm(spec, &run.spec, baseline)
         };
-        let own = sets(cell, earlier, is_own, |it| &it.effects);
+        let own = sets(cell, earlier, is_own, |_, it| Some(it));
         let is_self = own.is_empty();
         let first = &spec.arms[0].name;
         let is_first =
-            |run: &StudyResult, it: &Comparison| it.baseline == *first && is_same_arm(spec, &run.spec, first);
-        let sets = if is_self { sets(cell, earlier, is_first, |it| &it.effects_self) } else { own };
+            |run: &StudyResult, it: &Effect| it.baseline == *first && is_same_arm(spec, &run.spec, first);
+        let sets = if is_self { sets(cell, earlier, is_first, Effects::itself) } else { own };
         let count: usize = sets.iter().map(Vec::len).sum();
         let found = expected_detectable(&sets, cell.blocks).map(|log| Found {
             detectable: log.exp_m1(),
@@ -116,16 +116,16 @@ pub fn components(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<RoundCompone
 fn sets(
     cell: &CellSpec,
     earlier: &[StudyResult],
-    is_meant: impl Fn(&StudyResult, &Comparison) -> bool,
-    effects: impl Fn(&Comparison) -> &[f64],
+    is_meant: impl Fn(&StudyResult, &Effect) -> bool,
+    row_of: for<'r> fn(&'r Effects, &'r Effect) -> Option<&'r Effect>,
 ) -> Vec<Vec<f64>> {
     let of_run = |run: &StudyResult| {
         run.spec.cells.iter().find(|own| is_same_cell(own, cell))?;
-        let is_own = |it: &&Comparison| {
+        let is_own = |it: &&Effect| {
             it.cell_id == cell.id && it.metric == Metric::ServerCpuPerMessage && is_meant(run, it)
         };
-        let found = run.comparisons.iter().find(is_own)?;
-        Some(effects(found).to_vec()).filter(|values| values.len() > 1)
+        let found = run.effects.comparisons().find(is_own)?;
+        Some(row_of(&run.effects, found)?.values.clone()).filter(|values| values.len() > 1)
     };
     earlier.iter().filter_map(of_run).collect()
 }
@@ -172,8 +172,8 @@ mod tests {
     fn the_rounds_of_the_same_arms_tell_what_more_of_them_will_find() {
         let arms = ["epoll", "uring"];
         let earlier = [run(&arms, 0.02)];
-        let own = earlier[0].comparisons.iter().find(|it| it.metric == Metric::ServerCpuPerMessage);
-        let detectable = own.and_then(|it| it.detectable_effect).expect("it was measured");
+        let own = earlier[0].effects.comparisons().find(|it| it.metric == Metric::ServerCpuPerMessage);
+        let detectable = own.and_then(|it| it.detectable).expect("it was measured");
         let again = found(&arms, 12, &earlier).expect("there are rounds");
         assert!((again.detectable - detectable).abs() < 1e-9, "{again:?} {detectable}");
         assert_eq!((again.earlier, again.is_self), (12, false));

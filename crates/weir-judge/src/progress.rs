@@ -44,6 +44,11 @@ impl Progress {
         }
     }
 
+    /// Whether every planned round and block ran.
+    pub fn is_finished(&self) -> bool {
+        self.blocks_done >= self.blocks
+    }
+
     /// Whether another session would find nothing to do.
     pub fn is_complete(&self) -> bool {
         self.blocks_done == self.blocks && self.blocks_to_repeat == 0

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     goal::ComparisonSpec,
-    spec::{CellRole, CellSpec, StudySpec},
+    spec::{CellRole, CellSpec, EvidencePlan, StudySpec},
     trial::{SliceRecord, TrialRecord},
 };
 
@@ -72,7 +72,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         self.kept as f64 / self.of as f64
     }
 
@@ -173,7 +173,8 @@ pub fn descended<'t>(
     lower.cells[to].blocks = all.saturating_sub(others).max(wanted);
     let evidence = lower.cells[from].alternation.as_mut().and_then(|turns| turns.evidence.take());
     if let (Some(turns), Some(evidence)) = (&mut lower.cells[to].alternation, evidence) {
-        turns.evidence = Some(evidence);
+        // All of it in rounds that are still to come.
+        turns.evidence = Some(EvidencePlan { after: done(&spec.cells[to]), ..evidence });
     }
     Some(lower)
 }
@@ -214,7 +215,7 @@ mod tests {
         cause::CauseSpec,
         load::LoadReport,
         metric::Metric,
-        spec::{Alternation, EvidencePlan, LoadMode},
+        spec::{Alternation, LoadMode},
     };
 
     use super::*;
@@ -224,7 +225,8 @@ mod tests {
     fn study() -> StudySpec {
         let mut spec = sample::study(&["epoll", "uring"], 8, 1);
         let shape = CellSpec { role: CellRole::Exploratory, ..spec.cells[0].clone() };
-        let evidence = EvidencePlan { rounds: 4, slice_ns: 1, pairs: 1, by_group: false, strace: false };
+        let evidence =
+            EvidencePlan { rounds: 4, slice_ns: 1, pairs: 1, by_group: false, strace: false, after: 0 };
         let turns = Alternation { slice_ns: 1, permutations: 8, prime_messages: 1, evidence: None };
         let rung = |(share, blocks): (f64, u32)| CellSpec {
             id: format!("rung-{share}"),
@@ -301,14 +303,17 @@ mod tests {
 
     #[test]
     fn the_rounds_that_are_left_go_along_with_the_claim() {
+        const DONE: u32 = 2;
         let spec = study();
         let trials = [ran("rung-0.75", "epoll", 16), ran("rung-0.75", "uring", 12)];
-        let lower = descended(&spec, trials.iter(), |_| 2).expect("the claim moves");
+        let lower = descended(&spec, trials.iter(), |_| DONE).expect("the claim moves");
         assert_eq!(primary(&lower).id, "rung-0.5");
         let blocks: Vec<u32> = lower.cells[..3].iter().map(|cell| cell.blocks).collect();
         assert_eq!(blocks, [6, 6, 18], "the curve keeps its rounds");
         let evidence = |cell: usize| lower.cells[cell].alternation.and_then(|turns| turns.evidence);
-        assert_eq!((evidence(1), evidence(2).map(|it| it.rounds)), (None, Some(4)));
+        assert_eq!(evidence(1), None);
+        let evidence = evidence(2).expect("it goes along");
+        assert_eq!((evidence.rounds, evidence.after), (4, DONE), "in rounds that are still to come");
         // Late in the session more rounds are needed, so that the deciding rung has 60 % of all.
         let late = descended(&spec, trials.iter(), |_| 15).expect("the claim moves");
         let blocks: Vec<u32> = late.cells[..3].iter().map(|cell| cell.blocks).collect();

@@ -9,18 +9,13 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
-    figure::PairedRatio,
     finding::{ExclusionKind, Finding},
     metric::Scale,
     metric_rows::MetricRow,
     spec::LoadMode,
     trial::{SliceRecord, TrialRecord},
 };
-use weir_stats::{
-    decide::{Method, estimate},
-    movement::moves,
-    round,
-};
+use weir_stats::{movement::moves, round};
 
 use crate::{
     cell_trials::{CellTrials, Round},
@@ -37,8 +32,6 @@ pub(crate) struct Units {
     pub(crate) levels: Vec<(f64, f64)>,
     /// Number of the round or block of each.
     blocks: Vec<u32>,
-    /// The baseline's second run against its first.
-    pub(crate) values_self: Vec<f64>,
     /// Units without a value, counted by reason.
     pub(crate) excluded: BTreeMap<ExclusionKind, u32>,
 }
@@ -50,19 +43,9 @@ impl Units {
         self.blocks.push(block);
     }
 
-    /// The values by round or block, to be paired with others of the same.
-    pub(crate) fn by_block(&self) -> BTreeMap<u32, f64> {
+    /// The values by round or block, in time order, to be paired with others of the same.
+    pub(crate) fn by_block(&self) -> Vec<(u32, f64)> {
         self.blocks.iter().copied().zip(self.values.iter().copied()).collect()
-    }
-
-    /// What log-ratios come to, by the one rule that decides everywhere.
-    pub(crate) fn ratio(&self) -> Option<PairedRatio> {
-        let effect = estimate(&self.values)?;
-        Some(PairedRatio {
-            ratio: effect.mean.exp(),
-            interval: Some((effect.low.exp(), effect.high.exp())),
-            pairs: u32::try_from(effect.units).unwrap_or(u32::MAX),
-        })
     }
 
     /// Means of the figures the values are made of, so that the arm's is the baseline's with the mean effect.
@@ -86,21 +69,11 @@ impl Units {
     }
 }
 
-/// How an interval was made, as records name it.
-pub(crate) fn method_name(method: Method) -> &'static str {
-    match method {
-        Method::Independent => "student-t",
-        Method::LongRun => "student-t-long-run",
-    }
-}
-
 /// What is compared with what: of which arm, by which figure.
 #[derive(Clone, Copy)]
 pub(crate) struct Compared<'a> {
     pub(crate) arm: &'a str,
     pub(crate) baseline: &'a str,
-    /// The study's first arm, which runs twice and is compared with itself.
-    pub(crate) first: &'a str,
     pub(crate) row: &'static MetricRow,
 }
 
@@ -113,8 +86,7 @@ pub(crate) enum Counted {
     Achieved,
 }
 
-/// The values of one comparison in the cell's state, and of the study's first arm against itself: at the rate that was
-/// offered, where there is one.
+/// The values of one comparison in the cell's state: at the rate that was offered, where there is one.
 pub(crate) fn of(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
     match cell.spec.alternation {
         Some(_) => of_rounds(gate, cell, compared, Counted::Kept),
@@ -138,20 +110,19 @@ pub(crate) fn at_achieved_rates(
 
 /// Of blocks in which each arm has a trial of its own.
 fn of_blocks(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
-    let Compared { arm, baseline, first, row } = compared;
+    let Compared { arm, baseline, row } = compared;
     let Pairs { used, mut excluded, .. } = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
     let units = of_pairs(&used, row);
     let without = used.len() - units.values.len();
     if without > 0 {
         excluded.insert(ExclusionKind::WithoutFigure, u32::try_from(without).unwrap_or(u32::MAX));
     }
-    let itself = gate.pairs(&cell.trials, first, Against::Itself, cell.state);
-    Units { values_self: of_pairs(&itself.used, row).values, excluded, ..units }
+    Units { excluded, ..units }
 }
 
 /// Of rounds in which the arms took turns.
 fn of_rounds(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>, counted: Counted) -> Units {
-    let Compared { arm, baseline, first, row } = compared;
+    let Compared { arm, baseline, row } = compared;
     let usable = |runs: &[&TrialRecord]| {
         let obstacle = runs.iter().find_map(|trial| gate.obstacle(trial, cell.state));
         obstacle.map_or(Ok(()), Err)
@@ -168,13 +139,26 @@ fn of_rounds(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>,
                 Err(reason) => *units.excluded.entry(reason).or_default() += 1,
             }
         }
-        if let (Some(one), Some(other)) = (round.run(first, false), round.run(first, true))
-            && usable(&[one, other]).is_ok()
-        {
-            units.values_self.extend(round_value(other, [one, one], row, counted).map(|value| value.effect));
-        }
     }
     units
+}
+
+/// An arm's second run against its first, in time order, at the rate that was offered.
+pub(crate) fn of_itself(
+    gate: &ValidityGate,
+    cell: &CellTrials<'_>,
+    arm: &str,
+    row: &'static MetricRow,
+) -> Vec<f64> {
+    if cell.spec.alternation.is_none() {
+        return of_pairs(&gate.pairs(&cell.trials, arm, Against::Itself, cell.state).used, row).values;
+    }
+    let of_round = |round: &Round<'_>| {
+        let (one, other) = (round.run(arm, false)?, round.run(arm, true)?);
+        let is_usable = [one, other].iter().all(|trial| gate.is_usable(trial, cell.state));
+        is_usable.then(|| round_value(other, [one, one], row, Counted::Kept)).flatten()
+    };
+    cell.rounds().filter_map(of_round).map(|value| value.effect).collect()
 }
 
 /// What one unit says.
@@ -322,19 +306,43 @@ pub(crate) fn figures(
 ) -> Vec<f64> {
     let is_first = arm == first;
     let compared = if is_first { other } else { Some(arm) };
-    let compared = compared.map(|arm| of(gate, cell, Compared { arm, baseline: first, first, row }));
+    let compared = compared.map(|arm| of(gate, cell, Compared { arm, baseline: first, row }));
     let levels = compared.map(|units| units.levels).unwrap_or_default();
     if !levels.is_empty() {
         return levels.into_iter().map(|(arm, baseline)| if is_first { baseline } else { arm }).collect();
     }
-    in_time_order(&alone(gate, cell, arm, row)).into_iter().map(|value| row.scale.figure(value)).collect()
+    let alone = alone_in_time_order(gate, cell, arm, row);
+    alone.into_iter().map(|(_, value)| row.scale.figure(value)).collect()
 }
 
-/// Figures as [`alone`] gives them, in the order in which their trials ran.
-pub(crate) fn in_time_order(figures: &BTreeMap<u32, (f64, &TrialRecord)>) -> Vec<f64> {
-    let mut found: Vec<&(f64, &TrialRecord)> = figures.values().collect();
-    found.sort_by_key(|(_, trial)| trial.started_ns);
-    found.into_iter().map(|(figure, _)| *figure).collect()
+/// Figures as [`alone`] gives them, each with its round or block, in the order in which their trials ran.
+pub(crate) fn alone_in_time_order(
+    gate: &ValidityGate,
+    cell: &CellTrials<'_>,
+    arm: &str,
+    row: &MetricRow,
+) -> Vec<(u32, f64)> {
+    let mut found: Vec<(u64, u32, f64)> = alone(gate, cell, arm, row)
+        .into_iter()
+        .map(|(block, (figure, trial))| (trial.started_ns, block, figure))
+        .collect();
+    found.sort_by_key(|(started_ns, block, _)| (*started_ns, *block));
+    found.into_iter().map(|(_, block, figure)| (block, figure)).collect()
+}
+
+/// What the arm's figure has beyond the baseline's of the same block, in the metric's unit, by block and in time order.
+pub(crate) fn differences(
+    gate: &ValidityGate,
+    cell: &CellTrials<'_>,
+    (arm, baseline): (&str, &str),
+    row: &MetricRow,
+) -> Vec<(u32, f64)> {
+    let pairs = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state).used;
+    let one = |pair: &Pair<'_>| {
+        let difference = (row.read)(pair.arm)? - (row.read)(pair.baseline)?;
+        difference.is_finite().then_some((pair.arm.block, difference))
+    };
+    pairs.iter().filter_map(one).collect()
 }
 
 /// The figures of one arm in a state, on the metric's scale (logarithms, or the figures themselves), one for each unit
@@ -400,13 +408,23 @@ mod tests {
     }
 
     fn units(trials: &[TrialRecord]) -> Units {
+        with_cell(trials, |gate, cell, row| of(gate, cell, Compared { arm: "uring", baseline: "epoll", row }))
+    }
+
+    fn with_cell<T>(
+        trials: &[TrialRecord],
+        of: impl FnOnce(&ValidityGate, &CellTrials<'_>, &'static MetricRow) -> T,
+    ) -> T {
         let mut spec = sample::study(&["epoll", "uring"], 1, 1);
         spec.cells[0].alternation =
             Some(Alternation { slice_ns: 1, permutations: 1, prime_messages: 1, evidence: None });
         let gate = ValidityGate::new(trials);
         let cell = CellTrials::of(&spec.cells[0], &gate, &trials.iter().collect::<Vec<_>>());
-        let row = Metric::ServerCpuPerMessage.row();
-        of(&gate, &cell, Compared { arm: "uring", baseline: "epoll", first: "epoll", row })
+        of(&gate, &cell, Metric::ServerCpuPerMessage.row())
+    }
+
+    fn itself(trials: &[TrialRecord]) -> Vec<f64> {
+        with_cell(trials, |gate, cell, row| of_itself(gate, cell, "epoll", row))
     }
 
     #[test]
@@ -420,7 +438,6 @@ mod tests {
         let found = units(&trials);
         assert_eq!(found.values.len(), 1);
         assert!((found.values[0] - 0.9_f64.ln()).abs() < 1e-12, "{found:?}");
-        assert_eq!(found.values_self, [0.0]);
         let (arm, baseline) = found.means(Scale::Ratio).expect("there is a round");
         assert!(
             (arm / baseline - 0.9).abs() < 1e-12 && baseline == 1.0,
@@ -454,7 +471,8 @@ mod tests {
         ];
         let found = units(&trials);
         assert!(found.values[0].abs() < 1e-12, "{found:?}");
-        assert!((found.values_self[0] - 1.21_f64.ln()).abs() < 1e-12);
+        let itself = itself(&trials);
+        assert!((itself[0] - 1.21_f64.ln()).abs() < 1e-12, "{itself:?}");
     }
 
     #[test]
@@ -466,7 +484,7 @@ mod tests {
         ];
         trials[1].exclusions.push(Exclusion::Errors { count: 2 });
         let found = units(&trials);
-        assert!(found.values.is_empty() && found.values_self.is_empty());
+        assert!(found.values.is_empty() && itself(&trials).is_empty());
         assert_eq!(found.excluded, BTreeMap::from([(ExclusionKind::Errors, 1)]));
         trials[1].exclusions.clear();
         trials[2].slices[0].messages = 0;

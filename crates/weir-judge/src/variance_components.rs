@@ -31,10 +31,9 @@ const PERMUTATIONS_MIN: f64 = 2.0;
 pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let is_primary = |cell: &&CellSpec| cell.role == CellRole::Primary && cell.alternation.is_some();
     let cell = CellTrials::of(spec.cells.iter().find(is_primary)?, gate, trials);
-    let first = &spec.arms[0].name;
     let row = Metric::ServerCpuPerMessage.row();
     let of_arm = |arm: &ArmSpec| {
-        let compared = Compared { arm: &arm.name, baseline: spec.baseline_of(arm), first, row };
+        let compared = Compared { arm: &arm.name, baseline: spec.baseline_of(arm), row };
         components(&arm.name, &units::by_permutation(gate, &cell, compared))
     };
     let arms: Vec<RoundComponents> = spec.arms.iter().skip(1).filter_map(of_arm).collect();

@@ -25,11 +25,12 @@
 //! included must not go the other way either.
 
 use weir_record::{
+    effect::Effect,
     finding::{Finding, Witness, WitnessBearing, WitnessFigure},
     goal::{Goal, Outcome},
     metric::Family,
     spec::{CellSpec, LoadMode, StudySpec},
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 use weir_stats::decide::{Bearing, Estimate, UNITS_MIN, bearing};
 
@@ -125,10 +126,10 @@ pub(crate) fn verdict_left(claimed: Verdict, held: &[Held]) -> Verdict {
 
 impl Claim {
     /// A decided comparison. The margin is a share: 0.01 for 1 %.
-    pub(crate) fn of(comparison: &Comparison, margin: f64) -> Self {
+    pub(crate) fn of(comparison: &Effect, margin: f64) -> Self {
         let log = match comparison.verdict {
             Verdict::Equivalent => 0.0,
-            _ => comparison.ratio.map_or(0.0, f64::ln),
+            _ => comparison.estimate.map_or(0.0, f64::ln),
         };
         let found = || comparison.reasons.iter().chain(&comparison.notes);
         Self { log, bound: 0.0, margin: margin.ln_1p(), is_bound: found().any(is_bound) }
@@ -239,7 +240,7 @@ pub fn is_same_shape(one: &CellSpec, other: &CellSpec) -> bool {
 /// Whether all that is known of a closed-loop comparison was found at rates which the generator set: it was the limit
 /// for a side, nothing else bars the comparison, and no equal rate bears the difference out. The rule is that of
 /// claims, for cells that claim nothing.
-pub(crate) fn is_generator_limited(spec: &StudySpec, comparison: &Comparison, witnesses: &Witnesses) -> bool {
+pub(crate) fn is_generator_limited(spec: &StudySpec, comparison: &Effect, witnesses: &Witnesses) -> bool {
     let is_of_rates = |found: &Finding| match found {
         Finding::Witness { witness, .. }
         | Finding::NoWitness { witness }

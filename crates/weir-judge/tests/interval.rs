@@ -5,7 +5,7 @@
 //! epoll: in a closed loop, where the effect wanders, and at one rate, where it stands still.
 
 use weir_judge::{judge, sample};
-use weir_record::{finding::Finding, metric::Metric, trial::TrialRecord};
+use weir_record::{effect::IntervalMethod, finding::Finding, trial::TrialRecord};
 use weir_stats::{
     decide::{self, Method},
     movement,
@@ -147,8 +147,7 @@ fn a_comparison_whose_effect_moves_says_so_and_has_the_long_run_interval() {
             ]
         };
         let trials: Vec<TrialRecord> = (0..).zip(effects).flat_map(of_block).collect();
-        let found = judge::judged(&spec, &trials).comparisons;
-        found.into_iter().find(|it| it.metric == Metric::ServerCpuPerMessage).expect("it was measured")
+        judge::judged(&spec, &trials).primary().expect("it was measured").clone()
     };
     let moved = |note: &Finding| match note {
         Finding::EffectMoves { lag_1, halves } => Some((*lag_1, *halves)),
@@ -157,10 +156,10 @@ fn a_comparison_whose_effect_moves_says_so_and_has_the_long_run_interval() {
     let moving = judged(&closed_loop());
     let (lag_1, halves) = moving.notes.iter().find_map(moved).expect("it moves");
     assert!((lag_1 - 0.47).abs() < 0.03 && halves.0 > halves.1 && halves.1 > 0.94, "{lag_1} {halves:?}");
-    assert_eq!(moving.interval_method, "student-t-long-run");
+    assert_eq!(moving.method, IntervalMethod::StudentTLongRun);
     assert_eq!(judged(&at_one_rate()).notes.iter().find_map(moved), None);
     let few = judged(&closed_loop()[..11]);
-    assert_eq!((few.notes.iter().find_map(moved), few.interval_method.as_str()), (None, "student-t"));
+    assert_eq!((few.notes.iter().find_map(moved), few.method), (None, IntervalMethod::StudentT));
 }
 
 #[test]

@@ -109,12 +109,9 @@ fn holds(result: &StudyResult) -> Result<(), TestCaseError> {
     for grid in grids {
         prop_assert_eq!(grid.cells.len(), cells, "the primary's cell is one of them");
         for cell in &grid.cells {
-            let own = result
-                .comparisons
-                .iter()
-                .find(|it| (it.metric, &it.cell_id, &it.arm) == (grid.metric, &cell.cell_id, &grid.arm));
+            let own = result.effects.comparison(&cell.cell_id, (&grid.arm, &grid.baseline), grid.metric);
             let own = own.expect("it was compared");
-            let agrees = agrees(cell.difference, own.verdict, own.ratio);
+            let agrees = agrees(cell.difference, own.verdict, own.estimate);
             prop_assert!(agrees, "{:?} beside {:?} ({:?})", cell, own.verdict, own.reasons);
         }
     }

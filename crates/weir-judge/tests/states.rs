@@ -2,15 +2,15 @@
 
 use weir_judge::{judge, sample};
 use weir_record::{
+    effect::Effect,
     finding::Finding,
     machine::CrossCoreReading,
     spec::Alternation,
     trial::{SliceRecord, TrialRecord},
-    verdict::Comparison,
 };
 
 /// A study of which every second round meets the far state, where the arm costs this much more for each message.
-fn primary(far_ratio: f64) -> Comparison {
+fn primary(far_ratio: f64) -> Effect {
     let mut spec = sample::study(&["epoll", "uring"], 24, 1);
     spec.cells[0].alternation =
         Some(Alternation { slice_ns: 20_000_000, permutations: 2, prime_messages: 2, evidence: None });
@@ -40,10 +40,10 @@ fn primary(far_ratio: f64) -> Comparison {
         [run("epoll", false, cost_ns), run("epoll", true, cost_ns), run("uring", false, ratio * cost_ns)]
     };
     let result = judge::judged(&spec, &(0..24).flat_map(round).collect::<Vec<_>>());
-    result.comparisons[result.primary.expect("it was compared")].clone()
+    result.primary().expect("it was compared").clone()
 }
 
-fn interaction(comparison: &Comparison) -> (f64, (f64, f64)) {
+fn interaction(comparison: &Effect) -> (f64, (f64, f64)) {
     let found = comparison.notes.iter().find_map(|found| match found {
         Finding::StateInteraction { ratio, interval } => Some((*ratio, *interval)),
         _ => None,

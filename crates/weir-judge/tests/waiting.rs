@@ -62,7 +62,7 @@ fn judged(waiting: f64, is_let: bool) -> StudyResult {
 }
 
 fn bearing(result: &StudyResult) -> Option<WitnessBearing> {
-    let primary = &result.comparisons[result.primary.expect("it was compared")];
+    let primary = result.primary().expect("it was compared");
     primary.reasons.iter().chain(&primary.notes).find_map(|found| match found {
         Finding::Witness { witness: Witness::WaitingCpu, bearing, .. } => Some(*bearing),
         _ => None,
@@ -78,8 +78,8 @@ fn work_while_waiting_takes_a_verdict_away_that_it_turns_round() {
     let much = judged(0.2, true);
     assert_eq!((much.verdict, bearing(&much)), (Verdict::NotComparable, Some(WitnessBearing::Contradicts)));
     let figure = |result: &StudyResult| {
-        let found = result.comparisons.iter().find(|it| it.metric == Metric::ServerCpuWithWaiting);
-        found.and_then(|it| it.ratio).expect("it is compared")
+        let found = result.effects.comparisons().find(|it| it.metric == Metric::ServerCpuWithWaiting);
+        found.and_then(|it| it.estimate).expect("it is compared")
     };
     // A fifth of a CPU over a slice of 20 ms are 4 ms beside 9.
     assert!((figure(&much) - 1.3).abs() < 0.002, "{}", figure(&much));
@@ -90,11 +90,11 @@ fn work_while_waiting_takes_a_verdict_away_that_it_turns_round() {
 fn an_arm_that_was_stopped_is_judged_by_what_it_did_before_and_named() {
     let stopped = judged(0.2, false);
     assert_eq!(bearing(&stopped), Some(WitnessBearing::Contradicts));
-    let primary = &stopped.comparisons[stopped.primary.expect("it was compared")];
+    let primary = stopped.primary().expect("it was compared");
     let expected =
         Finding::StoppedBetweenSlices { arm: "busy".to_owned(), share: 0.2, stopped: ROUNDS, runs: ROUNDS };
     assert!(primary.notes.contains(&expected), "{:?}", primary.notes);
     let let_be = judged(0.2, true);
-    let notes = &let_be.comparisons[let_be.primary.expect("it was compared")].notes;
+    let notes = &let_be.primary().expect("it was compared").notes;
     assert!(!notes.iter().any(|it| matches!(it, Finding::StoppedBetweenSlices { .. })), "{notes:?}");
 }

@@ -2,12 +2,13 @@
 
 use weir_judge::{judge, sample};
 use weir_record::{
+    effect::Effect,
     finding::{Finding, Witness},
     machine::CrossCoreReading,
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
     study::StudyResult,
     trial::TrialRecord,
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 
 const RATE: f64 = 50_000.0;
@@ -39,8 +40,8 @@ fn blocks(cell: &str, ratio: f64, change: impl Fn(&mut TrialRecord)) -> Vec<Tria
     trials
 }
 
-fn primary(result: &StudyResult) -> &Comparison {
-    &result.comparisons[result.primary.expect("it was compared")]
+fn primary(result: &StudyResult) -> &Effect {
+    result.primary().expect("it was compared")
 }
 
 fn misses_the_rate(trial: &mut TrialRecord) {
@@ -73,7 +74,7 @@ fn a_rate_that_nobody_kept_bars_a_claim_whose_limit_was_the_generator() {
     let found = primary(&result);
     let absent = Finding::NoWitness { witness: Witness::EqualRate { per_second: RATE } };
     assert_eq!((found.verdict, &found.reasons[..]), (Verdict::NotComparable, &[absent][..]));
-    assert!(found.ratio.is_some() && found.interval.is_some(), "what is known stays");
+    assert!(found.estimate.is_some() && found.interval.is_some(), "what is known stays");
 }
 
 #[test]

@@ -211,7 +211,7 @@ mod tests {
     fn evidence_takes_as_long_as_it_has_rounds_and_pairs() {
         let ns = |change: fn(&mut EvidencePlan)| {
             let mut plan =
-                EvidencePlan { rounds: 4, slice_ns: 500, pairs: 1, by_group: false, strace: false };
+                EvidencePlan { rounds: 4, slice_ns: 500, pairs: 1, by_group: false, strace: false, after: 0 };
             change(&mut plan);
             let (_, alternation) = first(|_| ());
             let alternation = alternation.map(|it| Alternation { evidence: Some(plan), ..it });

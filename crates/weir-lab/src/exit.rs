@@ -1,8 +1,9 @@
 //! What a session's end, or a comparison of two runs, means to a script: the documented exit codes.
 
 use weir_record::{
+    effect::Effect,
     finding::{Finding, WitnessBearing},
-    goal::{Answer, Outcome},
+    goal::{ComparisonSpec, Outcome},
     run_pair::RunPair,
     run_pool::RunPool,
     study::StudyResult,
@@ -58,7 +59,7 @@ impl ExitCode {
         if !(result.missing_arms.is_empty() && result.spec.missing_cells.is_empty()) {
             return Self::Environment;
         }
-        if let Some(code) = Self::of_thresholds(&result.answers) {
+        if let Some(code) = Self::of_thresholds(result.asked()) {
             return code;
         }
         Self::of_verdict(result.verdict)
@@ -67,7 +68,7 @@ impl ExitCode {
     /// Code of two runs side by side: that of its thresholds, and else whether anything could be compared.
     pub fn of_pair(pair: &RunPair) -> Self {
         let is_compared = pair.changes.iter().any(|change| change.figure.is_some());
-        match Self::of_thresholds(&pair.answers) {
+        match Self::of_thresholds(pair.thresholds.iter().zip(&pair.answers)) {
             Some(code) if is_compared => code,
             None if is_compared => Self::Decided,
             _ => Self::NotComparable,
@@ -104,15 +105,15 @@ impl ExitCode {
     }
 
     /// Code of all thresholds together; none without one.
-    fn of_thresholds(answers: &[Answer]) -> Option<Self> {
-        let thresholds: Vec<Self> = answers.iter().filter_map(Self::of_threshold).collect();
+    fn of_thresholds<'r>(asked: impl Iterator<Item = (&'r ComparisonSpec, &'r Effect)>) -> Option<Self> {
+        let thresholds: Vec<Self> = asked.filter_map(|(asked, row)| Self::of_threshold(asked, row)).collect();
         let by_weight = [Self::Threshold, Self::NotComparable, Self::Inconclusive, Self::Decided];
         by_weight.into_iter().find(|code| thresholds.contains(code))
     }
 
     /// Code of a threshold; of a goal there is none. An interval that includes the bound is one thing, answers that
     /// were wrong or a schedule that was cut are another.
-    fn of_threshold(answer: &Answer) -> Option<Self> {
+    fn of_threshold(asked: &ComparisonSpec, row: &Effect) -> Option<Self> {
         let is_width = |reason: &Finding| {
             matches!(
                 reason,
@@ -121,13 +122,13 @@ impl ExitCode {
                     | Finding::Witness { bearing: WitnessBearing::Uncertain, .. }
             )
         };
-        let code = match answer.outcome? {
+        let code = match row.outcome? {
             Outcome::Met => Self::Decided,
             Outcome::Missed => Self::Threshold,
-            Outcome::Open if answer.reasons.iter().all(is_width) => Self::Inconclusive,
+            Outcome::Open if row.reasons.iter().all(is_width) => Self::Inconclusive,
             Outcome::Open => Self::NotComparable,
         };
-        answer.asked.is_threshold.then_some(code)
+        asked.is_threshold.then_some(code)
     }
 
     /// Code of a session that broke off.
@@ -157,33 +158,31 @@ mod tests {
         sample,
     };
     use weir_record::{
+        effect::Question,
         finding::{Witness, WitnessFigure},
-        goal::{AnswerScale, ComparisonSpec, Goal, Side},
+        goal::{Goal, Side},
         metric::Metric,
         study::MissingArm,
     };
 
     use super::*;
 
-    fn threshold(outcome: Outcome, reasons: Vec<Finding>) -> Answer {
+    /// A bound, and what came of it.
+    fn threshold(outcome: Outcome, reasons: Vec<Finding>) -> (ComparisonSpec, Effect) {
         let of =
             Side { arm: "new".to_owned(), cell_id: "c10".to_owned(), metric: Metric::ServerCpuPerMessage };
-        Answer {
-            asked: ComparisonSpec { of, to: Vec::new(), goal: Some(Goal::AtMost(1.03)), is_threshold: true },
-            scale: AnswerScale::Ratio,
-            figure: None,
-            interval: None,
-            confidence: 0.99,
-            units: 12,
-            is_paired: true,
-            outcome: Some(outcome),
-            reasons,
-        }
+        let asked = ComparisonSpec { of, to: Vec::new(), goal: Some(Goal::AtMost(1.03)), is_threshold: true };
+        let row =
+            Effect { question: Question::Asked(0), outcome: Some(outcome), reasons, ..Effect::default() };
+        (asked, row)
     }
 
     #[test]
     fn what_is_not_known_for_another_reason_than_a_wide_interval_cannot_be_let_pass() {
-        let code = |outcome, reasons| ExitCode::of_threshold(&threshold(outcome, reasons));
+        let code = |outcome, reasons| {
+            let (asked, row) = threshold(outcome, reasons);
+            ExitCode::of_threshold(&asked, &row)
+        };
         assert_eq!(code(Outcome::Met, Vec::new()), Some(ExitCode::Decided));
         assert_eq!(code(Outcome::Missed, Vec::new()), Some(ExitCode::Threshold));
         let wide = vec![Finding::IncludesBound { bound: 1.03 }];
@@ -203,9 +202,9 @@ mod tests {
             let reasons = vec![Finding::IncludesBound { bound: 1.03 }, reason];
             assert_eq!(code(Outcome::Open, reasons), Some(ExitCode::NotComparable));
         }
-        let mut goal = threshold(Outcome::Missed, Vec::new());
-        goal.asked.is_threshold = false;
-        assert_eq!(ExitCode::of_threshold(&goal), None, "a goal fails nothing");
+        let (mut goal, missed) = threshold(Outcome::Missed, Vec::new());
+        goal.is_threshold = false;
+        assert_eq!(ExitCode::of_threshold(&goal, &missed), None, "a goal fails nothing");
     }
 
     /// Runs of the sample study, uring at these ratios of epoll, pooled.

@@ -76,7 +76,7 @@ pub fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>), StoreError
 
 /// Arms that the last session did without before it tried them, so that no trial tells of them.
 fn never_tried(store: &Store, trials: &[TrialRecord]) -> Vec<MissingArm> {
-    // What cannot be read is of another version, or there is none yet.
-    let judged = store.missing_in_result().unwrap_or_default();
+    // Results of every version tell it. What cannot be read is damaged, and the trials are judged all the same.
+    let judged = store.result_brief().ok().flatten().map(|brief| brief.missing_arms).unwrap_or_default();
     judged.into_iter().filter(|arm| trials.iter().all(|trial| trial.arm != arm.name)).collect()
 }

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{grid::Difference, metric::Metric};
+use crate::metric::Metric;
 
 /// What is asked, cells chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,22 +22,4 @@ pub struct ContrastSpec {
     /// Equivalence margin of this contrast; that of the study without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equivalence_margin: Option<f64>,
-}
-
-/// What came of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Contrast {
-    /// What was asked.
-    pub asked: ContrastSpec,
-    /// Geometric mean of the ratios of the first cells over that of the others; absent where a cell has none that may
-    /// be compared.
-    pub ratio: Option<f64>,
-    /// Its interval by itself.
-    pub interval: Option<(f64, f64)>,
-    /// Two-sided p of its being one.
-    pub p_value: Option<f64>,
-    /// The same after Holm, over all claims of the study.
-    pub p_value_holm: Option<f64>,
-    /// What that comes to: the ratio is smaller at the first levels, or larger, or the same within the margin.
-    pub difference: Difference,
 }

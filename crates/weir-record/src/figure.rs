@@ -23,18 +23,6 @@ pub struct PairedRatio {
     pub pairs: u32,
 }
 
-/// A mean of differences with its interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct PairedDifference {
-    /// Mean of the differences within blocks.
-    pub difference: f64,
-    /// Lower and upper end.
-    pub interval: Option<(f64, f64)>,
-    /// Pairs used.
-    pub pairs: u32,
-}
-
 /// Median with minimum and maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{finding::Finding, metric::Metric};
+use crate::metric::Metric;
 
 /// A figure of one arm in one cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -77,43 +77,6 @@ pub enum Outcome {
     Missed,
     /// Neither is known.
     Open,
-}
-
-/// What the figure of an answer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum AnswerScale {
-    /// One side over the other.
-    Ratio,
-    /// One side less the other, in the metric's unit.
-    Difference,
-    /// One side alone, in the metric's unit.
-    Figure,
-}
-
-/// What a comparison came to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Answer {
-    /// What was asked.
-    pub asked: ComparisonSpec,
-    /// What `figure` is.
-    pub scale: AnswerScale,
-    /// The figure; absent where nothing was measured.
-    pub figure: Option<f64>,
-    /// Its interval: lower, upper.
-    pub interval: Option<(f64, f64)>,
-    /// Confidence of the interval, in all choices of a best side together.
-    pub confidence: f64,
-    /// Units of the side with fewer.
-    pub units: u32,
-    /// Whether both sides are of the same rounds or blocks, and were compared within them.
-    pub is_paired: bool,
-    /// What came of the goal; absent where there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
-    /// Why the figure is not enough.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reasons: Vec<Finding>,
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`, `protocol`, `published`), what was
 //! measured (`engine`, `load`, `failure`, `http`, `orders`, `gateway`, `storage`, `machine`, `kernel`,
-//! `window`, `trial`, `slices`) and what was concluded (`finding`, `verdict`, `check`, `study`, `cpu_account`,
-//! `added_cost`, `contrast`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`, `run_pool`). What is compared in
-//! all of them is a `metric`; its row in `metric_rows` knows how the records have it.
+//! `window`, `trial`, `slices`) and what was concluded: the table of effects (`effect`, `verdict`, `finding`), `check`,
+//! `study`, and views of them (`cpu_account`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`, `run_pool`). What
+//! is compared in all of them is a `metric`; its row in `metric_rows` knows how the records have it.
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same
@@ -16,6 +16,7 @@ pub mod connection_costs;
 pub mod contrast;
 pub mod cpu_account;
 pub mod doctor;
+pub mod effect;
 pub mod engine;
 pub mod evidence;
 pub mod failure;
@@ -66,4 +67,7 @@ pub fn stable_name(variant: &impl serde::Serialize) -> String {
 ///
 /// 2: engines count every call for I/O, those that accept and `ppoll` among them, and for poll and select no calls that
 /// they do not make ([`engine::EngineStats`]).
-pub const SCHEMA_VERSION: u32 = 2;
+///
+/// 3: what a study concludes is one table ([`effect::Effects`]) in place of lists of comparisons, answers, contrasts,
+/// causes, added costs and attributions.
+pub const SCHEMA_VERSION: u32 = 3;

@@ -5,10 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A figure of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// CPU time of the server's processes per message. The primary metric.
+    #[default]
     ServerCpuPerMessage,
     /// CPU of server, generator and softirq threads per message; of whole trials the non-idle CPU of the machine.
     MachineCpuPerMessage,

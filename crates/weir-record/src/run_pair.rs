@@ -4,8 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    effect::{Effect, EffectScale},
     finding::Finding,
-    goal::{Answer, AnswerScale},
+    goal::ComparisonSpec,
     machine::FactDifference,
     metric::Metric,
     spec::CellRole,
@@ -35,8 +36,10 @@ pub struct RunPair {
     pub changes: Vec<Change>,
     /// Absolute figures of both.
     pub figures: Vec<FigurePair>,
-    /// What came of the thresholds.
-    pub answers: Vec<Answer>,
+    /// Thresholds on the changes.
+    pub thresholds: Vec<ComparisonSpec>,
+    /// What came of each, in the same order.
+    pub answers: Vec<Effect>,
 }
 
 /// Which run it is.
@@ -103,7 +106,7 @@ pub enum PairObstacle {
 
 /// An effect as one run measured it, arm and baseline in the same rounds or blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Effect {
+pub struct RunEffect {
     /// Ratio, or difference in the metric's unit; absent where nothing was measured.
     pub figure: Option<f64>,
     /// Its interval.
@@ -128,11 +131,11 @@ pub struct Change {
     /// What is compared.
     pub metric: Metric,
     /// Ratio: the other run's ratio over the first's. Difference: the other's less the first's.
-    pub scale: AnswerScale,
+    pub scale: EffectScale,
     /// The effect in the first run.
-    pub one: Effect,
+    pub one: RunEffect,
     /// In the other.
-    pub other: Effect,
+    pub other: RunEffect,
     /// How they differ, on that scale; absent where a side was not measured or must not be compared.
     pub figure: Option<f64>,
     /// Its interval, from the rounds of both.

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    finding::Finding, goal::AnswerScale, machine::FactDifference, metric::Metric, spec::CellRole,
+    effect::EffectScale, finding::Finding, machine::FactDifference, metric::Metric, spec::CellRole,
     verdict::Verdict,
 };
 
@@ -91,7 +91,7 @@ pub struct PooledEffect {
     /// What is compared.
     pub metric: Metric,
     /// Ratio of the arm over its baseline, or difference in the metric's unit.
-    pub scale: AnswerScale,
+    pub scale: EffectScale,
     /// All runs together.
     pub all: PooledFigure,
     /// The runs of each group of machines; empty where there is one group.
@@ -254,7 +254,7 @@ pub struct AmongRuns {
     /// What is compared.
     pub metric: Metric,
     /// Ratio or difference.
-    pub scale: AnswerScale,
+    pub scale: EffectScale,
     /// The figure of this run.
     pub figure: f64,
     /// What the earlier runs have in common.

@@ -562,7 +562,7 @@ pub struct IoModel {
 }
 
 /// How much a cell's verdict may claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CellRole {
     /// Decides the study's sentence and exit code.
@@ -572,6 +572,7 @@ pub enum CellRole {
     #[serde(alias = "declared")]
     Confirmatory,
     /// Looked at without a claim.
+    #[default]
     Exploratory,
 }
 

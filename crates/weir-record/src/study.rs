@@ -4,17 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    added_cost::AddedCosts,
-    cause::CauseShare,
     check::Check,
     connection_costs::ConnectionCosts,
-    contrast::Contrast,
     cpu_account::CpuDifference,
+    effect::{Effect, Effects, Question},
     evidence::{ArmEvidence, UnderStrace},
-    figure::PairedRatio,
     finding::Finding,
     frontier::{FrontierAnswer, FrontierRow},
-    goal::Answer,
+    goal::ComparisonSpec,
     grid::Grid,
     guidance::Guidance,
     latency_map::LatencyLadder,
@@ -24,7 +21,7 @@ use crate::{
     run_pool::{AmongRuns, Period},
     spec::StudySpec,
     threads::ThreadUse,
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 
 /// One finished study. Report, terminal and export draw this and recompute nothing.
@@ -36,17 +33,16 @@ pub struct StudyResult {
     pub spec: StudySpec,
     /// Where it ran.
     pub fingerprint: Fingerprint,
-    /// Index into `comparisons` of the primary comparison (server CPU per message in the primary cell; the share of
-    /// CPU where that is on a simulated device).
+    /// Index into the rows of `effects` of the primary comparison (server CPU per message in the primary cell; the
+    /// share of CPU where that is on a simulated device).
     pub primary: Option<usize>,
     /// The primary verdict; decides the exit code. On a simulated device it is that of the candidate, which is the
     /// baseline: better when it is ahead of the whole family of the second arm.
     pub verdict: Verdict,
-    /// Every comparison of every cell, primary cell first.
-    pub comparisons: Vec<Comparison>,
-    /// What the study's own comparisons and goals came to, in the order of the specification.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub answers: Vec<Answer>,
+    /// The table of effects: comparisons, and what stands beside them; the study's own questions, goals and contrasts;
+    /// causes, added costs and shares of published differences. What follows here are figures, checks and views.
+    #[serde(default)]
+    pub effects: Effects,
     /// Absolute figures per cell and arm.
     pub arms: Vec<ArmSummary>,
     /// Validity checks with their outcome.
@@ -63,21 +59,12 @@ pub struct StudyResult {
     pub elapsed_ns: u64,
     /// Command that runs this study again.
     pub reproduce: String,
-    /// What each cause of a published difference makes here; empty when the study has no such arms.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attributions: Vec<Attribution>,
     /// How connections came about, by cell and arm; empty unless a listener lost some or was made to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listening: Vec<ListenSummary>,
     /// Seconds after which this kernel sends an unanswered SYN again; empty when that is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub syn_ladder_s: Vec<u32>,
-    /// What arms cost beyond the baseline, where the study asks it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub added_costs: Vec<AddedCosts>,
-    /// What part of a difference a switch accounts for, where the study asks it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub causes: Vec<CauseShare>,
     /// Cells with more busy threads than CPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub oversubscribed: Vec<OversubscribedCell>,
@@ -96,9 +83,6 @@ pub struct StudyResult {
     /// The map: cells that differ in levels of factors alone, by arm and metric; empty where there are few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grids: Vec<Grid>,
-    /// What the declared contrasts came to.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub contrasts: Vec<Contrast>,
     /// The same cells in tables; empty where there is no map.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overviews: Vec<Overview>,
@@ -128,6 +112,22 @@ pub struct StudyResult {
     pub among_runs: Option<AmongRuns>,
 }
 
+impl StudyResult {
+    /// The primary comparison, when there is one.
+    pub fn primary(&self) -> Option<&Effect> {
+        self.effects.rows.get(self.primary?)
+    }
+
+    /// The study's own comparisons and goals, with what came of each.
+    pub fn asked(&self) -> impl Iterator<Item = (&ComparisonSpec, &Effect)> {
+        let answered = self.effects.rows.iter().filter_map(|row| match row.question {
+            Question::Asked(place) => Some((self.spec.comparisons.get(place as usize)?, row)),
+            _ => None,
+        });
+        answered.into_iter()
+    }
+}
+
 /// A cell whose threads have to share CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -138,27 +138,6 @@ pub struct OversubscribedCell {
     pub threads: u32,
     /// CPUs they have.
     pub cpus: u32,
-}
-
-/// What one cause of a published difference makes in this study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Attribution {
-    /// The claim, by its identifier.
-    pub claim: String,
-    /// Cell.
-    pub cell_id: String,
-    /// What stands above the line.
-    pub arm: String,
-    /// What stands below it.
-    pub baseline: String,
-    /// Throughput of one over the other.
-    pub throughput: Option<PairedRatio>,
-    /// Server CPU per message of one over the other.
-    pub server_cpu: Option<PairedRatio>,
-    /// Share of the published difference that the cause makes in throughput, on the scale of logarithms.
-    pub throughput_share: Option<f64>,
-    /// The same for what the server could do with one CPU, from its CPU per message.
-    pub server_cpu_share: Option<f64>,
 }
 
 /// How connections of one arm in one cell came about, over all its trials, the ones excluded included.
@@ -325,13 +304,13 @@ mod tests {
         let old = r#"{"schema_version":1,
             "spec":{"name":"quick","title":"t","seed":7,"arms":[],"cells":[],"server_cpus":[],"load_cpus":[],
                     "equivalence_margin":0.03,"time_cap_ns":1},
-            "fingerprint":{"kernel_release":"6.18.2"},"primary":null,"verdict":"inconclusive","comparisons":[],
+            "fingerprint":{"kernel_release":"6.18.2"},"primary":null,"verdict":"inconclusive","effects":[],
             "arms":[{"cell_id":"c100-d1-m64-closed","arm":"epoll","trials":24}],"checks":[],
             "states":{"boundary_ns":null,"near_ns":0.0,"far_ns":null,"trials":[0,0,0]},"timeline":[],
             "missing_arms":[],"complete":false,"elapsed_ns":5,"reproduce":"weir study quick --seed 7"}"#;
         let result: StudyResult = serde_json::from_str(old).expect("it is a result");
         assert_eq!(result.arms[0].trials, 24);
-        assert!(result.attributions.is_empty() && result.listening.is_empty());
+        assert!(result.effects.rows.is_empty() && result.listening.is_empty());
         assert!(result.syn_ladder_s.is_empty());
     }
 }

@@ -1,15 +1,17 @@
 //! What arms add to the baseline's cost: the least costly against the reference in a sentence, and the numbers.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use weir_record::{
-    added_cost::{AddedCost, AddedCosts, LeastCost},
-    figure::PairedDifference,
-    goal::{AnswerScale, Outcome},
+    added_cost::AddedCostSpec,
+    effect::{Effect, Question},
+    goal::Outcome,
     metric::Metric,
 };
 
 use crate::{
     cited::Sentence,
-    format::{self, ABSENT},
+    format,
     language::{Language, localized},
     metrics,
     section::{Content, Section},
@@ -18,36 +20,88 @@ use crate::{
     words::Word,
 };
 
+/// The rows of one question.
+struct Costs<'a> {
+    asked: &'a AddedCostSpec,
+    /// What an arm adds in a cell, by metric.
+    added: BTreeMap<(&'a str, &'a str, Metric), &'a Effect>,
+    /// That of the first metric over what the reference adds, for every arm that is held against it.
+    shares: BTreeMap<(&'a str, &'a str), &'a Effect>,
+    /// The arm whose largest share is the smallest.
+    least: Option<&'a Effect>,
+    /// Cells and arms in the order of the table.
+    subjects: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Costs<'a> {
+    /// Every question of the study, with its rows.
+    fn all(view: &View<'a>) -> Vec<Self> {
+        let asked = (0..).zip(&view.result.spec.added_costs);
+        asked.map(|(place, asked)| Self::of(view, place, asked)).collect()
+    }
+
+    fn of(view: &View<'a>, place: u32, asked: &'a AddedCostSpec) -> Self {
+        let subject = |row: &'a Effect| (row.cell_id.as_str(), row.arm.as_str());
+        let added = view.answering(Question::Added(place)).iter().copied();
+        let shares = view.answering(Question::AddedShare(place)).iter().copied();
+        let mut seen = BTreeSet::new();
+        Self {
+            asked,
+            added: added.clone().map(|row| ((&*row.cell_id, &*row.arm, row.metric), row)).collect(),
+            shares: shares.map(|row| (subject(row), row)).collect(),
+            least: view.answering(Question::LeastAdded(place)).first().copied(),
+            subjects: added.map(subject).filter(|subject| seen.insert(*subject)).collect(),
+        }
+    }
+
+    /// What an arm adds of a metric in a cell; absent where nothing was measured.
+    fn cost(&self, cell: &str, arm: &str, metric: Metric) -> Option<&'a Effect> {
+        self.added.get(&(cell, arm, metric)).copied().filter(|row| row.estimate.is_some())
+    }
+
+    /// What it adds over what the reference adds; absent for the reference itself, and where that cannot be told from
+    /// zero.
+    fn share(&self, cell: &str, arm: &str) -> Option<&'a Effect> {
+        self.shares.get(&(cell, arm)).copied().filter(|row| row.estimate.is_some())
+    }
+
+    /// How many arms are held against the reference.
+    fn arms(&self) -> usize {
+        self.shares.keys().map(|(_, arm)| *arm).collect::<BTreeSet<_>>().len()
+    }
+
+    fn has_figures(&self) -> bool {
+        self.added.values().any(|row| row.estimate.is_some())
+    }
+}
+
 /// The sentence of the primary comparison's cell; `None` where the study asks something else.
 pub(crate) fn headline(view: &View<'_>) -> Option<String> {
     let cell_id = &view.primary()?.cell_id;
-    let own = view.result.added_costs.iter().filter(|it| it.asked.cells.contains(cell_id));
-    own.into_iter().find_map(|it| sentence(view, it))
+    let all = Costs::all(view);
+    let mut own = all.iter().filter(|it| it.asked.cells.contains(cell_id));
+    own.find_map(|it| sentence(view, it))
 }
 
 /// The section, with a sentence for each answer.
 pub(crate) fn section(view: &View<'_>) -> Content {
-    let all = &view.result.added_costs;
-    Content::unless(!all.iter().any(has_figures), || Section {
+    let all = Costs::all(view);
+    Content::unless(!all.iter().any(Costs::has_figures), || Section {
         sentences: all.iter().filter_map(|it| with_cells(view, it)).collect(),
-        tables: tables(view),
+        tables: tables(view, &all),
         ..Section::new(Word::AddedCostTitle, Word::AddedCostHelp)
     })
 }
 
 /// A sentence with its cells.
-fn with_cells(view: &View<'_>, found: &AddedCosts) -> Option<Sentence> {
+fn with_cells(view: &View<'_>, found: &Costs<'_>) -> Option<Sentence> {
     Some(Sentence { text: sentence(view, found)?, cells: found.asked.cells.clone() })
 }
 
-fn has_figures(found: &AddedCosts) -> bool {
-    found.costs.iter().any(|cost| !cost.added.is_empty())
-}
-
 /// `uring: naive and mesh add to the server CPU per order of owner: …; mesh, the least costly of 5 arms, …`.
-fn sentence(view: &View<'_>, found: &AddedCosts) -> Option<String> {
-    let LeastCost { arm, arms, outcome } = found.least.as_ref()?;
-    let asked = &found.asked;
+fn sentence(view: &View<'_>, found: &Costs<'_>) -> Option<String> {
+    let (asked, least) = (found.asked, found.least?);
+    let (arm, outcome) = (&least.arm, least.outcome?);
     let (reference, baseline) = (&asked.reference, view.baseline()?);
     let noun = metrics::prose(view, *asked.metrics.first()?);
     let group = match asked.group.as_str() {
@@ -57,7 +111,7 @@ fn sentence(view: &View<'_>, found: &AddedCosts) -> Option<String> {
     let labels = view.labels_apart(&asked.cells);
     let cells = asked.cells.iter().zip(labels).filter_map(|(cell, label)| of_cell(view, found, cell, &label));
     let cells = cells.collect::<Vec<_>>().join(view.language.semicolon());
-    let within = within(view, outcome, (arm, *arms), (reference, asked.share_max?));
+    let within = within(view, outcome, (arm, found.arms()), (reference, asked.share_max?));
     Some(localized!(
         view.language,
         "{group}{reference} and {arm} add to the {noun} of {baseline}: {cells}; {within}.",
@@ -69,8 +123,8 @@ fn sentence(view: &View<'_>, found: &AddedCosts) -> Option<String> {
 /// What came of the limit.
 fn within(
     view: &View<'_>,
-    outcome: &Outcome,
-    (arm, arms): (&str, u32),
+    outcome: Outcome,
+    (arm, arms): (&str, usize),
     (reference, share_max): (&str, f64),
 ) -> String {
     let limit = format::bound(share_max);
@@ -98,13 +152,12 @@ fn within(
 }
 
 /// `one order in flight 12.1 µs and 5.2 µs, 0.43× [0.40, 0.47]`.
-fn of_cell(view: &View<'_>, found: &AddedCosts, cell: &str, label: &str) -> Option<String> {
-    let metric = *found.asked.metrics.first()?;
-    let cost = |arm: &str| found.cost(cell, arm);
-    let figure = |cost: &AddedCost| Some(metrics::figure(view, metric, cost.of(metric)?.difference));
-    let least = cost(&found.least.as_ref()?.arm)?;
-    let (reference, own) = (figure(cost(&found.asked.reference)?)?, figure(least)?);
-    let share = least.share.map(|share| format::ratio_in_prose(share.ratio, share.interval));
+fn of_cell(view: &View<'_>, found: &Costs<'_>, cell: &str, label: &str) -> Option<String> {
+    let (metric, least) = (*found.asked.metrics.first()?, &found.least?.arm);
+    let figure = |arm: &str| Some(metrics::figure(view, metric, found.cost(cell, arm, metric)?.estimate?));
+    let (reference, own) = (figure(&found.asked.reference)?, figure(least)?);
+    let share = found.share(cell, least);
+    let share = share.and_then(|share| Some(format::ratio_in_prose(share.estimate?, share.interval)));
     let share = match (share, view.language) {
         (None, _) => String::new(),
         (Some((number, range)), Language::English) => format!(", {number}×{range}"),
@@ -120,10 +173,11 @@ fn of_cell(view: &View<'_>, found: &AddedCosts, cell: &str, label: &str) -> Opti
 }
 
 /// Costs by cell and arm: one table for all that have the same columns.
-fn tables(view: &View<'_>) -> Vec<Table> {
+fn tables(view: &View<'_>, all: &[Costs<'_>]) -> Vec<Table> {
     let mut tables: Vec<(Vec<String>, Vec<Vec<String>>)> = Vec::new();
-    for found in view.result.added_costs.iter().filter(|it| has_figures(it)) {
-        let (head, rows) = (head(view, found), found.costs.iter().map(|cost| row(view, found, cost)));
+    for found in all.iter().filter(|it| it.has_figures()) {
+        let (head, rows) =
+            (head(view, found), found.subjects.iter().map(|subject| row(view, found, *subject)));
         match tables.iter_mut().find(|(own, _)| *own == head) {
             Some((_, own)) => own.extend(rows),
             None => tables.push((head, rows.collect())),
@@ -134,7 +188,7 @@ fn tables(view: &View<'_>) -> Vec<Table> {
     tables.into_iter().map(|(head, rows)| Table::with_head(head, 2, rows)).collect()
 }
 
-fn head(view: &View<'_>, found: &AddedCosts) -> Vec<String> {
+fn head(view: &View<'_>, found: &Costs<'_>) -> Vec<String> {
     let reference = &found.asked.reference;
     let added = |metric: &Metric| format!("+ {}", metrics::short(view, *metric));
     let mut head = vec![view.word(Word::Cell).to_owned(), view.word(Word::Arm).to_owned()];
@@ -144,26 +198,13 @@ fn head(view: &View<'_>, found: &AddedCosts) -> Vec<String> {
     head
 }
 
-fn row(view: &View<'_>, found: &AddedCosts, cost: &AddedCost) -> Vec<String> {
-    let added = |metric: &Metric| difference(view, *metric, cost.of(*metric));
-    let pairs = cost.added.first().map_or(0, |(_, difference)| difference.pairs);
-    let mut row = vec![view.cell_label(&cost.cell_id), cost.arm.clone()];
-    row.extend(found.asked.metrics.iter().map(added));
-    row.push(format::ratio_and_interval(
-        cost.share.map(|it| it.ratio),
-        cost.share.and_then(|it| it.interval),
-    ));
-    row.push(pairs.to_string());
+fn row(view: &View<'_>, found: &Costs<'_>, (cell, arm): (&str, &str)) -> Vec<String> {
+    let metrics = &found.asked.metrics;
+    let cost = |metric: &Metric| found.cost(cell, arm, *metric);
+    let share = found.share(cell, arm);
+    let mut row = vec![view.cell_label(cell), arm.to_owned()];
+    row.extend(metrics.iter().map(|metric| metrics::found(view, cost(metric))));
+    row.push(format::ratio_and_interval(share.and_then(|it| it.estimate), share.and_then(|it| it.interval)));
+    row.push(metrics.iter().find_map(cost).map_or(0, |it| it.units).to_string());
     row
-}
-
-fn difference(view: &View<'_>, metric: Metric, found: Option<PairedDifference>) -> String {
-    let figure = |value: f64| metrics::answered(view, metric, AnswerScale::Difference, value);
-    match found {
-        None => ABSENT.to_owned(),
-        Some(PairedDifference { difference, interval: None, .. }) => figure(difference),
-        Some(PairedDifference { difference, interval: Some((low, high)), .. }) => {
-            format!("{} [{}, {}]", figure(difference), figure(low), figure(high))
-        }
-    }
 }

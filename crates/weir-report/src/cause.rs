@@ -2,9 +2,9 @@
 //! say "because".
 
 use weir_record::{
-    cause::CauseShare,
-    figure::PairedRatio,
-    verdict::{Comparison, Verdict},
+    cause::CauseSpec,
+    effect::{Effect, Question},
+    verdict::Verdict,
 };
 
 use crate::{
@@ -17,63 +17,72 @@ use crate::{
     words::Word,
 };
 
+/// What a switch accounts for in one cell.
+struct Found<'a> {
+    asked: &'a CauseSpec,
+    /// The arm over the one without the switch.
+    effect: Option<&'a Effect>,
+    share: &'a Effect,
+}
+
+/// Every switch that was tried, in each of its cells.
+fn all<'a>(view: &View<'a>) -> Vec<Found<'a>> {
+    let of_cause = |(place, asked): (u32, &'a CauseSpec)| {
+        let effects = view.answering(Question::Switch(place));
+        let of_cell = |share: &Effect| effects.iter().copied().find(|it| it.cell_id == share.cell_id);
+        let shares = view.answering(Question::CauseShare(place)).iter().copied();
+        shares.map(|share| Found { asked, effect: of_cell(share), share }).collect::<Vec<_>>()
+    };
+    (0..).zip(&view.result.spec.causes).flat_map(of_cause).collect()
+}
+
 /// The section.
 pub(crate) fn section(view: &View<'_>) -> Content {
-    Content::unless(view.result.causes.is_empty(), || {
-        Section::of_table(Word::CausesTitle, Word::CausesHelp, table(view))
+    let all = all(view);
+    Content::unless(all.is_empty(), || {
+        Section::of_table(Word::CausesTitle, Word::CausesHelp, table(view, &all))
     })
 }
 
-fn table(view: &View<'_>) -> Table {
+fn table(view: &View<'_>, all: &[Found<'_>]) -> Table {
     let first = view.baseline().unwrap_or_default();
-    let ratio = |ratio: Option<PairedRatio>| {
-        format::ratio_and_interval(ratio.map(|it| it.ratio), ratio.and_then(|it| it.interval))
-    };
-    let row = |it: &CauseShare| {
-        let word = match it.share {
+    let ratio = |row: Option<&Effect>| row.map_or_else(|| format::ABSENT.to_owned(), metrics::effect);
+    let row = |Found { asked, effect, share }: &Found<'_>| {
+        let word = match share.estimate {
             None => Word::NoDifference,
-            Some(_) if it.is_cause() => Word::IsCause,
-            Some(_) if it.works_against() => Word::WorksAgainst,
+            Some(_) if share.is_above_zero() => Word::IsCause,
+            Some(_) if share.is_below_zero() => Word::WorksAgainst,
             Some(_) => Word::NotShown,
         };
         vec![
-            view.cell_label(&it.cell_id),
-            format!("{} / {first}", it.asked.arm),
-            metrics::short(view, it.asked.metric),
-            format!("{} ({})", it.asked.switch, it.asked.without),
+            view.cell_label(&share.cell_id),
+            format!("{} / {first}", asked.arm),
+            metrics::short(view, asked.metric),
+            format!("{} ({})", asked.switch, asked.without),
             view.word(word).to_owned(),
-            ratio(it.difference),
-            ratio(it.effect),
-            share(it.share),
+            ratio(view.pair(&share.cell_id, (&asked.arm, first), asked.metric)),
+            ratio(*effect),
+            metrics::found(view, Some(share)),
         ]
     };
     let text = [Word::Cell, Word::Arm, Word::CauseMetric, Word::CauseSwitch, Word::CauseFound];
     let numbers = [Word::CauseDifference, Word::CauseEffect, Word::CauseShare];
-    Table::new(view, &text, &numbers, view.result.causes.iter().map(row).collect())
-}
-
-/// `43 % [38 %, 48 %]`.
-fn share(share: Option<PairedRatio>) -> String {
-    let Some(PairedRatio { ratio, interval, .. }) = share else { return format::ABSENT.to_owned() };
-    let percent = format::percent;
-    match interval {
-        Some((low, high)) => format!("{} [{}, {}]", percent(ratio), percent(low), percent(high)),
-        None => percent(ratio),
-    }
+    Table::new(view, &text, &numbers, all.iter().map(row).collect())
 }
 
 /// Why the primary comparison came out as it did, as far as switches were tried; `None` without a difference that was
 /// called, and where no switch is known to account for a part of it.
-pub(crate) fn because(view: &View<'_>, primary: &Comparison) -> Option<String> {
+pub(crate) fn because(view: &View<'_>, primary: &Effect) -> Option<String> {
     if !matches!(primary.verdict, Verdict::Better | Verdict::Worse) {
         return None;
     }
-    let is_about = |it: &&CauseShare| {
-        let Comparison { cell_id, arm, metric, .. } = primary;
-        it.cell_id == *cell_id && it.asked.arm == *arm && it.asked.metric == *metric && it.is_cause()
+    let is_about = |Found { asked, share, .. }: &Found<'_>| {
+        let Effect { cell_id, arm, metric, .. } = primary;
+        share.cell_id == *cell_id && asked.arm == *arm && asked.metric == *metric && share.is_above_zero()
     };
-    let found = view.result.causes.iter().filter(is_about);
-    let parts: Vec<String> = found.map(|it| format!("{} {}", it.asked.switch, share(it.share))).collect();
+    let found = all(view).into_iter().filter(is_about);
+    let part = |it: Found<'_>| format!("{} {}", it.asked.switch, metrics::found(view, Some(it.share)));
+    let parts: Vec<String> = found.map(part).collect();
     if parts.is_empty() {
         return None;
     }

@@ -1,7 +1,8 @@
 //! Contrasts that the study declared: a sentence each, and their figures.
 
 use weir_record::{
-    contrast::{Contrast, ContrastSpec},
+    contrast::ContrastSpec,
+    effect::{Effect, Question},
     grid::Difference,
 };
 
@@ -27,23 +28,41 @@ const HELP: [&str; 3] = [
     "某些水平或某个条件下，方案与基线之比是否不同于另一侧，或在等效界限内相当：对其余水平都相同的条件取几何平均。这些对比是预先声明的，与所有结论一起校正（Holm）。",
 ];
 
+/// A contrast, and what came of it.
+pub(crate) struct Contrast<'a> {
+    /// Its place in the study.
+    pub place: u32,
+    pub asked: &'a ContrastSpec,
+    pub found: &'a Effect,
+    pub difference: Difference,
+}
+
+/// All of them, in the order of the specification.
+pub(crate) fn all<'a>(view: &View<'a>) -> Vec<Contrast<'a>> {
+    let one = |(place, asked): (u32, &'a ContrastSpec)| {
+        let found = *view.answering(Question::Contrast(place)).first()?;
+        Some(Contrast { place, asked, found, difference: found.difference? })
+    };
+    (0..).zip(&view.result.spec.contrasts).filter_map(one).collect()
+}
+
 /// The section.
 pub(crate) fn section(view: &View<'_>) -> Content {
-    let all = &view.result.contrasts;
+    let all = all(view);
     Content::unless(all.is_empty(), || Section {
         sentences: all.iter().map(|it| sentence(view, it)).collect(),
-        tables: vec![table(view, all)],
+        tables: vec![table(view, &all)],
         ..Section::new(Caption::Own(TITLE), Caption::Own(HELP))
     })
 }
 
-fn sentence(view: &View<'_>, it: &Contrast) -> Sentence {
-    let (language, asked) = (view.language, &it.asked);
+fn sentence(view: &View<'_>, it: &Contrast<'_>) -> Sentence {
+    let (language, asked) = (view.language, it.asked);
     let (arm, metric) = (view.compared(&asked.arm, &asked.baseline), metrics::name(view, asked.metric));
     let (of, to) = sides(view, asked);
     let margin = format::percent(asked.equivalence_margin.unwrap_or(view.result.spec.equivalence_margin));
-    let found = format::ratio_and_interval(it.ratio, it.interval);
-    let p_value = format::probability(it.p_value_holm);
+    let found = metrics::effect(it.found);
+    let p_value = format::probability(it.found.p_value_holm);
     let text = match it.difference {
         Difference::Less => localized!(
             language,
@@ -108,9 +127,9 @@ fn side(view: &View<'_>, own: &[String], other: &[String]) -> String {
     format::few(texts)
 }
 
-fn table(view: &View<'_>, all: &[Contrast]) -> Table {
+fn table(view: &View<'_>, all: &[Contrast<'_>]) -> Table {
     let rows = all.iter().map(|it| {
-        let asked = &it.asked;
+        let (asked, found) = (it.asked, it.found);
         let (of, to) = sides(view, asked);
         vec![
             view.compared(&asked.arm, &asked.baseline),
@@ -118,9 +137,9 @@ fn table(view: &View<'_>, all: &[Contrast]) -> Table {
             of,
             to,
             view.word(chart::difference_word(it.difference)).to_owned(),
-            format::ratio_and_interval(it.ratio, it.interval),
-            format::probability(it.p_value),
-            format::probability(it.p_value_holm),
+            metrics::effect(found),
+            format::probability(found.p_value),
+            format::probability(found.p_value_holm),
         ]
     });
     let heads = [["of", "대상 수준", "所问水平"], ["against", "비교 수준", "对照水平"]];

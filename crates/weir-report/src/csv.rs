@@ -4,36 +4,40 @@
 mod connections;
 
 use weir_record::{
-    contrast::Contrast,
     cpu_account::{Amount, CpuPart},
     doctor::FindingState,
+    effect::{Effect, EffectScale, Question},
     evidence::ArmEvidence,
-    figure::{Figure, PairedRatio},
+    figure::Figure,
     grid::{Grid, Interaction},
-    metric::Scale,
-    metric_rows::MetricRow,
     overview::{Aggregate, Overview, Quantity, Statistic},
     stable_name,
-    study::{ArmSummary, Attribution, ListenSummary, StudyResult},
-    verdict::{Comparison, DifferenceEffect},
+    study::{ArmSummary, ListenSummary, StudyResult},
 };
 
-use crate::{findings, language::Language};
+use crate::{
+    contrasts::{self, Contrast},
+    findings,
+    language::Language,
+    published::{self, Attribution, CauseOf},
+    view::View,
+};
 
 /// The whole export.
 pub(crate) fn long_form(result: &StudyResult) -> String {
     let mut rows = Rows { text: "cell,arm,baseline,metric,statistic,value,unit\n".to_owned() };
+    let view = View::new(result, Language::English);
     for summary in &result.arms {
         arm(&mut rows, summary);
     }
-    for it in &result.comparisons {
-        comparison(&mut rows, it);
+    for it in result.effects.comparisons() {
+        comparison(&mut rows, &view, it);
     }
     for it in &result.grids {
         grid(&mut rows, it);
     }
-    for (place, it) in (1..).zip(&result.contrasts) {
-        contrast(&mut rows, place, it);
+    for it in &contrasts::all(&view) {
+        contrast(&mut rows, it);
     }
     for claim in &result.spec.published {
         let subject = [claim.cell_id.as_str(), &claim.arm, &claim.baseline];
@@ -49,7 +53,7 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
         };
         rows.line(["", &way.name, ""], "io-model", "state", state, "");
     }
-    for it in &result.attributions {
+    for it in &published::attributions(&view) {
         attribution(&mut rows, it);
     }
     for it in &result.listening {
@@ -304,44 +308,34 @@ fn arm(rows: &mut Rows, summary: &ArmSummary) {
     }
 }
 
-fn comparison(rows: &mut Rows, it: &Comparison) {
+fn comparison(rows: &mut Rows, view: &View<'_>, it: &Effect) {
     let subject = [it.cell_id.as_str(), &it.arm, &it.baseline];
     let metric = it.metric.row().key;
+    let is_ratio = |it: &&Effect| it.scale == EffectScale::Ratio;
+    let (ratio, with_noise) = (view.ratio(it), view.beside(it, Question::WithNoise).filter(is_ratio));
+    let interval = ratio.and_then(|ratio| ratio.interval);
     let optional = [
-        ("ratio", it.ratio, "ratio"),
-        ("interval-low", it.interval.map(|(low, _)| low), "ratio"),
-        ("interval-high", it.interval.map(|(_, high)| high), "ratio"),
-        ("confidence", it.interval.map(|_| it.confidence), "fraction"),
+        ("ratio", ratio.map(|ratio| ratio.value), "ratio"),
+        ("interval-low", interval.map(|(low, _)| low), "ratio"),
+        ("interval-high", interval.map(|(_, high)| high), "ratio"),
+        ("confidence", interval.map(|_| it.level), "fraction"),
         ("p", it.p_value, "probability"),
         ("p-holm", it.p_value_holm, "probability"),
-        ("noise-floor", it.noise_floor, "fraction"),
-        ("detectable-effect", it.detectable_effect, "fraction"),
-        ("ratio-all-pairs", it.ratio_all_pairs, "ratio"),
+        ("noise-floor", view.ratio_floor(it), "fraction"),
+        ("detectable-effect", Some(it).filter(is_ratio).and_then(|it| it.detectable), "fraction"),
+        ("ratio-all-pairs", with_noise.and_then(|it| it.estimate), "ratio"),
     ];
     rows.line(subject, metric, "verdict", &stable_name(&it.verdict), "");
-    rows.number(subject, metric, "pairs", f64::from(it.pairs), "count");
-    for (statistic, value, unit) in optional {
-        if let Some(value) = value {
-            rows.number(subject, metric, statistic, value, unit);
-        }
-    }
-    for effect in &it.by_state {
-        let state = if effect.is_far { "far" } else { "near" };
-        let (low, high) = effect.interval;
-        for (statistic, value) in [("ratio", effect.ratio), ("interval-low", low), ("interval-high", high)] {
-            rows.number(subject, metric, &format!("{state}-{statistic}"), value, "ratio");
-        }
-        rows.number(subject, metric, &format!("{state}-units"), f64::from(effect.units), "count");
-    }
-    if let Some(difference) = &it.difference {
-        self::difference(rows, subject, it.metric.row(), difference);
-    }
-    if let Some((arm, baseline)) = it.levels {
+    rows.number(subject, metric, "pairs", f64::from(it.units), "count");
+    rows.known(subject, metric, &optional);
+    by_state(rows, view, it);
+    difference(rows, it);
+    if let Some((arm, baseline)) = it.figures {
         rows.number(subject, metric, "level", arm, it.metric.row().unit.key());
         rows.number(subject, metric, "level-baseline", baseline, it.metric.row().unit.key());
     }
-    units(rows, subject, it);
-    let further = [("reason", &it.reasons), ("note", &it.notes), ("excluded", &it.pairs_excluded)];
+    units(rows, view, it);
+    let further = [("reason", &it.reasons), ("note", &it.notes), ("excluded", &it.excluded)];
     for (statistic, findings) in further {
         for finding in findings {
             rows.line(subject, metric, statistic, &findings::localized(Language::English, finding), "");
@@ -349,21 +343,51 @@ fn comparison(rows: &mut Rows, it: &Comparison) {
     }
 }
 
+/// The ratio in each state of the machine.
+fn by_state(rows: &mut Rows, view: &View<'_>, it: &Effect) {
+    let (subject, metric) = ([it.cell_id.as_str(), &it.arm, &it.baseline], it.metric.row().key);
+    let found = view.by_state(it).into_iter().flatten();
+    for (state, effect) in ["near", "far"].into_iter().zip(found) {
+        let figures = [
+            ("ratio", effect.estimate),
+            ("interval-low", effect.interval.map(|(low, _)| low)),
+            ("interval-high", effect.interval.map(|(_, high)| high)),
+        ];
+        for (statistic, value) in figures.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+            rows.number(subject, metric, &format!("{state}-{statistic}"), value, "ratio");
+        }
+        rows.number(subject, metric, &format!("{state}-units"), f64::from(effect.units), "count");
+    }
+}
+
+/// What is compared as a difference, in the metric's unit.
+fn difference(rows: &mut Rows, it: &Effect) {
+    if it.scale != EffectScale::Difference {
+        return;
+    }
+    let (subject, row) = ([it.cell_id.as_str(), &it.arm, &it.baseline], it.metric.row());
+    let figures = [
+        ("difference", it.estimate, row.unit.key()),
+        ("difference-low", it.interval.map(|(low, _)| low), row.unit.key()),
+        ("difference-high", it.interval.map(|(_, high)| high), row.unit.key()),
+        ("detectable-difference", it.detectable, row.unit.key()),
+    ];
+    rows.known(subject, row.key, &figures);
+}
+
 /// The effects of a comparison, unit by unit: ratios, or differences in the metric's unit.
-fn units(rows: &mut Rows, subject: [&str; 3], it: &Comparison) {
-    let row = it.metric.row();
-    let mut each = |statistic: &str, effects: Vec<f64>, unit: &str| {
-        for (index, effect) in effects.into_iter().enumerate() {
-            rows.number(subject, row.key, &format!("{statistic}-{index}"), effect, unit);
+fn units(rows: &mut Rows, view: &View<'_>, it: &Effect) {
+    let (subject, row) = ([it.cell_id.as_str(), &it.arm, &it.baseline], it.metric.row());
+    let mut each = |statistic: &str, values: Vec<f64>, unit: &str| {
+        for (index, value) in values.into_iter().enumerate() {
+            rows.number(subject, row.key, &format!("{statistic}-{index}"), value, unit);
         }
     };
-    match row.scale {
-        Scale::Ratio => {
-            each("pair", it.shown_effects(), "ratio");
-            each("pair-self", it.shown_effects_self(), "ratio");
-        }
-        Scale::Difference { .. } => each("difference", it.shown_effects(), row.unit.key()),
+    if it.scale == EffectScale::Difference {
+        return each("difference", it.shown_values(), row.unit.key());
     }
+    each("pair", it.shown_values(), "ratio");
+    each("pair-self", view.itself(it).map(Effect::shown_values).unwrap_or_default(), "ratio");
 }
 
 /// What a map says beyond the comparisons it is made of.
@@ -417,54 +441,39 @@ fn interaction(rows: &mut Rows, subject: [&str; 3], key: &str, it: &Interaction)
 }
 
 /// A declared contrast, by its place in the study.
-fn contrast(rows: &mut Rows, place: u32, it: &Contrast) {
-    let name = format!("contrast-{place}");
-    let subject = [name.as_str(), &it.asked.arm, &it.asked.baseline];
-    let metric = format!("contrast-{}", it.asked.metric.row().key);
-    rows.line(subject, &metric, "difference", &stable_name(&it.difference), "");
-    let figure = it.ratio.map(|value| Figure { value, interval: it.interval });
+fn contrast(rows: &mut Rows, it: &Contrast<'_>) {
+    let Contrast { place, asked, found, difference } = it;
+    let name = format!("contrast-{}", place + 1);
+    let subject = [name.as_str(), &asked.arm, &asked.baseline];
+    let metric = format!("contrast-{}", asked.metric.row().key);
+    rows.line(subject, &metric, "difference", &stable_name(difference), "");
+    let figure = found.estimate.map(|value| Figure { value, interval: found.interval });
     rows.figure(subject, &metric, "ratio", figure, "ratio");
-    for (statistic, value) in [("p", it.p_value), ("p-holm", it.p_value_holm)] {
-        if let Some(value) = value {
-            rows.number(subject, &metric, statistic, value, "probability");
-        }
-    }
-    for (statistic, cells) in [("of", &it.asked.of), ("to", &it.asked.to)] {
+    let probabilities = [("p", found.p_value, "probability"), ("p-holm", found.p_value_holm, "probability")];
+    rows.known(subject, &metric, &probabilities);
+    for (statistic, cells) in [("of", &asked.of), ("to", &asked.to)] {
         cells.iter().for_each(|cell| rows.line(subject, &metric, statistic, cell, ""));
     }
 }
 
-fn difference(rows: &mut Rows, subject: [&str; 3], row: &MetricRow, it: &DifferenceEffect) {
-    let figures = [
-        ("difference", Some(it.difference)),
-        ("difference-low", it.interval.map(|(low, _)| low)),
-        ("difference-high", it.interval.map(|(_, high)| high)),
-        ("detectable-difference", it.detectable_effect),
-    ];
-    for (statistic, value) in figures.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-        rows.number(subject, row.key, statistic, value, row.unit.key());
-    }
-}
-
-fn attribution(rows: &mut Rows, it: &Attribution) {
-    let subject = [it.cell_id.as_str(), &it.arm, &it.baseline];
-    let mut cause = |metric: &str, ratio: Option<PairedRatio>, share: Option<f64>| {
-        let metric = format!("cause-of-{}-{metric}", it.claim);
+fn attribution(rows: &mut Rows, it: &Attribution<'_>) {
+    let Attribution { claim, cause, throughput, server_cpu } = it;
+    let subject = [claim.cell_id.as_str(), &cause.arm, &cause.baseline];
+    for (metric, of) in [("throughput", throughput), ("server-cpu-per-message", server_cpu)] {
+        let CauseOf { with, share } = of;
+        let metric = format!("cause-of-{}-{metric}", claim.id);
+        let with = with.filter(|it| it.estimate.is_some());
+        let interval = with.and_then(|it| it.interval);
         let figures = [
-            ("ratio", ratio.map(|it| it.ratio), "ratio"),
-            ("interval-low", ratio.and_then(|it| it.interval).map(|(low, _)| low), "ratio"),
-            ("interval-high", ratio.and_then(|it| it.interval).map(|(_, high)| high), "ratio"),
-            ("pairs", ratio.map(|it| f64::from(it.pairs)), "count"),
-            ("share", share, "fraction"),
+            ("ratio", with.and_then(|it| it.estimate), "ratio"),
+            ("interval-low", interval.map(|(low, _)| low), "ratio"),
+            ("interval-high", interval.map(|(_, high)| high), "ratio"),
+            ("pairs", with.map(|it| f64::from(it.units)), "count"),
         ];
-        for (statistic, value, unit) in figures {
-            if let Some(value) = value {
-                rows.number(subject, &metric, statistic, value, unit);
-            }
-        }
-    };
-    cause("throughput", it.throughput, it.throughput_share);
-    cause("server-cpu-per-message", it.server_cpu, it.server_cpu_share);
+        rows.known(subject, &metric, &figures);
+        let share = share.and_then(|it| Some(Figure { value: it.estimate?, interval: it.interval }));
+        rows.figure(subject, &metric, "share", share, "fraction");
+    }
 }
 
 fn listening(rows: &mut Rows, it: &ListenSummary) {
@@ -517,6 +526,15 @@ impl Rows {
     fn number(&mut self, subject: [&str; 3], metric: &str, statistic: &str, value: f64, unit: &str) {
         if value.is_finite() {
             self.line(subject, metric, statistic, &value.to_string(), unit);
+        }
+    }
+
+    /// Those that there are, each with its unit.
+    fn known(&mut self, subject: [&str; 3], metric: &str, figures: &[(&str, Option<f64>, &str)]) {
+        for (statistic, value, unit) in figures {
+            if let Some(value) = value {
+                self.number(subject, metric, statistic, *value, unit);
+            }
         }
     }
 

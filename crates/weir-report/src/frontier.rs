@@ -1,10 +1,10 @@
 //! Ways to wait in the plane of misses and CPU: the answer in words, and the numbers.
 
 use weir_record::{
+    effect::{Effect, EffectScale},
     frontier::{FrontierAnswer, FrontierRow, Standing},
     metric::Metric,
     storage::StorageDevice,
-    verdict::Comparison,
 };
 
 use crate::{cited::Sentence, format, language::localized, metrics, table::Table, view::View, words::Word};
@@ -175,12 +175,12 @@ fn points(view: &View<'_>) -> String {
 }
 
 /// A difference of shares with its interval, in points.
-fn difference(comparison: &Comparison) -> Option<String> {
-    let it = comparison.difference.as_ref()?;
+fn difference(comparison: &Effect) -> Option<String> {
+    let difference = comparison.estimate.filter(|_| comparison.scale == EffectScale::Difference)?;
     let signed = |share: f64| format!("{:+.2}", share * 100.0);
-    Some(match it.interval {
-        Some((low, high)) => format!("{} [{}, {}]", signed(it.difference), signed(low), signed(high)),
-        None => signed(it.difference),
+    Some(match comparison.interval {
+        Some((low, high)) => format!("{} [{}, {}]", signed(difference), signed(low), signed(high)),
+        None => signed(difference),
     })
 }
 

@@ -1,6 +1,9 @@
 //! What a study asked beside its verdicts, and what came of it: one table, and the same in a paragraph each.
 
-use weir_record::goal::{Answer, Goal, Outcome, Side};
+use weir_record::{
+    effect::Effect,
+    goal::{ComparisonSpec, Goal, Outcome, Side},
+};
 
 use crate::{
     cited::distinct,
@@ -20,49 +23,49 @@ pub(crate) fn section(view: &View<'_>) -> Content {
 
 /// Whether the study asked anything.
 pub(crate) fn has_any(view: &View<'_>) -> bool {
-    !view.result.answers.is_empty()
+    view.result.asked().next().is_some()
 }
 
 fn table(view: &View<'_>) -> Table {
-    let rows = view.result.answers.iter().map(|answer| {
+    let rows = view.result.asked().map(|(asked, found)| {
         vec![
-            subject(view, answer),
-            metric(view, answer),
-            outcome(view, answer).to_owned(),
-            why(view, answer),
-            goal(view, answer),
-            figure(view, answer),
-            format::count(u64::from(answer.units)),
+            subject(view, asked),
+            metric(view, asked),
+            outcome(view, asked, found).to_owned(),
+            why(view, found),
+            goal(view, asked, found),
+            figure(view, asked, found),
+            format::count(u64::from(found.units)),
         ]
     });
     let text = [Word::GoalSubject, Word::Metric, Word::Outcome, Word::GoalReason];
-    let sides = |answer: &Answer| {
-        distinct([&answer.asked.of].into_iter().chain(&answer.asked.to).map(|side| &side.cell_id))
+    let sides = |(asked, _): (&ComparisonSpec, &Effect)| {
+        distinct([&asked.of].into_iter().chain(&asked.to).map(|side| &side.cell_id))
     };
     Table::new(view, &text, &[Word::Goal, Word::GoalFigure, Word::GoalUnits], rows.collect())
-        .of_cells(view.result.answers.iter().map(sides).collect())
+        .of_cells(view.result.asked().map(sides).collect())
 }
 
 /// One line each, for a terminal.
 pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
-    view.result.answers.iter().map(|answer| line(view, answer)).collect()
+    view.result.asked().map(|(asked, found)| line(view, asked, found)).collect()
 }
 
 /// What was asked, what it came to, and why no more.
-pub(crate) fn line(view: &View<'_>, answer: &Answer) -> String {
-    let head = format!("{} · {}", subject(view, answer), metric(view, answer));
-    let parts = [goal(view, answer), outcome(view, answer).to_owned(), why(view, answer)];
+pub(crate) fn line(view: &View<'_>, asked: &ComparisonSpec, found: &Effect) -> String {
+    let head = format!("{} · {}", subject(view, asked), metric(view, asked));
+    let parts = [goal(view, asked, found), outcome(view, asked, found).to_owned(), why(view, found)];
     let parts: Vec<String> = parts.into_iter().filter(|part| part != format::ABSENT).collect();
     let tail = if parts.is_empty() { String::new() } else { format!(" · {}", parts.join(" · ")) };
-    format!("{head}{}{}{tail}", view.language.colon(), figure(view, answer))
+    format!("{head}{}{}{tail}", view.language.colon(), figure(view, asked, found))
 }
 
 /// The two sides; what they share is said once.
-fn subject(view: &View<'_>, answer: &Answer) -> String {
-    let of = &answer.asked.of;
+fn subject(view: &View<'_>, asked: &ComparisonSpec) -> String {
+    let of = &asked.of;
     let cell = |side: &Side| view.cell_label(&side.cell_id);
-    let arms: Vec<&str> = answer.asked.to.iter().map(|side| side.arm.as_str()).collect();
-    match answer.asked.to.as_slice() {
+    let arms: Vec<&str> = asked.to.iter().map(|side| side.arm.as_str()).collect();
+    match asked.to.as_slice() {
         [] => format!("{} · {}", of.arm, cell(of)),
         [to] if to.cell_id != of.cell_id => {
             let other = if to.arm == of.arm { String::new() } else { format!("{} · ", to.arm) };
@@ -92,36 +95,32 @@ fn what_differs(view: &View<'_>, of: &str, to: &str) -> String {
     }
 }
 
-fn metric(view: &View<'_>, answer: &Answer) -> String {
-    let of = answer.asked.of.metric;
-    match answer.asked.to.first().filter(|to| to.metric != of) {
+fn metric(view: &View<'_>, asked: &ComparisonSpec) -> String {
+    let of = asked.of.metric;
+    match asked.to.first().filter(|to| to.metric != of) {
         Some(to) => format!("{} / {}", metrics::name(view, of), metrics::name(view, to.metric)),
         None => metrics::name(view, of),
     }
 }
 
-fn number(view: &View<'_>, answer: &Answer, value: f64) -> String {
-    metrics::answered(view, answer.asked.of.metric, answer.scale, value)
-}
-
-fn goal(view: &View<'_>, answer: &Answer) -> String {
-    let number = |value: f64| number(view, answer, value);
-    let bound = match answer.asked.goal {
+fn goal(view: &View<'_>, asked: &ComparisonSpec, found: &Effect) -> String {
+    let number = |value: f64| metrics::answered(view, asked.of.metric, found.scale, value);
+    let bound = match asked.goal {
         None => format::ABSENT.to_owned(),
         Some(Goal::AtMost(high)) => format!("≤ {}", number(high)),
         Some(Goal::AtLeast(low)) => format!("≥ {}", number(low)),
         Some(Goal::Within(low, high)) => format!("{} – {}", number(low), number(high)),
     };
-    if answer.asked.is_threshold { format!("{} {bound}", view.word(Word::Threshold)) } else { bound }
+    if asked.is_threshold { format!("{} {bound}", view.word(Word::Threshold)) } else { bound }
 }
 
-fn figure(view: &View<'_>, answer: &Answer) -> String {
-    metrics::with_interval(view, answer.asked.of.metric, answer.scale, answer.figure, answer.interval)
+fn figure(view: &View<'_>, asked: &ComparisonSpec, found: &Effect) -> String {
+    metrics::with_interval(view, asked.of.metric, found.scale, found.estimate, found.interval)
 }
 
-fn outcome(view: &View<'_>, answer: &Answer) -> &'static str {
-    let is_threshold = answer.asked.is_threshold;
-    match answer.outcome {
+fn outcome(view: &View<'_>, asked: &ComparisonSpec, found: &Effect) -> &'static str {
+    let is_threshold = asked.is_threshold;
+    match found.outcome {
         None => format::ABSENT,
         Some(Outcome::Met) if is_threshold => view.word(Word::ThresholdMet),
         Some(Outcome::Missed) if is_threshold => view.word(Word::ThresholdMissed),
@@ -131,7 +130,7 @@ fn outcome(view: &View<'_>, answer: &Answer) -> &'static str {
     }
 }
 
-fn why(view: &View<'_>, answer: &Answer) -> String {
-    let reasons: Vec<String> = answer.reasons.iter().map(|reason| view.finding(reason)).collect();
+fn why(view: &View<'_>, found: &Effect) -> String {
+    let reasons: Vec<String> = found.reasons.iter().map(|reason| view.finding(reason)).collect();
     if reasons.is_empty() { format::ABSENT.to_owned() } else { reasons.join("; ") }
 }

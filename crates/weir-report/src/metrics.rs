@@ -2,11 +2,10 @@
 //! stands in the record's table.
 
 use weir_record::{
+    effect::{Effect, EffectScale},
     finding::MessageKind,
-    goal::AnswerScale,
-    metric::{Metric, MetricUnit, Scale},
+    metric::{Metric, MetricUnit},
     metric_rows::MetricText,
-    verdict::Comparison,
 };
 
 use crate::{
@@ -151,28 +150,25 @@ pub(crate) fn brief(view: &View<'_>, metric: Metric) -> String {
 }
 
 /// The effect with its interval on the metric's scale: `0.782 [0.774, 0.790]`, `+0.31 [+0.28, +0.34]`.
-pub(crate) fn effect(comparison: &Comparison) -> String {
-    match (&comparison.difference, comparison.metric.row().scale) {
-        (Some(it), Scale::Difference { .. }) => {
-            let signed = |value: f64| format!("{value:+.3}");
-            match it.interval {
-                Some((low, high)) => {
-                    format!("{} [{}, {}]", signed(it.difference), signed(low), signed(high))
-                }
-                None => signed(it.difference),
-            }
+pub(crate) fn effect(comparison: &Effect) -> String {
+    let signed = |value: f64| format!("{value:+.3}");
+    match (comparison.scale, comparison.estimate, comparison.interval) {
+        (EffectScale::Difference, Some(difference), Some((low, high))) => {
+            format!("{} [{}, {}]", signed(difference), signed(low), signed(high))
         }
-        _ => format::ratio_and_interval(comparison.ratio, comparison.interval),
+        (EffectScale::Difference, Some(difference), None) => signed(difference),
+        (_, estimate, interval) => format::ratio_and_interval(estimate, interval),
     }
 }
 
-/// A figure of the study's own comparisons: a ratio, a difference with its sign, or a figure in the metric's unit.
-pub(crate) fn answered(view: &View<'_>, metric: Metric, scale: AnswerScale, value: f64) -> String {
+/// A figure of the study's own questions: a ratio, a difference with its sign, a share, or one in the metric's unit.
+pub(crate) fn answered(view: &View<'_>, metric: Metric, scale: EffectScale, value: f64) -> String {
     match scale {
-        AnswerScale::Ratio => format::ratio(Some(value)),
-        AnswerScale::Figure => figure(view, metric, value),
-        AnswerScale::Difference if metric.row().unit == MetricUnit::Count => format!("{value:+.3}"),
-        AnswerScale::Difference => {
+        EffectScale::Ratio => format::ratio(Some(value)),
+        EffectScale::Figure => figure(view, metric, value),
+        EffectScale::Share => format::percent(value),
+        EffectScale::Difference if metric.row().unit == MetricUnit::Count => format!("{value:+.3}"),
+        EffectScale::Difference => {
             let sign = if value < 0.0 { "−" } else { "+" };
             format!("{sign}{}", figure(view, metric, value.abs()))
         }
@@ -183,7 +179,7 @@ pub(crate) fn answered(view: &View<'_>, metric: Metric, scale: AnswerScale, valu
 pub(crate) fn with_interval(
     view: &View<'_>,
     metric: Metric,
-    scale: AnswerScale,
+    scale: EffectScale,
     figure: Option<f64>,
     interval: Option<(f64, f64)>,
 ) -> String {
@@ -197,18 +193,31 @@ pub(crate) fn with_interval(
     }
 }
 
-/// The equivalence margin that would have been found.
-pub(crate) fn detectable(comparison: &Comparison) -> String {
-    match &comparison.difference {
-        Some(it) => it.detectable_effect.map_or_else(|| ABSENT.to_owned(), |effect| format!("{effect:.3}")),
-        None => format::percent_or_absent(comparison.detectable_effect),
-    }
+/// The same of a row; a dash where there is neither.
+pub(crate) fn found(view: &View<'_>, row: Option<&Effect>) -> String {
+    row.map_or_else(
+        || ABSENT.to_owned(),
+        |it| with_interval(view, it.metric, it.scale, it.estimate, it.interval),
+    )
 }
 
-/// How far the baseline may differ from itself.
-pub(crate) fn floor(comparison: &Comparison) -> String {
-    match &comparison.difference {
-        Some(it) => it.noise_floor.map_or_else(|| ABSENT.to_owned(), |floor| format!("{floor:.3}")),
-        None => format::percent_or_absent(comparison.noise_floor),
+/// The equivalence margin that would have been found.
+pub(crate) fn detectable(comparison: &Effect) -> String {
+    size(comparison.scale, comparison.detectable)
+}
+
+/// How far the baseline may differ from itself. Beside a difference that was not measured nothing is said of it.
+pub(crate) fn floor(view: &View<'_>, comparison: &Effect) -> String {
+    let is_told = comparison.scale == EffectScale::Ratio || comparison.estimate.is_some();
+    let itself = view.itself(comparison).filter(|_| is_told);
+    size(comparison.scale, itself.and_then(Effect::reach))
+}
+
+/// The size of an effect without its direction: a share more or less, or a difference.
+pub(crate) fn size(scale: EffectScale, size: Option<f64>) -> String {
+    match (scale, size) {
+        (EffectScale::Ratio, size) => format::percent_or_absent(size),
+        (_, None) => ABSENT.to_owned(),
+        (_, Some(size)) => format!("{size:.3}"),
     }
 }

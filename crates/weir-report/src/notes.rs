@@ -2,10 +2,10 @@
 //! were kept out. What several metrics of an arm carry is said once.
 
 use weir_record::{
+    effect::{Effect, EffectScale, Question},
     finding::Finding,
     metric::Metric,
     spec::LoadMode,
-    verdict::{Comparison, StateEffect},
 };
 
 use crate::{
@@ -24,8 +24,8 @@ struct Note<'a> {
     text: String,
     /// It is English in a page that is not.
     is_foreign: bool,
-    /// Ratios with the pairs that were kept out, a metric each, where these would change the figure.
-    ratios_all_pairs: Vec<(Metric, f64)>,
+    /// Ratios with the units that were kept out, a metric each, where these would change the figure.
+    ratios_with_noise: Vec<(Metric, f64)>,
 }
 
 /// `uring, poll · CPU/msg, throughput`: arms that carry one note for the same metrics.
@@ -48,7 +48,7 @@ pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
                 None => groups.push(vec![note]),
             }
         }
-        let text = |same: &[&Note<'_>]| format!("{}{}", same[0].text, ratios_all_pairs(view, same));
+        let text = |same: &[&Note<'_>]| format!("{}{}", same[0].text, ratios_with_noise(view, same));
         let line = |same: &Vec<&Note<'_>>| (subject(view, same), text(same), same[0].is_foreign);
         let notes: Vec<_> = groups.iter().map(line).collect();
         (!notes.is_empty()).then(|| CellNotes {
@@ -64,7 +64,7 @@ pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
 /// cell is said once.
 fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
     let mut notes: Vec<Note<'a>> = Vec::new();
-    for comparison in view.result.comparisons.iter().filter(|it| !view.is_simulated(&it.cell_id)) {
+    for comparison in view.result.effects.comparisons().filter(|it| !view.is_simulated(&it.cell_id)) {
         // What stands below the primary comparison, or above all plots, is not said again.
         let is_primary = view.primary().is_some_and(|primary| std::ptr::eq(primary, comparison));
         let is_said = |it: &&Finding| match it {
@@ -76,24 +76,21 @@ fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
             let is_foreign = findings::is_foreign(view.language, finding);
             add_note(&mut notes, comparison, (view.finding(finding), is_foreign), None);
         }
-        if let [near, far] = comparison.by_state.as_slice() {
+        if let Some([near, far]) = view.by_state(comparison) {
             add_note(&mut notes, comparison, (by_state(view, near, far), false), None);
         }
-        if !comparison.pairs_excluded.is_empty() {
+        if !comparison.excluded.is_empty() {
             let kept_out = view.word(Word::PairsExcluded);
             let reasons: Vec<String> =
-                comparison.pairs_excluded.iter().map(|excluded| view.finding(excluded)).collect();
-            let is_foreign =
-                comparison.pairs_excluded.iter().any(|it| findings::is_foreign(view.language, it));
+                comparison.excluded.iter().map(|excluded| view.finding(excluded)).collect();
+            let is_foreign = comparison.excluded.iter().any(|it| findings::is_foreign(view.language, it));
             let text = format!("{kept_out}{}{}", view.language.colon(), reasons.join(view.language.list()));
-            add_note(&mut notes, comparison, (text, is_foreign), changed_by_all_pairs(comparison));
+            add_note(&mut notes, comparison, (text, is_foreign), changed_by_noise(view, comparison));
         }
     }
     for note in &mut notes {
-        let is_same = |it: &&Comparison| {
-            it.cell_id == note.cell_id && it.arm == note.arm && it.baseline == note.baseline
-        };
-        let compared = view.result.comparisons.iter().filter(is_same).count();
+        let is_same = |it: &&Effect| it.arm == note.arm && it.baseline == note.baseline;
+        let compared = view.compared_in(note.cell_id).filter(is_same).count();
         if note.metrics.len() > 1 && note.metrics.len() == compared {
             note.metrics.clear();
         }
@@ -102,8 +99,8 @@ fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
 }
 
 /// The effect in each state of the machine, where both were met often enough.
-fn by_state(view: &View<'_>, near: &StateEffect, far: &StateEffect) -> String {
-    let ratio = |it: &StateEffect| format::ratio_and_interval(Some(it.ratio), Some(it.interval));
+fn by_state(view: &View<'_>, near: &Effect, far: &Effect) -> String {
+    let ratio = |it: &Effect| format::ratio_and_interval(it.estimate, it.interval);
     let [near_ratio, far_ratio] = [near, far].map(ratio);
     let [near_units, far_units] = [near, far].map(|it| it.units);
     localized!(
@@ -116,11 +113,11 @@ fn by_state(view: &View<'_>, near: &StateEffect, far: &StateEffect) -> String {
 
 fn add_note<'a>(
     notes: &mut Vec<Note<'a>>,
-    comparison: &'a Comparison,
+    comparison: &'a Effect,
     (text, is_foreign): (String, bool),
     ratio: Option<f64>,
 ) {
-    let Comparison { arm, baseline, cell_id, metric, .. } = comparison;
+    let Effect { arm, baseline, cell_id, metric, .. } = comparison;
     let ratio = ratio.map(|ratio| (*metric, ratio));
     let same = |it: &&mut Note<'_>| {
         it.arm == arm && it.baseline == baseline && it.cell_id == cell_id && it.text == text
@@ -128,7 +125,7 @@ fn add_note<'a>(
     match notes.iter_mut().find(same) {
         Some(note) => {
             note.metrics.push(*metric);
-            note.ratios_all_pairs.extend(ratio);
+            note.ratios_with_noise.extend(ratio);
         }
         None => notes.push(Note {
             arm,
@@ -137,27 +134,28 @@ fn add_note<'a>(
             metrics: vec![*metric],
             text,
             is_foreign,
-            ratios_all_pairs: ratio.into_iter().collect(),
+            ratios_with_noise: ratio.into_iter().collect(),
         }),
     }
 }
 
-/// The ratio with the pairs that were kept out, where it is beyond the interval of those that are left. Inside it adds
-/// nothing; with none left it is of pairs that may not be compared.
-fn changed_by_all_pairs(comparison: &Comparison) -> Option<f64> {
-    let (low, high) = comparison.interval?;
-    comparison.ratio_all_pairs.filter(|ratio| ratio.is_finite() && !(low..=high).contains(ratio))
+/// The ratio with the units that were kept out, where it is beyond the interval of those that are left. Inside it adds
+/// nothing; with none left it is of units that may not be compared.
+fn changed_by_noise(view: &View<'_>, comparison: &Effect) -> Option<f64> {
+    let (low, high) = comparison.interval.filter(|_| comparison.scale == EffectScale::Ratio)?;
+    let with_noise = view.beside(comparison, Question::WithNoise)?.estimate;
+    with_noise.filter(|ratio| ratio.is_finite() && !(low..=high).contains(ratio))
 }
 
 /// `; ratio with all pairs: CPU/msg 0.900, throughput 0.920`, arm by arm where several share the note.
-fn ratios_all_pairs(view: &View<'_>, notes: &[&Note<'_>]) -> String {
+fn ratios_with_noise(view: &View<'_>, notes: &[&Note<'_>]) -> String {
     let ratio = |note: &Note<'_>, metric: Metric, ratio: f64| {
         let number = format::ratio(Some(ratio));
         // The note names its metric where it is of one.
         if note.metrics.len() == 1 { number } else { format!("{} {number}", metrics::short(view, metric)) }
     };
     let of_note = |note: &&Note<'_>| {
-        let ratios = note.ratios_all_pairs.iter().map(|(metric, value)| ratio(note, *metric, *value));
+        let ratios = note.ratios_with_noise.iter().map(|(metric, value)| ratio(note, *metric, *value));
         let ratios = ratios.collect::<Vec<_>>().join(view.language.list());
         match (ratios.is_empty(), notes.len()) {
             (true, _) => None,
@@ -195,7 +193,7 @@ pub(crate) fn cells_of(view: &View<'_>, finding: &Finding) -> Vec<String> {
         Finding::RateKept { missed: 1.., .. } => {
             let is_missed =
                 |it: &Finding| matches!(it, Finding::RateNotKept { .. } | Finding::RateMissed { .. });
-            let missed = result.comparisons.iter().filter(|it| it.reasons.iter().any(is_missed));
+            let missed = result.effects.comparisons().filter(|it| it.reasons.iter().any(is_missed));
             distinct(missed.map(|it| &it.cell_id))
         }
         _ => Vec::new(),

@@ -2,11 +2,11 @@
 //! whoever wrote it gave.
 
 use weir_record::{
-    figure::PairedRatio,
+    effect::{Effect, Question},
     metric::{Metric, Scale},
     metric_rows::METRICS,
-    published::{PublishedClaim, PublishedRun},
-    study::{Attribution, ListenSummary, TimesSummary},
+    published::{Cause, PublishedClaim, PublishedRun},
+    study::{ListenSummary, TimesSummary},
 };
 
 use crate::{
@@ -120,12 +120,9 @@ fn run_row(view: &View<'_>, run: &PublishedRun, cell: &str, shown: &[Metric]) ->
 /// The measured ratio with its interval and verdict.
 fn measured(view: &View<'_>, claim: &PublishedClaim, metric: Metric) -> String {
     let found = view.pair(&claim.cell_id, (&claim.arm, &claim.baseline), metric);
-    match found.filter(|it| has_pair(claim) && it.ratio.is_some()) {
+    match found.filter(|it| has_pair(claim) && it.estimate.is_some()) {
         None => format::ABSENT.to_owned(),
-        Some(it) => {
-            let ratio = format::ratio_and_interval(it.ratio, it.interval);
-            format!("{ratio} {}", view.outcome_words(it))
-        }
+        Some(it) => format!("{} {}", metrics::effect(it), view.outcome_words(it)),
     }
 }
 
@@ -153,25 +150,64 @@ pub(crate) fn paragraphs(view: &View<'_>) -> Vec<String> {
         .collect()
 }
 
+/// A cause of a published difference, and what it makes in one metric.
+pub(crate) struct CauseOf<'a> {
+    /// The published pair with the cause switched on.
+    pub with: Option<&'a Effect>,
+    /// The share of the published difference that the cause makes.
+    pub share: Option<&'a Effect>,
+}
+
+/// A cause of a published difference, where its cell was measured.
+pub(crate) struct Attribution<'a> {
+    pub claim: &'a PublishedClaim,
+    pub cause: &'a Cause,
+    pub throughput: CauseOf<'a>,
+    pub server_cpu: CauseOf<'a>,
+}
+
+/// Every cause of every claim.
+pub(crate) fn attributions<'a>(view: &View<'a>) -> Vec<Attribution<'a>> {
+    let one = |(claim_place, claim, place, cause): (u32, &'a PublishedClaim, u32, &'a Cause)| {
+        let with = view.answering(Question::PublishedCause(claim_place, place));
+        let shares = view.answering(Question::PublishedShare(claim_place, place));
+        let of = |metric: Metric| {
+            let by_metric = |rows: &[&'a Effect]| rows.iter().copied().find(|row| row.metric == metric);
+            CauseOf { with: by_metric(with), share: by_metric(shares) }
+        };
+        let (throughput, server_cpu) = (of(Metric::Throughput), of(Metric::ServerCpuPerMessage));
+        (!with.is_empty()).then_some(Attribution { claim, cause, throughput, server_cpu })
+    };
+    let causes = (0..).zip(&view.result.spec.published).flat_map(|(claim_place, claim)| {
+        (0..).zip(&claim.causes).map(move |(place, cause)| (claim_place, claim, place, cause))
+    });
+    causes.filter_map(one).collect()
+}
+
 /// What each cause of a published difference makes.
-pub(crate) fn attributions(view: &View<'_>) -> Table {
-    let ratio = |ratio: Option<PairedRatio>| {
-        format::ratio_and_interval(ratio.map(|it| it.ratio), ratio.and_then(|it| it.interval))
+pub(crate) fn causes(view: &View<'_>) -> Content {
+    let all = attributions(view);
+    Content::unless(all.is_empty(), || {
+        Section::of_table(Word::AttributionsTitle, Word::AttributionsHelp, causes_table(view, &all))
+    })
+}
+
+fn causes_table(view: &View<'_>, all: &[Attribution<'_>]) -> Table {
+    let ratio = |it: &CauseOf<'_>| it.with.map_or_else(|| format::ABSENT.to_owned(), metrics::effect);
+    let share = |it: &CauseOf<'_>| match it.share {
+        Some(row) if row.interval.is_some() => metrics::found(view, Some(row)),
+        row => format::percent_or_absent(row.and_then(|it| it.estimate)),
     };
-    let published = |it: &Attribution| {
-        let claim = view.result.spec.published.iter().find(|claim| claim.id == it.claim);
-        format::ratio(claim.and_then(|claim| claim.ratio))
-    };
-    let rows = view.result.attributions.iter().map(|it| {
+    let rows = all.iter().map(|it| {
         vec![
-            it.claim.clone(),
-            format!("{} / {}", it.arm, it.baseline),
-            view.cell_label(&it.cell_id),
-            published(it),
-            ratio(it.throughput),
-            format::percent_or_absent(it.throughput_share),
-            ratio(it.server_cpu),
-            format::percent_or_absent(it.server_cpu_share),
+            it.claim.id.clone(),
+            format!("{} / {}", it.cause.arm, it.cause.baseline),
+            view.cell_label(&it.claim.cell_id),
+            format::ratio(it.claim.ratio),
+            ratio(&it.throughput),
+            share(&it.throughput),
+            ratio(&it.server_cpu),
+            share(&it.server_cpu),
         ]
     });
     let numbers =

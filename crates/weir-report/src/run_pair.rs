@@ -4,9 +4,8 @@
 
 use maud::Markup;
 use weir_record::{
-    goal::AnswerScale,
     machine::FactDifference,
-    run_pair::{Change, FigurePair, PairObstacle, Parts, RunFacts, RunPair},
+    run_pair::{Change, FigurePair, PairObstacle, Parts, RunEffect, RunFacts, RunPair},
     spec::CellRole,
     study::StudyResult,
     verdict::Verdict,
@@ -115,7 +114,8 @@ fn head(view: &View<'_>, pair: &RunPair) -> Vec<String> {
         lines.push(format!("{not}{}{why}", language.colon()));
     }
     let change = language.choose(CHANGE);
-    let thresholds = pair.answers.iter().map(|answer| format!("{change} · {}", goals::line(view, answer)));
+    let answered = pair.thresholds.iter().zip(&pair.answers);
+    let thresholds = answered.map(|(asked, found)| format!("{change} · {}", goals::line(view, asked, found)));
     lines.extend(thresholds);
     if !pair.changes.is_empty() {
         lines.push(language.choose(BETWEEN).to_owned());
@@ -217,14 +217,10 @@ const FACT: [&str; 3] = ["fact", "항목", "项目"];
 
 fn changes(view: &View<'_>, changes: &[Change]) -> Table {
     let row = |change: &Change| {
-        let effect = |it: &weir_record::run_pair::Effect| {
+        let effect = |it: &RunEffect| {
             metrics::with_interval(view, change.metric, change.scale, it.figure, it.interval)
         };
         let reasons: Vec<String> = change.reasons.iter().map(|reason| view.finding(reason)).collect();
-        let detectable = match change.scale {
-            AnswerScale::Ratio => format::percent_or_absent(change.detectable),
-            _ => change.detectable.map_or_else(|| format::ABSENT.to_owned(), |it| format!("{it:.3}")),
-        };
         vec![
             view.cell_label(&change.cell_id),
             format!("{} / {}", change.arm, change.baseline),
@@ -238,7 +234,7 @@ fn changes(view: &View<'_>, changes: &[Change]) -> Table {
             effect(&change.one),
             effect(&change.other),
             changed(view, change),
-            detectable,
+            metrics::size(change.scale, change.detectable),
         ]
     };
     let head = [Word::Cell, Word::Arm, Word::Metric, Word::Verdict, Word::GoalReason].map(|it| view.word(it));

@@ -3,7 +3,7 @@
 
 use maud::Markup;
 use weir_record::{
-    goal::AnswerScale,
+    effect::EffectScale,
     metric::Metric,
     run_pool::{LeftOut, MachineGroup, PoolLack, PoolRun, PooledEffect, PooledFigure, RunFigure, RunPool},
     spec::{CellSpec, StudySpec},
@@ -198,11 +198,7 @@ fn verdict(view: &View<'_>, effect: &PooledEffect) -> String {
 
 /// How far runs lie apart, as text.
 fn apart(effect: &PooledEffect, pooled: &PooledFigure) -> String {
-    match (effect.scale, pooled.between) {
-        (_, None) => format::ABSENT.to_owned(),
-        (AnswerScale::Ratio, found) => format::percent_or_absent(found),
-        (_, Some(found)) => format!("{found:.3}"),
-    }
+    metrics::size(effect.scale, pooled.between)
 }
 
 fn between(view: &View<'_>, effect: &PooledEffect) -> Option<String> {
@@ -547,7 +543,7 @@ fn plot(view: &View<'_>, pool: &RunPool, (index, effect): (usize, &PooledEffect)
             title: subject(view, effect),
             arm: &effect.arm,
             metric: effect.metric,
-            is_difference: effect.scale == AnswerScale::Difference,
+            is_difference: effect.scale == EffectScale::Difference,
             rows,
             numbers: each(view, pool, effect),
         },

@@ -2,17 +2,18 @@
 //! an arm serves, and what a message costs there. They are other questions, and have words of their own.
 
 use weir_record::{
+    effect::Effect,
     finding::{Finding, Witness},
     metric::Metric,
     spec::{CellSpec, LoadMode},
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 
 use crate::{change, format, language::localized, metrics, view::View};
 
 /// One sentence for what was found beside the primary comparison; `None` where that is one of saturation itself, or
 /// nothing was measured in a closed loop.
-pub(crate) fn beside(view: &View<'_>, primary: &Comparison) -> Option<String> {
+pub(crate) fn beside(view: &View<'_>, primary: &Effect) -> Option<String> {
     let shape = view.cell(&primary.cell_id).filter(|cell| cell.load != LoadMode::Closed)?;
     let cell = view.result.spec.cells.iter().find(|cell| is_closed_loop_of(cell, shape))?;
     let pair = (primary.arm.as_str(), primary.baseline.as_str());
@@ -41,7 +42,7 @@ pub(crate) fn beside(view: &View<'_>, primary: &Comparison) -> Option<String> {
 }
 
 /// What a comparison at saturation is at one rate for every arm, where it was held against that.
-pub(crate) fn at_one_rate(view: &View<'_>, primary: &Comparison) -> Option<String> {
+pub(crate) fn at_one_rate(view: &View<'_>, primary: &Effect) -> Option<String> {
     let (rate, seen) = primary.notes.iter().find_map(|note| match note {
         Finding::Witness { witness: Witness::EqualRate { per_second }, seen, .. } => {
             Some((*per_second, seen))
@@ -79,7 +80,7 @@ fn serves(view: &View<'_>, cell: &CellSpec, (arm, baseline): (&str, &str)) -> Op
     let throughput = view.pair(&cell.id, (arm, baseline), Metric::Throughput)?;
     let is_limit = |name: &str| view.summary(&cell.id, name).is_some_and(|summary| summary.generator_bound);
     let is_valid = throughput.reasons.iter().all(|reason| matches!(reason, Finding::LowerBound { .. }));
-    let (ratio, interval) = (throughput.ratio?, throughput.interval?);
+    let (ratio, interval) = (throughput.estimate?, throughput.interval?);
     if is_limit(baseline) || !is_valid {
         return None;
     }
@@ -104,7 +105,7 @@ fn serves(view: &View<'_>, cell: &CellSpec, (arm, baseline): (&str, &str)) -> Op
 
 fn costs(view: &View<'_>, cell: &CellSpec, pair: (&str, &str)) -> Option<String> {
     let cpu = view.pair(&cell.id, pair, Metric::ServerCpuPerMessage)?;
-    let (ratio, interval) = (cpu.ratio?, cpu.interval?);
+    let (ratio, interval) = (cpu.estimate?, cpu.interval?);
     let noun = metrics::prose(view, Metric::ServerCpuPerMessage);
     let (amount, range) = (change::amount(view.language, ratio), change::range(view.language, interval));
     // What a check bars is no figure; that it claims nothing is no reason to hide it.

@@ -28,7 +28,7 @@ const SECTIONS: [fn(&View<'_>) -> Content; 29] = [
     aggregate::section,
     published::runs,
     claims,
-    attributions,
+    published::causes,
     waiting,
     chart::bars,
     threads::section,
@@ -60,12 +60,6 @@ pub(crate) fn all(view: &View<'_>) -> (Vec<Section>, Vec<Word>) {
 fn claims(view: &View<'_>) -> Content {
     Content::unless(!published::has_claims(view), || {
         Section::of_table(Word::PublishedTitle, Word::PublishedHelp, published::claims(view))
-    })
-}
-
-fn attributions(view: &View<'_>) -> Content {
-    Content::unless(view.result.attributions.is_empty(), || {
-        Section::of_table(Word::AttributionsTitle, Word::AttributionsHelp, published::attributions(view))
     })
 }
 

@@ -2,12 +2,14 @@
 //! was called, definitions. Korean sentences avoid particles after names, whose form would depend on the name.
 
 use weir_record::{
+    effect::{Effect, EffectScale},
+    figure::Figure,
     finding::{Finding, MessageKind},
     metric::Metric,
     observation::Rung,
     spec::{CellSpec, LoadMode, Subject},
     study::{OversubscribedCell, StudyResult},
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 
 use crate::{
@@ -25,7 +27,7 @@ pub(crate) fn headline(view: &View<'_>) -> String {
     }
     let Some(comparison) = view.primary() else { return no_primary(view) };
     let situation = situation(view, comparison);
-    let ratio = comparison.ratio.filter(|ratio| ratio.is_finite());
+    let ratio = finite_ratio(view, comparison);
     let claim = match (view.result.verdict, ratio) {
         (Verdict::Inconclusive | Verdict::NoClaim, None) => return unmeasured(view, comparison),
         (Verdict::NotComparable, _) | (_, None) => return not_comparable(view, comparison),
@@ -36,6 +38,11 @@ pub(crate) fn headline(view: &View<'_>) -> String {
         (Verdict::Equivalent, Some(ratio)) => equivalent(view, comparison, ratio),
     };
     localized!(view.language, "{situation}: {claim}.", "{situation}: {claim}.", "{situation}：{claim}。")
+}
+
+/// The ratio of a comparison, where it is a number.
+fn finite_ratio(view: &View<'_>, comparison: &Effect) -> Option<Figure> {
+    view.ratio(comparison).filter(|ratio| ratio.value.is_finite())
 }
 
 /// What the arms do at saturation, why it came out so, where that was put to the test, and what else differs, where the
@@ -70,7 +77,7 @@ pub(crate) fn next_step(view: &View<'_>) -> Option<String> {
 }
 
 /// Which study asks why: where epoll and io_uring were found to differ, and no switch was tried.
-fn ask_why(view: &View<'_>, primary: &Comparison) -> Option<String> {
+fn ask_why(view: &View<'_>, primary: &Effect) -> Option<String> {
     let driver = |name: &str| {
         let arm = view.result.spec.arms.iter().find(|arm| arm.name == name)?;
         match &arm.subject {
@@ -95,18 +102,18 @@ fn ask_why(view: &View<'_>, primary: &Comparison) -> Option<String> {
 }
 
 /// What a reason asks for.
-fn step_after(view: &View<'_>, primary: &Comparison, reason: &Finding) -> Option<String> {
+fn step_after(view: &View<'_>, primary: &Effect, reason: &Finding) -> Option<String> {
     let language = view.language;
-    let pairs = primary.pairs;
+    let units = primary.units;
     let margin = format::percent(view.result.spec.equivalence_margin);
     Some(match reason {
         Finding::IncludesNone { units_wanted: Some(wanted), .. } => {
-            let (wanted, pairs) = (view.units(u64::from(*wanted)), view.units(u64::from(pairs)));
+            let (wanted, units) = (view.units(u64::from(*wanted)), view.units(u64::from(units)));
             localized!(
                 language,
-                "measure about {wanted} instead of {pairs}; that is enough to tell a difference of {margin}.",
-                "{pairs} 대신 약 {wanted} 측정하면 {margin} 차이를 판별할 수 있습니다.",
-                "测量约 {wanted}（现为 {pairs}），即可分辨 {margin} 的差异。",
+                "measure about {wanted} instead of {units}; that is enough to tell a difference of {margin}.",
+                "{units} 대신 약 {wanted} 측정하면 {margin} 차이를 판별할 수 있습니다.",
+                "测量约 {wanted}（现为 {units}），即可分辨 {margin} 的差异。",
             )
         }
         Finding::IncludesNone { .. }
@@ -187,22 +194,23 @@ fn no_primary(view: &View<'_>) -> String {
     }
 }
 
-fn situation(view: &View<'_>, comparison: &Comparison) -> String {
+fn situation(view: &View<'_>, comparison: &Effect) -> String {
     let Some(cell) = view.cell(&comparison.cell_id) else { return comparison.cell_id.clone() };
     let conditions = conditions(view, cell);
     // A machine that was met in one state has no need to be told apart from itself.
-    let state = match (comparison.notes.contains(&Finding::FarState), comparison.by_state.is_empty()) {
+    let has_both = view.by_state(comparison).is_some();
+    let state = match (comparison.notes.contains(&Finding::FarState), has_both) {
         (true, _) => view.language.choose([
             " in its far state",
             "(코어 간 지연이 긴 상태, far)",
             "（核间延迟较长的状态，far）",
         ]),
-        (false, false) => view.language.choose([
+        (false, true) => view.language.choose([
             " in its near state",
             "(코어 간 지연이 짧은 상태, near)",
             "（核间延迟较短的状态，near）",
         ]),
-        (false, true) => "",
+        (false, false) => "",
     };
     let load = match cell.load {
         LoadMode::Open { rate_per_second, .. } => Load::OneRate(format::rate(rate_per_second)),
@@ -255,9 +263,9 @@ fn conditions(view: &View<'_>, cell: &CellSpec) -> String {
 }
 
 /// What the ratio means: `uring uses 2.1 % less server CPU per message than epoll (99 % interval 1.2 to 3 % less)`.
-fn effect(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
-    let amount = change::amount(view.language, ratio);
-    let range = interval(view, comparison);
+fn effect(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
+    let amount = change::amount(view.language, ratio.value);
+    let range = interval(view, comparison, ratio);
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let noun = noun(view, comparison.metric);
     let is_cpu = matches!(
@@ -278,16 +286,16 @@ fn effect(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
 }
 
 /// The interval behind a sentence, where there is one.
-fn interval(view: &View<'_>, comparison: &Comparison) -> String {
-    let Some(ends) = comparison.interval.filter(|(low, high)| low.is_finite() && high.is_finite()) else {
+fn interval(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
+    let Some(ends) = ratio.interval.filter(|(low, high)| low.is_finite() && high.is_finite()) else {
         return String::new();
     };
-    let (range, confidence) = (change::range(view.language, ends), format::percent(comparison.confidence));
+    let (range, level) = (change::range(view.language, ends), format::percent(comparison.level));
     localized!(
         view.language,
-        " ({confidence} interval {range})",
-        "({confidence} 구간 {range})",
-        "（{confidence} 区间{range}）",
+        " ({level} interval {range})",
+        "({level} 구간 {range})",
+        "（{level} 区间{range}）",
     )
 }
 
@@ -295,9 +303,9 @@ fn noun(view: &View<'_>, metric: Metric) -> String {
     metrics::prose(view, metric)
 }
 
-fn equivalent(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
-    let amount = change::amount(view.language, ratio);
-    let range = interval(view, comparison);
+fn equivalent(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
+    let amount = change::amount(view.language, ratio.value);
+    let range = interval(view, comparison, ratio);
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let noun = noun(view, comparison.metric);
     let margin = format::percent(view.result.spec.equivalence_margin);
@@ -310,9 +318,9 @@ fn equivalent(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
 }
 
 /// First why nothing was called, then what was seen.
-fn inconclusive(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
-    let amount = change::amount(view.language, ratio);
-    let range = interval(view, comparison);
+fn inconclusive(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
+    let amount = change::amount(view.language, ratio.value);
+    let range = interval(view, comparison, ratio);
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let (noun, situation) = (noun(view, comparison.metric), situation(view, comparison));
     let cause = cause(view, comparison);
@@ -325,7 +333,7 @@ fn inconclusive(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String 
 }
 
 /// Nothing was called because no pair was finished.
-fn unmeasured(view: &View<'_>, comparison: &Comparison) -> String {
+fn unmeasured(view: &View<'_>, comparison: &Effect) -> String {
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let (noun, situation) = (noun(view, comparison.metric), situation(view, comparison));
     localized!(
@@ -337,7 +345,7 @@ fn unmeasured(view: &View<'_>, comparison: &Comparison) -> String {
 }
 
 /// Why nothing was called, as sentences of their own; empty where the judge gave no reason.
-fn cause(view: &View<'_>, comparison: &Comparison) -> String {
+fn cause(view: &View<'_>, comparison: &Effect) -> String {
     let reasons = comparison.reasons.iter().map(|reason| view.finding(reason));
     sentences(view, &reasons.collect::<Vec<_>>())
 }
@@ -347,7 +355,7 @@ fn sentences(view: &View<'_>, texts: &[String]) -> String {
     texts.iter().map(|text| format!("{}{stop}", capitalised(view, text))).collect()
 }
 
-fn not_comparable(view: &View<'_>, comparison: &Comparison) -> String {
+fn not_comparable(view: &View<'_>, comparison: &Effect) -> String {
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let (noun, situation) = (noun(view, comparison.metric), situation(view, comparison));
     let failed = view.result.checks.iter().find(|check| !check.passed);
@@ -365,7 +373,7 @@ fn not_comparable(view: &View<'_>, comparison: &Comparison) -> String {
 }
 
 /// The figures of a comparison that is valid by itself, where another figure bars its verdict.
-fn unconfirmed(view: &View<'_>, comparison: &Comparison) -> String {
+fn unconfirmed(view: &View<'_>, comparison: &Effect) -> String {
     let is_of_witness = |reason: &Finding| {
         matches!(
             reason,
@@ -376,10 +384,8 @@ fn unconfirmed(view: &View<'_>, comparison: &Comparison) -> String {
         )
     };
     let is_valid = !comparison.reasons.is_empty() && comparison.reasons.iter().all(is_of_witness);
-    let Some(ratio) = comparison.ratio.filter(|ratio| is_valid && ratio.is_finite()) else {
-        return String::new();
-    };
-    let (number, range) = format::ratio_in_prose(ratio, comparison.interval);
+    let Some(ratio) = finite_ratio(view, comparison).filter(|_| is_valid) else { return String::new() };
+    let (number, range) = format::ratio_in_prose(ratio.value, ratio.interval);
     localized!(
         view.language,
         " (measured, and not confirmed: {number}×{range})",
@@ -391,10 +397,11 @@ fn unconfirmed(view: &View<'_>, comparison: &Comparison) -> String {
 /// What the primary comparison could not have seen, and how loud the machine was; empty without a primary comparison.
 pub(crate) fn sensitivity(view: &View<'_>) -> String {
     let Some(comparison) = view.primary() else { return String::new() };
-    let detectable = comparison.detectable_effect.filter(|effect| effect.is_finite()).map(format::percent);
-    let floor = comparison.noise_floor.filter(|floor| floor.is_finite()).map(format::percent);
-    let pairs = comparison.pairs;
-    let units = view.units(u64::from(pairs));
+    let is_ratio = comparison.scale == EffectScale::Ratio;
+    let detectable =
+        comparison.detectable.filter(|effect| is_ratio && effect.is_finite()).map(format::percent);
+    let floor = view.ratio_floor(comparison).filter(|floor| floor.is_finite()).map(format::percent);
+    let units = view.units(u64::from(comparison.units));
     let mut parts = vec![localized!(view.language, "{units}.", "{units}.", "共 {units}。")];
     parts.extend(detectable.map(|effect| {
         localized!(
@@ -418,18 +425,18 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
 /// The absolute figures behind the primary comparison, a line an arm: from the same units as its ratio.
 pub(crate) fn absolute(view: &View<'_>) -> Vec<String> {
     let Some(primary) = view.primary() else { return Vec::new() };
-    let Comparison { cell_id, arm, baseline, .. } = primary;
+    let Effect { cell_id, arm, baseline, .. } = primary;
     let shown = match primary.metric {
         Metric::WaitingCpuShare => [Metric::MissRate, Metric::WaitingCpuShare],
         _ => [Metric::ServerCpuPerMessage, Metric::Throughput],
     };
-    let compared: Vec<&Comparison> =
+    let compared: Vec<&Effect> =
         shown.iter().filter_map(|metric| view.pair(cell_id, (arm, baseline), *metric)).collect();
-    let line = |name: &str, level: fn((f64, f64)) -> f64| {
+    let line = |name: &str, side: fn((f64, f64)) -> f64| {
         let figures: Vec<String> = compared
             .iter()
             .filter_map(|it| {
-                let value = level(it.levels?);
+                let value = side(it.figures?);
                 let bound = view.summary(cell_id, name).map_or("", |summary| bound(summary, it.metric));
                 let (name, figure) =
                     (metrics::short(view, it.metric), metrics::figure(view, it.metric, value));

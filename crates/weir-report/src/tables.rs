@@ -2,10 +2,10 @@
 
 use weir_record::{
     check::CheckName,
+    effect::Effect,
     metric::{Family, Metric},
     metric_rows::METRICS,
     study::ArmSummary,
-    verdict::Comparison,
 };
 
 use crate::{
@@ -100,7 +100,7 @@ pub(crate) fn comparisons_of(view: &View<'_>, metric: Metric) -> Table {
     )
 }
 
-fn comparison(view: &View<'_>, row: &Comparison) -> Vec<String> {
+fn comparison(view: &View<'_>, row: &Effect) -> Vec<String> {
     let role = view.cell(&row.cell_id).map(|cell| view.word(words::role(cell.role)));
     vec![
         metrics::name(view, row.metric),
@@ -108,13 +108,13 @@ fn comparison(view: &View<'_>, row: &Comparison) -> Vec<String> {
         format!("{} / {}", row.arm, row.baseline),
         view.outcome_words(row),
         metrics::effect(row),
-        match row.confidence {
+        match row.level {
             0.0 => format::ABSENT.to_owned(),
-            confidence => format::percent(confidence),
+            level => format::percent(level),
         },
         metrics::detectable(row),
-        metrics::floor(row),
-        row.pairs.to_string(),
+        metrics::floor(view, row),
+        row.units.to_string(),
         format::probability(row.p_value),
         format::probability(row.p_value_holm),
     ]

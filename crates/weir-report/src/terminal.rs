@@ -1,10 +1,11 @@
 //! The verdict table for a terminal: the sentence, then per cell one row an arm, then notes.
 
 use weir_record::{
+    effect::Effect,
     metric::{Family, Metric, Scale},
     metric_rows::{METRICS, MetricRow, Part},
     study::ArmSummary,
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 
 use crate::{
@@ -145,8 +146,8 @@ struct Row {
 
 /// What stands in one line below the arms where no comparison of the cell has a figure.
 fn not_compared(view: &View<'_>, cell: &str) -> Option<String> {
-    let of_cell = view.result.comparisons.iter().filter(|it| it.cell_id == cell && !view.is_simulated(cell));
-    view.not_compared(&of_cell.collect::<Vec<_>>())
+    let of_cell: Vec<&Effect> = view.compared_in(cell).filter(|_| !view.is_simulated(cell)).collect();
+    view.not_compared(&of_cell)
 }
 
 fn cell_rows(view: &View<'_>, cell: &str) -> Vec<Row> {
@@ -189,7 +190,7 @@ fn times_alone(view: &View<'_>, cell: &str, summary: Option<&ArmSummary>) -> Opt
     (!texts.is_empty()).then(|| format!("  {}", texts.join(view.language.list())))
 }
 
-fn arm_row(view: &View<'_>, arm: &str, summary: Option<&ArmSummary>, own: Option<&Comparison>) -> Row {
+fn arm_row(view: &View<'_>, arm: &str, summary: Option<&ArmSummary>, own: Option<&Effect>) -> Row {
     let mut row = comparison_row(view, own);
     row.name = printable(&own.map_or_else(|| arm.to_owned(), |it| view.compared(arm, &it.baseline)));
     if view.baseline() == Some(arm) {
@@ -206,10 +207,9 @@ fn arm_row(view: &View<'_>, arm: &str, summary: Option<&ArmSummary>, own: Option
     row
 }
 
-fn comparison_row(view: &View<'_>, comparison: Option<&Comparison>) -> Row {
+fn comparison_row(view: &View<'_>, comparison: Option<&Effect>) -> Row {
     let ratio = comparison.map(metrics::effect);
-    let compact =
-        |text: fn(&Comparison) -> String| comparison.map(|it| text(it).replace(' ', "")).unwrap_or_default();
+    let compact = |text: Option<String>| text.map(|it| it.replace(' ', "")).unwrap_or_default();
     Row {
         name: String::new(),
         further: false,
@@ -218,8 +218,8 @@ fn comparison_row(view: &View<'_>, comparison: Option<&Comparison>) -> Row {
         ratio: ratio.unwrap_or_default(),
         verdict: comparison.map(|it| it.verdict),
         verdict_word: comparison.map(|it| view.outcome_words(it)).unwrap_or_default(),
-        detectable: compact(metrics::detectable),
-        floor: compact(metrics::floor),
+        detectable: compact(comparison.map(metrics::detectable)),
+        floor: compact(comparison.map(|it| metrics::floor(view, it))),
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    effect::{Effect, EffectScale, Question},
+    figure::Figure,
     finding::{Finding, MessageKind, UnitKind},
     frontier::{FrontierAnswer, Standing},
     grid::{Difference, Grid},
@@ -10,7 +12,7 @@ use weir_record::{
     spec::{CellRole, CellSpec, LoadMode, OrdersCell, StorageCell},
     storage::{AccessPattern, StorageDevice, SyntheticTrace},
     study::{ArmSummary, StudyResult},
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 
 use crate::{
@@ -37,9 +39,13 @@ pub(crate) struct View<'a> {
     /// what is drawn.
     planned: BTreeMap<&'a str, &'a CellSpec>,
     /// Comparisons by cell, as they were found.
-    compared: BTreeMap<&'a str, Vec<&'a Comparison>>,
+    compared: BTreeMap<&'a str, Vec<&'a Effect>>,
     /// Those that are shown by metric, cells and arms in order.
-    shown: BTreeMap<Metric, Vec<&'a Comparison>>,
+    shown: BTreeMap<Metric, Vec<&'a Effect>>,
+    /// Rows that stand beside comparisons, by cell and metric: a map asks for those of each of its cells.
+    beside: BTreeMap<(&'a str, Metric), Vec<&'a Effect>>,
+    /// All other rows, by the place of what they answer in the specification.
+    answering: BTreeMap<Question, Vec<&'a Effect>>,
 }
 
 impl<'a> View<'a> {
@@ -49,14 +55,10 @@ impl<'a> View<'a> {
         let others = result.spec.cells.iter().filter(|cell| !is_primary(cell));
         let planned_cells = primary.chain(others).map(|cell| cell.id.as_str());
         let found_cells = result.arms.iter().map(|arm| arm.cell_id.as_str());
-        let compared_cells = result.comparisons.iter().map(|comparison| comparison.cell_id.as_str());
+        let compared_cells = result.effects.comparisons().map(|row| row.cell_id.as_str());
         let planned_arms = result.spec.arms.iter().map(|arm| arm.name.as_str());
         let found_arms = result.arms.iter().map(|arm| arm.arm.as_str());
         let timed_arms = result.timeline.iter().map(|entry| entry.arm.as_str());
-        let mut compared: BTreeMap<&str, Vec<&Comparison>> = BTreeMap::new();
-        for comparison in &result.comparisons {
-            compared.entry(&comparison.cell_id).or_default().push(comparison);
-        }
         let mut view = View {
             result,
             language,
@@ -66,11 +68,29 @@ impl<'a> View<'a> {
             is_orders: result.spec.is_orders(),
             // Of two with one name the first.
             planned: result.spec.cells.iter().rev().map(|cell| (cell.id.as_str(), cell)).collect(),
-            compared,
+            compared: BTreeMap::new(),
             shown: BTreeMap::new(),
+            beside: BTreeMap::new(),
+            answering: BTreeMap::new(),
         };
+        result.effects.rows.iter().for_each(|row| view.index(row));
         view.shown = view.shown_by_metric();
         view
+    }
+
+    /// Keeps a row where it is asked for.
+    fn index(&mut self, row: &'a Effect) {
+        let rows = match row.question {
+            Question::Comparison => self.compared.entry(&row.cell_id).or_default(),
+            Question::Itself
+            | Question::NearState
+            | Question::FarState
+            | Question::WithNoise
+            | Question::Ratio
+            | Question::AchievedRates => self.beside.entry((&row.cell_id, row.metric)).or_default(),
+            question => self.answering.entry(question).or_default(),
+        };
+        rows.push(row);
     }
 
     pub(crate) fn word(&self, word: Word) -> &'static str {
@@ -106,7 +126,7 @@ impl<'a> View<'a> {
 
     /// The words of a comparison's row: of its verdict, or, where it claims nothing by itself and its map tells a
     /// difference in the cell, of that.
-    pub(crate) fn outcome_words(&self, it: &Comparison) -> String {
+    pub(crate) fn outcome_words(&self, it: &Effect) -> String {
         match self.called_on_map(it) {
             Some(verdict) => {
                 let map = self.word(Word::OnMap);
@@ -118,7 +138,7 @@ impl<'a> View<'a> {
     }
 
     /// The direction of the difference that a map found in the cell of a comparison that claims nothing by itself.
-    pub(crate) fn called_on_map(&self, it: &Comparison) -> Option<Verdict> {
+    pub(crate) fn called_on_map(&self, it: &Effect) -> Option<Verdict> {
         let is_it =
             |grid: &&Grid| (grid.metric, &grid.arm, &grid.baseline) == (it.metric, &it.arm, &it.baseline);
         let grids = self.result.grids.iter().filter(|grid| it.verdict == Verdict::NoClaim && is_it(grid));
@@ -149,8 +169,8 @@ impl<'a> View<'a> {
     }
 
     /// The primary comparison, when there is one.
-    pub(crate) fn primary(&self) -> Option<&'a Comparison> {
-        self.result.primary.and_then(|index| self.result.comparisons.get(index))
+    pub(crate) fn primary(&self) -> Option<&'a Effect> {
+        self.result.primary()
     }
 
     pub(crate) fn cell(&self, id: &str) -> Option<&'a CellSpec> {
@@ -171,12 +191,50 @@ impl<'a> View<'a> {
     }
 
     /// Comparisons in a cell, as they were found.
-    pub(crate) fn compared_in(&self, cell_id: &str) -> impl Iterator<Item = &'a Comparison> {
+    pub(crate) fn compared_in(&self, cell_id: &str) -> impl Iterator<Item = &'a Effect> {
         self.compared.get(cell_id).into_iter().flatten().copied()
     }
 
+    /// The rows that answer a question of the specification, in order.
+    pub(crate) fn answering(&self, question: Question) -> &[&'a Effect] {
+        self.answering.get(&question).map_or(&[], Vec::as_slice)
+    }
+
+    /// The row that answers another question about the arms, the cell and the metric of a comparison.
+    pub(crate) fn beside(&self, it: &Effect, question: Question) -> Option<&'a Effect> {
+        self.find_beside(it, |row| row.question == question && row.is_about(it))
+    }
+
+    /// What the study's first arm shows against itself in the cell and by the metric of a comparison.
+    pub(crate) fn itself(&self, it: &Effect) -> Option<&'a Effect> {
+        self.find_beside(it, |row| row.question == Question::Itself)
+    }
+
+    fn find_beside(&self, it: &Effect, is_asked: impl Fn(&Effect) -> bool) -> Option<&'a Effect> {
+        let rows = self.beside.get(&(it.cell_id.as_str(), it.metric))?;
+        rows.iter().copied().find(|row| is_asked(row))
+    }
+
+    /// A comparison in the machine's near state and in its far one, where both were met often enough.
+    pub(crate) fn by_state(&self, it: &Effect) -> Option<[&'a Effect; 2]> {
+        Some([self.beside(it, Question::NearState)?, self.beside(it, Question::FarState)?])
+    }
+
+    /// A comparison as a ratio: of figures that are compared as differences it has no interval.
+    pub(crate) fn ratio(&self, it: &Effect) -> Option<Figure> {
+        match it.scale {
+            EffectScale::Ratio => Some(Figure { value: it.estimate?, interval: it.interval }),
+            _ => Some(Figure { value: self.beside(it, Question::Ratio)?.estimate?, interval: None }),
+        }
+    }
+
+    /// How far the first arm may differ from itself, where a comparison is one of ratios.
+    pub(crate) fn ratio_floor(&self, it: &Effect) -> Option<f64> {
+        self.itself(it).filter(|_| it.scale == EffectScale::Ratio)?.reach()
+    }
+
     /// The arm against the study's baseline; pairs of other arms come after these.
-    pub(crate) fn comparison(&self, cell_id: &str, arm: &str, metric: Metric) -> Option<&'a Comparison> {
+    pub(crate) fn comparison(&self, cell_id: &str, arm: &str, metric: Metric) -> Option<&'a Effect> {
         self.compared_in(cell_id).find(|it| it.arm == arm && it.metric == metric)
     }
 
@@ -186,8 +244,8 @@ impl<'a> View<'a> {
         cell_id: &str,
         (arm, baseline): (&str, &str),
         metric: Metric,
-    ) -> Option<&'a Comparison> {
-        let is_asked = |it: &&Comparison| it.arm == arm && it.baseline == baseline && it.metric == metric;
+    ) -> Option<&'a Effect> {
+        let is_asked = |it: &&Effect| it.arm == arm && it.baseline == baseline && it.metric == metric;
         self.compared_in(cell_id).find(is_asked)
     }
 
@@ -201,10 +259,8 @@ impl<'a> View<'a> {
 
     /// `not comparable: uring, poll`: what all comparisons of a cell come to where several arms were compared there and
     /// none has a figure.
-    pub(crate) fn not_compared(&self, of_cell: &[&Comparison]) -> Option<String> {
-        let is_void = |it: &&Comparison| {
-            it.verdict == Verdict::NotComparable && it.ratio.is_none() && it.difference.is_none()
-        };
+    pub(crate) fn not_compared(&self, of_cell: &[&Effect]) -> Option<String> {
+        let is_void = |it: &&Effect| it.verdict == Verdict::NotComparable && it.estimate.is_none();
         let mut arms: Vec<String> = Vec::new();
         for arm in of_cell.iter().map(|it| self.compared(&it.arm, &it.baseline)) {
             if !arms.contains(&arm) {
@@ -233,32 +289,31 @@ impl<'a> View<'a> {
 
     /// Whether it says once more what server CPU says: an arm that does next to nothing while it waits costs the same
     /// with waiting included.
-    pub(crate) fn is_server_cpu_again(&self, comparison: &Comparison) -> bool {
+    pub(crate) fn is_server_cpu_again(&self, comparison: &Effect) -> bool {
         /// Ratios that are as close stand beside each other as one number.
         const APART_MAX: f64 = 0.005;
         if comparison.metric != Metric::ServerCpuWithWaiting {
             return false;
         }
-        let Comparison { cell_id, arm, baseline, ratio, .. } = comparison;
+        let Effect { cell_id, arm, baseline, estimate, .. } = comparison;
         let server_cpu = self.pair(cell_id, (arm, baseline), Metric::ServerCpuPerMessage);
         server_cpu
-            .and_then(|it| it.ratio)
-            .zip(*ratio)
+            .and_then(|it| it.estimate)
+            .zip(*estimate)
             .is_some_and(|(one, other)| (other / one - 1.0).abs() < APART_MAX)
     }
 
     /// Comparisons of one metric that were measured, cells in order. An arm that never ran is named elsewhere.
-    pub(crate) fn comparisons_of(&self, metric: Metric) -> Vec<&'a Comparison> {
+    pub(crate) fn comparisons_of(&self, metric: Metric) -> Vec<&'a Effect> {
         self.shown.get(&metric).cloned().unwrap_or_default()
     }
 
-    fn shown_by_metric(&self) -> BTreeMap<Metric, Vec<&'a Comparison>> {
-        let has_figure = |it: &Comparison| it.ratio.is_some() || it.difference.is_some();
-        let is_missing = |it: &Comparison| self.result.missing_arms.iter().any(|arm| arm.name == it.arm);
+    fn shown_by_metric(&self) -> BTreeMap<Metric, Vec<&'a Effect>> {
+        let is_missing = |it: &Effect| self.result.missing_arms.iter().any(|arm| arm.name == it.arm);
         let is_shown =
-            |it: &&Comparison| !self.is_simulated(&it.cell_id) && (has_figure(it) || !is_missing(it));
-        let mut by_metric: BTreeMap<Metric, Vec<&'a Comparison>> = BTreeMap::new();
-        for comparison in self.result.comparisons.iter().filter(is_shown) {
+            |it: &&Effect| !self.is_simulated(&it.cell_id) && (it.estimate.is_some() || !is_missing(it));
+        let mut by_metric: BTreeMap<Metric, Vec<&'a Effect>> = BTreeMap::new();
+        for comparison in self.result.effects.comparisons().filter(is_shown) {
             by_metric.entry(comparison.metric).or_default().push(comparison);
         }
         let places: BTreeMap<&str, usize> =

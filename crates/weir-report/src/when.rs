@@ -2,7 +2,7 @@
 
 use weir_record::{
     calendar::utc,
-    goal::AnswerScale,
+    effect::EffectScale,
     metric::Metric,
     run_pool::{AmongRuns, Period, PooledFigure},
 };
@@ -37,7 +37,7 @@ pub(crate) fn range(language: Language, began_unix_s: u64, ended_unix_s: u64) ->
 pub(crate) fn between(
     view: &View<'_>,
     metric: Metric,
-    scale: AnswerScale,
+    scale: EffectScale,
     range: Option<(f64, f64)>,
 ) -> String {
     let Some((low, high)) = range else { return format::ABSENT.to_owned() };

@@ -98,23 +98,30 @@ pub fn estimate_at(values: &[f64], alpha: f64) -> Option<Estimate> {
 /// the other, with confidence `1 - alpha`.
 ///
 /// Welch's t (Welch, "The generalization of Student's problem when several different population variances are
-/// involved", Biometrika 34, 1947) with the standard error of each side as [`estimate_at`] finds it, its degrees of
-/// freedom rounded down. `None` below two values on either side. The units are those of the side with fewer.
+/// involved", Biometrika 34, 1947): [`weighted_sum`] of both. `None` below two values on either side.
 pub fn estimate_unpaired(of: &[f64], to: &[f64], alpha: f64) -> Option<Estimate> {
-    let (above, below) = (estimate_at(of, alpha)?, estimate_at(to, alpha)?);
-    of_sum(above.mean - below.mean, &[above.part(1.0), below.part(-1.0)], above.units.min(below.units), alpha)
+    weighted_sum([(1.0, estimate_at(of, alpha)?), (-1.0, estimate_at(to, alpha)?)], alpha)
 }
 
-/// The mean of several estimates of which none shares a value with another, by the same rule.
-///
-/// Degrees of freedom by Welch and Satterthwaite, rounded down. `None` of nothing. The units are those of the estimate
-/// with fewest.
+/// The mean of several estimates of which none shares a value with another. `None` of nothing.
 pub fn mean_of(estimates: &[Estimate]) -> Option<Estimate> {
     let weight = 1.0 / estimates.len() as f64;
-    let parts: Vec<Part> = estimates.iter().map(|it| it.part(weight)).collect();
-    let units = estimates.iter().map(|it| it.units).min()?;
-    let mean = estimates.iter().map(|it| it.mean).sum::<f64>() * weight;
-    of_sum(mean, &parts, units, ALPHA)
+    weighted_sum(estimates.iter().map(|it| (weight, *it)), ALPHA)
+}
+
+/// A weighted sum of estimates of which none shares a value with another, with confidence `1 - alpha`: what every
+/// question about several cells is answered by.
+///
+/// Each has the standard error that [`estimate_at`] found, and the sum degrees of freedom by Welch and Satterthwaite,
+/// rounded down. `None` of nothing, and where something is not finite. The units are those of the estimate with fewest.
+pub fn weighted_sum(terms: impl IntoIterator<Item = (f64, Estimate)>, alpha: f64) -> Option<Estimate> {
+    let (mut sum, mut parts, mut units) = (0.0, Vec::new(), usize::MAX);
+    for (weight, estimate) in terms {
+        sum += weight * estimate.mean;
+        parts.push(estimate.part(weight));
+        units = units.min(estimate.units);
+    }
+    if parts.is_empty() { None } else { of_sum(sum, &parts, units, alpha) }
 }
 
 /// An independent part of a sum.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use weir_record::{machine::Fingerprint, spec::StudySpec, study::MissingArm, trial::TrialRecord};
 
 use crate::error::StoreError;
@@ -48,6 +48,17 @@ pub struct StudyBrief {
     pub elapsed_ns: u64,
     /// Blocks on disk by cell, further attempts not counted; pilots have cells of their own.
     pub blocks: BTreeMap<String, u32>,
+}
+
+/// A stored result in brief: what results of every version say, without the rest, which is long.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct ResultBrief {
+    /// Version of its records.
+    pub schema_version: u32,
+    /// Arms that could not run.
+    pub missing_arms: Vec<MissingArm>,
+    /// Whether every planned block was finished.
+    pub complete: bool,
 }
 
 /// Which block of which cell, and which attempt at it.

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 pub const APPLICATION_ID: i32 = 0x5765_6972;
 
 /// Version of the tables, kept in `user_version`; raised when a table changes.
-pub const STORE_VERSION: u32 = 3;
+pub const STORE_VERSION: u32 = 4;
 
 const TABLES: &str = "
 CREATE TABLE study (
@@ -74,6 +74,7 @@ pub(crate) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(TABLES)?;
     connection.execute_batch(FIGURES)?;
     connection.execute_batch(READINGS)?;
+    connection.execute_batch(EFFECTS)?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     connection.pragma_update(None, "user_version", STORE_VERSION)
 }
@@ -90,23 +91,57 @@ CREATE TABLE reading (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// Since version 4: the table of effects of the judged study, for readers of all kinds. Weir itself reads `result`.
+const EFFECTS: &str = "
+CREATE TABLE effect (
+    place                 INTEGER PRIMARY KEY,
+    question              TEXT NOT NULL,
+    asked                 INTEGER,
+    part                  INTEGER,
+    cell_id               TEXT NOT NULL,
+    arm                   TEXT NOT NULL,
+    baseline              TEXT NOT NULL,
+    metric                TEXT NOT NULL,
+    scale                 TEXT NOT NULL,
+    estimate              REAL,
+    low                   REAL,
+    high                  REAL,
+    level                 REAL NOT NULL,
+    method                TEXT NOT NULL,
+    units                 INTEGER NOT NULL,
+    degrees_of_freedom    INTEGER,
+    p_value               REAL,
+    p_value_holm          REAL,
+    detectable            REAL,
+    role                  TEXT NOT NULL,
+    verdict               TEXT NOT NULL,
+    outcome               TEXT,
+    difference            TEXT,
+    findings              TEXT NOT NULL
+) STRICT;
+";
+
 /// Before version 3 the column had another name.
 const EXCLUSIONS: &str = "ALTER TABLE trial RENAME COLUMN taints TO exclusions";
 
 /// Gives an older store the tables of this version, in the caller's transaction; `true` when it had no table of
-/// figures. Columns that `trial` has no more stay, and are empty in new rows.
+/// figures. Columns that `trial` has no more stay, and are empty in new rows. The table of effects stays empty until
+/// the study is judged again.
 pub(crate) fn upgrade(connection: &Connection) -> rusqlite::Result<bool> {
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found >= STORE_VERSION {
         return Ok(false);
     }
-    connection.execute_batch(EXCLUSIONS)?;
-    connection.execute_batch(READINGS)?;
-    if found == 1 {
+    if found < 2 {
         connection.execute_batch(FIGURES)?;
     }
+    if found < 3 {
+        connection.execute_batch(EXCLUSIONS)?;
+        connection.execute_batch(READINGS)?;
+    }
+    connection.execute_batch(EFFECTS)?;
     connection.pragma_update(None, "user_version", STORE_VERSION)?;
-    Ok(found == 1)
+    Ok(found < 2)
 }
 
 /// Refuses files that are not study stores, and those of a later version.

@@ -8,18 +8,15 @@ use std::{
 };
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, named_params};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use weir_record::{
-    metric_rows::METRICS,
-    run_pool::Period,
-    spec::StudySpec,
-    study::{MissingArm, StudyResult},
-    trial::TrialRecord,
+    SCHEMA_VERSION, effect::Effects, finding::Finding, metric_rows::METRICS, run_pool::Period,
+    spec::StudySpec, stable_name, study::StudyResult, trial::TrialRecord,
 };
 
 use crate::{
     error::StoreError,
-    row::{BlockKey, NewStudy, StoredBlock, StudyBrief, StudyHeader, integer, to_json},
+    row::{BlockKey, NewStudy, ResultBrief, StoredBlock, StudyBrief, StudyHeader, integer, to_json},
     schema,
 };
 
@@ -37,12 +34,6 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Store {
     connection: Connection,
     path: PathBuf,
-}
-
-/// What a reader of trials wants of a result, which is long.
-#[derive(Deserialize)]
-struct OfResult {
-    missing_arms: Vec<MissingArm>,
 }
 
 impl Store {
@@ -170,7 +161,8 @@ impl Store {
         })
     }
 
-    /// Stores the judged result, in place of an earlier one of the same study, and the time the session took.
+    /// Stores the judged result with its table of effects, in place of an earlier one of the same study, and the time
+    /// the session took.
     pub fn save_result(
         &mut self,
         session: i64,
@@ -184,6 +176,7 @@ impl Store {
                  ON CONFLICT (id) DO UPDATE SET result = excluded.result, written_at = datetime('now')",
                 [&text],
             )?;
+            replace_effects(transaction, &result.effects)?;
             set_elapsed(transaction, session, elapsed_ns)?;
             Ok(())
         })
@@ -304,16 +297,20 @@ impl Store {
         Ok(blocks)
     }
 
-    /// The result, when the study was judged.
+    /// The result, when the study was judged. One with records of another version is not read: whoever wants it judges
+    /// the trials again.
     pub fn result(&self) -> Result<Option<StudyResult>, StoreError> {
-        self.result_text()?.map(|text| self.parse("result", &text)).transpose()
+        let Some(text) = self.result_text()? else { return Ok(None) };
+        let brief: ResultBrief = self.parse("result", &text)?;
+        if brief.schema_version != SCHEMA_VERSION {
+            return Ok(None);
+        }
+        self.parse("result", &text).map(Some)
     }
 
-    /// Arms that the result says could not run, without reading more of it; none when the study was not judged.
-    pub fn missing_in_result(&self) -> Result<Vec<MissingArm>, StoreError> {
-        let found: Option<OfResult> =
-            self.result_text()?.map(|text| self.parse("result", &text)).transpose()?;
-        Ok(found.map(|found| found.missing_arms).unwrap_or_default())
+    /// The result in brief, of whichever version its records are; none when the study was not judged.
+    pub fn result_brief(&self) -> Result<Option<ResultBrief>, StoreError> {
+        self.result_text()?.map(|text| self.parse("result", &text)).transpose()
     }
 
     fn result_text(&self) -> Result<Option<String>, StoreError> {
@@ -543,6 +540,56 @@ fn insert_figures(transaction: &Transaction<'_>, trial_id: i64, trial: &TrialRec
         }
     }
     Ok(())
+}
+
+/// Writes the table of effects anew.
+fn replace_effects(transaction: &Transaction<'_>, effects: &Effects) -> Result<(), WriteError> {
+    transaction.execute("DELETE FROM effect", [])?;
+    let mut statement = transaction.prepare_cached(
+        "INSERT INTO effect (place, question, asked, part, cell_id, arm, baseline, metric, scale, estimate, low, high,
+             level, method, units, degrees_of_freedom, p_value, p_value_holm, detectable, role, verdict, outcome,
+             difference, findings)
+         VALUES (:place, :question, :asked, :part, :cell_id, :arm, :baseline, :metric, :scale, :estimate, :low, :high,
+             :level, :method, :units, :degrees_of_freedom, :p_value, :p_value_holm, :detectable, :role, :verdict,
+             :outcome, :difference, :findings)",
+    )?;
+    for (place, row) in (0_u32..).zip(&effects.rows) {
+        let (asked, part) = row.question.places();
+        let (low, high) = row.interval.unzip();
+        let findings: Vec<Finding> = row.reasons.iter().chain(&row.notes).cloned().collect();
+        statement.execute(named_params! {
+            ":place": place,
+            ":question": row.question.kind(),
+            ":asked": asked,
+            ":part": part,
+            ":cell_id": row.cell_id,
+            ":arm": row.arm,
+            ":baseline": row.baseline,
+            ":metric": row.metric.row().key,
+            ":scale": stable_name(&row.scale),
+            ":estimate": finite(row.estimate),
+            ":low": finite(low),
+            ":high": finite(high),
+            ":level": row.level,
+            ":method": stable_name(&row.method),
+            ":units": row.units,
+            ":degrees_of_freedom": row.degrees_of_freedom,
+            ":p_value": finite(row.p_value),
+            ":p_value_holm": finite(row.p_value_holm),
+            ":detectable": finite(row.detectable),
+            ":role": stable_name(&row.role),
+            ":verdict": stable_name(&row.verdict),
+            ":outcome": row.outcome.map(|outcome| stable_name(&outcome)),
+            ":difference": row.difference.map(|difference| stable_name(&difference)),
+            ":findings": to_json("the findings of an effect", &findings)?,
+        })?;
+    }
+    Ok(())
+}
+
+/// A number that arithmetic can go on with, or none.
+fn finite(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite())
 }
 
 /// Figures of trials that were stored before there was a table of them.

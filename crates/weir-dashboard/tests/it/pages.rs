@@ -97,6 +97,42 @@ fn charts_are_of_the_study_that_is_named_or_of_the_newest_that_is_whole_and_may_
     assert!(all.header("content-security-policy").contains("frame-ancestors 'none'"));
 }
 
+/// A result with lists in place of the table of effects, as version 2 of the records had it.
+const OLDER_RESULT: &str = r#"{"schema_version":2,"primary":0,"verdict":"better","comparisons":[{"cell_id":"c100",
+    "arm":"uring","baseline":"epoll","metric":"server-cpu-per-message","ratio":0.8}],"missing_arms":[],
+    "complete":true}"#;
+
+#[test]
+fn a_study_that_an_earlier_version_judged_is_listed_charted_and_judged_again_where_it_is_shown() {
+    let results = folder("older-records");
+    let path = study(&results, ("map-1", "tps"), 300);
+    let unfinished = study(&results, ("map-2", "tps"), 100);
+    sql(&unfinished, "DELETE FROM result");
+    make_old(&unfinished, 100);
+    let (result, _) = weir_lab::stored::read(&path).expect("it can be judged");
+    let older =
+        format!("UPDATE result SET result = '{OLDER_RESULT}'; DROP TABLE effect; PRAGMA user_version = 3");
+    sql(&path, &older);
+    make_old(&path, 300);
+    let dashboard = Running::over(&results);
+    for (query, words) in [
+        ("", "judged by another version of Weir"),
+        ("?lang=ko", "다른 버전의 Weir가 판정함"),
+        ("?lang=zh", "由其他版本的 Weir 判定"),
+    ] {
+        let list = dashboard.get(&format!("/{query}")).body;
+        assert!(list.contains(words) && list.contains("/study/map-1"), "{}", told(&list));
+    }
+    let page = dashboard.get("/study/map-1").body;
+    let report = weir_report::html(&result, weir_report::Language::English);
+    let body = report.split_once("<main>").expect("a report has a body").1;
+    assert!(page.ends_with(body), "the report is that of the trials");
+    assert!(
+        dashboard.get("/thread-chart").body.contains("/study/map-1"),
+        "it is finished, and the other is not"
+    );
+}
+
 /// An interval that is drawn, and not the style of one.
 const WHISKER: &str = "class=\"whisker\"";
 

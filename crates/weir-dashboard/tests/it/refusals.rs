@@ -170,7 +170,7 @@ fn a_store_that_is_damaged_newer_or_something_else_is_a_row_that_says_so() {
     let bad = study(&results, ("bad", "quick"), 20);
     sql(&bad, "PRAGMA user_version = 9999");
     expect_row(&results, "version 9999");
-    sql(&bad, "PRAGMA user_version = 3; UPDATE study SET spec = json_set(spec, '$.arms', json('[]'))");
+    sql(&bad, "PRAGMA user_version = 4; UPDATE study SET spec = json_set(spec, '$.arms', json('[]'))");
     make_old(&bad, 10);
     expect_row(&results, "damaged");
     sql(&bad, "UPDATE study SET spec = '{}'");

@@ -169,24 +169,24 @@ fn what_a_run_lacks_is_named() {
         change(&mut results[5]);
         cpu(&pool_of(&results)).left_out[0].reason.clone()
     };
-    let without = |it: &mut StudyResult| it.comparisons.clear();
+    let without = |it: &mut StudyResult| it.effects.rows.clear();
     assert_eq!(lacking(without), LeftOut::NotMeasured);
     assert_eq!(
         lacking(|it| {
-            it.comparisons.clear();
+            it.effects.rows.clear();
             it.spec.cells[0].id = "other".to_owned();
         }),
         LeftOut::NoCell
     );
     assert_eq!(
         lacking(|it| {
-            it.comparisons.clear();
+            it.effects.rows.clear();
             it.spec.arms.truncate(1);
         }),
         LeftOut::NoArm
     );
     let other =
-        |it: &mut StudyResult| it.comparisons.iter_mut().for_each(|it| it.baseline = "poll".to_owned());
+        |it: &mut StudyResult| it.effects.comparisons_mut().for_each(|it| it.baseline = "poll".to_owned());
     assert_eq!(lacking(other), LeftOut::OtherBaseline { baseline: "poll".to_owned() });
 }
 
@@ -250,7 +250,7 @@ fn cells_at_a_share_are_pooled_whatever_their_rates_and_keep_these() {
 fn the_primary_comparison_is_the_one_that_most_runs_decided() {
     let mut results = six();
     let at = |result: &StudyResult, metric: Metric| {
-        result.comparisons.iter().position(|it| it.metric == metric).expect("it is compared")
+        result.effects.comparisons().position(|it| it.metric == metric).expect("it is compared")
     };
     for result in results.iter_mut().take(4) {
         result.primary = Some(at(result, Metric::Throughput));
@@ -295,7 +295,7 @@ fn a_run_has_its_place_among_the_earlier_ones_of_its_question_and_machine() {
 fn throughput_at_its_lower_bound_is_pooled_only_where_it_may_be_compared() {
     let mut results = six();
     for result in &mut results {
-        let throughput = result.comparisons.iter_mut().filter(|it| it.metric == Metric::Throughput);
+        let throughput = result.effects.comparisons_mut().filter(|it| it.metric == Metric::Throughput);
         throughput.for_each(|it| it.verdict = Verdict::NotComparable);
     }
     let pool = pool_of(&results);

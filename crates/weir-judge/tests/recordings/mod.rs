@@ -110,8 +110,8 @@ pub fn values(cell: &RecordedCell, compared: usize, baselines: [usize; 2]) -> Ve
         .collect();
     let result = judge::judged(&spec(cell), &trials);
     let found =
-        result.comparisons.iter().find(|it| it.metric == Metric::ServerCpuPerMessage && it.arm == "arm");
-    found.map(|it| it.effects.clone()).unwrap_or_default()
+        result.effects.comparisons().find(|it| it.metric == Metric::ServerCpuPerMessage && it.arm == "arm");
+    found.map(|it| it.values.clone()).unwrap_or_default()
 }
 
 fn spec(cell: &RecordedCell) -> StudySpec {

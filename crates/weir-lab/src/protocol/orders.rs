@@ -274,7 +274,7 @@ impl Protocol for Orders {
         true
     }
 
-    /// How orders come is a factor of its own, and one of its levels is a rate.
+    /// How orders come is a factor of its own, and one of its levels is a rate: a study makes its claim there.
     fn has_rungs(&self) -> bool {
         false
     }

@@ -333,6 +333,7 @@ impl File {
             pairs: own.evidence_pairs.or(self.settings.evidence_pairs).unwrap_or(1),
             by_group: own.evidence_by_group.or(of_all(self.settings.evidence_by_group)).unwrap_or(false),
             strace: own.evidence_strace.or(of_all(self.settings.evidence_strace)).unwrap_or(false),
+            after: 0,
         })
     }
 

@@ -13,7 +13,7 @@ use weir_lab::{
     run::{self, Callbacks, Event, Outcome, RunError},
     study_file::Study,
 };
-use weir_record::{machine::Fingerprint, metric::Metric, spec::StudySpec, verdict::Comparison};
+use weir_record::{effect::Effect, machine::Fingerprint, metric::Metric, spec::StudySpec};
 use weir_store::NewStudy;
 
 /// The folder of this name, of this run of the tests alone.
@@ -71,11 +71,11 @@ pub fn resume(
     run::resume(folder, &Fingerprint::default(), Callbacks { launcher, interrupt, progress: &mut ignore })
 }
 
-pub fn comparison<'a>(outcome: &'a Outcome, cell_id: &str, metric: Metric) -> &'a Comparison {
+pub fn comparison<'a>(outcome: &'a Outcome, cell_id: &str, metric: Metric) -> &'a Effect {
     outcome
         .result
-        .comparisons
-        .iter()
+        .effects
+        .comparisons()
         .find(|comparison| comparison.cell_id == cell_id && comparison.metric == metric)
         .expect("the comparison was made")
 }

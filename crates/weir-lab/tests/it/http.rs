@@ -8,10 +8,11 @@ use weir_lab::{
 };
 use weir_record::{
     check::CheckName,
+    effect::{Effect, Question},
     finding::{Finding, MessageKind},
     metric::Metric,
     spec::StudySpec,
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 use weir_report::Language;
 use weir_store::NewStudy;
@@ -36,7 +37,7 @@ fn an_arm_runs_in_its_own_cells_only_and_the_study_is_complete() {
         let cell = spec.cells.iter().find(|cell| trial.cell_id.starts_with(&cell.id)).expect("it is planned");
         assert!(cell.has_arm(&trial.arm), "{} in {}", trial.arm, trial.cell_id);
     }
-    for comparison in &outcome.result.comparisons {
+    for comparison in outcome.result.effects.comparisons() {
         let cell = spec.cells.iter().find(|cell| cell.id == comparison.cell_id).expect("it is planned");
         assert!(cell.has_arm(&comparison.arm), "{} in {}", comparison.arm, comparison.cell_id);
     }
@@ -45,12 +46,18 @@ fn an_arm_runs_in_its_own_cells_only_and_the_study_is_complete() {
     let primary = comparison(&outcome, "c100-d1-html-reconnect-closed", Metric::ServerCpuPerMessage);
     assert_eq!((primary.arm.as_str(), primary.verdict), ("uring", Verdict::Better));
     let causes: usize = spec.published.iter().map(|claim| claim.causes.len()).sum();
-    assert_eq!(outcome.result.attributions.len(), causes);
+    let shares = || {
+        let of_cpu = outcome.result.effects.rows.iter().filter(|it| it.metric == Metric::ServerCpuPerMessage);
+        of_cpu.filter_map(|it| match it.question {
+            Question::PublishedShare(claim, _) => Some((&spec.published[claim as usize], it)),
+            _ => None,
+        })
+    };
+    assert_eq!(shares().count(), causes);
     // A fifth dearer: 1.2 of 1.2.
-    let log = outcome.result.attributions.iter().find(|it| it.baseline == "epoll-log-lines").expect("there");
-    let share = log.server_cpu_share.expect("there are pairs");
-    assert_eq!(log.claim, "S2-08 page");
-    assert!((share - 1.0).abs() < 0.1, "{log:?}");
+    let (claim, log) = shares().find(|(_, it)| it.baseline == "epoll-log-lines").expect("there");
+    assert_eq!(claim.id, "S2-08 page");
+    assert!((log.estimate.expect("there are units") - 1.0).abs() < 0.1, "{log:?}");
     // Arms with a short queue are there, so that how connections came about is told.
     assert!(outcome.result.listening.iter().any(|it| it.arm == "epoll-backlog-10"));
 }
@@ -70,7 +77,7 @@ fn findings_of_an_http_study_speak_of_requests() {
     let mut launcher = launcher(&spec, &[("uring", 16.0)]);
     launcher.generator_us_per_message = 17.0;
     let outcome = start("http-words", &spec, &mut launcher).expect("a healthy study runs");
-    let comparisons = outcome.result.comparisons.iter();
+    let comparisons = outcome.result.effects.comparisons();
     let own = comparisons.flat_map(|comparison| comparison.reasons.iter().chain(&comparison.notes));
     let found: Vec<&Finding> = own.chain(outcome.result.checks.iter().map(|check| &check.detail)).collect();
     for (code, kind) in [
@@ -118,12 +125,14 @@ fn published_pairs_of_other_arms_are_judged_and_stand_beside_their_claim() {
     assert_eq!((outcome.ended, outcome.result.complete), (Ended::Complete, true));
     assert!(outcome.result.elapsed_ns < 600_000_000_000, "{}", outcome.result.elapsed_ns);
     let found = |cell_id: &str, arm: &str, baseline: &str| {
-        let cpu = outcome.result.comparisons.iter().find(|it| {
+        let cpu = outcome.result.effects.comparisons().find(|it| {
             it.metric == Metric::ServerCpuPerMessage
                 && (it.cell_id.as_str(), it.arm.as_str(), it.baseline.as_str()) == (cell_id, arm, baseline)
         });
         let cpu = cpu.unwrap_or_else(|| panic!("{arm} / {baseline} in {cell_id}"));
-        (cpu.verdict, cpu.ratio.expect("there are pairs"), cpu.pairs, cpu.noise_floor.is_some())
+        let itself = outcome.result.effects.itself(cpu);
+        let has_floor = itself.and_then(Effect::reach).is_some();
+        (cpu.verdict, cpu.estimate.expect("there are units"), cpu.units, has_floor)
     };
     // They are looked at, and nothing is claimed of them.
     for (cell_id, arm, baseline, expected) in [
@@ -133,14 +142,14 @@ fn published_pairs_of_other_arms_are_judged_and_stand_beside_their_claim() {
         ("c300-d1-b307200-closed", "epoll-sendfile", "epoll-read", 0.75),
         ("c300-d1-b307200-open50pct", "epoll-sendfile", "epoll-read", 0.75),
     ] {
-        let (found, ratio, pairs, has_floor) = found(cell_id, arm, baseline);
+        let (found, ratio, units, has_floor) = found(cell_id, arm, baseline);
         let cell = spec.cells.iter().find(|cell| cell.id == cell_id).expect("it is asked");
         let all = (Verdict::NoClaim, cell.blocks, true);
-        assert_eq!((found, pairs, has_floor), all, "{arm} / {baseline} in {cell_id}");
+        assert_eq!((found, units, has_floor), all, "{arm} / {baseline} in {cell_id}");
         assert!((ratio / expected).ln().abs() < 0.03, "{arm} / {baseline} in {cell_id}: {ratio}");
     }
     // Only pairs that are claimed are added, each once.
-    let other = outcome.result.comparisons.iter().filter(|it| it.baseline != "epoll");
+    let other = outcome.result.effects.comparisons().filter(|it| it.baseline != "epoll");
     let cpu = other.filter(|it| it.metric == Metric::ServerCpuPerMessage);
     let mut pairs: Vec<(&str, &str)> = cpu.map(|it| (it.cell_id.as_str(), it.arm.as_str())).collect();
     pairs.sort_unstable();
@@ -176,9 +185,9 @@ fn without_io_uring_the_claims_of_its_arms_have_no_figure_and_the_others_do() {
     let outcome = run::start(&fresh_folder("survey-without-uring"), &study, callbacks).expect("it runs");
     let names: Vec<&str> = outcome.result.missing_arms.iter().map(|arm| arm.name.as_str()).collect();
     assert_eq!(names, ["uring", "uring-read"]);
-    let of_uring = |it: &&Comparison| it.arm.starts_with("uring") || it.baseline.starts_with("uring");
-    assert_eq!(outcome.result.comparisons.iter().find(of_uring), None);
-    assert!(outcome.result.comparisons.iter().any(|it| it.baseline == "epoll-read"));
+    let of_uring = |it: &&Effect| it.arm.starts_with("uring") || it.baseline.starts_with("uring");
+    assert_eq!(outcome.result.effects.comparisons().find(of_uring), None);
+    assert!(outcome.result.effects.comparisons().any(|it| it.baseline == "epoll-read"));
 }
 
 #[test]

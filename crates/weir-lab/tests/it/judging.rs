@@ -14,13 +14,14 @@ use weir_lab::{
 };
 use weir_record::{
     check::CheckName,
+    effect::{Effect, EffectScale, Question},
     finding::{ExclusionKind, FailureClass, FailureCount, Finding, UnitKind, Witness, WitnessBearing},
     goal::{ComparisonSpec, Goal, Side},
-    metric::{Metric, Scale},
+    metric::Metric,
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
     study::StudyResult,
     trial::TrialRecord,
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 
 use weir_store::NewStudy;
@@ -36,12 +37,12 @@ const SWITCHING: FakeStates =
     FakeStates::Switching { near: Duration::from_secs(60), far: Duration::from_secs(20) };
 
 /// Rounds that a comparison does not rest on.
-fn excluded(comparison: &Comparison) -> u32 {
+fn excluded(comparison: &Effect) -> u32 {
     let count = |finding: &Finding| match finding {
         Finding::Excluded { count, .. } => *count,
         _ => 0,
     };
-    comparison.pairs_excluded.iter().map(count).sum()
+    comparison.excluded.iter().map(count).sum()
 }
 
 #[test]
@@ -65,8 +66,8 @@ fn an_arm_that_is_the_baseline_is_called_different_as_rarely_as_alpha_says() {
         launcher.noise = 0.02;
         let outcome = start("itself", &study(&["epoll", "uring"], 12, seed), &mut launcher)
             .expect("a healthy study runs");
-        let called = |it: &Comparison| matches!(it.verdict, Verdict::Better | Verdict::Worse);
-        wrong += u32::from(outcome.result.comparisons.iter().any(called));
+        let called = |it: &Effect| matches!(it.verdict, Verdict::Better | Verdict::Worse);
+        wrong += u32::from(outcome.result.effects.comparisons().any(called));
     }
     // One in a hundred, with four standard deviations of what chance leaves open in 200 studies.
     assert!(wrong <= 7, "{wrong} of 200");
@@ -85,9 +86,10 @@ fn arms_that_take_turns_find_two_per_cent_on_a_machine_that_changes_its_state() 
             assert!(outcome.result.complete && outcome.trials.iter().all(|trial| trial.attempt == 0));
             assert!(outcome.trials.iter().all(|trial| trial.exclusions.is_empty()));
             let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
-            assert!(primary.pairs >= 15, "those of one state: {:?}", primary.pairs_excluded);
-            assert_eq!(primary.pairs + excluded(primary), 30);
-            assert_eq!(primary.effects_self.len(), primary.pairs as usize);
+            assert!(primary.units >= 15, "those of one state: {:?}", primary.excluded);
+            assert_eq!(primary.units + excluded(primary), 30);
+            let itself = outcome.result.effects.itself(primary).expect("the first arm ran twice");
+            assert_eq!(itself.values.len(), primary.units as usize);
             *count += u32::from(primary.verdict == Verdict::Worse || primary.p_value <= Some(0.01));
         }
     }
@@ -105,13 +107,15 @@ fn an_effect_that_differs_between_states_is_told_for_each_and_judged_in_one() {
     launcher.arms.get_mut("uring").expect("it is there").far_factor = 1.52;
     let outcome = start("by-state", &spec, &mut launcher).expect("a healthy study runs");
     let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
-    let [near, far] = primary.by_state.as_slice() else { panic!("{primary:?}") };
+    let in_state = |state| outcome.result.effects.beside(primary, state).expect("both states were met");
+    let (near, far) = (in_state(Question::NearState), in_state(Question::FarState));
     for (effect, planted) in [(near, 0.8), (far, 0.95)] {
-        assert!(effect.interval.0 < planted && planted < effect.interval.1, "{planted}: {effect:?}");
+        let (low, high) = effect.interval.expect("it has one");
+        assert!(low < planted && planted < high, "{planted}: {effect:?}");
     }
     let most = if far.units > near.units { far } else { near };
-    assert_eq!((primary.ratio, primary.pairs), (Some(most.ratio), most.units));
-    assert_eq!(primary.pairs + excluded(primary), 40);
+    assert_eq!((primary.estimate, primary.units), (most.estimate, most.units));
+    assert_eq!(primary.units + excluded(primary), 40);
 }
 
 #[test]
@@ -124,23 +128,23 @@ fn an_arm_that_fails_in_some_rounds_loses_these_and_no_others_and_its_figures_ar
     launcher.arms.get_mut("uring").expect("it is there").fault = FakeFault::DiesOnceAt(4);
     let outcome = start("dies-once", &spec, &mut launcher).expect("the study runs");
     let rounds = |arm: &str| {
-        let of_arm = |it: &&Comparison| it.arm == arm && it.metric == Metric::ServerCpuPerMessage;
-        let found = outcome.result.comparisons.iter().find(of_arm).expect("it is compared");
-        (found.pairs, found.pairs_excluded.clone())
+        let of_arm = |it: &&Effect| it.arm == arm && it.metric == Metric::ServerCpuPerMessage;
+        let found = outcome.result.effects.comparisons().find(of_arm).expect("it is compared");
+        (found.units, found.excluded.clone())
     };
     let failed = Finding::Excluded { reason: ExclusionKind::ServerFailed, count: 1 };
     for arm in ["uring", "poll"] {
-        let compared = outcome.result.comparisons.iter().filter(|it| it.arm == arm && it.levels.is_some());
-        for Comparison { metric, levels, pairs, ratio, .. } in compared {
-            let (above, below) = levels.expect("it has levels");
-            let of_levels = (metric.row().scale == Scale::Ratio).then_some(above / below);
-            assert!(of_levels.is_none_or(|it| (it / ratio.unwrap_or(0.0) - 1.0).abs() < 1e-9), "{metric:?}");
+        let of_arm = outcome.result.effects.comparisons().filter(|it| it.arm == arm);
+        for Effect { metric, scale, figures, units, estimate, .. } in of_arm {
+            let Some((above, below)) = *figures else { continue };
+            let ratio = (*scale == EffectScale::Ratio).then_some(above / below);
+            assert!(ratio.is_none_or(|it| (it / estimate.unwrap_or(0.0) - 1.0).abs() < 1e-9), "{metric:?}");
             let own = |name: &str| outcome.result.arms.iter().find(|it| it.arm == name)?.figures(*metric);
-            let figures = own(arm).expect("it was compared");
-            assert_eq!((figures.mean, figures.units.len()), (levels.unwrap_or_default().0, *pairs as usize));
+            let found = own(arm).expect("it was compared");
+            assert_eq!((found.mean, found.units.len()), (above, *units as usize));
             if arm == "uring" {
                 let baseline = own("epoll").map(|it| it.mean);
-                assert_eq!(baseline, levels.map(|it| it.1), "the first arm it was compared with");
+                assert_eq!(baseline, Some(below), "the first arm it was compared with");
             }
         }
     }
@@ -192,7 +196,7 @@ fn two_states_do_not_mislead_where_ungated_pairs_would() {
             .expect("a healthy study runs");
         let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
         two_states += u32::from(outcome.result.states.boundary_ns.is_some());
-        let ratio = primary.ratio.expect("there are pairs");
+        let ratio = primary.estimate.expect("there are units");
         let (is_near, is_far) = ((ratio - 0.9).abs() < 0.02, (ratio - 0.9 * 2.0 / 1.1).abs() < 0.06);
         assert!(is_near || is_far, "seed {seed}: {ratio} belongs to no state");
         assert_eq!(outcome.result.verdict == Verdict::Better, is_near, "seed {seed}: {primary:?}");
@@ -239,8 +243,9 @@ fn far_blocks_are_repeated_until_the_near_ones_suffice() {
     let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
     assert!(outcome.result.states.trials.1 > 0, "no trial was far: {:?}", outcome.result.states);
     assert!(outcome.trials.iter().any(|trial| trial.attempt > 0));
-    assert_eq!((primary.pairs, primary.effects_self.len()), (12, 12));
-    assert!(outcome.trials.len() > outcome.result.comparisons[0].pairs as usize * 3);
+    let itself = outcome.result.effects.itself(primary).expect("the first arm ran twice");
+    assert_eq!((primary.units, itself.values.len()), (12, 12));
+    assert!(outcome.trials.len() > outcome.result.effects.rows[0].units as usize * 3);
 }
 
 #[test]
@@ -321,7 +326,7 @@ fn an_exploratory_cell_claims_nothing_however_clear_it_is() {
     for metric in [Metric::ServerCpuPerMessage, Metric::MachineCpuPerMessage, Metric::Throughput] {
         let other = comparison(&outcome, "c1000-d1-m64-closed", metric);
         assert_eq!((other.verdict, other.p_value_holm), (Verdict::NoClaim, None), "{other:?}");
-        assert!(other.ratio.is_some() && other.interval.is_some(), "the figures are shown all the same");
+        assert!(other.estimate.is_some() && other.interval.is_some(), "the figures are shown all the same");
     }
 }
 
@@ -420,7 +425,7 @@ fn every_arm_is_offered_the_same_rate_of_the_smaller_capacity() {
         .collect();
     assert_eq!(rates, vec![Some(120_000.0); 18]);
     let latency = comparison(&outcome, "c100-d1-m64-open60pct", Metric::LatencyP50);
-    assert!(latency.p_value_holm.is_some() && latency.ratio.is_some(), "{latency:?}");
+    assert!(latency.p_value_holm.is_some() && latency.estimate.is_some(), "{latency:?}");
 }
 
 #[test]
@@ -468,8 +473,9 @@ fn where_the_state_of_the_machine_was_not_read_there_is_no_effect_of_it() {
         trial.reading_after.round_trip_ns = 0.0;
     }
     let again = judged_again(&outcome.result, &unread);
-    assert!(again.comparisons.iter().all(|it| it.by_state.is_empty()));
-    assert!(again.comparisons.iter().any(|it| it.ratio.is_some()), "they are compared all the same");
+    let is_of_state = |it: &Effect| matches!(it.question, Question::NearState | Question::FarState);
+    assert!(!again.effects.rows.iter().any(is_of_state));
+    assert!(again.effects.comparisons().any(|it| it.estimate.is_some()), "they are compared all the same");
 }
 
 #[test]
@@ -485,13 +491,10 @@ fn quick_ends_within_a_minute_and_a_half_on_a_restless_machine_and_has_its_verdi
     );
     assert_eq!(outcome.result.verdict, Verdict::Better);
     let primary = comparison(&outcome, TOP_RUNG, Metric::ServerCpuPerMessage);
-    assert!(
-        primary.pairs >= 16 && primary.detectable_effect.is_some_and(|effect| effect < 0.02),
-        "{primary:?}"
-    );
-    assert_eq!(primary.pairs + excluded(primary), 34);
+    assert!(primary.units >= 16 && primary.detectable.is_some_and(|effect| effect < 0.02), "{primary:?}");
+    assert_eq!(primary.units + excluded(primary), 34);
     let exploratory = comparison(&outcome, "c10-d1-m64-open50pct", Metric::ServerCpuPerMessage);
-    let judged = (exploratory.verdict, exploratory.ratio.is_some(), exploratory.p_value_holm);
+    let judged = (exploratory.verdict, exploratory.estimate.is_some(), exploratory.p_value_holm);
     assert_eq!(judged, (Verdict::NoClaim, true, None));
     assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::Decided);
 }
@@ -516,7 +519,7 @@ fn quick_says_within_half_a_minute_what_it_sees_so_far() {
     assert!(first.interval.0 < 0.78 && 0.78 < first.interval.1, "{first:?}");
     let primary = comparison(&outcome, TOP_RUNG, Metric::ServerCpuPerMessage);
     let last = last.expect("it says something");
-    assert_eq!((Some(last.ratio), Some(last.interval)), (primary.ratio, primary.interval));
+    assert_eq!((Some(last.ratio), Some(last.interval)), (primary.estimate, primary.interval));
 }
 
 #[test]
@@ -597,7 +600,8 @@ fn a_threshold_on_server_cpu_does_not_hold_where_nothing_shows_both_arms_at_one_
     let mut launcher = launcher(4, FakeStates::Near, 0.9);
     launcher.generator_us_per_message = 20.0;
     let outcome = start("threshold-bound", &spec, &mut launcher).expect("a healthy study runs");
-    let [answer] = outcome.result.answers.as_slice() else { panic!("one was asked for") };
+    let answers: Vec<&Effect> = outcome.result.asked().map(|(_, row)| row).collect();
+    let [answer] = answers[..] else { panic!("one was asked for") };
     assert!(answer.interval.is_some_and(|(_, high)| high < 1.05), "by its figure it holds: {answer:?}");
     assert!(answer.reasons.contains(&Finding::NoEqualRate), "{answer:?}");
     assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::NotComparable);

@@ -100,8 +100,8 @@ fn rates_without_a_capacity_are_left_out_and_the_other_cells_are_judged() {
         let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
         let outcome = run::start(&folder, &new_study(spec), callbacks).expect("the others run");
         assert_eq!((left_out, outcome.ended, outcome.progress.is_complete()), (2, Ended::Complete, true));
-        assert_eq!(outcome.result.comparisons[0].verdict, Verdict::Better);
-        let at_rates = outcome.result.comparisons.iter().filter(|it| it.cell_id.contains("open"));
+        assert_eq!(outcome.result.effects.rows[0].verdict, Verdict::Better);
+        let at_rates = outcome.result.effects.comparisons().filter(|it| it.cell_id.contains("open"));
         let reasons: Vec<_> = at_rates.map(|it| &it.reasons[..]).collect();
         let said = "exited with status 1: no such thing".to_owned();
         assert!(reasons.iter().all(|it| *it == [Finding::NoCapacity { said: said.clone() }]), "{reasons:?}");

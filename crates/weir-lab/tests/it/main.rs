@@ -8,6 +8,7 @@ mod follow;
 mod http;
 mod judging;
 mod latency;
+mod older_records;
 mod published;
 mod rungs;
 mod sessions;

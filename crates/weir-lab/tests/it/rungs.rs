@@ -65,7 +65,7 @@ fn a_rate_that_an_arm_misses_gives_its_rounds_to_the_next_lower_one() {
     );
     assert_eq!(progress_done.0, progress_done.1, "the schedule is finished");
     assert!(outcome.result.complete);
-    let decided = &outcome.result.comparisons[outcome.result.primary.expect("it was measured")];
+    let decided = outcome.result.primary().expect("it was measured");
     assert_eq!((decided.cell_id.as_str(), decided.verdict), (RUNGS[1], Verdict::Better));
 }
 

@@ -204,8 +204,8 @@ fn a_near_state_in_which_no_trial_ran_is_not_waited_for() {
     let (outcome, waits) = run_far("far-at-once", &spec, FakeStates::FarFrom(Duration::from_millis(100)));
     assert_eq!(outcome.result.states.trials, (0, 38, 1), "the block with the change ran again");
     assert_eq!((outcome.ended, waits, outcome.result.complete), (Ended::Complete, 0, true));
-    assert_eq!((outcome.result.verdict, outcome.result.comparisons[0].pairs), (Verdict::Better, 12));
-    assert_eq!(outcome.result.comparisons[0].notes[0], Finding::FarState);
+    assert_eq!((outcome.result.verdict, outcome.result.effects.rows[0].units), (Verdict::Better, 12));
+    assert_eq!(outcome.result.effects.rows[0].notes[0], Finding::FarState);
     let check =
         outcome.result.checks.iter().find(|check| check.name == CheckName::MachineStates).expect("there");
     let Finding::TwoStates { near, far, changed, .. } = check.detail else { panic!("{check:?}") };
@@ -323,7 +323,7 @@ fn a_cell_whose_baseline_was_given_up_runs_nothing_more_and_the_others_are_judge
     assert_eq!((outcome.ended, outcome.progress.is_complete()), (Ended::Complete, true));
     let of = |cell: &str| outcome.trials.iter().filter(|trial| trial.cell_id == cell).count();
     assert_eq!((of("w16"), of(&spec.cells[0].id)), (3, 36), "its baseline died twice in the first block");
-    assert_eq!(outcome.result.comparisons[0].verdict, Verdict::Better);
+    assert_eq!(outcome.result.effects.rows[0].verdict, Verdict::Better);
 }
 
 #[test]
@@ -371,9 +371,9 @@ fn a_server_that_dies_once_costs_its_block_and_is_not_tried_until_it_does_not() 
     launcher.arms.get_mut("uring").expect("it is there").fault = FakeFault::DiesOnceAt(3);
     let outcome = start("dies-once", &study(&["epoll", "uring"], 12, SEED), &mut launcher).expect("it runs");
     assert_eq!((outcome.ended, outcome.result.verdict), (Ended::Complete, Verdict::Better));
-    assert_eq!(outcome.result.comparisons[0].pairs, 11);
+    assert_eq!(outcome.result.effects.rows[0].units, 11);
     let excluded = [Finding::Excluded { reason: ExclusionKind::ServerFailed, count: 1 }];
-    assert_eq!(outcome.result.comparisons[0].pairs_excluded, excluded);
+    assert_eq!(outcome.result.effects.rows[0].excluded, excluded);
     assert!(outcome.result.missing_arms.is_empty() && outcome.result.complete);
     assert_eq!(outcome.trials.iter().filter(|trial| !trial.exclusions.is_empty()).count(), 1);
 }

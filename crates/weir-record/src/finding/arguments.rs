@@ -29,6 +29,21 @@ pub struct CallsApart {
     pub kernel: u64,
 }
 
+/// How often an arm kept the rate that it was offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RateHeld {
+    /// Cell.
+    pub cell_id: String,
+    /// Arm.
+    pub arm: String,
+    /// Slices, or whole trials, that kept it.
+    pub kept: u64,
+    /// All of them.
+    pub of: u64,
+    /// What they are of.
+    pub unit: UnitKind,
+}
+
 /// An arm whose system calls, as they were seen, cannot have moved its messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallsLacking {

@@ -87,6 +87,8 @@ macro_rules! findings_of_checks {
             missed: u64,
             /// Intended starts.
             starts: u64,
+            /// The arm that kept its rate least often; absent in older results, and where nothing was measured.
+            least: Option<RateHeld>,
         }
         /// Completion queues that overflowed.
         CompletionOverflows = "completion-overflows" {

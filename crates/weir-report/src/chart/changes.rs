@@ -2,12 +2,12 @@
 //! changed. Drawn as the comparisons of one study are.
 
 use weir_record::{
-    goal::AnswerScale, metric::Metric, metric_rows::METRICS, run_pair::Change, verdict::Verdict,
+    effect::EffectScale, metric::Metric, metric_rows::METRICS, run_pair::Change, verdict::Verdict,
 };
 
 use super::{
     ROWS_MAX, Row,
-    forest::{Effect, axis, draw},
+    forest::{Drawn, axis, draw},
     rows,
     scale::Scale,
 };
@@ -30,10 +30,10 @@ pub(crate) struct Telling<'t> {
 
 /// A plot for each metric and scale of which a change has a figure.
 pub(crate) fn changes(view: &View<'_>, all: &[Change], telling: &Telling<'_>) -> Vec<Plot> {
-    let of = |metric: Metric, scale: AnswerScale| -> Vec<Change> {
+    let of = |metric: Metric, scale: EffectScale| -> Vec<Change> {
         all.iter().filter(|it| it.metric == metric && it.scale == scale).cloned().collect()
     };
-    let scales = [AnswerScale::Ratio, AnswerScale::Difference];
+    let scales = [EffectScale::Ratio, EffectScale::Difference];
     let groups = METRICS.iter().flat_map(|row| scales.map(|scale| (row.metric, scale)));
     groups
         .map(|(metric, scale)| (metric, scale, of(metric, scale)))
@@ -44,11 +44,11 @@ pub(crate) fn changes(view: &View<'_>, all: &[Change], telling: &Telling<'_>) ->
 
 fn plot(
     view: &View<'_>,
-    (metric, asked): (Metric, AnswerScale),
+    (metric, asked): (Metric, EffectScale),
     own: &[Change],
     telling: &Telling<'_>,
 ) -> Plot {
-    let is_difference = asked == AnswerScale::Difference;
+    let is_difference = asked == EffectScale::Difference;
     let ends = |it: &Change| it.interval.into_iter().flat_map(|(low, high)| [low, high]).chain(it.figure);
     let values = own.iter().flat_map(ends);
     let scale = match is_difference {
@@ -81,11 +81,11 @@ fn row(
     let verdict = (telling.verdict)(change);
     let title = format!("{text}: {number} {verdict}");
     let none = if is_difference { 0.0 } else { 1.0 };
-    let effect = Effect { value: *figure, interval: *interval, band: None, units: Vec::new(), none };
+    let drawn = Drawn { value: *figure, interval: *interval, band: None, units: Vec::new(), none };
     Row {
         group: view.cell_label(cell_id),
         subject: Subject { arm: Some(arm.clone()), text },
-        plot: draw(view, scale, &effect, (arm, cell_id), &title),
+        plot: draw(view, scale, &drawn, (arm, cell_id), &title),
         number,
         verdict: format!("{} {verdict}", words::verdict_sign(change.verdict)),
         is_void: change.verdict == Verdict::NotComparable,

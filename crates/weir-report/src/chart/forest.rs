@@ -3,9 +3,10 @@
 
 use maud::{Markup, html};
 use weir_record::{
+    effect::{Effect, EffectScale},
     metric::{Family, Metric, Scale as Compared},
     metric_rows::METRICS,
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 
 use super::{
@@ -34,8 +35,7 @@ pub(crate) fn forest(view: &View<'_>) -> Content {
     if shown.is_empty() {
         return Content::Nothing(Word::NoComparisons);
     }
-    let has_figure =
-        |metric: &Metric| view.comparisons_of(*metric).iter().any(|it| Effect::of(it).value.is_some());
+    let has_figure = |metric: &Metric| view.comparisons_of(*metric).iter().any(|it| it.estimate.is_some());
     let (shown, empty): (Vec<Metric>, Vec<Metric>) = shown.into_iter().partition(has_figure);
     let is_again =
         |metric: &Metric| view.comparisons_of(*metric).into_iter().all(|it| view.is_server_cpu_again(it));
@@ -84,11 +84,11 @@ fn not_drawn(view: &View<'_>, empty: &[Metric]) -> Option<String> {
 
 fn plot(view: &View<'_>, metric: Metric, axes: &Axes) -> Plot {
     let compared = view.comparisons_of(metric);
-    let (claimed, exploratory): (Vec<&Comparison>, Vec<&Comparison>) =
+    let (claimed, exploratory): (Vec<&Effect>, Vec<&Effect>) =
         compared.into_iter().take(ROWS_MAX).partition(|row| !view.is_exploratory(&row.cell_id));
     let differences = differences_scale(view, metric);
     let scale = differences.as_ref().unwrap_or_else(|| axes.of_ratios(metric));
-    let shown: Vec<&Comparison> = claimed.into_iter().chain(exploratory).collect();
+    let shown: Vec<&Effect> = claimed.into_iter().chain(exploratory).collect();
     let of_cells = shown.chunk_by(|one, next| one.cell_id == next.cell_id);
     let drawn: Vec<Row> = of_cells.flat_map(|of_cell| rows_of_cell(view, scale, of_cell)).collect();
     Plot {
@@ -125,7 +125,8 @@ impl Axes {
         let [times, others] = [true, false].map(|are_times| {
             let alike =
                 METRICS.iter().filter(|row| row.scale == Compared::Ratio && is_time(row.metric) == are_times);
-            let values = alike.flat_map(|row| view.comparisons_of(row.metric)).flat_map(ratios);
+            let compared = alike.flat_map(|row| view.comparisons_of(row.metric));
+            let values = compared.flat_map(|row| ratios(view, row));
             Scale::ratios(values, 0.0, 100.0)
         });
         Axes { times, others }
@@ -143,22 +144,23 @@ fn is_time(metric: Metric) -> bool {
 /// The axis of a metric that is compared by differences, which is its own.
 fn differences_scale(view: &View<'_>, metric: Metric) -> Option<Scale> {
     let Compared::Difference { margin } = metric.row().scale else { return None };
-    let values = view.comparisons_of(metric).into_iter().flat_map(differences);
+    let values = view.comparisons_of(metric).into_iter().flat_map(|row| differences(view, row));
     Some(Scale::differences(values, margin, 0.0, 100.0))
 }
 
 /// Everything of a comparison that must be inside the axis.
-fn ratios(row: &Comparison) -> Vec<f64> {
+fn ratios(view: &View<'_>, row: &Effect) -> Vec<f64> {
     let interval = row.interval.map(|(low, high)| [low, high]);
-    let floor = row.noise_floor.map(|floor| [1.0 / (1.0 + floor), 1.0 + floor]);
+    let floor = view.ratio_floor(row).map(|floor| [1.0 / (1.0 + floor), 1.0 + floor]);
     let ends = interval.into_iter().chain(floor).flatten();
-    ends.chain(row.ratio).chain(row.shown_effects()).collect()
+    ends.chain(row.estimate).chain(row.shown_values()).collect()
 }
 
-fn differences(row: &Comparison) -> Vec<f64> {
-    let Some(it) = &row.difference else { return Vec::new() };
-    let ends = it.interval.into_iter().chain(it.interval_self).flat_map(|(low, high)| [low, high]);
-    ends.chain([it.difference]).chain(row.shown_effects()).collect()
+fn differences(view: &View<'_>, row: &Effect) -> Vec<f64> {
+    let Some(difference) = row.estimate else { return Vec::new() };
+    let itself = view.itself(row).and_then(|it| it.interval);
+    let ends = row.interval.into_iter().chain(itself).flat_map(|(low, high)| [low, high]);
+    ends.chain([difference]).chain(row.shown_values()).collect()
 }
 
 fn is_difference(metric: Metric) -> bool {
@@ -166,7 +168,7 @@ fn is_difference(metric: Metric) -> bool {
 }
 
 /// What is drawn of a comparison, on its scale.
-pub(super) struct Effect {
+pub(super) struct Drawn {
     pub(super) value: Option<f64>,
     pub(super) interval: Option<(f64, f64)>,
     /// What the baseline does against itself.
@@ -176,29 +178,25 @@ pub(super) struct Effect {
     pub(super) none: f64,
 }
 
-impl Effect {
-    fn of(row: &Comparison) -> Self {
-        match &row.difference {
-            Some(it) => Effect {
-                value: Some(it.difference),
-                interval: it.interval,
-                band: it.interval_self,
-                units: row.shown_effects(),
-                none: 0.0,
+impl Drawn {
+    fn of(view: &View<'_>, row: &Effect) -> Self {
+        let is_difference = row.scale == EffectScale::Difference;
+        let floor = view.ratio_floor(row).filter(|it| it.is_finite());
+        Drawn {
+            value: row.estimate,
+            interval: row.interval,
+            band: match is_difference {
+                true => view.itself(row).and_then(|it| it.interval),
+                false => floor.map(|it| (1.0 / (1.0 + it), 1.0 + it)),
             },
-            None => Effect {
-                value: row.ratio,
-                interval: row.interval,
-                band: row.noise_floor.filter(|it| it.is_finite()).map(|it| (1.0 / (1.0 + it), 1.0 + it)),
-                units: row.shown_effects(),
-                none: 1.0,
-            },
+            units: row.shown_values(),
+            none: if is_difference { 0.0 } else { 1.0 },
         }
     }
 }
 
 /// The rows of a cell: one in which none of its arms has a figure says so once.
-fn rows_of_cell(view: &View<'_>, scale: &Scale, of_cell: &[&Comparison]) -> Vec<Row> {
+fn rows_of_cell(view: &View<'_>, scale: &Scale, of_cell: &[&Effect]) -> Vec<Row> {
     let Some(text) = view.not_compared(of_cell) else {
         return of_cell.iter().map(|it| row(view, scale, it)).collect();
     };
@@ -212,7 +210,7 @@ fn rows_of_cell(view: &View<'_>, scale: &Scale, of_cell: &[&Comparison]) -> Vec<
     }]
 }
 
-fn row(view: &View<'_>, scale: &Scale, row: &Comparison) -> Row {
+fn row(view: &View<'_>, scale: &Scale, row: &Effect) -> Row {
     let cell = view.cell_label(&row.cell_id);
     // With two arms in the study the arm is always the same one; with more, those of a cell stand below its name.
     let (group, text) = match view.arms.len() > 2 {
@@ -225,48 +223,48 @@ fn row(view: &View<'_>, scale: &Scale, row: &Comparison) -> Row {
     Row {
         group,
         subject: Subject { arm: Some(row.arm.clone()), text },
-        plot: draw(view, scale, &Effect::of(row), (&row.arm, &row.cell_id), &title),
+        plot: draw(view, scale, &Drawn::of(view, row), (&row.arm, &row.cell_id), &title),
         number,
         verdict: format!("{} {verdict}", words::verdict_sign(row.verdict)),
         is_void: row.verdict == Verdict::NotComparable,
     }
 }
 
-/// The row of an effect; nothing where it has no figure.
+/// The row of a comparison; nothing where it has no figure.
 pub(super) fn draw(
     view: &View<'_>,
     scale: &Scale,
-    effect: &Effect,
+    drawn: &Drawn,
     (arm, cell_id): (&str, &str),
     title: &str,
 ) -> Option<Markup> {
     let fill = if view.is_exploratory(cell_id) { "mark hollow" } else { "mark" };
-    draw_of_arm(scale, effect, (view.arm_index(arm), fill), title, view.word(Word::Floor))
+    draw_of_arm(scale, drawn, (view.arm_index(arm), fill), title, view.word(Word::Floor))
 }
 
 /// The same with the place of its arm, which decides colour and marker, and what its band is.
 pub(super) fn draw_of_arm(
     scale: &Scale,
-    effect: &Effect,
+    drawn: &Drawn,
     (arm, fill): (usize, &str),
     title: &str,
     band: &str,
 ) -> Option<Markup> {
-    let value = effect.value?;
+    let value = drawn.value?;
     let (color, y) = (arm_class(arm), ROW / 2.0);
     let mut canvas = Canvas::fluid(ROW);
-    if let Some((low, high)) = effect.band.filter(|(low, high)| low.is_finite() && high.is_finite()) {
+    if let Some((low, high)) = drawn.band.filter(|(low, high)| low.is_finite() && high.is_finite()) {
         let (left, right) = (scale.at(low), scale.at(high));
         canvas.rect("band", [left, 2.0, right - left, ROW - 4.0], band);
     }
     for tick in scale.ticks(5.0) {
         canvas.line("grid", [scale.at(tick), 0.0, scale.at(tick), ROW]);
     }
-    canvas.line("one", [scale.at(effect.none), 0.0, scale.at(effect.none), ROW]);
-    let units: Vec<f64> = effect.units.iter().copied().filter(|unit| scale.contains(*unit)).collect();
+    canvas.line("one", [scale.at(drawn.none), 0.0, scale.at(drawn.none), ROW]);
+    let units: Vec<f64> = drawn.units.iter().copied().filter(|unit| scale.contains(*unit)).collect();
     let dots = units.iter().map(|unit| (scale.at(*unit), y));
     canvas.dots(&format!("{color} point"), 2.6, dots, &range(&units));
-    if let Some((low, high)) = effect.interval.filter(|(low, high)| low.is_finite() && high.is_finite()) {
+    if let Some((low, high)) = drawn.interval.filter(|(low, high)| low.is_finite() && high.is_finite()) {
         let (left, right) = (scale.at(low), scale.at(high));
         canvas.line(&format!("{color} interval"), [left, y, right, y]);
         for end in [left, right] {

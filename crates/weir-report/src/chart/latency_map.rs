@@ -102,7 +102,7 @@ pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> 
     let ratio = |cell_id: &str| {
         let found = view.pair(cell_id, (arm, baseline), Metric::ServerCpuPerMessage)?;
         let is_claimable = found.verdict != Verdict::NotComparable && found.interval.is_some();
-        is_claimable.then(|| format::ratio_and_interval(found.ratio, found.interval))
+        is_claimable.then(|| format::ratio_and_interval(found.estimate, found.interval))
     };
     let line = |ladder: &LatencyLadder| {
         let capacity = ladder.capacity.as_ref()?;

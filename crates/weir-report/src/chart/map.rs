@@ -225,7 +225,7 @@ fn of_row(view: &View<'_>, grids: &[&Grid], row: &[u64]) -> (Vec<Point>, Vec<Raw
             let Some(ratio) = cell.ratio else { continue };
             let (arm, level) = (grid.arm.clone(), cell.levels[0]);
             let compared = view.pair(&cell.cell_id, (&grid.arm, &grid.baseline), grid.metric);
-            let units = compared.map_or_else(Vec::new, |it| it.shown_effects());
+            let units = compared.map_or_else(Vec::new, |it| it.shown_values());
             raw.push(Raw { arm: arm.clone(), level, units });
             let figure = Figure { value: ratio, interval: cell.interval };
             points.push(Point { arm, level, figure, is_bound: false });

@@ -7,7 +7,7 @@ use weir_record::{metric::Metric, verdict::Verdict};
 use super::{
     Row,
     canvas::{Canvas, arm_class},
-    forest::{Effect, axis, draw_of_arm},
+    forest::{Drawn, axis, draw_of_arm},
     rows,
     scale::Scale,
 };
@@ -101,13 +101,13 @@ fn row(row: &PooledRow, (scale, none): (&Scale, f64), arm: usize) -> Row {
     let signed = |(verdict, word): &(Verdict, String)| format!("{} {word}", words::verdict_sign(*verdict));
     match row {
         PooledRow::Run { group, text, number, verdict, figure, interval } => {
-            let effect =
-                Effect { value: Some(*figure), interval: *interval, band: None, units: Vec::new(), none };
+            let drawn =
+                Drawn { value: Some(*figure), interval: *interval, band: None, units: Vec::new(), none };
             let title = format!("{text}: {number} {}", verdict.1);
             Row {
                 group: group.clone(),
                 subject: Subject { arm: None, text: text.clone() },
-                plot: draw_of_arm(scale, &effect, (arm, "mark"), &title, ""),
+                plot: draw_of_arm(scale, &drawn, (arm, "mark"), &title, ""),
                 number: number.clone(),
                 verdict: signed(verdict),
                 is_void: verdict.0 == Verdict::NotComparable,

@@ -3,7 +3,7 @@
 use weir_record::finding::{
     ArmExclusions, CallsApart, CallsLacking, FailedTrial, MessageKind, MessagesInSlices, OfBaseline,
     OfEvidence, OfLoad, OfNoise, OfResponses, OfSchedule, OfStates, OfStorage, OrderEffect, PlantedApart,
-    RoundComponents, SegmentsOfArm, SlicePlace, Stopped, UnitKind, WarmingArm,
+    RateHeld, RoundComponents, SegmentsOfArm, SlicePlace, Stopped, UnitKind, WarmingArm,
 };
 
 use super::phrases::{failed_trial, failure_classes, per, plural, units_of};
@@ -116,13 +116,14 @@ pub(super) fn of_load(language: Language, finding: OfLoad<'_>) -> String {
         OfLoad::NoOpenLoop => {
             language.choose(["no open-loop cell", "개방형 부하 조건 없음", "没有开环条件"]).to_owned()
         }
-        OfLoad::RateKept { missed, starts } => {
+        OfLoad::RateKept { missed, starts, least } => {
             let (missed, starts) = (count(*missed), count(*starts));
+            let least = least.as_ref().map(|least| rate_held(language, least)).unwrap_or_default();
             localized!(
                 language,
-                "{missed} of {starts} intended starts were missed in open loop",
-                "개방형 부하에서 예정된 전송 {starts}건 중 {missed}건을 놓침",
-                "开环中 {starts} 次预定发送错过了 {missed} 次",
+                "{missed} of {starts} intended starts were missed in open loop{least}",
+                "개방형 부하에서 예정된 전송 {starts}건 중 {missed}건을 놓침{least}",
+                "开环中 {starts} 次预定发送错过了 {missed} 次{least}",
             )
         }
         OfLoad::CompletionOverflows { count } => localized!(
@@ -572,6 +573,20 @@ fn planted_apart(language: Language, found: &PlantedApart) -> String {
         "{arm} ({cell_id}) {planted}: {part} leads with {ns} [{low}, {high}]{calls}",
         "{arm}({cell_id}) {planted}: 맨 위는 {part} {ns} [{low}, {high}]{calls}",
         "{arm}（{cell_id}）{planted}：居首的是 {part} {ns} [{low}, {high}]{calls}",
+    )
+}
+
+/// `; least often uring, in 116 of 120 slices of c100-d1-m64-open50pct`.
+fn rate_held(language: Language, RateHeld { cell_id, arm, kept, of, unit }: &RateHeld) -> String {
+    let slices = language.choose(match unit {
+        UnitKind::Round => ["slices", "구간", "时间片"],
+        UnitKind::Pair => ["trials", "시행", "试验"],
+    });
+    localized!(
+        language,
+        "; {arm} kept its rate least often, in {kept} of {of} {slices} of {cell_id}",
+        ". 목표 부하율을 가장 적게 지킨 대상: {arm}({cell_id}, {slices} {of}회 중 {kept}회)",
+        "；{arm} 保持速率的次数最少：在 {cell_id} 的 {of} 个{slices}中保持了 {kept} 个",
     )
 }
 

@@ -2,10 +2,7 @@
 //! to them.
 
 use maud::{Markup, html};
-use weir_record::{
-    metric::Metric,
-    verdict::{Comparison, Verdict},
-};
+use weir_record::{effect::Effect, metric::Metric, verdict::Verdict};
 
 use super::scrolled;
 use crate::{format, language::localized, metrics, table::ROWS_MAX, view::View, words};
@@ -90,11 +87,11 @@ pub(super) fn section(view: &View<'_>) -> Markup {
 }
 
 fn found(view: &View<'_>, cell: &str, metric: Metric) -> Markup {
-    let own: Vec<&Comparison> = view.compared_in(cell).filter(|it| it.metric == metric).collect();
+    let own: Vec<&Effect> = view.compared_in(cell).filter(|it| it.metric == metric).collect();
     let further = own.len().saturating_sub(ARMS_MAX);
     let more = localized!(view.language, "{further} more", "외 {further}개", "另 {further} 个");
     // A cell that claims nothing has a ratio and no word for it.
-    let word = |it: &Comparison| match it.verdict {
+    let word = |it: &Effect| match it.verdict {
         Verdict::NoClaim => String::new(),
         verdict => format!(" · {}", view.word(words::verdict(it.metric, verdict))),
     };

@@ -1,7 +1,8 @@
 //! What the kernel did for each message: the two tables, in three languages, and their absence.
 
 use weir_record::{
-    cause::{CauseShare, CauseSpec},
+    cause::CauseSpec,
+    effect::{Effect, EffectScale, Question},
     evidence::{
         AllCalls, ArmEvidence, Batches, CallEvidence, CallsOfKind, Coverage, GroupTax, KernelTime, Needed,
         OverRounds, SeenOfNeeded, UnderStrace, Waker,
@@ -182,7 +183,8 @@ fn section<'t>(text: &'t str, title: &str) -> &'t str {
 fn under_strace() -> StudyResult {
     let mut result = observed();
     let cell = &mut result.spec.cells[0];
-    let plan = EvidencePlan { rounds: 6, slice_ns: 500_000_000, pairs: 1, by_group: false, strace: true };
+    let plan =
+        EvidencePlan { rounds: 6, slice_ns: 500_000_000, pairs: 1, by_group: false, strace: true, after: 0 };
     cell.alternation =
         Some(Alternation { slice_ns: 25_000_000, permutations: 6, prime_messages: 2, evidence: Some(plan) });
     let row = |name: &str, calls, time_ns| StraceRow { name: name.to_owned(), calls, time_ns, errors: 0 };
@@ -308,21 +310,36 @@ fn calls_against_connections_have_intervals_where_rounds_have_them_and_say_where
 /// The primary difference with two switches tried: one that makes half of it, and one that may do nothing.
 fn with_causes() -> StudyResult {
     let mut result = fixture::quick();
-    let primary = &result.comparisons[result.primary.expect("there is one")];
-    let share = |switch: &str, share: (f64, f64, f64)| CauseShare {
-        asked: CauseSpec {
+    let primary = &mut result.effects.rows[result.primary.expect("there is one")];
+    (primary.estimate, primary.interval) = (Some(0.64), Some((0.62, 0.66)));
+    let primary = primary.clone();
+    let row = |question: Question, without: &str, scale: EffectScale, figure: (f64, f64, f64)| Effect {
+        question,
+        cell_id: primary.cell_id.clone(),
+        arm: primary.arm.clone(),
+        baseline: without.to_owned(),
+        metric: primary.metric,
+        scale,
+        estimate: Some(figure.0),
+        interval: Some((figure.1, figure.2)),
+        units: 30,
+        ..Effect::default()
+    };
+    let switches = [("receive", (0.5, 0.45, 0.55)), ("submit", (0.02, -0.03, 0.07))];
+    for (place, (switch, share)) in (0..).zip(switches) {
+        let without = format!("without-{switch}");
+        result.effects.rows.extend([
+            row(Question::Switch(place), &without, EffectScale::Ratio, (0.8, 0.79, 0.81)),
+            row(Question::CauseShare(place), &without, EffectScale::Share, share),
+        ]);
+        result.spec.causes.push(CauseSpec {
             arm: primary.arm.clone(),
-            without: format!("without-{switch}"),
+            without,
             switch: format!("options.{switch}"),
             cells: vec![primary.cell_id.clone()],
             metric: primary.metric,
-        },
-        cell_id: primary.cell_id.clone(),
-        difference: Some(PairedRatio { ratio: 0.64, interval: Some((0.62, 0.66)), pairs: 30 }),
-        effect: Some(PairedRatio { ratio: 0.8, interval: Some((0.79, 0.81)), pairs: 30 }),
-        share: Some(PairedRatio { ratio: share.0, interval: Some((share.1, share.2)), pairs: 30 }),
-    };
-    result.causes = vec![share("receive", (0.5, 0.45, 0.55)), share("submit", (0.02, -0.03, 0.07))];
+        });
+    }
     result
 }
 
@@ -339,7 +356,7 @@ fn because_is_said_of_a_switch_whose_share_is_known_and_of_nothing_else() {
     );
     let mut open = with_causes();
     let primary = open.primary.expect("there is one");
-    open.comparisons[primary].verdict = Verdict::Inconclusive;
+    open.effects.rows[primary].verdict = Verdict::Inconclusive;
     assert!(!markdown(&open, Language::English).contains("Because, of this"), "nothing was called");
     for (language, said) in [(Language::Korean, "이 차이의 원인"), (Language::Chinese, "这一差异的原因")]
     {

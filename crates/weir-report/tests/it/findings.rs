@@ -7,8 +7,8 @@ use weir_record::{
     finding::{
         ArmExclusions, CallsApart, CallsLacking, ExclusionKind, FailedTrial, FailureClass, FailureCount,
         Finding, MessageKind, MessagesInSlices, NoTurns, OrderEffect, PlantedApart, ProgramBuild,
-        ProgramChange, RingApart, RoundComponents, SamePair, SegmentsOfArm, SharedPart, SlicePlace, Stopped,
-        UnitKind, WarmingArm, Witness, WitnessBearing, WitnessFigure,
+        ProgramChange, RateHeld, RingApart, RoundComponents, SamePair, SegmentsOfArm, SharedPart, SlicePlace,
+        Stopped, UnitKind, WarmingArm, Witness, WitnessBearing, WitnessFigure,
     },
     kernel::KernelVersion,
     observation::{Obstacle, Rung},
@@ -108,7 +108,21 @@ fn of_the_session() -> Vec<Example> {
         ),
         (Finding::GeneratorLimit { bound: 48, trials: 49 }, vec!["48", "49"]),
         (Finding::NoOpenLoop, vec![]),
-        (Finding::RateKept { missed: 51, starts: 52 }, vec!["51", "52"]),
+        (Finding::RateKept { missed: 51, starts: 52, least: None }, vec!["51", "52"]),
+        (
+            Finding::RateKept {
+                missed: 51,
+                starts: 52,
+                least: Some(RateHeld {
+                    cell_id: "c7".to_owned(),
+                    arm: "ring".to_owned(),
+                    kept: 61,
+                    of: 62,
+                    unit: UnitKind::Round,
+                }),
+            },
+            vec!["51", "52", "61", "62", "c7", "ring"],
+        ),
         (Finding::CompletionOverflows { count: 53 }, vec!["53"]),
         (Finding::NoTrial, vec![]),
         (Finding::NoCrossCore, vec![]),

@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     check::{Check, CheckName},
-    doctor::FindingState,
-    figure::PairedRatio,
+    effect::{Effect, EffectScale, Effects, IntervalMethod, Question},
     finding::{ExclusionKind, FailedTrial, Finding, MessageKind, UnitKind},
-    machine::{Fingerprint, NetworkCounters},
+    machine::Fingerprint,
     metric::Metric,
-    published::{Cause, PublishedClaim},
-    spec::{ArmSpec, CellRole, CellSpec, HttpCell, IoModel, LoadMode, StudySpec, Subject},
-    study::{
-        ArmSummary, Attribution, ListenSummary, MachineStates, MetricFigures, MissingArm, StudyResult,
-        TimelineEntry, TimesSummary,
-    },
-    text::Text,
-    verdict::{Comparison, StateEffect, Verdict},
+    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    study::{ArmSummary, MachineStates, MetricFigures, MissingArm, StudyResult, TimelineEntry},
+    verdict::Verdict,
 };
 
 use super::jitter::Jitter;
+
+// The example loads this file by its path, so that the module needs one too.
+#[path = "fixture/http.rs"]
+mod http;
+
+pub use http::{http, survey};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -155,39 +155,55 @@ fn summary(jitter: &mut Jitter, cell: &CellSpec, arm: &str, cpu_us: f64, through
     }
 }
 
-fn comparison(
+/// A comparison, and what the first arm shows against itself.
+fn compared(
     jitter: &mut Jitter,
     cell: &CellSpec,
     metric: Metric,
     ratio: f64,
     verdict: Verdict,
-) -> Comparison {
-    let width = if cell.blocks == 12 { 0.011 } else { 0.019 };
-    Comparison {
+) -> [Effect; 2] {
+    let is_claim = cell.blocks == 12;
+    let width = if is_claim { 0.011 } else { 0.019 };
+    let comparison = Effect {
         cell_id: cell.id.clone(),
         arm: "uring".to_owned(),
         baseline: "epoll".to_owned(),
         metric,
-        ratio: Some(ratio),
+        estimate: Some(ratio),
         interval: Some((ratio * (1.0 - width), ratio * (1.0 + width))),
-        confidence: if cell.blocks == 12 { 0.95 } else { 0.969 },
-        interval_method: if cell.blocks == 12 { "bootstrap" } else { "order-statistics" }.to_owned(),
-        difference: None,
-        levels: None,
-        p_value: Some(if cell.blocks == 12 { 0.0005 } else { 0.031 }),
+        level: if is_claim { 0.95 } else { 0.969 },
+        method: IntervalMethod::StudentT,
+        units: cell.blocks,
+        is_paired: true,
+        p_value: Some(if is_claim { 0.0005 } else { 0.031 }),
         p_value_holm: (cell.role == CellRole::Primary).then_some(0.0005),
-        noise_floor: Some(if cell.blocks == 12 { 0.012 } else { 0.021 }),
-        detectable_effect: Some(if cell.blocks == 12 { 0.014 } else { 0.027 }),
-        pairs: cell.blocks,
-        pairs_excluded: Vec::new(),
-        effects: logarithms(&jitter.around(ratio, width * 1.4, cell.blocks as usize)),
-        effects_self: logarithms(&jitter.around(1.0, 0.012, cell.blocks as usize)),
-        ratio_all_pairs: Some(ratio * 1.004),
-        interval_self: None,
-        by_state: Vec::new(),
+        detectable: Some(if is_claim { 0.014 } else { 0.027 }),
+        role: cell.role,
         verdict,
-        reasons: Vec::new(),
-        notes: Vec::new(),
+        values: logarithms(&jitter.around(ratio, width * 1.4, cell.blocks as usize)),
+        ..Effect::default()
+    };
+    let values = logarithms(&jitter.around(1.0, 0.012, cell.blocks as usize));
+    let own = Effect { values, ..itself(&cell.id, metric, if is_claim { 0.012 } else { 0.021 }) };
+    [comparison, own]
+}
+
+/// The first arm against itself, which reaches so far from no difference.
+pub fn itself(cell_id: &str, metric: Metric, reach: f64) -> Effect {
+    let scale = EffectScale::of(metric);
+    Effect {
+        question: Question::Itself,
+        cell_id: cell_id.to_owned(),
+        arm: "epoll".to_owned(),
+        baseline: "epoll".to_owned(),
+        metric,
+        scale,
+        interval: Some(match scale {
+            EffectScale::Ratio => (1.0 / (1.0 + reach), 1.0 + reach),
+            _ => (-reach, reach),
+        }),
+        ..Effect::default()
     }
 }
 
@@ -196,49 +212,103 @@ pub fn logarithms(ratios: &[f64]) -> Vec<f64> {
     ratios.iter().map(|ratio| ratio.ln()).collect()
 }
 
-fn comparisons(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<Comparison> {
-    let mut all = Vec::new();
-    for (index, cpu_ratio) in [(1, 0.781), (0, 0.823), (2, 0.792), (3, 0.846)] {
-        let cell = &cells[index];
-        let open = cell.load != LoadMode::Closed;
-        let mut cpu = comparison(jitter, cell, Metric::ServerCpuPerMessage, cpu_ratio, Verdict::Better);
-        cpu.levels = Some((5.1 * cpu_ratio, 5.1));
-        if cell.role == CellRole::Primary {
-            let in_state = |is_far: bool, units: u32, ratio: f64| StateEffect {
-                is_far,
-                units,
-                ratio,
-                interval: (ratio * 0.98, ratio * 1.02),
-            };
-            cpu.by_state = vec![in_state(false, 8, cpu_ratio), in_state(true, 4, 0.851)];
-        }
-        all.push(cpu);
-        let machine_ratio = 1.0 - (1.0 - cpu_ratio) * 0.4;
-        all.push(comparison(jitter, cell, Metric::MachineCpuPerMessage, machine_ratio, Verdict::Better));
-        if open {
-            all.push(comparison(jitter, cell, Metric::LatencyP50, 0.893, Verdict::Better));
-            let mut tail = comparison(jitter, cell, Metric::LatencyP99, 0.972, Verdict::Inconclusive);
-            tail.interval = Some((0.931, 1.024));
-            tail.noise_floor = Some(0.062);
-            tail.detectable_effect = Some(0.071);
-            all.push(tail);
-        } else if cell.connections < 1000 {
-            let mut bound = comparison(jitter, cell, Metric::Throughput, 1.062, Verdict::NotComparable);
-            bound.levels = Some((126_219.0, 121_700.0));
-            bound.reasons.push(Finding::LowerBound {
-                arm: "uring".to_owned(),
-                per_second: 126_219.0,
-                kind: MessageKind::Message,
-            });
-            all.push(bound);
-        } else {
-            let mut even = comparison(jitter, cell, Metric::Throughput, 1.006, Verdict::Equivalent);
-            even.pairs_excluded.push(Finding::Excluded { reason: ExclusionKind::StateChanged, count: 1 });
-            all.push(even);
+/// The row that answers another question about a comparison, with its figure and no interval.
+pub fn beside(of: &Effect, question: Question, estimate: f64) -> Effect {
+    Effect {
+        question,
+        cell_id: of.cell_id.clone(),
+        arm: of.arm.clone(),
+        baseline: of.baseline.clone(),
+        metric: of.metric,
+        scale: match question {
+            Question::Ratio | Question::WithNoise => EffectScale::Ratio,
+            _ => of.scale,
+        },
+        estimate: Some(estimate),
+        ..Effect::default()
+    }
+}
+
+/// Adds a comparison after all others.
+pub fn compare(result: &mut StudyResult, row: Effect) {
+    let place = result.effects.comparisons().count();
+    result.effects.rows.insert(place, row);
+}
+
+/// Adds a comparison with its row with noise, and with the first arm against itself where the cell has no such row yet.
+fn add(result: &mut StudyResult, [comparison, own]: [Effect; 2]) {
+    let is_known = result.effects.itself(&comparison).is_some();
+    let further = with_noise(&comparison).into_iter().chain((!is_known).then_some(own));
+    result.effects.rows.extend(further);
+    compare(result, comparison);
+}
+
+fn with_noise(comparison: &Effect) -> Option<Effect> {
+    comparison.estimate.map(|ratio| beside(comparison, Question::WithNoise, ratio * 1.004))
+}
+
+fn effects(jitter: &mut Jitter, cells: &[CellSpec]) -> Effects {
+    let (mut compared, mut beside): (Vec<Effect>, Vec<Effect>) = Default::default();
+    for index in [1, 0, 2, 3] {
+        for [comparison, own] in of_cell(jitter, &cells[index]) {
+            beside.push(own);
+            beside.extend(with_noise(&comparison));
+            if comparison.role == CellRole::Primary && comparison.metric == Metric::ServerCpuPerMessage {
+                beside.extend(in_states(&comparison));
+            }
+            compared.push(comparison);
         }
     }
     let calls = Finding::AlsoSyscalls { arm: 0.0312, baseline: 2.0164, kind: MessageKind::Message };
-    all[0].notes.push(calls);
+    compared[0].notes.push(calls);
+    compared.extend(beside);
+    Effects { rows: compared }
+}
+
+fn in_states(comparison: &Effect) -> [Effect; 2] {
+    let in_state = |question: Question, units: u32, ratio: f64| Effect {
+        units,
+        interval: Some((ratio * 0.98, ratio * 1.02)),
+        ..beside(comparison, question, ratio)
+    };
+    let near = comparison.estimate.expect("it has one");
+    [in_state(Question::NearState, 8, near), in_state(Question::FarState, 4, 0.851)]
+}
+
+fn of_cell(jitter: &mut Jitter, cell: &CellSpec) -> Vec<[Effect; 2]> {
+    let is_open = cell.load != LoadMode::Closed;
+    let cpu_ratio = match (cell.connections, is_open) {
+        (100, false) => 0.781,
+        (10, false) => 0.823,
+        (100, true) => 0.846,
+        _ => 0.792,
+    };
+    let mut all = Vec::new();
+    let mut cpu = compared(jitter, cell, Metric::ServerCpuPerMessage, cpu_ratio, Verdict::Better);
+    cpu[0].figures = Some((5.1 * cpu_ratio, 5.1));
+    all.push(cpu);
+    let machine_ratio = 1.0 - (1.0 - cpu_ratio) * 0.4;
+    all.push(compared(jitter, cell, Metric::MachineCpuPerMessage, machine_ratio, Verdict::Better));
+    if is_open {
+        all.push(compared(jitter, cell, Metric::LatencyP50, 0.893, Verdict::Better));
+        let [mut tail, own] = compared(jitter, cell, Metric::LatencyP99, 0.972, Verdict::Inconclusive);
+        (tail.interval, tail.detectable) = (Some((0.931, 1.024)), Some(0.071));
+        let own = Effect { values: own.values, ..itself(&cell.id, Metric::LatencyP99, 0.062) };
+        all.push([tail, own]);
+    } else if cell.connections < 1000 {
+        let mut bound = compared(jitter, cell, Metric::Throughput, 1.062, Verdict::NotComparable);
+        bound[0].figures = Some((126_219.0, 121_700.0));
+        bound[0].reasons.push(Finding::LowerBound {
+            arm: "uring".to_owned(),
+            per_second: 126_219.0,
+            kind: MessageKind::Message,
+        });
+        all.push(bound);
+    } else {
+        let mut even = compared(jitter, cell, Metric::Throughput, 1.006, Verdict::Equivalent);
+        even[0].excluded.push(Finding::Excluded { reason: ExclusionKind::StateChanged, count: 1 });
+        all.push(even);
+    }
     all
 }
 
@@ -360,7 +430,7 @@ pub fn quick() -> StudyResult {
         fingerprint: fingerprint(),
         primary: Some(0),
         verdict: Verdict::Better,
-        comparisons: comparisons(&mut jitter, &spec.cells),
+        effects: effects(&mut jitter, &spec.cells),
         arms,
         checks: checks(),
         states: MachineStates {
@@ -375,19 +445,14 @@ pub fn quick() -> StudyResult {
         elapsed_ns: 192 * SECOND_NS,
         reproduce: "weir study quick --seed 20261121".to_owned(),
         spec,
-        attributions: Vec::new(),
         listening: Vec::new(),
         evidence: Vec::new(),
         strace: Vec::new(),
         threads: Vec::new(),
         cpu_differences: Vec::new(),
         syn_ladder_s: Vec::new(),
-        added_costs: Vec::new(),
-        causes: Vec::new(),
         oversubscribed: Vec::new(),
-        answers: Vec::new(),
         grids: Vec::new(),
-        contrasts: Vec::new(),
         overviews: Vec::new(),
         latency_ladders: Vec::new(),
         connection_costs: None,
@@ -409,9 +474,9 @@ pub fn with_verdict(verdict: Verdict) -> StudyResult {
         Verdict::Equivalent => (1.004, (0.991, 1.012)),
         Verdict::Inconclusive | Verdict::NotComparable | Verdict::NoClaim => (0.972, (0.941, 1.013)),
     };
-    let primary = &mut result.comparisons[0];
-    (primary.ratio, primary.interval, primary.verdict) = (Some(ratio), Some(interval), verdict);
-    primary.effects = vec![ratio.ln(); 12];
+    let primary = &mut result.effects.rows[0];
+    (primary.estimate, primary.interval, primary.verdict) = (Some(ratio), Some(interval), verdict);
+    primary.values = vec![ratio.ln(); 12];
     if verdict != Verdict::Better {
         primary.notes.clear();
     }
@@ -430,7 +495,7 @@ pub fn empty() -> StudyResult {
     StudyResult {
         primary: None,
         verdict: Verdict::NotComparable,
-        comparisons: Vec::new(),
+        effects: Effects::default(),
         arms: Vec::new(),
         checks: Vec::new(),
         states: MachineStates::default(),
@@ -451,16 +516,16 @@ pub fn one_arm_missing() -> StudyResult {
         reason: Finding::IoUringDisabled { level: 2 },
         unlock: Some(command("sysctl kernel.io_uring_disabled=0")),
     });
-    StudyResult { primary: None, verdict: Verdict::NotComparable, comparisons: Vec::new(), ..result }
+    StudyResult { primary: None, verdict: Verdict::NotComparable, effects: Effects::default(), ..result }
 }
 
 /// No comparison could be judged.
 pub fn all_not_comparable() -> StudyResult {
     let mut result = with_verdict(Verdict::NotComparable);
-    for comparison in &mut result.comparisons {
+    for comparison in result.effects.comparisons_mut() {
         comparison.verdict = Verdict::NotComparable;
-        (comparison.ratio, comparison.interval, comparison.p_value) = (None, None, None);
-        comparison.effects.clear();
+        (comparison.estimate, comparison.interval, comparison.p_value) = (None, None, None);
+        comparison.values.clear();
     }
     result
 }
@@ -476,15 +541,15 @@ pub fn not_finite() -> StudyResult {
         summary.engine_per_message = vec![("enters".to_owned(), f64::NAN)];
         summary.response_quantiles = vec![(f64::NAN, 1), (0.5, 0), (1.0, u64::MAX)];
     }
-    for comparison in &mut result.comparisons {
-        comparison.ratio = Some(f64::NAN);
-        comparison.interval = Some((f64::NEG_INFINITY, f64::INFINITY));
-        comparison.effects = vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
-        comparison.noise_floor = Some(f64::INFINITY);
-        comparison.detectable_effect = Some(f64::NAN);
-        comparison.ratio_all_pairs = Some(f64::NAN);
-        comparison.p_value = Some(f64::NAN);
-        comparison.pairs_excluded.push(Finding::Excluded { reason: ExclusionKind::StateChanged, count: 2 });
+    for row in &mut result.effects.rows {
+        row.estimate = Some(f64::NAN);
+        row.interval = row.interval.map(|_| (f64::NEG_INFINITY, f64::INFINITY));
+        if row.is_comparison() {
+            row.values = vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+            row.detectable = Some(f64::NAN);
+            row.p_value = Some(f64::NAN);
+            row.excluded.push(Finding::Excluded { reason: ExclusionKind::StateChanged, count: 2 });
+        }
     }
     for entry in &mut result.timeline {
         (entry.round_trip_ns, entry.steal_share) = (f64::NAN, f64::NAN);
@@ -511,11 +576,13 @@ pub fn hostile_names() -> StudyResult {
         summary.arm = hostile();
         summary.engine_per_message.push((hostile(), 1.0));
     }
-    for comparison in &mut result.comparisons {
-        comparison.arm = hostile();
-        comparison.reasons = vec![Finding::WrongBytes { arm: hostile(), responses: 1 }];
-        comparison.notes = vec![Finding::Text(hostile())];
-        comparison.pairs_excluded = vec![Finding::Text(hostile())];
+    for row in result.effects.rows.iter_mut().filter(|row| row.arm == "uring") {
+        row.arm = hostile();
+        if row.is_comparison() {
+            row.reasons = vec![Finding::WrongBytes { arm: hostile(), responses: 1 }];
+            row.notes = vec![Finding::Text(hostile())];
+            row.excluded = vec![Finding::Text(hostile())];
+        }
     }
     let timeline = result.timeline.iter_mut().filter(|entry| entry.arm == "uring");
     timeline.for_each(|entry| entry.arm = hostile());
@@ -536,13 +603,8 @@ pub fn two_hundred_cells() -> StudyResult {
         let cell = cell(connections, CellRole::Confirmatory, LoadMode::Closed, 6);
         result.arms.push(summary(&mut jitter, &cell, "epoll", 5.8, 90_000.0));
         result.arms.push(summary(&mut jitter, &cell, "uring", 4.6, 93_000.0));
-        result.comparisons.push(comparison(
-            &mut jitter,
-            &cell,
-            Metric::ServerCpuPerMessage,
-            0.79,
-            Verdict::Better,
-        ));
+        let rows = compared(&mut jitter, &cell, Metric::ServerCpuPerMessage, 0.79, Verdict::Better);
+        add(&mut result, rows);
         result.spec.cells.push(cell);
     }
     result
@@ -569,7 +631,7 @@ pub fn ten_arms() -> StudyResult {
     result.spec.title = "How do our drivers compare with other runtimes?".into();
     result.spec.cells.truncate(2);
     let cells = result.spec.cells.clone();
-    (result.arms, result.comparisons, result.timeline) = (Vec::new(), Vec::new(), Vec::new());
+    (result.arms, result.effects, result.timeline) = Default::default();
     for (position, name) in NAMES.into_iter().enumerate() {
         for cell in &cells {
             let cost_us = 5.1 * if position == 0 { 1.0 } else { 0.75 + 0.05 * position as f64 };
@@ -602,184 +664,11 @@ pub fn ten_arms() -> StudyResult {
                 ratio if ratio > 1.03 => Verdict::Worse,
                 _ => Verdict::Equivalent,
             };
-            let mut it = comparison(&mut jitter, cell, Metric::ServerCpuPerMessage, ratio, verdict);
-            name.clone_into(&mut it.arm);
-            result.comparisons.push(it);
+            let mut rows = compared(&mut jitter, cell, Metric::ServerCpuPerMessage, ratio, verdict);
+            name.clone_into(&mut rows[0].arm);
+            add(&mut result, rows);
         }
     }
-    result
-}
-
-fn claims(cell_id: &str) -> Vec<PublishedClaim> {
-    let text = |text: &str| text.to_owned();
-    let told = |[en, ko, zh]: [&str; 3]| Text { en: text(en), ko: Some(text(ko)), zh: Some(text(zh)) };
-    vec![
-        PublishedClaim {
-            id: text("S2-08 page"),
-            source: told(["Document 002", "문서 002", "文档 002"]),
-            claim: told([
-                "HTML page, 100 connections: uring 4800+ requests/s at 20 ms, epoll 4000+ at 23 ms",
-                "HTML 페이지, 연결 100개: uring 초당 4800건 이상 20 ms, epoll 4000건 이상 23 ms",
-                "HTML 页面，100 个连接：uring 每秒 4800+ 个请求，20 ms；epoll 4000+，23 ms",
-            ]),
-            ratio: Some(1.2),
-            metric: Metric::Throughput,
-            cell_id: text(cell_id),
-            arm: text("uring"),
-            baseline: text("epoll"),
-            explanation: told([
-                "A connection for every request, and a log line flushed for every connection by the epoll server alone; the tool stopped its clock at the head.",
-                "요청마다 새 연결을 열었고, epoll 서버만 연결마다 로그 한 줄을 바로 기록했으며, 도구는 응답 헤더까지만 시간을 쟀습니다.",
-                "每个请求新建一个连接，且只有 epoll 服务器为每个连接立即写出一行日志；测试工具的计时止于响应头。",
-            ]),
-            causes: vec![Cause { arm: text("uring"), baseline: text("epoll-log-lines") }],
-        },
-        PublishedClaim {
-            id: text("S4-09"),
-            source: told(["Document 004", "문서 004", "文档 004"]),
-            claim: told(["the bottleneck is not the network", "병목은 네트워크가 아니다", "瓶颈不在网络"]),
-            ratio: None,
-            metric: Metric::Throughput,
-            cell_id: text(cell_id),
-            arm: text("gone"),
-            baseline: text("epoll"),
-            explanation: told([
-                "True, and it was not the I/O model either, but the listener's queue of 10: http-confounders switches it on.",
-                "맞지만 기다리는 방식도 아니었습니다. 수신 대기열 10이 병목이었으며, http-confounders에서 켜 볼 수 있습니다.",
-                "没错，但也不是等待方式，而是长度为 10 的监听队列：http-confounders 可以打开它。",
-            ]),
-            causes: Vec::new(),
-        },
-    ]
-}
-
-fn listening(cell_id: &str) -> Vec<ListenSummary> {
-    let text = |text: &str| text.to_owned();
-    let times = |p50_ns: u64, ns_max: u64| TimesSummary {
-        count: 90_000,
-        p50_ns: Some(p50_ns),
-        p99_ns: Some(p50_ns * 3),
-        ns_max,
-    };
-    vec![
-        ListenSummary {
-            cell_id: cell_id.to_owned(),
-            arm: text("epoll"),
-            trials: 12,
-            connect: times(80_000, 2_000_000),
-            first_byte: times(900_000, 4_000_000),
-            last_byte: times(905_000, 4_100_000),
-            ..ListenSummary::default()
-        },
-        ListenSummary {
-            cell_id: cell_id.to_owned(),
-            arm: text("uring"),
-            trials: 6,
-            network: NetworkCounters {
-                listen_overflows: 5_231,
-                listen_drops: 5_231,
-                tcp_retransmits: 6_200,
-                syn_retransmits: 5_102,
-            },
-            connect: times(90_000, 3_020_000_000),
-            stalled: vec![(1, 4_800), (3, 12)],
-            ..ListenSummary::default()
-        },
-    ]
-}
-
-fn of_requests(finding: &mut Finding) {
-    if let Finding::LowerBound { kind, .. } | Finding::AlsoSyscalls { kind, .. } = finding {
-        *kind = MessageKind::Request;
-    }
-}
-
-/// A study of HTTP with published figures, causes switched on, and a listener that lost connections.
-pub fn http() -> StudyResult {
-    let mut result = quick();
-    result.spec.name = "http-confounders".to_owned();
-    result.spec.title = "How much of the published differences does each of their causes make here?".into();
-    for cell in &mut result.spec.cells {
-        let content = if cell.connections == 1000 { "image" } else { "html" };
-        cell.message_bytes = if content == "image" { 151_552 } else { 592 };
-        let close = cell.role == CellRole::Primary;
-        cell.http = Some(HttpCell { content: content.to_owned(), close, ..HttpCell::default() });
-    }
-    let cell_id = result.comparisons[0].cell_id.clone();
-    let text = |text: &str| text.to_owned();
-    result.spec.published = claims(&cell_id);
-    let ratio =
-        |ratio: f64| Some(PairedRatio { ratio, interval: Some((ratio * 0.98, ratio * 1.02)), pairs: 6 });
-    result.attributions = vec![Attribution {
-        claim: text("S2-08 page"),
-        cell_id: cell_id.clone(),
-        arm: text("uring"),
-        baseline: text("epoll-log-lines"),
-        throughput: ratio(1.14),
-        server_cpu: ratio(0.71),
-        throughput_share: Some(0.37),
-        server_cpu_share: Some(0.524),
-    }];
-    for (index, summary) in result.arms.iter_mut().enumerate() {
-        for (metric, ns) in [(Metric::FirstByteP50, 410_000.0), (Metric::LastByteP50, 437_000.0)] {
-            let units = vec![ns, ns * 1.02 + index as f64 * 1e3];
-            summary.figures.extend(MetricFigures::of(metric, units));
-        }
-    }
-    result.listening = listening(&cell_id);
-    result.syn_ladder_s = vec![1, 2, 3, 4, 5, 7, 11, 19];
-    result.fingerprint.limits.insert(text("tcp_syn_linear_timeouts"), text("4"));
-    result.checks = vec![Check {
-        name: CheckName::ResponsesChecked,
-        passed: true,
-        detail: Finding::ResponsesChecked {
-            bytes: 592_000,
-            bytes_expected: 592_000,
-            compared: 1000,
-            responses: 1000,
-            compared_share: 1.0,
-            wrong: 0,
-        },
-    }];
-    for comparison in &mut result.comparisons {
-        comparison.reasons.iter_mut().chain(&mut comparison.notes).for_each(of_requests);
-    }
-    result
-}
-
-/// The same with a table of I/O models, of which one is missing and one used up.
-pub fn survey() -> StudyResult {
-    let way = |name: &str, state: FindingState, detail: Finding, source: Finding| IoModel {
-        name: name.to_owned(),
-        state,
-        detail,
-        source,
-        unlock: None,
-    };
-    let driver = |name: &str, features: &[&str]| {
-        let features = features.iter().map(|it| (*it).to_owned()).collect();
-        way(name, FindingState::Yes, Finding::DriverGranted { features }, Finding::TriedOnSockets)
-    };
-    let paths = vec!["/proc/sys/fs/aio-max-nr".to_owned()];
-    let taken = Finding::RequestsTaken { taken: 65_536, most: 65_536 };
-    let refused = Finding::IoUringDisabled { level: 2 };
-    let mut result = http();
-    result.spec.name = "survey".to_owned();
-    result.spec.io_models = vec![
-        driver("blocking", &["one-thread-a-connection"]),
-        driver("select", &["level-triggered", "descriptors-below-1024"]),
-        driver("poll", &["level-triggered", "whole-list-in-every-call"]),
-        driver("epoll", &["edge-triggered", "registered-once"]),
-        IoModel {
-            unlock: Some(command("sudo sysctl -w fs.aio-max-nr=1048576")),
-            ..way("aio", FindingState::Limited, taken, Finding::ReadFrom { paths })
-        },
-        IoModel {
-            unlock: Some(command("sudo sysctl -w kernel.io_uring_disabled=0")),
-            ..way("io_uring", FindingState::No, refused, Finding::TriedOnSockets)
-        },
-        way("pwritev", FindingState::Yes, Finding::TwoBuffers, Finding::TriedGathering),
-    ];
     result
 }
 

@@ -1,13 +1,14 @@
 //! Ways to wait in the plane of misses and CPU: the answer, the table and the drawing.
 
 use weir_record::{
+    effect::{Effect, EffectScale, Effects},
     finding::Finding,
     frontier::{FrontierAnswer, FrontierRow, Standing},
     metric::Metric,
     spec::{CellRole, MissingCell, StorageCell, StorageSubject, Subject},
     storage::{AccessPattern, StorageDevice},
     study::{ArmSummary, MetricFigures, StudyResult},
-    verdict::{DifferenceEffect, Verdict},
+    verdict::Verdict,
 };
 use weir_report::{Language, html, markdown, sentence, terminal};
 
@@ -55,23 +56,22 @@ fn polling() -> StudyResult {
         })
         .collect();
     result.arms = ARMS.iter().map(|(name, _, misses, cpu, _)| summary(name, *misses, *cpu)).collect();
-    let comparison = result.comparisons[0].clone();
-    result.comparisons = [Metric::MissRate, Metric::WaitingCpuShare]
-        .into_iter()
-        .map(|metric| {
-            let mut comparison = comparison.clone();
-            (comparison.arm, comparison.baseline) = (ARMS[1].0.to_owned(), ARMS[0].0.to_owned());
-            (comparison.cell_id, comparison.metric, comparison.ratio) = (CELL.to_owned(), metric, None);
-            let interval = Some((0.37, 0.384));
-            comparison.levels = Some((0.377, 0.0));
-            (comparison.noise_floor, comparison.detectable_effect) = (None, None);
-            comparison.notes.clear();
-            comparison.reasons.clear();
-            comparison.difference =
-                Some(DifferenceEffect { difference: 0.377, interval, ..DifferenceEffect::default() });
-            comparison
-        })
-        .collect();
+    let of_misses = |metric: Metric| Effect {
+        cell_id: CELL.to_owned(),
+        arm: ARMS[1].0.to_owned(),
+        baseline: ARMS[0].0.to_owned(),
+        metric,
+        scale: EffectScale::Difference,
+        estimate: Some(0.377),
+        interval: Some((0.37, 0.384)),
+        figures: Some((0.377, 0.0)),
+        detectable: None,
+        notes: Vec::new(),
+        reasons: Vec::new(),
+        ..result.effects.rows[0].clone()
+    };
+    let rows = [Metric::MissRate, Metric::WaitingCpuShare].map(of_misses).to_vec();
+    result.effects = Effects { rows };
     (result.primary, result.verdict) = (Some(1), Verdict::Inconclusive);
     result.timeline.clear();
     result.checks.clear();

@@ -2,6 +2,7 @@
 
 use weir_record::{
     connection_costs::{ChurnCost, ConnectionCosts, IdleCost, KernelCost},
+    effect::Effect,
     figure::Figure,
     finding::Finding,
     guidance::{Advice, Guidance, Standing},
@@ -9,7 +10,7 @@ use weir_record::{
     metric::Metric,
     spec::{CellSpec, LoadMode},
     study::StudyResult,
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 use weir_report::{Language, csv, html, markdown};
 
@@ -213,20 +214,18 @@ fn every_figure_is_in_the_csv() {
 fn guidance_tells_the_ratios_at_equal_rates_beside_that_of_the_closed_loop() {
     let mut result = result();
     let closed = result.spec.cells[1].id.clone();
-    let is_closed = |it: &&Comparison| {
-        it.cell_id == closed && it.arm == "uring" && it.metric == Metric::ServerCpuPerMessage
-    };
-    let of_closed = result.comparisons.iter().find(is_closed).expect("the cell is compared").clone();
-    let at = |percent: u32, ratio: f64, verdict: Verdict| Comparison {
+    let of_closed = result.effects.comparison(&closed, ("uring", "epoll"), Metric::ServerCpuPerMessage);
+    let of_closed = of_closed.expect("the cell is compared").clone();
+    let at = |percent: u32, ratio: f64, verdict: Verdict| Effect {
         cell_id: format!("c100-open{percent}pct"),
-        ratio: Some(ratio),
+        estimate: Some(ratio),
         interval: Some((ratio - 0.02, ratio + 0.02)),
         verdict,
         ..of_closed.clone()
     };
     let told = [at(50, 0.97, Verdict::NoClaim), at(70, 0.93, Verdict::NoClaim)];
-    result.comparisons.extend(told);
-    result.comparisons.push(at(90, 0.5, Verdict::NotComparable));
+    told.into_iter().for_each(|row| fixture::compare(&mut result, row));
+    fixture::compare(&mut result, at(90, 0.5, Verdict::NotComparable));
     result.guidance = Some(Guidance { access: None, advice: vec![advice()], observed: None });
     let page = weir_report::guidance(&result, Language::English).expect("there is advice");
     let expected = "51 %: 0.970 [0.950, 0.990]; 71 %: 0.930 [0.910, 0.950]. In closed loop";

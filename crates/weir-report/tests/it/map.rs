@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
-    contrast::{Contrast, ContrastSpec},
+    contrast::ContrastSpec,
+    effect::{Effect, Question},
     finding::Finding,
     grid::{Crossing, Difference, Grid, GridCell, GridFactor, Interaction, Marginal},
     guidance::{Access, Advice, Guidance, ObservedProcess, Region, Standing},
@@ -173,10 +174,10 @@ fn cells_that_the_generator_limited_are_left_out_for_the_reason_of_their_metric(
 fn a_row_that_claims_nothing_says_what_the_map_says_of_its_cell() {
     let mut result = mapped();
     let primary = result.primary.expect("it was compared");
-    result.comparisons[primary].cell_id = result.grids[0].cells[0].cell_id.clone();
+    result.effects.rows[primary].cell_id = result.grids[0].cells[0].cell_id.clone();
     let mut told = |difference: Difference, verdict: Verdict| {
         result.grids[0].cells[0].difference = difference;
-        result.comparisons[primary].verdict = verdict;
+        result.effects.rows[primary].verdict = verdict;
         markdown(&result, Language::English)
     };
     let rows = |text: &str, word: &str| text.matches(&format!("| {word} |")).count();
@@ -255,11 +256,11 @@ fn rows_of_a_map_are_charts_with_intervals_and_rounds() {
     // Of the second row one cell may be compared, which is no line.
     assert_eq!(plain.matches("id=\"rounds-1-uring-").count(), 1);
     assert!(!row(&plain).contains("class=\"a1 point\""), "nothing was compared");
-    let mut compared = result.comparisons[0].clone();
+    let mut compared = result.effects.rows[0].clone();
     (compared.cell_id, compared.metric) = ("c1-w1".to_owned(), Metric::ServerCpuPerMessage);
     (compared.arm, compared.baseline) = ("uring".to_owned(), "epoll".to_owned());
-    compared.effects = fixture::logarithms(&[1.1, 1.12, 1.14]);
-    result.comparisons.push(compared);
+    compared.values = fixture::logarithms(&[1.1, 1.12, 1.14]);
+    fixture::compare(&mut result, compared);
     let row = row(&html(&result, Language::English));
     assert_eq!(paths(&row, "whisker").matches('M').count(), 3, "{row}");
     assert_eq!(paths(&row, "a1 point").matches('M').count(), 3, "{row}");
@@ -291,21 +292,26 @@ fn a_declared_contrast_is_told_by_what_its_cells_do_not_share() {
     let mut result = mapped();
     let cells =
         |workers: u32| [1, 100, 4000].map(|connections| format!("c{connections}-w{workers}")).to_vec();
-    result.contrasts = vec![Contrast {
-        asked: ContrastSpec {
-            arm: "uring".to_owned(),
-            baseline: "epoll".to_owned(),
-            metric: Metric::ServerCpuPerMessage,
-            of: cells(2),
-            to: cells(1),
-            equivalence_margin: None,
-        },
-        ratio: Some(0.87),
+    result.spec.contrasts = vec![ContrastSpec {
+        arm: "uring".to_owned(),
+        baseline: "epoll".to_owned(),
+        metric: Metric::ServerCpuPerMessage,
+        of: cells(2),
+        to: cells(1),
+        equivalence_margin: None,
+    }];
+    result.effects.rows.push(Effect {
+        question: Question::Contrast(0),
+        arm: "uring".to_owned(),
+        baseline: "epoll".to_owned(),
+        metric: Metric::ServerCpuPerMessage,
+        estimate: Some(0.87),
         interval: Some((0.84, 0.9)),
         p_value: Some(0.002),
         p_value_holm: Some(0.006),
-        difference: Difference::Less,
-    }];
+        difference: Some(Difference::Less),
+        ..Effect::default()
+    });
     let text = section(&markdown(&result, Language::English), "## Declared contrasts");
     assert!(text.contains("the ratio is smaller at 2 workers than at"), "{text}");
     assert!(text.contains("0.870 [0.840, 0.900] (p 0.006)") && text.contains("| 0.002 | 0.006 |"), "{text}");
@@ -320,17 +326,21 @@ fn a_declared_contrast_is_told_by_what_its_cells_do_not_share() {
         weir_report::csv(&result)
             .contains("contrast-1,uring,epoll,contrast-server-cpu-per-message,p-holm,0.006,")
     );
-    let asked = &mut result.contrasts[0].asked;
+    let asked = &mut result.spec.contrasts[0];
     (asked.of, asked.to, asked.equivalence_margin) =
         (cells(2)[1..2].to_vec(), cells(1)[1..2].to_vec(), Some(0.02));
-    result.contrasts[0].difference = Difference::Equivalent;
+    let found = |result: &mut StudyResult, difference: Difference| {
+        let row = result.effects.rows.last_mut().expect("it has a row");
+        row.difference = Some(difference);
+    };
+    found(&mut result, Difference::Equivalent);
     let text = section(&markdown(&result, Language::English), "## Declared contrasts");
     assert!(text.contains("2 workers and at 100 connections"), "{text}");
     assert!(text.contains("are equivalent within ±2 %") && text.contains("| equivalent |"), "{text}");
-    result.contrasts[0].difference = Difference::Undetected;
+    found(&mut result, Difference::Undetected);
     let text = section(&markdown(&result, Language::English), "## Declared contrasts");
     assert!(text.contains("neither shown to be equivalent within ±2 % nor to differ"), "{text}");
-    result.contrasts[0].difference = Difference::GeneratorLimited;
+    found(&mut result, Difference::GeneratorLimited);
     assert!(markdown(&result, Language::English).contains("generator was the limit"));
 }
 

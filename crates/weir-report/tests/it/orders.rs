@@ -1,9 +1,10 @@
 //! A study of the order gateway: what arms add in one sentence, published runs, costs and figures per order.
 
 use weir_record::{
-    added_cost::{AddedCost, AddedCostSpec, AddedCosts, LeastCost},
+    added_cost::AddedCostSpec,
     check::{Check, CheckName},
-    figure::{PairedDifference, PairedRatio, Spread},
+    effect::{Effect, EffectScale, Effects, Question},
+    figure::Spread,
     finding::Finding,
     goal::Outcome,
     metric::Metric,
@@ -26,46 +27,71 @@ fn spread(median: f64) -> Spread {
     Spread { median, min: 0.9 * median, max: 1.1 * median }
 }
 
-fn share(ratio: f64) -> Option<PairedRatio> {
-    Some(PairedRatio { ratio, interval: Some((0.9 * ratio, 1.1 * ratio)), pairs: 6 })
+const LOADS: [(&str, f64, f64); 3] = [("closed", 12.0, 4.8), ("paced", 8.0, 2.4), ("flood", 5.0, 0.5)];
+
+fn added_cost_asked() -> AddedCostSpec {
+    AddedCostSpec {
+        group: "epoll".to_owned(),
+        cells: LOADS.map(|(load, ..)| cell_id(load)).to_vec(),
+        arms: vec!["naive".to_owned(), "mesh".to_owned()],
+        reference: "naive".to_owned(),
+        metrics: vec![Metric::ServerCpuPerMessage, Metric::SwitchesPerMessage, Metric::LatencyP50],
+        share_max: Some(0.5),
+    }
 }
 
 /// What an arm adds to CPU, switches and the median round trip.
-fn cost(load: &str, arm: &str, cpu_us: f64, share: Option<PairedRatio>) -> AddedCost {
+fn cost(load: &str, arm: &str, cpu_us: f64) -> [Effect; 3] {
     let added = [
         (Metric::ServerCpuPerMessage, cpu_us),
         (Metric::SwitchesPerMessage, 2.0),
         (Metric::LatencyP50, 9_000.0),
     ];
-    AddedCost {
+    added.map(|(metric, it)| Effect {
+        question: Question::Added(0),
         cell_id: cell_id(load),
         arm: arm.to_owned(),
-        added: added.map(|(metric, it)| (metric, difference(it, 0.02 * it))).to_vec(),
-        share,
+        baseline: "owner".to_owned(),
+        metric,
+        scale: EffectScale::Difference,
+        estimate: Some(it),
+        interval: Some((0.98 * it, 1.02 * it)),
+        units: 6,
+        ..Effect::default()
+    })
+}
+
+/// What an arm adds over what the reference adds, where that is known.
+fn share(load: &str, arm: &str, ratio: Option<f64>) -> Effect {
+    Effect {
+        question: Question::AddedShare(0),
+        cell_id: cell_id(load),
+        arm: arm.to_owned(),
+        baseline: "naive".to_owned(),
+        metric: Metric::ServerCpuPerMessage,
+        estimate: ratio,
+        interval: ratio.map(|ratio| (0.9 * ratio, 1.1 * ratio)),
+        units: 6,
+        ..Effect::default()
     }
 }
 
-fn difference(difference: f64, room: f64) -> PairedDifference {
-    PairedDifference { difference, interval: Some((difference - room, difference + room)), pairs: 6 }
-}
-
-fn added_costs() -> AddedCosts {
-    let loads = [("closed", 12.0, 4.8), ("paced", 8.0, 2.4), ("flood", 5.0, 0.5)];
-    let both = |(load, naive, mesh): (&str, f64, f64)| {
-        [cost(load, "naive", naive, None), cost(load, "mesh", mesh, share(mesh / naive))]
+/// What two arms add in three cells; four further arms have no share that is known.
+fn added_costs() -> Vec<Effect> {
+    let added = LOADS.iter().flat_map(|(load, naive, mesh)| {
+        [cost(load, "naive", *naive), cost(load, "mesh", *mesh)].into_iter().flatten()
+    });
+    let shares = LOADS.iter().flat_map(|(load, naive, mesh)| {
+        let unknown = ["spray", "ring", "lock", "pipe"].map(|arm| share(load, arm, None));
+        [share(load, "mesh", Some(mesh / naive))].into_iter().chain(unknown)
+    });
+    let least = Effect {
+        question: Question::LeastAdded(0),
+        cell_id: String::new(),
+        outcome: Some(Outcome::Met),
+        ..share("closed", "mesh", Some(0.4))
     };
-    AddedCosts {
-        asked: AddedCostSpec {
-            group: "epoll".to_owned(),
-            cells: loads.map(|(load, ..)| cell_id(load)).to_vec(),
-            arms: vec!["naive".to_owned(), "mesh".to_owned()],
-            reference: "naive".to_owned(),
-            metrics: vec![Metric::ServerCpuPerMessage, Metric::SwitchesPerMessage, Metric::LatencyP50],
-            share_max: Some(0.5),
-        },
-        costs: loads.into_iter().flat_map(both).collect(),
-        least: Some(LeastCost { arm: "mesh".to_owned(), arms: 5, outcome: Outcome::Met }),
-    }
+    added.chain(shares).chain([least]).collect()
 }
 
 fn published_run() -> PublishedRun {
@@ -131,7 +157,7 @@ fn study() -> StudyResult {
     result.spec.name = "gateway".to_owned();
     result.spec.cells = cells(&result.spec.cells[1]);
     result.spec.published_runs = vec![published_run()];
-    result.spec.added_costs = vec![added_costs().asked];
+    result.spec.added_costs = vec![added_cost_asked()];
     result.arms = names
         .map(|arm| ArmSummary {
             cell_id: CELL.to_owned(),
@@ -154,19 +180,18 @@ fn study() -> StudyResult {
             ..ArmSummary::default()
         })
         .to_vec();
-    let mut switches = result.comparisons[0].clone();
+    let mut switches = result.effects.rows[0].clone();
     switches.cell_id = CELL.to_owned();
     (switches.arm, switches.baseline) = ("naive".to_owned(), "owner".to_owned());
     switches.metric = Metric::SwitchesPerMessage;
     switches.notes.clear();
-    result.comparisons = vec![switches];
+    result.effects = Effects { rows: [switches].into_iter().chain(added_costs()).collect() };
     result.timeline.clear();
     result.checks = vec![Check {
         name: CheckName::ChainWhole,
         passed: true,
         detail: Finding::ChainWhole { whole: 342, trials: 342 },
     }];
-    result.added_costs = vec![added_costs()];
     result.oversubscribed = vec![OversubscribedCell { cell_id: CELL.to_owned(), threads: 5, cpus: 2 }];
     result
 }
@@ -181,8 +206,8 @@ fn what_arms_add_is_told_in_one_sentence_with_figures() {
 fn a_limit_that_is_open_or_missed_says_so() {
     let mut result = study();
     let of = |result: &mut StudyResult, outcome| {
-        let least = result.added_costs[0].least.as_mut().expect("it has one");
-        least.outcome = outcome;
+        let least = result.effects.rows.last_mut().expect("it has one");
+        least.outcome = Some(outcome);
         sentence(result, Language::English)
     };
     let open = of(&mut result, Outcome::Open);
@@ -194,7 +219,7 @@ fn a_limit_that_is_open_or_missed_says_so() {
 #[test]
 fn a_study_of_orders_that_adds_nothing_and_stands_beside_no_run_has_no_headings_for_them() {
     let mut result = study();
-    result.added_costs.clear();
+    result.effects.rows.retain(Effect::is_comparison);
     result.spec.published_runs.clear();
     for text in [markdown(&result, Language::English), terminal(&result, Language::English, 100, false)] {
         for heading in ["What arms add", "Published runs"] {

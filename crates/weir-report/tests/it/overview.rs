@@ -3,6 +3,7 @@
 
 use weir_record::{
     cpu_account::CpuDifference,
+    effect::Effect,
     evidence::{ArmEvidence, CallEvidence},
     figure::Figure,
     finding::{FailureClass, FailureCount},
@@ -18,7 +19,6 @@ use weir_record::{
     study::{ArmSummary, StudyResult, TimelineEntry},
     text::Text,
     threads::ThreadUse,
-    verdict::Comparison,
 };
 use weir_report::{Language, csv, html, markdown, terminal};
 
@@ -441,7 +441,7 @@ const ROUNDS: usize = 40;
 fn large() -> StudyResult {
     let base = fixture::quick();
     let mut result = base.clone();
-    (result.spec.cells, result.arms, result.comparisons, result.timeline) = Default::default();
+    (result.spec.cells, result.arms, result.effects, result.timeline) = Default::default();
     for (shape, load) in [(&base.spec.cells[1], "closed"), (&base.spec.cells[3], "open")] {
         for message_bytes in [64, 4096] {
             for workers in [1, 2, 4, 8, 16] {
@@ -463,6 +463,7 @@ fn large() -> StudyResult {
         measured(&mut result, &base, number);
         observed(&mut result, number);
     }
+    result.effects.rows.sort_by_key(|row| !row.is_comparison());
     result.timeline.sort_by_key(|entry| entry.started_ns);
     let metrics = [Metric::ServerCpuPerMessage, Metric::Throughput];
     let of_load = |map: (u32, &str)| metrics.map(|metric| grid(&result, map, metric));
@@ -489,14 +490,10 @@ fn measured(result: &mut StudyResult, base: &StudyResult, number: usize) {
         result.arms.push(arm);
     }
     let ratio = |round: usize| 0.8 + 0.01 * (number % 40) as f64 + 0.001 * round as f64;
-    let effects = fixture::logarithms(&(0..ROUNDS).map(ratio).collect::<Vec<_>>());
-    for comparison in base.comparisons.iter().filter(|it| it.cell_id == like) {
-        result.comparisons.push(Comparison {
-            cell_id: cell.id.clone(),
-            effects: effects.clone(),
-            effects_self: effects.clone(),
-            ..comparison.clone()
-        });
+    let values = fixture::logarithms(&(0..ROUNDS).map(ratio).collect::<Vec<_>>());
+    for row in base.effects.rows.iter().filter(|it| it.cell_id == like) {
+        let values = if row.values.is_empty() { Vec::new() } else { values.clone() };
+        result.effects.rows.push(Effect { cell_id: cell.id.clone(), values, ..row.clone() });
     }
     for round in 0..ROUNDS {
         let started_ns = (round * 120 + number) as u64 * 1_500_000_000;

@@ -279,10 +279,10 @@ fn a_missing_arm_comes_with_its_reason_and_a_remedy() {
 #[test]
 fn an_arm_that_never_ran_has_no_rows() {
     let mut result = fixture::quick();
-    let mut row = result.comparisons[0].clone();
+    let mut row = result.effects.rows[0].clone();
     row.arm = "libuv".to_owned();
-    (row.ratio, row.interval, row.verdict) = (None, None, Verdict::Inconclusive);
-    result.comparisons.push(row);
+    (row.estimate, row.interval, row.verdict) = (None, None, Verdict::Inconclusive);
+    fixture::compare(&mut result, row);
     assert!(markdown(&result, Language::English).contains("libuv / epoll"), "it ran, and gave no figure");
     result.missing_arms = fixture::one_arm_missing().missing_arms;
     result.missing_arms[0].name = "libuv".to_owned();

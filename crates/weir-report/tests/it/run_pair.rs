@@ -3,11 +3,12 @@
 use maud::{Markup, html};
 use weir_record::{
     SCHEMA_VERSION,
+    effect::{Effect, EffectScale, Question},
     finding::Finding,
-    goal::{Answer, AnswerScale, ComparisonSpec, Goal, Outcome, Side},
+    goal::{ComparisonSpec, Goal, Outcome, Side},
     machine::FactDifference,
     metric::Metric,
-    run_pair::{Change, Effect, FigurePair, PairObstacle, Parts, RunFacts, RunPair},
+    run_pair::{Change, FigurePair, PairObstacle, Parts, RunEffect, RunFacts, RunPair},
     spec::CellRole,
     verdict::Verdict,
 };
@@ -28,8 +29,8 @@ fn run(seed: u64, kernel: &str) -> RunFacts {
     }
 }
 
-fn change(metric: Metric, scale: AnswerScale, verdict: Verdict) -> Change {
-    let effect = |figure: f64| Effect {
+fn change(metric: Metric, scale: EffectScale, verdict: Verdict) -> Change {
+    let effect = |figure: f64| RunEffect {
         figure: Some(figure),
         interval: Some((figure - 0.009, figure + 0.01)),
         units: 30,
@@ -72,7 +73,7 @@ pub fn pair() -> RunPair {
         interval: None,
         detectable: None,
         reasons: vec![Finding::OtherStates],
-        ..change(Metric::Throughput, AnswerScale::Ratio, Verdict::NotComparable)
+        ..change(Metric::Throughput, EffectScale::Ratio, Verdict::NotComparable)
     };
     let figure = |arm: &str, one: f64, other: f64| FigurePair {
         cell_id: CELL.to_owned(),
@@ -91,26 +92,30 @@ pub fn pair() -> RunPair {
         only_other: Parts { cells: Vec::new(), arms: vec!["poll".to_owned(), "select".to_owned()] },
         obstacles: Vec::new(),
         changes: vec![
-            change(Metric::ServerCpuPerMessage, AnswerScale::Ratio, Verdict::Worse),
-            change(Metric::SwitchesPerMessage, AnswerScale::Difference, Verdict::NoClaim),
+            change(Metric::ServerCpuPerMessage, EffectScale::Ratio, Verdict::Worse),
+            change(Metric::SwitchesPerMessage, EffectScale::Difference, Verdict::NoClaim),
             barred,
         ],
         figures: vec![figure("epoll", 6.87, 7.3), figure("uring", 5.38, 6.0)],
-        answers: vec![Answer {
-            asked: ComparisonSpec {
-                of: side("uring"),
-                to: vec![side("epoll")],
-                goal: Some(Goal::AtMost(1.05)),
-                is_threshold: true,
-            },
-            scale: AnswerScale::Ratio,
-            figure: Some(1.0498),
+        thresholds: vec![ComparisonSpec {
+            of: side("uring"),
+            to: vec![side("epoll")],
+            goal: Some(Goal::AtMost(1.05)),
+            is_threshold: true,
+        }],
+        answers: vec![Effect {
+            question: Question::Asked(0),
+            cell_id: CELL.to_owned(),
+            arm: "uring".to_owned(),
+            baseline: "epoll".to_owned(),
+            metric: Metric::ServerCpuPerMessage,
+            estimate: Some(1.0498),
             interval: Some((1.021, 1.081)),
-            confidence: 0.99,
+            level: 0.99,
             units: 30,
-            is_paired: false,
             outcome: Some(Outcome::Open),
             reasons: vec![Finding::IncludesBound { bound: 1.05 }],
+            ..Effect::default()
         }],
     }
 }

@@ -2,8 +2,8 @@
 
 use weir_record::{
     SCHEMA_VERSION,
+    effect::EffectScale,
     finding::Finding,
-    goal::AnswerScale,
     machine::FactDifference,
     metric::Metric,
     run_pool::{
@@ -81,7 +81,7 @@ fn of_few(runs: u32, figure: f64) -> PooledFigure {
     }
 }
 
-fn effect(metric: Metric, scale: AnswerScale, verdict: Verdict) -> PooledEffect {
+fn effect(metric: Metric, scale: EffectScale, verdict: Verdict) -> PooledEffect {
     PooledEffect {
         cell_id: CELL.to_owned(),
         role: CellRole::Primary,
@@ -139,7 +139,7 @@ pub fn pool() -> RunPool {
         groups: Vec::new(),
         runs: Vec::new(),
         left_out: aside.into_iter().zip(1..).map(|(reason, run)| RunLeftOut { run, reason }).collect(),
-        ..effect(Metric::Throughput, AnswerScale::Ratio, Verdict::NotComparable)
+        ..effect(Metric::Throughput, EffectScale::Ratio, Verdict::NotComparable)
     };
     RunPool {
         schema_version: SCHEMA_VERSION,
@@ -154,8 +154,8 @@ pub fn pool() -> RunPool {
         ],
         primary: Some(0),
         effects: vec![
-            effect(Metric::ServerCpuPerMessage, AnswerScale::Ratio, Verdict::Better),
-            effect(Metric::SwitchesPerMessage, AnswerScale::Difference, Verdict::NoClaim),
+            effect(Metric::ServerCpuPerMessage, EffectScale::Ratio, Verdict::Better),
+            effect(Metric::SwitchesPerMessage, EffectScale::Difference, Verdict::NoClaim),
             bare,
         ],
     }
@@ -223,7 +223,7 @@ fn placed(earlier: PooledFigure, figure: f64, sessions: u32) -> StudyResult {
             arm: "uring".to_owned(),
             baseline: "epoll".to_owned(),
             metric: Metric::ServerCpuPerMessage,
-            scale: AnswerScale::Ratio,
+            scale: EffectScale::Ratio,
             figure,
             earlier,
         }),

@@ -3,11 +3,12 @@
 use std::str::FromStr;
 
 use weir_record::{
+    effect::{Effect, EffectScale, Question},
     finding::{ExclusionKind, Finding, MessageKind, UnitKind, Witness, WitnessBearing, WitnessFigure},
-    goal::{Answer, AnswerScale, ComparisonSpec, Goal, Outcome, Side},
+    goal::{ComparisonSpec, Goal, Outcome, Side},
     metric::Metric,
     study::StudyResult,
-    verdict::{Comparison, DifferenceEffect, Verdict},
+    verdict::Verdict,
 };
 use weir_report::{Language, csv, markdown, sentence, terminal};
 
@@ -82,7 +83,8 @@ fn published_figures_stand_beside_the_measured_ones_in_every_language() {
         let text = markdown(&fixture::http(), language);
         let steps =
             if language == Language::Chinese { "1 s：4,800 · 3 s：12" } else { "1 s: 4,800 · 3 s: 12" };
-        for told in [claim, why, ladder, "1.200", "37 %", "52.4 %", "5,231", steps] {
+        let shares = ["| 37 % [31 %, 43 %] |", "| 52.4 % |"];
+        for told in [claim, why, ladder, "1.200", "5,231", steps].into_iter().chain(shares) {
             assert!(text.contains(told), "{language:?}: {told} in {text}");
         }
         assert!(!text.contains("Document 00") && !text.contains("bottleneck"), "{text}");
@@ -186,8 +188,8 @@ fn an_echo_study_without_claims_has_no_section_about_them() {
 #[test]
 fn a_study_cut_before_its_first_pair_is_not_called_incomparable() {
     let mut result = fixture::with_verdict(Verdict::Inconclusive);
-    let primary = &mut result.comparisons[0];
-    (primary.ratio, primary.interval) = (None, None);
+    let primary = &mut result.effects.rows[0];
+    (primary.estimate, primary.interval) = (None, None);
     for (language, told, wrong) in [
         (Language::English, "No pair of trials was finished", "cannot be compared"),
         (Language::Korean, "시행 쌍이 없습니다", "비교할 수 없습니다"),
@@ -230,11 +232,11 @@ fn the_sentence_respects_the_verdict_in_every_language() {
 fn inconclusive_says_which_hurdle_was_not_taken() {
     let mut result = fixture::with_verdict(Verdict::Inconclusive);
     assert!(sentence(&result, Language::English).contains("the interval includes 1"));
-    result.comparisons[0].reasons = vec![Finding::NotSignificant { p_value: 0.062 }];
+    result.effects.rows[0].reasons = vec![Finding::NotSignificant { p_value: 0.062 }];
     assert!(sentence(&result, Language::English).contains("finds no difference (p = 0.062)"));
     let seen = WitnessFigure { ratio: 1.0, interval: (0.95, 1.04), units: 44 };
     let bearing = WitnessBearing::Uncertain;
-    result.comparisons[0].reasons = vec![Finding::Witness { witness: Witness::MachineCpu, seen, bearing }];
+    result.effects.rows[0].reasons = vec![Finding::Witness { witness: Witness::MachineCpu, seen, bearing }];
     let expected =
         "CPU of both sides: ratio 1.000 [0.950, 1.040] from 44 units, which is too uncertain to confirm this";
     assert!(sentence(&result, Language::English).contains(expected));
@@ -247,7 +249,7 @@ fn the_ratio_at_one_rate_for_both_stands_beside_the_verdict() {
     let seen = WitnessFigure { ratio: 0.924, interval: (0.913, 0.934), units: 12 };
     let witness = Witness::EqualRate { per_second: 84_639.0 };
     let bearing = WitnessBearing::Supports;
-    result.comparisons[0].notes.push(Finding::Witness { witness, seen, bearing });
+    result.effects.rows[0].notes.push(Finding::Witness { witness, seen, bearing });
     let text = |language| markdown(&result, language);
     let english = "At one rate for both, 84,639/s, uring uses 7.6 % less (99 % interval 6.6 to 8.7 % less).";
     assert!(text(Language::English).contains(english));
@@ -258,39 +260,42 @@ fn the_ratio_at_one_rate_for_both_stands_beside_the_verdict() {
 #[test]
 fn not_comparable_names_every_cause() {
     let mut result = fixture::with_verdict(Verdict::NotComparable);
-    result.comparisons[0].reasons =
+    result.effects.rows[0].reasons =
         vec![Finding::Text("a cause of tomorrow".to_owned()), Finding::NoPairLeft];
     let text = sentence(&result, Language::Chinese);
     assert!(text.starts_with("a cause of tomorrow。没有剩余的配对。"), "{text}");
-    result.comparisons[0].reasons.clear();
+    result.effects.rows[0].reasons.clear();
     assert!(
         sentence(&result, Language::English).starts_with("The generator was the limit in 54 of 72"),
         "then the failed check is the cause"
     );
 }
 
-/// Comparisons of one cell lack two pairs, and nothing else is to be said of any. `ratio_all_pairs` by place.
-fn lacking_pairs(result: &mut StudyResult, ratio_all_pairs: impl Fn(usize, &Comparison) -> Option<f64>) {
-    for (index, comparison) in result.comparisons.iter_mut().enumerate() {
+/// Comparisons of one cell lack two units, and nothing else is to be said of any. `with_noise` gives by place the ratio
+/// with these.
+fn lacking_units(result: &mut StudyResult, with_noise: impl Fn(usize, &Effect) -> Option<f64>) {
+    result.effects.rows.retain(|row| matches!(row.question, Question::Comparison | Question::Itself));
+    let mut noisy: Vec<Effect> = Vec::new();
+    for (index, comparison) in result.effects.comparisons_mut().enumerate() {
         comparison.reasons.clear();
         comparison.notes.clear();
-        comparison.pairs_excluded.clear();
-        comparison.by_state.clear();
+        comparison.excluded.clear();
         if comparison.cell_id == "c100-d1-m64-closed" {
-            comparison.pairs_excluded =
-                vec![Finding::Excluded { reason: ExclusionKind::ForeignCpu, count: 2 }];
-            comparison.ratio_all_pairs = ratio_all_pairs(index, comparison);
+            comparison.excluded = vec![Finding::Excluded { reason: ExclusionKind::ForeignCpu, count: 2 }];
+            let ratio = with_noise(index, comparison);
+            noisy.extend(ratio.map(|ratio| fixture::beside(comparison, Question::WithNoise, ratio)));
         }
     }
+    result.effects.rows.extend(noisy);
 }
 
 #[test]
 fn a_note_of_several_metrics_is_said_once() {
     let mut result = fixture::quick();
-    lacking_pairs(&mut result, |index, _| Some(0.9 + index as f64 / 100.0));
+    lacking_units(&mut result, |index, _| Some(0.9 + index as f64 / 100.0));
     let bound = Finding::LagUnknown { arm: "uring".to_owned(), kind: MessageKind::Message };
-    result.comparisons[0].notes = vec![bound.clone()];
-    result.comparisons[1].notes = vec![bound];
+    result.effects.rows[0].notes = vec![bound.clone()];
+    result.effects.rows[1].notes = vec![bound];
     let text = terminal(&result, Language::English, 120, false);
     let notes: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("- ")).take(2).collect();
     insta::assert_snapshot!(notes.join("\n"), @r"
@@ -303,16 +308,19 @@ fn a_note_of_several_metrics_is_said_once() {
 fn with_third_arm() -> StudyResult {
     let mut result = fixture::quick();
     result.spec.arms.push(fixture::arm("poll"));
-    let same = |it: &Comparison| Comparison { arm: "poll".to_owned(), ..it.clone() };
-    let of_third: Vec<Comparison> = result.comparisons.iter().map(same).collect();
-    result.comparisons.extend(of_third);
+    let own = result.effects.rows.iter().filter(|row| row.arm == "uring");
+    let of_third: Vec<Effect> = own.map(|row| Effect { arm: "poll".to_owned(), ..row.clone() }).collect();
+    let (compared, beside): (Vec<Effect>, Vec<Effect>) =
+        of_third.into_iter().partition(Effect::is_comparison);
+    compared.into_iter().for_each(|row| fixture::compare(&mut result, row));
+    result.effects.rows.extend(beside);
     result
 }
 
 #[test]
 fn pairs_that_several_arms_lack_are_told_once_with_the_ratios_that_they_would_change() {
     let mut result = with_third_arm();
-    lacking_pairs(&mut result, |_, comparison| comparison.ratio);
+    lacking_units(&mut result, |_, comparison| comparison.estimate);
     let noted = |result: &StudyResult| -> Vec<String> {
         let text = terminal(result, Language::English, 120, false);
         let notes = text.lines().filter(|line| line.contains("pairs kept out"));
@@ -320,15 +328,15 @@ fn pairs_that_several_arms_lack_are_told_once_with_the_ratios_that_they_would_ch
     };
     let expected = "- uring, poll: pairs kept out: other processes busy (2)";
     assert_eq!(noted(&result), [expected], "the ratios are those of the pairs that are left");
-    let of_third = |it: &&mut Comparison| {
-        it.arm == "poll" && it.cell_id == "c100-d1-m64-closed" && it.metric == Metric::ServerCpuPerMessage
+    let of_third = |it: &&mut Effect| {
+        (it.question, it.metric) == (Question::WithNoise, Metric::ServerCpuPerMessage) && it.arm == "poll"
     };
-    let changed = result.comparisons.iter_mut().find(of_third).expect("it is compared");
-    changed.ratio_all_pairs = Some(0.5);
+    let changed = result.effects.rows.iter_mut().find(of_third).expect("it lacks some");
+    changed.estimate = Some(0.5);
     assert_eq!(noted(&result), [format!("{expected}; ratio with all pairs: poll CPU/msg 0.500")]);
     result.verdict = Verdict::NotComparable;
-    for comparison in &mut result.comparisons {
-        (comparison.ratio, comparison.interval, comparison.verdict) = (None, None, Verdict::NotComparable);
+    for comparison in result.effects.comparisons_mut() {
+        (comparison.estimate, comparison.interval, comparison.verdict) = (None, None, Verdict::NotComparable);
     }
     assert_eq!(noted(&result), [expected], "no pair is left that they could change");
 }
@@ -338,8 +346,8 @@ fn a_cell_without_a_figure_says_so_in_one_line_for_all_arms() {
     let mut result = with_third_arm();
     let cell = result.spec.cells[0].id.clone();
     let mut metrics = 0;
-    for comparison in result.comparisons.iter_mut().filter(|it| it.cell_id == cell) {
-        (comparison.ratio, comparison.interval, comparison.verdict) = (None, None, Verdict::NotComparable);
+    for comparison in result.effects.comparisons_mut().filter(|it| it.cell_id == cell) {
+        (comparison.estimate, comparison.interval, comparison.verdict) = (None, None, Verdict::NotComparable);
         metrics += usize::from(comparison.arm == "poll");
     }
     for (language, told) in [
@@ -366,7 +374,7 @@ fn what_else_differs_is_told_where_the_judge_noted_it() {
     let mut result = fixture::quick();
     let printed = |result: &StudyResult| markdown(result, Language::English);
     assert!(printed(&result).contains("\n\nIt also enters the kernel"));
-    result.comparisons[0].notes.clear();
+    result.effects.rows[0].notes.clear();
     assert!(!printed(&result).contains("enters the kernel"));
 }
 
@@ -473,6 +481,7 @@ fn the_csv_has_every_figure_of_a_comparison() {
     for line in [
         "c100-d1-m64-closed,uring,epoll,published-throughput,S2-08 page,1.2,ratio\n",
         "c100-d1-m64-closed,uring,epoll-log-lines,cause-of-S2-08 page-throughput,share,0.37,fraction\n",
+        "c100-d1-m64-closed,uring,epoll-log-lines,cause-of-S2-08 page-throughput,share-interval-low,0.31,fraction\n",
         "c100-d1-m64-closed,uring,,listen-overflows,all-trials,5231,count\n",
         "c100-d1-m64-closed,uring,,connect-stalled,step-1-s,4800,count\n",
     ] {
@@ -509,31 +518,30 @@ fn the_effect_in_each_state_of_the_machine_stands_beside() {
 #[test]
 fn a_difference_is_told_in_its_unit_and_not_as_a_ratio() {
     let mut result = fixture::quick();
-    let switches = &mut result.comparisons[1];
-    switches.metric = Metric::SwitchesPerMessage;
-    (switches.ratio, switches.interval, switches.verdict) = (None, None, Verdict::Worse);
-    switches.difference = Some(DifferenceEffect {
-        difference: 0.31,
-        interval: Some((0.28, 0.34)),
-        interval_self: Some((-0.02, 0.01)),
-        noise_floor: Some(0.02),
-        detectable_effect: Some(0.04),
-    });
-    switches.effects = vec![0.3, 0.32];
+    let switches = &mut result.effects.rows[1];
+    (switches.metric, switches.scale) = (Metric::SwitchesPerMessage, EffectScale::Difference);
+    (switches.estimate, switches.interval) = (Some(0.31), Some((0.28, 0.34)));
+    (switches.detectable, switches.verdict) = (Some(0.04), Verdict::Worse);
+    switches.values = vec![0.3, 0.32];
+    let itself = fixture::itself(&switches.cell_id, Metric::SwitchesPerMessage, 0.02);
+    let ratio = fixture::beside(switches, Question::Ratio, 1.9);
+    result.effects.rows.extend([Effect { interval: Some((-0.02, 0.01)), ..itself }, ratio]);
     let text = markdown(&result, Language::English);
     assert!(text.contains("| more | +0.310 [+0.280, +0.340] | 95 % | 0.040 | 0.020 |"), "{text}");
     assert!(csv(&result).contains(",switches-per-message,difference,0.31,count\n"));
     assert!(csv(&result).contains(",switches-per-message,difference-1,0.32,count\n"));
+    assert!(csv(&result).contains(",switches-per-message,ratio,1.9,ratio\n"), "which has no interval");
+    assert!(!csv(&result).contains(",switches-per-message,interval-low,"));
     assert!(weir_report::html(&result, Language::English).contains("✗ more"));
 }
 
 #[test]
 fn one_pair_has_a_ratio_and_no_interval_and_says_what_to_do_next() {
     let mut result = fixture::with_verdict(Verdict::Inconclusive);
-    let primary = &mut result.comparisons[0];
-    (primary.interval, primary.p_value, primary.pairs) = (None, None, 1);
-    primary.by_state.clear();
+    let primary = &mut result.effects.rows[0];
+    (primary.interval, primary.p_value, primary.units) = (None, None, 1);
     primary.reasons = vec![Finding::OneUnit { unit: UnitKind::Round }];
+    result.effects.rows.retain(|row| !matches!(row.question, Question::NearState | Question::FarState));
     for (language, cause, next) in [
         (Language::English, "1 round alone has no interval. At 100 connections", "Next: weir study --resume"),
         (Language::Korean, "라운드 1회뿐이라 구간이 없음. 이 머신에서", "다음 할 일: weir study --resume"),
@@ -550,55 +558,65 @@ fn side(arm: &str, cell: &str, metric: Metric) -> Side {
 }
 
 /// One answer of each kind.
-fn answers() -> Vec<Answer> {
+fn answers() -> Vec<(ComparisonSpec, Effect)> {
     const SMALL: &str = "c100-d1-m64-closed";
     const LARGE: &str = "c1000-d1-m64-closed";
     let cpu = Metric::ServerCpuPerMessage;
-    let answer = |of: Side, to: Vec<Side>, goal, interval: (f64, f64), outcome| Answer {
-        asked: ComparisonSpec { of, to, goal: Some(goal), is_threshold: false },
-        scale: AnswerScale::Ratio,
-        figure: Some(0.5 * (interval.0 + interval.1)),
-        interval: Some(interval),
-        confidence: 0.99,
-        units: 12,
-        is_paired: true,
-        outcome: Some(outcome),
-        reasons: Vec::new(),
+    let answer = |of: Side, to: Vec<Side>, goal, interval: (f64, f64), outcome| {
+        let found = Effect {
+            cell_id: of.cell_id.clone(),
+            arm: of.arm.clone(),
+            metric: of.metric,
+            estimate: Some(0.5 * (interval.0 + interval.1)),
+            interval: Some(interval),
+            level: 0.99,
+            units: 12,
+            is_paired: true,
+            outcome: Some(outcome),
+            ..Effect::default()
+        };
+        (ComparisonSpec { of, to, goal: Some(goal), is_threshold: false }, found)
     };
     let grown = vec![side("epoll", SMALL, cpu)];
-    let grown = answer(side("epoll", LARGE, cpu), grown, Goal::AtMost(1.2), (1.1, 1.14), Outcome::Met);
+    let (grown_asked, grown) =
+        answer(side("epoll", LARGE, cpu), grown, Goal::AtMost(1.2), (1.1, 1.14), Outcome::Met);
     let other = vec![side("uring", SMALL, cpu)];
     let generator = side("uring", SMALL, Metric::GeneratorCpuPerMessage);
-    let open = answer(generator, other, Goal::Within(0.9, 1.1), (0.8, 1.0), Outcome::Open);
+    let (open_asked, open) = answer(generator, other, Goal::Within(0.9, 1.1), (0.8, 1.0), Outcome::Open);
     let best = vec![side("epoll", SMALL, cpu), side("poll", SMALL, cpu)];
     let best = answer(side("uring", SMALL, cpu), best, Goal::AtMost(1.05), (1.06, 1.2), Outcome::Missed);
     let memory = |to| side("uring", to, Metric::ServerMemory);
     let bytes = (9.0 * 1_048_576.0, 10.0 * 1_048_576.0);
-    let memory = answer(memory(LARGE), vec![memory(SMALL)], Goal::AtMost(10_240_000.0), bytes, Outcome::Met);
+    let (memory_asked, memory) =
+        answer(memory(LARGE), vec![memory(SMALL)], Goal::AtMost(10_240_000.0), bytes, Outcome::Met);
     let alone = side("epoll", SMALL, Metric::LatencyP99);
-    let alone = answer(alone, Vec::new(), Goal::AtMost(100_000.0), (40_000.0, 60_000.0), Outcome::Met);
-    let gone = Finding::ArmMissing { arm: "epoll".to_owned() };
+    let (alone_asked, alone) =
+        answer(alone, Vec::new(), Goal::AtMost(100_000.0), (40_000.0, 60_000.0), Outcome::Met);
+    let gone = Effect {
+        estimate: None,
+        interval: None,
+        outcome: Some(Outcome::Open),
+        reasons: vec![Finding::ArmMissing { arm: "epoll".to_owned() }],
+        units: 0,
+        ..grown.clone()
+    };
     vec![
-        grown.clone(),
-        Answer { reasons: vec![Finding::IncludesBound { bound: 0.9 }], ..open },
+        (grown_asked.clone(), grown),
+        (open_asked, Effect { reasons: vec![Finding::IncludesBound { bound: 0.9 }], ..open }),
         best,
-        Answer { scale: AnswerScale::Difference, ..memory },
-        Answer { scale: AnswerScale::Figure, ..alone },
-        Answer {
-            figure: None,
-            interval: None,
-            outcome: Some(Outcome::Open),
-            reasons: vec![gone],
-            units: 0,
-            ..grown
-        },
+        (memory_asked, Effect { scale: EffectScale::Difference, ..memory }),
+        (alone_asked, Effect { scale: EffectScale::Figure, ..alone }),
+        (grown_asked, gone),
     ]
 }
 
 #[test]
 fn goals_are_told_with_figure_outcome_and_reason_in_every_language() {
     let mut result = fixture::quick();
-    result.answers = answers();
+    for (place, (asked, found)) in (0..).zip(answers()) {
+        result.spec.comparisons.push(asked);
+        result.effects.rows.push(Effect { question: Question::Asked(place), ..found });
+    }
     let document = markdown(&result, Language::English);
     let from = document.find("## Goals").expect("it has a section");
     let until = from + 3 + document[from + 3..].find("\n## ").expect("another follows");

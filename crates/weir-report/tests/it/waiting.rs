@@ -1,6 +1,6 @@
 //! CPU with waiting included: told where it says something, and not where it repeats server CPU.
 
-use weir_record::{metric::Metric, study::StudyResult};
+use weir_record::{effect::Effect, metric::Metric, study::StudyResult};
 use weir_report::{Language, html, markdown, terminal};
 
 use crate::fixture;
@@ -8,14 +8,17 @@ use crate::fixture;
 /// The quick study with a further comparison, whose ratio is so many times that of server CPU.
 fn study(factor: f64) -> StudyResult {
     let mut result = fixture::quick();
-    let primary = result.primary.expect("it has one");
-    let mut with_waiting = result.comparisons[primary].clone();
-    // Notes would name the metric as well.
-    (with_waiting.notes, with_waiting.by_state) = (Vec::new(), Vec::new());
-    (with_waiting.reasons, with_waiting.pairs_excluded) = (Vec::new(), Vec::new());
-    with_waiting.metric = Metric::ServerCpuWithWaiting;
-    with_waiting.ratio = with_waiting.ratio.map(|ratio| factor * ratio);
-    result.comparisons.push(with_waiting);
+    let primary = result.primary().expect("it has one");
+    let with_waiting = Effect {
+        metric: Metric::ServerCpuWithWaiting,
+        estimate: primary.estimate.map(|ratio| factor * ratio),
+        // Notes would name the metric as well.
+        notes: Vec::new(),
+        reasons: Vec::new(),
+        excluded: Vec::new(),
+        ..primary.clone()
+    };
+    fixture::compare(&mut result, with_waiting);
     result
 }
 

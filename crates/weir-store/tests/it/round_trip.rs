@@ -3,18 +3,23 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use rusqlite::Connection;
+use rusqlite::{Connection, types::Value};
 use weir_record::{
+    SCHEMA_VERSION,
+    effect::{Effect, EffectScale, Effects, IntervalMethod, Question},
     finding::Finding,
+    goal::Outcome,
+    grid::Difference,
     load::LoadReport,
     machine::CrossCoreReading,
+    metric::Metric,
     run_pool::Period,
-    spec::LoadMode,
+    spec::{CellRole, LoadMode},
     study::{MachineStates, MissingArm, StudyResult},
     trial::{Exclusion, TrialRecord},
     verdict::Verdict,
 };
-use weir_store::{BlockKey, FILE_NAME, Store, StoreError, StoredBlock};
+use weir_store::{BlockKey, FILE_NAME, ResultBrief, STORE_VERSION, Store, StoreError, StoredBlock};
 
 use crate::fixture::{block, fresh_folder, study};
 
@@ -30,7 +35,7 @@ fn a_new_store_gives_back_the_study() {
     assert_eq!(header.elapsed_ns, 0);
     assert!(store.blocks().expect("no block is not an error").is_empty());
     assert_eq!(store.result().expect("no result is not an error"), None);
-    assert_eq!(store.missing_in_result().expect("no result is not an error"), []);
+    assert_eq!(store.result_brief().expect("no result is not an error"), None);
 }
 
 #[test]
@@ -74,7 +79,8 @@ fn sessions_add_up_and_a_later_result_replaces_the_earlier() {
     }];
     let without = StudyResult { missing_arms: missing_arms.clone(), ..result(true) };
     store.save_result(second, &without, 70).expect("a later result is stored");
-    assert_eq!(store.missing_in_result().expect("the result is there"), missing_arms);
+    let brief = ResultBrief { schema_version: SCHEMA_VERSION, missing_arms, complete: true };
+    assert_eq!(store.result_brief().expect("the result is there"), Some(brief));
     let keys: Vec<_> = store
         .blocks()
         .expect("blocks")
@@ -191,8 +197,12 @@ fn every_figure_of_a_trial_is_a_row_and_an_older_store_becomes_one_of_this_versi
         .map(|(_, value)| *value)
         .collect();
     assert_eq!(cpu, [5.0; 3], "5 ms for 1000 messages: {found:?}");
-    let renamed = "ALTER TABLE trial RENAME COLUMN exclusions TO taints; DROP TABLE reading";
-    for (version, older) in [(1, format!("DROP TABLE figure; {renamed}")), (2, renamed.to_owned())] {
+    let without_effects = "DROP TABLE effect";
+    let renamed = format!(
+        "ALTER TABLE trial RENAME COLUMN exclusions TO taints; DROP TABLE reading; {without_effects}"
+    );
+    let olders = [format!("DROP TABLE figure; {renamed}"), renamed, without_effects.to_owned()];
+    for (version, older) in (1..).zip(olders) {
         let connection = Connection::open(folder.join(FILE_NAME)).expect("the file opens");
         connection
             .execute_batch(&format!("{older}; PRAGMA user_version = {version};"))
@@ -202,10 +212,135 @@ fn every_figure_of_a_trial_is_a_row_and_an_older_store_becomes_one_of_this_versi
         assert_eq!(blocks(Store::open_read_only(&folder).expect("it is read")), version);
         let mut store = Store::open(&folder).expect("a session goes on");
         assert_eq!(figures(&folder).len(), version * found.len());
+        assert_eq!(version_of(&folder), STORE_VERSION);
         let number = u32::try_from(version).expect("it is small");
         store.append_block(session, &block(number, 0), 1).expect("a block is stored");
         assert_eq!(figures(&folder).len(), (version + 1) * found.len());
+        store.save_result(session, &with_effects(vec![full_row()]), 1).expect("a result is stored");
+        assert_eq!(effects(&folder).len(), 1, "version {version} has the table now");
     }
+}
+
+fn version_of(folder: &Path) -> u32 {
+    let connection = Connection::open(folder.join(FILE_NAME)).expect("the file opens");
+    connection.pragma_query_value(None, "user_version", |row| row.get(0)).expect("it has a version")
+}
+
+/// A result with this table.
+fn with_effects(rows: Vec<Effect>) -> StudyResult {
+    StudyResult { effects: Effects { rows }, ..result(true) }
+}
+
+/// A row that has something in every column.
+fn full_row() -> Effect {
+    Effect {
+        question: Question::PublishedShare(2, 1),
+        cell_id: "c1-d1-m64-closed".to_owned(),
+        arm: "uring".to_owned(),
+        baseline: "epoll".to_owned(),
+        metric: Metric::Throughput,
+        scale: EffectScale::Share,
+        estimate: Some(0.1 + 0.2),
+        interval: Some((0.25, 0.35)),
+        level: 0.99,
+        method: IntervalMethod::StudentTLongRun,
+        units: 12,
+        is_paired: true,
+        degrees_of_freedom: Some(11),
+        p_value: Some(1e-12),
+        p_value_holm: Some(2e-12),
+        detectable: Some(0.02),
+        role: CellRole::Confirmatory,
+        verdict: Verdict::NoClaim,
+        outcome: Some(Outcome::Open),
+        difference: Some(Difference::NotBorneOut),
+        reasons: vec![Finding::NoUnitLeft],
+        notes: vec![Finding::IncludesBound { bound: 1.5 }],
+        ..Effect::default()
+    }
+}
+
+/// The table of effects, each row as one text with columns apart and `~` where there is no value.
+fn effects(folder: &Path) -> Vec<String> {
+    let connection = Connection::open(folder.join(FILE_NAME)).expect("the file opens");
+    let mut statement =
+        connection.prepare("SELECT * FROM effect ORDER BY place").expect("the table is there");
+    let columns = statement.column_count();
+    let told = |value: Value| match value {
+        Value::Null => "~".to_owned(),
+        Value::Integer(value) => value.to_string(),
+        Value::Real(value) => format!("{value:?}"),
+        Value::Text(value) => value,
+        Value::Blob(_) => panic!("it has none"),
+    };
+    let rows = statement.query_map([], |row| {
+        let values: rusqlite::Result<Vec<Value>> = (0..columns).map(|index| row.get(index)).collect();
+        Ok(values?.into_iter().map(told).collect::<Vec<_>>().join("|"))
+    });
+    rows.expect("it can be read").map(|row| row.expect("a row")).collect()
+}
+
+#[test]
+fn every_effect_of_a_result_is_a_row_and_a_later_result_replaces_them() {
+    let folder = fresh_folder("effects");
+    let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+    let session = store.begin_session().expect("a session begins");
+    assert!(effects(&folder).is_empty());
+    let bare = Effect { arm: "uring".to_owned(), detectable: Some(f64::INFINITY), ..Effect::default() };
+    let rows = vec![bare, full_row()];
+    let judged = with_effects(rows);
+    store.save_result(session, &judged, 1).expect("a result is stored");
+    let found = effects(&folder);
+    assert_eq!(
+        found,
+        [
+            "0|comparison|~|~||uring||server-cpu-per-message|ratio|~|~|~|0.0|none|0|~|~|~|~|exploratory|no-claim|\
+             ~|~|[]",
+            "1|published-share|2|1|c1-d1-m64-closed|uring|epoll|throughput|share|0.30000000000000004|0.25|0.35|\
+             0.99|student-t-long-run|12|11|1e-12|2e-12|0.02|confirmatory|no-claim|open|not-borne-out|\
+             [{\"code\":\"no-unit-left\"},{\"code\":\"includes-bound\",\"bound\":1.5}]",
+        ]
+    );
+    let rows = store.result().expect("it is readable").expect("it is there").effects.rows;
+    assert_eq!((rows.len(), &rows[1]), (2, &judged.effects.rows[1]), "the record has the same rows");
+    store.save_result(session, &with_effects(vec![full_row()]), 2).expect("a later result is stored");
+    assert_eq!(effects(&folder), [found[1].replacen('1', "0", 1)]);
+    store.save_result(session, &with_effects(Vec::new()), 3).expect("a later result is stored");
+    assert!(effects(&folder).is_empty());
+}
+
+#[test]
+fn a_result_that_cannot_be_stored_leaves_the_table_of_effects_as_it_was() {
+    let folder = fresh_folder("effects-kept");
+    let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+    let session = store.begin_session().expect("a session begins");
+    store.save_result(session, &with_effects(vec![full_row()]), 1).expect("a result is stored");
+    let bad = Effect { level: f64::NAN, ..full_row() };
+    let refused = store.save_result(session, &with_effects(vec![bad]), 2).expect_err("it has no number");
+    assert!(matches!(refused, StoreError::Unstorable { .. }), "{refused}");
+    assert_eq!(effects(&folder).len(), 1);
+}
+
+/// As programs before the table of effects stored a result, with what they had in place of it.
+const OLDER_RESULT: &str = r#"{"schema_version":2,"primary":0,"verdict":"better","comparisons":[{"cell_id":
+    "c1-d1-m64-closed","arm":"uring","baseline":"epoll","metric":"server-cpu-per-message","ratio":0.8}],
+    "missing_arms":[{"name":"poll","reason":{"code":"no-unit-left"},"unlock":null}],"complete":true}"#;
+
+#[test]
+fn a_result_with_older_records_is_known_by_its_version_and_left_to_whoever_judges_again() {
+    let folder = fresh_folder("older-result");
+    let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+    let session = store.begin_session().expect("a session begins");
+    let connection = Connection::open(folder.join(FILE_NAME)).expect("the file opens");
+    connection
+        .execute("INSERT INTO result (id, result) VALUES (1, ?1)", [OLDER_RESULT])
+        .expect("it can be written");
+    assert_eq!(store.result().expect("it is no error"), None);
+    let brief = store.result_brief().expect("it can be read").expect("it is there");
+    assert_eq!((brief.schema_version, brief.complete), (2, true));
+    assert_eq!(brief.missing_arms.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>(), ["poll"]);
+    store.save_result(session, &result(true), 1).expect("a result of this version is stored");
+    assert_eq!(store.result().expect("it is readable"), Some(result(true)));
 }
 
 #[test]
@@ -224,12 +359,12 @@ fn every_reading_of_a_slice_of_evidence_is_a_row() {
 
 fn result(complete: bool) -> StudyResult {
     StudyResult {
-        schema_version: 1,
+        schema_version: SCHEMA_VERSION,
         spec: study().spec,
         fingerprint: study().fingerprint,
         primary: None,
         verdict: Verdict::Inconclusive,
-        comparisons: Vec::new(),
+        effects: Effects::default(),
         arms: Vec::new(),
         checks: Vec::new(),
         states: MachineStates::default(),
@@ -238,19 +373,14 @@ fn result(complete: bool) -> StudyResult {
         complete,
         elapsed_ns: 5,
         reproduce: String::new(),
-        attributions: Vec::new(),
         listening: Vec::new(),
         evidence: Vec::new(),
         cpu_differences: Vec::new(),
         syn_ladder_s: Vec::new(),
-        added_costs: Vec::new(),
-        causes: Vec::new(),
         strace: Vec::new(),
         threads: Vec::new(),
         oversubscribed: Vec::new(),
-        answers: Vec::new(),
         grids: Vec::new(),
-        contrasts: Vec::new(),
         overviews: Vec::new(),
         latency_ladders: Vec::new(),
         connection_costs: None,

@@ -68,16 +68,25 @@ fn among(run: &StoredRun, folder: &Path) -> Option<AmongRuns> {
 }
 
 /// A finished run as it was judged when it ended. Only runs by the same build of Weir are set beside each other, so
-/// that judging its trials again would give the same.
+/// that judging its trials again would give the same; that is done where the result has other records.
 fn finished(folder: &Path) -> Option<StoredRun> {
-    let result = Store::open_read_only(folder).and_then(|store| store.result()).ok()??;
-    let progress = result.checks.iter().find_map(|check| match check.detail {
+    let store = Store::open_read_only(folder).ok()?;
+    store.result_brief().ok()??;
+    let run = match store.result().ok()? {
+        Some(result) => StoredRun { progress: progress(&result)?, result },
+        None => StoredRun::read(folder).ok()?,
+    };
+    run.progress.is_finished().then_some(run)
+}
+
+/// How far a run was when it was judged.
+fn progress(result: &StudyResult) -> Option<Progress> {
+    result.checks.iter().find_map(|check| match check.detail {
         Finding::Schedule { blocks_done, blocks, blocks_to_repeat, has_near_state, .. } => {
             Some(Progress { blocks_done, blocks, blocks_to_repeat, has_near_state })
         }
         _ => None,
-    })?;
-    (progress.blocks_done >= progress.blocks).then_some(StoredRun { result, progress })
+    })
 }
 
 /// Judged runs together, each with its folder.

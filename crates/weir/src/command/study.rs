@@ -17,7 +17,8 @@ use weir_lab::{
     study_file,
 };
 use weir_record::{
-    goal::{Answer, Outcome as GoalOutcome},
+    effect::Effect,
+    goal::{ComparisonSpec, Outcome as GoalOutcome},
     guidance::ObservedProcess,
     machine::{Fingerprint, differences},
     spec::StudySpec,
@@ -71,7 +72,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     }
     let code = ExitCode::of_session(ended, &run.result);
     let is_tolerant = arguments.inconclusive_passes;
-    Ok(Exit::Study(after_thresholds(&run.result.answers, is_tolerant, code, language)))
+    Ok(Exit::Study(after_thresholds(run.result.asked(), is_tolerant, code, language)))
 }
 
 /// What all sessions of this process share.
@@ -228,16 +229,15 @@ fn check_thresholds(arguments: &Study, spec: &StudySpec) -> Result<(), UsageErro
 }
 
 /// Says how many thresholds hold, and lets those pass of which nothing is known where that was asked for.
-pub(super) fn after_thresholds(
-    answers: &[Answer],
+pub(super) fn after_thresholds<'r>(
+    answered: impl Iterator<Item = (&'r ComparisonSpec, &'r Effect)>,
     inconclusive_passes: bool,
     code: ExitCode,
     language: Language,
 ) -> ExitCode {
-    let of = |outcome| {
-        let thresholds = answers.iter().filter(|answer| answer.asked.is_threshold);
-        thresholds.filter(|answer| answer.outcome == Some(outcome)).count()
-    };
+    let outcomes: Vec<GoalOutcome> =
+        answered.filter(|(asked, _)| asked.is_threshold).filter_map(|(_, row)| row.outcome).collect();
+    let of = |outcome| outcomes.iter().filter(|own| **own == outcome).count();
     let (met, missed, open) = (of(GoalOutcome::Met), of(GoalOutcome::Missed), of(GoalOutcome::Open));
     if met + missed + open > 0 {
         output::tell(&localized!(

@@ -31,7 +31,8 @@ pub(crate) fn run(arguments: &StudyCompare) -> Result<Exit> {
     output::print(&text)?;
     let code = ExitCode::of_pair(&pair);
     let is_tolerant = arguments.inconclusive_passes;
-    Ok(Exit::Study(study::after_thresholds(&pair.answers, is_tolerant, code, language)))
+    let answered = pair.thresholds.iter().zip(&pair.answers);
+    Ok(Exit::Study(study::after_thresholds(answered, is_tolerant, code, language)))
 }
 
 fn read(folder: &Path) -> Result<StoredRun> {

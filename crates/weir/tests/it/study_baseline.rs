@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use weir_record::{finding::Finding, metric::Metric, study::StudyResult};
+use weir_record::{effect::Effect, finding::Finding, metric::Metric, study::StudyResult};
 
 use super::harness::{TWO_ARMS, WEIR, expect_refusal, folder, shown, study_file, study_head, weir};
 
@@ -31,14 +31,12 @@ fn an_older_build_is_the_baseline_of_its_arm_and_layout_is_told_of_without_a_pla
     assert!(matches!(said.code, Some(0 | 12)), "{:?} {}{}", said.code, said.stdout, said.stderr);
     let result = judged(shown(&out));
     let cpu = |arm: &str| {
-        let of = |it: &&weir_record::verdict::Comparison| {
-            it.arm == arm && it.metric == Metric::ServerCpuPerMessage
-        };
-        result.comparisons.iter().find(of).unwrap_or_else(|| panic!("{:?}", result.comparisons))
+        let of = |it: &&Effect| it.arm == arm && it.metric == Metric::ServerCpuPerMessage;
+        result.effects.comparisons().find(of).unwrap_or_else(|| panic!("{:?}", result.effects))
     };
     assert_eq!((cpu("epoll").baseline.as_str(), cpu("poll").baseline.as_str()), ("old-epoll", "old-poll"));
     assert!(cpu("poll").notes.contains(&Finding::NoPlacebo), "{:?}", cpu("poll"));
-    let asked: Vec<&str> = result.answers.iter().map(|it| it.asked.to[0].arm.as_str()).collect();
+    let asked: Vec<&str> = result.asked().map(|(asked, _)| asked.to[0].arm.as_str()).collect();
     assert_eq!(asked, ["old-epoll", "old-poll"]);
     assert_eq!(result.fingerprint.programs.len(), 2, "{:?}", result.fingerprint.programs);
     assert!(said.stdout.contains("poll / old-poll"), "{}", said.stdout);
@@ -60,7 +58,7 @@ fn an_older_build_is_the_baseline_of_its_arm_and_layout_is_told_of_without_a_pla
     assert!(matches!(said.code, Some(0 | 11 | 12)), "{:?} {}{}", said.code, said.stdout, said.stderr);
     let result = judged(shown(&out));
     assert_eq!(result.spec.arms.len(), 3);
-    assert!(result.comparisons.iter().all(|it| !it.notes.contains(&Finding::NoPlacebo)), "{result:?}");
+    assert!(result.effects.comparisons().all(|it| !it.notes.contains(&Finding::NoPlacebo)), "{result:?}");
 }
 
 fn judged(out: &str) -> StudyResult {
@@ -114,9 +112,9 @@ fn a_gateway_of_an_older_build_is_the_baseline_of_its_arm() {
     assert!(matches!(said.code, Some(0 | 11)), "{:?} {}{}", said.code, said.stdout, said.stderr);
     let result = judged(shown(&out));
     let cpu = |arm: &str| {
-        let mut all = result.comparisons.iter();
+        let mut all = result.effects.comparisons();
         let found = all.find(|it| it.arm == arm && it.metric == Metric::ServerCpuPerMessage);
-        found.unwrap_or_else(|| panic!("{:?}", result.comparisons))
+        found.unwrap_or_else(|| panic!("{:?}", result.effects))
     };
     assert_eq!((cpu("epoll").baseline.as_str(), cpu("poll").baseline.as_str()), ("old-epoll", "old-poll"));
     assert!(cpu("poll").notes.contains(&Finding::NoPlacebo), "{:?}", cpu("poll"));

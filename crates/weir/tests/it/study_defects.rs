@@ -2,10 +2,11 @@
 //! looked at is counted; no time is.
 
 use weir_record::{
+    effect::Effect,
     finding::{ExclusionKind, FailureClass, Finding},
     overview::SuccessRow,
     study::StudyResult,
-    verdict::{Comparison, Verdict},
+    verdict::Verdict,
 };
 
 use super::harness::judged;
@@ -50,9 +51,9 @@ driver = "epoll"
 }
 
 /// Comparisons of an arm in the cells of the map.
-fn of_arm<'a>(result: &'a StudyResult, arm: &'a str) -> impl Iterator<Item = &'a Comparison> {
-    let is_own = move |it: &&Comparison| it.arm == arm && it.cell_id.ends_with("closed");
-    result.comparisons.iter().filter(is_own)
+fn of_arm<'a>(result: &'a StudyResult, arm: &'a str) -> impl Iterator<Item = &'a Effect> {
+    let is_own = move |it: &&Effect| it.arm == arm && it.cell_id.ends_with("closed");
+    result.effects.comparisons().filter(is_own)
 }
 
 fn success<'a>(result: &'a StudyResult, arm: &'a str) -> impl Iterator<Item = &'a SuccessRow> {
@@ -60,7 +61,7 @@ fn success<'a>(result: &'a StudyResult, arm: &'a str) -> impl Iterator<Item = &'
 }
 
 /// What an arm's figures are not believed for.
-fn failures(comparison: &Comparison) -> impl Iterator<Item = &Finding> {
+fn failures(comparison: &Effect) -> impl Iterator<Item = &Finding> {
     let is_failure = |reason: &&Finding| {
         matches!(
             reason,
@@ -98,7 +99,7 @@ fn an_arm_that_loses_messages_is_named_with_the_class_and_is_not_compared() {
         };
         assert_eq!((arm.as_str(), first.reason), ("planted", Some(ExclusionKind::Errors)), "{it:?}");
     }
-    assert!(compared > 0, "{:?}", result.comparisons);
+    assert!(compared > 0, "{:?}", result.effects);
     // The others stood beside it in every round.
     for arm in ["plain", "same"] {
         assert!(success(&result, arm).all(|row| row.failed == 0 && row.classes.is_empty()), "{arm}");
@@ -122,10 +123,10 @@ fn a_generator_that_cannot_keep_its_rate_is_named_and_of_sound_arms_nothing_is_s
         assert!(of_arm(&result, arm).all(|it| failures(it).next().is_none()));
     }
     assert!(passes(&result, "failures-classified") && passes(&result, "processes"), "{:?}", result.checks);
-    let at_rate = result.comparisons.iter().filter(|it| it.cell_id.contains("open"));
+    let at_rate = result.effects.comparisons().filter(|it| it.cell_id.contains("open"));
     let named = at_rate.flat_map(|it| &it.reasons).filter(|reason| {
         matches!(reason, Finding::RateNotKept { missed, trials, .. } if missed == trials && *trials > 0)
     });
-    assert!(named.count() > 0, "{:?}", result.comparisons);
+    assert!(named.count() > 0, "{:?}", result.effects);
     assert!(!passes(&result, "rate-kept"), "{:?}", result.checks);
 }

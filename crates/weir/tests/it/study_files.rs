@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use weir_record::{check::CheckName, finding::Finding, trial::TrialRecord, verdict::Comparison};
+use weir_record::{check::CheckName, effect::Effect, finding::Finding, trial::TrialRecord};
 use weir_store::Store;
 
 use super::harness::{
@@ -119,8 +119,8 @@ fn servers_whose_commands_are_given_are_measured_in_place_of_the_arms_of_the_fil
     let names: Vec<&str> = result.spec.arms.iter().map(|arm| arm.name.as_str()).collect();
     assert_eq!(names, ["own-poll", "own-epoll"], "the first is the baseline");
     assert!(result.missing_arms.is_empty(), "{:?}", result.missing_arms);
-    let is_held = |it: &Comparison| (it.arm.as_str(), it.baseline.as_str()) == ("own-epoll", "own-poll");
-    assert!(result.comparisons.iter().any(is_held), "{:?}", result.comparisons);
+    let is_held = |it: &Effect| (it.arm.as_str(), it.baseline.as_str()) == ("own-epoll", "own-poll");
+    assert!(result.effects.comparisons().any(is_held), "{:?}", result.effects);
     let trials: Vec<TrialRecord> =
         store.blocks().expect("blocks").into_iter().flat_map(|block| block.trials).collect();
     for arm in names {
@@ -160,7 +160,7 @@ fn what_a_study_finds_is_told_in_the_language_that_is_asked_for() {
         let wrote = weir(&["report", shown(&out), "--lang", language, "--out", shown(&pages)]);
         assert_eq!(wrote.code, Some(0), "{}", wrote.stderr);
         let page = fs::read_to_string(pages.join("report.html")).expect("it is written");
-        assert_eq!(page.matches(" lang=\"en\"").count(), 0, "{:?} {:?}", result.checks, result.comparisons);
+        assert_eq!(page.matches(" lang=\"en\"").count(), 0, "{:?} {:?}", result.checks, result.effects);
         assert!(!result.checks.is_empty());
     }
 }
@@ -322,7 +322,7 @@ fn arms_that_never_answer_are_named_and_given_up_and_the_others_are_compared() {
             let Finding::NeverServed { trials: 2, said } = reason else { panic!("{arm}: {reason:?}") };
             assert!(said.contains(said_of_them), "{arm}: {said}");
         }
-        assert!(result.comparisons.iter().any(|comparison| comparison.arm == "poll"), "{turns}");
+        assert!(result.effects.comparisons().any(|comparison| comparison.arm == "poll"), "{turns}");
         fs::remove_dir_all(&out).expect("it is there");
     }
 }

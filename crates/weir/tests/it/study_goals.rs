@@ -4,6 +4,7 @@ use std::fs;
 
 use rustix::process::Signal;
 use weir_record::{
+    effect::Effect,
     finding::{ExclusionKind, Finding},
     goal::Outcome,
     study::StudyResult,
@@ -85,12 +86,13 @@ fn goals_are_met_and_missed_by_what_was_measured_and_a_neighbour_that_leaves_is_
     let data: serde_json::Value =
         serde_json::from_str(&weir(&["export", shown(&out)]).stdout).expect("it is JSON");
     let result: StudyResult = serde_json::from_value(data["result"].clone()).expect("the judged result");
-    let [grown, spent, left] = &result.answers[..] else { panic!("{:?}", result.answers) };
+    let answers: Vec<&Effect> = result.asked().map(|(_, row)| row).collect();
+    let [grown, spent, left] = answers[..] else { panic!("{answers:?}") };
     // A machine that changes its state all the time may leave too few rounds in which both cells met the same one.
     let expected = if grown.units < 6 { Outcome::Open } else { Outcome::Met };
     assert_eq!((grown.outcome, grown.is_paired), (Some(expected), false), "{grown:?}");
     assert_eq!((spent.outcome, spent.is_paired), (Some(Outcome::Missed), true), "{spent:?}");
-    assert_eq!((left.outcome, left.figure), (Some(Outcome::Open), None), "{left:?}");
+    assert_eq!((left.outcome, left.estimate), (Some(Outcome::Open), None), "{left:?}");
     let [Finding::TrialsFailed { first, failed: 2, .. }] = &left.reasons[..] else { panic!("{left:?}") };
     assert_eq!(first.reason, Some(ExclusionKind::NeighbourFailed));
     let reason = first.said.as_deref().unwrap_or_default();

@@ -60,7 +60,7 @@ fn a_study_on_simulated_devices_answers_from_its_seed_alone() {
         (said.stdout, result(&out))
     };
     let ((text, first), (_, again)) = (run("first"), run("again"));
-    assert_eq!(first.comparisons, again.comparisons);
+    assert_eq!(first.effects, again.effects);
     assert_eq!((first.verdict, first.complete), (Verdict::Better, true));
     let standing = |cell: &str, arm: &str| {
         first.frontier.iter().find(|row| row.cell_id == cell && row.arm == arm).and_then(|row| row.standing)

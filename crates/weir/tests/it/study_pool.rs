@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rusqlite::Connection;
 use weir_record::{
     run_pool::{LeftOut, PoolLack, RunPool},
     study::StudyResult,
@@ -151,6 +152,15 @@ fn what_cannot_be_pooled_is_refused_with_the_way_out() {
     assert_eq!(weir(&["study", "pool"]).code, Some(2));
 }
 
+/// Puts a result in the place of a run's that has lists and no table of effects, as version 2 of the records had it.
+fn give_older_result(run: &Path) {
+    const OLDER: &str = r#"{"schema_version":2,"primary":0,"verdict":"better","comparisons":[],"missing_arms":[],
+        "complete":true}"#;
+    let store = Connection::open(run.join("study.db")).expect("the store can be opened");
+    store.execute("UPDATE result SET result = ?1", [OLDER]).expect("it can be written");
+    store.execute_batch("DROP TABLE effect; PRAGMA user_version = 3").expect("as that version had it");
+}
+
 fn exported(run: &Path) -> StudyResult {
     let said = weir(&["export", shown(run)]);
     let data: serde_json::Value = serde_json::from_str(&said.stdout).expect("it is JSON");
@@ -189,6 +199,14 @@ fn a_run_says_when_it_was_and_where_it_stands_among_those_beside_it() {
     let result = exported(&last);
     let among = result.among_runs.expect("five others");
     assert_eq!((among.earlier.runs, among.is_outside()), (5, Some(false)));
+    // One of them was judged by an earlier version, which had other records.
+    give_older_result(&folder.join("r3"));
+    assert_eq!(exported(&last).among_runs.expect("five others"), among);
+    assert_eq!(record(&[shown(&folder)]).runs.len(), 6);
+    let report = weir(&["report", shown(&folder.join("r3"))]);
+    assert_eq!(report.code, Some(0), "{}", report.stderr);
+    let compared = weir(&["study", "compare", shown(&folder.join("r3")), shown(&last)]);
+    assert_eq!(compared.code, Some(0), "{}{}", compared.stdout, compared.stderr);
     assert_eq!(result.period.map(|period| period.sessions), Some(1));
     // Another study beside them is none of them.
     let other = text().replace("name = \"tiny\"", "name = \"small\"");

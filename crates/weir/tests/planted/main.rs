@@ -54,7 +54,7 @@ fn said(result: &StudyResult) -> BTreeSet<String> {
     let checks = ["generator-headroom", "steady-machine", "failures-classified", "processes"];
     let failed = result.checks.iter().filter(|check| !check.passed && checks.contains(&check.name.as_str()));
     let mut said: BTreeSet<String> = failed.map(|check| check.name.to_string()).collect();
-    for it in &result.comparisons {
+    for it in result.effects.comparisons() {
         let is_told = |reason: &&Finding| {
             matches!(
                 reason,
