@@ -34,12 +34,13 @@ pub fn ratios(json: &str, connections: u64, message_bytes: u64) -> Result<Vec<St
         else {
             continue;
         };
-        for comparison in list(&result["comparisons"]) {
-            let is_it = comparison["cell_id"] == cell["id"]
+        for comparison in list(&result["effects"]) {
+            let is_it = comparison["question"] == "comparison"
+                && comparison["cell_id"] == cell["id"]
                 && comparison["metric"] == "server-cpu-per-message"
                 && driver_of(&comparison["arm"]).as_deref() == Some("uring")
                 && driver_of(&comparison["baseline"]).as_deref() == Some("epoll");
-            let numbers = [&comparison["ratio"], &comparison["interval"][0], &comparison["interval"][1]];
+            let numbers = [&comparison["estimate"], &comparison["interval"][0], &comparison["interval"][1]];
             if let ([Some(ratio), Some(low), Some(high)], true) = (numbers.map(Value::as_f64), is_it) {
                 let cell_id = cell["id"].as_str().unwrap_or_default().to_owned();
                 found.push(StoredRatio { cell_id, rate_per_second, ratio: Ratio { ratio, low, high } });
@@ -79,8 +80,8 @@ mod tests {
     }
 
     fn comparison(cell_id: &str, arm: &str, metric: &str) -> Value {
-        json!({"cell_id": cell_id, "arm": arm, "baseline": "epoll", "metric": metric, "ratio": 0.9,
-            "interval": [0.8, 1.0]})
+        json!({"question": "comparison", "cell_id": cell_id, "arm": arm, "baseline": "epoll", "metric": metric,
+            "estimate": 0.9, "interval": [0.8, 1.0]})
     }
 
     fn study() -> Value {
@@ -93,9 +94,11 @@ mod tests {
         let of = |cell: &str| comparison(cell, "ring", "server-cpu-per-message");
         let again = comparison("slow", "epoll-again", "server-cpu-per-message");
         let other_metric = comparison("slow", "ring", "throughput");
-        let comparisons = [of("closed"), of("slow"), again, other_metric, of("fast"), of("few")];
+        let mut near = of("slow");
+        near["question"] = "near-state".into();
+        let effects = [of("closed"), of("slow"), near, again, other_metric, of("fast"), of("few")];
         let arms = [arm("epoll", "epoll"), arm("ring", "uring"), arm("epoll-again", "epoll")];
-        json!({"result": {"spec": {"arms": arms, "cells": cells}, "comparisons": comparisons}})
+        json!({"result": {"spec": {"arms": arms, "cells": cells}, "effects": effects}})
     }
 
     #[test]
