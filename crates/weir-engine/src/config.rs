@@ -62,7 +62,9 @@ impl FromStr for DriverChoice {
         if name == "auto" {
             return Ok(DriverChoice::Auto);
         }
-        let found = Driver::ALL.into_iter().find(|driver| driver.name() == name);
+        // The kernel's own name for it, which is what the storage engine is called.
+        let known = if name == "io_uring" { "uring" } else { name };
+        let found = Driver::ALL.into_iter().find(|driver| driver.name() == known);
         found.map(DriverChoice::Named).ok_or_else(|| OptionError {
             name: "driver".into(),
             value: name.into(),

@@ -55,7 +55,7 @@ impl ExitCode {
 
     /// Code of a result without a missing arm or cell: that of its thresholds, or of its primary comparison where it
     /// has none.
-    fn of_result(result: &StudyResult) -> Self {
+    pub fn of_result(result: &StudyResult) -> Self {
         if !(result.missing_arms.is_empty() && result.spec.missing_cells.is_empty()) {
             return Self::Environment;
         }

@@ -3,7 +3,13 @@
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
-use weir_record::{SCHEMA_VERSION, study::StudyResult, trial::TrialRecord};
+use weir_record::{
+    SCHEMA_VERSION,
+    effect::{Effect, Question},
+    study::StudyResult,
+    trial::TrialRecord,
+    verdict::Verdict,
+};
 
 use weir_judge::gate::ValidityGate;
 
@@ -27,6 +33,36 @@ pub fn json(result: &StudyResult, trials: &[TrialRecord]) -> Result<String, serd
         .map(|trial| TrialRecord { exclusions: gate.exclusions(trial), ..trial.clone() })
         .collect();
     serde_json::to_string_pretty(&Document { schema_version: SCHEMA_VERSION, result, trials })
+}
+
+/// What `weir export --format summary` and `weir study --json` print.
+#[derive(Serialize)]
+struct Summary<'r> {
+    schema_version: u32,
+    study: &'r str,
+    verdict: Verdict,
+    complete: bool,
+    reproduce: &'r str,
+    /// The primary comparison; absent where there is none.
+    primary: Option<Effect>,
+    /// Every comparison and every goal, without the values of their units.
+    effects: Vec<Effect>,
+}
+
+/// The study in short: its verdict, and a row for each comparison and goal. Columns are those of [`json`].
+pub fn summary(result: &StudyResult) -> Result<String, serde_json::Error> {
+    let brief = |row: &Effect| Effect { values: Vec::new(), ..row.clone() };
+    let is_meant = |row: &&Effect| matches!(row.question, Question::Comparison | Question::Asked(_));
+    let summary = Summary {
+        schema_version: SCHEMA_VERSION,
+        study: &result.spec.name,
+        verdict: result.verdict,
+        complete: result.complete,
+        reproduce: &result.reproduce,
+        primary: result.primary().map(brief),
+        effects: result.effects.rows.iter().filter(is_meant).map(brief).collect(),
+    };
+    Ok(format!("{}\n", serde_json::to_string_pretty(&summary)?))
 }
 
 /// JSON Schema (draft 2020-12) of [`json`], made from the types that are written.

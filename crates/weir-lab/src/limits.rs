@@ -170,11 +170,6 @@ impl SpecError {
         Self { key: key.to_owned(), message: message.into(), arm: None }
     }
 
-    /// The key and the sentence.
-    pub(crate) fn mistake(&self) -> Mistake {
-        self.message.about(&self.key)
-    }
-
     pub(crate) fn of_arm(self, arm: &str) -> Self {
         Self { arm: Some(arm.to_owned()), ..self }
     }
@@ -325,11 +320,9 @@ mod tests {
         ];
         for error in errors {
             let error = error.expect_err("it is a mistake");
-            let mistake = error.mistake();
-            let texts = Language::ALL.map(|language| mistake.localized(language));
-            assert_eq!(error.to_string(), texts[0]);
+            let texts = Language::ALL.map(|language| error.message.localized(language));
+            assert_eq!(error.to_string(), format!("{}: {}", error.key, texts[0]));
             assert!(texts[0] != texts[1] && texts[1] != texts[2] && texts[0] != texts[2], "{texts:?}");
-            assert!(texts.iter().all(|text| text.starts_with(&error.key)), "{texts:?}");
         }
     }
 

@@ -29,7 +29,12 @@ pub struct StoredRun {
 impl StoredRun {
     /// Judges the study in a run folder.
     pub fn read(folder: &Path) -> Result<Self, StoreError> {
-        let (result, trials) = read(folder)?;
+        Self::read_asking(folder, Vec::new())
+    }
+
+    /// The same with further comparisons and goals than the study asked.
+    pub fn read_asking(folder: &Path, further: Vec<ComparisonSpec>) -> Result<Self, StoreError> {
+        let (result, trials) = read_asking(folder, further)?;
         Ok(Self::of(result, &trials))
     }
 
@@ -52,8 +57,16 @@ impl StoredRun {
 
 /// Judges the study in a run folder from its blocks. Gives the trials too, pilots included, in the order they ran.
 pub fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>), StoreError> {
+    read_asking(folder, Vec::new())
+}
+
+fn read_asking(
+    folder: &Path,
+    further: Vec<ComparisonSpec>,
+) -> Result<(StudyResult, Vec<TrialRecord>), StoreError> {
     let store = Store::open_read_only(folder)?;
-    let header = store.study()?;
+    let mut header = store.study()?;
+    header.spec.comparisons.extend(further);
     let trials: Vec<TrialRecord> = store.blocks()?.into_iter().flat_map(|block| block.trials).collect();
     let mut known = header.missing_arms.clone();
     for arm in never_tried(&store, &trials) {

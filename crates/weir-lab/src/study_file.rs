@@ -53,20 +53,24 @@ const TIME_CAP_NS: u64 = 3_600_000_000_000;
 
 /// What is wrong with a study file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{}:{line}: {message}", path.display())]
+#[error("{}", self.localized(Language::English))]
 pub struct FileError {
     /// The file.
     pub path: PathBuf,
     /// Line, from 1.
     pub line: usize,
-    /// The key and what is wrong with it.
-    pub message: Mistake,
+    /// The key; empty of a text that is no TOML.
+    pub key: String,
+    /// What is wrong with it.
+    pub reason: Mistake,
 }
 
 impl FileError {
     /// Where the mistake is, and what it is, in the reader's language.
     pub fn localized(&self, language: Language) -> String {
-        format!("{}:{}: {}", self.path.display(), self.line, self.message.localized(language))
+        let key =
+            if self.key.is_empty() { String::new() } else { format!("{}{}", self.key, language.colon()) };
+        format!("{}:{}: {key}{}", self.path.display(), self.line, self.reason.localized(language))
     }
 }
 
@@ -117,19 +121,25 @@ fn others(text: &str, host_defaults: &HostDefaults) -> Vec<HostDefaults> {
 }
 
 fn parse_one(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<Study, FileError> {
-    let fail = |line: usize, message: Mistake| FileError { path: path.to_path_buf(), line, message };
+    let fail = |line: usize, key: &str, reason: Mistake| FileError {
+        path: path.to_path_buf(),
+        line,
+        key: key.to_owned(),
+        reason,
+    };
     if text.len() > BYTES_MAX {
-        return Err(fail(1, too_long()));
+        return Err(fail(1, "", too_long()));
     }
     let table = Table::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_of(text, span.start));
-        fail(line, error.message().trim_end().replace('\n', "; ").into())
+        fail(line, "", error.message().trim_end().replace('\n', "; ").into())
     })?;
     let read = read(table, host_defaults);
-    let (study, places) = read.map_err(|error| fail(line_of(text, error.at), error.error.mistake()))?;
+    let (study, places) =
+        read.map_err(|FieldError { at, error }| fail(line_of(text, at), &error.key, error.message))?;
     validate::study(&study.spec).map_err(|error| {
         let at = places.of(&error).map(|at| line_of(text, at));
-        fail(at.unwrap_or_else(|| line_of_table(text, &error.key)), error.mistake())
+        fail(at.unwrap_or_else(|| line_of_table(text, &error.key)), &error.key, error.message)
     })?;
     Ok(study)
 }

@@ -116,6 +116,13 @@ pub(crate) struct Report {
     /// its CPU the choice can touch
     #[arg(long, value_name = "FILE")]
     pub(crate) observed: Option<PathBuf>,
+    /// Judge the stored run by a threshold, as `weir study --fail-if` does: exit code 10 when the whole interval is
+    /// beyond it, 11 when it includes the bound
+    #[arg(long, value_name = "THRESHOLD")]
+    pub(crate) fail_if: Vec<String>,
+    /// With thresholds: an interval that includes the bound fails nothing
+    #[arg(long, requires = "fail_if")]
+    pub(crate) inconclusive_passes: bool,
 }
 
 /// Format of exported data.
@@ -131,6 +138,8 @@ pub(crate) enum Format {
     Pidstat,
     /// The judged result and every trial
     Json,
+    /// The verdict and one object for each comparison and goal, as JSON
+    Summary,
 }
 
 #[derive(Debug, Args)]

@@ -4,21 +4,112 @@
 use std::error::Error as _;
 
 use clap::{
-    Error,
+    Command, Error,
+    builder::StyledStr,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use weir_report::{Language, localized};
 
 use crate::{
-    flags::{NO_NUMBER, NO_WHOLE_NUMBER},
+    flags::{NO_NUMBER, NO_RATE, NO_SIZE, NO_WHOLE_NUMBER},
     language, output,
 };
 
 /// Tells what is wrong, or what was asked for (help, the version), and ends the process.
-pub(crate) fn exit(error: &Error) -> ! {
-    let Some(text) = localized_error(error, language::of_command_line()) else { error.exit() };
+pub(crate) fn exit(command: &Command, error: Error) -> ! {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let language = language::of_command_line();
+    let error = with_tips(command, &words, error, language);
+    let Some(text) = localized_error(&error, language) else { error.exit() };
     output::tell(&text);
     std::process::exit(error.exit_code())
+}
+
+/// Flags that other tools have, or that one would try: the command, the flag, what does it here.
+const HABITS: [(&str, &[&str], [&str; 3]); 10] = [
+    (
+        "study",
+        &["-c", "--connections"],
+        [
+            "--levels connections=100 sets levels of a factor",
+            "요인의 수준은 --levels connections=100으로 정합니다",
+            "用 --levels connections=100 设定因素的水平",
+        ],
+    ),
+    (
+        "study",
+        &["-t", "--threads", "--workers"],
+        [
+            "--levels workers=2 sets levels of a factor",
+            "요인의 수준은 --levels workers=2로 정합니다",
+            "用 --levels workers=2 设定因素的水平",
+        ],
+    ),
+    (
+        "study",
+        &["-d", "--duration", "--budget"],
+        [
+            "--time 5min says when the last round starts, and --rounds N how many there are",
+            "마지막 라운드의 시작 한도는 --time 5min, 라운드 수는 --rounds N으로 정합니다",
+            "--time 5min 限定最后一轮的开始时间，--rounds N 设定轮数",
+        ],
+    ),
+    (
+        "study",
+        &["-n", "--runs", "--repetitions"],
+        [
+            "--rounds N sets the rounds of each claim, and --repeat N runs the whole study N times",
+            "주장마다의 라운드 수는 --rounds N, 연구 전체의 반복은 --repeat N입니다",
+            "--rounds N 设定每项论断的轮数，--repeat N 将整个研究运行 N 次",
+        ],
+    ),
+    (
+        "export",
+        &["--json"],
+        [
+            "--format json is the default; --format summary has the comparisons alone",
+            "--format json이 기본값이며, 비교만 보려면 --format summary입니다",
+            "--format json 是默认值；--format summary 只含比较",
+        ],
+    ),
+    ("export", &["--csv"], ["use --format csv", "--format csv를 쓰십시오", "请用 --format csv"]),
+    ("load", &["-t", "--threads"], ["use --workers", "--workers를 쓰십시오", "请用 --workers"]),
+    ("load", &["-z", "-D"], ["use --duration", "--duration을 쓰십시오", "请用 --duration"]),
+    ("load", &["-q", "-R", "--rps"], ["use --rate", "--rate를 쓰십시오", "请用 --rate"]),
+    (
+        "serve",
+        &["-p", "--port"],
+        ["use --listen 127.0.0.1:PORT", "--listen 127.0.0.1:PORT를 쓰십시오", "请用 --listen 127.0.0.1:PORT"],
+    ),
+];
+
+/// What does here what a flag of other tools does.
+fn habit(words: &[String], flag: &str, language: Language) -> Option<&'static str> {
+    let flag = flag.split([' ', '=']).next().unwrap_or(flag);
+    let command = words.first()?;
+    let is_meant =
+        |(own, flags, _): &&(&str, &[&str], [&'static str; 3])| own == command && flags.contains(&flag);
+    HABITS.iter().find(is_meant).map(|(.., texts)| language.choose(*texts))
+}
+
+/// The error with tips that lead somewhere: never to a command that is hidden, and to what does here what a flag of
+/// another tool does there.
+fn with_tips(command: &Command, words: &[String], mut error: Error, language: Language) -> Error {
+    if let Some(ContextValue::Strings(names)) = error.get(ContextKind::SuggestedSubcommand) {
+        let is_hidden =
+            |name: &String| command.get_subcommands().any(|it| it.is_hide_set() && it.get_name() == name);
+        let shown = names.iter().filter(|name| !is_hidden(name)).cloned().collect();
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(shown));
+    }
+    let flag = match error.kind() {
+        ErrorKind::UnknownArgument => value(&error, ContextKind::InvalidArg),
+        _ => None,
+    };
+    if let Some(tip) = flag.and_then(|flag| habit(words, &flag, language)) {
+        let tips = vec![StyledStr::from(tip)];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    error
 }
 
 /// The whole text; `None` where clap's own is to be shown.
@@ -151,6 +242,18 @@ fn reason(english: &str, language: Language) -> String {
         let texts = [NO_NUMBER, "2나 0.5와 같은 수를 쓰십시오", "请写一个数，例如 2 或 0.5"];
         return language.choose(texts).to_owned();
     }
+    if english == NO_RATE {
+        let texts = [NO_RATE, "500, 10k, 1.5M처럼 쓰십시오", "请写一个数，例如 500、10k 或 1.5M"];
+        return language.choose(texts).to_owned();
+    }
+    if english == NO_SIZE {
+        let texts = [
+            NO_SIZE,
+            "64, 4k, 1m처럼 바이트로 쓰십시오(1024의 거듭제곱)",
+            "请写字节数，例如 64、4k 或 1m（1024 的幂）",
+        ];
+        return language.choose(texts).to_owned();
+    }
     match english.split_once(" is not in ") {
         Some((given, range)) => localized!(
             language,
@@ -194,7 +297,16 @@ fn tips(error: &Error, language: Language) -> Vec<String> {
             "相近的写法：'{meant}'",
         ))
     };
-    kinds.into_iter().filter_map(tip).collect()
+    let written = match error.get(ContextKind::Suggested) {
+        Some(ContextValue::StyledStrs(texts)) if error.kind() == ErrorKind::UnknownArgument => {
+            texts.as_slice()
+        }
+        _ => &[],
+    };
+    // What clap writes itself is English.
+    let ours = |text: &String| HABITS.iter().any(|(.., texts)| texts.contains(&text.as_str()));
+    let habits = written.iter().map(ToString::to_string).filter(ours);
+    kinds.into_iter().filter_map(tip).chain(habits).collect()
 }
 
 /// What clap knows of the error, as text; several things with commas.
@@ -242,6 +354,34 @@ mod tests {
                 assert!(!english.iter().any(|word| text.contains(word)), "{words:?}: {text}");
             }
         }
+    }
+
+    #[test]
+    fn a_flag_of_another_tool_leads_to_what_does_it_here_and_no_tip_to_what_is_hidden() {
+        let told = |line: &str, language: Language| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let command = Arguments::command();
+            let error =
+                command.clone().try_get_matches_from(std::iter::once("weir".to_owned()).chain(words.clone()));
+            let error = with_tips(&command, &words, error.expect_err("it is wrong"), language);
+            localized_error(&error, language).unwrap_or_else(|| error.to_string())
+        };
+        for (line, there) in [
+            ("study quick --connections 5", "--levels connections=100"),
+            ("study quick -c 5", "--levels connections=100"),
+            ("study quick --duration 10s", "--time 5min"),
+            ("study quick --runs=3", "--repeat N"),
+            ("export results --json", "--format summary"),
+            ("load echo -R 1000", "--rate"),
+        ] {
+            for language in [Language::English, Language::Korean, Language::Chinese] {
+                let text = told(line, language);
+                assert!(text.contains(there), "{line}: {text}");
+                assert!(!text.contains("as a value"), "{line}: {text}");
+            }
+        }
+        let misspelt = told("servee", Language::English);
+        assert!(misspelt.contains("serve") && !misspelt.contains("supervise"), "{misspelt}");
     }
 
     #[test]

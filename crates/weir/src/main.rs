@@ -24,11 +24,14 @@ fn main() -> std::process::ExitCode {
     let mut command = Arguments::command();
     let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
         Ok(matches) => matches,
-        Err(error) => command_line::exit(&error),
+        Err(error) => command_line::exit(&command, error),
     };
     let arguments = match Arguments::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
-        Err(error) => command_line::exit(&error.format(&mut command)),
+        Err(error) => {
+            let error = error.format(&mut command);
+            command_line::exit(&command, error)
+        }
     };
     let outcome = match &arguments.command {
         Command::Study(study) => command::study::run(study),

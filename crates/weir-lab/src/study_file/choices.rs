@@ -29,6 +29,10 @@ pub struct Choices {
     pub only_arms: bool,
     /// How long every arm is loaded before it is timed, in the place of what the file says.
     pub warmup: Option<String>,
+    /// Rounds, or blocks of whole trials, of each claim.
+    pub rounds: Option<u32>,
+    /// No round or block starts later, in the place of the file's time cap.
+    pub time_cap: Option<String>,
     /// Thresholds beside those of the file.
     pub fail_if: Vec<String>,
     /// Other builds of this program, as arms beside those of the file.
@@ -47,6 +51,12 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
     study.remove("plan");
     for (factor, levels) in &choices.levels {
         set_levels(&mut study, factor, levels)?;
+    }
+    if let Some(rounds) = choices.rounds {
+        set_rounds(&mut study, rounds);
+    }
+    if let Some(time_cap) = &choices.time_cap {
+        study.insert("time_cap".to_owned(), Value::String(time_cap.clone()));
     }
     set_arms(&mut study, choices, true)?;
     add_thresholds(&mut study, &choices.fail_if);
@@ -89,6 +99,29 @@ fn take_plan(study: &mut Table, name: &str) -> Result<(), ChoiceError> {
             Ok(())
         }
         _ => Err(ChoiceError::Plan { name: name.to_owned(), there: plans.keys().cloned().collect() }),
+    }
+}
+
+/// Rounds of each claim, by the keys that the file has for them: a study whose arms all take turns has no blocks, and
+/// one of which none do has no rounds.
+fn set_rounds(study: &mut Table, rounds: u32) {
+    const KEYS: [&str; 2] = ["rounds", "blocks"];
+    let is_whole = study.get("alternate").and_then(Value::as_bool) == Some(false)
+        || !["echo", "http"].contains(&protocol_of(study).as_str());
+    let usual = KEYS[usize::from(is_whole)];
+    let is_there = |key: &&str| study.contains_key(*key);
+    let own: Vec<&str> = KEYS.into_iter().filter(is_there).collect();
+    for key in if own.is_empty() { vec![usual] } else { own } {
+        study.insert(key.to_owned(), Value::Integer(rounds.into()));
+    }
+    let cells = study.get_mut("cell").and_then(Value::as_array_mut).into_iter().flatten();
+    for cell in cells.filter_map(Value::as_table_mut) {
+        let claims = cell.get("role").is_some_and(is_claim);
+        for key in KEYS.into_iter().filter(|_| claims) {
+            if let Some(own) = cell.get_mut(key) {
+                *own = Value::Integer(rounds.into());
+            }
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Thresholds: what fails a run, one line each: `[ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL]`.
 //!
 //! A threshold is a goal that decides the exit code. `x > 1.05` fails when the whole interval lies above 1.05; it holds
-//! when the whole interval is at most that; else nothing is known.
+//! when the whole interval is at most that; else nothing is known. `>=` says the same: no interval ends exactly there.
+//! Of a ratio `3%` is 1.03 and `-5%` is 0.95.
 
 use weir_record::{
     goal::{ComparisonSpec, Goal, Side},
@@ -21,9 +22,12 @@ use crate::{
 };
 
 /// Metrics by the names people type.
-const SHORT: [(&str, &str); 4] = [
+const SHORT: [(&str, &str); 7] = [
     ("cpu-per-message", "server-cpu-per-message"),
+    ("cpu/msg", "server-cpu-per-message"),
+    ("cpu/message", "server-cpu-per-message"),
     ("cpu", "server-cpu-per-message"),
+    ("tps", "throughput"),
     ("p50", "latency-p50"),
     ("p99", "latency-p99"),
 ];
@@ -235,14 +239,15 @@ fn no_cell(name: &str, known: &[&str]) -> Mistake {
 impl<'t> Line<'t> {
     fn of(text: &'t str) -> Result<Self, Mistake> {
         let at = text.find(['>', '<']).ok_or_else(not_of_this_form)?;
-        let (left, right) = (&text[..at], text[at + 1..].trim());
+        let (left, right) = (&text[..at], &text[at + 1..]);
+        let right = right.strip_prefix('=').unwrap_or(right).trim();
         let (bound, cell) = match right.split_once(" at ") {
             Some((bound, cell)) => (bound.trim(), Some(cell.trim())),
             None => (right, None),
         };
         let mut words: Vec<&str> = left.split_whitespace().collect();
-        let is_ratio = words.last() == Some(&"ratio");
-        if is_ratio {
+        let says_ratio = words.last() == Some(&"ratio");
+        if says_ratio {
             words.pop();
         }
         let (arm, metric) = match words[..] {
@@ -250,7 +255,10 @@ impl<'t> Line<'t> {
             [arm, metric] => (Some(arm), metric),
             _ => return Err(not_of_this_form()),
         };
-        Ok(Self { arm, row: row(metric)?, is_ratio, is_above: text[at..].starts_with('>'), bound, cell })
+        let row = row(metric)?;
+        // Per cent of a figure that is none of a whole can only be meant of the baseline's.
+        let is_ratio = says_ratio || (bound.ends_with('%') && row.unit != MetricUnit::Share);
+        Ok(Self { arm, row, is_ratio, is_above: text[at..].starts_with('>'), bound, cell })
     }
 
     /// What must hold for the line not to.
@@ -266,6 +274,10 @@ impl<'t> Line<'t> {
                 )
             }));
         }
+        if let Some(change) = bound.strip_suffix('%').filter(|_| self.is_ratio) {
+            let change = change.trim_end().parse::<f64>().ok().filter(|change| change.is_finite());
+            return change.map(|change| self.kept(1.0 + change / 100.0)).ok_or_else(|| no_number(bound));
+        }
         let unit = if self.is_ratio { &[] } else { units(self.row.unit) };
         let digits = bound.trim_end_matches(|it: char| it.is_alphabetic() || ['%', '/', 'µ'].contains(&it));
         let (number, suffix) = (digits.trim_end().parse::<f64>(), &bound[digits.len()..]);
@@ -276,29 +288,30 @@ impl<'t> Line<'t> {
             None => return Err(counted_in(key, unit)),
         };
         match number {
-            Ok(number) if number.is_finite() => {
-                let most = number * factor;
-                Ok(if self.is_above { Goal::AtMost(most) } else { Goal::AtLeast(most) })
-            }
-            _ => Err(Mistake::of(|language| {
-                localized!(
-                    language,
-                    "{bound:?} is no number",
-                    "숫자가 아닌 값 {bound:?}입니다",
-                    "{bound:?} 不是数字"
-                )
-            })),
+            Ok(number) if number.is_finite() => Ok(self.kept(number * factor)),
+            _ => Err(no_number(bound)),
         }
     }
+
+    /// What must hold for the line to be no failure.
+    fn kept(&self, bound: f64) -> Goal {
+        if self.is_above { Goal::AtMost(bound) } else { Goal::AtLeast(bound) }
+    }
+}
+
+fn no_number(bound: &str) -> Mistake {
+    Mistake::of(|language| {
+        localized!(language, "{bound:?} is no number", "숫자가 아닌 값 {bound:?}입니다", "{bound:?} 不是数字")
+    })
 }
 
 fn no_plain_number(bound: &str) -> Mistake {
     Mistake::of(|language| {
         localized!(
             language,
-            "{bound:?} is no plain number",
-            "단위 없이 숫자만 쓰십시오({bound:?})",
-            "请只写数字，不带单位（{bound:?}）",
+            "{bound:?} is no ratio; write 1.03 or 3%",
+            "비율로 쓰십시오({bound:?}): 1.03 또는 3%",
+            "请写成比值（{bound:?}）：1.03 或 3%",
         )
     })
 }
@@ -312,7 +325,7 @@ fn counted_in(key: &str, units: &[(&str, f64)]) -> Mistake {
 }
 
 fn row(name: &str) -> Result<&'static MetricRow, Mistake> {
-    let key = name.replace('_', "-");
+    let key = name.replace('_', "-").to_lowercase();
     let key = SHORT.iter().find(|(short, _)| *short == key).map_or(key.as_str(), |(_, key)| key);
     let known: Vec<&str> = METRICS.iter().map(|row| row.key).collect();
     let found = METRICS.iter().find(|row| row.key == key);

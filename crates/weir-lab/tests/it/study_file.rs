@@ -725,6 +725,15 @@ fn a_threshold_is_a_goal_of_each_arm_that_is_meant() {
     insta::assert_snapshot!(asked("epoll cpu > 900 ns at c100-d1-m64-closed"), @"epoll c100-d1-m64-closed server-cpu-per-message [] AtMost(0.9)");
     insta::assert_snapshot!(asked("throughput ratio < 0.95"), @r#"uring-16k c100-d16-m64-closed throughput ["epoll"] AtLeast(0.95)"#);
     insta::assert_snapshot!(asked("switches-per-message > 2.5"), @"uring-16k c100-d16-m64-closed switches-per-message [] AtMost(2.5)");
+    for (written, plain) in [
+        ("cpu_per_message ratio > 3%", "cpu ratio > 1.03"),
+        ("cpu > 3 %", "cpu ratio > 1.03"),
+        ("CPU/msg ratio >= 1.03", "cpu ratio > 1.03"),
+        ("tps ratio < -5%", "throughput ratio < 0.95"),
+        ("tps <= -5%", "throughput ratio < 0.95"),
+    ] {
+        assert_eq!(asked(written), asked(plain), "{written}");
+    }
     let beside = format!("fail_if = \"p50 > 1ms\"\n{EXAMPLE}");
     let both = chosen(&beside, &Choices { fail_if: vec!["p99 > 2ms".to_owned()], ..Choices::default() });
     assert_eq!(
@@ -743,7 +752,8 @@ fn mistakes_in_thresholds_are_named() {
     insta::assert_snapshot!(wrong("p99 > 2"), @r#"a.toml:1: fail_if: "p99 > 2": latency-p99 is counted in ns, us, µs, ms, s"#);
     insta::assert_snapshot!(wrong("p99 > 2 parsecs"), @r#"a.toml:1: fail_if: "p99 > 2 parsecs": latency-p99 is counted in ns, us, µs, ms, s"#);
     insta::assert_snapshot!(wrong("p99 > ms"), @r#"a.toml:1: fail_if: "p99 > ms": "ms" is no number"#);
-    insta::assert_snapshot!(wrong("p99 ratio > 5 %"), @r#"a.toml:1: fail_if: "p99 ratio > 5 %": "5 %" is no plain number"#);
+    insta::assert_snapshot!(wrong("p99 ratio > 5 parsecs"), @r#"a.toml:1: fail_if: "p99 ratio > 5 parsecs": "5 parsecs" is no ratio; write 1.03 or 3%"#);
+    insta::assert_snapshot!(wrong("p99 ratio > much%"), @r#"a.toml:1: fail_if: "p99 ratio > much%": "much%" is no number"#);
     insta::assert_snapshot!(wrong("switches_per_message ratio > 2"), @r#"a.toml:1: fail_if: "switches_per_message ratio > 2": switches-per-message may be zero and has no ratio; give its figure a bound"#);
     insta::assert_snapshot!(wrong("epol p99 > 2ms"), @r#"a.toml:1: fail_if: "epol p99 > 2ms": there is no arm "epol"; did you mean epoll?"#);
     insta::assert_snapshot!(wrong("epoll p99 ratio > 2"), @r#"a.toml:1: fail_if: "epoll p99 ratio > 2": epoll is the baseline, and its ratio to itself is 1"#);
@@ -761,7 +771,7 @@ fn mistakes_in_thresholds_are_told_in_every_language_with_what_was_typed() {
         ("p98 > 2ms", &["\"p98\"", "latency-p99"]),
         ("p99 > 2", &["latency-p99", "ns, us, µs, ms, s"]),
         ("p99 > ms", &["\"ms\""]),
-        ("p99 ratio > 5 %", &["\"5 %\""]),
+        ("p99 ratio > 5 parsecs", &["\"5 parsecs\"", "3%"]),
         ("switches_per_message ratio > 2", &["switches-per-message"]),
         ("epol p99 > 2ms", &["\"epol\"", "epoll"]),
         ("epoll p99 ratio > 2", &["epoll", "1"]),

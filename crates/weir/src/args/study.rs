@@ -29,7 +29,7 @@ pub(crate) struct Study {
     #[command(subcommand)]
     pub(crate) task: Option<StudyTask>,
     #[arg(
-        required_unless_present = "resume",
+        required_unless_present_any = ["resume", "list"],
         conflicts_with = "resume",
         help = format!(
             "Built-in study ({}) or a study file (NAME.toml); not needed with --resume",
@@ -37,6 +37,9 @@ pub(crate) struct Study {
         )
     )]
     pub(crate) study: Option<String>,
+    /// List the built-in studies, each with its question, and run nothing
+    #[arg(long, conflicts_with_all = ["resume", "study"])]
+    pub(crate) list: bool,
     /// Protocol of the peers study: echo or http
     #[arg(long, value_name = "PROTOCOL")]
     pub(crate) protocol: Option<String>,
@@ -64,6 +67,13 @@ pub(crate) struct Study {
     /// for storage): for servers that are slow until they have run for a while
     #[arg(long, value_name = "DURATION", conflicts_with = "resume")]
     pub(crate) warmup: Option<String>,
+    /// Rounds, or blocks of whole trials, of each claim, 2 to 1000 [default: the study's]
+    #[arg(long, value_name = "N", conflicts_with = "resume", value_parser = number::<u32>)]
+    pub(crate) rounds: Option<u32>,
+    /// No round or block starts later than this after the first, such as 5min [default: the study's, or as much as its
+    /// rounds take]
+    #[arg(long, value_name = "DURATION", conflicts_with = "resume")]
+    pub(crate) time: Option<String>,
     /// An older build of weir: every arm of a driver runs beside the same arm of that build, which is its baseline
     #[arg(long, value_name = "BINARY", conflicts_with = "resume")]
     pub(crate) baseline: Option<PathBuf>,
@@ -123,6 +133,9 @@ pub(crate) struct Study {
     /// Language of the report: en, ko or zh [default: that of the locale]
     #[arg(long)]
     pub(crate) lang: Option<String>,
+    /// Print the judged comparisons as JSON on standard output, in place of the tables
+    #[arg(long, conflicts_with_all = ["repeat", "print", "dry_run"])]
+    pub(crate) json: bool,
     /// No progress display
     #[arg(long)]
     pub(crate) quiet: bool,

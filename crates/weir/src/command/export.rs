@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &Export) -> Result<Exit> {
         Format::Slices => weir_report::slices_csv(&trials),
         Format::Evidence => weir_report::evidence_csv(&trials),
         Format::Pidstat => weir_report::pidstat(&result, &trials),
+        Format::Summary => weir_lab::export::summary(&result)?,
         Format::Json => {
             let mut placed = StoredRun::of(result, &trials);
             stored_folders::set_among(&mut placed, run);

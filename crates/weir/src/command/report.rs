@@ -5,11 +5,15 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use weir_evidence::recorded;
 use weir_judge::batching_bound;
-use weir_lab::stored::{self, StoredRun};
+use weir_lab::{
+    exit::ExitCode,
+    stored::{self, StoredRun},
+    study_file,
+};
 use weir_record::{guidance::ObservedProcess, study::StudyResult, trial::TrialRecord};
 use weir_report::{Language, localized};
 
-use super::{observe, stored_folders};
+use super::{observe, stored_folders, study};
 use crate::{
     args::Report,
     exit::{Exit, UsageError},
@@ -32,6 +36,11 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
     }
     refuse_sweep(&arguments.run)?;
     let mut run = StoredRun::read(&arguments.run)?;
+    if !arguments.fail_if.is_empty() {
+        let thresholds = study_file::thresholds(&run.result.spec, &arguments.fail_if)
+            .map_err(|mistake| UsageError(format!("--fail-if {}", mistake.localized(language))))?;
+        run = StoredRun::read_asking(&arguments.run, thresholds)?;
+    }
     stored_folders::set_among(&mut run, &arguments.run);
     let mut result = run.result;
     if let Some(observed) = observed
@@ -40,7 +49,11 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
         return Err(UsageError(format!("--observed: {}", language.choose(NO_GUIDANCE))).into());
     }
     write(&result, language, arguments.out.as_deref().unwrap_or(&arguments.run))?;
-    Ok(Exit::Ok)
+    if arguments.fail_if.is_empty() {
+        return Ok(Exit::Ok);
+    }
+    let code = ExitCode::of_result(&result);
+    Ok(Exit::Study(study::after_thresholds(result.asked(), arguments.inconclusive_passes, code, language)))
 }
 
 /// Why an observed process says nothing of a study.

@@ -8,7 +8,9 @@ use std::{
 
 use anyhow::{Context, Result};
 use weir_lab::{
+    builtin::BuiltIn,
     exit::ExitCode,
+    host_defaults::HostDefaults,
     outline,
     process::{self, Deadlines, ProcessLauncher},
     run::{self, Callbacks, Ended, Event, Outcome, RunError},
@@ -34,7 +36,7 @@ use super::{
     study_storage::{self, Ready},
 };
 use crate::{
-    args::{Study, StudyTask},
+    args::{Study, StudyTask, study_names},
     exit::{Exit, UsageError},
     language, orphans, output, signals,
 };
@@ -46,6 +48,10 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         None => {}
     }
     let language = language::chosen(arguments.lang.as_deref())?;
+    if arguments.list {
+        output::print(&list(language))?;
+        return Ok(Exit::Ok);
+    }
     if arguments.print || arguments.dry_run {
         return show(arguments, language);
     }
@@ -65,7 +71,13 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let run = host.placed(outcome, &folder);
     // Tables of nothing would only hide how it goes on.
     if ended != Ended::Interrupted || run.progress.blocks_done > 0 {
-        report::write(&run.result, language, &folder)?;
+        report::write_pages(&run.result, language, &folder)?;
+        if arguments.json {
+            output::print(&weir_lab::export::summary(&run.result)?)?;
+            report::tell_page(&folder.join("report.html"), language);
+        } else {
+            report::show(&run.result, language, &folder)?;
+        }
     }
     if let Some(hint) = hint {
         output::tell(&hint);
@@ -73,6 +85,17 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let code = ExitCode::of_session(ended, &run.result);
     let is_tolerant = arguments.inconclusive_passes;
     Ok(Exit::Study(after_thresholds(run.result.asked(), is_tolerant, code, language)))
+}
+
+/// The built-in studies, each with the question that it answers.
+fn list(language: Language) -> String {
+    let host_defaults = HostDefaults::default();
+    let line = |name: &str| {
+        let file = BuiltIn::named(name).or_else(|| BuiltIn::named(&format!("{name}-echo")))?;
+        let spec = file.study(&host_defaults).ok()?.spec;
+        Some(format!("{name:<18}{}\n", weir_report::localized(&spec.title, language)))
+    };
+    study_names().into_iter().filter_map(line).collect()
 }
 
 /// What all sessions of this process share.

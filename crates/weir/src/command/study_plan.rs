@@ -14,7 +14,8 @@ use weir_evidence::placement::{self, Topology};
 use weir_lab::{
     builtin::BuiltIn,
     host_defaults::{DriverFound, HostDefaults, OrderCpus},
-    study_file::{self, Choices},
+    outline,
+    study_file::{self, Choices, FileError},
 };
 use weir_record::{
     finding::Finding,
@@ -47,6 +48,8 @@ pub(super) struct Written {
     /// Its file; for messages only where it is built in.
     path: PathBuf,
     pub(super) text: Cow<'static, str>,
+    /// The text before the command line changed it; absent where it did not.
+    own_text: Option<Cow<'static, str>>,
     /// Which plan of it is asked for.
     plan: Option<String>,
 }
@@ -111,27 +114,33 @@ fn chosen(arguments: &Study, name: String, path: PathBuf, text: Cow<'static, str
         study_file::check_plan(&text, plan).map_err(|error| UsageError(error.localized(language)))?;
     }
     if (Choices { plan: None, ..choices.clone() }) == Choices::default() {
-        return Ok(Written { name, path, text, plan });
+        return Ok(Written { name, path, text, own_text: None, plan });
     }
-    let text = study_file::chosen(&text, &choices)
+    let changed = study_file::chosen(&text, &choices)
         .map_err(|error| UsageError(error.localized(language)))?
         .into_owned();
-    // Lines of errors are of the text that --print shows.
-    let file = path.display();
-    let path = PathBuf::from(localized!(
-        language,
-        "{file} with what the command line adds",
-        "{file}(명령줄의 변경 포함)",
-        "{file}（含命令行的更改）",
-    ));
-    Ok(Written { name, path, text: Cow::Owned(text), plan: None })
+    Ok(Written { name, path, text: Cow::Owned(changed), own_text: Some(text), plan: None })
 }
+
+/// Flags by the first word of the key that they set.
+const FLAGS: [(&str, &str); 8] = [
+    ("fail_if", "--fail-if"),
+    ("arm", "--arm"),
+    ("factors", "--levels"),
+    ("primary", "--levels"),
+    ("cell", "--levels"),
+    ("rounds", "--rounds"),
+    ("blocks", "--rounds"),
+    ("time_cap", "--time"),
+];
 
 fn choices(arguments: &Study) -> Result<Choices> {
     let mut choices = Choices {
         only_arms: arguments.only_arms,
         kernels: arguments.kernels.clone(),
         warmup: arguments.warmup.clone(),
+        rounds: arguments.rounds,
+        time_cap: arguments.time.clone(),
         fail_if: arguments.fail_if.clone(),
         builds: study_baseline::builds(arguments)?,
         ..Choices::default()
@@ -191,15 +200,35 @@ fn wrong<T>(texts: [&'static str; 3]) -> Result<T> {
 }
 
 impl Written {
+    /// A mistake in a text that the command line changed: of the file, with its line there, where the file has one by
+    /// itself, and else of the flag.
+    fn blamed(&self, error: FileError, host_defaults: &HostDefaults) -> anyhow::Error {
+        let Some(own) = &self.own_text else { return error.into() };
+        if let Err(own) = study_file::parse(&self.path, own, host_defaults) {
+            return own.into();
+        }
+        let language = language::of_command_line();
+        let first = error.key.split('.').next().unwrap_or_default();
+        let flag = FLAGS.iter().find(|(key, _)| *key == first).map_or(first, |(_, flag)| flag);
+        let reason = error.reason.localized(language);
+        UsageError(format!("{flag}{}{reason}", language.colon())).into()
+    }
+
     /// The study, complete, for this machine.
     pub(super) fn study(&self, arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
         let host_defaults = host_defaults(arguments, self.plan.clone(), &fingerprint);
         let study_file::Study { mut spec, mut missing_arms } =
-            study_file::parse(&self.path, &self.text, &host_defaults)?;
+            study_file::parse(&self.path, &self.text, &host_defaults)
+                .map_err(|error| self.blamed(error, &host_defaults))?;
         check_options(&self.path, &self.text, &spec)?;
         missing_arms.extend(refused_as_older(&spec, &missing_arms)?);
         if let Some(seed) = arguments.seed {
             spec.seed = seed;
+        }
+        // What the command line makes longer must not be cut by a cap that the file has for less.
+        if self.own_text.is_some() && arguments.time.is_none() {
+            let needed_ns = outline::study_ns(&spec).saturating_mul(5) / 4;
+            spec.time_cap_ns = spec.time_cap_ns.max(needed_ns);
         }
         if let Some(file) = &arguments.file {
             if !spec.is_storage() {
@@ -340,13 +369,15 @@ fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
     };
     let builds = program("baseline", &arguments.baseline) + &program("placebo", &arguments.placebo);
     let warmup = arguments.warmup.as_ref().map(|it| quoted("warmup", it)).unwrap_or_default();
+    let rounds = arguments.rounds.map(|rounds| format!(" --rounds {rounds}")).unwrap_or_default();
+    let time = arguments.time.as_ref().map(|it| quoted("time", it)).unwrap_or_default();
     let mut thresholds: String = arguments.fail_if.iter().map(|it| quoted("fail-if", it)).collect();
     if arguments.inconclusive_passes {
         thresholds.push_str(" --inconclusive-passes");
     }
     format!(
-        "weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{kernels}{only}{warmup}{builds}{thresholds} \
-         --seed {seed}"
+        "weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{kernels}{only}{warmup}{rounds}{time}{builds}\
+         {thresholds} --seed {seed}"
     )
 }
 

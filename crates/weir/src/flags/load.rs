@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use clap::{Args, ValueEnum};
 
-use super::{fraction, number};
+use super::{number, rate};
 
 /// How open-loop messages are spaced.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -63,8 +63,8 @@ pub(crate) struct LoadShared {
     /// Longest warm-up; it ends earlier when the throughput is steady
     #[arg(long, default_value = "5s", value_name = "TIME")]
     pub(crate) warmup_max: String,
-    /// Open loop: messages or requests a second over all connections, whatever the server does
-    #[arg(long, value_name = "PER_SECOND", value_parser = fraction)]
+    /// Open loop: messages or requests a second over all connections, such as 10k, whatever the server does
+    #[arg(long, value_name = "PER_SECOND", value_parser = rate)]
     pub(crate) rate: Option<f64>,
     /// Open loop: how they are spaced
     #[arg(long, value_enum, default_value = "poisson", requires = "rate")]

@@ -9,7 +9,7 @@ use weir_servers::echo;
 
 use crate::{
     exit::Exit,
-    flags::{LoadShared, ServeShared},
+    flags::{LoadShared, ServeShared, size},
     load::{self, LoadCommand},
     serve,
 };
@@ -94,8 +94,8 @@ pub(crate) struct LoadEcho {
     /// Address of the server: HOST:PORT, unix:/path or @name
     #[arg(long, default_value = "127.0.0.1:7007", value_name = "ADDR")]
     pub(crate) target: String,
-    /// Bytes of a message
-    #[arg(long, default_value_t = 64)]
+    /// Bytes of a message, such as 64 or 4k
+    #[arg(long, default_value_t = 64, value_parser = size)]
     pub(crate) message_bytes: u32,
     /// Open a connection for each message, and end it after the answer
     #[arg(long)]

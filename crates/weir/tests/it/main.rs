@@ -50,6 +50,7 @@ mod study_defects;
 mod study_earlier;
 mod study_evidence;
 mod study_files;
+mod study_flags;
 mod study_gateway;
 mod study_goals;
 mod study_polling;
