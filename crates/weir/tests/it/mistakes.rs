@@ -75,12 +75,12 @@ fn what_a_library_refuses_is_told_in_the_language_that_is_asked_for() {
         (
             &["study", "tps", "--dry-run", "--fail-if", "p98 > 2ms", "--lang", "ko"],
             2,
-            &["fail_if: \"p98 > 2ms\"", "알 수 없는 지표", "latency-p99"],
+            &["--fail-if: \"p98 > 2ms\"", "알 수 없는 지표", "latency-p99"],
         ),
         (
             &["study", "tps", "--dry-run", "--fail-if", "p99", "--lang", "zh"],
             2,
-            &["fail_if：\"p99\"", "请写成 [ARM]"],
+            &["--fail-if：\"p99\"", "请写成 [ARM]"],
         ),
         (
             &["study", "tps", "--dry-run", "--levels", "connections=0", "--lang", "ko"],

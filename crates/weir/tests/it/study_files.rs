@@ -95,7 +95,7 @@ fn a_study_is_cut_and_widened_on_the_command_line_and_can_be_kept_as_a_file() {
         (&["--only-arms"], &["no arm is given"]),
         (&["--warmup", "2min"], &["--warmup 2min", "at most 1min"]),
         (&["--inconclusive-passes"], &["no thresholds", "--fail-if"]),
-        (&["--fail-if", "p98 > 2ms"], &["fail_if", "no metric \"p98\"", "latency-p99"]),
+        (&["--fail-if", "p98 > 2ms"], &["--fail-if", "no metric \"p98\"", "latency-p99"]),
     ] {
         let said = weir(&[&["study", "tps", "--dry-run"], words].concat());
         expect_refusal(&said, 2, refused);
