@@ -381,6 +381,10 @@ pub struct StorageJob {
     pub read_percent: u8,
     /// `O_DIRECT`.
     pub direct: bool,
+    /// The page cache is asked to forget the used part of the file before the run.
+    pub drops_cache: bool,
+    /// The kernel is told whether blocks follow each other, by which it decides how far it reads ahead.
+    pub advises_order: bool,
     /// See [`StorageEngine`].
     pub engine: StorageEngine,
     /// See [`StorageEngineOptions`].
@@ -463,6 +467,8 @@ impl Default for StorageJob {
             pattern: AccessPattern::RandRead,
             read_percent: 50,
             direct: true,
+            drops_cache: false,
+            advises_order: false,
             engine: StorageEngine::IoUring,
             options: StorageEngineOptions::default(),
             completion: CompletionMethod::default(),

@@ -289,6 +289,8 @@ mod tests {
             file_given: true,
             pattern: AccessPattern::Read,
             direct: false,
+            drops_cache: true,
+            advises_order: true,
             engine: StorageEngine::Pread,
             seed: 0x89,
             random_repeat: true,
@@ -359,6 +361,17 @@ mod tests {
         assert_eq!(file.validate(), Ok(()));
         let last = read("[a]\nfilename=f\nsize=50%\nsize=1m\nbsrange=4k-8k\nbs=4k\n");
         assert_eq!((last.jobs[0].size_percent, &last.jobs[0].block_sizes), (None, &BlockSizes::Same));
+    }
+
+    #[test]
+    fn the_page_cache_forgets_the_file_unless_that_is_unwanted() {
+        let of = |keys: &str| {
+            let job = read(&format!("[j]\nfilename=f\n{keys}")).jobs.remove(0);
+            (job.drops_cache, job.advises_order)
+        };
+        assert_eq!(of(""), (true, true));
+        assert_eq!(of("invalidate=0\n"), (false, true));
+        assert_eq!(of("invalidate\nfadvise_hint=0\n"), (true, false));
     }
 
     #[test]

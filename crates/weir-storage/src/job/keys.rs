@@ -27,6 +27,8 @@ impl Draft {
             name: name.to_owned(),
             pattern: AccessPattern::Read,
             direct: false,
+            drops_cache: true,
+            advises_order: true,
             engine: StorageEngine::Pread,
             seed: 0x89,
             random_repeat: true,
@@ -85,6 +87,21 @@ const FILE: &[Key] = &[
         names: &["buffered"],
         apply: |draft, value| {
             draft.job.direct = !flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["invalidate"],
+        apply: |draft, value| {
+            draft.job.drops_cache = flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["fadvise_hint", "fadvise"],
+        apply: |draft, value| {
+            draft.job.advises_order =
+                flag(value).map_err(|_| "only 1 (by the pattern) and 0 are possible here")?;
             Ok(())
         },
     },

@@ -200,6 +200,7 @@ fn options(job: &StorageJob) -> Value {
         ("fdatasync", (job.fdatasync_every > 0).then(|| job.fdatasync_every.to_string())),
         ("random_distribution", shown_skew(job.skew)),
         ("fsync", (job.fsync_every > 0).then(|| job.fsync_every.to_string())),
+        ("invalidate", (!job.drops_cache).then(|| "0".to_owned())),
         ("norandommap", job.no_random_map.then(|| "1".to_owned())),
         ("randrepeat", (!job.random_repeat).then(|| "0".to_owned())),
         ("randseed", Some(job.seed.to_string())),

@@ -7,6 +7,7 @@ use weir_record::storage::{
 };
 
 use super::*;
+use crate::engine::target;
 
 /// A folder of its own, removed at the end.
 struct Folder(PathBuf);
@@ -51,6 +52,19 @@ fn skipped(mode: &str, reason: &str) {
     eprintln!("skipped: {mode}: {reason}");
 }
 
+/// Whether a byte of a file is in the page cache; nothing where the file system does not say. Its block is from then
+/// on, and more of a file that is not said to be read at random.
+fn is_cached(file: &File, offset_bytes: u64) -> Option<bool> {
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    let mut byte = [0];
+    let buffers = &mut [io::IoSliceMut::new(&mut byte)];
+    match preadv2(file, buffers, offset_bytes, ReadWriteFlags::NOWAIT) {
+        Ok(_) => Some(true),
+        Err(Errno::AGAIN) => Some(false),
+        Err(_) => None,
+    }
+}
+
 fn waiting(predictor: &str, armed: bool) -> CompletionMethod {
     CompletionMethod { predictor: predictor.to_owned(), armed, ..CompletionMethod::default() }
 }
@@ -78,6 +92,52 @@ fn every_engine_reads_every_block_once() {
         assert_eq!(job.reads.total.count, 256, "{engine}");
         assert_eq!(job.waiting.is_some(), engine.is_asynchronous(), "{engine}");
         assert_eq!(job.intervals.iter().map(|interval| interval.operations).sum::<u64>(), 256, "{engine}");
+    }
+}
+
+/// The file of a job that reads its first block alone, out of the page cache; nothing where it cannot be.
+fn forgotten(job: &StorageJob) -> Option<File> {
+    fs::write(&job.file, vec![5; 1 << 20]).expect("there is room");
+    let file = File::open(&job.file).expect("it was written");
+    file.sync_all().expect("it can be synced");
+    target::drop_cache(&StorageJob { size_bytes: None, ..job.clone() }).expect("it is there");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).expect("it is a file");
+    // A memory file system forgets nothing.
+    (!is_cached(&file, 128 * 4096)?).then_some(file)
+}
+
+fn first_block(folder: &Folder, pattern: AccessPattern) -> StorageJob {
+    StorageJob { pattern, operations_max: Some(1), file_given: true, ..folder.job("cached") }
+}
+
+#[test]
+fn what_was_cached_before_is_read_from_the_device_where_that_is_asked_for() {
+    let folder = Folder::new("cache");
+    for drops_cache in [false, true] {
+        let job = StorageJob { drops_cache, ..first_block(&folder, AccessPattern::Read) };
+        let Some(file) = forgotten(&job) else {
+            return skipped("page cache", "the file system keeps its files in memory, or does not say");
+        };
+        fs::read(&job.file).expect("it is there");
+        quietly(&[job]).expect("it runs");
+        assert_eq!(is_cached(&file, 0), Some(true));
+        // The first block was read with some that follow it, and no more.
+        assert_eq!(is_cached(&file, 255 * 4096), Some(!drops_cache));
+    }
+}
+
+#[test]
+fn the_kernel_reads_ahead_as_the_pattern_says_where_it_is_told() {
+    let folder = Folder::new("ahead");
+    for advises_order in [false, true] {
+        let random = first_block(&folder, AccessPattern::RandRead);
+        // Nowhere else than at the start of a file does the kernel read ahead of a single read.
+        let job = StorageJob { advises_order, size_bytes: Some(4096), ..random };
+        let Some(file) = forgotten(&job) else {
+            return skipped("page cache", "the file system keeps its files in memory, or does not say");
+        };
+        quietly(&[job]).expect("it runs");
+        assert_eq!(is_cached(&file, 4096), Some(!advises_order));
     }
 }
 

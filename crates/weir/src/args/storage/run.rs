@@ -95,6 +95,9 @@ pub(crate) struct Workload {
     /// Past the page cache (O_DIRECT)
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_value = "on", default_missing_value = "on")]
     pub(crate) direct: OnOff,
+    /// Let the page cache keep what it has of the file; else it is asked to forget it before the run
+    #[arg(long)]
+    pub(crate) keep_cache: bool,
     /// Measured time: 1.5s, 500ms, 2min [default: 10s, unless --operations or --once says when to end]
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,

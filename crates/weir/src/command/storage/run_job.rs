@@ -95,6 +95,8 @@ fn job_of(workload: &Workload) -> Result<StorageJob> {
         pattern: known("--rw", &workload.rw)?,
         read_percent: workload.read_percent.unwrap_or(50),
         direct: workload.direct == OnOff::On,
+        drops_cache: !workload.keep_cache,
+        advises_order: true,
         engine: known::<StorageEngine>("--engine", &workload.engine)?,
         options: StorageEngineOptions {
             sqpoll: workload.sqpoll,
