@@ -80,7 +80,9 @@ impl JobFile {
         for section in &sections {
             let mut draft = Draft::new(section.name);
             let mut places = Places { section: section.line, keys: BTreeMap::new() };
-            for entry in globals[..section.globals].iter().chain(&section.entries) {
+            // As in fio, a name is its job's own: one for all would be told of each.
+            let shared = globals[..section.globals].iter().filter(|entry| entry.key != "name");
+            for entry in shared.chain(&section.entries) {
                 match apply(&mut draft, entry) {
                     Ok(name) => drop(places.keys.insert(name, entry.line)),
                     Err(Wrong::Unknown(reason)) if lenient => {
@@ -372,6 +374,13 @@ mod tests {
         assert_eq!(of(""), (true, true));
         assert_eq!(of("invalidate=0\n"), (false, true));
         assert_eq!(of("invalidate\nfadvise_hint=0\n"), (true, false));
+    }
+
+    #[test]
+    fn a_name_for_all_is_that_of_none() {
+        let file = read("[global]\nname=suite\nfilename=f\n[a]\n[b]\nname=own\n");
+        let names: Vec<&str> = file.jobs.iter().map(|job| job.name.as_str()).collect();
+        assert_eq!(names, ["a", "own"]);
     }
 
     #[test]
