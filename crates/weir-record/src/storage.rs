@@ -431,8 +431,11 @@ pub struct StorageJob {
     pub no_random_map: bool,
     /// `fsync(2)` after so many writes; 0 for never.
     pub fsync_every: u32,
-    /// `fdatasync(2)` after so many writes; 0 for never.
+    /// `fdatasync(2)` after so many writes; 0 for never. Where both are due there is one `fsync(2)`.
     pub fdatasync_every: u32,
+    /// Both come where fio makes them: again after each read while no further write was made, and not after the last
+    /// operation.
+    pub syncs_as_fio: bool,
     /// Written blocks carry a checksum and are read back when the job is done.
     pub verify_crc32c: bool,
     /// Nothing is run: what an earlier run of this job wrote is read and checked.
@@ -493,6 +496,7 @@ impl Default for StorageJob {
             no_random_map: false,
             fsync_every: 0,
             fdatasync_every: 0,
+            syncs_as_fio: false,
             verify_crc32c: false,
             verify_only: false,
             ledger: None,

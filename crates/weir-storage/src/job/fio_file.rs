@@ -296,6 +296,7 @@ mod tests {
             engine: StorageEngine::Pread,
             seed: 0x89,
             random_repeat: true,
+            syncs_as_fio: true,
             ..StorageJob::default()
         };
         assert_eq!(file.jobs, [expected]);

@@ -32,6 +32,7 @@ impl Draft {
             engine: StorageEngine::Pread,
             seed: 0x89,
             random_repeat: true,
+            syncs_as_fio: true,
             ..StorageJob::default()
         };
         Self {

@@ -85,8 +85,10 @@ pub(super) struct JobThread<'a, T> {
     completed: Vec<Completed>,
     completed_count: u64,
     failures: u64,
-    writes_unsynced: u32,
-    writes_undatasynced: u32,
+    writes: u64,
+    /// Writes that were begun when the last one was made durable.
+    writes_synced: u64,
+    was_sync: bool,
     is_issuing: bool,
     /// When it was decided that nothing more is issued, other than because nothing is left.
     ended_ns: Option<u64>,
@@ -123,8 +125,9 @@ impl<'a, T: Time> JobThread<'a, T> {
             completed: Vec::with_capacity(depth),
             completed_count: 0,
             failures: 0,
-            writes_unsynced: 0,
-            writes_undatasynced: 0,
+            writes: 0,
+            writes_synced: 0,
+            was_sync: false,
             is_issuing: true,
             ended_ns: None,
             is_paced: job.rate_iops.is_some() || job.rate_bytes.is_some() || job.think_time_ns > 0,
@@ -258,21 +261,26 @@ impl<'a, T: Time> JobThread<'a, T> {
     fn gather(&mut self, now_ns: u64) -> io::Result<Option<u64>> {
         while self.is_issuing && self.batch.len() < self.job.batch_max as usize {
             let Some(&slot) = self.idle.last() else { return Ok(None) };
-            match self.pace.turn(now_ns) {
-                Turn::At(moment_ns) => return Ok(Some(moment_ns)),
-                Turn::Now { intended_ns } => {
-                    let Some(operation) = self.next_operation(slot)? else {
-                        self.is_issuing = false;
-                        return Ok(None);
-                    };
-                    self.idle.pop();
-                    self.pace.begin(operation.bytes);
-                    self.batch.push(operation);
-                    self.intended_ns = intended_ns;
-                    if self.is_paced {
-                        return Ok(None);
-                    }
-                }
+            let (operation, intended_ns) = if let Some(sync) = self.next_sync(slot) {
+                // A rate is one of reads and writes.
+                (sync, None)
+            } else {
+                let intended_ns = match self.pace.turn(now_ns) {
+                    Turn::At(moment_ns) => return Ok(Some(moment_ns)),
+                    Turn::Now { intended_ns } => intended_ns,
+                };
+                let Some(operation) = self.next_transfer(slot)? else {
+                    self.is_issuing = false;
+                    return Ok(None);
+                };
+                self.pace.begin(operation.bytes);
+                (operation, intended_ns)
+            };
+            self.idle.pop();
+            self.batch.push(operation);
+            self.intended_ns = intended_ns;
+            if self.is_paced {
+                return Ok(None);
             }
         }
         Ok(None)
@@ -305,23 +313,35 @@ impl<'a, T: Time> JobThread<'a, T> {
         Ok(handed_ns)
     }
 
-    /// An error is that of the ledger: nothing may be written that it does not know of.
-    fn next_operation(&mut self, slot: u32) -> io::Result<Option<Operation>> {
-        if self.job.fsync_every > 0 && self.writes_unsynced >= self.job.fsync_every {
-            self.writes_unsynced = 0;
+    /// What makes the writes so far durable, where that is due now.
+    fn next_sync(&mut self, slot: u32) -> Option<Operation> {
+        let is_done = if self.job.syncs_as_fio {
+            self.was_sync || self.offsets.left() == 0
+        } else {
+            self.writes_synced == self.writes
+        };
+        let is_due = |every: u32| every > 0 && self.writes.is_multiple_of(every.into());
+        let kind = match (is_due(self.job.fsync_every), is_due(self.job.fdatasync_every)) {
+            _ if is_done || self.writes == 0 => return None,
+            (true, _) => OperationKind::Fsync,
+            (false, true) => OperationKind::Fdatasync,
+            (false, false) => return None,
+        };
+        if kind == OperationKind::Fsync {
             self.contents.sync(slot);
-            return Ok(Some(Operation { slot, kind: OperationKind::Fsync, offset_bytes: 0, bytes: 0 }));
         }
-        if self.job.fdatasync_every > 0 && self.writes_undatasynced >= self.job.fdatasync_every {
-            self.writes_undatasynced = 0;
-            return Ok(Some(Operation { slot, kind: OperationKind::Fdatasync, offset_bytes: 0, bytes: 0 }));
-        }
+        (self.was_sync, self.writes_synced) = (true, self.writes);
+        Some(Operation { slot, kind, offset_bytes: 0, bytes: 0 })
+    }
+
+    /// An error is that of the ledger: nothing may be written that it does not know of.
+    fn next_transfer(&mut self, slot: u32) -> io::Result<Option<Operation>> {
         let Some(Step { reads, offset_bytes, bytes }) = self.offsets.next() else { return Ok(None) };
+        self.was_sync = false;
         if reads {
             return Ok(Some(Operation { slot, kind: OperationKind::Read, offset_bytes, bytes }));
         }
-        self.writes_unsynced += 1;
-        self.writes_undatasynced += 1;
+        self.writes += 1;
         self.contents.write(slot, offset_bytes, self.engine.buffer(slot))?;
         Ok(Some(Operation { slot, kind: OperationKind::Write, offset_bytes, bytes }))
     }
@@ -341,7 +361,9 @@ impl<'a, T: Time> JobThread<'a, T> {
                 }
                 Err(error) => self.failed(error.name(), wait.noticed_ns),
             }
-            self.pace.complete(wait.noticed_ns);
+            if flight.operation.kind.transfers() {
+                self.pace.complete(wait.noticed_ns);
+            }
         }
         self.shared.completed.store(self.completed_count, Ordering::Relaxed);
         Ok(())

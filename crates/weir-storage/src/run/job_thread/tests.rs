@@ -314,6 +314,55 @@ fn writes_are_synced_every_so_often() {
     assert_eq!(first, Some(10));
 }
 
+fn order(outcome: &Outcome) -> Vec<OperationKind> {
+    outcome.journal.borrow().iter().map(|(_, operation)| operation.kind).collect()
+}
+
+#[test]
+fn a_mixed_job_syncs_once_for_its_writes_or_as_often_as_fio() {
+    let once = StorageJob { pattern: AccessPattern::RandRw, fsync_every: 4, ..job() };
+    let outcome = run(&once, Method::Interrupt);
+    let writes = outcome.kinds(OperationKind::Write).len();
+    assert_eq!(outcome.kinds(OperationKind::Fsync).len(), writes / 4);
+    let again = run(&StorageJob { syncs_as_fio: true, ..once }, Method::Interrupt);
+    let order = order(&again);
+    let mut writes = 0;
+    for pair in order.windows(2) {
+        writes += u32::from(pair[0] == OperationKind::Write);
+        let is_due = pair[0] != OperationKind::Fsync && writes > 0 && writes % 4 == 0;
+        assert_eq!(pair[1] == OperationKind::Fsync, is_due, "{order:?}");
+    }
+    assert_ne!(order.last(), Some(&OperationKind::Fsync));
+    assert!(again.kinds(OperationKind::Fsync).len() > outcome.kinds(OperationKind::Fsync).len());
+}
+
+#[test]
+fn where_two_kinds_of_sync_are_due_there_is_one() {
+    let both = StorageJob { pattern: AccessPattern::Write, fsync_every: 4, fdatasync_every: 2, ..job() };
+    let outcome = run(&both, Method::Interrupt);
+    let syncs: Vec<OperationKind> = order(&outcome).into_iter().filter(|kind| !kind.transfers()).collect();
+    assert_eq!(syncs[..4], [OperationKind::Fdatasync, OperationKind::Fsync].repeat(2));
+    assert_eq!((outcome.kinds(OperationKind::Fsync).len(), syncs.len()), (25, 50));
+}
+
+#[test]
+fn a_rate_is_one_of_writes_however_often_they_are_synced() {
+    let paced = StorageJob {
+        pattern: AccessPattern::Write,
+        fsync_every: 1,
+        rate_iops: Some(5_000),
+        operations_max: Some(40),
+        ..job()
+    };
+    let outcome = run(&paced, Method::Poll);
+    let writes = outcome.kinds(OperationKind::Write);
+    let last_ns = 5_000 + 39 * 200_000;
+    assert!((last_ns..last_ns + 2 * LAG_NS).contains(&writes[39]), "{}", writes[39]);
+    for (write_ns, sync_ns) in writes.iter().zip(outcome.kinds(OperationKind::Fsync)) {
+        assert!(sync_ns - write_ns < 45_000, "it follows at once");
+    }
+}
+
 #[test]
 fn times_of_a_hybrid_wait_add_up_and_misses_are_seen() {
     use crate::predict::PredictorSpec;
