@@ -415,6 +415,10 @@ pub struct StorageJob {
     pub rate_iops: Option<u32>,
     /// Bytes a second of one thread; the same.
     pub rate_bytes: Option<u64>,
+    /// Writes a second, where they have a rate of their own; the one above is then that of reads.
+    pub rate_writes_iops: Option<u32>,
+    /// Bytes a second that are written; the same.
+    pub rate_writes_bytes: Option<u64>,
     /// Pause after each completion.
     pub think_time_ns: u64,
     /// CPUs the threads are pinned to, in turn; empty means not pinned.
@@ -487,6 +491,8 @@ impl Default for StorageJob {
             stonewall: false,
             rate_iops: None,
             rate_bytes: None,
+            rate_writes_iops: None,
+            rate_writes_bytes: None,
             think_time_ns: 0,
             cpus: Vec::new(),
             seed: 1,

@@ -205,7 +205,18 @@ fn apply(draft: &mut Draft, entry: &Entry<'_>) -> Result<&'static str, Wrong> {
 
 /// A draft and the name of its section to jobs: one, or one for each thread where each has a file of its own.
 fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str, String)> {
-    let Draft { mut job, filename, directory, filename_format, polled, log_prefixes } = draft;
+    let Draft {
+        mut job,
+        filename,
+        directory,
+        filename_format,
+        polled,
+        log_prefixes,
+        rates_iops,
+        rates_bytes,
+    } = draft;
+    (job.rate_iops, job.rate_writes_iops) = rates(&job, rates_iops);
+    (job.rate_bytes, job.rate_writes_bytes) = rates(&job, rates_bytes);
     if polled {
         match job.engine {
             StorageEngine::IoUring => job.options.iopoll = true,
@@ -258,6 +269,16 @@ fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str,
         ..job.clone()
     };
     Ok((0..job.threads).map(each).collect())
+}
+
+/// As in fio, each direction of a mixed job has its rate; what a job does not do has none.
+fn rates<T: Copy>(job: &StorageJob, by_direction: Option<[T; 2]>) -> (Option<T>, Option<T>) {
+    let Some([reads, writes]) = by_direction else { return (None, None) };
+    match (job.pattern.reads(), job.pattern.writes()) {
+        (true, true) => (Some(reads), Some(writes)),
+        (false, _) => (Some(writes), None),
+        (true, false) => (Some(reads), None),
+    }
 }
 
 fn file_name(format: &str, job: &str, number: u32) -> String {
@@ -338,6 +359,7 @@ mod tests {
         assert_eq!((job.runtime_ns, job.time_based), (Some(5_000_000_000), true));
         assert_eq!((job.ramp_ns, job.start_delay_ns), (500_000_000, 1_000_000_000));
         assert_eq!((job.rate_iops, job.operations_max, job.fsync_every), (Some(100), Some(1000), 8));
+        assert_eq!(job.rate_writes_iops, Some(100));
         assert_eq!((job.cpus.as_slice(), job.seed, job.random_repeat), (&[0, 1][..], 42, false));
         assert_eq!((job.percentiles.as_slice(), job.log_average_ms), (&[50.0, 99.9][..], 100));
         assert_eq!((job.log_prefix.as_deref(), job.verify_crc32c), (Some("log"), true));
@@ -349,7 +371,7 @@ mod tests {
     fn the_keys_that_job_files_have_most_arrive() {
         let file = read(
             "[global]\nioengine=sync\nverify=0\nloops=3\n[a]\nname=first\nfilename=data\nsize=50%\nrw=write\n\
-             rate=1m,1m\nfdatasync=4\nbsrange=4k-16k\n[b]\nname=second\nsize=1m\nrw=randread\n\
+             rate=2m,1m\nfdatasync=4\nbsrange=4k-16k\n[b]\nname=second\nsize=1m\nrw=randread\n\
              random_distribution=zipf:1.2:0.5\nbssplit=4k/10:64k/90\n",
         );
         let [first, second] = &file.jobs[..] else { panic!("{} jobs", file.jobs.len()) };
@@ -375,6 +397,19 @@ mod tests {
         assert_eq!(of(""), (true, true));
         assert_eq!(of("invalidate=0\n"), (false, true));
         assert_eq!(of("invalidate\nfadvise_hint=0\n"), (true, false));
+    }
+
+    #[test]
+    fn each_direction_of_a_mixed_job_has_its_rate() {
+        let of = |rw: &str, rate: &str| {
+            let job = read(&format!("[j]\nfilename=f\nrw={rw}\n{rate}\n")).jobs.remove(0);
+            ((job.rate_iops, job.rate_writes_iops), (job.rate_bytes, job.rate_writes_bytes))
+        };
+        assert_eq!(of("randrw", "rate_iops=200").0, (Some(200), Some(200)));
+        assert_eq!(of("rw", "rate_iops=200,100").0, (Some(200), Some(100)));
+        assert_eq!(of("randread", "rate_iops=200,100").0, (Some(200), None));
+        assert_eq!(of("write", "rate_iops=200,100,7").0, (Some(100), None));
+        assert_eq!(of("randrw", "rate=4k,8k").1, (Some(4096), Some(8192)));
     }
 
     #[test]
@@ -425,6 +460,10 @@ mod tests {
             ("[j\nfilename=f\n", 1, "begins no section"),
             ("[j]\nfilename=f\nbs=4KiB\n", 3, "write 4k"),
             ("[j]\nfilename=f\nbs=4k,8k\n", 3, "reads and writes"),
+            ("[j]\nfilename=f\nbs=8k,\n", 3, "leaves out"),
+            ("[j]\nfilename=f\nrw=randrw\nrate_iops=,200\n", 4, "leaves out"),
+            ("[j]\nfilename=f\nrate=1m,1m,1m,1m\n", 3, "more values"),
+            ("[j]\nfilename=f\nrw=randrw\nrate_iops=200,0\n", 4, "1 operation"),
             ("[j]\nfilename=f\nrw=sideways\n", 3, "randread"),
             ("[j]\nfilename=f\nioengine=mmap\n", 3, "io_uring"),
             ("[j]\nfilename=f:g\n", 2, "several files"),

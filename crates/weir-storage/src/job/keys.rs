@@ -19,6 +19,9 @@ pub(super) struct Draft {
     pub(super) polled: bool,
     /// Where logs are asked to go, empty for the job's name.
     pub(super) log_prefixes: Vec<String>,
+    /// Of reads and of writes.
+    pub(super) rates_iops: Option<[u32; 2]>,
+    pub(super) rates_bytes: Option<[u64; 2]>,
 }
 
 impl Draft {
@@ -42,6 +45,8 @@ impl Draft {
             filename_format: None,
             polled: false,
             log_prefixes: Vec::new(),
+            rates_iops: None,
+            rates_bytes: None,
         }
     }
 }
@@ -255,11 +260,17 @@ const TIME: &[Key] = &[
     Key { names: &["number_ios"], apply: |draft, value| set(&mut draft.job.operations_max, number(value)?) },
     Key {
         names: &["rate_iops"],
-        apply: |draft, value| set(&mut draft.job.rate_iops, number(single(value)?)?),
+        apply: |draft, value| {
+            let [reads, writes] = by_direction(value)?;
+            set(&mut draft.rates_iops, [number(reads)?, number(writes)?])
+        },
     },
     Key {
         names: &["rate"],
-        apply: |draft, value| set(&mut draft.job.rate_bytes, fio_bytes(single(value)?)?),
+        apply: |draft, value| {
+            let [reads, writes] = by_direction(value)?;
+            set(&mut draft.rates_bytes, [fio_bytes(reads)?, fio_bytes(writes)?])
+        },
     },
     Key {
         names: &["thinktime"],
@@ -504,12 +515,25 @@ fn number<N: std::str::FromStr>(value: &str) -> Result<N, String> {
 
 /// The one value of what could have one each for reads and writes.
 fn single(value: &str) -> Result<&str, String> {
-    let mut parts = value.split(',').map(str::trim);
-    let first = parts.next().unwrap_or_default();
-    if parts.all(|part| part == first || part.is_empty()) {
-        Ok(first)
+    let [reads, writes] = by_direction(value)?;
+    if reads == writes {
+        Ok(reads)
     } else {
         Err(format!("{value:?} has different values for reads and writes; give them jobs of their own"))
+    }
+}
+
+/// The values for reads and for writes. A third one is for trims, which no job has.
+fn by_direction(value: &str) -> Result<[&str; 2], String> {
+    let parts: Vec<&str> = value.split(',').map(str::trim).collect();
+    match parts[..] {
+        [both] => Ok([both, both]),
+        // To fio it is the default there, or no limit.
+        [reads, writes] | [reads, writes, _] if reads.is_empty() || writes.is_empty() => {
+            Err(format!("{value:?} leaves out the value of a direction; write both, or one for both"))
+        }
+        [reads, writes] | [reads, writes, _] => Ok([reads, writes]),
+        _ => Err(format!("{value:?} has more values than there are directions")),
     }
 }
 

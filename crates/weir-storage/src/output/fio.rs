@@ -194,9 +194,14 @@ fn options(job: &StorageJob) -> Value {
         ("time_based", job.time_based.then(|| "1".to_owned())),
         ("ramp_time", (job.ramp_ns > 0).then(|| seconds(job.ramp_ns))),
         ("number_ios", job.operations_max.map(|count| count.to_string())),
-        ("rate_iops", job.rate_iops.map(|rate| rate.to_string())),
+        (
+            "rate_iops",
+            by_direction(job.rate_iops.map(u64::from), job.rate_writes_iops.map(u64::from), |rate| {
+                rate.to_string()
+            }),
+        ),
         ("thinktime", (job.think_time_ns > 0).then(|| seconds(job.think_time_ns))),
-        ("rate", job.rate_bytes.map(shown_bytes)),
+        ("rate", by_direction(job.rate_bytes, job.rate_writes_bytes, shown_bytes)),
         ("fdatasync", (job.fdatasync_every > 0).then(|| job.fdatasync_every.to_string())),
         ("random_distribution", shown_skew(job.skew)),
         ("fsync", (job.fsync_every > 0).then(|| job.fsync_every.to_string())),
@@ -218,6 +223,15 @@ fn options(job: &StorageJob) -> Value {
         }
     }
     Value::Object(options)
+}
+
+/// A value, or that of reads and that of writes where these have one of their own.
+fn by_direction(reads: Option<u64>, writes: Option<u64>, shown: impl Fn(u64) -> String) -> Option<String> {
+    let reads = shown(reads?);
+    Some(match writes.map(shown) {
+        Some(writes) if writes != reads => format!("{reads},{writes}"),
+        _ => reads,
+    })
 }
 
 /// What fio calls an engine, where it has it.

@@ -265,16 +265,15 @@ impl<'a, T: Time> JobThread<'a, T> {
                 // A rate is one of reads and writes.
                 (sync, None)
             } else {
-                let intended_ns = match self.pace.turn(now_ns) {
+                let kind = match self.pace.turn(now_ns) {
                     Turn::At(moment_ns) => return Ok(Some(moment_ns)),
-                    Turn::Now { intended_ns } => intended_ns,
+                    Turn::Now(kind) => kind,
                 };
-                let Some(operation) = self.next_transfer(slot)? else {
+                let Some(operation) = self.next_transfer(slot, kind)? else {
                     self.is_issuing = false;
                     return Ok(None);
                 };
-                self.pace.begin(operation.bytes);
-                (operation, intended_ns)
+                (operation, self.pace.begin(operation.kind, operation.bytes))
             };
             self.idle.pop();
             self.batch.push(operation);
@@ -335,8 +334,9 @@ impl<'a, T: Time> JobThread<'a, T> {
     }
 
     /// An error is that of the ledger: nothing may be written that it does not know of.
-    fn next_transfer(&mut self, slot: u32) -> io::Result<Option<Operation>> {
-        let Some(Step { reads, offset_bytes, bytes }) = self.offsets.next() else { return Ok(None) };
+    fn next_transfer(&mut self, slot: u32, kind: Option<OperationKind>) -> io::Result<Option<Operation>> {
+        let step = self.offsets.next_of(kind.map(|kind| kind == OperationKind::Read));
+        let Some(Step { reads, offset_bytes, bytes }) = step else { return Ok(None) };
         self.was_sync = false;
         if reads {
             return Ok(Some(Operation { slot, kind: OperationKind::Read, offset_bytes, bytes }));

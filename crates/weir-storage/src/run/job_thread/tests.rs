@@ -193,6 +193,23 @@ fn a_rate_is_kept_and_latency_counts_from_the_intended_start() {
 }
 
 #[test]
+fn reads_and_writes_with_rates_of_their_own_both_keep_them() {
+    let mixed = StorageJob {
+        pattern: AccessPattern::RandRw,
+        read_percent: 90,
+        rate_iops: Some(5_000),
+        rate_writes_iops: Some(2_500),
+        runtime_ns: Some(10_000_000),
+        time_based: true,
+        depth: 4,
+        ..job()
+    };
+    let outcome = run(&mixed, Method::Interrupt);
+    assert_eq!(outcome.kinds(OperationKind::Read).len(), 50);
+    assert_eq!(outcome.kinds(OperationKind::Write).len(), 25);
+}
+
+#[test]
 fn a_rate_with_depth_issues_while_others_are_in_flight() {
     let paced = StorageJob { rate_iops: Some(100_000), operations_max: Some(60), depth: 8, ..job() };
     let outcome = run(&paced, Method::Interrupt);

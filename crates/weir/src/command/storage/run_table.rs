@@ -114,8 +114,19 @@ fn workload(job: &StorageJob, language: Language) -> String {
             localized!(language, "{threads} threads x ", "스레드 {threads}개 x ", "{threads} 个线程 x ")
         }
     };
-    let rate = job.rate_iops.map(|rate| {
-        localized!(language, ", {rate} a second each", ", 스레드당 초당 {rate}회", "，每线程每秒 {rate} 次")
+    let rate = job.rate_iops.map(|rate| match job.rate_writes_iops {
+        None => localized!(
+            language,
+            ", {rate} a second each",
+            ", 스레드당 초당 {rate}회",
+            "，每线程每秒 {rate} 次"
+        ),
+        Some(writes) => localized!(
+            language,
+            ", {rate} reads and {writes} writes a second each",
+            ", 스레드당 초당 읽기 {rate}회와 쓰기 {writes}회",
+            "，每线程每秒读 {rate} 次、写 {writes} 次",
+        ),
     });
     let rate = rate.unwrap_or_default();
     let (pattern, block, depth) = (job.pattern, shown_bytes(u64::from(job.block_bytes)), job.depth);
