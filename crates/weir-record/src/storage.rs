@@ -419,7 +419,7 @@ pub struct StorageJob {
     pub rate_writes_iops: Option<u32>,
     /// Bytes a second that are written; the same.
     pub rate_writes_bytes: Option<u64>,
-    /// Pause after each completion.
+    /// Pause after an operation, when all in flight are complete.
     pub think_time_ns: u64,
     /// CPUs the threads are pinned to, in turn; empty means not pinned.
     pub cpus: Vec<usize>,

@@ -16,7 +16,7 @@ use weir_sys::usage::{ThreadUsage, thread_usage};
 
 use super::{
     contents::{Contents, Written},
-    pace::{Pace, Turn},
+    pace::{Pace, Pause, Turn},
     recorder::Recorder,
 };
 use crate::{
@@ -261,6 +261,11 @@ impl<'a, T: Time> JobThread<'a, T> {
     fn gather(&mut self, now_ns: u64) -> io::Result<Option<u64>> {
         while self.is_issuing && self.batch.len() < self.job.batch_max as usize {
             let Some(&slot) = self.idle.last() else { return Ok(None) };
+            match self.pace.pause(now_ns) {
+                Some(Pause::Draining) => return Ok(None),
+                Some(Pause::Until(moment_ns)) => return Ok(Some(moment_ns)),
+                None => {}
+            }
             let (operation, intended_ns) = if let Some(sync) = self.next_sync(slot) {
                 // A rate is one of reads and writes.
                 (sync, None)
@@ -347,6 +352,7 @@ impl<'a, T: Time> JobThread<'a, T> {
     }
 
     fn reap(&mut self, wait: Wait) -> io::Result<()> {
+        let mut transfers = 0;
         for index in 0..self.completed.len() {
             let done = self.completed[index];
             let Some(flight) = self.flights.remove(done.slot) else { continue };
@@ -361,10 +367,9 @@ impl<'a, T: Time> JobThread<'a, T> {
                 }
                 Err(error) => self.failed(error.name(), wait.noticed_ns),
             }
-            if flight.operation.kind.transfers() {
-                self.pace.complete(wait.noticed_ns);
-            }
+            transfers += u64::from(flight.operation.kind.transfers());
         }
+        self.pace.complete(transfers, wait.noticed_ns, self.flights.count() == 0 && self.batch.is_empty());
         self.shared.completed.store(self.completed_count, Ordering::Relaxed);
         Ok(())
     }

@@ -21,9 +21,39 @@ pub(super) enum Turn {
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     tracks: Tracks,
-    think_ns: u64,
     origin_ns: u64,
+    think: Think,
+}
+
+/// Why nothing may begin, whatever the rate says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// Before a pause all that is in flight ends.
+    Draining,
+    /// It is over then.
+    Until(u64),
+}
+
+/// A pause when something is complete, as fio makes it: it is looked whether one is due when an operation has begun, or
+/// was complete. So what is in flight together at first is so only until the first pause; then it is one at a time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Think {
+    length_ns: u64,
+    completed: u64,
+    /// Of them, those that the last pause was for.
+    paused: u64,
+    has_begun: bool,
+    /// A pause is due, for so many in all.
+    due: Option<u64>,
     resumes_ns: u64,
+}
+
+impl Think {
+    fn look(&mut self) {
+        if self.length_ns > 0 && self.due.is_none() && self.has_begun && self.completed > self.paused {
+            self.due = Some(self.completed);
+        }
+    }
 }
 
 /// What has a rate.
@@ -94,7 +124,17 @@ impl Track {
 impl Pace {
     /// The schedule of a job that begins at `origin_ns`.
     pub(super) fn new(job: &StorageJob, origin_ns: u64) -> Self {
-        Self { tracks: Tracks::new(job), think_ns: job.think_time_ns, origin_ns, resumes_ns: 0 }
+        let think = Think { length_ns: job.think_time_ns, ..Think::default() };
+        Self { tracks: Tracks::new(job), origin_ns, think }
+    }
+
+    /// Whether nothing may begin at `now_ns`.
+    #[inline]
+    pub(super) fn pause(&self, now_ns: u64) -> Option<Pause> {
+        match self.think {
+            Think { due: Some(_), .. } => Some(Pause::Draining),
+            Think { resumes_ns, .. } => (resumes_ns > now_ns).then_some(Pause::Until(resumes_ns)),
+        }
     }
 
     /// Whether the next operation may begin at `now_ns`. Of two directions with rates the one that is due goes; where
@@ -110,7 +150,6 @@ impl Pace {
                 (read_ns.min(write_ns), (read_ns.max(write_ns) > now_ns).then_some(first))
             }
         };
-        let earliest_ns = earliest_ns.max(self.resumes_ns);
         if earliest_ns <= now_ns { Turn::Now(direction) } else { Turn::At(earliest_ns) }
     }
 
@@ -137,6 +176,8 @@ impl Pace {
     /// An operation of so many bytes begins. With a rate it was to begin at the moment that is returned.
     #[inline]
     pub(super) fn begin(&mut self, kind: OperationKind, bytes: u32) -> Option<u64> {
+        self.think.has_begun = true;
+        self.think.look();
         let track = match &mut self.tracks {
             Tracks::None => return None,
             Tracks::All(track) => track,
@@ -148,11 +189,14 @@ impl Pace {
         Some(intended_ns)
     }
 
-    /// An operation was complete.
+    /// So many reads and writes were complete at this moment, and whether none is in flight now.
     #[inline]
-    pub(super) fn complete(&mut self, noticed_ns: u64) {
-        if self.think_ns > 0 {
-            self.resumes_ns = noticed_ns.saturating_add(self.think_ns);
+    pub(super) fn complete(&mut self, count: u64, noticed_ns: u64, is_idle: bool) {
+        self.think.completed += count;
+        self.think.look();
+        if is_idle && let Some(paused) = self.think.due.take() {
+            (self.think.paused, self.think.has_begun) = (paused, false);
+            self.think.resumes_ns = noticed_ns.saturating_add(self.think.length_ns);
         }
     }
 }
@@ -172,8 +216,8 @@ mod tests {
     fn without_a_rate_the_next_may_always_begin() {
         let mut pace = pace(None, 0);
         assert_eq!(pace.begin(READ, 4096), None);
-        pace.complete(9_000);
-        assert_eq!(pace.turn(0), Turn::Now(None));
+        pace.complete(1, 9_000, true);
+        assert_eq!((pace.pause(0), pace.turn(0)), (None, Turn::Now(None)));
     }
 
     #[test]
@@ -258,11 +302,33 @@ mod tests {
     #[test]
     fn a_pause_follows_each_completion() {
         let mut pace = pace(None, 700);
-        assert_eq!(pace.turn(0), Turn::Now(None));
+        for noticed_ns in [9_000, 19_000] {
+            assert_eq!(pace.pause(noticed_ns - 1_000), None);
+            pace.begin(READ, 4096);
+            pace.complete(1, noticed_ns, true);
+            assert_eq!(pace.pause(noticed_ns + 699), Some(Pause::Until(noticed_ns + 700)));
+            // What makes durable is no operation that a pause follows.
+            pace.complete(0, noticed_ns + 700, true);
+            assert_eq!(pace.pause(noticed_ns + 700), None);
+        }
+    }
+
+    #[test]
+    fn a_pause_waits_for_all_in_flight_and_then_there_is_one() {
+        let mut pace = pace(None, 700);
+        for _ in 0..4 {
+            pace.begin(READ, 4096);
+        }
+        assert_eq!(pace.pause(0), None);
+        pace.complete(1, 1_000, false);
+        assert_eq!(pace.pause(90_000), Some(Pause::Draining));
+        pace.complete(2, 2_000, false);
+        pace.complete(1, 3_000, true);
+        assert_eq!((pace.pause(3_000), pace.pause(3_700)), (Some(Pause::Until(3_700)), None));
         pace.begin(READ, 4096);
-        pace.complete(9_000);
-        assert_eq!(pace.turn(9_699), Turn::At(9_700));
-        assert_eq!(pace.turn(9_700), Turn::Now(None));
+        assert_eq!(pace.pause(3_700), Some(Pause::Draining));
+        pace.complete(1, 4_000, true);
+        assert_eq!(pace.pause(4_000), Some(Pause::Until(4_700)));
     }
 
     #[test]

@@ -273,6 +273,17 @@ fn a_pause_follows_each_completion() {
 }
 
 #[test]
+fn a_pause_waits_for_all_that_is_in_flight() {
+    let slow = StorageJob { think_time_ns: 200_000, operations_max: Some(20), depth: 4, ..job() };
+    let one_by_one = |engine: FakeEngine| engine.lasting(&[40_000, 60_000, 80_000, 100_000, 40_000]);
+    let starts =
+        run_with(&slow, Method::Interrupt, one_by_one, &AtomicBool::new(false)).kinds(OperationKind::Read);
+    // Until the first pause the depth is that of the job, and then one.
+    let paused = starts.windows(2).filter(|pair| pair[1] - pair[0] > 240_000).count();
+    assert_eq!((starts.len(), paused), (20, 16), "{starts:?}");
+}
+
+#[test]
 fn failed_operations_are_counted_and_what_succeeded_is_kept() {
     let outcome = run_with(
         &job(),

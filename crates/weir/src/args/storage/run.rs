@@ -113,7 +113,7 @@ pub(crate) struct Workload {
     /// Operations a second of each thread; latency counts from the intended start
     #[arg(long, value_name = "PER_SECOND", value_parser = number::<u32>)]
     pub(crate) rate: Option<u32>,
-    /// Pause after each completion
+    /// Pause after an operation, when all in flight are complete: from the first pause on one is in flight
     #[arg(long, default_value = "0s", value_name = "TIME")]
     pub(crate) think_time: String,
     /// fsync after so many writes
