@@ -535,6 +535,8 @@ pub struct StorageJobReport {
     pub job: Option<StorageJob>,
     /// Measured window, without the ramp.
     pub elapsed_ns: u64,
+    /// The job ended before its ramp was over: all figures are those of the ramp, in place of a window.
+    pub ended_in_ramp: bool,
     /// Reads.
     pub reads: DirectionReport,
     /// Writes.

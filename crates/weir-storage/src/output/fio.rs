@@ -24,18 +24,21 @@ pub struct HostDefaults {
     pub timestamp_ms: u64,
     /// The same for people.
     pub time: String,
+    /// From the start of the run to its end.
+    pub elapsed_ns: u64,
     /// Entries of `disk_util`.
     pub disks: Vec<Value>,
 }
 
 /// The report as one object.
 pub fn fio_json(report: &StorageReport, host_defaults: &HostDefaults) -> Value {
+    let row = |(job, group)| one_job(job, group, host_defaults.elapsed_ns);
     json!({
         "fio version": format!("weir-{}", host_defaults.version),
         "timestamp": host_defaults.timestamp_ms / 1000,
         "timestamp_ms": host_defaults.timestamp_ms,
         "time": host_defaults.time,
-        "jobs": report.jobs.iter().zip(groups(report)).map(|(job, group)| one_job(job, group)).collect::<Vec<_>>(),
+        "jobs": report.jobs.iter().zip(groups(report)).map(row).collect::<Vec<_>>(),
         "disk_util": host_defaults.disks,
         "weir": report,
     })
@@ -52,7 +55,7 @@ fn groups(report: &StorageReport) -> Vec<u32> {
     report.jobs.iter().enumerate().map(number).collect()
 }
 
-fn one_job(report: &StorageJobReport, group: u32) -> Value {
+fn one_job(report: &StorageJobReport, group: u32, elapsed_ns: u64) -> Value {
     let job = report.job.clone().unwrap_or_default();
     let percentiles = if job.percentiles.is_empty() { PERCENTILES.to_vec() } else { job.percentiles.clone() };
     let direction = |direction: &DirectionReport| one_direction(direction, report.elapsed_ns, &percentiles);
@@ -63,7 +66,7 @@ fn one_job(report: &StorageJobReport, group: u32) -> Value {
         "jobname": job.name,
         "groupid": group,
         "error": u8::from(report.failed),
-        "elapsed": report.elapsed_ns.div_ceil(1_000_000_000),
+        "elapsed": elapsed_ns.div_ceil(1_000_000_000),
         "job options": options(&job),
         "read": direction(&report.reads),
         "write": direction(&report.writes),
@@ -292,9 +295,14 @@ mod tests {
 
     #[test]
     fn the_shape_is_fios_and_ours_is_under_one_key() {
-        let host_defaults =
-            HostDefaults { version: "9.9".into(), timestamp_ms: 1500, ..HostDefaults::default() };
+        let host_defaults = HostDefaults {
+            version: "9.9".into(),
+            timestamp_ms: 1500,
+            elapsed_ns: 7_000_000_001,
+            ..HostDefaults::default()
+        };
         let value = fio_json(&report(), &host_defaults);
+        assert_eq!(value["jobs"][0]["elapsed"], 8, "of the run, ramp and delay included, as in fio");
         assert_eq!(value["fio version"], "weir-9.9");
         let job = &value["jobs"][0];
         assert_eq!(job["read"]["total_ios"], 1000);

@@ -34,14 +34,23 @@ pub(super) struct HostDefaults<'a> {
 /// The report of a job, and what a reader must know about it.
 pub(super) fn job_report(
     job: &StorageJob,
-    job_threads: Vec<JobThreadReport>,
+    mut job_threads: Vec<JobThreadReport>,
     around: &HostDefaults<'_>,
 ) -> (StorageJobReport, Vec<String>) {
     let mut notes = Vec::new();
     let is_broken = job_threads.iter().any(|job_thread| job_thread.broken.is_some());
+    let fill_ns = job_threads.iter().find_map(|job_thread| job_thread.fill_ns);
+    let ramped = job_threads.iter().filter(|job_thread| job_thread.recorder.has_ramp_alone()).count();
+    let ended_in_ramp = ramped > 0 && !job_threads.iter().any(|job_thread| job_thread.recorder.has_window());
+    notes.extend((ramped > 0 && !ended_in_ramp).then(|| left_out(job, ramped, job_threads.len())));
+    // What some threads did before the window of the others opened is no part of it.
+    for job_thread in
+        job_threads.iter_mut().filter(|job_thread| !ended_in_ramp && job_thread.recorder.has_ramp_alone())
+    {
+        job_thread.recorder.forget();
+    }
     let until_ns = around.captured.map(|captured| compared_until_ns(&job_threads, captured));
     let operations = job_threads.iter().map(|job_thread| job_thread.recorder.operations()).sum();
-    let fill_ns = job_threads.iter().find_map(|job_thread| job_thread.fill_ns);
     let mut cpu = around.helpers;
     let mut merged: Option<Recorder> = None;
     for mut job_thread in job_threads {
@@ -49,7 +58,7 @@ pub(super) fn job_report(
         if let Some(reason) = job_thread.broken.take() {
             notes.push(format!("{}: a thread ended before its time: {reason}", job.name));
         }
-        if let (Some(captured), Some(until_ns)) = (around.captured, until_ns) {
+        if let (Some(captured), Some(until_ns), false) = (around.captured, until_ns, ended_in_ramp) {
             notes.extend(retell(job, &mut job_thread, captured, until_ns, around.calibration));
         }
         match &mut merged {
@@ -66,6 +75,8 @@ pub(super) fn job_report(
     let mut report = of_recorder(job, recorder, around, cpu);
     report.failed |= is_broken || around.was_interrupted;
     report.fill_ns = fill_ns;
+    report.ended_in_ramp = ended_in_ramp;
+    notes.extend(ended_in_ramp.then(|| in_ramp(job, report.elapsed_ns)));
     report.calibration_reads = around.calibration.map_or(0, |calibration| calibration.reads);
     notes.extend(fill_ns.map(|ns| filled(job, ns)));
     notes.extend(partial_note(job, &report, operations));
@@ -147,6 +158,26 @@ pub(super) fn empty_meter(job: &StorageJob, calibration: Option<&Calibration>, c
     let mut meter = Meter::new(job.interval_ns, lag_ns, clock);
     meter.expect_device(calibration.map_or(0, |found| found.device_ns));
     meter
+}
+
+/// A job that has no window says so, and whose its figures are.
+fn in_ramp(job: &StorageJob, elapsed_ns: u64) -> String {
+    format!(
+        "{}: it ended {:.2} s after it began, inside its ramp of {:.2} s, so nothing was measured as asked: its figures \
+         are those of the ramp; give it more to do (a larger size, time_based with a runtime), or a shorter ramp",
+        job.name,
+        elapsed_ns as f64 / 1e9,
+        job.ramp_ns as f64 / 1e9
+    )
+}
+
+/// So are threads of which that is true.
+fn left_out(job: &StorageJob, count: usize, of: usize) -> String {
+    format!(
+        "{}: {count} of {of} threads ended inside the ramp, and no figure has them; give them more to do, or a shorter \
+         ramp",
+        job.name
+    )
 }
 
 /// What a reader must know of the bytes that were written.

@@ -172,6 +172,11 @@ impl<'a, T: Time> JobThread<'a, T> {
 
     fn turns(&mut self) -> io::Result<()> {
         let mut now_ns = self.begin()?;
+        if (self.schedule.begins_ns..self.schedule.opens_ns).contains(&now_ns) {
+            let usage = self.usage();
+            self.recorder.open_ramp(now_ns, self.waiter.time.thread_cpu_ns(), usage);
+            self.edge_ns = self.edge_ns.min(self.recorder.meter.due_ns());
+        }
         loop {
             if now_ns >= self.edge_ns {
                 self.edge(now_ns);
@@ -411,7 +416,7 @@ impl<'a, T: Time> JobThread<'a, T> {
     /// The window opens, an interval ends, or the time is over.
     #[cold]
     fn edge(&mut self, now_ns: u64) {
-        if self.recorder.opened_ns.is_none() && now_ns >= self.schedule.opens_ns {
+        if !self.recorder.has_window() && now_ns >= self.schedule.opens_ns {
             let usage = self.usage();
             self.recorder.open(now_ns, self.waiter.time.thread_cpu_ns(), usage);
         }
@@ -423,7 +428,8 @@ impl<'a, T: Time> JobThread<'a, T> {
             self.end(self.schedule.ends_ns);
         }
         let ends_ns = if self.is_issuing { self.schedule.ends_ns } else { u64::MAX };
-        self.edge_ns = self.recorder.meter.due_ns().min(ends_ns);
+        let opens_ns = if self.recorder.has_window() { u64::MAX } else { self.schedule.opens_ns };
+        self.edge_ns = self.recorder.meter.due_ns().min(ends_ns).min(opens_ns);
     }
 
     fn usage(&self) -> ThreadUsage {

@@ -50,6 +50,14 @@ impl Side {
         }
     }
 
+    fn forget(&mut self) {
+        (self.operations, self.bytes) = (0, 0);
+        for histogram in [&mut self.submission, &mut self.completion, &mut self.total] {
+            histogram.reset();
+        }
+        self.intervals.clear();
+    }
+
     fn count(&mut self, interval: u64, bytes: u64) {
         self.operations += 1;
         self.bytes += bytes;
@@ -142,7 +150,8 @@ pub(super) struct Traced {
     pub(super) measured: Measured,
 }
 
-/// Notes of one thread over its window.
+/// Notes of one thread over its window. What came before it, in the ramp, is noted as well and forgotten when the
+/// window opens: it is all there is when the thread is done before.
 pub(super) struct Recorder {
     pub(super) reads: Side,
     pub(super) writes: Side,
@@ -151,7 +160,9 @@ pub(super) struct Recorder {
     pub(super) errors: Vec<(Cow<'static, str>, u64)>,
     pub(super) meter: Meter,
     pub(super) usage: ThreadUsage,
+    /// When the window opened, or the ramp.
     pub(super) opened_ns: Option<u64>,
+    is_ramp: bool,
     pub(super) closed_ns: u64,
     /// Chunks, so that none is ever moved; absent when nothing is compared.
     pub(super) journal: Option<Vec<Vec<Traced>>>,
@@ -177,6 +188,7 @@ impl Recorder {
             errors: Vec::new(),
             usage: ThreadUsage::default(),
             opened_ns: None,
+            is_ramp: false,
             closed_ns: 0,
             journal: keeps_journal.then(Vec::new),
             log,
@@ -187,8 +199,39 @@ impl Recorder {
         }
     }
 
+    /// The ramp begins.
+    pub(super) fn open_ramp(&mut self, now_ns: u64, thread_cpu_ns: u64, usage: ThreadUsage) {
+        self.open(now_ns, thread_cpu_ns, usage);
+        self.is_ramp = true;
+    }
+
+    /// Whether the window was opened: then the figures are its own.
+    pub(super) fn has_window(&self) -> bool {
+        self.opened_ns.is_some() && !self.is_ramp
+    }
+
+    /// Whether all there is came before the window.
+    pub(super) fn has_ramp_alone(&self) -> bool {
+        self.opened_ns.is_some() && self.is_ramp
+    }
+
+    /// Nothing was noted but failures.
+    pub(super) fn forget(&mut self) {
+        self.reads.forget();
+        self.writes.forget();
+        self.fsyncs = 0;
+        self.unbegun.operations = 0;
+        self.unbegun.waited.reset();
+        self.meter.forget();
+        self.usage = ThreadUsage::default();
+        (self.opened_ns, self.is_ramp) = (None, false);
+    }
+
     /// The window begins.
     pub(super) fn open(&mut self, now_ns: u64, thread_cpu_ns: u64, usage: ThreadUsage) {
+        if self.is_ramp {
+            self.forget();
+        }
         self.opened_ns = Some(now_ns);
         self.closed_ns = now_ns;
         self.usage_before = usage;
@@ -213,7 +256,7 @@ impl Recorder {
         self.log.take().map_or(Ok(()), OperationLog::finish)
     }
 
-    /// An operation succeeded. Before the window nothing is noted.
+    /// An operation succeeded.
     #[inline]
     pub(super) fn succeeded(&mut self, flight: &InFlight, measured: &Measured) {
         let Some(opened_ns) = self.opened_ns else { return };
@@ -240,6 +283,9 @@ impl Recorder {
         side.completion.saturating_record(completion_ns);
         side.total.saturating_record(total_ns);
         self.meter.record(measured);
+        if self.is_ramp {
+            return;
+        }
         if let Some(log) = &mut self.log {
             log.record(&Logged {
                 at_ns: noticed_ns.saturating_sub(opened_ns),
@@ -262,8 +308,8 @@ impl Recorder {
         add_error(&mut self.errors, name, 1);
     }
 
-    /// So many operations were due when the time was over, had waited so long, and will never begin. Before the window
-    /// nothing is noted.
+    /// So many operations were due when the time was over, had waited so long, and will never begin. Before the job
+    /// begins nothing is noted.
     pub(super) fn never_begun(&mut self, waited_ns: u64, count: u64) {
         if self.opened_ns.is_some() {
             self.unbegun.operations += count;
@@ -395,6 +441,32 @@ mod tests {
         assert_eq!((recorder.operations(), recorder.opened_ns), (0, None));
         assert_eq!(recorder.errors, [("EIO".into(), 2), ("ENOSPC".into(), 1)]);
         assert_eq!(recorder.journal.expect("it was asked for").len(), 0);
+    }
+
+    #[test]
+    fn the_ramp_is_forgotten_when_the_window_opens_and_is_all_there_is_where_it_never_does() {
+        let ramped = || {
+            let mut recorder = recorder(true, true);
+            recorder.open_ramp(5_000, 0, ThreadUsage::default());
+            recorder.succeeded(&flight(OperationKind::Read), &measured());
+            recorder.never_begun(7, 3);
+            recorder.failed("EIO".into());
+            recorder
+        };
+        let mut alone = ramped();
+        alone.close(90_000, 5, ThreadUsage::default());
+        assert_eq!((alone.operations(), alone.has_window(), alone.has_ramp_alone()), (1, false, true));
+        assert_eq!(alone.journal.as_ref().map(Vec::len), Some(0), "the trace begins with the window");
+        let mut opened = ramped();
+        opened.open(60_000, 9, ThreadUsage::default());
+        assert_eq!((opened.operations(), opened.unbegun.operations, opened.errors.len()), (0, 0, 1));
+        opened.succeeded(&flight(OperationKind::Write), &Measured { noticed_ns: 70_000, ..measured() });
+        opened.close(90_000, 19, ThreadUsage::default());
+        assert!(opened.has_window() && !opened.has_ramp_alone());
+        assert_eq!((opened.opened_ns, opened.operations()), (Some(60_000), 1));
+        let (waiting, intervals) = opened.meter.finish(90_000);
+        assert_eq!((waiting.operations, waiting.cpu_ns, waiting.elapsed_ns), (1, 10, 30_000));
+        assert_eq!(intervals.len(), 1);
     }
 
     #[test]

@@ -142,6 +142,18 @@ fn the_kernel_reads_ahead_as_the_pattern_says_where_it_is_told() {
 }
 
 #[test]
+fn a_job_that_ends_inside_its_ramp_says_so_and_has_figures() {
+    let folder = Folder::new("ramp");
+    let short = StorageJob { ramp_ns: 60_000_000_000, threads: 2, ..folder.job("short") };
+    let report = quietly(&[short]).expect("it runs");
+    let job = &report.jobs[0];
+    assert_eq!((job.reads.operations, job.ended_in_ramp, job.failed), (512, true, false));
+    assert!(job.elapsed_ns > 0 && job.reads.iops > 0.0, "{job:?}");
+    let told = report.notes.iter().filter(|note| note.contains("inside its ramp of 60.00 s")).count();
+    assert_eq!(told, 1, "{:?}", report.notes);
+}
+
+#[test]
 fn a_mode_without_effect_is_told() {
     let folder = Folder::new("told");
     let job = StorageJob { engine: StorageEngine::Posixaio, ..folder.job("aio") };

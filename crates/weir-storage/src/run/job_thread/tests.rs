@@ -164,6 +164,17 @@ fn time_ends_a_run_and_the_ramp_is_not_counted() {
 }
 
 #[test]
+fn a_run_that_ends_inside_its_ramp_has_the_figures_of_the_ramp() {
+    let short = StorageJob { ramp_ns: 60_000_000_000, start_delay_ns: 1_000_000, ..job() };
+    let outcome = run(&short, Method::Interrupt);
+    assert!(outcome.recorder.has_ramp_alone());
+    assert_eq!(outcome.reads().operations, BLOCKS);
+    assert!((1_005_000..1_005_000 + 2 * LAG_NS).contains(&outcome.recorder.opened_ns.expect("it began")));
+    let waiting = outcome.waiting();
+    assert_eq!((waiting.operations, waiting.latency.count), (BLOCKS, BLOCKS));
+}
+
+#[test]
 fn the_number_of_operations_ends_a_run() {
     let few = StorageJob { operations_max: Some(7), depth: 4, ..job() };
     assert_eq!(run(&few, Method::Poll).reads().operations, 7);

@@ -35,8 +35,14 @@ fn one_job(report: &StorageJobReport, language: Language) -> Vec<String> {
         return checked(rows, report, language);
     }
     let (seconds, state) = (report.elapsed_ns as f64 / 1e9, failed(report, language));
-    let window =
-        localized!(language, "{seconds:.2} s{state}", "{seconds:.2}초{state}", "{seconds:.2} 秒{state}");
+    let ramp = [", all of it in the ramp", ", 모두 ramp 구간", "，全部在预热期内"];
+    let ramp = if report.ended_in_ramp { language.choose(ramp) } else { "" };
+    let window = localized!(
+        language,
+        "{seconds:.2} s{ramp}{state}",
+        "{seconds:.2}초{ramp}{state}",
+        "{seconds:.2} 秒{ramp}{state}",
+    );
     rows.push(row(language, ["window", "측정 구간", "测量窗口"], window));
     for (name, direction) in
         [(["reads", "읽기", "读"], &report.reads), (["writes", "쓰기", "写"], &report.writes)]
