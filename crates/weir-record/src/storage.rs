@@ -411,6 +411,8 @@ pub struct StorageJob {
     pub start_delay_ns: u64,
     /// Wait for all jobs before it to end.
     pub stonewall: bool,
+    /// Told in one row with the job before it, if they run side by side.
+    pub group_reporting: bool,
     /// Operations a second of one thread; latency counts from the intended start.
     pub rate_iops: Option<u32>,
     /// Bytes a second of one thread; the same.
@@ -489,6 +491,7 @@ impl Default for StorageJob {
             ramp_ns: 0,
             start_delay_ns: 0,
             stonewall: false,
+            group_reporting: false,
             rate_iops: None,
             rate_bytes: None,
             rate_writes_iops: None,
@@ -523,8 +526,41 @@ pub struct StorageReport {
     pub schema_version: u32,
     /// One for each job, in the order asked.
     pub jobs: Vec<StorageJobReport>,
+    /// What jobs that ran side by side did together.
+    pub rows: Vec<StorageRow>,
     /// Things a reader must know: what was refused and why, how the file lies on the device.
     pub notes: Vec<String>,
+}
+
+impl StorageReport {
+    /// What is told of the jobs, in order: a report of each, or one of those that asked for one together. With it the
+    /// place of its first job and how many they are.
+    pub fn told(&self) -> Vec<(usize, usize, &StorageJobReport)> {
+        let mut told = Vec::new();
+        let mut place = 0;
+        while let Some(job) = self.jobs.get(place) {
+            let row = self.rows.iter().find(|row| row.replaces_jobs && row.first == place && row.count > 0);
+            let (count, report) = row.map_or((1, job), |row| (row.count, &row.report));
+            told.push((place, count, report));
+            place += count;
+        }
+        told
+    }
+}
+
+/// Several jobs that ran side by side, as one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct StorageRow {
+    /// Place of the first one among the jobs.
+    pub first: usize,
+    /// How many they are, with the first one.
+    pub count: usize,
+    /// They asked to be told in one row; otherwise it is a total beside theirs.
+    pub replaces_jobs: bool,
+    /// Sums, and distributions over all operations. Its job is the first one with the threads of all, and without a
+    /// file where they have several.
+    pub report: StorageJobReport,
 }
 
 /// What one job measured. Sums over its threads.

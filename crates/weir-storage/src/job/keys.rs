@@ -356,8 +356,14 @@ const REPORT: &[Key] = &[
             Ok(())
         },
     },
-    // They say how fio itself runs and prints; every thread of ours is one, and a job's threads are one row.
-    Key { names: &["group_reporting"], apply: |_, value| flag(value).map(drop) },
+    Key {
+        names: &["group_reporting"],
+        apply: |draft, value| {
+            draft.job.group_reporting = flag(value)?;
+            Ok(())
+        },
+    },
+    // How fio itself runs; every thread of ours is one.
     Key { names: &["thread"], apply: |_, value| flag(value).map(drop) },
     Key { names: &["description"], apply: |_, _| Ok(()) },
 ];

@@ -126,6 +126,12 @@ pub fn validate_all(jobs: &[StorageJob]) -> Result<(), JobError> {
     for job in jobs {
         validate(job)?;
     }
+    let differ = |pair: &&[StorageJob]| {
+        pair[1].group_reporting && !pair[1].stonewall && pair[0].interval_ns != pair[1].interval_ns
+    };
+    refuse_if(jobs.windows(2).any(|pair| differ(&pair)), INTERVAL, || {
+        "jobs of one row (group_reporting) need intervals of one length".to_owned()
+    })?;
     let threads: u64 = jobs.iter().map(|job| u64::from(job.threads)).sum();
     refuse_if(threads > u64::from(THREADS_MAX), THREADS, || {
         format!("{threads} threads in all are too many; at most {THREADS_MAX}")

@@ -32,13 +32,14 @@ pub struct HostDefaults {
 
 /// The report as one object.
 pub fn fio_json(report: &StorageReport, host_defaults: &HostDefaults) -> Value {
-    let row = |(job, group)| one_job(job, group, host_defaults.elapsed_ns);
+    let groups = groups(report);
+    let row = |(place, _, job): (usize, usize, &StorageJobReport)| one_job(job, groups[place], host_defaults.elapsed_ns);
     json!({
         "fio version": format!("weir-{}", host_defaults.version),
         "timestamp": host_defaults.timestamp_ms / 1000,
         "timestamp_ms": host_defaults.timestamp_ms,
         "time": host_defaults.time,
-        "jobs": report.jobs.iter().zip(groups(report)).map(row).collect::<Vec<_>>(),
+        "jobs": report.told().into_iter().map(row).collect::<Vec<_>>(),
         "disk_util": host_defaults.disks,
         "weir": report,
     })
@@ -176,7 +177,9 @@ fn options(job: &StorageJob) -> Value {
     let mut options = Map::new();
     let mut say = |key: &str, value: String| drop(options.insert(key.to_owned(), Value::String(value)));
     say("name", job.name.clone());
-    say("filename", job.file.clone());
+    if !job.file.is_empty() {
+        say("filename", job.file.clone());
+    }
     say("rw", job.pattern.to_string());
     let (key, value) = shown_sizes(job);
     say(key, value);
@@ -209,6 +212,7 @@ fn options(job: &StorageJob) -> Value {
         ("random_distribution", shown_skew(job.skew)),
         ("fsync", (job.fsync_every > 0).then(|| job.fsync_every.to_string())),
         ("invalidate", (!job.drops_cache).then(|| "0".to_owned())),
+        ("group_reporting", job.group_reporting.then(|| "1".to_owned())),
         ("norandommap", job.no_random_map.then(|| "1".to_owned())),
         ("randrepeat", (!job.random_repeat).then(|| "0".to_owned())),
         ("randseed", Some(job.seed.to_string())),
@@ -253,7 +257,7 @@ fn engine(engine: StorageEngine) -> Option<&'static str> {
 mod tests {
     use weir_record::{
         latency::empty_histogram,
-        storage::{RateSpread, StorageCpu},
+        storage::{RateSpread, StorageCpu, StorageRow},
     };
 
     use super::*;
@@ -332,6 +336,25 @@ mod tests {
         assert_eq!((&value["jobs"][0]["groupid"], &value["jobs"][1]["groupid"]), (&json!(0), &json!(1)));
         let ours: StorageReport = serde_json::from_value(value["weir"].clone()).expect("our own report");
         assert_eq!(ours, report());
+    }
+
+    #[test]
+    fn jobs_that_asked_for_one_row_have_one() {
+        let mut report = report();
+        report.jobs.push(report.jobs[0].clone());
+        let mut job = report.jobs[1].job.clone().expect("it was asked");
+        (job.threads, job.file, job.group_reporting) = (2, String::new(), true);
+        let sum = StorageJobReport { job: Some(job), ..report.jobs[1].clone() };
+        let row = |replaces_jobs| StorageRow { first: 1, count: 2, replaces_jobs, report: sum.clone() };
+        report.rows = vec![row(true)];
+        let value = fio_json(&report, &HostDefaults::default());
+        let jobs = value["jobs"].as_array().expect("rows");
+        assert_eq!((jobs.len(), &jobs[1]["groupid"]), (2, &json!(1)));
+        let options = &jobs[1]["job options"];
+        assert_eq!((&options["numjobs"], options.get("filename")), (&json!("2"), None));
+        report.rows = vec![row(false)];
+        let value = fio_json(&report, &HostDefaults::default());
+        assert_eq!(value["jobs"].as_array().map(Vec::len), Some(3), "a total is beside them");
     }
 
     #[test]

@@ -31,11 +31,12 @@ pub(super) struct HostDefaults<'a> {
     pub(super) was_interrupted: bool,
 }
 
-/// The report of a job, and what a reader must know about it.
+/// The report of a job, and what a reader must know about it. `add` is told of the notes of all its threads.
 pub(super) fn job_report(
     job: &StorageJob,
     mut job_threads: Vec<JobThreadReport>,
     around: &HostDefaults<'_>,
+    add: impl FnOnce(&Recorder, &StorageCpu),
 ) -> (StorageJobReport, Vec<String>) {
     let mut notes = Vec::new();
     let is_broken = job_threads.iter().any(|job_thread| job_thread.broken.is_some());
@@ -72,7 +73,8 @@ pub(super) fn job_report(
             notes,
         );
     };
-    let mut report = of_recorder(job, recorder, around, cpu);
+    add(&recorder, &cpu);
+    let mut report = of_recorder(job, recorder, around.machine, cpu);
     report.failed |= is_broken || around.was_interrupted;
     report.fill_ns = fill_ns;
     report.ended_in_ramp = ended_in_ramp;
@@ -119,20 +121,21 @@ fn retell(
     None
 }
 
-fn of_recorder(
+/// What the notes of all threads say.
+pub(super) fn of_recorder(
     job: &StorageJob,
     recorder: Recorder,
-    around: &HostDefaults<'_>,
+    machine: &MachineBusy,
     mut cpu: StorageCpu,
 ) -> StorageJobReport {
     let opened_ns = recorder.opened_ns.unwrap_or(recorder.closed_ns);
     let elapsed_ns = recorder.closed_ns.saturating_sub(opened_ns);
-    cpu.machine_busy_ns = around.machine.between(opened_ns, recorder.closed_ns);
+    cpu.machine_busy_ns = machine.between(opened_ns, recorder.closed_ns);
     let never_begun = recorder.report_never_begun();
     let (waiting, mut intervals) = recorder.meter.finish(recorder.closed_ns);
     for interval in &mut intervals {
         let from_ns = opened_ns + interval.start_ns;
-        interval.machine_busy_ns = around.machine.between(from_ns, from_ns + interval.elapsed_ns);
+        interval.machine_busy_ns = machine.between(from_ns, from_ns + interval.elapsed_ns);
     }
     let errors: Vec<(String, u64)> =
         recorder.errors.into_iter().map(|(name, count)| (name.into_owned(), count)).collect();

@@ -340,7 +340,28 @@ impl Recorder {
         self.reads.operations + self.writes.operations
     }
 
-    /// Adds the notes of another thread of the same job; the journal is not part of it.
+    /// The same notes without journal and log, to add those of other jobs to.
+    pub(super) fn copied(&self) -> Self {
+        Self {
+            reads: self.reads.clone(),
+            writes: self.writes.clone(),
+            fsyncs: self.fsyncs,
+            unbegun: self.unbegun.clone(),
+            errors: self.errors.clone(),
+            meter: self.meter.clone(),
+            usage: self.usage,
+            opened_ns: self.opened_ns,
+            is_ramp: self.is_ramp,
+            closed_ns: self.closed_ns,
+            journal: None,
+            log: None,
+            usage_before: self.usage_before,
+            is_asynchronous: self.is_asynchronous,
+            interval_ns: self.interval_ns,
+        }
+    }
+
+    /// Adds the notes of another thread; the journal is not part of it.
     pub(super) fn merge(&mut self, other: &Self) {
         self.reads.merge(&other.reads);
         self.writes.merge(&other.writes);
@@ -352,6 +373,9 @@ impl Recorder {
         }
         self.meter.merge(&other.meter);
         self.closed_ns = self.closed_ns.max(other.closed_ns);
+        if self.opened_ns.is_none() {
+            self.is_ramp = other.is_ramp;
+        }
         self.opened_ns = match (self.opened_ns, other.opened_ns) {
             (Some(own_ns), Some(other_ns)) => Some(own_ns.min(other_ns)),
             (own, other) => own.or(other),

@@ -154,6 +154,29 @@ fn a_job_that_ends_inside_its_ramp_says_so_and_has_figures() {
 }
 
 #[test]
+fn jobs_that_ask_for_one_row_are_added_up() {
+    let folder = Folder::new("rows");
+    let job = |name: &str, stonewall| {
+        let file = folder.0.join(name).to_string_lossy().into_owned();
+        StorageJob { group_reporting: true, stonewall, file, ..folder.job(name) }
+    };
+    let jobs = [job("a", false), job("b", false), job("alone", true)];
+    let report = quietly(&jobs).expect("it runs");
+    let told: Vec<(usize, u64)> =
+        report.told().iter().map(|(place, _, report)| (*place, report.reads.operations)).collect();
+    assert_eq!(told, [(0, 512), (2, 256)]);
+    let [row] = &report.rows[..] else { panic!("{} rows", report.rows.len()) };
+    assert_eq!((row.first, row.count, row.report.reads.total.count), (0, 2, 512));
+    let asked = row.report.job.as_ref().expect("it was asked");
+    assert_eq!((asked.threads, asked.file.as_str()), (2, ""));
+    assert!(row.report.elapsed_ns >= report.jobs[0].elapsed_ns.max(report.jobs[1].elapsed_ns));
+    let each = jobs.map(|job| StorageJob { group_reporting: false, ..job });
+    let report = quietly(&each).expect("it runs");
+    assert_eq!((report.told().len(), report.rows.len()), (3, 1));
+    assert!(!report.rows[0].replaces_jobs && report.rows[0].report.reads.operations == 512);
+}
+
+#[test]
 fn a_mode_without_effect_is_told() {
     let folder = Folder::new("told");
     let job = StorageJob { engine: StorageEngine::Posixaio, ..folder.job("aio") };

@@ -191,7 +191,12 @@ impl Checked {
             failed: self.found.failures > 0 || self.found.was_interrupted,
             ..StorageJobReport::default()
         };
-        StorageReport { schema_version: weir_record::SCHEMA_VERSION, jobs: vec![report], notes }
+        StorageReport {
+            schema_version: weir_record::SCHEMA_VERSION,
+            jobs: vec![report],
+            rows: Vec::new(),
+            notes,
+        }
     }
 }
 

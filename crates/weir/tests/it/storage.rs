@@ -548,6 +548,36 @@ fn a_file_that_a_job_reads_and_that_is_not_there_is_laid_out() {
     assert_eq!(value["jobs"][0]["read"]["total_ios"], 256, "{version}");
 }
 
+#[test]
+fn rows_are_those_of_fio_where_a_job_file_asks_for_one_of_several() {
+    let folder = folder("storage-rows");
+    let text = format!(
+        "[global]\ngroup_reporting\ndirectory={}\nsize=256k\nrw=randread\nioengine=psync\n[a]\nnumjobs=3\n[b]\nnumjobs=2\n\
+         [c]\nstonewall\nnumjobs=2\n",
+        shown(&folder)
+    );
+    let shared = job_file(&folder, &text);
+    let rows = |value: &Value| -> Vec<(String, u64)> {
+        let rows = value["jobs"].as_array().expect("rows").iter();
+        rows.map(|row| (row["jobname"].to_string(), row["read"]["total_ios"].as_u64().unwrap_or(0))).collect()
+    };
+    let (ours, told) = report(&run(&[shown(&shared), "--json"]));
+    assert_eq!(rows(&ours), [("\"a\"".to_owned(), 320), ("\"c\"".to_owned(), 128)]);
+    assert_eq!((ours["jobs"][1]["job options"]["numjobs"].as_str(), told.jobs.len()), (Some("2"), 7));
+    let alone = job_file(&folder, &text.replace("group_reporting\n", ""));
+    let table = run(&[shown(&alone)]).stdout;
+    assert!(table.contains("5 that ran side by side, together"), "{table}");
+    let Some(version) = fio_version() else { return };
+    // Files that others laid out are not touched.
+    fs::create_dir(folder.join("theirs")).expect("a folder can be made");
+    let theirs = text.replace(shown(&folder), shown(&folder.join("theirs")));
+    let theirs = job_file(&folder, &theirs);
+    let output =
+        Command::new("fio").args(["--output-format=json", shown(&theirs)]).output().expect("fio starts");
+    let theirs: Value = serde_json::from_slice(&output.stdout).expect("fio prints JSON");
+    assert_eq!(rows(&ours), rows(&theirs), "{version}");
+}
+
 /// Keys of an object that holds numbers or objects, with those of the objects in it.
 fn keys(value: &Value, prefix: &str) -> Vec<String> {
     let Some(object) = value.as_object() else { return vec![prefix.to_owned()] };

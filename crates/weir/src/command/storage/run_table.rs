@@ -3,7 +3,8 @@
 use weir_record::{
     latency::LatencySummary,
     storage::{
-        DeviceClock, DirectionReport, NeverBegun, StorageJob, StorageJobReport, StorageReport, WaitingReport,
+        DeviceClock, DirectionReport, NeverBegun, StorageJob, StorageJobReport, StorageReport, StorageRow,
+        WaitingReport,
     },
 };
 use weir_report::{Language, localized, pad_start};
@@ -16,17 +17,49 @@ const INTERVALS_SHOWN: usize = 20;
 
 pub(super) fn table(report: &StorageReport, width_columns: usize, language: Language) -> String {
     let mut rows = Vec::new();
-    for job in &report.jobs {
+    let line = "-".repeat(width_columns.min(72));
+    for (place, count, job) in report.told() {
         if !rows.is_empty() {
-            rows.push("-".repeat(width_columns.min(72)));
+            rows.push(line.clone());
         }
         rows.extend(one_job(job, language));
+        let ends_here = |row: &&StorageRow| !row.replaces_jobs && row.first + row.count == place + count;
+        for total in report.rows.iter().filter(ends_here) {
+            rows.push(line.clone());
+            rows.extend(together(total, language));
+        }
     }
     if !report.notes.is_empty() {
         rows.push(String::new());
         rows.extend(report.notes.iter().cloned());
     }
     rows.join("\n")
+}
+
+/// What jobs that ran side by side did in all.
+fn together(total: &StorageRow, language: Language) -> Vec<String> {
+    let count = total.count;
+    let jobs = localized!(
+        language,
+        "{count} that ran side by side, together",
+        "나란히 실행한 {count}개의 합계",
+        "并行运行的 {count} 个任务合计",
+    );
+    let mut rows = vec![row(language, ["jobs", "작업", "任务"], jobs)];
+    rows.extend(directions(&total.report, language));
+    rows
+}
+
+fn directions(report: &StorageJobReport, language: Language) -> Vec<String> {
+    let mut rows = Vec::new();
+    for (name, direction) in
+        [(["reads", "읽기", "读"], &report.reads), (["writes", "쓰기", "写"], &report.writes)]
+    {
+        if direction.operations > 0 {
+            rows.extend(one_direction(name, direction, report.elapsed_ns, language));
+        }
+    }
+    rows
 }
 
 fn one_job(report: &StorageJobReport, language: Language) -> Vec<String> {
@@ -44,13 +77,7 @@ fn one_job(report: &StorageJobReport, language: Language) -> Vec<String> {
         "{seconds:.2} 秒{ramp}{state}",
     );
     rows.push(row(language, ["window", "측정 구간", "测量窗口"], window));
-    for (name, direction) in
-        [(["reads", "읽기", "读"], &report.reads), (["writes", "쓰기", "写"], &report.writes)]
-    {
-        if direction.operations > 0 {
-            rows.extend(one_direction(name, direction, report.elapsed_ns, language));
-        }
-    }
+    rows.extend(directions(report, language));
     if report.reads.operations + report.writes.operations == 0 {
         let none = [
             "none was completed in the window",
@@ -84,7 +111,9 @@ fn head(job: &StorageJob, language: Language) -> Vec<String> {
     });
     let all = ["all", "전체", "全部"];
     let size = job.size_bytes.map(shown_bytes).unwrap_or_else(|| language.choose(all).to_owned());
-    let (name, file) = (&job.name, &job.file);
+    let several = ["files of their own", "각자의 파일", "各自的文件"];
+    let file = if job.file.is_empty() { language.choose(several) } else { &job.file };
+    let name = &job.name;
     let what = localized!(
         language,
         "{name}: {size} of {file}, {direct}",
