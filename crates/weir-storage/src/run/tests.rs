@@ -411,8 +411,30 @@ fn without_a_ledger_what_carries_a_stamp_must_be_whole() {
     let check = StorageJob { verify_only: true, ..write.clone() };
     quietly(std::slice::from_ref(&write)).expect("it runs");
     let (found, notes) = checked(&check);
-    assert_eq!((found.verified_blocks, found.never_written_blocks, found.failed), (100, 156, false));
+    assert_eq!((found.verified_blocks, found.never_written_blocks, found.failed), (100, 156, true));
     assert!(notes.iter().any(|note| note.contains("without a ledger")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("156 blocks carry no stamp")), "{notes:?}");
+    let written = StorageJob { size_bytes: Some(100 * 4096), ..check.clone() };
+    let (found, notes) = checked(&written);
+    assert_eq!(
+        (found.verified_blocks, found.never_written_blocks, found.failed),
+        (100, 0, false),
+        "{notes:?}"
+    );
+    let file = fs::File::options().write(true).open(&write.file).expect("ours");
+    file.set_len(40 * 4096).expect("it can be cut");
+    let (found, _) = checked(&written);
+    assert_eq!((found.verified_blocks, found.never_written_blocks, found.failed), (40, 60, true));
+    let (found, _) = checked(&StorageJob { size_bytes: None, ..check.clone() });
+    assert_eq!((found.verified_blocks, found.failed), (40, false), "nobody says that there was more");
+    file.set_len(100).expect("it can be cut");
+    let (found, notes) = checked(&StorageJob { size_bytes: None, ..check.clone() });
+    assert_eq!((found.verified_blocks, found.failed), (0, true));
+    assert!(notes.iter().any(|note| note.contains("no block to check")), "{notes:?}");
+    quietly(&[StorageJob { file_given: false, ..write.clone() }])
+        .expect_err("it is no file of ours any more");
+    fs::remove_file(&write.file).expect("ours");
+    quietly(std::slice::from_ref(&write)).expect("it runs");
     let file = fs::File::options().write(true).open(&write.file).expect("ours");
     std::os::unix::fs::FileExt::write_all_at(&file, b"!", 7 * 4096 + 1000).expect("written");
     let (found, notes) = checked(&check);

@@ -122,7 +122,8 @@ pub(crate) struct Workload {
     /// Give written blocks a checksum (CRC-32C) and read them back at the end
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Run nothing: check what an earlier run of the same words wrote with --verify, whole or killed
+    /// Run nothing: check what an earlier run of the same words wrote with --verify, whole or killed. Without --ledger
+    /// a block that carries no stamp fails it
     #[arg(long, conflicts_with = "verify")]
     pub(crate) verify_only: bool,
     /// Enter into this new file which writes were begun and acknowledged (with --fsync: made durable); with
