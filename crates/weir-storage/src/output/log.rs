@@ -60,14 +60,23 @@ struct Sums {
 
 const NAMES: [&str; 5] = ["lat", "slat", "clat", "iops", "bw"];
 
+fn of_thread(prefix: &str, number: u32) -> [String; 5] {
+    NAMES.map(|name| format!("{prefix}_{name}.{number}.log"))
+}
+
+/// The files that a job's logs are written to; whatever is there is overwritten.
+pub fn paths(job: &StorageJob) -> Vec<String> {
+    let Some(prefix) = &job.log_prefix else { return Vec::new() };
+    let numbers = (0..job.threads).map(|thread| job.thread_first.saturating_add(thread));
+    numbers.flat_map(|number| of_thread(prefix, number)).collect()
+}
+
 impl OperationLog {
     /// Makes the files of a thread (from 0 within its job). `None` when the job has no logs.
     pub fn create(job: &StorageJob, thread: u32) -> io::Result<Option<Self>> {
         let Some(prefix) = &job.log_prefix else { return Ok(None) };
-        let number = job.thread_first.saturating_add(thread);
         let mut files = Vec::with_capacity(NAMES.len());
-        for name in NAMES {
-            let path = format!("{prefix}_{name}.{number}.log");
+        for path in of_thread(prefix, job.thread_first.saturating_add(thread)) {
             let file = File::create(&path)
                 .map_err(|error| io::Error::new(error.kind(), format!("cannot write {path}: {error}")))?;
             files.push(BufWriter::new(file));
