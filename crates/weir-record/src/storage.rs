@@ -577,8 +577,10 @@ pub struct StorageJobReport {
     pub reads: DirectionReport,
     /// Writes.
     pub writes: DirectionReport,
-    /// `fsync(2)` calls.
+    /// `fsync(2)` and `fdatasync(2)` calls.
     pub fsyncs: u64,
+    /// What they took, from the decision to make them.
+    pub fsync_latency: LatencySummary,
     /// What the rate asked for and the job never began.
     pub never_begun: NeverBegun,
     /// Failed operations by error name (`EIO`).

@@ -71,7 +71,10 @@ fn one_job(report: &StorageJobReport, group: u32, elapsed_ns: u64) -> Value {
         "job options": options(&job),
         "read": direction(&report.reads),
         "write": direction(&report.writes),
-        "sync": { "total_ios": report.fsyncs },
+        "sync": {
+            "total_ios": report.fsyncs,
+            "lat_ns": latency(&report.fsync_latency, Some(&percentiles)),
+        },
         "job_runtime": report.elapsed_ns / 1_000_000 * u64::from(job.threads.max(1)),
         "usr_cpu": share(report.cpu.user_ns),
         "sys_cpu": share(report.cpu.system_ns),
@@ -290,6 +293,8 @@ mod tests {
             job: Some(job),
             elapsed_ns: 2_000_000_000,
             reads: reads.clone(),
+            fsyncs: 9,
+            fsync_latency: summary((1..=9).map(|step| step * 1_000_000)),
             cpu: StorageCpu { user_ns: 500_000_000, system_ns: 1_000_000_000, ..StorageCpu::default() },
             ..StorageJobReport::default()
         };
@@ -364,6 +369,10 @@ mod tests {
         assert_eq!(asked.keys().map(String::as_str).collect::<Vec<_>>(), ["50.000000", "99.900000"]);
         let median = asked["50.000000"].as_u64().expect("a number");
         assert!((499_000..=501_000).contains(&median), "{median}");
+        let syncs = &value["jobs"][0]["sync"];
+        assert_eq!((&syncs["total_ios"], &syncs["lat_ns"]["N"]), (&json!(9), &json!(9)));
+        assert!(syncs["lat_ns"]["percentile"]["99.900000"].as_u64() > Some(8_000_000), "{syncs}");
+        assert_eq!(value["jobs"][1]["sync"]["lat_ns"]["N"], 9);
         let own = value["jobs"][1]["read"]["clat_ns"]["percentile"].as_object().expect("an object");
         assert_eq!(own.len(), PERCENTILES.len());
         assert!(own.contains_key("99.990000"));

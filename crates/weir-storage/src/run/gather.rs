@@ -1,6 +1,9 @@
 //! From the notes of a job's threads to the job's report. Pure.
 
-use weir_record::storage::{DeviceClock, StorageCpu, StorageJob, StorageJobReport};
+use weir_record::{
+    latency::LatencySummary,
+    storage::{DeviceClock, StorageCpu, StorageJob, StorageJobReport},
+};
 
 use super::{
     cpu::{self, MachineBusy},
@@ -145,6 +148,7 @@ pub(super) fn of_recorder(
         reads: recorder.reads.report(elapsed_ns, job.interval_ns),
         writes: recorder.writes.report(elapsed_ns, job.interval_ns),
         fsyncs: recorder.fsyncs,
+        fsync_latency: LatencySummary::from_histogram(&recorder.fsync_latency),
         never_begun,
         failed: !errors.is_empty(),
         errors,

@@ -156,6 +156,8 @@ pub(super) struct Recorder {
     pub(super) reads: Side,
     pub(super) writes: Side,
     pub(super) fsyncs: u64,
+    /// What each of them took.
+    pub(super) fsync_latency: Histogram<u64>,
     pub(super) unbegun: Unbegun,
     pub(super) errors: Vec<(Cow<'static, str>, u64)>,
     pub(super) meter: Meter,
@@ -184,6 +186,7 @@ impl Recorder {
             reads: Side::new(),
             writes: Side::new(),
             fsyncs: 0,
+            fsync_latency: empty_histogram(),
             unbegun: Unbegun::new(),
             errors: Vec::new(),
             usage: ThreadUsage::default(),
@@ -220,6 +223,7 @@ impl Recorder {
         self.reads.forget();
         self.writes.forget();
         self.fsyncs = 0;
+        self.fsync_latency.reset();
         self.unbegun.operations = 0;
         self.unbegun.waited.reset();
         self.meter.forget();
@@ -265,6 +269,7 @@ impl Recorder {
             OperationKind::Write => false,
             OperationKind::Fsync | OperationKind::Fdatasync => {
                 self.fsyncs += 1;
+                self.fsync_latency.saturating_record(measured.noticed_ns.saturating_sub(flight.started_ns));
                 return;
             }
         };
@@ -346,6 +351,7 @@ impl Recorder {
             reads: self.reads.clone(),
             writes: self.writes.clone(),
             fsyncs: self.fsyncs,
+            fsync_latency: self.fsync_latency.clone(),
             unbegun: self.unbegun.clone(),
             errors: self.errors.clone(),
             meter: self.meter.clone(),
@@ -366,6 +372,7 @@ impl Recorder {
         self.reads.merge(&other.reads);
         self.writes.merge(&other.writes);
         self.fsyncs += other.fsyncs;
+        let _ = self.fsync_latency.add(&other.fsync_latency);
         self.unbegun.operations += other.unbegun.operations;
         let _ = self.unbegun.waited.add(&other.unbegun.waited);
         for (name, count) in &other.errors {
@@ -452,6 +459,11 @@ mod tests {
         assert_eq!((side.submission.ns_max, side.completion.ns_max), (1_500, 40_511));
         assert_eq!(side.total.ns_max, 43_007);
         assert_eq!((recorder.writes.operations, recorder.fsyncs, recorder.operations()), (1, 1, 2));
+        assert_eq!(
+            (recorder.fsync_latency.len(), recorder.fsync_latency.max()),
+            (1, 42_015),
+            "no rate has them in it"
+        );
     }
 
     #[test]

@@ -260,7 +260,7 @@ fn written_blocks_are_read_back() {
     let (_, ours) = report(&said);
     let job = &ours.jobs[0];
     assert_eq!((job.writes.operations, job.verified_blocks, job.verify_failures), (256, 256, 0));
-    assert_eq!(job.fsyncs, 16);
+    assert_eq!((job.fsyncs, job.fsync_latency.count), (16, 16));
     assert!(ours.notes.iter().any(|note| note.contains("was made for this run")), "{:?}", ours.notes);
     assert_eq!(fs::metadata(&file).expect("it is there").len(), 1 << 20);
 }

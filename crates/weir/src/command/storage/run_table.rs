@@ -425,6 +425,8 @@ fn trouble(report: &StorageJobReport, language: Language) -> Vec<String> {
     let mut rows = Vec::new();
     if report.fsyncs > 0 {
         rows.push(row(language, ["fsyncs", "fsync", "fsync"], report.fsyncs));
+        let took = latency(&report.fsync_latency, language);
+        rows.push(row(language, ["  latency", "  지연시간", "  延迟"], took));
     }
     if report.verified_blocks > 0 {
         rows.push(verified(report, "", language));
