@@ -257,7 +257,8 @@ impl Recorder {
 
     /// Writes what the log still holds. An error concerns the log alone.
     pub(super) fn finish_log(&mut self) -> std::io::Result<()> {
-        self.log.take().map_or(Ok(()), OperationLog::finish)
+        let window_ns = self.closed_ns.saturating_sub(self.opened_ns.unwrap_or(self.closed_ns));
+        self.log.take().map_or(Ok(()), |log| log.finish(window_ns))
     }
 
     /// An operation succeeded.
