@@ -577,6 +577,9 @@ pub struct StorageJobReport {
     pub reads: DirectionReport,
     /// Writes.
     pub writes: DirectionReport,
+    /// Reads and writes by how many were in flight when they began, with the operation itself: 1, from 2, 4, 8, 16, 32,
+    /// and 64 on.
+    pub in_flight: [u64; 7],
     /// `fsync(2)` and `fdatasync(2)` calls.
     pub fsyncs: u64,
     /// What they took, from the decision to make them.

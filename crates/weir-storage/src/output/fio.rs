@@ -1,10 +1,12 @@
 //! The report as fio writes it, with everything of ours under the one key `weir`. Pure.
 //!
-//! What fio would measure and we do not (page faults, distribution of depths) is left out rather than made up.
+//! What fio would measure and we do not (page faults, how many operations went in a call) is left out rather than made
+//! up.
 
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 use weir_record::{
+    calendar,
     latency::LatencySummary,
     storage::{DirectionReport, StorageEngine, StorageJob, StorageJobReport, StorageReport},
 };
@@ -22,8 +24,6 @@ pub struct HostDefaults {
     pub version: String,
     /// End of the run, in milliseconds since 1970.
     pub timestamp_ms: u64,
-    /// The same for people.
-    pub time: String,
     /// From the start of the run to its end.
     pub elapsed_ns: u64,
     /// Entries of `disk_util`.
@@ -33,12 +33,16 @@ pub struct HostDefaults {
 /// The report as one object.
 pub fn fio_json(report: &StorageReport, host_defaults: &HostDefaults) -> Value {
     let groups = groups(report);
-    let row = |(place, _, job): (usize, usize, &StorageJobReport)| one_job(job, groups[place], host_defaults.elapsed_ns);
+    let row = |(place, _, job): (usize, usize, &StorageJobReport)| {
+        let beside = report.jobs.iter().zip(&groups).filter(|(_, group)| **group == groups[place]);
+        let beside: Vec<&StorageJobReport> = beside.map(|(job, _)| job).collect();
+        one_job(job, &beside, groups[place], host_defaults.elapsed_ns)
+    };
     json!({
         "fio version": format!("weir-{}", host_defaults.version),
         "timestamp": host_defaults.timestamp_ms / 1000,
         "timestamp_ms": host_defaults.timestamp_ms,
-        "time": host_defaults.time,
+        "time": written_out(host_defaults.timestamp_ms / 1000),
         "jobs": report.told().into_iter().map(row).collect::<Vec<_>>(),
         "disk_util": host_defaults.disks,
         "weir": report,
@@ -56,10 +60,14 @@ fn groups(report: &StorageReport) -> Vec<u32> {
     report.jobs.iter().enumerate().map(number).collect()
 }
 
-fn one_job(report: &StorageJobReport, group: u32, elapsed_ns: u64) -> Value {
+/// `beside`: the jobs that ran side by side, itself among them.
+fn one_job(report: &StorageJobReport, beside: &[&StorageJobReport], group: u32, elapsed_ns: u64) -> Value {
     let job = report.job.clone().unwrap_or_default();
     let percentiles = if job.percentiles.is_empty() { PERCENTILES.to_vec() } else { job.percentiles.clone() };
-    let direction = |direction: &DirectionReport| one_direction(direction, report.elapsed_ns, &percentiles);
+    let direction = |of: fn(&StorageJobReport) -> &DirectionReport| {
+        let all = beside.iter().map(|job| rate(of(job).bytes, job.elapsed_ns)).sum();
+        one_direction(of(report), report.elapsed_ns, all, &percentiles)
+    };
     // Of the time of all threads, as fio counts it: 100 % is one CPU for each thread.
     let thread_time_ns = (report.elapsed_ns * u64::from(job.threads.max(1))).max(1) as f64;
     let share = |ns: u64| ns as f64 * 100.0 / thread_time_ns;
@@ -69,8 +77,9 @@ fn one_job(report: &StorageJobReport, group: u32, elapsed_ns: u64) -> Value {
         "error": u8::from(report.failed),
         "elapsed": elapsed_ns.div_ceil(1_000_000_000),
         "job options": options(&job),
-        "read": direction(&report.reads),
-        "write": direction(&report.writes),
+        "read": direction(|report| &report.reads),
+        "write": direction(|report| &report.writes),
+        "trim": one_direction(&DirectionReport::default(), report.elapsed_ns, 0.0, &percentiles),
         "sync": {
             "total_ios": report.fsyncs,
             "lat_ns": latency(&report.fsync_latency, Some(&percentiles)),
@@ -79,6 +88,7 @@ fn one_job(report: &StorageJobReport, group: u32, elapsed_ns: u64) -> Value {
         "usr_cpu": share(report.cpu.user_ns),
         "sys_cpu": share(report.cpu.system_ns),
         "ctx": report.cpu.context_switches_voluntary + report.cpu.context_switches_involuntary,
+        "iodepth_level": depths(&report.in_flight),
     });
     let shares = latency_shares(&[&report.reads.completion, &report.writes.completion]);
     if let Value::Object(object) = &mut value {
@@ -87,9 +97,36 @@ fn one_job(report: &StorageJobReport, group: u32, elapsed_ns: u64) -> Value {
     value
 }
 
-fn one_direction(report: &DirectionReport, elapsed_ns: u64, percentiles: &[f64]) -> Value {
-    let seconds = elapsed_ns as f64 / 1e9;
-    let rate = |amount: u64| if elapsed_ns == 0 { 0.0 } else { amount as f64 / seconds };
+/// So much in a second.
+fn rate(amount: u64, elapsed_ns: u64) -> f64 {
+    if elapsed_ns == 0 { 0.0 } else { amount as f64 * 1e9 / elapsed_ns as f64 }
+}
+
+/// Percent of the operations that were begun with so many in flight, by the power of two below.
+fn depths(in_flight: &[u64; 7]) -> Value {
+    const NAMES: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
+    let total = in_flight.iter().sum::<u64>().max(1) as f64;
+    let shares = NAMES
+        .iter()
+        .zip(in_flight)
+        .map(|(name, count)| ((*name).to_owned(), json!(*count as f64 * 100.0 / total)));
+    Value::Object(shares.collect())
+}
+
+/// A moment as fio writes it, in UTC: `Mon Nov 30 00:05:30 2026`.
+fn written_out(seconds: u64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let [year, month, day, hour, minute, second] = calendar::utc(seconds);
+    let weekday = DAYS[(seconds / 86_400 % 7) as usize];
+    let month = MONTHS[(month - 1).rem_euclid(12) as usize];
+    format!("{weekday} {month} {day:>2} {hour:02}:{minute:02}:{second:02} {year}")
+}
+
+/// `all_bytes` is what all that ran side by side moved in a second.
+fn one_direction(report: &DirectionReport, elapsed_ns: u64, all_bytes: f64, percentiles: &[f64]) -> Value {
+    let rate = |amount: u64| rate(amount, elapsed_ns);
     let runtime_ms = if report.operations == 0 { 0 } else { elapsed_ns / 1_000_000 };
     let (iops, bandwidth) = (&report.iops_spread, &report.bandwidth_spread);
     let kib = |bytes: f64| bytes / 1024.0;
@@ -101,11 +138,14 @@ fn one_direction(report: &DirectionReport, elapsed_ns: u64, percentiles: &[f64])
         "iops": report.iops,
         "runtime": runtime_ms,
         "total_ios": report.operations,
+        "short_ios": 0,
+        "drop_ios": 0,
         "slat_ns": latency(&report.submission, None),
         "clat_ns": latency(&report.completion, Some(percentiles)),
         "lat_ns": latency(&report.total, None),
         "bw_min": kib(bandwidth.min).round() as u64,
         "bw_max": kib(bandwidth.max).round() as u64,
+        "bw_agg": if all_bytes > 0.0 { (bandwidth.mean * 100.0 / all_bytes).min(100.0) } else { 0.0 },
         "bw_mean": kib(bandwidth.mean),
         "bw_dev": kib(bandwidth.stddev),
         "bw_samples": bandwidth.count,
@@ -193,8 +233,13 @@ fn options(job: &StorageJob) -> Value {
     }
     say("iodepth", job.depth.to_string());
     say("numjobs", job.threads.to_string());
-    let seconds = |ns: u64| format!("{}us", ns / 1000);
+    let is_mixed = job.pattern.reads() && job.pattern.writes();
+    let seconds = |ns: u64| match ns % 1_000_000_000 {
+        0 => (ns / 1_000_000_000).to_string(),
+        _ => format!("{}us", ns / 1000),
+    };
     let optional = [
+        ("rwmixread", is_mixed.then(|| job.read_percent.to_string())),
         ("iodepth_batch", (job.batch_max > 1).then(|| job.batch_max.to_string())),
         ("size", job.size_bytes.map(shown_bytes)),
         ("loops", (job.loops > 1).then(|| job.loops.to_string())),
@@ -209,7 +254,7 @@ fn options(job: &StorageJob) -> Value {
                 rate.to_string()
             }),
         ),
-        ("thinktime", (job.think_time_ns > 0).then(|| seconds(job.think_time_ns))),
+        ("thinktime", (job.think_time_ns > 0).then(|| format!("{}us", job.think_time_ns / 1000))),
         ("rate", by_direction(job.rate_bytes, job.rate_writes_bytes, shown_bytes)),
         ("fdatasync", (job.fdatasync_every > 0).then(|| job.fdatasync_every.to_string())),
         ("random_distribution", shown_skew(job.skew)),
@@ -287,12 +332,14 @@ mod tests {
             file: "data".into(),
             size_bytes: Some(1 << 30),
             percentiles: vec![50.0, 99.9],
+            runtime_ns: Some(2_000_000_000),
             ..StorageJob::default()
         };
         let of = |job: StorageJob| StorageJobReport {
             job: Some(job),
             elapsed_ns: 2_000_000_000,
             reads: reads.clone(),
+            in_flight: [250, 0, 750, 0, 0, 0, 0],
             fsyncs: 9,
             fsync_latency: summary((1..=9).map(|step| step * 1_000_000)),
             cpu: StorageCpu { user_ns: 500_000_000, system_ns: 1_000_000_000, ..StorageCpu::default() },
@@ -336,6 +383,15 @@ mod tests {
         assert_eq!((&job["usr_cpu"], &job["sys_cpu"]), (&json!(25.0), &json!(50.0)));
         assert_eq!(job["write"]["total_ios"], 0);
         assert_eq!(job["write"]["clat_ns"].get("percentile"), None);
+        assert_eq!((&job["trim"]["total_ios"], &job["trim"]["bw_agg"]), (&json!(0), &json!(0.0)));
+        assert_eq!(
+            job["iodepth_level"],
+            json!({"1": 25.0, "2": 0.0, "4": 75.0, "8": 0.0, "16": 0.0, "32": 0.0, ">=64": 0.0})
+        );
+        // 2560 bytes a second of the 2,048,000 that it moved.
+        assert_eq!(job["read"]["bw_agg"], json!(0.125));
+        assert_eq!(value["time"], "Thu Jan  1 00:00:01 1970");
+        assert_eq!(job["job options"]["runtime"], "2");
         assert_eq!(job["job options"]["bs"], "4k");
         assert_eq!(job["job options"]["ioengine"], "io_uring");
         assert_eq!((&value["jobs"][0]["groupid"], &value["jobs"][1]["groupid"]), (&json!(0), &json!(1)));

@@ -147,6 +147,7 @@ pub(super) fn of_recorder(
         elapsed_ns,
         reads: recorder.reads.report(elapsed_ns, job.interval_ns),
         writes: recorder.writes.report(elapsed_ns, job.interval_ns),
+        in_flight: recorder.in_flight,
         fsyncs: recorder.fsyncs,
         fsync_latency: LatencySummary::from_histogram(&recorder.fsync_latency),
         never_begun,
@@ -265,6 +266,14 @@ mod tests {
         }
     }
 
+    fn reported(
+        job: &StorageJob,
+        job_threads: Vec<JobThreadReport>,
+        around: &HostDefaults<'_>,
+    ) -> (StorageJobReport, Vec<String>) {
+        job_report(job, job_threads, around, |_, _| {})
+    }
+
     #[test]
     fn threads_add_up_over_the_longest_window() {
         let mut machine = MachineBusy::default();
@@ -274,7 +283,7 @@ mod tests {
             job_thread(7, 1_000_000_000, 3_000_000_000, false),
             job_thread(8, 1_000_000_000, 2_500_000_000, false),
         ];
-        let (report, notes) = job_report(&job(), job_threads, &host_defaults(&machine, None));
+        let (report, notes) = reported(&job(), job_threads, &host_defaults(&machine, None));
         assert_eq!((report.reads.operations, report.elapsed_ns, report.failed), (2, 2_000_000_000, false));
         assert!((report.reads.iops - 1.0).abs() < 1e-9);
         assert_eq!((report.cpu.user_ns, report.cpu.system_ns), (6, 108));
@@ -306,7 +315,7 @@ mod tests {
         let captured = Captured { operations, ..Captured::default() };
         let machine = MachineBusy::default();
         let job_threads = vec![job_thread(7, 1_000_000_000, 3_000_000_000, true)];
-        let (report, notes) = job_report(&job(), job_threads, &host_defaults(&machine, Some(&captured)));
+        let (report, notes) = reported(&job(), job_threads, &host_defaults(&machine, Some(&captured)));
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.device_known, waiting.device_ns, waiting.notice_ns), (1, 40_000, 9_000));
         assert_eq!(waiting.device_clock, DeviceClock::Tracepoint);
@@ -354,7 +363,7 @@ mod tests {
     /// The figures of a job whose comparison ends before it: all of the first two seconds, and nothing else.
     fn expect_two_seconds(job_threads: Vec<JobThreadReport>, captured: &Captured) {
         let (machine, threads) = (MachineBusy::default(), job_threads.len() as u64);
-        let (report, notes) = job_report(&job(), job_threads, &host_defaults(&machine, Some(captured)));
+        let (report, notes) = reported(&job(), job_threads, &host_defaults(&machine, Some(captured)));
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.operations, waiting.device_known), (2_000 * threads, 2_000 * threads));
         assert_eq!((waiting.elapsed_ns, waiting.cpu_ns), (2_000_000_000, 1_000_000_000 * threads));
@@ -389,7 +398,7 @@ mod tests {
         let machine = MachineBusy::default();
         let job_threads = vec![job_thread(7, 1_000_000_000, 3_000_000_000, true)];
         let captured = Captured::default();
-        let (report, notes) = job_report(&job(), job_threads, &host_defaults(&machine, Some(&captured)));
+        let (report, notes) = reported(&job(), job_threads, &host_defaults(&machine, Some(&captured)));
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.operations, waiting.device_clock), (1, DeviceClock::Observed));
         assert!(notes.len() == 1 && notes[0].starts_with("a: the tracepoints saw no request"), "{notes:?}");
@@ -400,17 +409,17 @@ mod tests {
         let machine = MachineBusy::default();
         let mut broken = job_thread(7, 0, 1_000_000_000, false);
         broken.broken = Some("out of luck".to_owned());
-        let (report, notes) = job_report(&job(), vec![broken], &host_defaults(&machine, None));
+        let (report, notes) = reported(&job(), vec![broken], &host_defaults(&machine, None));
         assert!(report.failed && report.reads.operations == 1);
         assert_eq!(notes, ["a: a thread ended before its time: out of luck"]);
         let mut wrong = job_thread(7, 0, 1_000_000_000, false);
         wrong.recorder.failed("EIO".into());
-        let (report, _) = job_report(&job(), vec![wrong], &host_defaults(&machine, None));
+        let (report, _) = reported(&job(), vec![wrong], &host_defaults(&machine, None));
         assert!(report.failed && report.reads.total.count == 1);
         assert_eq!(report.errors, [("EIO".to_owned(), 1)]);
         let around = HostDefaults { was_interrupted: true, ..host_defaults(&machine, None) };
-        let (report, _) = job_report(&job(), vec![job_thread(7, 0, 1_000_000_000, false)], &around);
+        let (report, _) = reported(&job(), vec![job_thread(7, 0, 1_000_000_000, false)], &around);
         assert!(report.failed && report.reads.operations == 1);
-        assert!(job_report(&job(), vec![], &host_defaults(&machine, None)).0.failed);
+        assert!(reported(&job(), vec![], &host_defaults(&machine, None)).0.failed);
     }
 }

@@ -155,6 +155,8 @@ pub(super) struct Traced {
 pub(super) struct Recorder {
     pub(super) reads: Side,
     pub(super) writes: Side,
+    /// Reads and writes by how many were in flight when they began: 1, from 2, 4, 8, 16, 32, 64 on.
+    pub(super) in_flight: [u64; 7],
     pub(super) fsyncs: u64,
     /// What each of them took.
     pub(super) fsync_latency: Histogram<u64>,
@@ -185,6 +187,7 @@ impl Recorder {
         Self {
             reads: Side::new(),
             writes: Side::new(),
+            in_flight: [0; 7],
             fsyncs: 0,
             fsync_latency: empty_histogram(),
             unbegun: Unbegun::new(),
@@ -222,6 +225,7 @@ impl Recorder {
     pub(super) fn forget(&mut self) {
         self.reads.forget();
         self.writes.forget();
+        self.in_flight = [0; 7];
         self.fsyncs = 0;
         self.fsync_latency.reset();
         self.unbegun.operations = 0;
@@ -274,6 +278,7 @@ impl Recorder {
                 return;
             }
         };
+        self.in_flight[flight.in_flight.max(1).ilog2().min(6) as usize] += 1;
         let noticed_ns = measured.noticed_ns;
         let side = if reads { &mut self.reads } else { &mut self.writes };
         let submission_ns = flight.handed_ns - flight.started_ns;
@@ -351,6 +356,7 @@ impl Recorder {
         Self {
             reads: self.reads.clone(),
             writes: self.writes.clone(),
+            in_flight: self.in_flight,
             fsyncs: self.fsyncs,
             fsync_latency: self.fsync_latency.clone(),
             unbegun: self.unbegun.clone(),
@@ -372,6 +378,9 @@ impl Recorder {
     pub(super) fn merge(&mut self, other: &Self) {
         self.reads.merge(&other.reads);
         self.writes.merge(&other.writes);
+        for (into, from) in self.in_flight.iter_mut().zip(&other.in_flight) {
+            *into += from;
+        }
         self.fsyncs += other.fsyncs;
         let _ = self.fsync_latency.add(&other.fsync_latency);
         self.unbegun.operations += other.unbegun.operations;
@@ -460,6 +469,7 @@ mod tests {
         assert_eq!((side.submission.ns_max, side.completion.ns_max), (1_500, 40_511));
         assert_eq!(side.total.ns_max, 43_007);
         assert_eq!((recorder.writes.operations, recorder.fsyncs, recorder.operations()), (1, 1, 2));
+        assert_eq!(recorder.in_flight, [2, 0, 0, 0, 0, 0, 0]);
         assert_eq!(
             (recorder.fsync_latency.len(), recorder.fsync_latency.max()),
             (1, 42_015),

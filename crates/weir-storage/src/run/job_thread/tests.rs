@@ -118,6 +118,7 @@ fn as_many_as_the_depth_are_in_flight_and_may_go_in_one_call() {
     // All of a batch take the same time here, so they come back and go again together.
     let calls = starts.chunk_by(|first, second| first == second).count();
     assert_eq!(calls as u64, BLOCKS.div_ceil(8));
+    assert_eq!(outcome.recorder.in_flight, [13, 26, 49, 12, 0, 0, 0]);
     let waiting = outcome.waiting();
     assert_eq!((waiting.operations, waiting.interrupted), (BLOCKS, BLOCKS));
 }

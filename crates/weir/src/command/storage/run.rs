@@ -128,7 +128,6 @@ fn host_defaults(disks: &Disks) -> HostDefaults {
     HostDefaults {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         timestamp_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
-        time: weir_lab::run_folder::utc_stamp(since.as_secs()),
         elapsed_ns: disks.elapsed_ns(),
         disks: disks.used(),
     }
