@@ -22,6 +22,12 @@ pub(super) struct Draft {
     /// Of reads and of writes.
     pub(super) rates_iops: Option<[u32; 2]>,
     pub(super) rates_bytes: Option<[u64; 2]>,
+    /// Bytes that are done, where the size is only what they lie in.
+    pub(super) io_bytes: Option<u64>,
+    /// Size of the file, where the size is what is done of it.
+    pub(super) file_bytes: Option<u64>,
+    /// What a reader must know of keys that were read.
+    pub(super) notes: Vec<String>,
 }
 
 impl Draft {
@@ -47,7 +53,17 @@ impl Draft {
             log_prefixes: Vec::new(),
             rates_iops: None,
             rates_bytes: None,
+            io_bytes: None,
+            file_bytes: None,
+            notes: Vec::new(),
         }
+    }
+}
+
+impl Draft {
+    fn note(&mut self, text: &str) -> Result<(), String> {
+        self.notes.push(text.to_owned());
+        Ok(())
     }
 }
 
@@ -60,7 +76,10 @@ pub(super) struct Key {
 
 /// The key of that name.
 pub(super) fn find(name: &str) -> Option<&'static Key> {
-    [FILE, SHAPE, TIME, RANDOM, REPORT, OURS].into_iter().flatten().find(|key| key.names.contains(&name))
+    [FILE, SHAPE, TIME, RANDOM, REPORT, WITHOUT_EFFECT, OURS]
+        .into_iter()
+        .flatten()
+        .find(|key| key.names.contains(&name))
 }
 
 const FILE: &[Key] = &[
@@ -75,6 +94,11 @@ const FILE: &[Key] = &[
     Key { names: &["directory"], apply: |draft, value| set(&mut draft.directory, text(value)?) },
     Key { names: &["filename_format"], apply: |draft, value| set(&mut draft.filename_format, text(value)?) },
     Key { names: &["size"], apply: size },
+    Key {
+        names: &["io_size", "io_limit"],
+        apply: |draft, value| set(&mut draft.io_bytes, fio_bytes(value)?),
+    },
+    Key { names: &["filesize"], apply: |draft, value| set(&mut draft.file_bytes, fio_bytes(value)?) },
     Key {
         names: &["offset"],
         apply: |draft, value| {
@@ -367,6 +391,63 @@ const REPORT: &[Key] = &[
     Key { names: &["thread"], apply: |_, value| flag(value).map(drop) },
     Key { names: &["description"], apply: |_, _| Ok(()) },
 ];
+
+/// Keys that may only say what is so here anyway, and those that change nothing; of these a note is made.
+const WITHOUT_EFFECT: &[Key] = &[
+    Key { names: &["gtod_reduce"], apply: timed },
+    Key { names: &["disable_lat"], apply: timed },
+    Key { names: &["disable_clat"], apply: timed },
+    Key { names: &["disable_slat"], apply: timed },
+    Key { names: &["disable_bw_measurement"], apply: timed },
+    Key {
+        names: &["iodepth_batch_complete_max"],
+        apply: |draft, value| {
+            let _: u32 = number(value)?;
+            draft.note("without effect: all that is complete is taken at once, up to the depth")
+        },
+    },
+    Key {
+        names: &["iodepth_batch_complete_min", "iodepth_batch_complete"],
+        apply: |_, value| only(value, "1"),
+    },
+    Key { names: &["kb_base"], apply: |_, value| only(value, "1024") },
+    Key { names: &["overwrite"], apply: |_, value| only_flag(flag(value)?, "0") },
+    Key { names: &["serialize_overlap"], apply: |_, value| only_flag(flag(value)?, "0") },
+    Key { names: &["do_verify"], apply: |_, value| only_flag(flag(value)?, "1") },
+    Key {
+        names: &["verify_fatal"],
+        apply: |draft, value| match flag(value)? {
+            true => draft.note("without effect: all blocks are compared, and a wrong one fails the run"),
+            false => Ok(()),
+        },
+    },
+    Key {
+        names: &["verify_dump"],
+        apply: |draft, value| match flag(value)? {
+            true => draft.note("without effect: a wrong block is named and not written out"),
+            false => Ok(()),
+        },
+    },
+    Key {
+        names: &["verify_state_save"],
+        apply: |draft, value| match flag(value)? {
+            true => draft.note("without effect: what was written is kept with the flag --ledger"),
+            false => Ok(()),
+        },
+    },
+];
+
+/// Fewer readings of the clock.
+fn timed(draft: &mut Draft, value: &str) -> Result<(), String> {
+    match flag(value)? {
+        true => draft.note("without effect: every operation is timed"),
+        false => Ok(()),
+    }
+}
+
+fn only_flag(value: bool, known: &str) -> Result<(), String> {
+    only(if value { "1" } else { "0" }, known)
+}
 
 const OURS: &[Key] = &[
     Key {

@@ -444,7 +444,7 @@ fn fio_version() -> Option<String> {
 }
 
 /// Job files with fio's keys alone: what differs between them is the order of offsets.
-const SHARED_JOBS: [(&str, &str); 29] = [
+const SHARED_JOBS: [(&str, &str); 32] = [
     ("sequential", "rw=read\n"),
     ("sequential-part", "rw=write\noffset=64k\nsize=256k\nbs=8k\n"),
     ("random", "rw=randread\n"),
@@ -472,6 +472,9 @@ const SHARED_JOBS: [(&str, &str); 29] = [
     ("synced", "rw=randwrite\nfdatasync=16\nsize=512k\n"),
     ("synced-twice", "rw=randwrite\nfsync=8\nfdatasync=4\nsize=512k\n"),
     ("synced-mixed", "rw=randrw\nfsync=16\nsize=512k\n"),
+    ("part-of-size", "rw=randread\nsize=1m\nio_size=258k\n"),
+    ("part-of-file", "rw=randrw\nfilesize=1m\nsize=256k\n"),
+    ("without-effect", "rw=read\ngtod_reduce=1\noverwrite=0\nkb_base=1024\niodepth_batch_complete_max=8\n"),
     ("deep", "ioengine=libaio\niodepth=8\ndirect=1\nrw=randread\n"),
     ("deep-mixed", "ioengine=io_uring\niodepth=4\ndirect=1\nrw=randrw\n"),
 ];
