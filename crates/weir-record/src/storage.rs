@@ -381,6 +381,10 @@ pub struct StorageJob {
     pub read_percent: u8,
     /// `O_DIRECT`.
     pub direct: bool,
+    /// The page cache is asked to forget the used part of the file before the run.
+    pub drops_cache: bool,
+    /// The kernel is told whether blocks follow each other, by which it decides how far it reads ahead.
+    pub advises_order: bool,
     /// See [`StorageEngine`].
     pub engine: StorageEngine,
     /// See [`StorageEngineOptions`].
@@ -407,11 +411,17 @@ pub struct StorageJob {
     pub start_delay_ns: u64,
     /// Wait for all jobs before it to end.
     pub stonewall: bool,
+    /// Told in one row with the job before it, if they run side by side.
+    pub group_reporting: bool,
     /// Operations a second of one thread; latency counts from the intended start.
     pub rate_iops: Option<u32>,
     /// Bytes a second of one thread; the same.
     pub rate_bytes: Option<u64>,
-    /// Pause after each completion.
+    /// Writes a second, where they have a rate of their own; the one above is then that of reads.
+    pub rate_writes_iops: Option<u32>,
+    /// Bytes a second that are written; the same.
+    pub rate_writes_bytes: Option<u64>,
+    /// Pause after an operation, when all in flight are complete.
     pub think_time_ns: u64,
     /// CPUs the threads are pinned to, in turn; empty means not pinned.
     pub cpus: Vec<usize>,
@@ -427,8 +437,11 @@ pub struct StorageJob {
     pub no_random_map: bool,
     /// `fsync(2)` after so many writes; 0 for never.
     pub fsync_every: u32,
-    /// `fdatasync(2)` after so many writes; 0 for never.
+    /// `fdatasync(2)` after so many writes; 0 for never. Where both are due there is one `fsync(2)`.
     pub fdatasync_every: u32,
+    /// Both come where fio makes them: again after each read while no further write was made, and not after the last
+    /// operation.
+    pub syncs_as_fio: bool,
     /// Written blocks carry a checksum and are read back when the job is done.
     pub verify_crc32c: bool,
     /// Nothing is run: what an earlier run of this job wrote is read and checked.
@@ -463,6 +476,8 @@ impl Default for StorageJob {
             pattern: AccessPattern::RandRead,
             read_percent: 50,
             direct: true,
+            drops_cache: false,
+            advises_order: false,
             engine: StorageEngine::IoUring,
             options: StorageEngineOptions::default(),
             completion: CompletionMethod::default(),
@@ -476,8 +491,11 @@ impl Default for StorageJob {
             ramp_ns: 0,
             start_delay_ns: 0,
             stonewall: false,
+            group_reporting: false,
             rate_iops: None,
             rate_bytes: None,
+            rate_writes_iops: None,
+            rate_writes_bytes: None,
             think_time_ns: 0,
             cpus: Vec::new(),
             seed: 1,
@@ -487,6 +505,7 @@ impl Default for StorageJob {
             no_random_map: false,
             fsync_every: 0,
             fdatasync_every: 0,
+            syncs_as_fio: false,
             verify_crc32c: false,
             verify_only: false,
             ledger: None,
@@ -507,8 +526,41 @@ pub struct StorageReport {
     pub schema_version: u32,
     /// One for each job, in the order asked.
     pub jobs: Vec<StorageJobReport>,
+    /// What jobs that ran side by side did together.
+    pub rows: Vec<StorageRow>,
     /// Things a reader must know: what was refused and why, how the file lies on the device.
     pub notes: Vec<String>,
+}
+
+impl StorageReport {
+    /// What is told of the jobs, in order: a report of each, or one of those that asked for one together. With it the
+    /// place of its first job and how many they are.
+    pub fn told(&self) -> Vec<(usize, usize, &StorageJobReport)> {
+        let mut told = Vec::new();
+        let mut place = 0;
+        while let Some(job) = self.jobs.get(place) {
+            let row = self.rows.iter().find(|row| row.replaces_jobs && row.first == place && row.count > 0);
+            let (count, report) = row.map_or((1, job), |row| (row.count, &row.report));
+            told.push((place, count, report));
+            place += count;
+        }
+        told
+    }
+}
+
+/// Several jobs that ran side by side, as one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct StorageRow {
+    /// Place of the first one among the jobs.
+    pub first: usize,
+    /// How many they are, with the first one.
+    pub count: usize,
+    /// They asked to be told in one row; otherwise it is a total beside theirs.
+    pub replaces_jobs: bool,
+    /// Sums, and distributions over all operations. Its job is the first one with the threads of all, and without a
+    /// file where they have several.
+    pub report: StorageJobReport,
 }
 
 /// What one job measured. Sums over its threads.
@@ -519,12 +571,19 @@ pub struct StorageJobReport {
     pub job: Option<StorageJob>,
     /// Measured window, without the ramp.
     pub elapsed_ns: u64,
+    /// The job ended before its ramp was over: all figures are those of the ramp, in place of a window.
+    pub ended_in_ramp: bool,
     /// Reads.
     pub reads: DirectionReport,
     /// Writes.
     pub writes: DirectionReport,
-    /// `fsync(2)` calls.
+    /// Reads and writes by how many were in flight when they began, with the operation itself: 1, from 2, 4, 8, 16, 32,
+    /// and 64 on.
+    pub in_flight: [u64; 7],
+    /// `fsync(2)` and `fdatasync(2)` calls.
     pub fsyncs: u64,
+    /// What they took, from the decision to make them.
+    pub fsync_latency: LatencySummary,
     /// What the rate asked for and the job never began.
     pub never_begun: NeverBegun,
     /// Failed operations by error name (`EIO`).

@@ -153,6 +153,17 @@ impl Meter {
         self.usual_ns = usual_ns;
     }
 
+    /// Nothing was recorded; what the device usually takes stays known. Allocates nothing.
+    pub fn forget(&mut self) {
+        self.sums = WaitingReport { device_clock: self.sums.device_clock, ..WaitingReport::default() };
+        self.added.reset();
+        self.latency.reset();
+        self.current = WaitingInterval::default();
+        self.intervals.clear();
+        (self.thread, self.machine) = (Reading::default(), Reading::default());
+        self.is_stopped = false;
+    }
+
     /// The run begins.
     pub fn start(&mut self, now_ns: u64) {
         self.started_ns = now_ns;

@@ -20,6 +20,7 @@ mod ledger;
 mod pace;
 mod payload;
 mod recorder;
+mod rows;
 mod tracing;
 mod truth;
 mod verify_only;
@@ -36,7 +37,7 @@ use std::{
 };
 
 pub use ledger::LedgerError;
-use weir_record::storage::{DeviceClock, StorageJob, StorageJobReport, StorageReport};
+use weir_record::storage::{DeviceClock, StorageJob, StorageJobReport, StorageReport, StorageRow};
 
 use self::claim::{Claim, Claiming, claim};
 use crate::{
@@ -241,9 +242,12 @@ pub fn run(
             break;
         }
         match group::run(&jobs[group.clone()], &used_bytes[group.clone()], interrupt, progress) {
-            Ok((reports, notes)) => {
-                report.jobs.extend(reports);
-                report.notes.extend(notes);
+            Ok(gathered) => {
+                let place = report.jobs.len();
+                let placed = |row: StorageRow| StorageRow { first: place + row.first, ..row };
+                report.rows.extend(gathered.rows.into_iter().map(placed));
+                report.jobs.extend(gathered.reports);
+                report.notes.extend(gathered.notes);
             }
             Err(error) if report.jobs.is_empty() => return Err(error),
             Err(error) => {

@@ -5,6 +5,10 @@
 //! 2.5; still its magic number and feature words are looked at first, and if they are not as expected
 //! `io_getevents(2)` is called instead.
 //!
+//! What makes writes durable is a call of this thread (`fsync(2)`, `fdatasync(2)`), made where it is handed over: the
+//! context's own form of it came late (Linux 4.18) and uses a thread of the kernel's, and programs that use libaio
+//! block there. Writes in flight go on meanwhile.
+//!
 //! Invariants of [`AioQueue`]: (1) `context` is a context that `io_setup` gave and nobody else knows; its ring stays
 //! mapped until `io_destroy`; (2) a control block is read by the kernel during `io_submit` only, and its buffer stays
 //! in flight in `blocks` until its event was taken; (3) the ring's head is written by the kernel only inside
@@ -32,8 +36,6 @@ const RING_HEADER_BYTES_AT: usize = 28;
 
 const COMMAND_READ: u16 = 0;
 const COMMAND_WRITE: u16 = 1;
-const COMMAND_FSYNC: u16 = 2;
-const COMMAND_FDSYNC: u16 = 3;
 
 /// `struct iocb`. `key` and `flags_of_the_call` change places on big-endian machines; both are 0 here.
 #[repr(C)]
@@ -84,8 +86,8 @@ pub struct AioQueue {
     prepared: Vec<*mut ControlBlock>,
     /// Where `io_getevents` writes.
     events: Box<[Event]>,
-    /// Operations the kernel refused to take.
-    refused: Vec<Completed>,
+    /// Operations that were complete when they were handed over: what makes durable, and what the kernel refused.
+    immediate: Vec<Completed>,
     blocks: Blocks,
     file: File,
 }
@@ -122,7 +124,7 @@ impl AioQueue {
             control_blocks: vec![ControlBlock::default(); slots].into_boxed_slice(),
             prepared: Vec::with_capacity(slots),
             events: vec![Event::default(); slots].into_boxed_slice(),
-            refused: Vec::with_capacity(slots),
+            immediate: Vec::with_capacity(slots),
             blocks,
             file,
         })
@@ -138,8 +140,42 @@ impl AioQueue {
         &mut self.blocks
     }
 
-    /// Hands operations over. What the kernel refuses becomes a completion; `EAGAIN` means fewer are taken.
+    /// Hands operations over, in order. What the kernel refuses becomes a completion; `EAGAIN` means fewer are taken.
     pub fn submit(&mut self, operations: &[Operation]) -> io::Result<usize> {
+        let mut taken = 0;
+        for same in operations.chunk_by(|first, second| first.kind.transfers() == second.kind.transfers()) {
+            let is_transfer = same[0].kind.transfers();
+            let result = if is_transfer { self.submit_transfers(same) } else { self.make_durable(same) };
+            let count = match result {
+                Err(error) if taken == 0 => return Err(error),
+                // Told when it is offered again, alone.
+                result => result.unwrap_or(0),
+            };
+            taken += count;
+            // What follows must not overtake what was not taken.
+            if count < same.len() {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// In this thread: complete when it returns.
+    fn make_durable(&mut self, operations: &[Operation]) -> io::Result<usize> {
+        for operation in operations {
+            self.blocks.start(operation)?;
+            // Writes of the same file that are in flight go on.
+            let result = match operation.kind {
+                OperationKind::Fdatasync => self.file.sync_data(),
+                _ => self.file.sync_all(),
+            };
+            let number = result.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
+            self.immediate.push(Completed { slot: operation.slot, result: -number });
+        }
+        Ok(operations.len())
+    }
+
+    fn submit_transfers(&mut self, operations: &[Operation]) -> io::Result<usize> {
         self.prepared.clear();
         for operation in operations {
             match self.blocks.start(operation) {
@@ -158,18 +194,16 @@ impl AioQueue {
     fn prepare(&mut self, operation: &Operation, buffer: *mut u8) {
         let command = match operation.kind {
             OperationKind::Read => COMMAND_READ,
-            OperationKind::Write => COMMAND_WRITE,
-            OperationKind::Fsync => COMMAND_FSYNC,
-            OperationKind::Fdatasync => COMMAND_FDSYNC,
+            // Nothing else is prepared.
+            _ => COMMAND_WRITE,
         };
-        let transfers = operation.kind.transfers();
         let control_block = ControlBlock {
             data: operation.slot.into(),
             command,
             descriptor: self.file.as_raw_fd() as u32,
-            buffer: if transfers { buffer as u64 } else { 0 },
-            bytes: if transfers { operation.bytes.into() } else { 0 },
-            offset: if transfers { operation.offset_bytes as i64 } else { 0 },
+            buffer: buffer as u64,
+            bytes: operation.bytes.into(),
+            offset: operation.offset_bytes as i64,
             ..ControlBlock::default()
         };
         self.control_blocks[operation.slot as usize] = control_block;
@@ -195,7 +229,7 @@ impl AioQueue {
                 Some(number) => {
                     // SAFETY: invariant 2: the pointer is to a block of ours, which nobody writes.
                     let slot = unsafe { (*rest[0]).data } as u32;
-                    self.refused.push(Completed { slot, result: -number });
+                    self.immediate.push(Completed { slot, result: -number });
                     taken += 1;
                 }
             }
@@ -205,7 +239,7 @@ impl AioQueue {
 
     /// Adds what is complete; no system call if the ring is mapped.
     pub fn poll(&mut self, completed: &mut Vec<Completed>) -> io::Result<()> {
-        self.take_refused(completed);
+        self.take_immediate(completed);
         if self.ring.is_some() {
             self.take_mapped(completed)
         } else {
@@ -216,7 +250,7 @@ impl AioQueue {
     /// Adds what is complete; sleeps until that is at least one, or the limit is over.
     pub fn wait(&mut self, limit: Option<Duration>, completed: &mut Vec<Completed>) -> io::Result<()> {
         let before = completed.len();
-        self.take_refused(completed);
+        self.take_immediate(completed);
         self.take_mapped(completed)?;
         while completed.len() == before && self.blocks.in_flight() > 0 {
             self.take(1, limit, completed)?;
@@ -227,10 +261,10 @@ impl AioQueue {
         Ok(())
     }
 
-    fn take_refused(&mut self, completed: &mut Vec<Completed>) {
-        for refused in self.refused.drain(..) {
-            self.blocks.finish(refused.slot);
-            completed.push(refused);
+    fn take_immediate(&mut self, completed: &mut Vec<Completed>) {
+        for done in self.immediate.drain(..) {
+            self.blocks.finish(done.slot);
+            completed.push(done);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, IsTerminal, Write},
-    os::fd::AsFd,
+    os::{fd::AsFd, unix::fs::FileTypeExt},
     path::{Path, PathBuf},
 };
 
@@ -84,10 +84,11 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
 
 /// The same with another remedy for whoever has no space.
 pub(crate) fn write_whole_or(path: &Path, text: &str, remedy: &str) -> Result<()> {
+    refuse_device(path, remedy)?;
     let is_no_file = fs::metadata(path).is_ok_and(|found| !found.is_file());
     let write = || {
         if is_no_file {
-            // A device or a pipe is written to; taking its name would remove it.
+            // A terminal or a pipe is written to; taking its name would remove it.
             return fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes());
         }
         let (partial, mut file) = begin_beside(path)?;
@@ -99,6 +100,13 @@ pub(crate) fn write_whole_or(path: &Path, text: &str, remedy: &str) -> Result<()
     };
     let cannot = || format!("cannot write {}; free some space or {remedy}", path.display());
     write().with_context(cannot)
+}
+
+/// A block device is no place for a result: what is on it would be lost, or its name.
+pub(crate) fn refuse_device(path: &Path, remedy: &str) -> Result<()> {
+    let is_device = fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
+    anyhow::ensure!(!is_device, "{} is a block device, and would be overwritten; {remedy}", path.display());
+    Ok(())
 }
 
 /// A new file beside `path`, to take its place when it is whole. No name that is there already is touched: whatever
@@ -141,6 +149,20 @@ mod tests {
         assert!(format!("{error:#}").contains("No space left"), "{error:#}");
         assert!(fs::metadata(&full).is_ok_and(|found| !found.is_file()), "it was replaced");
         fs::remove_file(&full).expect("it can be removed");
+    }
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "what a machine cannot do must not look tested")]
+    fn a_block_device_is_never_written_to() {
+        let names = fs::read_dir("/sys/block").into_iter().flatten().filter_map(Result::ok);
+        let devices = names.map(|entry| Path::new("/dev").join(entry.file_name()));
+        let Some(device) = devices.into_iter().find(|device| device.exists()) else {
+            eprintln!("skipped: no block device can be named here");
+            return;
+        };
+        let error = refuse_device(&device, "name another").expect_err("it is a device").to_string();
+        assert!(error.contains("is a block device") && error.contains("name another"), "{error}");
+        refuse_device(Path::new("/dev/null"), "").expect("nothing is lost there");
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //! | `pwritev` | `preadv2`, `pwritev2` | returning |
 //! | `threads` | a queue to a bounded pool | a queue from it |
 //! | `posixaio` | `aio_read`, `aio_write` | `aio_error` (memory), `aio_suspend` |
-//! | `libaio` | `io_submit` | the mapped ring, `io_getevents` |
+//! | `libaio` | `io_submit`; `fsync` returns | the mapped ring, `io_getevents` |
 //! | `io_uring` | `io_uring_enter` | the mapped ring, `io_uring_enter` |
 
 mod blocking;

@@ -3,11 +3,15 @@
 use std::{
     fs::{self, File, FileType, OpenOptions},
     io::{self, Seek, SeekFrom},
+    num::NonZeroU64,
     os::unix::fs::{FileTypeExt, OpenOptionsExt},
     path::Path,
 };
 
-use rustix::{fs::OFlags, io::Errno};
+use rustix::{
+    fs::{Advice, OFlags, fadvise},
+    io::Errno,
+};
 use weir_record::storage::StorageJob;
 use weir_sys::placement::direct_alignment;
 
@@ -38,7 +42,20 @@ pub fn open(job: &StorageJob) -> Result<File, EngineError> {
     if job.direct {
         check_alignment(job, &file)?;
     }
+    if job.advises_order {
+        let order = if job.pattern.is_random() { Advice::Random } else { Advice::Sequential };
+        // An advice: a file system that takes none is read all the same.
+        let _ = fadvise(&file, job.offset_bytes, job.size_bytes.and_then(NonZeroU64::new), order);
+    }
     Ok(file)
+}
+
+/// Asks the page cache to forget the part of the file that the job uses, so that what is read comes from the device.
+/// What is being written, and what others have mapped, stays.
+pub fn drop_cache(job: &StorageJob) -> io::Result<()> {
+    let file = File::open(&job.file)?;
+    let used = job.size_bytes.and_then(NonZeroU64::new);
+    Ok(fadvise(&file, job.offset_bytes, used, Advice::DontNeed)?)
 }
 
 /// Bytes of a file or a block device.

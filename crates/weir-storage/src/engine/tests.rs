@@ -337,6 +337,30 @@ fn what_was_written_is_read_back_whole() {
 }
 
 #[test]
+fn an_engine_of_native_aio_makes_durable_in_the_call_and_in_order() {
+    let place = Place::new("durable");
+    let change = |job: &mut StorageJob| job.pattern = AccessPattern::RandRw;
+    place.each(4, change, |name, depth, engine| {
+        if depth < 4 || !name.starts_with("libaio") {
+            return;
+        }
+        let write = |slot| Operation { kind: OperationKind::Write, ..read(slot, 0) };
+        let durable = |slot, kind| Operation { slot, kind, offset_bytes: 0, bytes: 0 };
+        let operations =
+            [write(0), durable(1, OperationKind::Fsync), durable(2, OperationKind::Fdatasync), write(3)];
+        assert_eq!(engine.submit(&operations).expect("taken"), 4, "{name}");
+        let mut completed = Vec::new();
+        engine.poll(&mut completed).expect("polled");
+        let synced: Vec<(u32, i32)> = completed.iter().map(|done| (done.slot, done.result)).take(2).collect();
+        assert_eq!(synced, [(1, 0), (2, 0)], "{name}");
+        while completed.len() < 4 {
+            engine.wait(&mut completed).expect("waited");
+        }
+        assert!(completed[2..].iter().all(|done| done.result == BLOCK as i32), "{name}: {completed:?}");
+    });
+}
+
+#[test]
 fn what_the_kernel_refuses_is_the_result_of_that_operation_alone() {
     let place = Place::new("refused");
     place.each(

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use weir_record::storage::{StorageEngine, StorageJob};
+use weir_record::storage::{BlockSizes, StorageEngine, StorageJob};
 
 use super::{
     keys::{self, Draft},
@@ -39,7 +39,7 @@ impl std::error::Error for JobFileError {}
 pub struct JobFile {
     /// In the order of the file.
     pub jobs: Vec<StorageJob>,
-    /// What was left out, when that was allowed.
+    /// What was left out, when that was allowed, and keys without effect.
     pub warnings: Vec<String>,
     file: String,
     places: Vec<Places>,
@@ -80,15 +80,17 @@ impl JobFile {
         for section in &sections {
             let mut draft = Draft::new(section.name);
             let mut places = Places { section: section.line, keys: BTreeMap::new() };
-            for entry in globals[..section.globals].iter().chain(&section.entries) {
+            // As in fio, a name is its job's own: one for all would be told of each.
+            let shared = globals[..section.globals].iter().filter(|entry| entry.key != "name");
+            for entry in shared.chain(&section.entries) {
                 match apply(&mut draft, entry) {
-                    Ok(name) => drop(places.keys.insert(name, entry.line)),
-                    Err(Wrong::Unknown(reason)) if lenient => {
-                        let warning = format!("{file}:{}: {reason}", entry.line);
-                        if !read.warnings.contains(&warning) {
-                            read.warnings.push(warning);
+                    Ok(name) => {
+                        places.keys.insert(name, entry.line);
+                        for note in std::mem::take(&mut draft.notes) {
+                            read.warn(entry.line, &format!("{name}: {note}"));
                         }
                     }
+                    Err(Wrong::Unknown(reason)) if lenient => read.warn(entry.line, &reason),
                     Err(Wrong::Unknown(reason)) => {
                         let remedy =
                             "see docs/formats/storage-job.md, or leave unknown keys out with --fio-lenient";
@@ -114,6 +116,14 @@ impl JobFile {
         }
         number_threads(&mut read.jobs);
         Ok(read)
+    }
+
+    /// Once, whatever many jobs it is about.
+    fn warn(&mut self, line: usize, text: &str) {
+        let warning = format!("{}:{line}: {text}", self.file);
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
     }
 
     /// Whether the jobs can run.
@@ -203,7 +213,11 @@ fn apply(draft: &mut Draft, entry: &Entry<'_>) -> Result<&'static str, Wrong> {
 
 /// A draft and the name of its section to jobs: one, or one for each thread where each has a file of its own.
 fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str, String)> {
-    let Draft { mut job, filename, directory, filename_format, polled, log_prefixes } = draft;
+    let Draft { mut job, filename, directory, filename_format, .. } = draft;
+    let Draft { polled, log_prefixes, rates_iops, rates_bytes, io_bytes, file_bytes, .. } = draft;
+    (job.rate_iops, job.rate_writes_iops) = rates(&job, rates_iops);
+    (job.rate_bytes, job.rate_writes_bytes) = rates(&job, rates_bytes);
+    amount(&mut job, io_bytes, file_bytes)?;
     if polled {
         match job.engine {
             StorageEngine::IoUring => job.options.iopoll = true,
@@ -258,13 +272,50 @@ fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str,
     Ok((0..job.threads).map(each).collect())
 }
 
+/// `io_size` is what is done of `size`; `size` is what is done of `filesize`.
+fn amount(
+    job: &mut StorageJob,
+    io_bytes: Option<u64>,
+    file_bytes: Option<u64>,
+) -> Result<(), (&'static str, String)> {
+    let done = io_bytes.or(file_bytes.and(job.size_bytes));
+    job.size_bytes = file_bytes.or(job.size_bytes);
+    let key = if io_bytes.is_some() { "io_size" } else { "filesize" };
+    let Some(done) = done.filter(|done| Some(*done) != job.size_bytes) else { return Ok(()) };
+    let refuse = |reason: String| Err((key, format!("{key}: {reason}")));
+    match job.size_bytes {
+        None => refuse("it is a part of a size; give that too".to_owned()),
+        Some(size) if done > size => refuse(
+            "more than the size would begin it again; use loops, or time_based with a runtime".to_owned(),
+        ),
+        _ if job.block_sizes != BlockSizes::Same => {
+            refuse("it is a number of operations here, which need one length; give bs".to_owned())
+        }
+        Some(_) => {
+            let operations = done.div_ceil(u64::from(job.block_bytes.max(1)));
+            job.operations_max = Some(job.operations_max.map_or(operations, |given| given.min(operations)));
+            Ok(())
+        }
+    }
+}
+
+/// As in fio, each direction of a mixed job has its rate; what a job does not do has none.
+fn rates<T: Copy>(job: &StorageJob, by_direction: Option<[T; 2]>) -> (Option<T>, Option<T>) {
+    let Some([reads, writes]) = by_direction else { return (None, None) };
+    match (job.pattern.reads(), job.pattern.writes()) {
+        (true, true) => (Some(reads), Some(writes)),
+        (false, _) => (Some(writes), None),
+        (true, false) => (Some(reads), None),
+    }
+}
+
 fn file_name(format: &str, job: &str, number: u32) -> String {
     format.replace("$jobname", job).replace("$jobnum", &number.to_string()).replace("$filenum", "0")
 }
 
 #[cfg(test)]
 mod tests {
-    use weir_record::storage::{AccessPattern, BlockSizes, Skew};
+    use weir_record::storage::{AccessPattern, Skew};
 
     use super::*;
 
@@ -289,9 +340,12 @@ mod tests {
             file_given: true,
             pattern: AccessPattern::Read,
             direct: false,
+            drops_cache: true,
+            advises_order: true,
             engine: StorageEngine::Pread,
             seed: 0x89,
             random_repeat: true,
+            syncs_as_fio: true,
             ..StorageJob::default()
         };
         assert_eq!(file.jobs, [expected]);
@@ -333,6 +387,7 @@ mod tests {
         assert_eq!((job.runtime_ns, job.time_based), (Some(5_000_000_000), true));
         assert_eq!((job.ramp_ns, job.start_delay_ns), (500_000_000, 1_000_000_000));
         assert_eq!((job.rate_iops, job.operations_max, job.fsync_every), (Some(100), Some(1000), 8));
+        assert_eq!(job.rate_writes_iops, Some(100));
         assert_eq!((job.cpus.as_slice(), job.seed, job.random_repeat), (&[0, 1][..], 42, false));
         assert_eq!((job.percentiles.as_slice(), job.log_average_ms), (&[50.0, 99.9][..], 100));
         assert_eq!((job.log_prefix.as_deref(), job.verify_crc32c), (Some("log"), true));
@@ -344,7 +399,7 @@ mod tests {
     fn the_keys_that_job_files_have_most_arrive() {
         let file = read(
             "[global]\nioengine=sync\nverify=0\nloops=3\n[a]\nname=first\nfilename=data\nsize=50%\nrw=write\n\
-             rate=1m,1m\nfdatasync=4\nbsrange=4k-16k\n[b]\nname=second\nsize=1m\nrw=randread\n\
+             rate=2m,1m\nfdatasync=4\nbsrange=4k-16k\n[b]\nname=second\nsize=1m\nrw=randread\n\
              random_distribution=zipf:1.2:0.5\nbssplit=4k/10:64k/90\n",
         );
         let [first, second] = &file.jobs[..] else { panic!("{} jobs", file.jobs.len()) };
@@ -359,6 +414,67 @@ mod tests {
         assert_eq!(file.validate(), Ok(()));
         let last = read("[a]\nfilename=f\nsize=50%\nsize=1m\nbsrange=4k-8k\nbs=4k\n");
         assert_eq!((last.jobs[0].size_percent, &last.jobs[0].block_sizes), (None, &BlockSizes::Same));
+    }
+
+    #[test]
+    fn the_page_cache_forgets_the_file_unless_that_is_unwanted() {
+        let of = |keys: &str| {
+            let job = read(&format!("[j]\nfilename=f\n{keys}")).jobs.remove(0);
+            (job.drops_cache, job.advises_order)
+        };
+        assert_eq!(of(""), (true, true));
+        assert_eq!(of("invalidate=0\n"), (false, true));
+        assert_eq!(of("invalidate\nfadvise_hint=0\n"), (true, false));
+    }
+
+    #[test]
+    fn each_direction_of_a_mixed_job_has_its_rate() {
+        let of = |rw: &str, rate: &str| {
+            let job = read(&format!("[j]\nfilename=f\nrw={rw}\n{rate}\n")).jobs.remove(0);
+            ((job.rate_iops, job.rate_writes_iops), (job.rate_bytes, job.rate_writes_bytes))
+        };
+        assert_eq!(of("randrw", "rate_iops=200").0, (Some(200), Some(200)));
+        assert_eq!(of("rw", "rate_iops=200,100").0, (Some(200), Some(100)));
+        assert_eq!(of("randread", "rate_iops=200,100").0, (Some(200), None));
+        assert_eq!(of("write", "rate_iops=200,100,7").0, (Some(100), None));
+        assert_eq!(of("randrw", "rate=4k,8k").1, (Some(4096), Some(8192)));
+    }
+
+    #[test]
+    fn a_part_of_a_size_or_of_a_file_is_so_many_operations() {
+        let of = |keys: &str| {
+            let job = read(&format!("[j]\nfilename=f\n{keys}\n")).jobs.remove(0);
+            (job.size_bytes, job.operations_max)
+        };
+        assert_eq!(of("size=1m\nio_size=258k"), (Some(1 << 20), Some(65)));
+        assert_eq!(of("size=1m\nio_limit=1m"), (Some(1 << 20), None));
+        assert_eq!(of("filesize=1m"), (Some(1 << 20), None));
+        assert_eq!(of("filesize=1m\nsize=256k"), (Some(1 << 20), Some(64)));
+        assert_eq!(of("size=1m\nio_size=256k\nnumber_ios=9"), (Some(1 << 20), Some(9)));
+    }
+
+    #[test]
+    fn keys_without_effect_are_told_once_and_those_that_say_what_is_so_are_not() {
+        let file = read(
+            "[global]\nfilename=f\ngtod_reduce=1\niodepth_batch_complete_max=256\nkb_base=1024\noverwrite=0\n\
+             do_verify=1\nverify_dump\nserialize_overlap=0\ndisable_lat=0\n[a]\n[b]\n",
+        );
+        let starts = [
+            "jobs.fio:3: gtod_reduce: ",
+            "jobs.fio:4: iodepth_batch_complete_max: ",
+            "jobs.fio:8: verify_dump: ",
+        ];
+        assert_eq!(file.warnings.len(), 3, "{:?}", file.warnings);
+        for (warning, start) in file.warnings.iter().zip(starts) {
+            assert!(warning.starts_with(start) && warning.contains("without effect"), "{warning}");
+        }
+    }
+
+    #[test]
+    fn a_name_for_all_is_that_of_none() {
+        let file = read("[global]\nname=suite\nfilename=f\n[a]\n[b]\nname=own\n");
+        let names: Vec<&str> = file.jobs.iter().map(|job| job.name.as_str()).collect();
+        assert_eq!(names, ["a", "own"]);
     }
 
     #[test]
@@ -402,6 +518,16 @@ mod tests {
             ("[j\nfilename=f\n", 1, "begins no section"),
             ("[j]\nfilename=f\nbs=4KiB\n", 3, "write 4k"),
             ("[j]\nfilename=f\nbs=4k,8k\n", 3, "reads and writes"),
+            ("[j]\nfilename=f\nbs=8k,\n", 3, "leaves out"),
+            ("[j]\nfilename=f\nio_size=1m\n", 3, "give that too"),
+            ("[j]\nfilename=f\nsize=1m\nio_size=2m\n", 4, "use loops"),
+            ("[j]\nfilename=f\nfilesize=2m\nsize=1m\nbsrange=4k-8k\n", 3, "one length"),
+            ("[j]\nfilename=f\noverwrite=1\n", 3, "only 0"),
+            ("[j]\nfilename=f\nkb_base=1000\n", 3, "only 1024"),
+            ("[j]\nfilename=f\niodepth_batch_complete_min=0\n", 3, "only 1"),
+            ("[j]\nfilename=f\nrw=randrw\nrate_iops=,200\n", 4, "leaves out"),
+            ("[j]\nfilename=f\nrate=1m,1m,1m,1m\n", 3, "more values"),
+            ("[j]\nfilename=f\nrw=randrw\nrate_iops=200,0\n", 4, "1 operation"),
             ("[j]\nfilename=f\nrw=sideways\n", 3, "randread"),
             ("[j]\nfilename=f\nioengine=mmap\n", 3, "io_uring"),
             ("[j]\nfilename=f:g\n", 2, "several files"),

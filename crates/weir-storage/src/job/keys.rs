@@ -19,6 +19,15 @@ pub(super) struct Draft {
     pub(super) polled: bool,
     /// Where logs are asked to go, empty for the job's name.
     pub(super) log_prefixes: Vec<String>,
+    /// Of reads and of writes.
+    pub(super) rates_iops: Option<[u32; 2]>,
+    pub(super) rates_bytes: Option<[u64; 2]>,
+    /// Bytes that are done, where the size is only what they lie in.
+    pub(super) io_bytes: Option<u64>,
+    /// Size of the file, where the size is what is done of it.
+    pub(super) file_bytes: Option<u64>,
+    /// What a reader must know of keys that were read.
+    pub(super) notes: Vec<String>,
 }
 
 impl Draft {
@@ -27,9 +36,12 @@ impl Draft {
             name: name.to_owned(),
             pattern: AccessPattern::Read,
             direct: false,
+            drops_cache: true,
+            advises_order: true,
             engine: StorageEngine::Pread,
             seed: 0x89,
             random_repeat: true,
+            syncs_as_fio: true,
             ..StorageJob::default()
         };
         Self {
@@ -39,7 +51,19 @@ impl Draft {
             filename_format: None,
             polled: false,
             log_prefixes: Vec::new(),
+            rates_iops: None,
+            rates_bytes: None,
+            io_bytes: None,
+            file_bytes: None,
+            notes: Vec::new(),
         }
+    }
+}
+
+impl Draft {
+    fn note(&mut self, text: &str) -> Result<(), String> {
+        self.notes.push(text.to_owned());
+        Ok(())
     }
 }
 
@@ -52,7 +76,10 @@ pub(super) struct Key {
 
 /// The key of that name.
 pub(super) fn find(name: &str) -> Option<&'static Key> {
-    [FILE, SHAPE, TIME, RANDOM, REPORT, OURS].into_iter().flatten().find(|key| key.names.contains(&name))
+    [FILE, SHAPE, TIME, RANDOM, REPORT, WITHOUT_EFFECT, OURS]
+        .into_iter()
+        .flatten()
+        .find(|key| key.names.contains(&name))
 }
 
 const FILE: &[Key] = &[
@@ -67,6 +94,11 @@ const FILE: &[Key] = &[
     Key { names: &["directory"], apply: |draft, value| set(&mut draft.directory, text(value)?) },
     Key { names: &["filename_format"], apply: |draft, value| set(&mut draft.filename_format, text(value)?) },
     Key { names: &["size"], apply: size },
+    Key {
+        names: &["io_size", "io_limit"],
+        apply: |draft, value| set(&mut draft.io_bytes, fio_bytes(value)?),
+    },
+    Key { names: &["filesize"], apply: |draft, value| set(&mut draft.file_bytes, fio_bytes(value)?) },
     Key {
         names: &["offset"],
         apply: |draft, value| {
@@ -85,6 +117,21 @@ const FILE: &[Key] = &[
         names: &["buffered"],
         apply: |draft, value| {
             draft.job.direct = !flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["invalidate"],
+        apply: |draft, value| {
+            draft.job.drops_cache = flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["fadvise_hint", "fadvise"],
+        apply: |draft, value| {
+            draft.job.advises_order =
+                flag(value).map_err(|_| "only 1 (by the pattern) and 0 are possible here")?;
             Ok(())
         },
     },
@@ -237,11 +284,17 @@ const TIME: &[Key] = &[
     Key { names: &["number_ios"], apply: |draft, value| set(&mut draft.job.operations_max, number(value)?) },
     Key {
         names: &["rate_iops"],
-        apply: |draft, value| set(&mut draft.job.rate_iops, number(single(value)?)?),
+        apply: |draft, value| {
+            let [reads, writes] = by_direction(value)?;
+            set(&mut draft.rates_iops, [number(reads)?, number(writes)?])
+        },
     },
     Key {
         names: &["rate"],
-        apply: |draft, value| set(&mut draft.job.rate_bytes, fio_bytes(single(value)?)?),
+        apply: |draft, value| {
+            let [reads, writes] = by_direction(value)?;
+            set(&mut draft.rates_bytes, [fio_bytes(reads)?, fio_bytes(writes)?])
+        },
     },
     Key {
         names: &["thinktime"],
@@ -327,11 +380,74 @@ const REPORT: &[Key] = &[
             Ok(())
         },
     },
-    // They say how fio itself runs and prints; every thread of ours is one, and a job's threads are one row.
-    Key { names: &["group_reporting"], apply: |_, value| flag(value).map(drop) },
+    Key {
+        names: &["group_reporting"],
+        apply: |draft, value| {
+            draft.job.group_reporting = flag(value)?;
+            Ok(())
+        },
+    },
+    // How fio itself runs; every thread of ours is one.
     Key { names: &["thread"], apply: |_, value| flag(value).map(drop) },
     Key { names: &["description"], apply: |_, _| Ok(()) },
 ];
+
+/// Keys that may only say what is so here anyway, and those that change nothing; of these a note is made.
+const WITHOUT_EFFECT: &[Key] = &[
+    Key { names: &["gtod_reduce"], apply: timed },
+    Key { names: &["disable_lat"], apply: timed },
+    Key { names: &["disable_clat"], apply: timed },
+    Key { names: &["disable_slat"], apply: timed },
+    Key { names: &["disable_bw_measurement"], apply: timed },
+    Key {
+        names: &["iodepth_batch_complete_max"],
+        apply: |draft, value| {
+            let _: u32 = number(value)?;
+            draft.note("without effect: all that is complete is taken at once, up to the depth")
+        },
+    },
+    Key {
+        names: &["iodepth_batch_complete_min", "iodepth_batch_complete"],
+        apply: |_, value| only(value, "1"),
+    },
+    Key { names: &["kb_base"], apply: |_, value| only(value, "1024") },
+    Key { names: &["overwrite"], apply: |_, value| only_flag(flag(value)?, "0") },
+    Key { names: &["serialize_overlap"], apply: |_, value| only_flag(flag(value)?, "0") },
+    Key { names: &["do_verify"], apply: |_, value| only_flag(flag(value)?, "1") },
+    Key {
+        names: &["verify_fatal"],
+        apply: |draft, value| match flag(value)? {
+            true => draft.note("without effect: all blocks are compared, and a wrong one fails the run"),
+            false => Ok(()),
+        },
+    },
+    Key {
+        names: &["verify_dump"],
+        apply: |draft, value| match flag(value)? {
+            true => draft.note("without effect: a wrong block is named and not written out"),
+            false => Ok(()),
+        },
+    },
+    Key {
+        names: &["verify_state_save"],
+        apply: |draft, value| match flag(value)? {
+            true => draft.note("without effect: what was written is kept with the flag --ledger"),
+            false => Ok(()),
+        },
+    },
+];
+
+/// Fewer readings of the clock.
+fn timed(draft: &mut Draft, value: &str) -> Result<(), String> {
+    match flag(value)? {
+        true => draft.note("without effect: every operation is timed"),
+        false => Ok(()),
+    }
+}
+
+fn only_flag(value: bool, known: &str) -> Result<(), String> {
+    only(if value { "1" } else { "0" }, known)
+}
 
 const OURS: &[Key] = &[
     Key {
@@ -486,12 +602,25 @@ fn number<N: std::str::FromStr>(value: &str) -> Result<N, String> {
 
 /// The one value of what could have one each for reads and writes.
 fn single(value: &str) -> Result<&str, String> {
-    let mut parts = value.split(',').map(str::trim);
-    let first = parts.next().unwrap_or_default();
-    if parts.all(|part| part == first || part.is_empty()) {
-        Ok(first)
+    let [reads, writes] = by_direction(value)?;
+    if reads == writes {
+        Ok(reads)
     } else {
         Err(format!("{value:?} has different values for reads and writes; give them jobs of their own"))
+    }
+}
+
+/// The values for reads and for writes. A third one is for trims, which no job has.
+fn by_direction(value: &str) -> Result<[&str; 2], String> {
+    let parts: Vec<&str> = value.split(',').map(str::trim).collect();
+    match parts[..] {
+        [both] => Ok([both, both]),
+        // To fio it is the default there, or no limit.
+        [reads, writes] | [reads, writes, _] if reads.is_empty() || writes.is_empty() => {
+            Err(format!("{value:?} leaves out the value of a direction; write both, or one for both"))
+        }
+        [reads, writes] | [reads, writes, _] => Ok([reads, writes]),
+        _ => Err(format!("{value:?} has more values than there are directions")),
     }
 }
 

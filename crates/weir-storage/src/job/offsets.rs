@@ -173,6 +173,11 @@ impl Offsets {
         reason = "nothing iterates over it, and an iterator promises less"
     )]
     pub fn next(&mut self) -> Option<Step> {
+        self.next_of(None)
+    }
+
+    /// The same, where a rate decides whether it reads. The lot of a mixed job is drawn all the same.
+    pub fn next_of(&mut self, reads: Option<bool>) -> Option<Step> {
         if self.round == 0 && self.left > 0 {
             self.rounds = self.rounds.checked_sub(1)?;
             self.begin_round();
@@ -181,7 +186,7 @@ impl Offsets {
         let direction = match &mut self.direction {
             Direction::Reads => READ,
             Direction::Writes => WRITE,
-            Direction::Mixed(mix) => mix.next(),
+            Direction::Mixed(mix) => mix.next(reads),
         };
         let block = match &mut self.order {
             Order::Sequential { next } => next[direction] % self.blocks,
@@ -210,7 +215,7 @@ impl Offsets {
             // That the map is full was found by draws in vain.
             stream.next();
             if let Direction::Mixed(mix) = &mut self.direction {
-                mix.next();
+                mix.next(None);
             }
         }
         if !self.seeds.repeat {
@@ -315,13 +320,16 @@ impl Mix {
         Self { percent: [reads, 100 - reads], lot, direction: READ, issued: [0; 2], until: 0 }
     }
 
-    fn next(&mut self) -> usize {
+    fn next(&mut self, reads: Option<bool>) -> usize {
         if self.issued[self.direction] >= self.until {
             let drawn = if self.lot.below(100) < self.percent[READ] { READ } else { WRITE };
             if drawn != self.direction {
                 self.until = self.issued[self.direction] * self.percent[self.direction ^ 1] / 100;
             }
             self.direction = drawn;
+        }
+        if let Some(reads) = reads {
+            self.direction = if reads { READ } else { WRITE };
         }
         self.issued[self.direction] += 1;
         self.direction

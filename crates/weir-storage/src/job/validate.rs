@@ -126,6 +126,12 @@ pub fn validate_all(jobs: &[StorageJob]) -> Result<(), JobError> {
     for job in jobs {
         validate(job)?;
     }
+    let differ = |pair: &&[StorageJob]| {
+        pair[1].group_reporting && !pair[1].stonewall && pair[0].interval_ns != pair[1].interval_ns
+    };
+    refuse_if(jobs.windows(2).any(|pair| differ(&pair)), INTERVAL, || {
+        "jobs of one row (group_reporting) need intervals of one length".to_owned()
+    })?;
     let threads: u64 = jobs.iter().map(|job| u64::from(job.threads)).sum();
     refuse_if(threads > u64::from(THREADS_MAX), THREADS, || {
         format!("{threads} threads in all are too many; at most {THREADS_MAX}")
@@ -198,7 +204,8 @@ fn amounts(job: &StorageJob) -> Result<(), JobError> {
     refuse_if(job.operations_max == Some(0), OPERATIONS, || {
         "no operation is no job; use 1 or more".to_owned()
     })?;
-    refuse_if(job.rate_iops == Some(0), RATE, || "use 1 operation a second or more".to_owned())?;
+    let no_operation = [job.rate_iops, job.rate_writes_iops].contains(&Some(0));
+    refuse_if(no_operation, RATE, || "use 1 operation a second or more".to_owned())?;
     rate(job)?;
     refuse_if(job.loops == 0, LOOPS, || "to be done no time is no job; use 1 or more".to_owned())?;
     let again = job.loops > 1;
@@ -221,13 +228,10 @@ fn amounts(job: &StorageJob) -> Result<(), JobError> {
 }
 
 fn rate(job: &StorageJob) -> Result<(), JobError> {
-    let mixed = job.pattern.reads() && job.pattern.writes();
-    refuse_if(job.rate_bytes == Some(0), RATE_BYTES, || "use 1 byte a second or more".to_owned())?;
+    let no_byte = [job.rate_bytes, job.rate_writes_bytes].contains(&Some(0));
+    refuse_if(no_byte, RATE_BYTES, || "use 1 byte a second or more".to_owned())?;
     refuse_if(job.rate_bytes.is_some() && job.rate_iops.is_some(), RATE_BYTES, || {
         "operations and bytes a second exclude each other; leave one of both out".to_owned()
-    })?;
-    refuse_if(job.rate_bytes.is_some() && mixed, RATE_BYTES, || {
-        format!("fio gives each direction of {} a rate of its own; give them jobs of their own", job.pattern)
     })?;
     let paced = job.rate_iops.is_some() || job.rate_bytes.is_some();
     let field = if job.rate_bytes.is_some() { RATE_BYTES } else { RATE };
@@ -422,17 +426,12 @@ mod tests {
 
     #[test]
     fn what_fio_would_do_otherwise_is_told_with_its_flag() {
-        let cases: [(Change, &str, &str); 13] = [
+        let cases: [(Change, &str, &str); 12] = [
             (|job| job.loops = 0, "--loops", "1 or more"),
             (|job| (job.loops, job.pattern) = (2, AccessPattern::ReadWrite), "--loops", "use randrw"),
             (|job| (job.loops, job.operations_max) = (2, Some(5)), "--loops", "number of operations"),
             (|job| job.rate_bytes = Some(0), "--rate", "1 byte"),
             (|job| (job.rate_bytes, job.rate_iops) = (Some(1), Some(1)), "--rate", "exclude"),
-            (
-                |job| (job.rate_bytes, job.pattern) = (Some(1), AccessPattern::RandRw),
-                "--rate",
-                "each direction",
-            ),
             (|job| (job.rate_bytes, job.think_time_ns) = (Some(1), 1), "--rate", "no pause"),
             (|job| job.fdatasync_every = 1, "--fdatasync", "writes nothing"),
             (|job| job.size_percent = Some(5), "--size", "which file"),

@@ -1,10 +1,12 @@
 //! The report as fio writes it, with everything of ours under the one key `weir`. Pure.
 //!
-//! What fio would measure and we do not (page faults, distribution of depths) is left out rather than made up.
+//! What fio would measure and we do not (page faults, how many operations went in a call) is left out rather than made
+//! up.
 
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 use weir_record::{
+    calendar,
     latency::LatencySummary,
     storage::{DirectionReport, StorageEngine, StorageJob, StorageJobReport, StorageReport},
 };
@@ -22,20 +24,26 @@ pub struct HostDefaults {
     pub version: String,
     /// End of the run, in milliseconds since 1970.
     pub timestamp_ms: u64,
-    /// The same for people.
-    pub time: String,
+    /// From the start of the run to its end.
+    pub elapsed_ns: u64,
     /// Entries of `disk_util`.
     pub disks: Vec<Value>,
 }
 
 /// The report as one object.
 pub fn fio_json(report: &StorageReport, host_defaults: &HostDefaults) -> Value {
+    let groups = groups(report);
+    let row = |(place, _, job): (usize, usize, &StorageJobReport)| {
+        let beside = report.jobs.iter().zip(&groups).filter(|(_, group)| **group == groups[place]);
+        let beside: Vec<&StorageJobReport> = beside.map(|(job, _)| job).collect();
+        one_job(job, &beside, groups[place], host_defaults.elapsed_ns)
+    };
     json!({
         "fio version": format!("weir-{}", host_defaults.version),
         "timestamp": host_defaults.timestamp_ms / 1000,
         "timestamp_ms": host_defaults.timestamp_ms,
-        "time": host_defaults.time,
-        "jobs": report.jobs.iter().zip(groups(report)).map(|(job, group)| one_job(job, group)).collect::<Vec<_>>(),
+        "time": written_out(host_defaults.timestamp_ms / 1000),
+        "jobs": report.told().into_iter().map(row).collect::<Vec<_>>(),
         "disk_util": host_defaults.disks,
         "weir": report,
     })
@@ -52,10 +60,14 @@ fn groups(report: &StorageReport) -> Vec<u32> {
     report.jobs.iter().enumerate().map(number).collect()
 }
 
-fn one_job(report: &StorageJobReport, group: u32) -> Value {
+/// `beside`: the jobs that ran side by side, itself among them.
+fn one_job(report: &StorageJobReport, beside: &[&StorageJobReport], group: u32, elapsed_ns: u64) -> Value {
     let job = report.job.clone().unwrap_or_default();
     let percentiles = if job.percentiles.is_empty() { PERCENTILES.to_vec() } else { job.percentiles.clone() };
-    let direction = |direction: &DirectionReport| one_direction(direction, report.elapsed_ns, &percentiles);
+    let direction = |of: fn(&StorageJobReport) -> &DirectionReport| {
+        let all = beside.iter().map(|job| rate(of(job).bytes, job.elapsed_ns)).sum();
+        one_direction(of(report), report.elapsed_ns, all, &percentiles)
+    };
     // Of the time of all threads, as fio counts it: 100 % is one CPU for each thread.
     let thread_time_ns = (report.elapsed_ns * u64::from(job.threads.max(1))).max(1) as f64;
     let share = |ns: u64| ns as f64 * 100.0 / thread_time_ns;
@@ -63,15 +75,20 @@ fn one_job(report: &StorageJobReport, group: u32) -> Value {
         "jobname": job.name,
         "groupid": group,
         "error": u8::from(report.failed),
-        "elapsed": report.elapsed_ns.div_ceil(1_000_000_000),
+        "elapsed": elapsed_ns.div_ceil(1_000_000_000),
         "job options": options(&job),
-        "read": direction(&report.reads),
-        "write": direction(&report.writes),
-        "sync": { "total_ios": report.fsyncs },
+        "read": direction(|report| &report.reads),
+        "write": direction(|report| &report.writes),
+        "trim": one_direction(&DirectionReport::default(), report.elapsed_ns, 0.0, &percentiles),
+        "sync": {
+            "total_ios": report.fsyncs,
+            "lat_ns": latency(&report.fsync_latency, Some(&percentiles)),
+        },
         "job_runtime": report.elapsed_ns / 1_000_000 * u64::from(job.threads.max(1)),
         "usr_cpu": share(report.cpu.user_ns),
         "sys_cpu": share(report.cpu.system_ns),
         "ctx": report.cpu.context_switches_voluntary + report.cpu.context_switches_involuntary,
+        "iodepth_level": depths(&report.in_flight),
     });
     let shares = latency_shares(&[&report.reads.completion, &report.writes.completion]);
     if let Value::Object(object) = &mut value {
@@ -80,9 +97,36 @@ fn one_job(report: &StorageJobReport, group: u32) -> Value {
     value
 }
 
-fn one_direction(report: &DirectionReport, elapsed_ns: u64, percentiles: &[f64]) -> Value {
-    let seconds = elapsed_ns as f64 / 1e9;
-    let rate = |amount: u64| if elapsed_ns == 0 { 0.0 } else { amount as f64 / seconds };
+/// So much in a second.
+fn rate(amount: u64, elapsed_ns: u64) -> f64 {
+    if elapsed_ns == 0 { 0.0 } else { amount as f64 * 1e9 / elapsed_ns as f64 }
+}
+
+/// Percent of the operations that were begun with so many in flight, by the power of two below.
+fn depths(in_flight: &[u64; 7]) -> Value {
+    const NAMES: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
+    let total = in_flight.iter().sum::<u64>().max(1) as f64;
+    let shares = NAMES
+        .iter()
+        .zip(in_flight)
+        .map(|(name, count)| ((*name).to_owned(), json!(*count as f64 * 100.0 / total)));
+    Value::Object(shares.collect())
+}
+
+/// A moment as fio writes it, in UTC: `Mon Nov 30 00:05:30 2026`.
+fn written_out(seconds: u64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let [year, month, day, hour, minute, second] = calendar::utc(seconds);
+    let weekday = DAYS[(seconds / 86_400 % 7) as usize];
+    let month = MONTHS[(month - 1).rem_euclid(12) as usize];
+    format!("{weekday} {month} {day:>2} {hour:02}:{minute:02}:{second:02} {year}")
+}
+
+/// `all_bytes` is what all that ran side by side moved in a second.
+fn one_direction(report: &DirectionReport, elapsed_ns: u64, all_bytes: f64, percentiles: &[f64]) -> Value {
+    let rate = |amount: u64| rate(amount, elapsed_ns);
     let runtime_ms = if report.operations == 0 { 0 } else { elapsed_ns / 1_000_000 };
     let (iops, bandwidth) = (&report.iops_spread, &report.bandwidth_spread);
     let kib = |bytes: f64| bytes / 1024.0;
@@ -94,11 +138,14 @@ fn one_direction(report: &DirectionReport, elapsed_ns: u64, percentiles: &[f64])
         "iops": report.iops,
         "runtime": runtime_ms,
         "total_ios": report.operations,
+        "short_ios": 0,
+        "drop_ios": 0,
         "slat_ns": latency(&report.submission, None),
         "clat_ns": latency(&report.completion, Some(percentiles)),
         "lat_ns": latency(&report.total, None),
         "bw_min": kib(bandwidth.min).round() as u64,
         "bw_max": kib(bandwidth.max).round() as u64,
+        "bw_agg": if all_bytes > 0.0 { (bandwidth.mean * 100.0 / all_bytes).min(100.0) } else { 0.0 },
         "bw_mean": kib(bandwidth.mean),
         "bw_dev": kib(bandwidth.stddev),
         "bw_samples": bandwidth.count,
@@ -173,7 +220,9 @@ fn options(job: &StorageJob) -> Value {
     let mut options = Map::new();
     let mut say = |key: &str, value: String| drop(options.insert(key.to_owned(), Value::String(value)));
     say("name", job.name.clone());
-    say("filename", job.file.clone());
+    if !job.file.is_empty() {
+        say("filename", job.file.clone());
+    }
     say("rw", job.pattern.to_string());
     let (key, value) = shown_sizes(job);
     say(key, value);
@@ -184,8 +233,13 @@ fn options(job: &StorageJob) -> Value {
     }
     say("iodepth", job.depth.to_string());
     say("numjobs", job.threads.to_string());
-    let seconds = |ns: u64| format!("{}us", ns / 1000);
+    let is_mixed = job.pattern.reads() && job.pattern.writes();
+    let seconds = |ns: u64| match ns % 1_000_000_000 {
+        0 => (ns / 1_000_000_000).to_string(),
+        _ => format!("{}us", ns / 1000),
+    };
     let optional = [
+        ("rwmixread", is_mixed.then(|| job.read_percent.to_string())),
         ("iodepth_batch", (job.batch_max > 1).then(|| job.batch_max.to_string())),
         ("size", job.size_bytes.map(shown_bytes)),
         ("loops", (job.loops > 1).then(|| job.loops.to_string())),
@@ -194,12 +248,19 @@ fn options(job: &StorageJob) -> Value {
         ("time_based", job.time_based.then(|| "1".to_owned())),
         ("ramp_time", (job.ramp_ns > 0).then(|| seconds(job.ramp_ns))),
         ("number_ios", job.operations_max.map(|count| count.to_string())),
-        ("rate_iops", job.rate_iops.map(|rate| rate.to_string())),
-        ("thinktime", (job.think_time_ns > 0).then(|| seconds(job.think_time_ns))),
-        ("rate", job.rate_bytes.map(shown_bytes)),
+        (
+            "rate_iops",
+            by_direction(job.rate_iops.map(u64::from), job.rate_writes_iops.map(u64::from), |rate| {
+                rate.to_string()
+            }),
+        ),
+        ("thinktime", (job.think_time_ns > 0).then(|| format!("{}us", job.think_time_ns / 1000))),
+        ("rate", by_direction(job.rate_bytes, job.rate_writes_bytes, shown_bytes)),
         ("fdatasync", (job.fdatasync_every > 0).then(|| job.fdatasync_every.to_string())),
         ("random_distribution", shown_skew(job.skew)),
         ("fsync", (job.fsync_every > 0).then(|| job.fsync_every.to_string())),
+        ("invalidate", (!job.drops_cache).then(|| "0".to_owned())),
+        ("group_reporting", job.group_reporting.then(|| "1".to_owned())),
         ("norandommap", job.no_random_map.then(|| "1".to_owned())),
         ("randrepeat", (!job.random_repeat).then(|| "0".to_owned())),
         ("randseed", Some(job.seed.to_string())),
@@ -219,6 +280,15 @@ fn options(job: &StorageJob) -> Value {
     Value::Object(options)
 }
 
+/// A value, or that of reads and that of writes where these have one of their own.
+fn by_direction(reads: Option<u64>, writes: Option<u64>, shown: impl Fn(u64) -> String) -> Option<String> {
+    let reads = shown(reads?);
+    Some(match writes.map(shown) {
+        Some(writes) if writes != reads => format!("{reads},{writes}"),
+        _ => reads,
+    })
+}
+
 /// What fio calls an engine, where it has it.
 fn engine(engine: StorageEngine) -> Option<&'static str> {
     match engine {
@@ -235,7 +305,7 @@ fn engine(engine: StorageEngine) -> Option<&'static str> {
 mod tests {
     use weir_record::{
         latency::empty_histogram,
-        storage::{RateSpread, StorageCpu},
+        storage::{RateSpread, StorageCpu, StorageRow},
     };
 
     use super::*;
@@ -262,12 +332,16 @@ mod tests {
             file: "data".into(),
             size_bytes: Some(1 << 30),
             percentiles: vec![50.0, 99.9],
+            runtime_ns: Some(2_000_000_000),
             ..StorageJob::default()
         };
         let of = |job: StorageJob| StorageJobReport {
             job: Some(job),
             elapsed_ns: 2_000_000_000,
             reads: reads.clone(),
+            in_flight: [250, 0, 750, 0, 0, 0, 0],
+            fsyncs: 9,
+            fsync_latency: summary((1..=9).map(|step| step * 1_000_000)),
             cpu: StorageCpu { user_ns: 500_000_000, system_ns: 1_000_000_000, ..StorageCpu::default() },
             ..StorageJobReport::default()
         };
@@ -277,9 +351,14 @@ mod tests {
 
     #[test]
     fn the_shape_is_fios_and_ours_is_under_one_key() {
-        let host_defaults =
-            HostDefaults { version: "9.9".into(), timestamp_ms: 1500, ..HostDefaults::default() };
+        let host_defaults = HostDefaults {
+            version: "9.9".into(),
+            timestamp_ms: 1500,
+            elapsed_ns: 7_000_000_001,
+            ..HostDefaults::default()
+        };
         let value = fio_json(&report(), &host_defaults);
+        assert_eq!(value["jobs"][0]["elapsed"], 8, "of the run, ramp and delay included, as in fio");
         assert_eq!(value["fio version"], "weir-9.9");
         let job = &value["jobs"][0];
         assert_eq!(job["read"]["total_ios"], 1000);
@@ -304,11 +383,39 @@ mod tests {
         assert_eq!((&job["usr_cpu"], &job["sys_cpu"]), (&json!(25.0), &json!(50.0)));
         assert_eq!(job["write"]["total_ios"], 0);
         assert_eq!(job["write"]["clat_ns"].get("percentile"), None);
+        assert_eq!((&job["trim"]["total_ios"], &job["trim"]["bw_agg"]), (&json!(0), &json!(0.0)));
+        assert_eq!(
+            job["iodepth_level"],
+            json!({"1": 25.0, "2": 0.0, "4": 75.0, "8": 0.0, "16": 0.0, "32": 0.0, ">=64": 0.0})
+        );
+        // 2560 bytes a second of the 2,048,000 that it moved.
+        assert_eq!(job["read"]["bw_agg"], json!(0.125));
+        assert_eq!(value["time"], "Thu Jan  1 00:00:01 1970");
+        assert_eq!(job["job options"]["runtime"], "2");
         assert_eq!(job["job options"]["bs"], "4k");
         assert_eq!(job["job options"]["ioengine"], "io_uring");
         assert_eq!((&value["jobs"][0]["groupid"], &value["jobs"][1]["groupid"]), (&json!(0), &json!(1)));
         let ours: StorageReport = serde_json::from_value(value["weir"].clone()).expect("our own report");
         assert_eq!(ours, report());
+    }
+
+    #[test]
+    fn jobs_that_asked_for_one_row_have_one() {
+        let mut report = report();
+        report.jobs.push(report.jobs[0].clone());
+        let mut job = report.jobs[1].job.clone().expect("it was asked");
+        (job.threads, job.file, job.group_reporting) = (2, String::new(), true);
+        let sum = StorageJobReport { job: Some(job), ..report.jobs[1].clone() };
+        let row = |replaces_jobs| StorageRow { first: 1, count: 2, replaces_jobs, report: sum.clone() };
+        report.rows = vec![row(true)];
+        let value = fio_json(&report, &HostDefaults::default());
+        let jobs = value["jobs"].as_array().expect("rows");
+        assert_eq!((jobs.len(), &jobs[1]["groupid"]), (2, &json!(1)));
+        let options = &jobs[1]["job options"];
+        assert_eq!((&options["numjobs"], options.get("filename")), (&json!("2"), None));
+        report.rows = vec![row(false)];
+        let value = fio_json(&report, &HostDefaults::default());
+        assert_eq!(value["jobs"].as_array().map(Vec::len), Some(3), "a total is beside them");
     }
 
     #[test]
@@ -318,6 +425,10 @@ mod tests {
         assert_eq!(asked.keys().map(String::as_str).collect::<Vec<_>>(), ["50.000000", "99.900000"]);
         let median = asked["50.000000"].as_u64().expect("a number");
         assert!((499_000..=501_000).contains(&median), "{median}");
+        let syncs = &value["jobs"][0]["sync"];
+        assert_eq!((&syncs["total_ios"], &syncs["lat_ns"]["N"]), (&json!(9), &json!(9)));
+        assert!(syncs["lat_ns"]["percentile"]["99.900000"].as_u64() > Some(8_000_000), "{syncs}");
+        assert_eq!(value["jobs"][1]["sync"]["lat_ns"]["N"], 9);
         let own = value["jobs"][1]["read"]["clat_ns"]["percentile"].as_object().expect("an object");
         assert_eq!(own.len(), PERCENTILES.len());
         assert!(own.contains_key("99.990000"));

@@ -3,7 +3,8 @@
 //! Files are named `PREFIX_lat.N.log`, `_slat`, `_clat`, `_iops` and `_bw`, with the thread's number in the run. A line
 //! is milliseconds since the start, value, direction (0 reads, 1 writes), bytes of the operation and priority (always
 //! 0). Latencies are in nanoseconds; with an average each line is the mean over that time and its bytes are 0. IOPS and
-//! KiB a second are counted over the same time, over half a second where every latency is logged.
+//! KiB a second are counted over the same time, over half a second where every latency is logged; a last part that is
+//! shorter has no line, for it would look like a drop.
 
 use std::{
     fs::File,
@@ -46,6 +47,8 @@ pub struct OperationLog<W: Write = BufWriter<File>> {
     latencies_end_ns: u64,
     rates: [Sums; 2],
     rates_end_ns: u64,
+    /// A line of rates was written.
+    has_rates: bool,
     failed: Option<io::Error>,
 }
 
@@ -60,14 +63,23 @@ struct Sums {
 
 const NAMES: [&str; 5] = ["lat", "slat", "clat", "iops", "bw"];
 
+fn of_thread(prefix: &str, number: u32) -> [String; 5] {
+    NAMES.map(|name| format!("{prefix}_{name}.{number}.log"))
+}
+
+/// The files that a job's logs are written to; whatever is there is overwritten.
+pub fn paths(job: &StorageJob) -> Vec<String> {
+    let Some(prefix) = &job.log_prefix else { return Vec::new() };
+    let numbers = (0..job.threads).map(|thread| job.thread_first.saturating_add(thread));
+    numbers.flat_map(|number| of_thread(prefix, number)).collect()
+}
+
 impl OperationLog {
     /// Makes the files of a thread (from 0 within its job). `None` when the job has no logs.
     pub fn create(job: &StorageJob, thread: u32) -> io::Result<Option<Self>> {
         let Some(prefix) = &job.log_prefix else { return Ok(None) };
-        let number = job.thread_first.saturating_add(thread);
         let mut files = Vec::with_capacity(NAMES.len());
-        for name in NAMES {
-            let path = format!("{prefix}_{name}.{number}.log");
+        for path in of_thread(prefix, job.thread_first.saturating_add(thread)) {
             let file = File::create(&path)
                 .map_err(|error| io::Error::new(error.kind(), format!("cannot write {path}: {error}")))?;
             files.push(BufWriter::new(file));
@@ -89,6 +101,7 @@ impl<W: Write> OperationLog<W> {
             latencies_end_ns: average_ns,
             rates: [Sums::default(); 2],
             rates_end_ns: window_ns,
+            has_rates: false,
             failed: None,
         }
     }
@@ -102,15 +115,21 @@ impl<W: Write> OperationLog<W> {
         }
     }
 
-    /// Writes what is left.
-    pub fn finish(mut self) -> io::Result<()> {
+    /// Writes what is left, of a window that ended at this moment.
+    pub fn finish(mut self, end_ns: u64) -> io::Result<()> {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
         if self.average_ns > 0 {
             self.write_latencies(self.latencies_end_ns)?;
         }
-        self.write_rates(self.rates_end_ns)?;
+        if end_ns >= self.rates_end_ns {
+            self.write_rates(self.rates_end_ns, self.window_ns)?;
+        } else if !self.has_rates {
+            // A part of a window has a line only where there is no other: its rate is one of another length.
+            let length_ns = (end_ns + self.window_ns).saturating_sub(self.rates_end_ns);
+            self.write_rates(end_ns, length_ns.max(1))?;
+        }
         self.files.iter_mut().try_for_each(Write::flush)
     }
 
@@ -130,7 +149,7 @@ impl<W: Write> OperationLog<W> {
             }
         }
         while at_ns >= self.rates_end_ns {
-            self.write_rates(self.rates_end_ns)?;
+            self.write_rates(self.rates_end_ns, self.window_ns)?;
             self.rates_end_ns += self.skip(at_ns, self.rates_end_ns, self.window_ns);
         }
         for sums in [&mut self.latencies[direction], &mut self.rates[direction]] {
@@ -158,13 +177,14 @@ impl<W: Write> OperationLog<W> {
         Ok(())
     }
 
-    fn write_rates(&mut self, end_ns: u64) -> io::Result<()> {
-        let seconds = self.window_ns as f64 / 1e9;
+    fn write_rates(&mut self, end_ns: u64, length_ns: u64) -> io::Result<()> {
+        let seconds = length_ns as f64 / 1e9;
         let [_, _, _, iops_file, bandwidth_file] = &mut self.files;
         for (direction, sums) in std::mem::take(&mut self.rates).into_iter().enumerate() {
             if sums.operations == 0 {
                 continue;
             }
+            self.has_rates = true;
             let iops = (sums.operations as f64 / seconds).round();
             let kibibytes = (sums.bytes as f64 / 1024.0 / seconds).round();
             writeln!(iops_file, "{}, {iops}, {direction}, 0, 0", end_ns / 1_000_000)?;
@@ -192,10 +212,14 @@ mod tests {
 
     /// Texts of lat, slat, clat, iops and bw.
     fn logged(average_ms: u32, operations: &[Logged]) -> [String; 5] {
+        logged_until(1_000, average_ms, operations)
+    }
+
+    fn logged_until(end_ms: u64, average_ms: u32, operations: &[Logged]) -> [String; 5] {
         let mut buffers: [Vec<u8>; 5] = Default::default();
         let mut log = OperationLog::new(buffers.each_mut(), average_ms);
         operations.iter().for_each(|operation| log.record(operation));
-        log.finish().expect("memory does not fail");
+        log.finish(end_ms * 1_000_000).expect("memory does not fail");
         buffers.map(|buffer| String::from_utf8(buffer).expect("text"))
     }
 
@@ -222,6 +246,20 @@ mod tests {
     }
 
     #[test]
+    fn a_last_part_of_a_window_has_no_rate_unless_there_is_no_other() {
+        let operations: Vec<Logged> = (0..23).map(|step| operation(step * 10, true, 50_000)).collect();
+        let [lat, _, _, iops, bw] = logged_until(230, 100, &operations);
+        assert_eq!(lat.lines().count(), 3, "a mean is one of any part");
+        assert_eq!(iops, "100, 100, 0, 0, 0\n200, 100, 0, 0, 0\n");
+        assert_eq!(bw.lines().count(), 2);
+        let [_, _, _, iops, _] = logged_until(50, 100, &operations[..5]);
+        assert_eq!(iops, "50, 100, 0, 0, 0\n");
+        // What was in flight when the time was over ends behind it, in a window of its own.
+        let [_, _, _, iops, _] = logged_until(201, 100, &operations[..21]);
+        assert_eq!(iops, "100, 100, 0, 0, 0\n200, 100, 0, 0, 0\n");
+    }
+
+    #[test]
     fn a_disk_that_is_full_is_told_at_the_end() {
         struct Full;
         impl Write for Full {
@@ -235,7 +273,7 @@ mod tests {
         let mut log = OperationLog::new([Full, Full, Full, Full, Full], 0);
         log.record(&operation(1, true, 50_000));
         log.record(&operation(2, true, 50_000));
-        assert_eq!(log.finish().map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
+        assert_eq!(log.finish(0).map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! From the notes of a job's threads to the job's report. Pure.
 
-use weir_record::storage::{DeviceClock, StorageCpu, StorageJob, StorageJobReport};
+use weir_record::{
+    latency::LatencySummary,
+    storage::{DeviceClock, StorageCpu, StorageJob, StorageJobReport},
+};
 
 use super::{
     cpu::{self, MachineBusy},
@@ -31,17 +34,27 @@ pub(super) struct HostDefaults<'a> {
     pub(super) was_interrupted: bool,
 }
 
-/// The report of a job, and what a reader must know about it.
+/// The report of a job, and what a reader must know about it. `add` is told of the notes of all its threads.
 pub(super) fn job_report(
     job: &StorageJob,
-    job_threads: Vec<JobThreadReport>,
+    mut job_threads: Vec<JobThreadReport>,
     around: &HostDefaults<'_>,
+    add: impl FnOnce(&Recorder, &StorageCpu),
 ) -> (StorageJobReport, Vec<String>) {
     let mut notes = Vec::new();
     let is_broken = job_threads.iter().any(|job_thread| job_thread.broken.is_some());
+    let fill_ns = job_threads.iter().find_map(|job_thread| job_thread.fill_ns);
+    let ramped = job_threads.iter().filter(|job_thread| job_thread.recorder.has_ramp_alone()).count();
+    let ended_in_ramp = ramped > 0 && !job_threads.iter().any(|job_thread| job_thread.recorder.has_window());
+    notes.extend((ramped > 0 && !ended_in_ramp).then(|| left_out(job, ramped, job_threads.len())));
+    // What some threads did before the window of the others opened is no part of it.
+    for job_thread in
+        job_threads.iter_mut().filter(|job_thread| !ended_in_ramp && job_thread.recorder.has_ramp_alone())
+    {
+        job_thread.recorder.forget();
+    }
     let until_ns = around.captured.map(|captured| compared_until_ns(&job_threads, captured));
     let operations = job_threads.iter().map(|job_thread| job_thread.recorder.operations()).sum();
-    let fill_ns = job_threads.iter().find_map(|job_thread| job_thread.fill_ns);
     let mut cpu = around.helpers;
     let mut merged: Option<Recorder> = None;
     for mut job_thread in job_threads {
@@ -49,7 +62,7 @@ pub(super) fn job_report(
         if let Some(reason) = job_thread.broken.take() {
             notes.push(format!("{}: a thread ended before its time: {reason}", job.name));
         }
-        if let (Some(captured), Some(until_ns)) = (around.captured, until_ns) {
+        if let (Some(captured), Some(until_ns), false) = (around.captured, until_ns, ended_in_ramp) {
             notes.extend(retell(job, &mut job_thread, captured, until_ns, around.calibration));
         }
         match &mut merged {
@@ -63,9 +76,12 @@ pub(super) fn job_report(
             notes,
         );
     };
-    let mut report = of_recorder(job, recorder, around, cpu);
+    add(&recorder, &cpu);
+    let mut report = of_recorder(job, recorder, around.machine, cpu);
     report.failed |= is_broken || around.was_interrupted;
     report.fill_ns = fill_ns;
+    report.ended_in_ramp = ended_in_ramp;
+    notes.extend(ended_in_ramp.then(|| in_ramp(job, report.elapsed_ns)));
     report.calibration_reads = around.calibration.map_or(0, |calibration| calibration.reads);
     notes.extend(fill_ns.map(|ns| filled(job, ns)));
     notes.extend(partial_note(job, &report, operations));
@@ -108,20 +124,21 @@ fn retell(
     None
 }
 
-fn of_recorder(
+/// What the notes of all threads say.
+pub(super) fn of_recorder(
     job: &StorageJob,
     recorder: Recorder,
-    around: &HostDefaults<'_>,
+    machine: &MachineBusy,
     mut cpu: StorageCpu,
 ) -> StorageJobReport {
     let opened_ns = recorder.opened_ns.unwrap_or(recorder.closed_ns);
     let elapsed_ns = recorder.closed_ns.saturating_sub(opened_ns);
-    cpu.machine_busy_ns = around.machine.between(opened_ns, recorder.closed_ns);
+    cpu.machine_busy_ns = machine.between(opened_ns, recorder.closed_ns);
     let never_begun = recorder.report_never_begun();
     let (waiting, mut intervals) = recorder.meter.finish(recorder.closed_ns);
     for interval in &mut intervals {
         let from_ns = opened_ns + interval.start_ns;
-        interval.machine_busy_ns = around.machine.between(from_ns, from_ns + interval.elapsed_ns);
+        interval.machine_busy_ns = machine.between(from_ns, from_ns + interval.elapsed_ns);
     }
     let errors: Vec<(String, u64)> =
         recorder.errors.into_iter().map(|(name, count)| (name.into_owned(), count)).collect();
@@ -130,7 +147,9 @@ fn of_recorder(
         elapsed_ns,
         reads: recorder.reads.report(elapsed_ns, job.interval_ns),
         writes: recorder.writes.report(elapsed_ns, job.interval_ns),
+        in_flight: recorder.in_flight,
         fsyncs: recorder.fsyncs,
+        fsync_latency: LatencySummary::from_histogram(&recorder.fsync_latency),
         never_begun,
         failed: !errors.is_empty(),
         errors,
@@ -147,6 +166,26 @@ pub(super) fn empty_meter(job: &StorageJob, calibration: Option<&Calibration>, c
     let mut meter = Meter::new(job.interval_ns, lag_ns, clock);
     meter.expect_device(calibration.map_or(0, |found| found.device_ns));
     meter
+}
+
+/// A job that has no window says so, and whose its figures are.
+fn in_ramp(job: &StorageJob, elapsed_ns: u64) -> String {
+    format!(
+        "{}: it ended {:.2} s after it began, inside its ramp of {:.2} s, so nothing was measured as asked: its figures \
+         are those of the ramp; give it more to do (a larger size, time_based with a runtime), or a shorter ramp",
+        job.name,
+        elapsed_ns as f64 / 1e9,
+        job.ramp_ns as f64 / 1e9
+    )
+}
+
+/// So are threads of which that is true.
+fn left_out(job: &StorageJob, count: usize, of: usize) -> String {
+    format!(
+        "{}: {count} of {of} threads ended inside the ramp, and no figure has them; give them more to do, or a shorter \
+         ramp",
+        job.name
+    )
 }
 
 /// What a reader must know of the bytes that were written.
@@ -227,6 +266,14 @@ mod tests {
         }
     }
 
+    fn reported(
+        job: &StorageJob,
+        job_threads: Vec<JobThreadReport>,
+        around: &HostDefaults<'_>,
+    ) -> (StorageJobReport, Vec<String>) {
+        job_report(job, job_threads, around, |_, _| {})
+    }
+
     #[test]
     fn threads_add_up_over_the_longest_window() {
         let mut machine = MachineBusy::default();
@@ -236,7 +283,7 @@ mod tests {
             job_thread(7, 1_000_000_000, 3_000_000_000, false),
             job_thread(8, 1_000_000_000, 2_500_000_000, false),
         ];
-        let (report, notes) = job_report(&job(), job_threads, &host_defaults(&machine, None));
+        let (report, notes) = reported(&job(), job_threads, &host_defaults(&machine, None));
         assert_eq!((report.reads.operations, report.elapsed_ns, report.failed), (2, 2_000_000_000, false));
         assert!((report.reads.iops - 1.0).abs() < 1e-9);
         assert_eq!((report.cpu.user_ns, report.cpu.system_ns), (6, 108));
@@ -268,7 +315,7 @@ mod tests {
         let captured = Captured { operations, ..Captured::default() };
         let machine = MachineBusy::default();
         let job_threads = vec![job_thread(7, 1_000_000_000, 3_000_000_000, true)];
-        let (report, notes) = job_report(&job(), job_threads, &host_defaults(&machine, Some(&captured)));
+        let (report, notes) = reported(&job(), job_threads, &host_defaults(&machine, Some(&captured)));
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.device_known, waiting.device_ns, waiting.notice_ns), (1, 40_000, 9_000));
         assert_eq!(waiting.device_clock, DeviceClock::Tracepoint);
@@ -316,7 +363,7 @@ mod tests {
     /// The figures of a job whose comparison ends before it: all of the first two seconds, and nothing else.
     fn expect_two_seconds(job_threads: Vec<JobThreadReport>, captured: &Captured) {
         let (machine, threads) = (MachineBusy::default(), job_threads.len() as u64);
-        let (report, notes) = job_report(&job(), job_threads, &host_defaults(&machine, Some(captured)));
+        let (report, notes) = reported(&job(), job_threads, &host_defaults(&machine, Some(captured)));
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.operations, waiting.device_known), (2_000 * threads, 2_000 * threads));
         assert_eq!((waiting.elapsed_ns, waiting.cpu_ns), (2_000_000_000, 1_000_000_000 * threads));
@@ -351,7 +398,7 @@ mod tests {
         let machine = MachineBusy::default();
         let job_threads = vec![job_thread(7, 1_000_000_000, 3_000_000_000, true)];
         let captured = Captured::default();
-        let (report, notes) = job_report(&job(), job_threads, &host_defaults(&machine, Some(&captured)));
+        let (report, notes) = reported(&job(), job_threads, &host_defaults(&machine, Some(&captured)));
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.operations, waiting.device_clock), (1, DeviceClock::Observed));
         assert!(notes.len() == 1 && notes[0].starts_with("a: the tracepoints saw no request"), "{notes:?}");
@@ -362,17 +409,17 @@ mod tests {
         let machine = MachineBusy::default();
         let mut broken = job_thread(7, 0, 1_000_000_000, false);
         broken.broken = Some("out of luck".to_owned());
-        let (report, notes) = job_report(&job(), vec![broken], &host_defaults(&machine, None));
+        let (report, notes) = reported(&job(), vec![broken], &host_defaults(&machine, None));
         assert!(report.failed && report.reads.operations == 1);
         assert_eq!(notes, ["a: a thread ended before its time: out of luck"]);
         let mut wrong = job_thread(7, 0, 1_000_000_000, false);
         wrong.recorder.failed("EIO".into());
-        let (report, _) = job_report(&job(), vec![wrong], &host_defaults(&machine, None));
+        let (report, _) = reported(&job(), vec![wrong], &host_defaults(&machine, None));
         assert!(report.failed && report.reads.total.count == 1);
         assert_eq!(report.errors, [("EIO".to_owned(), 1)]);
         let around = HostDefaults { was_interrupted: true, ..host_defaults(&machine, None) };
-        let (report, _) = job_report(&job(), vec![job_thread(7, 0, 1_000_000_000, false)], &around);
+        let (report, _) = reported(&job(), vec![job_thread(7, 0, 1_000_000_000, false)], &around);
         assert!(report.failed && report.reads.operations == 1);
-        assert!(job_report(&job(), vec![], &host_defaults(&machine, None)).0.failed);
+        assert!(reported(&job(), vec![], &host_defaults(&machine, None)).0.failed);
     }
 }

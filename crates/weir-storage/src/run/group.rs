@@ -16,7 +16,7 @@ use weir_evidence::{
     process::ThreadSample,
     system::{ProcessUse, SystemSnapshot, noise_window},
 };
-use weir_record::storage::{DeviceClock, StorageCpu, StorageJob, StorageJobReport};
+use weir_record::storage::{DeviceClock, StorageCpu, StorageJob, StorageJobReport, StorageRow};
 
 use super::{
     JobProgress, Progress, RunError,
@@ -25,6 +25,8 @@ use super::{
     gather::{HostDefaults, JobThreadReport, job_report},
     job_thread::Schedule,
     ledger::Ledger,
+    recorder::Recorder,
+    rows::Rows,
     tracing::Tracing,
     worker::{Counter, Crew, Latch, Member, Message, work},
 };
@@ -37,8 +39,15 @@ const LOOK_EVERY_NS: u64 = 100_000_000;
 /// How often the machine is read, and progress told.
 const TELL_EVERY_NS: u64 = 500_000_000;
 
-/// Reports of the jobs, in order, and what a reader must know.
-pub(super) type Gathered = (Vec<StorageJobReport>, Vec<String>);
+/// What jobs that ran side by side did.
+pub(super) struct Gathered {
+    /// Of each, in order.
+    pub(super) reports: Vec<StorageJobReport>,
+    /// Of several together; places are those in the group.
+    pub(super) rows: Vec<StorageRow>,
+    /// What a reader must know.
+    pub(super) notes: Vec<String>,
+}
 
 /// What a thread brought home: nothing when the group did not start.
 type Brought = Option<(JobThreadReport, Option<Written>)>;
@@ -89,9 +98,9 @@ pub(super) fn run(
         Some(Ok(captured)) => (Some(captured), None),
         Some(Err(error)) => (None, Some(format!("tracepoints: {error}; device times are estimates"))),
     };
-    let (reports, mut notes) = gather(&members, brought, &watch, captured.as_ref(), interrupt, progress);
-    notes.extend(untold);
-    Ok((reports, notes))
+    let mut gathered = gather(&members, brought, &watch, captured.as_ref(), interrupt, progress);
+    gathered.notes.extend(untold);
+    Ok(gathered)
 }
 
 fn is_traced(job: &StorageJob) -> bool {
@@ -342,6 +351,7 @@ fn gather(
     }
     let was_interrupted = interrupt.load(Ordering::Relaxed);
     let mut reports = Vec::with_capacity(watch.jobs.len());
+    let mut rows = Rows::new(watch.jobs);
     for (index, ((job, job_threads), written)) in watch.jobs.iter().zip(job_threads).zip(written).enumerate()
     {
         let calibration = watch.crew.calibrations[index].get();
@@ -352,7 +362,8 @@ fn gather(
             captured,
             was_interrupted,
         };
-        let (mut report, of_job) = job_report(job, job_threads, &around);
+        let add = |recorder: &Recorder, cpu: &StorageCpu| rows.add(index, recorder, cpu);
+        let (mut report, of_job) = job_report(job, job_threads, &around, add);
         notes.extend(of_job);
         notes.extend(calibration.map(|found| format!("{}: {found}", job.name)));
         if !written.is_empty() {
@@ -360,7 +371,8 @@ fn gather(
         }
         reports.push(report);
     }
-    (reports, notes)
+    let rows = rows.finish(watch.jobs, &reports, &watch.machine);
+    Gathered { reports, rows, notes }
 }
 
 /// Reads back what a job wrote.

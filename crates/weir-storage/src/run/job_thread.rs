@@ -16,7 +16,7 @@ use weir_sys::usage::{ThreadUsage, thread_usage};
 
 use super::{
     contents::{Contents, Written},
-    pace::{Pace, Turn},
+    pace::{Pace, Pause, Turn},
     recorder::Recorder,
 };
 use crate::{
@@ -85,8 +85,10 @@ pub(super) struct JobThread<'a, T> {
     completed: Vec<Completed>,
     completed_count: u64,
     failures: u64,
-    writes_unsynced: u32,
-    writes_undatasynced: u32,
+    writes: u64,
+    /// Writes that were begun when the last one was made durable.
+    writes_synced: u64,
+    was_sync: bool,
     is_issuing: bool,
     /// When it was decided that nothing more is issued, other than because nothing is left.
     ended_ns: Option<u64>,
@@ -123,8 +125,9 @@ impl<'a, T: Time> JobThread<'a, T> {
             completed: Vec::with_capacity(depth),
             completed_count: 0,
             failures: 0,
-            writes_unsynced: 0,
-            writes_undatasynced: 0,
+            writes: 0,
+            writes_synced: 0,
+            was_sync: false,
             is_issuing: true,
             ended_ns: None,
             is_paced: job.rate_iops.is_some() || job.rate_bytes.is_some() || job.think_time_ns > 0,
@@ -169,6 +172,11 @@ impl<'a, T: Time> JobThread<'a, T> {
 
     fn turns(&mut self) -> io::Result<()> {
         let mut now_ns = self.begin()?;
+        if (self.schedule.begins_ns..self.schedule.opens_ns).contains(&now_ns) {
+            let usage = self.usage();
+            self.recorder.open_ramp(now_ns, self.waiter.time.thread_cpu_ns(), usage);
+            self.edge_ns = self.edge_ns.min(self.recorder.meter.due_ns());
+        }
         loop {
             if now_ns >= self.edge_ns {
                 self.edge(now_ns);
@@ -258,21 +266,30 @@ impl<'a, T: Time> JobThread<'a, T> {
     fn gather(&mut self, now_ns: u64) -> io::Result<Option<u64>> {
         while self.is_issuing && self.batch.len() < self.job.batch_max as usize {
             let Some(&slot) = self.idle.last() else { return Ok(None) };
-            match self.pace.turn(now_ns) {
-                Turn::At(moment_ns) => return Ok(Some(moment_ns)),
-                Turn::Now { intended_ns } => {
-                    let Some(operation) = self.next_operation(slot)? else {
-                        self.is_issuing = false;
-                        return Ok(None);
-                    };
-                    self.idle.pop();
-                    self.pace.begin(operation.bytes);
-                    self.batch.push(operation);
-                    self.intended_ns = intended_ns;
-                    if self.is_paced {
-                        return Ok(None);
-                    }
-                }
+            match self.pace.pause(now_ns) {
+                Some(Pause::Draining) => return Ok(None),
+                Some(Pause::Until(moment_ns)) => return Ok(Some(moment_ns)),
+                None => {}
+            }
+            let (operation, intended_ns) = if let Some(sync) = self.next_sync(slot) {
+                // A rate is one of reads and writes.
+                (sync, None)
+            } else {
+                let kind = match self.pace.turn(now_ns) {
+                    Turn::At(moment_ns) => return Ok(Some(moment_ns)),
+                    Turn::Now(kind) => kind,
+                };
+                let Some(operation) = self.next_transfer(slot, kind)? else {
+                    self.is_issuing = false;
+                    return Ok(None);
+                };
+                (operation, self.pace.begin(operation.kind, operation.bytes))
+            };
+            self.idle.pop();
+            self.batch.push(operation);
+            self.intended_ns = intended_ns;
+            if self.is_paced {
+                return Ok(None);
             }
         }
         Ok(None)
@@ -305,28 +322,42 @@ impl<'a, T: Time> JobThread<'a, T> {
         Ok(handed_ns)
     }
 
-    /// An error is that of the ledger: nothing may be written that it does not know of.
-    fn next_operation(&mut self, slot: u32) -> io::Result<Option<Operation>> {
-        if self.job.fsync_every > 0 && self.writes_unsynced >= self.job.fsync_every {
-            self.writes_unsynced = 0;
+    /// What makes the writes so far durable, where that is due now.
+    fn next_sync(&mut self, slot: u32) -> Option<Operation> {
+        let is_done = if self.job.syncs_as_fio {
+            self.was_sync || self.offsets.left() == 0
+        } else {
+            self.writes_synced == self.writes
+        };
+        let is_due = |every: u32| every > 0 && self.writes.is_multiple_of(every.into());
+        let kind = match (is_due(self.job.fsync_every), is_due(self.job.fdatasync_every)) {
+            _ if is_done || self.writes == 0 => return None,
+            (true, _) => OperationKind::Fsync,
+            (false, true) => OperationKind::Fdatasync,
+            (false, false) => return None,
+        };
+        if kind == OperationKind::Fsync {
             self.contents.sync(slot);
-            return Ok(Some(Operation { slot, kind: OperationKind::Fsync, offset_bytes: 0, bytes: 0 }));
         }
-        if self.job.fdatasync_every > 0 && self.writes_undatasynced >= self.job.fdatasync_every {
-            self.writes_undatasynced = 0;
-            return Ok(Some(Operation { slot, kind: OperationKind::Fdatasync, offset_bytes: 0, bytes: 0 }));
-        }
-        let Some(Step { reads, offset_bytes, bytes }) = self.offsets.next() else { return Ok(None) };
+        (self.was_sync, self.writes_synced) = (true, self.writes);
+        Some(Operation { slot, kind, offset_bytes: 0, bytes: 0 })
+    }
+
+    /// An error is that of the ledger: nothing may be written that it does not know of.
+    fn next_transfer(&mut self, slot: u32, kind: Option<OperationKind>) -> io::Result<Option<Operation>> {
+        let step = self.offsets.next_of(kind.map(|kind| kind == OperationKind::Read));
+        let Some(Step { reads, offset_bytes, bytes }) = step else { return Ok(None) };
+        self.was_sync = false;
         if reads {
             return Ok(Some(Operation { slot, kind: OperationKind::Read, offset_bytes, bytes }));
         }
-        self.writes_unsynced += 1;
-        self.writes_undatasynced += 1;
+        self.writes += 1;
         self.contents.write(slot, offset_bytes, self.engine.buffer(slot))?;
         Ok(Some(Operation { slot, kind: OperationKind::Write, offset_bytes, bytes }))
     }
 
     fn reap(&mut self, wait: Wait) -> io::Result<()> {
+        let mut transfers = 0;
         for index in 0..self.completed.len() {
             let done = self.completed[index];
             let Some(flight) = self.flights.remove(done.slot) else { continue };
@@ -341,8 +372,9 @@ impl<'a, T: Time> JobThread<'a, T> {
                 }
                 Err(error) => self.failed(error.name(), wait.noticed_ns),
             }
-            self.pace.complete(wait.noticed_ns);
+            transfers += u64::from(flight.operation.kind.transfers());
         }
+        self.pace.complete(transfers, wait.noticed_ns, self.flights.count() == 0 && self.batch.is_empty());
         self.shared.completed.store(self.completed_count, Ordering::Relaxed);
         Ok(())
     }
@@ -384,7 +416,7 @@ impl<'a, T: Time> JobThread<'a, T> {
     /// The window opens, an interval ends, or the time is over.
     #[cold]
     fn edge(&mut self, now_ns: u64) {
-        if self.recorder.opened_ns.is_none() && now_ns >= self.schedule.opens_ns {
+        if !self.recorder.has_window() && now_ns >= self.schedule.opens_ns {
             let usage = self.usage();
             self.recorder.open(now_ns, self.waiter.time.thread_cpu_ns(), usage);
         }
@@ -396,7 +428,8 @@ impl<'a, T: Time> JobThread<'a, T> {
             self.end(self.schedule.ends_ns);
         }
         let ends_ns = if self.is_issuing { self.schedule.ends_ns } else { u64::MAX };
-        self.edge_ns = self.recorder.meter.due_ns().min(ends_ns);
+        let opens_ns = if self.recorder.has_window() { u64::MAX } else { self.schedule.opens_ns };
+        self.edge_ns = self.recorder.meter.due_ns().min(ends_ns).min(opens_ns);
     }
 
     fn usage(&self) -> ThreadUsage {

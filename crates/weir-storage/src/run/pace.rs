@@ -2,6 +2,8 @@
 
 use weir_record::storage::StorageJob;
 
+use crate::engine::OperationKind;
+
 const SECOND_NS: u128 = 1_000_000_000;
 /// Most groups of operations that were due and never begun.
 const GROUPS_MAX: u64 = 1 << 16;
@@ -9,11 +11,8 @@ const GROUPS_MAX: u64 = 1 << 16;
 /// Whether an operation may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Now. With a rate it was to begin at this moment.
-    Now {
-        /// The intended start; absent without a rate.
-        intended_ns: Option<u64>,
-    },
+    /// Now: a read, a write, or whichever is next.
+    Now(Option<OperationKind>),
     /// Not before this moment.
     At(u64),
 }
@@ -21,84 +20,183 @@ pub(super) enum Turn {
 /// The schedule of one thread.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
-    rate: Option<Rate>,
-    think_ns: u64,
+    tracks: Tracks,
     origin_ns: u64,
-    /// Operations, or bytes where the rate is one of bytes.
-    begun: u64,
+    think: Think,
+}
+
+/// Why nothing may begin, whatever the rate says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// Before a pause all that is in flight ends.
+    Draining,
+    /// It is over then.
+    Until(u64),
+}
+
+/// A pause when something is complete, as fio makes it: it is looked whether one is due when an operation has begun, or
+/// was complete. So what is in flight together at first is so only until the first pause; then it is one at a time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Think {
+    length_ns: u64,
+    completed: u64,
+    /// Of them, those that the last pause was for.
+    paused: u64,
+    has_begun: bool,
+    /// A pause is due, for so many in all.
+    due: Option<u64>,
     resumes_ns: u64,
 }
 
-/// So much a second.
+impl Think {
+    fn look(&mut self) {
+        if self.length_ns > 0 && self.due.is_none() && self.has_begun && self.completed > self.paused {
+            self.due = Some(self.completed);
+        }
+    }
+}
+
+/// What has a rate.
+#[derive(Clone, Debug)]
+enum Tracks {
+    None,
+    /// Operations, whichever they are.
+    All(Track),
+    /// Reads and writes, each for itself.
+    Apart([Track; 2]),
+}
+
+/// So much a second, and what of it has begun.
 #[derive(Clone, Copy, Debug)]
-struct Rate {
+struct Track {
     a_second: u64,
     /// What an operation counts that has not begun: one, or the bytes of the largest.
     each: u64,
     of_bytes: bool,
+    /// Operations, or bytes where the rate is one of bytes.
+    begun: u64,
 }
 
-impl Rate {
-    fn new(job: &StorageJob) -> Option<Self> {
-        let of_operations =
-            job.rate_iops.map(|rate| Self { a_second: rate.into(), each: 1, of_bytes: false });
-        let each = u64::from(job.block_bytes.max(1));
-        let of_bytes = job.rate_bytes.map(|a_second| Self { a_second, each, of_bytes: true });
-        of_operations.or(of_bytes).filter(|rate| rate.a_second > 0)
+impl Tracks {
+    fn new(job: &StorageJob) -> Self {
+        let track = |operations: Option<u32>, bytes: Option<u64>| {
+            let each = if operations.is_some() { 1 } else { u64::from(job.block_bytes.max(1)) };
+            let a_second = operations.map(u64::from).or(bytes).filter(|a_second| *a_second > 0)?;
+            Some(Track { a_second, each, of_bytes: operations.is_none(), begun: 0 })
+        };
+        let first = track(job.rate_iops, job.rate_bytes);
+        match (first, track(job.rate_writes_iops, job.rate_writes_bytes)) {
+            (Some(reads), Some(writes)) => Self::Apart([reads, writes]),
+            (Some(all), None) => Self::All(all),
+            (None, _) => Self::None,
+        }
+    }
+
+    fn all(&self) -> &[Track] {
+        match self {
+            Self::None => &[],
+            Self::All(track) => std::slice::from_ref(track),
+            Self::Apart(tracks) => tracks,
+        }
+    }
+}
+
+impl Track {
+    /// When the next operation shall begin.
+    fn next_ns(&self, origin_ns: u64) -> u64 {
+        self.at_ns(origin_ns, self.begun)
+    }
+
+    /// When that much of what the rate counts shall have begun.
+    fn at_ns(&self, origin_ns: u64, amount: u64) -> u64 {
+        let offset_ns = u128::from(amount) * SECOND_NS / u128::from(self.a_second);
+        origin_ns.saturating_add(u64::try_from(offset_ns).unwrap_or(u64::MAX))
+    }
+
+    /// Operations that were due before `end_ns` and have not begun.
+    fn overdue(&self, origin_ns: u64, end_ns: u64) -> u64 {
+        let span_ns = end_ns.saturating_sub(origin_ns);
+        let due = (u128::from(span_ns) * u128::from(self.a_second)).div_ceil(SECOND_NS);
+        u64::try_from(due).unwrap_or(u64::MAX).saturating_sub(self.begun).div_ceil(self.each)
     }
 }
 
 impl Pace {
     /// The schedule of a job that begins at `origin_ns`.
     pub(super) fn new(job: &StorageJob, origin_ns: u64) -> Self {
-        Self { rate: Rate::new(job), think_ns: job.think_time_ns, origin_ns, begun: 0, resumes_ns: 0 }
+        let think = Think { length_ns: job.think_time_ns, ..Think::default() };
+        Self { tracks: Tracks::new(job), origin_ns, think }
     }
 
-    /// Whether the next operation may begin at `now_ns`.
+    /// Whether nothing may begin at `now_ns`.
+    #[inline]
+    pub(super) fn pause(&self, now_ns: u64) -> Option<Pause> {
+        match self.think {
+            Think { due: Some(_), .. } => Some(Pause::Draining),
+            Think { resumes_ns, .. } => (resumes_ns > now_ns).then_some(Pause::Until(resumes_ns)),
+        }
+    }
+
+    /// Whether the next operation may begin at `now_ns`. Of two directions with rates the one that is due goes; where
+    /// both are, the job's mix decides.
     #[inline]
     pub(super) fn turn(&self, now_ns: u64) -> Turn {
-        let intended_ns = self.rate.map(|rate| self.intended_ns(self.begun, rate));
-        let earliest_ns = intended_ns.unwrap_or(0).max(self.resumes_ns);
-        if earliest_ns <= now_ns { Turn::Now { intended_ns } } else { Turn::At(earliest_ns) }
-    }
-
-    /// When that much of what the rate counts shall have begun.
-    fn intended_ns(&self, amount: u64, rate: Rate) -> u64 {
-        let offset_ns = u128::from(amount) * SECOND_NS / u128::from(rate.a_second);
-        self.origin_ns.saturating_add(u64::try_from(offset_ns).unwrap_or(u64::MAX))
+        let (earliest_ns, direction) = match &self.tracks {
+            Tracks::None => (0, None),
+            Tracks::All(track) => (track.next_ns(self.origin_ns), None),
+            Tracks::Apart(tracks) => {
+                let [read_ns, write_ns] = tracks.each_ref().map(|track| track.next_ns(self.origin_ns));
+                let first = if read_ns <= write_ns { OperationKind::Read } else { OperationKind::Write };
+                (read_ns.min(write_ns), (read_ns.max(write_ns) > now_ns).then_some(first))
+            }
+        };
+        if earliest_ns <= now_ns { Turn::Now(direction) } else { Turn::At(earliest_ns) }
     }
 
     /// What was due before `end_ns` and has not begun, but no more than `left` operations: for groups of them how long
     /// each has waited, and how many they are. A group is one operation; where there are more of them than anybody
     /// wants to look at, it is several, and its time that of the last of them, the shortest.
     pub(super) fn overdue(&self, end_ns: u64, left: u64) -> impl Iterator<Item = (u64, u64)> {
-        let rate = self.rate.unwrap_or(Rate { a_second: 1, each: 1, of_bytes: false });
-        let span_ns = end_ns.saturating_sub(self.origin_ns);
-        let due = (u128::from(span_ns) * u128::from(rate.a_second)).div_ceil(SECOND_NS);
-        let due = if self.rate.is_some() { u64::try_from(due).unwrap_or(u64::MAX) } else { 0 };
-        let count = due.saturating_sub(self.begun).div_ceil(rate.each).min(left);
-        let intended_ns = move |number: u64| {
-            self.intended_ns(self.begun.saturating_add(number.saturating_mul(rate.each)), rate)
-        };
-        let size = count.div_ceil(GROUPS_MAX).max(1);
-        (0..count.div_ceil(size)).map(move |group| {
-            let last = (group * size + size).min(count);
-            (end_ns.saturating_sub(intended_ns(last - 1)), last - group * size)
+        let origin_ns = self.origin_ns;
+        let mut left = left;
+        self.tracks.all().iter().flat_map(move |track| {
+            let count = track.overdue(origin_ns, end_ns).min(left);
+            left -= count;
+            let intended_ns = move |number: u64| {
+                track.at_ns(origin_ns, track.begun.saturating_add(number.saturating_mul(track.each)))
+            };
+            let size = count.div_ceil(GROUPS_MAX).max(1);
+            (0..count.div_ceil(size)).map(move |group| {
+                let last = (group * size + size).min(count);
+                (end_ns.saturating_sub(intended_ns(last - 1)), last - group * size)
+            })
         })
     }
 
-    /// An operation of so many bytes begins.
+    /// An operation of so many bytes begins. With a rate it was to begin at the moment that is returned.
     #[inline]
-    pub(super) fn begin(&mut self, bytes: u32) {
-        let amount = if self.rate.is_some_and(|rate| rate.of_bytes) { bytes.into() } else { 1 };
-        self.begun = self.begun.saturating_add(amount);
+    pub(super) fn begin(&mut self, kind: OperationKind, bytes: u32) -> Option<u64> {
+        self.think.has_begun = true;
+        self.think.look();
+        let track = match &mut self.tracks {
+            Tracks::None => return None,
+            Tracks::All(track) => track,
+            Tracks::Apart([reads, _]) if kind == OperationKind::Read => reads,
+            Tracks::Apart([_, writes]) => writes,
+        };
+        let intended_ns = track.next_ns(self.origin_ns);
+        track.begun = track.begun.saturating_add(if track.of_bytes { bytes.into() } else { 1 });
+        Some(intended_ns)
     }
 
-    /// An operation was complete.
+    /// So many reads and writes were complete at this moment, and whether none is in flight now.
     #[inline]
-    pub(super) fn complete(&mut self, noticed_ns: u64) {
-        if self.think_ns > 0 {
-            self.resumes_ns = noticed_ns.saturating_add(self.think_ns);
+    pub(super) fn complete(&mut self, count: u64, noticed_ns: u64, is_idle: bool) {
+        self.think.completed += count;
+        self.think.look();
+        if is_idle && let Some(paused) = self.think.due.take() {
+            (self.think.paused, self.think.has_begun) = (paused, false);
+            self.think.resumes_ns = noticed_ns.saturating_add(self.think.length_ns);
         }
     }
 }
@@ -107,6 +205,9 @@ impl Pace {
 mod tests {
     use super::*;
 
+    const READ: OperationKind = OperationKind::Read;
+    const WRITE: OperationKind = OperationKind::Write;
+
     fn pace(rate_iops: Option<u32>, think_time_ns: u64) -> Pace {
         Pace::new(&StorageJob { rate_iops, think_time_ns, ..StorageJob::default() }, 5_000)
     }
@@ -114,33 +215,34 @@ mod tests {
     #[test]
     fn without_a_rate_the_next_may_always_begin() {
         let mut pace = pace(None, 0);
-        pace.begin(4096);
-        pace.complete(9_000);
-        assert_eq!(pace.turn(0), Turn::Now { intended_ns: None });
+        assert_eq!(pace.begin(READ, 4096), None);
+        pace.complete(1, 9_000, true);
+        assert_eq!((pace.pause(0), pace.turn(0)), (None, Turn::Now(None)));
     }
 
     #[test]
     fn a_rate_is_a_schedule_that_does_not_wait_for_completions() {
         let mut pace = pace(Some(3), 0);
         assert_eq!(pace.turn(4_999), Turn::At(5_000));
-        assert_eq!(pace.turn(5_000), Turn::Now { intended_ns: Some(5_000) });
-        pace.begin(4096);
+        assert_eq!(pace.turn(5_000), Turn::Now(None));
+        assert_eq!(pace.begin(READ, 4096), Some(5_000));
         assert_eq!(pace.turn(5_000), Turn::At(333_338_333));
-        pace.begin(4096);
-        pace.begin(4096);
+        pace.begin(WRITE, 4096);
+        pace.begin(READ, 4096);
         // Late: it counts from where it was to begin, and no rounding adds up.
-        assert_eq!(pace.turn(7_000_000_000), Turn::Now { intended_ns: Some(1_000_005_000) });
+        assert_eq!(pace.turn(7_000_000_000), Turn::Now(None));
+        assert_eq!(pace.begin(READ, 4096), Some(1_000_005_000));
     }
 
     #[test]
     fn a_rate_of_bytes_is_a_schedule_of_what_was_handed_over() {
         let job = StorageJob { rate_bytes: Some(1 << 20), block_bytes: 65_536, ..StorageJob::default() };
         let mut pace = Pace::new(&job, 5_000);
-        assert_eq!(pace.turn(5_000), Turn::Now { intended_ns: Some(5_000) });
-        pace.begin(65_536);
+        assert_eq!(pace.turn(5_000), Turn::Now(None));
+        assert_eq!(pace.begin(READ, 65_536), Some(5_000));
         assert_eq!(pace.turn(5_000), Turn::At(62_505_000));
         // A short operation is followed sooner.
-        pace.begin(4_096);
+        pace.begin(READ, 4_096);
         assert_eq!(pace.turn(5_000), Turn::At(66_411_250));
         // Of what is due in a second 956 KiB are left, in blocks of 64.
         assert_eq!(overdue(&pace, 1_000_005_000, u64::MAX).len(), 15);
@@ -153,7 +255,7 @@ mod tests {
     #[test]
     fn what_was_due_and_never_begun_has_waited_until_the_end() {
         let mut pace = pace(Some(1000), 0);
-        pace.begin(4096);
+        pace.begin(READ, 4096);
         // Due are those of 0, 1, 2 and 3 ms after the start; the end itself belongs to nobody.
         assert_eq!(overdue(&pace, 3_005_000, u64::MAX), [(2_000_000, 1), (1_000_000, 1)]);
         assert_eq!(overdue(&pace, 3_005_001, u64::MAX), [(2_000_001, 1), (1_000_001, 1), (1, 1)]);
@@ -178,8 +280,8 @@ mod tests {
             let pace = pace(Some(rate_iops), 0);
             let mut begun = pace.clone();
             let mut turns = 0;
-            while let Turn::Now { .. } = begun.turn(end_ns - 1) {
-                begun.begin(4096);
+            while let Turn::Now(_) = begun.turn(end_ns - 1) {
+                begun.begin(READ, 4096);
                 turns += 1;
             }
             assert_eq!(overdue(&pace, end_ns, u64::MAX).len(), turns, "{rate_iops}");
@@ -200,15 +302,54 @@ mod tests {
     #[test]
     fn a_pause_follows_each_completion() {
         let mut pace = pace(None, 700);
-        assert_eq!(pace.turn(0), Turn::Now { intended_ns: None });
-        pace.begin(4096);
-        pace.complete(9_000);
-        assert_eq!(pace.turn(9_699), Turn::At(9_700));
-        assert_eq!(pace.turn(9_700), Turn::Now { intended_ns: None });
+        for noticed_ns in [9_000, 19_000] {
+            assert_eq!(pace.pause(noticed_ns - 1_000), None);
+            pace.begin(READ, 4096);
+            pace.complete(1, noticed_ns, true);
+            assert_eq!(pace.pause(noticed_ns + 699), Some(Pause::Until(noticed_ns + 700)));
+            // What makes durable is no operation that a pause follows.
+            pace.complete(0, noticed_ns + 700, true);
+            assert_eq!(pace.pause(noticed_ns + 700), None);
+        }
+    }
+
+    #[test]
+    fn a_pause_waits_for_all_in_flight_and_then_there_is_one() {
+        let mut pace = pace(None, 700);
+        for _ in 0..4 {
+            pace.begin(READ, 4096);
+        }
+        assert_eq!(pace.pause(0), None);
+        pace.complete(1, 1_000, false);
+        assert_eq!(pace.pause(90_000), Some(Pause::Draining));
+        pace.complete(2, 2_000, false);
+        pace.complete(1, 3_000, true);
+        assert_eq!((pace.pause(3_000), pace.pause(3_700)), (Some(Pause::Until(3_700)), None));
+        pace.begin(READ, 4096);
+        assert_eq!(pace.pause(3_700), Some(Pause::Draining));
+        pace.complete(1, 4_000, true);
+        assert_eq!(pace.pause(4_000), Some(Pause::Until(4_700)));
     }
 
     #[test]
     fn a_rate_of_nothing_is_no_rate() {
-        assert_eq!(pace(Some(0), 0).turn(0), Turn::Now { intended_ns: None });
+        assert_eq!(pace(Some(0), 0).turn(0), Turn::Now(None));
+    }
+
+    #[test]
+    fn reads_and_writes_may_have_rates_of_their_own() {
+        let job = StorageJob { rate_iops: Some(1000), rate_writes_iops: Some(500), ..StorageJob::default() };
+        let mut pace = Pace::new(&job, 5_000);
+        assert_eq!(pace.turn(5_000), Turn::Now(None), "both are due: the mix decides");
+        assert_eq!(pace.begin(WRITE, 4096), Some(5_000));
+        assert_eq!(pace.turn(5_000), Turn::Now(Some(READ)));
+        assert_eq!(pace.begin(READ, 4096), Some(5_000));
+        assert_eq!(pace.turn(5_000), Turn::At(1_005_000));
+        assert_eq!(pace.turn(1_005_000), Turn::Now(Some(READ)));
+        pace.begin(READ, 4096);
+        assert_eq!(pace.turn(2_005_000), Turn::Now(None));
+        // One of each begun in time, one read more; due in 10 ms are 10 and 5.
+        assert_eq!(overdue(&pace, 10_005_000, u64::MAX).len(), 8 + 4);
+        assert_eq!(overdue(&pace, 10_005_000, 9).len(), 9);
     }
 }

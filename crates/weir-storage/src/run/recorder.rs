@@ -50,6 +50,14 @@ impl Side {
         }
     }
 
+    fn forget(&mut self) {
+        (self.operations, self.bytes) = (0, 0);
+        for histogram in [&mut self.submission, &mut self.completion, &mut self.total] {
+            histogram.reset();
+        }
+        self.intervals.clear();
+    }
+
     fn count(&mut self, interval: u64, bytes: u64) {
         self.operations += 1;
         self.bytes += bytes;
@@ -142,16 +150,23 @@ pub(super) struct Traced {
     pub(super) measured: Measured,
 }
 
-/// Notes of one thread over its window.
+/// Notes of one thread over its window. What came before it, in the ramp, is noted as well and forgotten when the
+/// window opens: it is all there is when the thread is done before.
 pub(super) struct Recorder {
     pub(super) reads: Side,
     pub(super) writes: Side,
+    /// Reads and writes by how many were in flight when they began: 1, from 2, 4, 8, 16, 32, 64 on.
+    pub(super) in_flight: [u64; 7],
     pub(super) fsyncs: u64,
+    /// What each of them took.
+    pub(super) fsync_latency: Histogram<u64>,
     pub(super) unbegun: Unbegun,
     pub(super) errors: Vec<(Cow<'static, str>, u64)>,
     pub(super) meter: Meter,
     pub(super) usage: ThreadUsage,
+    /// When the window opened, or the ramp.
     pub(super) opened_ns: Option<u64>,
+    is_ramp: bool,
     pub(super) closed_ns: u64,
     /// Chunks, so that none is ever moved; absent when nothing is compared.
     pub(super) journal: Option<Vec<Vec<Traced>>>,
@@ -172,11 +187,14 @@ impl Recorder {
         Self {
             reads: Side::new(),
             writes: Side::new(),
+            in_flight: [0; 7],
             fsyncs: 0,
+            fsync_latency: empty_histogram(),
             unbegun: Unbegun::new(),
             errors: Vec::new(),
             usage: ThreadUsage::default(),
             opened_ns: None,
+            is_ramp: false,
             closed_ns: 0,
             journal: keeps_journal.then(Vec::new),
             log,
@@ -187,8 +205,41 @@ impl Recorder {
         }
     }
 
+    /// The ramp begins.
+    pub(super) fn open_ramp(&mut self, now_ns: u64, thread_cpu_ns: u64, usage: ThreadUsage) {
+        self.open(now_ns, thread_cpu_ns, usage);
+        self.is_ramp = true;
+    }
+
+    /// Whether the window was opened: then the figures are its own.
+    pub(super) fn has_window(&self) -> bool {
+        self.opened_ns.is_some() && !self.is_ramp
+    }
+
+    /// Whether all there is came before the window.
+    pub(super) fn has_ramp_alone(&self) -> bool {
+        self.opened_ns.is_some() && self.is_ramp
+    }
+
+    /// Nothing was noted but failures.
+    pub(super) fn forget(&mut self) {
+        self.reads.forget();
+        self.writes.forget();
+        self.in_flight = [0; 7];
+        self.fsyncs = 0;
+        self.fsync_latency.reset();
+        self.unbegun.operations = 0;
+        self.unbegun.waited.reset();
+        self.meter.forget();
+        self.usage = ThreadUsage::default();
+        (self.opened_ns, self.is_ramp) = (None, false);
+    }
+
     /// The window begins.
     pub(super) fn open(&mut self, now_ns: u64, thread_cpu_ns: u64, usage: ThreadUsage) {
+        if self.is_ramp {
+            self.forget();
+        }
         self.opened_ns = Some(now_ns);
         self.closed_ns = now_ns;
         self.usage_before = usage;
@@ -210,10 +261,11 @@ impl Recorder {
 
     /// Writes what the log still holds. An error concerns the log alone.
     pub(super) fn finish_log(&mut self) -> std::io::Result<()> {
-        self.log.take().map_or(Ok(()), OperationLog::finish)
+        let window_ns = self.closed_ns.saturating_sub(self.opened_ns.unwrap_or(self.closed_ns));
+        self.log.take().map_or(Ok(()), |log| log.finish(window_ns))
     }
 
-    /// An operation succeeded. Before the window nothing is noted.
+    /// An operation succeeded.
     #[inline]
     pub(super) fn succeeded(&mut self, flight: &InFlight, measured: &Measured) {
         let Some(opened_ns) = self.opened_ns else { return };
@@ -222,9 +274,11 @@ impl Recorder {
             OperationKind::Write => false,
             OperationKind::Fsync | OperationKind::Fdatasync => {
                 self.fsyncs += 1;
+                self.fsync_latency.saturating_record(measured.noticed_ns.saturating_sub(flight.started_ns));
                 return;
             }
         };
+        self.in_flight[flight.in_flight.max(1).ilog2().min(6) as usize] += 1;
         let noticed_ns = measured.noticed_ns;
         let side = if reads { &mut self.reads } else { &mut self.writes };
         let submission_ns = flight.handed_ns - flight.started_ns;
@@ -240,6 +294,9 @@ impl Recorder {
         side.completion.saturating_record(completion_ns);
         side.total.saturating_record(total_ns);
         self.meter.record(measured);
+        if self.is_ramp {
+            return;
+        }
         if let Some(log) = &mut self.log {
             log.record(&Logged {
                 at_ns: noticed_ns.saturating_sub(opened_ns),
@@ -262,8 +319,8 @@ impl Recorder {
         add_error(&mut self.errors, name, 1);
     }
 
-    /// So many operations were due when the time was over, had waited so long, and will never begin. Before the window
-    /// nothing is noted.
+    /// So many operations were due when the time was over, had waited so long, and will never begin. Before the job
+    /// begins nothing is noted.
     pub(super) fn never_begun(&mut self, waited_ns: u64, count: u64) {
         if self.opened_ns.is_some() {
             self.unbegun.operations += count;
@@ -294,11 +351,38 @@ impl Recorder {
         self.reads.operations + self.writes.operations
     }
 
-    /// Adds the notes of another thread of the same job; the journal is not part of it.
+    /// The same notes without journal and log, to add those of other jobs to.
+    pub(super) fn copied(&self) -> Self {
+        Self {
+            reads: self.reads.clone(),
+            writes: self.writes.clone(),
+            in_flight: self.in_flight,
+            fsyncs: self.fsyncs,
+            fsync_latency: self.fsync_latency.clone(),
+            unbegun: self.unbegun.clone(),
+            errors: self.errors.clone(),
+            meter: self.meter.clone(),
+            usage: self.usage,
+            opened_ns: self.opened_ns,
+            is_ramp: self.is_ramp,
+            closed_ns: self.closed_ns,
+            journal: None,
+            log: None,
+            usage_before: self.usage_before,
+            is_asynchronous: self.is_asynchronous,
+            interval_ns: self.interval_ns,
+        }
+    }
+
+    /// Adds the notes of another thread; the journal is not part of it.
     pub(super) fn merge(&mut self, other: &Self) {
         self.reads.merge(&other.reads);
         self.writes.merge(&other.writes);
+        for (into, from) in self.in_flight.iter_mut().zip(&other.in_flight) {
+            *into += from;
+        }
         self.fsyncs += other.fsyncs;
+        let _ = self.fsync_latency.add(&other.fsync_latency);
         self.unbegun.operations += other.unbegun.operations;
         let _ = self.unbegun.waited.add(&other.unbegun.waited);
         for (name, count) in &other.errors {
@@ -306,6 +390,9 @@ impl Recorder {
         }
         self.meter.merge(&other.meter);
         self.closed_ns = self.closed_ns.max(other.closed_ns);
+        if self.opened_ns.is_none() {
+            self.is_ramp = other.is_ramp;
+        }
         self.opened_ns = match (self.opened_ns, other.opened_ns) {
             (Some(own_ns), Some(other_ns)) => Some(own_ns.min(other_ns)),
             (own, other) => own.or(other),
@@ -382,6 +469,12 @@ mod tests {
         assert_eq!((side.submission.ns_max, side.completion.ns_max), (1_500, 40_511));
         assert_eq!(side.total.ns_max, 43_007);
         assert_eq!((recorder.writes.operations, recorder.fsyncs, recorder.operations()), (1, 1, 2));
+        assert_eq!(recorder.in_flight, [2, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(
+            (recorder.fsync_latency.len(), recorder.fsync_latency.max()),
+            (1, 42_015),
+            "no rate has them in it"
+        );
     }
 
     #[test]
@@ -395,6 +488,32 @@ mod tests {
         assert_eq!((recorder.operations(), recorder.opened_ns), (0, None));
         assert_eq!(recorder.errors, [("EIO".into(), 2), ("ENOSPC".into(), 1)]);
         assert_eq!(recorder.journal.expect("it was asked for").len(), 0);
+    }
+
+    #[test]
+    fn the_ramp_is_forgotten_when_the_window_opens_and_is_all_there_is_where_it_never_does() {
+        let ramped = || {
+            let mut recorder = recorder(true, true);
+            recorder.open_ramp(5_000, 0, ThreadUsage::default());
+            recorder.succeeded(&flight(OperationKind::Read), &measured());
+            recorder.never_begun(7, 3);
+            recorder.failed("EIO".into());
+            recorder
+        };
+        let mut alone = ramped();
+        alone.close(90_000, 5, ThreadUsage::default());
+        assert_eq!((alone.operations(), alone.has_window(), alone.has_ramp_alone()), (1, false, true));
+        assert_eq!(alone.journal.as_ref().map(Vec::len), Some(0), "the trace begins with the window");
+        let mut opened = ramped();
+        opened.open(60_000, 9, ThreadUsage::default());
+        assert_eq!((opened.operations(), opened.unbegun.operations, opened.errors.len()), (0, 0, 1));
+        opened.succeeded(&flight(OperationKind::Write), &Measured { noticed_ns: 70_000, ..measured() });
+        opened.close(90_000, 19, ThreadUsage::default());
+        assert!(opened.has_window() && !opened.has_ramp_alone());
+        assert_eq!((opened.opened_ns, opened.operations()), (Some(60_000), 1));
+        let (waiting, intervals) = opened.meter.finish(90_000);
+        assert_eq!((waiting.operations, waiting.cpu_ns, waiting.elapsed_ns), (1, 10, 30_000));
+        assert_eq!(intervals.len(), 1);
     }
 
     #[test]

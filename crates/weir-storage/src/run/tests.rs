@@ -7,6 +7,7 @@ use weir_record::storage::{
 };
 
 use super::*;
+use crate::engine::target;
 
 /// A folder of its own, removed at the end.
 struct Folder(PathBuf);
@@ -51,6 +52,19 @@ fn skipped(mode: &str, reason: &str) {
     eprintln!("skipped: {mode}: {reason}");
 }
 
+/// Whether a byte of a file is in the page cache; nothing where the file system does not say. Its block is from then
+/// on, and more of a file that is not said to be read at random.
+fn is_cached(file: &File, offset_bytes: u64) -> Option<bool> {
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    let mut byte = [0];
+    let buffers = &mut [io::IoSliceMut::new(&mut byte)];
+    match preadv2(file, buffers, offset_bytes, ReadWriteFlags::NOWAIT) {
+        Ok(_) => Some(true),
+        Err(Errno::AGAIN) => Some(false),
+        Err(_) => None,
+    }
+}
+
 fn waiting(predictor: &str, armed: bool) -> CompletionMethod {
     CompletionMethod { predictor: predictor.to_owned(), armed, ..CompletionMethod::default() }
 }
@@ -79,6 +93,87 @@ fn every_engine_reads_every_block_once() {
         assert_eq!(job.waiting.is_some(), engine.is_asynchronous(), "{engine}");
         assert_eq!(job.intervals.iter().map(|interval| interval.operations).sum::<u64>(), 256, "{engine}");
     }
+}
+
+/// The file of a job that reads its first block alone, out of the page cache; nothing where it cannot be.
+fn forgotten(job: &StorageJob) -> Option<File> {
+    fs::write(&job.file, vec![5; 1 << 20]).expect("there is room");
+    let file = File::open(&job.file).expect("it was written");
+    file.sync_all().expect("it can be synced");
+    target::drop_cache(&StorageJob { size_bytes: None, ..job.clone() }).expect("it is there");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).expect("it is a file");
+    // A memory file system forgets nothing.
+    (!is_cached(&file, 128 * 4096)?).then_some(file)
+}
+
+fn first_block(folder: &Folder, pattern: AccessPattern) -> StorageJob {
+    StorageJob { pattern, operations_max: Some(1), file_given: true, ..folder.job("cached") }
+}
+
+#[test]
+fn what_was_cached_before_is_read_from_the_device_where_that_is_asked_for() {
+    let folder = Folder::new("cache");
+    for drops_cache in [false, true] {
+        let job = StorageJob { drops_cache, ..first_block(&folder, AccessPattern::Read) };
+        let Some(file) = forgotten(&job) else {
+            return skipped("page cache", "the file system keeps its files in memory, or does not say");
+        };
+        fs::read(&job.file).expect("it is there");
+        quietly(&[job]).expect("it runs");
+        assert_eq!(is_cached(&file, 0), Some(true));
+        // The first block was read with some that follow it, and no more.
+        assert_eq!(is_cached(&file, 255 * 4096), Some(!drops_cache));
+    }
+}
+
+#[test]
+fn the_kernel_reads_ahead_as_the_pattern_says_where_it_is_told() {
+    let folder = Folder::new("ahead");
+    for advises_order in [false, true] {
+        let random = first_block(&folder, AccessPattern::RandRead);
+        // Nowhere else than at the start of a file does the kernel read ahead of a single read.
+        let job = StorageJob { advises_order, size_bytes: Some(4096), ..random };
+        let Some(file) = forgotten(&job) else {
+            return skipped("page cache", "the file system keeps its files in memory, or does not say");
+        };
+        quietly(&[job]).expect("it runs");
+        assert_eq!(is_cached(&file, 4096), Some(!advises_order));
+    }
+}
+
+#[test]
+fn a_job_that_ends_inside_its_ramp_says_so_and_has_figures() {
+    let folder = Folder::new("ramp");
+    let short = StorageJob { ramp_ns: 60_000_000_000, threads: 2, ..folder.job("short") };
+    let report = quietly(&[short]).expect("it runs");
+    let job = &report.jobs[0];
+    assert_eq!((job.reads.operations, job.ended_in_ramp, job.failed), (512, true, false));
+    assert!(job.elapsed_ns > 0 && job.reads.iops > 0.0, "{job:?}");
+    let told = report.notes.iter().filter(|note| note.contains("inside its ramp of 60.00 s")).count();
+    assert_eq!(told, 1, "{:?}", report.notes);
+}
+
+#[test]
+fn jobs_that_ask_for_one_row_are_added_up() {
+    let folder = Folder::new("rows");
+    let job = |name: &str, stonewall| {
+        let file = folder.0.join(name).to_string_lossy().into_owned();
+        StorageJob { group_reporting: true, stonewall, file, ..folder.job(name) }
+    };
+    let jobs = [job("a", false), job("b", false), job("alone", true)];
+    let report = quietly(&jobs).expect("it runs");
+    let told: Vec<(usize, u64)> =
+        report.told().iter().map(|(place, _, report)| (*place, report.reads.operations)).collect();
+    assert_eq!(told, [(0, 512), (2, 256)]);
+    let [row] = &report.rows[..] else { panic!("{} rows", report.rows.len()) };
+    assert_eq!((row.first, row.count, row.report.reads.total.count), (0, 2, 512));
+    let asked = row.report.job.as_ref().expect("it was asked");
+    assert_eq!((asked.threads, asked.file.as_str()), (2, ""));
+    assert!(row.report.elapsed_ns >= report.jobs[0].elapsed_ns.max(report.jobs[1].elapsed_ns));
+    let each = jobs.map(|job| StorageJob { group_reporting: false, ..job });
+    let report = quietly(&each).expect("it runs");
+    assert_eq!((report.told().len(), report.rows.len()), (3, 1));
+    assert!(!report.rows[0].replaces_jobs && report.rows[0].report.reads.operations == 512);
 }
 
 #[test]
@@ -316,8 +411,30 @@ fn without_a_ledger_what_carries_a_stamp_must_be_whole() {
     let check = StorageJob { verify_only: true, ..write.clone() };
     quietly(std::slice::from_ref(&write)).expect("it runs");
     let (found, notes) = checked(&check);
-    assert_eq!((found.verified_blocks, found.never_written_blocks, found.failed), (100, 156, false));
+    assert_eq!((found.verified_blocks, found.never_written_blocks, found.failed), (100, 156, true));
     assert!(notes.iter().any(|note| note.contains("without a ledger")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("156 blocks carry no stamp")), "{notes:?}");
+    let written = StorageJob { size_bytes: Some(100 * 4096), ..check.clone() };
+    let (found, notes) = checked(&written);
+    assert_eq!(
+        (found.verified_blocks, found.never_written_blocks, found.failed),
+        (100, 0, false),
+        "{notes:?}"
+    );
+    let file = fs::File::options().write(true).open(&write.file).expect("ours");
+    file.set_len(40 * 4096).expect("it can be cut");
+    let (found, _) = checked(&written);
+    assert_eq!((found.verified_blocks, found.never_written_blocks, found.failed), (40, 60, true));
+    let (found, _) = checked(&StorageJob { size_bytes: None, ..check.clone() });
+    assert_eq!((found.verified_blocks, found.failed), (40, false), "nobody says that there was more");
+    file.set_len(100).expect("it can be cut");
+    let (found, notes) = checked(&StorageJob { size_bytes: None, ..check.clone() });
+    assert_eq!((found.verified_blocks, found.failed), (0, true));
+    assert!(notes.iter().any(|note| note.contains("no block to check")), "{notes:?}");
+    quietly(&[StorageJob { file_given: false, ..write.clone() }])
+        .expect_err("it is no file of ours any more");
+    fs::remove_file(&write.file).expect("ours");
+    quietly(std::slice::from_ref(&write)).expect("it runs");
     let file = fs::File::options().write(true).open(&write.file).expect("ours");
     std::os::unix::fs::FileExt::write_all_at(&file, b"!", 7 * 4096 + 1000).expect("written");
     let (found, notes) = checked(&check);

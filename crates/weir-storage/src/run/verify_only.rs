@@ -2,8 +2,8 @@
 //!
 //! With a ledger it is known of each block what was acknowledged. A block may hold that or something newer, and must
 //! not hold anything older, of another run, of another place, or torn; only where a write was under way when the run
-//! ended may the block be torn. Without a ledger a block that carries a stamp must be whole and at its place, and one
-//! that carries none counts as never written: that a write was lost is not seen then.
+//! ended may the block be torn. Without a ledger a block that carries a stamp must be whole and at its place. One that
+//! carries none, or that the file has no longer, was never written or is lost: nobody knows which, and the check fails.
 
 use std::{
     fs::{self, File},
@@ -43,8 +43,12 @@ pub(super) fn run(
         layout::data_bytes(Path::new(&job.file)).map_or_else(|| length_bytes(&file), Ok).map_err(failed)?;
     let behind = has.saturating_sub(job.offset_bytes);
     let there = offsets::blocks(behind.min(job.size_bytes.unwrap_or(u64::MAX)), job.block_bytes);
+    let asked = job.size_bytes.map_or(there, |size_bytes| offsets::blocks(size_bytes, job.block_bytes));
     let blocks = ledger.as_ref().map_or(there, Ledger::blocks);
+    let is_alone = ledger.is_none();
     let mut checked = Checked::new(job, ledger);
+    // Of what was asked for the file may have lost its end.
+    checked.never_written += if is_alone { asked.saturating_sub(there) } else { 0 };
     let mut broken = None;
     let tell = |found: &Verified| {
         if found.blocks.is_multiple_of(TELL_EVERY_BLOCKS) {
@@ -174,12 +178,16 @@ impl Checked {
 
     fn report(self, job: &StorageJob) -> StorageReport {
         let mut notes: Vec<String> = Vec::new();
+        let is_unproven = self.ledger.is_none() && (self.never_written > 0 || self.found.blocks == 0);
         if self.ledger.is_none() {
             notes.push(format!(
                 "{}: without a ledger (--ledger, when the blocks are written) it is not known what was acknowledged: a \
                  write that was lost looks like one never made, or like an earlier one",
                 job.name
             ));
+        }
+        if is_unproven {
+            notes.push(unproven(job, self.never_written));
         }
         notes.extend(self.found.first_failure.map(|failure| format!("{}: {failure}", job.name)));
         let report = StorageJobReport {
@@ -188,11 +196,28 @@ impl Checked {
             verify_failures: self.found.failures,
             unacknowledged_blocks: self.unacknowledged,
             never_written_blocks: self.never_written,
-            failed: self.found.failures > 0 || self.found.was_interrupted,
+            failed: self.found.failures > 0 || self.found.was_interrupted || is_unproven,
             ..StorageJobReport::default()
         };
-        StorageReport { schema_version: weir_record::SCHEMA_VERSION, jobs: vec![report], notes }
+        StorageReport {
+            schema_version: weir_record::SCHEMA_VERSION,
+            jobs: vec![report],
+            rows: Vec::new(),
+            notes,
+        }
     }
+}
+
+/// Why a check without a ledger fails although no block is wrong.
+fn unproven(job: &StorageJob, never_written: u64) -> String {
+    if never_written == 0 {
+        return format!("{}: there is no block to check; {} has no room for one", job.name, job.file);
+    }
+    format!(
+        "{}: {never_written} blocks carry no stamp of a run, or lie behind the end of {}: they were never written, or are \
+         lost. Say with --size and --offset which part was written; with --ledger the next run knows",
+        job.name, job.file
+    )
 }
 
 /// With what is known from the ledger: one entry and one seed for each thread.

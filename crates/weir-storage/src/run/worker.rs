@@ -183,6 +183,11 @@ fn prepare(member: &Member<'_>, calibration: &OnceLock<Calibration>) -> Result<P
             Err(_) => {}
         }
     }
+    // After the calibration, which reads.
+    if job.drops_cache {
+        // What cannot be forgotten is read from memory, as by whoever reads it next.
+        let _ = engine::target::drop_cache(job);
+    }
     let log =
         OperationLog::create(job, member.thread).map_err(|source| RunError::Log { job: name(), source })?;
     let offsets = Offsets::new(job, member.thread, member.used_bytes);

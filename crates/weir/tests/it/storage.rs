@@ -260,7 +260,7 @@ fn written_blocks_are_read_back() {
     let (_, ours) = report(&said);
     let job = &ours.jobs[0];
     assert_eq!((job.writes.operations, job.verified_blocks, job.verify_failures), (256, 256, 0));
-    assert_eq!(job.fsyncs, 16);
+    assert_eq!((job.fsyncs, job.fsync_latency.count), (16, 16));
     assert!(ours.notes.iter().any(|note| note.contains("was made for this run")), "{:?}", ours.notes);
     assert_eq!(fs::metadata(&file).expect("it is there").len(), 1 << 20);
 }
@@ -367,6 +367,69 @@ fn logs_and_intervals_are_files_that_others_can_read() {
     expect_refusal(&nowhere, 1, &["--csv", "/dev/null/x.csv"]);
 }
 
+#[test]
+fn no_output_overwrites_what_is_measured_or_says_what_to_do() {
+    let folder = folder("storage-outputs");
+    let file = data(&folder, 1 << 20);
+    let before = fs::read(&file).expect("it is there");
+    let link = folder.join("link");
+    std::os::unix::fs::symlink(&file, &link).expect("a link can be made");
+    let log = folder.join("log_clat.1.log");
+    fs::hard_link(&file, &log).expect("a second name");
+    let words = ["--file", &file, "-n", "1"];
+    for (more, flag) in [
+        (&["--csv", &file][..], "--csv"),
+        (&["--csv", shown(&link)], "--csv"),
+        (&["--log-prefix", shown(&folder.join("log"))], "--log-prefix"),
+    ] {
+        expect_refusal(
+            &run(&[&words[..], more].concat()),
+            2,
+            &[flag, "the file of job", "name another file"],
+        );
+    }
+    let new = folder.join("new");
+    let made = ["--file", shown(&new), "--rw", "write", "--size", "64k", "--csv", shown(&new)];
+    expect_refusal(&run(&made), 2, &["--csv", "the file of job"]);
+    assert!(!new.exists(), "it is refused before anything is made");
+    let text =
+        format!("[a]\nfilename={file}\nrw=read\nnumber_ios=1\nwrite_bw_log={}\n", shown(&folder.join("log")));
+    let jobs = job_file(&folder, &text);
+    expect_refusal(&run(&[shown(&jobs)]), 2, &["write_lat_log", "the file of job a"]);
+    fs::remove_file(&log).expect("a second name");
+    expect_refusal(&run(&[shown(&jobs), "--csv", shown(&jobs)]), 2, &["--csv", "the job file"]);
+    assert_eq!(fs::read_to_string(&jobs).expect("it is there"), text);
+    let prefix = folder.join("log");
+    let both = ["--csv", shown(&log), "--log-prefix", shown(&prefix)];
+    expect_refusal(&run(&[&words[..], &both].concat()), 2, &["--log-prefix", "written by --csv too"]);
+    assert!(fs::read(&file).expect("it is there") == before);
+}
+
+#[test]
+fn a_block_device_is_no_place_for_an_output() {
+    let names = fs::read_dir("/sys/block").into_iter().flatten().filter_map(Result::ok);
+    let devices = names.map(|entry| Path::new("/dev").join(entry.file_name()));
+    let Some(device) = devices.into_iter().find(|device| device.exists()) else {
+        println!("skipped: no block device can be named here");
+        return;
+    };
+    let folder = folder("storage-output-device");
+    let file = data(&folder, 8192);
+    // By a link, and in a run that cannot begin: whatever the program thinks, nothing can be written there.
+    let link = folder.join("link_lat.1.log");
+    std::os::unix::fs::symlink(&device, &link).expect("a link can be made");
+    let words = ["--file", &file, "--offset", "4096t"];
+    for (more, flag) in
+        [(["--csv", shown(&link)], "--csv"), (["--log-prefix", shown(&folder.join("link"))], "--log-prefix")]
+    {
+        expect_refusal(
+            &run(&[&words[..], &more].concat()),
+            2,
+            &[flag, "is a block device", "name a regular file"],
+        );
+    }
+}
+
 /// The version line of fio, or a line that says what is skipped.
 fn fio_version() -> Option<String> {
     match Command::new("fio").arg("--version").output() {
@@ -381,7 +444,7 @@ fn fio_version() -> Option<String> {
 }
 
 /// Job files with fio's keys alone: what differs between them is the order of offsets.
-const SHARED_JOBS: [(&str, &str); 27] = [
+const SHARED_JOBS: [(&str, &str); 32] = [
     ("sequential", "rw=read\n"),
     ("sequential-part", "rw=write\noffset=64k\nsize=256k\nbs=8k\n"),
     ("random", "rw=randread\n"),
@@ -407,6 +470,11 @@ const SHARED_JOBS: [(&str, &str); 27] = [
     ("share", "rw=randread\nsize=25%\noffset=1m\n"),
     ("named", "name=another\nrw=randread\nrate=64m\nverify=0\n"),
     ("synced", "rw=randwrite\nfdatasync=16\nsize=512k\n"),
+    ("synced-twice", "rw=randwrite\nfsync=8\nfdatasync=4\nsize=512k\n"),
+    ("synced-mixed", "rw=randrw\nfsync=16\nsize=512k\n"),
+    ("part-of-size", "rw=randread\nsize=1m\nio_size=258k\n"),
+    ("part-of-file", "rw=randrw\nfilesize=1m\nsize=256k\n"),
+    ("without-effect", "rw=read\ngtod_reduce=1\noverwrite=0\nkb_base=1024\niodepth_batch_complete_max=8\n"),
     ("deep", "ioengine=libaio\niodepth=8\ndirect=1\nrw=randread\n"),
     ("deep-mixed", "ioengine=io_uring\niodepth=4\ndirect=1\nrw=randrw\n"),
 ];
@@ -455,9 +523,10 @@ fn a_job_means_the_same_in_fio() {
 
         let jobs = JobFile::parse("jobs.fio", &text(["", ""]), false).expect("it was run").jobs;
         for (index, job) in jobs.iter().enumerate() {
-            for direction in ["read", "write"] {
-                let count = |value: &Value| value["jobs"][index][direction]["total_ios"].clone();
-                assert_eq!(count(&ours), count(&theirs), "{version}: {name}: {direction} of job {index}");
+            // Of syncs fio's total leaves out those of data alone.
+            for count in ["read/total_ios", "write/total_ios", "sync/lat_ns/N"] {
+                let of = |value: &Value| value["jobs"][index].pointer(&format!("/{count}")).cloned();
+                assert_eq!(of(&ours), of(&theirs), "{version}: {name}: {count} of job {index}");
             }
             let used = requested_bytes(job, 2 << 20).unwrap_or((2 << 20) - job.offset_bytes);
             let mut offsets = Offsets::new(job, 0, used);
@@ -543,6 +612,36 @@ fn a_file_that_a_job_reads_and_that_is_not_there_is_laid_out() {
         Command::new("fio").args(["--output-format=json", shown(&theirs)]).output().expect("fio starts");
     let value: Value = serde_json::from_slice(&output.stdout).expect("fio prints JSON");
     assert_eq!(value["jobs"][0]["read"]["total_ios"], 256, "{version}");
+}
+
+#[test]
+fn rows_are_those_of_fio_where_a_job_file_asks_for_one_of_several() {
+    let folder = folder("storage-rows");
+    let text = format!(
+        "[global]\ngroup_reporting\ndirectory={}\nsize=256k\nrw=randread\nioengine=psync\n[a]\nnumjobs=3\n[b]\nnumjobs=2\n\
+         [c]\nstonewall\nnumjobs=2\n",
+        shown(&folder)
+    );
+    let shared = job_file(&folder, &text);
+    let rows = |value: &Value| -> Vec<(String, u64)> {
+        let rows = value["jobs"].as_array().expect("rows").iter();
+        rows.map(|row| (row["jobname"].to_string(), row["read"]["total_ios"].as_u64().unwrap_or(0))).collect()
+    };
+    let (ours, told) = report(&run(&[shown(&shared), "--json"]));
+    assert_eq!(rows(&ours), [("\"a\"".to_owned(), 320), ("\"c\"".to_owned(), 128)]);
+    assert_eq!((ours["jobs"][1]["job options"]["numjobs"].as_str(), told.jobs.len()), (Some("2"), 7));
+    let alone = job_file(&folder, &text.replace("group_reporting\n", ""));
+    let table = run(&[shown(&alone)]).stdout;
+    assert!(table.contains("5 that ran side by side, together"), "{table}");
+    let Some(version) = fio_version() else { return };
+    // Files that others laid out are not touched.
+    fs::create_dir(folder.join("theirs")).expect("a folder can be made");
+    let theirs = text.replace(shown(&folder), shown(&folder.join("theirs")));
+    let theirs = job_file(&folder, &theirs);
+    let output =
+        Command::new("fio").args(["--output-format=json", shown(&theirs)]).output().expect("fio starts");
+    let theirs: Value = serde_json::from_slice(&output.stdout).expect("fio prints JSON");
+    assert_eq!(rows(&ours), rows(&theirs), "{version}");
 }
 
 /// Keys of an object that holds numbers or objects, with those of the objects in it.

@@ -22,6 +22,11 @@ fn mistakes_are_told_in_one_sentence_and_leave_no_file() {
     let onto_a_folder = weir(&["storage", "capture", "/proc/self/stat", "--out", shown(&folder)]);
     expect_refusal(&onto_a_folder, 2, &["--out", "it is a folder"]);
     assert_eq!(fs::read_dir(&*folder).expect("the folder").count(), 0);
+    let target = folder.join("data");
+    fs::write(&target, "precious").expect("the folder is ours");
+    let onto_itself = weir(&["storage", "capture", shown(&target), "--out", shown(&target)]);
+    expect_refusal(&onto_itself, 2, &["--out", "data", "name another file"]);
+    assert_eq!(fs::read_to_string(&target).expect("it is there"), "precious");
 }
 
 #[test]

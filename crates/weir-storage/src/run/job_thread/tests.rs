@@ -118,6 +118,7 @@ fn as_many_as_the_depth_are_in_flight_and_may_go_in_one_call() {
     // All of a batch take the same time here, so they come back and go again together.
     let calls = starts.chunk_by(|first, second| first == second).count();
     assert_eq!(calls as u64, BLOCKS.div_ceil(8));
+    assert_eq!(outcome.recorder.in_flight, [13, 26, 49, 12, 0, 0, 0]);
     let waiting = outcome.waiting();
     assert_eq!((waiting.operations, waiting.interrupted), (BLOCKS, BLOCKS));
 }
@@ -164,6 +165,17 @@ fn time_ends_a_run_and_the_ramp_is_not_counted() {
 }
 
 #[test]
+fn a_run_that_ends_inside_its_ramp_has_the_figures_of_the_ramp() {
+    let short = StorageJob { ramp_ns: 60_000_000_000, start_delay_ns: 1_000_000, ..job() };
+    let outcome = run(&short, Method::Interrupt);
+    assert!(outcome.recorder.has_ramp_alone());
+    assert_eq!(outcome.reads().operations, BLOCKS);
+    assert!((1_005_000..1_005_000 + 2 * LAG_NS).contains(&outcome.recorder.opened_ns.expect("it began")));
+    let waiting = outcome.waiting();
+    assert_eq!((waiting.operations, waiting.latency.count), (BLOCKS, BLOCKS));
+}
+
+#[test]
 fn the_number_of_operations_ends_a_run() {
     let few = StorageJob { operations_max: Some(7), depth: 4, ..job() };
     assert_eq!(run(&few, Method::Poll).reads().operations, 7);
@@ -190,6 +202,23 @@ fn a_rate_is_kept_and_latency_counts_from_the_intended_start() {
     let reads = slow.reads();
     assert!(reads.completion.ns_max < 40_000);
     assert!((1_400_000..1_600_000).contains(&reads.total.ns_max), "{}", reads.total.ns_max);
+}
+
+#[test]
+fn reads_and_writes_with_rates_of_their_own_both_keep_them() {
+    let mixed = StorageJob {
+        pattern: AccessPattern::RandRw,
+        read_percent: 90,
+        rate_iops: Some(5_000),
+        rate_writes_iops: Some(2_500),
+        runtime_ns: Some(10_000_000),
+        time_based: true,
+        depth: 4,
+        ..job()
+    };
+    let outcome = run(&mixed, Method::Interrupt);
+    assert_eq!(outcome.kinds(OperationKind::Read).len(), 50);
+    assert_eq!(outcome.kinds(OperationKind::Write).len(), 25);
 }
 
 #[test]
@@ -256,6 +285,17 @@ fn a_pause_follows_each_completion() {
 }
 
 #[test]
+fn a_pause_waits_for_all_that_is_in_flight() {
+    let slow = StorageJob { think_time_ns: 200_000, operations_max: Some(20), depth: 4, ..job() };
+    let one_by_one = |engine: FakeEngine| engine.lasting(&[40_000, 60_000, 80_000, 100_000, 40_000]);
+    let starts =
+        run_with(&slow, Method::Interrupt, one_by_one, &AtomicBool::new(false)).kinds(OperationKind::Read);
+    // Until the first pause the depth is that of the job, and then one.
+    let paused = starts.windows(2).filter(|pair| pair[1] - pair[0] > 240_000).count();
+    assert_eq!((starts.len(), paused), (20, 16), "{starts:?}");
+}
+
+#[test]
 fn failed_operations_are_counted_and_what_succeeded_is_kept() {
     let outcome = run_with(
         &job(),
@@ -312,6 +352,55 @@ fn writes_are_synced_every_so_often() {
     let journal = outcome.journal.borrow();
     let first = journal.iter().position(|(_, operation)| operation.kind == OperationKind::Fsync);
     assert_eq!(first, Some(10));
+}
+
+fn order(outcome: &Outcome) -> Vec<OperationKind> {
+    outcome.journal.borrow().iter().map(|(_, operation)| operation.kind).collect()
+}
+
+#[test]
+fn a_mixed_job_syncs_once_for_its_writes_or_as_often_as_fio() {
+    let once = StorageJob { pattern: AccessPattern::RandRw, fsync_every: 4, ..job() };
+    let outcome = run(&once, Method::Interrupt);
+    let writes = outcome.kinds(OperationKind::Write).len();
+    assert_eq!(outcome.kinds(OperationKind::Fsync).len(), writes / 4);
+    let again = run(&StorageJob { syncs_as_fio: true, ..once }, Method::Interrupt);
+    let order = order(&again);
+    let mut writes = 0;
+    for pair in order.windows(2) {
+        writes += u32::from(pair[0] == OperationKind::Write);
+        let is_due = pair[0] != OperationKind::Fsync && writes > 0 && writes % 4 == 0;
+        assert_eq!(pair[1] == OperationKind::Fsync, is_due, "{order:?}");
+    }
+    assert_ne!(order.last(), Some(&OperationKind::Fsync));
+    assert!(again.kinds(OperationKind::Fsync).len() > outcome.kinds(OperationKind::Fsync).len());
+}
+
+#[test]
+fn where_two_kinds_of_sync_are_due_there_is_one() {
+    let both = StorageJob { pattern: AccessPattern::Write, fsync_every: 4, fdatasync_every: 2, ..job() };
+    let outcome = run(&both, Method::Interrupt);
+    let syncs: Vec<OperationKind> = order(&outcome).into_iter().filter(|kind| !kind.transfers()).collect();
+    assert_eq!(syncs[..4], [OperationKind::Fdatasync, OperationKind::Fsync].repeat(2));
+    assert_eq!((outcome.kinds(OperationKind::Fsync).len(), syncs.len()), (25, 50));
+}
+
+#[test]
+fn a_rate_is_one_of_writes_however_often_they_are_synced() {
+    let paced = StorageJob {
+        pattern: AccessPattern::Write,
+        fsync_every: 1,
+        rate_iops: Some(5_000),
+        operations_max: Some(40),
+        ..job()
+    };
+    let outcome = run(&paced, Method::Poll);
+    let writes = outcome.kinds(OperationKind::Write);
+    let last_ns = 5_000 + 39 * 200_000;
+    assert!((last_ns..last_ns + 2 * LAG_NS).contains(&writes[39]), "{}", writes[39]);
+    for (write_ns, sync_ns) in writes.iter().zip(outcome.kinds(OperationKind::Fsync)) {
+        assert!(sync_ns - write_ns < 45_000, "it follows at once");
+    }
 }
 
 #[test]

@@ -95,6 +95,9 @@ pub(crate) struct Workload {
     /// Past the page cache (O_DIRECT)
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_value = "on", default_missing_value = "on")]
     pub(crate) direct: OnOff,
+    /// Let the page cache keep what it has of the file; else it is asked to forget it before the run
+    #[arg(long)]
+    pub(crate) keep_cache: bool,
     /// Measured time: 1.5s, 500ms, 2min [default: 10s, unless --operations or --once says when to end]
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,
@@ -110,7 +113,7 @@ pub(crate) struct Workload {
     /// Operations a second of each thread; latency counts from the intended start
     #[arg(long, value_name = "PER_SECOND", value_parser = number::<u32>)]
     pub(crate) rate: Option<u32>,
-    /// Pause after each completion
+    /// Pause after an operation, when all in flight are complete: from the first pause on one is in flight
     #[arg(long, default_value = "0s", value_name = "TIME")]
     pub(crate) think_time: String,
     /// fsync after so many writes
@@ -119,7 +122,8 @@ pub(crate) struct Workload {
     /// Give written blocks a checksum (CRC-32C) and read them back at the end
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Run nothing: check what an earlier run of the same words wrote with --verify, whole or killed
+    /// Run nothing: check what an earlier run of the same words wrote with --verify, whole or killed. Without --ledger
+    /// a block that carries no stamp fails it
     #[arg(long, conflicts_with = "verify")]
     pub(crate) verify_only: bool,
     /// Enter into this new file which writes were begun and acknowledged (with --fsync: made durable); with

@@ -5,6 +5,7 @@ use std::{
     collections::BTreeSet,
     fs::{self, File},
     io::BufWriter,
+    os::unix::fs::MetadataExt,
     path::Path,
     sync::{
         Arc,
@@ -101,6 +102,19 @@ fn check_paths(target: &Path, out: &Path, language: Language) -> Result<()> {
             "{target} does not exist; name a disk, or a file on it",
             "{target} 경로가 없습니다. 디스크나 그 위의 파일을 지정하십시오",
             "{target} 不存在；请指定磁盘或其上的文件",
+        ))
+        .into());
+    }
+    output::refuse_device(out, "name a regular file with --out")
+        .map_err(|error| UsageError(error.to_string()))?;
+    let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
+    if target.is_file() && identity(target) == identity(out) {
+        let out = out.display();
+        return Err(UsageError(localized!(
+            language,
+            "--out: {out} is the file whose requests are recorded, and would be overwritten; name another file",
+            "--out: {out} 파일은 기록 대상이므로 덮어쓸 수 없습니다. 다른 파일을 지정하십시오",
+            "--out：{out} 正是被记录的文件，会被覆盖；请指定其他文件",
         ))
         .into());
     }

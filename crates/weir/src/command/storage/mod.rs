@@ -11,6 +11,7 @@ use crate::{
 mod capture;
 mod run;
 mod run_job;
+mod run_outputs;
 mod run_table;
 mod simulate;
 

@@ -110,8 +110,12 @@ impl Disks {
         Self { before, start: Instant::now() }
     }
 
+    fn elapsed_ns(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
     fn used(&self) -> Vec<Value> {
-        let elapsed_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let elapsed_ns = self.elapsed_ns();
         let used = |(place, before): &(String, DiskCounters)| {
             DiskCounters::of_file(Path::new(place)).map(|after| before.until(&after, elapsed_ns))
         };
@@ -124,7 +128,7 @@ fn host_defaults(disks: &Disks) -> HostDefaults {
     HostDefaults {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         timestamp_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
-        time: weir_lab::run_folder::utc_stamp(since.as_secs()),
+        elapsed_ns: disks.elapsed_ns(),
         disks: disks.used(),
     }
 }

@@ -9,6 +9,7 @@ use weir_storage::{
     layout,
 };
 
+use super::run_outputs;
 use crate::{
     args::{OnOff, StorageRun, Workload},
     engine,
@@ -31,18 +32,20 @@ pub(super) struct PreparedJobs {
 pub(super) fn prepare(arguments: &StorageRun) -> Result<PreparedJobs> {
     let may_destroy = arguments.i_know_this_destroys_data;
     match &arguments.job_file {
-        Some(path) => from_file(path, arguments.fio_lenient, may_destroy),
-        None => from_flags(&arguments.workload, may_destroy),
+        Some(path) => from_file(path, arguments, may_destroy),
+        None => from_flags(arguments, may_destroy),
     }
 }
 
-fn from_file(path: &Path, lenient: bool, may_destroy: bool) -> Result<PreparedJobs> {
+fn from_file(path: &Path, arguments: &StorageRun, may_destroy: bool) -> Result<PreparedJobs> {
     let shown = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| {
         UsageError(format!("{shown} cannot be read: {error}; name a job file, or use flags such as --file"))
     })?;
-    let mut file = JobFile::parse(&shown, &text, lenient)?;
+    let mut file = JobFile::parse(&shown, &text, arguments.fio_lenient)?;
     file.validate()?;
+    // Before any file is made.
+    run_outputs::check(arguments, &file.jobs)?;
     let mut notes = file.warnings.clone();
     for index in 0..file.jobs.len() {
         engine::check_cpus(&file.jobs[index].cpus)
@@ -55,7 +58,8 @@ fn from_file(path: &Path, lenient: bool, may_destroy: bool) -> Result<PreparedJo
     Ok(PreparedJobs { jobs: file.jobs, notes })
 }
 
-fn from_flags(workload: &Workload, may_destroy: bool) -> Result<PreparedJobs> {
+fn from_flags(arguments: &StorageRun, may_destroy: bool) -> Result<PreparedJobs> {
+    let workload = &arguments.workload;
     let mut job = job_of(workload)?;
     if workload.read_percent.is_some() && !(job.pattern.reads() && job.pattern.writes()) {
         let text = format!("--read-percent: {} is not mixed; use it with readwrite or randrw", job.pattern);
@@ -68,6 +72,7 @@ fn from_flags(workload: &Workload, may_destroy: bool) -> Result<PreparedJobs> {
     }
     job::validate_all(std::slice::from_ref(&job))?;
     engine::check_cpus(&job.cpus).map_err(|reason| UsageError(format!("--cpus: {reason}")))?;
+    run_outputs::check(arguments, std::slice::from_ref(&job))?;
     find_target(&mut job, may_destroy, &mut notes)?;
     Ok(PreparedJobs { jobs: vec![job], notes })
 }
@@ -95,6 +100,8 @@ fn job_of(workload: &Workload) -> Result<StorageJob> {
         pattern: known("--rw", &workload.rw)?,
         read_percent: workload.read_percent.unwrap_or(50),
         direct: workload.direct == OnOff::On,
+        drops_cache: !workload.keep_cache,
+        advises_order: true,
         engine: known::<StorageEngine>("--engine", &workload.engine)?,
         options: StorageEngineOptions {
             sqpoll: workload.sqpoll,

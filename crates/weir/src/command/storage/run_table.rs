@@ -3,7 +3,8 @@
 use weir_record::{
     latency::LatencySummary,
     storage::{
-        DeviceClock, DirectionReport, NeverBegun, StorageJob, StorageJobReport, StorageReport, WaitingReport,
+        DeviceClock, DirectionReport, NeverBegun, StorageJob, StorageJobReport, StorageReport, StorageRow,
+        WaitingReport,
     },
 };
 use weir_report::{Language, localized, pad_start};
@@ -16,11 +17,17 @@ const INTERVALS_SHOWN: usize = 20;
 
 pub(super) fn table(report: &StorageReport, width_columns: usize, language: Language) -> String {
     let mut rows = Vec::new();
-    for job in &report.jobs {
+    let line = "-".repeat(width_columns.min(72));
+    for (place, count, job) in report.told() {
         if !rows.is_empty() {
-            rows.push("-".repeat(width_columns.min(72)));
+            rows.push(line.clone());
         }
         rows.extend(one_job(job, language));
+        let ends_here = |row: &&StorageRow| !row.replaces_jobs && row.first + row.count == place + count;
+        for total in report.rows.iter().filter(ends_here) {
+            rows.push(line.clone());
+            rows.extend(together(total, language));
+        }
     }
     if !report.notes.is_empty() {
         rows.push(String::new());
@@ -29,15 +36,22 @@ pub(super) fn table(report: &StorageReport, width_columns: usize, language: Lang
     rows.join("\n")
 }
 
-fn one_job(report: &StorageJobReport, language: Language) -> Vec<String> {
-    let mut rows = report.job.as_ref().map(|job| head(job, language)).unwrap_or_default();
-    if report.job.as_ref().is_some_and(|job| job.verify_only) {
-        return checked(rows, report, language);
-    }
-    let (seconds, state) = (report.elapsed_ns as f64 / 1e9, failed(report, language));
-    let window =
-        localized!(language, "{seconds:.2} s{state}", "{seconds:.2}초{state}", "{seconds:.2} 秒{state}");
-    rows.push(row(language, ["window", "측정 구간", "测量窗口"], window));
+/// What jobs that ran side by side did in all.
+fn together(total: &StorageRow, language: Language) -> Vec<String> {
+    let count = total.count;
+    let jobs = localized!(
+        language,
+        "{count} that ran side by side, together",
+        "나란히 실행한 {count}개의 합계",
+        "并行运行的 {count} 个任务合计",
+    );
+    let mut rows = vec![row(language, ["jobs", "작업", "任务"], jobs)];
+    rows.extend(directions(&total.report, language));
+    rows
+}
+
+fn directions(report: &StorageJobReport, language: Language) -> Vec<String> {
+    let mut rows = Vec::new();
     for (name, direction) in
         [(["reads", "읽기", "读"], &report.reads), (["writes", "쓰기", "写"], &report.writes)]
     {
@@ -45,6 +59,25 @@ fn one_job(report: &StorageJobReport, language: Language) -> Vec<String> {
             rows.extend(one_direction(name, direction, report.elapsed_ns, language));
         }
     }
+    rows
+}
+
+fn one_job(report: &StorageJobReport, language: Language) -> Vec<String> {
+    let mut rows = report.job.as_ref().map(|job| head(job, language)).unwrap_or_default();
+    if report.job.as_ref().is_some_and(|job| job.verify_only) {
+        return checked(rows, report, language);
+    }
+    let (seconds, state) = (report.elapsed_ns as f64 / 1e9, failed(report, language));
+    let ramp = [", all of it in the ramp", ", 모두 ramp 구간", "，全部在预热期内"];
+    let ramp = if report.ended_in_ramp { language.choose(ramp) } else { "" };
+    let window = localized!(
+        language,
+        "{seconds:.2} s{ramp}{state}",
+        "{seconds:.2}초{ramp}{state}",
+        "{seconds:.2} 秒{ramp}{state}",
+    );
+    rows.push(row(language, ["window", "측정 구간", "测量窗口"], window));
+    rows.extend(directions(report, language));
     if report.reads.operations + report.writes.operations == 0 {
         let none = [
             "none was completed in the window",
@@ -78,7 +111,9 @@ fn head(job: &StorageJob, language: Language) -> Vec<String> {
     });
     let all = ["all", "전체", "全部"];
     let size = job.size_bytes.map(shown_bytes).unwrap_or_else(|| language.choose(all).to_owned());
-    let (name, file) = (&job.name, &job.file);
+    let several = ["files of their own", "각자의 파일", "各自的文件"];
+    let file = if job.file.is_empty() { language.choose(several) } else { &job.file };
+    let name = &job.name;
     let what = localized!(
         language,
         "{name}: {size} of {file}, {direct}",
@@ -114,8 +149,19 @@ fn workload(job: &StorageJob, language: Language) -> String {
             localized!(language, "{threads} threads x ", "스레드 {threads}개 x ", "{threads} 个线程 x ")
         }
     };
-    let rate = job.rate_iops.map(|rate| {
-        localized!(language, ", {rate} a second each", ", 스레드당 초당 {rate}회", "，每线程每秒 {rate} 次")
+    let rate = job.rate_iops.map(|rate| match job.rate_writes_iops {
+        None => localized!(
+            language,
+            ", {rate} a second each",
+            ", 스레드당 초당 {rate}회",
+            "，每线程每秒 {rate} 次"
+        ),
+        Some(writes) => localized!(
+            language,
+            ", {rate} reads and {writes} writes a second each",
+            ", 스레드당 초당 읽기 {rate}회와 쓰기 {writes}회",
+            "，每线程每秒读 {rate} 次、写 {writes} 次",
+        ),
     });
     let rate = rate.unwrap_or_default();
     let (pattern, block, depth) = (job.pattern, shown_bytes(u64::from(job.block_bytes)), job.depth);
@@ -379,6 +425,8 @@ fn trouble(report: &StorageJobReport, language: Language) -> Vec<String> {
     let mut rows = Vec::new();
     if report.fsyncs > 0 {
         rows.push(row(language, ["fsyncs", "fsync", "fsync"], report.fsyncs));
+        let took = latency(&report.fsync_latency, language);
+        rows.push(row(language, ["  latency", "  지연시간", "  延迟"], took));
     }
     if report.verified_blocks > 0 {
         rows.push(verified(report, "", language));

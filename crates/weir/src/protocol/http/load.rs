@@ -22,6 +22,7 @@ use crate::{
     flags::LoadShared,
     load::{self, LoadCommand, Sink},
     load_text::Unit,
+    output,
 };
 
 impl LoadCommand for LoadHttp {
@@ -55,6 +56,7 @@ impl LoadCommand for LoadHttp {
     fn open(&self) -> Result<Option<Sink>> {
         let Some(path) = &self.csv else { return Ok(None) };
         let unwritten = format!("--csv {}: cannot write", path.display());
+        output::refuse_device(path, "name a regular file with --csv")?;
         let file = fs::File::create(path).context(unwritten.clone())?;
         Ok(Some(Box::new(|report| write_csv(file, report).context(unwritten))))
     }

@@ -1,0 +1,136 @@
+//! Rows that several jobs have together: one in place of theirs where they ask for it (`group_reporting`), or else a
+//! total beside them. Pure.
+//!
+//! As in fio a job has a row of its own unless it asks for the one before it, and jobs share one only if they run side
+//! by side. Distributions are added up, not averaged.
+
+use weir_record::storage::{StorageCpu, StorageJob, StorageJobReport, StorageRow};
+
+use super::{cpu::MachineBusy, gather::of_recorder, recorder::Recorder};
+
+/// The rows of jobs that run side by side.
+pub(super) struct Rows {
+    rows: Vec<Row>,
+}
+
+struct Row {
+    first: usize,
+    count: usize,
+    replaces_jobs: bool,
+    /// What was added up so far, with the CPU.
+    sum: Option<(Recorder, StorageCpu)>,
+}
+
+impl Rows {
+    /// What is to be added up of these jobs; a job alone needs no row but its own.
+    pub(super) fn new(jobs: &[StorageJob]) -> Self {
+        let mut rows: Vec<Row> = Vec::new();
+        for (first, job) in jobs.iter().enumerate() {
+            match rows.last_mut().filter(|_| job.group_reporting) {
+                Some(row) => row.count += 1,
+                None => rows.push(Row { first, count: 1, replaces_jobs: true, sum: None }),
+            }
+        }
+        if rows.len() > 1 {
+            rows.push(Row { first: 0, count: jobs.len(), replaces_jobs: false, sum: None });
+        }
+        rows.retain(|row| row.count > 1);
+        Self { rows }
+    }
+
+    /// Adds the notes of a job by its place.
+    pub(super) fn add(&mut self, job: usize, recorder: &Recorder, cpu: &StorageCpu) {
+        for row in &mut self.rows {
+            if (row.first..row.first + row.count).contains(&job) {
+                row.add(recorder, cpu);
+            }
+        }
+    }
+
+    /// The rows, when all is known of each job.
+    pub(super) fn finish(
+        self,
+        jobs: &[StorageJob],
+        reports: &[StorageJobReport],
+        machine: &MachineBusy,
+    ) -> Vec<StorageRow> {
+        let finish = |row: Row| {
+            let range = row.first..row.first + row.count;
+            let (recorder, cpu) = row.sum?;
+            let report = total(&jobs[range.clone()], &reports[range], recorder, cpu, machine);
+            Some(StorageRow { first: row.first, count: row.count, replaces_jobs: row.replaces_jobs, report })
+        };
+        self.rows.into_iter().filter_map(finish).collect()
+    }
+}
+
+impl Row {
+    fn add(&mut self, recorder: &Recorder, cpu: &StorageCpu) {
+        match &mut self.sum {
+            // What came before the window of one is not added to the window of another.
+            Some((sum, _)) if sum.has_window() && recorder.has_ramp_alone() => {}
+            Some((sum, used)) if !(sum.has_ramp_alone() && recorder.has_window()) => {
+                sum.merge(recorder);
+                add_cpu(used, cpu);
+            }
+            sum => *sum = Some((recorder.copied(), *cpu)),
+        }
+    }
+}
+
+fn add_cpu(into: &mut StorageCpu, from: &StorageCpu) {
+    into.user_ns += from.user_ns;
+    into.system_ns += from.system_ns;
+    into.kernel_threads_ns += from.kernel_threads_ns;
+    into.context_switches_voluntary += from.context_switches_voluntary;
+    into.context_switches_involuntary += from.context_switches_involuntary;
+}
+
+/// The report of several jobs: that of one with the threads of all.
+fn total(
+    jobs: &[StorageJob],
+    reports: &[StorageJobReport],
+    recorder: Recorder,
+    cpu: StorageCpu,
+    machine: &MachineBusy,
+) -> StorageJobReport {
+    let mut job = jobs.first().cloned().unwrap_or_default();
+    job.threads = jobs.iter().map(|job| job.threads).sum();
+    if jobs.iter().any(|other| other.file != job.file) {
+        job.file.clear();
+    }
+    let ended_in_ramp = recorder.has_ramp_alone();
+    let mut report = of_recorder(&job, recorder, machine, cpu);
+    if !jobs.iter().all(|job| job.engine.is_asynchronous()) {
+        report.waiting = None;
+    }
+    for part in reports {
+        report.verified_blocks += part.verified_blocks;
+        report.verify_failures += part.verify_failures;
+        report.calibration_reads += part.calibration_reads;
+        report.fill_ns = report.fill_ns.or(part.fill_ns);
+        report.failed |= part.failed;
+    }
+    StorageJobReport { ended_in_ramp, ..report }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(asks: &[bool]) -> Vec<(usize, usize, bool)> {
+        let job = |&group_reporting| StorageJob { group_reporting, ..StorageJob::default() };
+        let jobs: Vec<StorageJob> = asks.iter().map(job).collect();
+        Rows::new(&jobs).rows.iter().map(|row| (row.first, row.count, row.replaces_jobs)).collect()
+    }
+
+    #[test]
+    fn jobs_that_ask_for_it_share_a_row_and_others_have_a_total_beside_them() {
+        assert_eq!(planned(&[false]), []);
+        assert_eq!(planned(&[true]), []);
+        assert_eq!(planned(&[true; 4]), [(0, 4, true)]);
+        assert_eq!(planned(&[false; 3]), [(0, 3, false)]);
+        // As in fio, who asks joins whoever stands before.
+        assert_eq!(planned(&[false, true, true, false]), [(0, 3, true), (0, 4, false)]);
+    }
+}
