@@ -146,6 +146,39 @@ impl JobFile {
     }
 }
 
+/// The text with the values of its variables, `${NAME}`, as `value` knows them; comments stay as they are.
+pub fn with_variables(
+    file: &str,
+    text: &str,
+    value: impl Fn(&str) -> Option<String>,
+) -> Result<String, JobFileError> {
+    let mut written = String::with_capacity(text.len());
+    for (index, line) in text.lines().enumerate() {
+        let error = |reason: String| JobFileError { file: file.to_owned(), line: index + 1, reason };
+        let content = line.split([';', '#']).next().unwrap_or_default();
+        let mut rest = content;
+        while let Some((before, behind)) = rest.split_once("${") {
+            let Some((name, after)) = behind.split_once('}') else {
+                return Err(error(format!("{behind:?} has no end; write ${{NAME}}")));
+            };
+            let found = value(name).filter(|found| !found.contains(|letter: char| letter.is_control()));
+            let Some(found) = found else {
+                return Err(error(format!("the variable {name} is not set, or is no line of text")));
+            };
+            written.push_str(before);
+            written.push_str(&found);
+            if written.len() > TEXT_BYTES_MAX {
+                return Err(error("with its variables the job file is too long".to_owned()));
+            }
+            rest = after;
+        }
+        written.push_str(rest);
+        written.push_str(&line[content.len()..]);
+        written.push('\n');
+    }
+    Ok(written)
+}
+
 /// Gives every thread of all jobs its number.
 pub fn number_threads(jobs: &mut [StorageJob]) {
     let mut next = 1_u32;
@@ -468,6 +501,26 @@ mod tests {
         for (warning, start) in file.warnings.iter().zip(starts) {
             assert!(warning.starts_with(start) && warning.contains("without effect"), "{warning}");
         }
+    }
+
+    #[test]
+    fn variables_have_their_values_outside_of_comments() {
+        let value = |name: &str| (name == "SIZE").then(|| "64m".to_owned());
+        let with = |text: &str| with_variables("jobs.fio", text, value);
+        let text = "[a] # ${NONE}\nsize=${SIZE}\nname=x-${SIZE}-${SIZE};${\n$ncpus\n";
+        let expected = "[a] # ${NONE}\nsize=64m\nname=x-64m-64m;${\n$ncpus\n";
+        assert_eq!(with(text), Ok(expected.to_owned()));
+        for (text, words) in [
+            ("[a]\nsize=${NONE}\n", "jobs.fio:2: the variable NONE is not set"),
+            ("size=${SIZE\n", "jobs.fio:1: \"SIZE\" has no end"),
+        ] {
+            let said = with(text).expect_err("it is refused").to_string();
+            assert!(said.starts_with(words), "{said}");
+        }
+        let lines = with_variables("jobs.fio", "${X}\n", |_| Some("a\nb".to_owned()));
+        assert!(lines.is_err(), "a value is no second line");
+        let long = with_variables("jobs.fio", &"${X}".repeat(100), |_| Some("x".repeat(TEXT_BYTES_MAX / 50)));
+        assert!(long.expect_err("it is too long").to_string().contains("too long"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod tausworthe;
 pub mod units;
 mod validate;
 
-pub use fio_file::{JobFile, JobFileError, number_threads};
+pub use fio_file::{JobFile, JobFileError, number_threads, with_variables};
 pub use keys::{device_clock, ring_mode, sleep_primitive};
 pub use offsets::{Offsets, Step};
 pub use target::{Target, check_target, requested_bytes};

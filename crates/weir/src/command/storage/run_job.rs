@@ -42,6 +42,7 @@ fn from_file(path: &Path, arguments: &StorageRun, may_destroy: bool) -> Result<P
     let text = fs::read_to_string(path).map_err(|error| {
         UsageError(format!("{shown} cannot be read: {error}; name a job file, or use flags such as --file"))
     })?;
+    let text = job::with_variables(&shown, &text, |name| std::env::var(name).ok())?;
     let mut file = JobFile::parse(&shown, &text, arguments.fio_lenient)?;
     file.validate()?;
     // Before any file is made.
