@@ -178,7 +178,7 @@ impl Worker {
             Ok(names_folder) => match self.cache.as_ref().and_then(|cache| cache.find(&path, now)) {
                 Some(file) if request.is_plain() => FileReply::Plain(file),
                 Some(file) => FileReply::Response(Box::new(FileResponse::of(&file, request))),
-                None => FileReply::Unopened(Box::new(Unopened::new(&path, names_folder, request))),
+                None => FileReply::Unopened(Box::new(Unopened::new(&path, names_folder, target, request))),
             },
         };
         self.path.set(path);
