@@ -15,6 +15,7 @@ use weir_proto::{
 };
 use weir_record::load::{LoadReport, SecondRow};
 use weir_report::Language;
+use weir_sys::log_file::open_at_once;
 
 use super::{arguments::LoadHttp, table};
 use crate::{
@@ -55,7 +56,8 @@ impl LoadCommand for LoadHttp {
     fn open(&self) -> Result<Option<Sink>> {
         let Some(path) = &self.csv else { return Ok(None) };
         let unwritten = format!("--csv {}: cannot write", path.display());
-        let file = fs::File::create(path).context(unwritten.clone())?;
+        let options = fs::OpenOptions::new().write(true).create(true).truncate(true).clone();
+        let file = open_at_once(&options, path).context(unwritten.clone())?;
         Ok(Some(Box::new(|report| write_csv(file, report).context(unwritten))))
     }
 
