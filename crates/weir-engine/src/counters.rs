@@ -2,6 +2,8 @@
 //!
 //! The counters of wake-ups and of calls on files are the exception: other threads write them, by an atomic addition.
 
+use std::sync::OnceLock;
+
 use weir_engine_types::EngineStats;
 
 use crate::{call_clock::CallClock, counter::Counter};
@@ -13,6 +15,8 @@ macro_rules! counters {
         pub struct Counters {
             $(pub(crate) $field: Counter,)*
             pub(crate) clock: CallClock,
+            /// Called whenever accepting pauses for want of descriptors or memory.
+            pub(crate) on_starved: OnceLock<fn()>,
         }
 
         impl Counters {
@@ -25,6 +29,17 @@ macro_rules! counters {
             }
         }
     };
+}
+
+impl Counters {
+    /// Accepting pauses: descriptors or memory are short.
+    #[cold]
+    pub(crate) fn starved(&self) {
+        self.accepts_starved.increment();
+        if let Some(tell) = self.on_starved.get() {
+            tell();
+        }
+    }
 }
 
 // Other threads write the last four; they stand apart from those a worker writes at every turn.

@@ -106,6 +106,9 @@ pub struct ServerConfig {
     /// The handler waits for two operations at once (it receives and sends in separate tasks, or spawns): such a
     /// handler is refused at start on the blocking driver.
     pub handler_waits_for_two: bool,
+    /// Called whenever accepting pauses because descriptors or memory are short, which clients see as silence: on the
+    /// thread that accepts, so that it must not wait.
+    pub on_starved: Option<fn()>,
 }
 
 impl ServerConfig {
@@ -121,6 +124,7 @@ impl ServerConfig {
             drain_limit: Duration::from_secs(5),
             blocking_connections_max: 8192,
             handler_waits_for_two: false,
+            on_starved: None,
         }
     }
 }
@@ -561,7 +565,11 @@ where
         }
         let runtime = Runtime::new(&self.config.engine).map_err(io::Error::other)?;
         lock(&self.shared.remotes).push(runtime.remote());
-        lock(&self.shared.counters).push(runtime.counters());
+        let counters = runtime.counters();
+        if let Some(tell) = self.config.on_starved {
+            counters.on_starved.get_or_init(|| tell);
+        }
+        lock(&self.shared.counters).push(counters);
         Ok(runtime)
     }
 

@@ -24,7 +24,7 @@ use weir_engine::{
 use crate::{
     connector::Connected,
     failure::{Class, Failure},
-    recorder::PendingMessage,
+    recorder::{PendingMessage, RightAnswer},
     worker_state::WorkerState,
     workload::{Accepted, End, Loss, Notes, Workload},
 };
@@ -39,6 +39,8 @@ struct State<P> {
     protocol: P,
     sent: u64,
     pending: VecDeque<PendingMessage>,
+    /// What the last arrival completed that was right.
+    right: Option<RightAnswer>,
 }
 
 /// An arrival of bytes.
@@ -66,7 +68,10 @@ impl<W: Workload> Connection<W> {
     pub(crate) fn new(shared: &WorkerState<W>, connected: Connected, depth: usize, place: usize) -> Self {
         let protocol = shared.workload.open(place, shared.connection_number(), connected.took_ns);
         let pending = VecDeque::with_capacity(depth);
-        Self { stream: connected.stream, state: RefCell::new(State { protocol, sent: 0, pending }) }
+        Self {
+            stream: connected.stream,
+            state: RefCell::new(State { protocol, sent: 0, pending, right: None }),
+        }
     }
 
     /// Goes on with what was in flight on the connection before.
@@ -85,6 +90,11 @@ impl<W: Workload> Connection<W> {
     pub(crate) fn completed(&self) -> u64 {
         let state = self.state.borrow();
         state.sent - state.pending.len() as u64
+    }
+
+    /// The last answers that were right.
+    pub(crate) fn right(&self) -> Option<RightAnswer> {
+        self.state.borrow().right
     }
 
     /// When the oldest message in flight was started.
@@ -141,9 +151,14 @@ impl<W: Workload> Connection<W> {
         let state = &mut *self.state.borrow_mut();
         let mut recorder = shared.recorder.borrow_mut();
         recorder.advance(now_ns);
+        let (right_before, bytes_before) = (recorder.completed(), recorder.bytes());
         let notes = Notes { now_ns, sent: state.sent, pending: &mut state.pending, recorder: &mut recorder };
         let accepted = shared.workload.accept(&mut state.protocol, &lease, notes);
         drop(lease);
+        if recorder.completed() > right_before {
+            let (bytes, is_in_window) = (recorder.bytes() - bytes_before, recorder.is_in_window());
+            state.right = Some(RightAnswer { now_ns, bytes, is_in_window });
+        }
         Poll::Ready(match accepted {
             Ok(Accepted { messages, closes }) => Ok(Moment { now_ns, messages, closes }),
             Err(failure) => Err(End::Failed(failure)),
@@ -186,6 +201,7 @@ impl<W: Workload> Connection<W> {
     /// Notes a failure that ended everything in flight.
     pub(crate) fn failed(&self, shared: &WorkerState<W>, failure: &Failure) {
         shared.failed(failure, self.in_flight() as u64);
+        shared.unanswered(failure, &self.state.borrow().pending);
         self.lost(shared, &Loss { failure, now_ns: now().as_nanos() });
     }
 
@@ -204,16 +220,13 @@ impl<W: Workload> Connection<W> {
     }
 
     /// Takes leave of a connection that the peer closes: it is to close first, so that the port waits out its time on
-    /// the peer's side, but not for ever.
-    pub(crate) async fn await_close(self, shared: &WorkerState<W>) {
+    /// the peer's side, but not for ever. A peer that sends more instead has failed.
+    pub(crate) async fn await_close(self, shared: &WorkerState<W>) -> Result<(), Failure> {
         let limit = shared.close_backoff.borrow_mut().limit(now());
         shared.awaiting_close.set(shared.awaiting_close.get() + 1);
         let close_outcome = self.close_outcome(limit).await;
         shared.awaiting_close.set(shared.awaiting_close.get() - 1);
         shared.close_backoff.borrow_mut().saw(close_outcome != CloseOutcome::KeptOpen, limit, now());
-        if let CloseOutcome::Spoke(bytes) = close_outcome {
-            shared.failed(&Failure::unsolicited(bytes), 0);
-        }
         if let Some(connections) = shared.recorder.borrow_mut().connections() {
             match close_outcome {
                 CloseOutcome::Closed => connections.closed_as_said += 1,
@@ -224,6 +237,10 @@ impl<W: Workload> Connection<W> {
         if close_outcome != CloseOutcome::Closed {
             // Nothing is left to be lost, and a reset leaves no port behind.
             self.abort();
+        }
+        match close_outcome {
+            CloseOutcome::Spoke(bytes) => Err(Failure::unsolicited(W::UNASKED, bytes)),
+            CloseOutcome::Closed | CloseOutcome::KeptOpen => Ok(()),
         }
     }
 

@@ -16,7 +16,7 @@ use weir_engine::time::{now, sleep, sleep_until, timeout};
 use crate::{
     connection::{Connection, no_response},
     failure::{Failure, Stage},
-    recorder::PendingMessage,
+    recorder::{PendingMessage, RightAnswer},
     virtual_user::{Trigger, VirtualUser},
     worker_state::{Connected, Pauses, WorkerState},
     workload::{End, Loss, Workload},
@@ -72,15 +72,24 @@ async fn ask<W: Workload>(
         Ok(connected) => Connection::new(shared, connected, 1, place),
         Err(failure) => {
             shared.failed(&failure, 1);
+            shared.unanswered(&failure, [&pending]);
             let loss = Loss { failure: &failure, now_ns: now().as_nanos() };
             shared.workload.lost(None, &VecDeque::from([pending]), &loss);
             return Err(Lost);
         }
     };
-    match converse(shared, &connection, pending).await {
+    let end = converse(shared, &connection, pending).await;
+    let (right, is_answered) = (connection.right(), connection.completed() > 0);
+    match end {
+        End::Failed(failure) if is_answered => {
+            connection.abort();
+            take_back(shared, pending, right, &failure);
+            Err(Lost)
+        }
         End::Failed(failure) => {
             // The message is in flight until it was answered, whether or not it was sent.
-            shared.failed(&failure, u64::from(connection.completed() == 0));
+            shared.failed(&failure, 1);
+            shared.unanswered(&failure, [&pending]);
             connection.lost(shared, &Loss { failure: &failure, now_ns: now().as_nanos() });
             connection.abort();
             Err(Lost)
@@ -90,10 +99,24 @@ async fn ask<W: Workload>(
             if W::CLOSES_FIRST {
                 connection.finish().await;
             }
-            connection.await_close(shared).await;
-            Ok(())
+            let Err(failure) = connection.await_close(shared).await else { return Ok(()) };
+            take_back(shared, pending, right, &failure);
+            Err(Lost)
         }
     }
+}
+
+/// More came than the answer: what was taken for a right one was a part of another. A message fails once, so one whose
+/// answer was wrong has done so.
+fn take_back<W: Workload>(
+    shared: &WorkerState<W>,
+    pending: PendingMessage,
+    right: Option<RightAnswer>,
+    failure: &Failure,
+) {
+    let Some(right) = right else { return };
+    shared.recorder.borrow_mut().retract(right, pending);
+    shared.failed(failure, 0);
 }
 
 /// Sends a message and waits for its answer.

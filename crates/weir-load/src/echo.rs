@@ -85,6 +85,8 @@ impl Workload for Echo {
 
     const CLOSES_FIRST: bool = true;
 
+    const UNASKED: Class = Class::WrongBytes;
+
     fn open(&self, _place: usize, connection: u32, _connect_ns: u64) -> Verifier {
         Verifier::new(Codec::new(Rc::clone(&self.pool), connection))
     }

@@ -31,8 +31,8 @@ impl Failure {
     }
 
     /// The peer sent bytes although every request was answered.
-    pub(crate) fn unsolicited(bytes: usize) -> Self {
-        Self { class: Class::Malformed, text: format!("the server sent {bytes} bytes that nobody asked for") }
+    pub(crate) fn unsolicited(class: Class, bytes: usize) -> Self {
+        Self { class, text: format!("the server sent {bytes} bytes that nobody asked for") }
     }
 }
 

@@ -8,8 +8,8 @@ use hdrhistogram::Histogram;
 use weir_record::{latency::empty_histogram, load::SecondRow};
 
 use crate::{
-    recorder::{Interval, IntervalNotes, Outbox, PacedTimes, Section, Sections},
-    summary::{add, second_row},
+    recorder::{Interval, IntervalNotes, Outbox, PacedTimes, Retracted, Section, Sections},
+    summary::{add, second_row, subtract},
     warmup::Bucket,
 };
 
@@ -22,6 +22,8 @@ pub struct Gather {
     pub paced: Option<PacedTimes>,
     /// What only its protocol counts.
     section: Option<Box<dyn Section>>,
+    /// Failures after the window.
+    pub errors_after: u64,
     /// Finished seconds, oldest first.
     pub seconds: Vec<SecondRow>,
     /// Seconds that some worker has not finished.
@@ -44,11 +46,13 @@ pub struct Sum {
     pub errors: u64,
     /// Service times.
     pub service: Histogram<u64>,
+    /// Response times in an open loop.
+    pub response: Option<Histogram<u64>>,
 }
 
 impl Default for Sum {
     fn default() -> Self {
-        Self { messages: 0, bytes: 0, started: 0, errors: 0, service: empty_histogram() }
+        Self { messages: 0, bytes: 0, started: 0, errors: 0, service: empty_histogram(), response: None }
     }
 }
 
@@ -59,17 +63,20 @@ impl Sum {
         self.started += notes.started;
         self.errors += notes.errors;
         add(&mut self.service, &notes.service);
+        if let Some(paced) = &notes.paced {
+            add(self.response.get_or_insert_with(empty_histogram), &paced.response);
+        }
     }
 }
 
 impl Gather {
     /// Nothing yet, from this many workers.
     pub fn new(workers: usize, sections: Sections) -> Self {
-        let paced = || PacedTimes { response: empty_histogram(), lag: empty_histogram() };
         Self {
             window: Sum::default(),
-            paced: sections.paced.then(paced),
+            paced: sections.paced.then(PacedTimes::default),
             section: sections.own.map(|new| new()),
+            errors_after: 0,
             seconds: Vec::new(),
             open_seconds: BTreeMap::new(),
             buckets: BTreeMap::new(),
@@ -91,23 +98,55 @@ impl Gather {
 
     /// Adds the notes of one interval. Those of a worker come in order.
     pub fn take(&mut self, notes: &IntervalNotes) {
+        self.add(notes);
+        if let Some(retracted) = &notes.retracted {
+            self.retract(notes.interval, retracted);
+        }
+        self.close_seconds(self.passed.iter().copied().min().unwrap_or(0));
+    }
+
+    /// Takes messages of the window out again. The row of their second is often closed when that becomes known; they
+    /// are then missing from the row of the second in which it did.
+    fn retract(&mut self, interval: Interval, retracted: &Retracted) {
+        self.window.messages = self.window.messages.saturating_sub(retracted.messages);
+        self.window.bytes = self.window.bytes.saturating_sub(retracted.bytes);
+        subtract(&mut self.window.service, &retracted.service);
+        if let Some(paced) = &mut self.paced {
+            subtract(&mut paced.response, &retracted.response);
+        }
+        if let Interval::Window(second) = interval
+            && let Some(sum) = self.open_seconds.get_mut(&second)
+        {
+            sum.messages = sum.messages.saturating_sub(retracted.messages);
+        }
+    }
+
+    fn add(&mut self, notes: &IntervalNotes) {
         match notes.interval {
             Interval::Warmup(bucket) => self.buckets.entry(bucket).or_default().add(notes),
             Interval::Window(second) => {
                 self.window.add(notes);
-                if let (Some(sum), Some(paced)) = (&mut self.paced, &notes.paced) {
-                    add(&mut sum.response, &paced.response);
-                    add(&mut sum.lag, &paced.lag);
-                }
+                self.add_paced(notes);
                 if let (Some(sum), Some(section)) = (&mut self.section, &notes.section) {
                     sum.add(&**section);
                 }
                 self.open_seconds.entry(second).or_default().add(notes);
                 self.passed[notes.worker] = second + 1;
             }
-            Interval::After => {}
+            Interval::After => {
+                // What was to start in the window belongs to it, however long it took.
+                self.add_paced(notes);
+                self.errors_after += notes.errors;
+            }
         }
-        self.close_seconds(self.passed.iter().copied().min().unwrap_or(0));
+    }
+
+    fn add_paced(&mut self, notes: &IntervalNotes) {
+        if let (Some(sum), Some(paced)) = (&mut self.paced, &notes.paced) {
+            add(&mut sum.response, &paced.response);
+            add(&mut sum.lag, &paced.lag);
+            sum.at_least += paced.at_least;
+        }
     }
 
     /// A bucket of the warm-up, when its time is over. Earlier ones are forgotten.
@@ -128,7 +167,10 @@ impl Gather {
     fn close_seconds(&mut self, until: u64) {
         for second in self.seconds.len() as u64..until {
             let row = match self.open_seconds.remove(&second) {
-                Some(sum) => second_row(sum.messages, sum.errors, &sum.service),
+                // What a user waits for is the response time; in a closed loop it is the service time.
+                Some(sum) => {
+                    second_row(sum.messages, sum.errors, sum.response.as_ref().unwrap_or(&sum.service))
+                }
                 None => SecondRow::default(),
             };
             self.seconds.push(row);
@@ -154,7 +196,21 @@ mod tests {
             service,
             paced: None,
             section: None,
+            retracted: None,
         }
+    }
+
+    #[test]
+    fn what_turned_out_to_be_wrong_is_taken_out_of_the_window_whenever_that_is_known() {
+        let mut gather = Gather::new(1, Sections::default());
+        gather.take(&notes(0, Interval::Window(0), &[100, 200, 300]));
+        for (interval, time_ns) in [(Interval::Window(1), 100), (Interval::After, 300)] {
+            let mut retracted = Retracted { messages: 1, bytes: 10, ..Retracted::default() };
+            retracted.service.saturating_record(time_ns);
+            gather.take(&IntervalNotes { retracted: Some(Box::new(retracted)), ..notes(0, interval, &[]) });
+        }
+        assert_eq!((gather.window.messages, gather.window.bytes), (1, 10));
+        assert_eq!((gather.window.service.len(), gather.window.service.max()), (1, 200));
     }
 
     #[test]
@@ -169,6 +225,16 @@ mod tests {
     }
 
     #[test]
+    fn the_second_that_absorbs_a_backlog_shows_how_long_it_waited() {
+        let mut gather = Gather::new(1, Sections { paced: true, ..Sections::default() });
+        let mut paced = PacedTimes::default();
+        [1_000, 900_000].into_iter().for_each(|time| paced.response.saturating_record(time));
+        gather.take(&IntervalNotes { paced: Some(paced), ..notes(0, Interval::Window(0), &[40, 41]) });
+        let row = gather.seconds[0];
+        assert_eq!((row.p50_ns, row.p99_ns > 890_000), (1_000, true));
+    }
+
+    #[test]
     fn silent_seconds_are_rows_of_zeros_and_a_broken_second_is_none() {
         let mut gather = Gather::new(1, Sections::default());
         gather.take(&notes(0, Interval::Window(2), &[7]));
@@ -179,6 +245,19 @@ mod tests {
         assert_eq!(messages, [0, 0, 1, 0]);
         assert_eq!(gather.window.messages, 3);
         assert_eq!(gather.window.service.len(), 3);
+    }
+
+    #[test]
+    fn what_an_open_loop_waits_for_beyond_its_window_is_in_its_response_times() {
+        let mut gather = Gather::new(1, Sections { paced: true, ..Sections::default() });
+        for (interval, time_ns, at_least) in [(Interval::Window(0), 7, 0), (Interval::After, 9000, 1)] {
+            let mut paced = PacedTimes { at_least, ..PacedTimes::default() };
+            paced.response.saturating_record(time_ns);
+            gather.take(&IntervalNotes { errors: at_least, paced: Some(paced), ..notes(0, interval, &[7]) });
+        }
+        let paced = gather.paced.as_ref().expect("an open loop");
+        assert_eq!((paced.response.len(), paced.response.max() >= 9000, paced.at_least), (2, true, 1));
+        assert_eq!((gather.window.messages, gather.window.errors, gather.errors_after), (1, 0, 1));
     }
 
     #[test]

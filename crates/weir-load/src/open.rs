@@ -19,6 +19,7 @@ use weir_engine::time::{Instant, now, sleep_until, yield_now};
 
 use crate::{
     connection::{Connection, Watch},
+    outcome::MissedStarts,
     pacer::{Backlog, Pacer},
     recorder::PendingMessage,
     worker_state::WorkerState,
@@ -36,6 +37,10 @@ pub(crate) struct OpenLoop<W: Workload> {
     /// Places with room, the one that has waited longest first; each at most once.
     free: RefCell<VecDeque<usize>>,
     is_free: RefCell<Vec<bool>>,
+    /// By place, when it got its room.
+    free_since_ns: RefCell<Vec<u64>>,
+    /// Since when a connection was free when the load ended; `u64::MAX` where none was.
+    free_at_end_ns: Cell<u64>,
     /// The dispatcher, when it waits for a free connection or for a start that comes back.
     dispatcher: RefCell<Option<Waker>>,
     /// Connections that wait, by place, for [`Self::dismiss`].
@@ -45,6 +50,12 @@ pub(crate) struct OpenLoop<W: Workload> {
     may_spin: Cell<bool>,
     spun_ns: Cell<u64>,
 }
+
+/// A start for which a connection has been free for longer is late because of the generator.
+const LAG_MAX_NS: u64 = 1_000_000;
+/// A start that has been due for longer when the load ends was not cut off by the end: it has failed. As long as what
+/// is in flight in a closed loop may take to come back.
+const OVERDUE_NS: u64 = 100_000_000;
 
 /// Who takes a start.
 enum StartReceiver<W: Workload> {
@@ -88,6 +99,8 @@ impl<W: Workload> OpenLoop<W> {
             receivers: RefCell::new(std::iter::repeat_with(|| None).take(connections).collect()),
             free: RefCell::new(VecDeque::with_capacity(connections)),
             is_free: RefCell::new(vec![false; connections]),
+            free_since_ns: RefCell::new(vec![0; connections]),
+            free_at_end_ns: Cell::new(u64::MAX),
             dispatcher: RefCell::new(None),
             waiting: RefCell::new(vec![None; connections]),
             spin_ns,
@@ -106,11 +119,36 @@ impl<W: Workload> OpenLoop<W> {
         self.spun_ns.get()
     }
 
-    /// Starts intended inside a window that were not made; see [`Backlog::pass_over`].
-    pub(crate) fn pass_over(&self, open_ns: u64, close_ns: u64) -> u64 {
-        let returned = self.returned.borrow();
-        let again = returned.iter().filter(|intended_ns| (open_ns..close_ns).contains(intended_ns)).count();
-        again as u64 + self.backlog.pass_over(open_ns, close_ns)
+    /// The load has ended: what was free until then is known before connections are given up.
+    pub(crate) fn note_end(&self, close_ns: u64) {
+        let (free, receivers, since) =
+            (self.free.borrow(), self.receivers.borrow(), self.free_since_ns.borrow());
+        let open = free.iter().filter(|place| receivers[**place].is_some()).map(|place| since[*place]);
+        let first_ns = open.filter(|since_ns| *since_ns < close_ns).min().unwrap_or(u64::MAX);
+        self.free_at_end_ns.set(self.free_at_end_ns.get().min(first_ns));
+    }
+
+    /// Passes over the starts intended inside a window that were not made, at most so many, and shows when each was
+    /// intended.
+    pub(crate) fn pass_over(
+        &self,
+        (open_ns, close_ns): (u64, u64),
+        starts_max: u64,
+        mut show: impl FnMut(u64),
+    ) -> MissedStarts {
+        let free_ns = self.free_at_end_ns.get();
+        let waited_ns = |since_ns: u64| close_ns.saturating_sub(since_ns);
+        let mut missed = MissedStarts::default();
+        let returned = self.returned.take();
+        let again = returned.into_iter().filter(|intended_ns| (open_ns..close_ns).contains(intended_ns));
+        let all = again.chain(self.backlog.pass_over(open_ns, close_ns));
+        for intended_ns in all.take(usize::try_from(starts_max).unwrap_or(usize::MAX)) {
+            missed.starts += 1;
+            missed.with_free_connection += u64::from(waited_ns(free_ns.max(intended_ns)) > LAG_MAX_NS);
+            missed.overdue += u64::from(waited_ns(intended_ns) > OVERDUE_NS);
+            show(intended_ns);
+        }
+        missed
     }
 
     /// Takes starts back, to be made again at once. Their intended times stay what they were. They are in the budget
@@ -174,7 +212,7 @@ impl<W: Workload> OpenLoop<W> {
             if let Poll::Ready(Ok(())) = outcome {
                 self.made();
                 shared.consume_budget();
-                self.offer(shared, place, &connection);
+                self.offer(shared, place, &connection, now_ns);
             }
         }
     }
@@ -235,26 +273,34 @@ impl<W: Workload> OpenLoop<W> {
         }
     }
 
-    /// Puts a connection at the end of the free ones if it has room.
-    fn offer(&self, shared: &WorkerState<W>, place: usize, connection: &Connection<W>) {
+    /// Puts a connection at the end of the free ones if it has room now.
+    fn offer(&self, shared: &WorkerState<W>, place: usize, connection: &Connection<W>, now_ns: u64) {
         if connection.in_flight() < shared.depth {
-            self.set_free(place);
+            self.set_free(place, now_ns);
         }
     }
 
     /// Puts a place at the end of the free ones.
-    fn set_free(&self, place: usize) {
+    fn set_free(&self, place: usize, now_ns: u64) {
         if !std::mem::replace(&mut self.is_free.borrow_mut()[place], true) {
+            self.free_since_ns.borrow_mut()[place] = now_ns;
             self.free.borrow_mut().push_back(place);
             self.wake_dispatcher();
         }
     }
 
+    /// Whoever can take a start at a place from now on. It may stand among the free ones since its last connection.
+    fn set_receiver(&self, place: usize, receiver: StartReceiver<W>, now_ns: u64) {
+        self.receivers.borrow_mut()[place] = Some(receiver);
+        self.free_since_ns.borrow_mut()[place] = now_ns;
+    }
+
     /// Waits at `place`, without a connection, for a start. It is noted and spent already.
     pub(crate) async fn turn(&self, place: usize) -> PendingMessage {
         let user = Rc::new(User::default());
-        self.receivers.borrow_mut()[place] = Some(StartReceiver::User(Rc::clone(&user)));
-        self.set_free(place);
+        let now_ns = now().as_nanos();
+        self.set_receiver(place, StartReceiver::User(Rc::clone(&user)), now_ns);
+        self.set_free(place, now_ns);
         let pending = poll_fn(|context| match user.given.take() {
             Some(pending) => Poll::Ready(pending),
             None => {
@@ -275,8 +321,9 @@ pub(crate) async fn exchange<W: Workload>(
     place: usize,
     connection: &Rc<Connection<W>>,
 ) -> Result<(), End> {
-    open.receivers.borrow_mut()[place] = Some(StartReceiver::Connection(Rc::clone(connection)));
-    open.offer(shared, place, connection);
+    let now_ns = now().as_nanos();
+    open.set_receiver(place, StartReceiver::Connection(Rc::clone(connection)), now_ns);
+    open.offer(shared, place, connection, now_ns);
     let mut watch = Watch::new(shared.response_timeout);
     let outcome = poll_fn(|context| poll(shared, open, place, connection, &mut watch, context)).await;
     open.receivers.borrow_mut()[place] = None;
@@ -301,7 +348,7 @@ fn poll<W: Workload>(
         if let Poll::Ready(Err(error)) = poll_due(shared, open, connection, moment.now_ns, context) {
             return Poll::Ready(Err(connection.end(shared, Some(&error))));
         }
-        open.offer(shared, place, connection);
+        open.offer(shared, place, connection, moment.now_ns);
     }
     if !shared.is_running() && connection.in_flight() == 0 {
         return Poll::Ready(Ok(()));
@@ -358,7 +405,46 @@ mod tests {
     fn what_is_due_is_counted_without_a_connection() {
         let open = open();
         assert!(open.take_free().is_none());
-        assert_eq!(open.pass_over(2_000_000, 10_000_000), 8);
+        let mut intended = Vec::new();
+        let missed =
+            open.pass_over((2_000_000, 10_000_000), u64::MAX, |intended_ns| intended.push(intended_ns));
+        assert_eq!(missed, MissedStarts { starts: 8, ..MissedStarts::default() });
+        assert_eq!(
+            (intended.len(), intended.first(), intended.last()),
+            (8, Some(&2_000_000), Some(&9_000_000))
+        );
+    }
+
+    #[test]
+    fn a_start_is_missed_by_the_generator_only_where_a_connection_was_free_for_it() {
+        let user = || StartReceiver::User(Rc::new(User::default()));
+        let missed = |free_ns: Option<u64>, close_ns| {
+            let open = open();
+            if let Some(free_ns) = free_ns {
+                open.set_receiver(0, user(), free_ns);
+                open.set_free(0, free_ns);
+            }
+            open.note_end(close_ns);
+            let missed = open.pass_over((0, close_ns), u64::MAX, |_| ());
+            (missed.starts, missed.with_free_connection)
+        };
+        assert_eq!(missed(None, 10_000_000), (10, 0));
+        assert_eq!(missed(Some(5_000_000), 10_000_000), (10, 9), "the last one is due for a millisecond");
+        assert_eq!(missed(Some(9_500_000), 10_000_000), (10, 0), "it got free as the load ended");
+        assert_eq!(missed(Some(11_000_000), 10_000_000), (10, 0), "it got free when the load had ended");
+        let open = open();
+        open.set_free(0, 5);
+        open.note_end(10_000_000);
+        let missed = open.pass_over((0, 10_000_000), u64::MAX, |_| ());
+        assert_eq!(missed.with_free_connection, 0, "its connection was closed");
+    }
+
+    #[test]
+    fn a_start_that_was_due_for_long_has_failed_and_a_counted_run_misses_no_more_than_it_has_left() {
+        let missed = open().pass_over((0, 1_000_000_000), u64::MAX, |_| ());
+        assert_eq!((missed.starts, missed.overdue), (1000, 900));
+        let missed = open().pass_over((0, 1_000_000_000), 7, |_| ());
+        assert_eq!((missed.starts, missed.overdue), (7, 7));
     }
 
     #[test]
@@ -372,7 +458,8 @@ mod tests {
         assert_eq!(open.next_ns(), 3_000_000);
         open.made();
         assert_eq!(open.next_ns(), 4_000_000);
-        assert_eq!(open.pass_over(4_000_000, 7_000_000), 3, "one again, and two that are still to come");
+        let missed = open.pass_over((4_000_000, 7_000_000), u64::MAX, |_| ());
+        assert_eq!(missed.starts, 3, "one again, and two that are still to come");
     }
 
     #[test]
@@ -399,9 +486,9 @@ mod tests {
     fn a_free_user_is_given_the_start() {
         let open = open();
         let user = Rc::new(User::default());
-        open.receivers.borrow_mut()[0] = Some(StartReceiver::User(Rc::clone(&user)));
-        open.set_free(0);
-        open.set_free(0);
+        open.set_receiver(0, StartReceiver::User(Rc::clone(&user)), 0);
+        open.set_free(0, 0);
+        open.set_free(0, 0);
         let Some((0, StartReceiver::User(free))) = open.take_free() else { panic!("the user is free") };
         free.give(PendingMessage { intended_ns: 1, started_ns: 2 });
         assert_eq!(user.given.take(), Some(PendingMessage { intended_ns: 1, started_ns: 2 }));

@@ -10,11 +10,33 @@ use crate::{
 /// What the workers of a load share for its protocol alone, of a type that only the protocol knows.
 pub(crate) type Common = Arc<dyn Any + Send + Sync>;
 
+/// Starts of a window that were never made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MissedStarts {
+    /// All of them.
+    pub(crate) starts: u64,
+    /// Those for which a connection was free: the generator was late.
+    pub(crate) with_free_connection: u64,
+    /// Those that had been due for long.
+    pub(crate) overdue: u64,
+}
+
+impl MissedStarts {
+    /// Those of all workers.
+    pub(crate) fn sum(of: impl Iterator<Item = Self>) -> Self {
+        of.fold(Self::default(), |sum, more| Self {
+            starts: sum.starts + more.starts,
+            with_free_connection: sum.with_free_connection + more.with_free_connection,
+            overdue: sum.overdue + more.overdue,
+        })
+    }
+}
+
 /// What a worker leaves behind.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) leftover: Leftover,
-    pub(crate) missed_starts: u64,
+    pub(crate) missed: MissedStarts,
     /// Messages completed since the beginning.
     pub(crate) completed: u64,
     pub(crate) failure_first: Option<FirstFailure>,

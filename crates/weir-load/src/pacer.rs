@@ -113,14 +113,16 @@ impl<P: Pacer> Backlog<P> {
         self.next.set(self.next.get() + 1);
     }
 
-    /// Starts intended from `open` to before `close` that were not made. They are passed over.
-    pub(crate) fn pass_over(&self, open: u64, close: u64) -> u64 {
-        let mut missed = 0;
-        while self.next_ns() < close {
-            missed += u64::from(self.next_ns() >= open);
-            self.made();
-        }
-        missed
+    /// Intended times of the starts from `open` to before `close` that were not made. They are passed over.
+    pub(crate) fn pass_over(&self, open: u64, close: u64) -> impl Iterator<Item = u64> {
+        let next = move || {
+            let next_ns = self.next_ns();
+            (next_ns < close).then(|| {
+                self.made();
+                next_ns
+            })
+        };
+        std::iter::from_fn(next).filter(move |intended_ns| *intended_ns >= open)
     }
 }
 
@@ -183,9 +185,10 @@ mod tests {
         backlog.made();
         assert_eq!(backlog.next_ns(), 6_000_000);
         // Due at 6, 7, 8 and 9 ms; the window is from 7 to 9 ms.
-        assert_eq!(backlog.pass_over(7_000_000, 9_000_000), 2);
+        let missed: Vec<u64> = backlog.pass_over(7_000_000, 9_000_000).collect();
+        assert_eq!(missed, [7_000_000, 8_000_000]);
         assert_eq!(backlog.next_ns(), 9_000_000);
-        assert_eq!(backlog.pass_over(7_000_000, 9_000_000), 0);
+        assert_eq!(backlog.pass_over(7_000_000, 9_000_000).count(), 0);
     }
 
     proptest! {

@@ -13,7 +13,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -37,12 +37,18 @@ pub struct WindowBounds {
     open_ns: AtomicU64,
     stop_ns: AtomicU64,
     close_ns: AtomicU64,
+    is_given_up: AtomicBool,
 }
 
 impl Default for WindowBounds {
     fn default() -> Self {
         let unknown = || AtomicU64::new(u64::MAX);
-        Self { open_ns: unknown(), stop_ns: unknown(), close_ns: unknown() }
+        Self {
+            open_ns: unknown(),
+            stop_ns: unknown(),
+            close_ns: unknown(),
+            is_given_up: AtomicBool::new(false),
+        }
     }
 }
 
@@ -69,6 +75,16 @@ impl WindowBounds {
             edge.store(u64::MAX, Ordering::Release);
         }
         self.open(open_ns);
+    }
+
+    /// What is in flight is not waited for any longer.
+    pub fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::Release);
+    }
+
+    /// Whether what is in flight is not waited for any longer.
+    pub fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Acquire)
     }
 
     /// Whether messages may still be started.
@@ -128,6 +144,27 @@ pub struct IntervalNotes {
     pub paced: Option<PacedTimes>,
     /// What only its protocol counts.
     pub section: Option<Box<dyn Section>>,
+    /// Messages of the window, of this interval or of earlier ones, that were right and turned out to be wrong.
+    pub retracted: Option<Box<Retracted>>,
+}
+
+/// Messages that were noted as right and turned out to be wrong.
+#[derive(Debug)]
+pub struct Retracted {
+    /// So many.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their service times.
+    pub service: Histogram<u64>,
+    /// Their response times.
+    pub response: Histogram<u64>,
+}
+
+impl Default for Retracted {
+    fn default() -> Self {
+        Self { messages: 0, bytes: 0, service: empty_histogram(), response: empty_histogram() }
+    }
 }
 
 /// What only one protocol counts, interval by interval.
@@ -150,10 +187,18 @@ pub struct Sections {
 /// What only a paced load has.
 #[derive(Clone, Debug)]
 pub struct PacedTimes {
-    /// From intended start to last byte.
+    /// From intended start to last byte, and how long it was waited for what never came.
     pub response: Histogram<u64>,
+    /// Response times that are at least so long: the answer never came.
+    pub at_least: u64,
     /// From intended to actual start.
     pub lag: Histogram<u64>,
+}
+
+impl Default for PacedTimes {
+    fn default() -> Self {
+        Self { response: empty_histogram(), at_least: 0, lag: empty_histogram() }
+    }
 }
 
 /// Notes of intervals on their way to the coordinator. Bounded by the stretches of a run; it is emptied ten times a
@@ -167,6 +212,17 @@ pub struct PendingMessage {
     pub intended_ns: u64,
     /// When it did.
     pub started_ns: u64,
+}
+
+/// Right answers that came together.
+#[derive(Clone, Copy, Debug)]
+pub struct RightAnswer {
+    /// When they came.
+    pub now_ns: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// They were noted in the window.
+    pub is_in_window: bool,
 }
 
 /// The notes of one worker.
@@ -278,6 +334,39 @@ impl Recorder {
         }
     }
 
+    /// Notes a message of an open loop that was waited for until `now_ns` and never answered, or never started: its
+    /// response time is at least so long.
+    #[cold]
+    pub fn unanswered(&mut self, now_ns: u64, intended_ns: u64) {
+        self.advance(now_ns);
+        if let Some(paced) = &mut self.notes.paced {
+            paced.response.saturating_record(now_ns.saturating_sub(intended_ns));
+            paced.at_least += 1;
+        }
+    }
+
+    /// Notes messages in flight that nobody will wait for: this side has ended their connection.
+    #[cold]
+    pub fn cut_off(&mut self, now_ns: u64, messages: u64) {
+        self.advance(now_ns);
+        self.in_flight.ended(now_ns, messages);
+        self.failures.cut_off_at_end += messages;
+    }
+
+    /// Takes back a message that was noted as right. A failure says what it is instead.
+    #[cold]
+    pub fn retract(&mut self, right: RightAnswer, pending: PendingMessage) {
+        self.completed -= 1;
+        if !right.is_in_window {
+            return;
+        }
+        let retracted = self.notes.retracted.get_or_insert_default();
+        retracted.messages += 1;
+        retracted.bytes += right.bytes;
+        retracted.service.saturating_record(right.now_ns.saturating_sub(pending.started_ns));
+        retracted.response.saturating_record(right.now_ns.saturating_sub(pending.intended_ns));
+    }
+
     /// What the protocol counts in this interval, if it is of this kind; call [`Self::advance`] first.
     #[inline]
     pub fn section<S: Section>(&mut self) -> Option<&mut S> {
@@ -321,6 +410,18 @@ impl Recorder {
     /// Messages completed since the start of the run.
     pub fn completed(&self) -> u64 {
         self.completed
+    }
+
+    /// Whether what is noted now lies in the window; call [`Self::advance`] first.
+    #[inline]
+    pub fn is_in_window(&self) -> bool {
+        matches!(self.notes.interval, Interval::Window(_))
+    }
+
+    /// Bytes compared of the messages of this interval.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.notes.bytes
     }
 
     /// When the last message was completed, or 0.
@@ -387,7 +488,6 @@ impl Recorder {
 }
 
 fn empty_notes(worker: usize, interval: Interval, sections: Sections) -> IntervalNotes {
-    let paced = || PacedTimes { response: empty_histogram(), lag: empty_histogram() };
     IntervalNotes {
         worker,
         interval,
@@ -396,8 +496,9 @@ fn empty_notes(worker: usize, interval: Interval, sections: Sections) -> Interva
         started: 0,
         errors: 0,
         service: empty_histogram(),
-        paced: sections.paced.then(paced),
+        paced: sections.paced.then(PacedTimes::default),
         section: sections.own.map(|new| new()),
+        retracted: None,
     }
 }
 
@@ -583,6 +684,21 @@ mod tests {
         let all_notes = outbox.lock().expect("no thread panicked");
         let paced = all_notes[0].paced.as_ref().expect("an open loop");
         assert_eq!((all_notes[0].service.max(), paced.response.max(), paced.lag.max()), (500, 800, 300));
+    }
+
+    #[test]
+    fn what_was_never_answered_has_waited_at_least_so_long() {
+        let bounds = Arc::new(WindowBounds::default());
+        bounds.open(0);
+        let (mut recorder, outbox) = recorder(&bounds, true);
+        start(&mut recorder, 2000, 2300);
+        bounds.close(5000);
+        recorder.unanswered(9000, 2000);
+        recorder.failed(9000, Class::ResponseTimeout, 1, "no response".into());
+        recorder.finish(9100);
+        let all_notes = outbox.lock().expect("no thread panicked");
+        let times = |notes: &IntervalNotes| notes.paced.as_ref().map(|it| (it.at_least, it.response.max()));
+        assert_eq!(all_notes.iter().map(times).collect::<Vec<_>>(), [Some((0, 0)), Some((1, 7003))]);
     }
 
     #[test]

@@ -13,8 +13,9 @@ use weir_record::{
 use crate::{
     gather::Gather,
     littles_law::littles_law,
-    outcome::WorkerOutcomes,
+    outcome::{MissedStarts, WorkerOutcomes},
     spec::{Arrivals, LoadSpec},
+    window_readings::ThreadTimes,
 };
 
 /// Missing more than one start in this many is more than what the end of a window cuts off.
@@ -26,8 +27,8 @@ pub(crate) struct Measured {
     pub(crate) warmup_ns: u64,
     pub(crate) warmup_steady: bool,
     pub(crate) window_ns: u64,
-    /// CPU of the workers in order, then of the coordinator.
-    pub(crate) thread_cpu_ns: Vec<u64>,
+    /// CPU of the workers in order, then of the coordinator, and how long they waited for one.
+    pub(crate) threads: ThreadTimes,
     /// Time that each worker spent watching the clock.
     pub(crate) spun_ns: Vec<u64>,
     pub(crate) observed: Option<ObservedWindow>,
@@ -44,16 +45,16 @@ pub(crate) fn build(
     gather.finish(window_ns);
     let mut failures = FailureCounts::default();
     workers.iter().for_each(|end| failures.merge(&end.leftover.failures));
-    let missed_starts = workers.iter().map(|end| end.missed_starts).sum();
+    let missed = MissedStarts::sum(workers.iter().map(|end| end.missed));
     let area = workers.iter().map(|end| end.leftover.window_area).sum();
     let service = LatencySummary::from_histogram(&gather.window.service);
-    let (response, send_lag) = match &gather.paced {
+    let (response, response_at_least, send_lag) = match &gather.paced {
         Some(paced) => {
-            (LatencySummary::from_histogram(&paced.response), LatencySummary::from_histogram(&paced.lag))
+            let [response, lag] = [&paced.response, &paced.lag].map(LatencySummary::from_histogram);
+            (response, paced.at_least, lag)
         }
-        None => (service.clone(), LatencySummary::default()),
+        None => (service.clone(), 0, LatencySummary::default()),
     };
-    let busy_max = busy_max(measured);
     let started = u64::try_from(gather.window.started).unwrap_or(0);
     let messages_whole_run: u64 = workers.iter().map(|end| end.completed).sum();
     let first = workers.iter().filter_map(|end| end.failure_first.as_ref()).min_by_key(|first| first.at_ns);
@@ -69,10 +70,7 @@ pub(crate) fn build(
         workers: spec.workers,
         seed: spec.seed,
         settings: BTreeMap::new(), // whoever was asked on a command line adds them
-        rate_per_second: match spec.arrivals {
-            Arrivals::Closed { .. } => None,
-            Arrivals::Open { rate_per_second, .. } => Some(rate_per_second),
-        },
+        rate_per_second: rate_per_second(spec),
         warmup_ns: measured.warmup_ns,
         warmup_steady: measured.warmup_steady,
         window_ns,
@@ -83,17 +81,20 @@ pub(crate) fn build(
         throughput_per_second: if window_ns == 0 { 0.0 } else { messages as f64 * 1e9 / window_ns as f64 },
         bytes_verified: gather.window.bytes,
         failures,
-        error_share: error_share(failures.errors(), messages_whole_run),
+        error_share: error_share(failures.errors() + missed.overdue, messages_whole_run),
         failure_first: first
             .map(|first| FailureSample { class: first.class.name().into(), text: first.text.clone() }),
         littles_law: littles_law(area, window_ns, messages, service.ns_mean),
         response,
+        response_at_least,
         service,
         send_lag,
-        missed_starts,
-        generator_cpu_ns: measured.thread_cpu_ns.iter().sum(),
-        generator_busy_max: busy_max,
-        generator_bound: busy_max > GENERATOR_BUSY_MAX || is_late(missed_starts, started),
+        missed_starts: missed.starts,
+        missed_starts_free: missed.with_free_connection,
+        failed_starts: missed.overdue,
+        generator_cpu_ns: measured.threads.cpu_ns.iter().sum(),
+        generator_busy_max: busy_max(measured),
+        generator_bound: is_generator_bound(measured, &missed, started),
         seconds: gather.seconds.clone(),
         observed: measured.observed.clone(),
         http: None,
@@ -104,13 +105,37 @@ pub(crate) fn build(
     report
 }
 
+fn rate_per_second(spec: &LoadSpec) -> Option<f64> {
+    match spec.arrivals {
+        Arrivals::Closed { .. } => None,
+        Arrivals::Open { rate_per_second, .. } => Some(rate_per_second),
+    }
+}
+
+/// Whether the generator was the limit. That starts were missed does not show it: where every connection waits for the
+/// server, the server is what is slow.
+fn is_generator_bound(measured: &Measured, missed: &MissedStarts, started: u64) -> bool {
+    // A thread that is ready and has no CPU does not see that its connections are free.
+    let is_occupied = || share_max(measured, |cpu_ns, delay_ns| cpu_ns + delay_ns) > GENERATOR_BUSY_MAX;
+    busy_max(measured) > GENERATOR_BUSY_MAX
+        || is_late(missed.with_free_connection, started)
+        || (is_late(missed.starts, started) && is_occupied())
+}
+
 /// Share of the window for which the busiest worker had work. Watching the clock is waiting.
 fn busy_max(measured: &Measured) -> f64 {
+    share_max(measured, |cpu_ns, _| cpu_ns)
+}
+
+/// The largest share of the window that any worker has of a time made of its CPU and its waiting for one.
+fn share_max(measured: &Measured, time_ns: impl Fn(u64, u64) -> u64) -> f64 {
     let window_ns = measured.window_ns.max(1) as f64;
-    let busy = measured.thread_cpu_ns.iter().zip(&measured.spun_ns);
-    busy.map(|(cpu_ns, spun_ns)| cpu_ns.saturating_sub(*spun_ns) as f64 / window_ns)
-        .fold(0.0, f64::max)
-        .min(1.0)
+    let ThreadTimes { cpu_ns, delay_ns } = &measured.threads;
+    let worked =
+        cpu_ns.iter().zip(&measured.spun_ns).map(|(cpu_ns, spun_ns)| cpu_ns.saturating_sub(*spun_ns));
+    let shares =
+        worked.zip(delay_ns).map(|(worked_ns, delay_ns)| time_ns(worked_ns, *delay_ns) as f64 / window_ns);
+    shares.fold(0.0, f64::max).min(1.0)
 }
 
 /// Failures among all that ended.
@@ -126,16 +151,32 @@ fn is_late(missed: u64, started: u64) -> bool {
 mod tests {
     use super::*;
 
-    fn measured(thread_cpu_ns: Vec<u64>, spun_ns: Vec<u64>) -> Measured {
+    fn measured(cpu_ns: Vec<u64>, spun_ns: Vec<u64>) -> Measured {
+        let delay_ns = vec![0; cpu_ns.len()];
         Measured {
             driver: "epoll",
             warmup_ns: 0,
             warmup_steady: true,
             window_ns: 1000,
-            thread_cpu_ns,
+            threads: ThreadTimes { cpu_ns, delay_ns },
             spun_ns,
             observed: None,
         }
+    }
+
+    #[test]
+    fn missed_starts_blame_the_generator_only_where_it_was_late_or_had_no_time() {
+        let is_bound = |cpu_ns, delay_ns, starts, with_free_connection| {
+            let mut measured = measured(vec![cpu_ns, 0], vec![0]);
+            measured.threads.delay_ns[0] = delay_ns;
+            let missed = MissedStarts { starts, with_free_connection, overdue: 0 };
+            is_generator_bound(&measured, &missed, 100)
+        };
+        assert!(!is_bound(10, 0, 1205, 0), "every connection waits for the server");
+        assert!(is_bound(10, 0, 1205, 400), "connections were free");
+        assert!(is_bound(600, 390, 1205, 0), "its thread waited for a CPU");
+        assert!(!is_bound(600, 390, 0, 0), "and kept its rate all the same");
+        assert!(is_bound(960, 0, 0, 0), "its thread was busy");
     }
 
     #[test]

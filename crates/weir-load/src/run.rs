@@ -36,6 +36,8 @@ use crate::{
 
 /// How often the coordinator looks whether it was asked to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How often it looks whether the workers have ended.
+const END_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Time for all workers to hear of the common beginning.
 const LEAD: Duration = Duration::from_millis(2);
 /// How long after its end a bucket of the warm-up is looked at: workers look up every 10 ms.
@@ -80,6 +82,10 @@ pub fn run(
         let outcome = started.and_then(|()| coordinator.conduct(&inbox));
         if bounds.close_ns() == u64::MAX {
             bounds.close(monotonic().as_nanos());
+        }
+        match &outcome {
+            Ok(_) => crew.await_end(stop),
+            Err(_) => bounds.give_up(),
         }
         let outcomes = crew.join()?;
         let (measured, mut gather) = outcome?;
@@ -135,6 +141,15 @@ impl<'scope, 'run> Crew<'scope, 'run> {
             self.members.push(Member { handle, begin, published });
         }
         Ok(())
+    }
+
+    /// Waits until all workers have ended, or somebody wants no answer to what is in flight any more.
+    fn await_end(&self, stop: &AtomicBool) {
+        while self.members.iter().any(|member| !member.handle.is_finished()) && !stop.load(Ordering::Relaxed)
+        {
+            thread::sleep(END_POLL_INTERVAL);
+        }
+        self.bounds.give_up();
     }
 
     /// Waits for all workers. Those that were never told to begin end at once.
@@ -260,7 +275,7 @@ impl Coordinator<'_> {
             warmup_ns: bounds.open_ns() - origin_ns,
             warmup_steady,
             window_ns: bounds.close_ns() - bounds.open_ns(),
-            thread_cpu_ns: after.threads.since(&before.threads),
+            threads: after.threads.since(&before.threads),
             spun_ns,
             observed,
         }

@@ -20,7 +20,7 @@ use crate::{
     connector::Connector,
     error::{LoadError, invalid},
     open::OpenLoop,
-    outcome::{Common, Outcome},
+    outcome::{Common, MissedStarts, Outcome},
     recorder::{Outbox, WindowBounds},
     spec::{Arrivals, LoadSpec, Protocol},
     spin::SpinGate,
@@ -283,6 +283,7 @@ async fn attend<W: Workload>(
         }
         polls += 1;
         if !shared.is_running() {
+            open.note_end(shared.bounds.stop_ns());
             open.dismiss();
         }
     }
@@ -302,7 +303,8 @@ fn leave<W: Workload>(
             target.parked[place] = connected.take();
         }
     }
-    let missed_starts = open_loop.map_or(0, |open| open.pass_over(task.origin_ns, shared.bounds.stop_ns()));
+    let window_ns = (task.origin_ns, shared.bounds.stop_ns());
+    let missed = open_loop.map(|open| open.pass_over(window_ns, u64::MAX, |_| ())).unwrap_or_default();
     let mut recorder = shared.recorder.borrow_mut();
     let leftover = recorder.finish(now().as_nanos());
     Done {
@@ -314,7 +316,8 @@ fn leave<W: Workload>(
         spun_ns: open_loop.map_or(0, OpenLoop::spun_ns),
         outcome: Outcome {
             leftover,
-            missed_starts,
+            // Whether a slice kept its rate is judged from the starts it missed; they are no errors beside.
+            missed: MissedStarts { overdue: 0, ..missed },
             completed: recorder.completed(),
             failure_first: recorder.failure_first().cloned(),
             connections: recorder.connections().map(|notes| notes.clone()),

@@ -183,7 +183,7 @@ impl Session<'_> {
                 warmup_ns: 0,
                 warmup_steady: true,
                 window_ns: 0,
-                thread_cpu_ns: vec![0; workers],
+                threads: ThreadTimes { cpu_ns: vec![0; workers], delay_ns: vec![0; workers] },
                 spun_ns: vec![0; workers],
                 observed: None,
             },
@@ -266,13 +266,13 @@ impl Session<'_> {
             // The server had all the time it could want, and nobody loads it any more.
             failures.response_timeout += std::mem::take(&mut failures.cut_off_at_end);
             counts.failures.merge(failures);
-            counts.missed_starts += outcome.missed_starts;
+            counts.missed_starts += outcome.missed.starts;
             counts.failure_last = failure_last.or(counts.failure_last.take());
             spun_ns[worker] = spun;
             outcomes.push(outcome);
         }
         let used = ThreadTimes::read(&self.threads).since(&before);
-        counts.generator_cpu_ns = used.iter().sum();
+        counts.generator_cpu_ns = used.cpu_ns.iter().sum();
         if is_timed {
             self.add(task.target, &counts, &used, &spun_ns, outcomes);
         } else {
@@ -286,7 +286,7 @@ impl Session<'_> {
         &mut self,
         target: usize,
         counts: &SliceCounts,
-        used: &[u64],
+        used: &ThreadTimes,
         spun_ns: &[u64],
         outcomes: Vec<Outcome>,
     ) {
@@ -294,8 +294,12 @@ impl Session<'_> {
         tally.gather.take_all(&self.targets[target].outbox);
         let measured = &mut tally.measured;
         measured.window_ns += counts.length_ns;
-        measured.thread_cpu_ns.iter_mut().zip(used).for_each(|(sum, more)| *sum += more);
-        measured.spun_ns.iter_mut().zip(spun_ns).for_each(|(sum, more)| *sum += more);
+        let add = |sums: &mut Vec<u64>, more: &[u64]| {
+            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        };
+        add(&mut measured.threads.cpu_ns, &used.cpu_ns);
+        add(&mut measured.threads.delay_ns, &used.delay_ns);
+        add(&mut measured.spun_ns, spun_ns);
         tally.outcomes.extend(outcomes);
     }
 

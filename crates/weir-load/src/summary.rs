@@ -3,9 +3,9 @@
 use hdrhistogram::Histogram;
 use weir_record::load::SecondRow;
 
-/// One second of the window.
-pub fn second_row(messages: u64, errors: u64, service: &Histogram<u64>) -> SecondRow {
-    let at = |quantile| if service.is_empty() { 0 } else { service.value_at_quantile(quantile) };
+/// One second of the window, with the times of its answers.
+pub fn second_row(messages: u64, errors: u64, times: &Histogram<u64>) -> SecondRow {
+    let at = |quantile| if times.is_empty() { 0 } else { times.value_at_quantile(quantile) };
     SecondRow { messages, errors, p50_ns: at(0.5), p99_ns: at(0.99) }
 }
 
@@ -13,6 +13,13 @@ pub fn second_row(messages: u64, errors: u64, service: &Histogram<u64>) -> Secon
 pub(crate) fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
     if let Err(error) = sum.add(part) {
         panic!("all histograms have the same bounds: {error}");
+    }
+}
+
+/// Takes a part of a histogram out of it.
+pub(crate) fn subtract(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
+    if let Err(error) = sum.subtract(part) {
+        panic!("only what is in a histogram is taken out: {error}");
     }
 }
 

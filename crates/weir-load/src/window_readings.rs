@@ -110,20 +110,31 @@ fn unanswered(name: &str, error: &io::Error) -> LoadError {
 pub(crate) struct ThreadTimes {
     /// One entry a thread, in the order asked for; 0 when it cannot be read.
     pub(crate) cpu_ns: Vec<u64>,
+    /// How long each was ready and waited for a CPU.
+    pub(crate) delay_ns: Vec<u64>,
 }
 
 impl ThreadTimes {
-    /// Reads the time each thread has spent on a CPU.
+    /// Reads the time each thread has spent on a CPU, and waiting for one.
     pub(crate) fn read(threads: &[u32]) -> Self {
-        let time = |thread: &u32| {
-            let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
-            text.split_ascii_whitespace().next()?.parse().ok()
+        let times = |thread: &u32| {
+            let text =
+                std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).unwrap_or_default();
+            let mut times = text.split_ascii_whitespace().map(|time| time.parse::<u64>().unwrap_or(0));
+            (times.next().unwrap_or(0), times.next().unwrap_or(0))
         };
-        Self { cpu_ns: threads.iter().map(|thread| time(thread).unwrap_or(0)).collect() }
+        let (cpu_ns, delay_ns) = threads.iter().map(times).unzip();
+        Self { cpu_ns, delay_ns }
     }
 
-    /// Time spent since `earlier`, a thread.
-    pub(crate) fn since(&self, earlier: &Self) -> Vec<u64> {
-        self.cpu_ns.iter().zip(&earlier.cpu_ns).map(|(after, before)| after.saturating_sub(*before)).collect()
+    /// Times since `earlier`, a thread.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        let since = |after: &[u64], before: &[u64]| {
+            after.iter().zip(before).map(|(after, before)| after.saturating_sub(*before)).collect()
+        };
+        Self {
+            cpu_ns: since(&self.cpu_ns, &earlier.cpu_ns),
+            delay_ns: since(&self.delay_ns, &earlier.delay_ns),
+        }
     }
 }

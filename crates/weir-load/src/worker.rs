@@ -50,7 +50,7 @@ const CONNECTS_MAX: usize = 64;
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Looks between two questions whether the CPU is free.
 pub(crate) const POLLS_PER_SPIN_CHECK: u32 = 10;
-/// How long messages in flight at the end may take to come back.
+/// How long messages in flight at the end of a closed loop may take to come back.
 const DRAIN_MAX: Duration = Duration::from_millis(100);
 
 /// What a worker needs to know.
@@ -374,19 +374,31 @@ async fn load<W: RunnableWorkload>(plan: &Plan<'_>, workload: Rc<W>, start: Star
         weir_engine::spawn(async move { open.dispatch(&shared).await });
     }
     watch(plan, &shared, open_loop.as_deref()).await;
-    drain(&shared).await;
+    if let Some(open) = &open_loop {
+        open.note_end(plan.bounds.close_ns());
+    }
+    let is_open_loop = open_loop.is_some();
+    drain(&shared, is_open_loop).await;
     let now_ns = now().as_nanos();
     shared.workload.flush();
-    // A counted run intends no more starts than it has messages left.
-    let missed_starts = open_loop.map_or(0, |open| {
-        open.pass_over(plan.bounds.open_ns(), plan.bounds.close_ns()).min(shared.budget.get())
-    });
     let mut recorder = shared.recorder.borrow_mut();
+    recorder.advance(now_ns);
+    let window_ns = (plan.bounds.open_ns(), plan.bounds.close_ns());
+    let missed = open_loop.map(|open| {
+        // A counted run intends no more starts than it has messages left.
+        open.pass_over(window_ns, shared.budget.get(), |intended_ns| {
+            recorder.unanswered(window_ns.1, intended_ns);
+        })
+    });
+    let late = if is_open_loop && !plan.bounds.is_given_up() { recorder.in_flight() } else { 0 };
     let mut leftover = recorder.finish(now_ns);
+    // They had all the time that a message has.
+    leftover.failures.cut_off_at_end -= late;
+    leftover.failures.response_timeout += late;
     leftover.failures.merge(&opened.failures);
     Outcome {
         leftover,
-        missed_starts,
+        missed: missed.unwrap_or_default(),
         completed: recorder.completed(),
         failure_first: opened.failure_first.or_else(|| recorder.failure_first().cloned()),
         connections: recorder.connections().map(|notes| notes.clone()),
@@ -514,7 +526,11 @@ async fn leave<W: Workload>(
     match end {
         End::Failed(_) => connection.abort(),
         End::Closed => {}
-        End::Closing => connection.await_close(shared).await,
+        End::Closing => {
+            if let Err(failure) = connection.await_close(shared).await {
+                shared.failed(&failure, 0);
+            }
+        }
     }
 }
 
@@ -597,10 +613,17 @@ async fn watch<W: Workload>(plan: &Plan<'_>, shared: &WorkerState<W>, open: Opti
     }
 }
 
-/// Gives messages in flight a short time to come back, and servers one to close what they should.
-async fn drain<W: Workload>(shared: &WorkerState<W>) {
-    let deadline = now() + DRAIN_MAX.min(shared.response_timeout);
-    while (shared.recorder.borrow().in_flight() > 0 || shared.awaiting_close.get() > 0) && now() < deadline {
+/// Gives messages in flight time to come back, and servers a short one to close what they should. In a closed loop it
+/// is short: whatever a server does at the end, it does to a message or two of each connection. In an open loop a
+/// server that stalls until the end would have no late answers at all, so each message has the time that it has at any
+/// other moment, and fails by the same rule.
+async fn drain<W: Workload>(shared: &WorkerState<W>, is_open_loop: bool) {
+    let short = DRAIN_MAX.min(shared.response_timeout);
+    let deadline = now() + short;
+    let deadline_max = if is_open_loop { deadline + shared.response_timeout } else { deadline };
+    let has_time = || now() < deadline || (now() < deadline_max && !shared.bounds.is_given_up());
+    let is_unfinished = || shared.recorder.borrow().in_flight() > 0 || shared.awaiting_close.get() > 0;
+    while is_unfinished() && has_time() {
         sleep(Duration::from_millis(1)).await;
     }
 }

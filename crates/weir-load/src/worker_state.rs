@@ -12,7 +12,7 @@ use weir_engine::time::{self, sleep};
 use crate::{
     close_backoff::CloseBackoff,
     connector::Connector,
-    failure::Failure,
+    failure::{Class, Failure},
     recorder::{PendingMessage, Recorder, WindowBounds},
     workload::Workload,
 };
@@ -101,6 +101,19 @@ impl<W: Workload> WorkerState<W> {
     pub(crate) fn connected(&self, took_ns: u64) {
         if let Some(connections) = self.recorder.borrow_mut().connections() {
             connections.connect.saturating_record(took_ns);
+        }
+    }
+
+    /// Notes how long messages were waited for, where that is what ended them.
+    pub(crate) fn unanswered<'a>(
+        &self,
+        failure: &Failure,
+        pending: impl IntoIterator<Item = &'a PendingMessage>,
+    ) {
+        if matches!(failure.class, Class::ResponseTimeout | Class::ConnectTimeout) {
+            let now_ns = time::now().as_nanos();
+            let mut recorder = self.recorder.borrow_mut();
+            pending.into_iter().for_each(|pending| recorder.unanswered(now_ns, pending.intended_ns));
         }
     }
 

@@ -15,7 +15,7 @@ use weir_engine::net::Stream;
 
 use crate::{
     connector::{Connected, Connector},
-    failure::Failure,
+    failure::{Class, Failure},
     recorder::{PendingMessage, Recorder},
 };
 
@@ -27,6 +27,9 @@ pub(crate) trait Workload: Sized + 'static {
     /// Whether this side ends a connection that carried its one message: nothing in the protocol tells the peer that
     /// no more will come.
     const CLOSES_FIRST: bool = false;
+
+    /// The class of bytes that come although every request was answered.
+    const UNASKED: Class = Class::Malformed;
 
     /// The state of a connection that was just opened at `place` of its worker, the number `connection` of the run,
     /// after an attempt of `connect_ns`.

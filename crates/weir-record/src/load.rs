@@ -63,27 +63,43 @@ pub struct LoadReport {
     pub bytes_verified: u64,
     /// Failures by class, over the whole run (not only the window).
     pub failures: FailureCounts,
-    /// Share of failures in all that ended over the whole run, 0 to 1: without those that the end cut off.
+    /// Share of failures and of `failed_starts` in all that ended over the whole run, 0 to 1: without those that the
+    /// end cut off.
     #[serde(default)]
     pub error_share: f64,
     /// The first failure of the run.
     #[serde(default)]
     pub failure_first: Option<FailureSample>,
-    /// Response time: from the intended start to the last byte. In closed loop the same as service time.
+    /// Response time: from the intended start to the last byte. In closed loop the same as service time. In open loop
+    /// every start that was intended in the window has one: also what came back after it, and, as at least so long,
+    /// what never did and what was never started.
     pub response: LatencySummary,
+    /// Response times that are at least so long: there was no answer within the response timeout, or no start before
+    /// the end of the window.
+    #[serde(default)]
+    pub response_at_least: u64,
     /// Service time: from the actual send to the last byte.
     pub service: LatencySummary,
     /// Actual minus intended send time (open loop).
     pub send_lag: LatencySummary,
     /// Intended starts in the window that were never sent before its end (open loop).
     pub missed_starts: u64,
+    /// Those of them for which a connection was free for a millisecond or more: the generator was late. For the others
+    /// every connection was waiting for the server.
+    #[serde(default)]
+    pub missed_starts_free: u64,
+    /// Those of the missed starts that had been due for more than 100 ms at the end of the window. They are errors.
+    #[serde(default)]
+    pub failed_starts: u64,
     /// Little's law: mean number in flight by counting, and by throughput times mean service time.
     pub littles_law: LittlesLaw,
     /// CPU the generator's threads used in the window.
     pub generator_cpu_ns: u64,
     /// Share of the window the busiest generator thread was on a CPU, 0 to 1.
     pub generator_busy_max: f64,
-    /// The generator was the limit: `generator_busy_max` above 0.95, or more than one start in 1000 missed.
+    /// The generator was the limit: `generator_busy_max` above 0.95, or more than one start in 1000 missed although a
+    /// connection was free, or missed while its busiest thread was on a CPU or waited for one for more than 0.95 of the
+    /// window.
     pub generator_bound: bool,
     /// Whole seconds of the window, oldest first.
     pub seconds: Vec<SecondRow>,
@@ -98,6 +114,13 @@ pub struct LoadReport {
     /// What only a trial of storage has. Messages are then operations, and `response` is their latency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageTrial>,
+}
+
+impl LoadReport {
+    /// Failures that speak against the server or the run, and starts that were due for long and never made.
+    pub fn errors(&self) -> u64 {
+        self.failures.errors() + self.failed_starts
+    }
 }
 
 /// A generator's thread that is on its CPU for more than this share of the window has no headroom.
@@ -119,8 +142,8 @@ pub struct SecondRow {
     pub messages: u64,
     /// Errors seen.
     pub errors: u64,
-    /// Median service time in this second.
+    /// Median response time in this second; 0 without an answer.
     pub p50_ns: u64,
-    /// 99th percentile of service time in this second.
+    /// 99th percentile of response time in this second; 0 without an answer.
     pub p99_ns: u64,
 }

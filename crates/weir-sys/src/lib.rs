@@ -7,6 +7,7 @@ pub mod bpf;
 pub mod child;
 pub mod clock;
 pub mod file_locks;
+pub mod log_file;
 pub mod output;
 pub mod placement;
 pub mod posix_aio;

@@ -1,6 +1,6 @@
 //! Engine options, addresses, CPUs and times as people type them. Every mistake is told with its flag.
 
-use std::time::Duration;
+use std::{net::ToSocketAddrs, time::Duration};
 
 use anyhow::Result;
 use weir_engine::{Config, Driver, DriverChoice, Runtime, net::Address};
@@ -113,6 +113,21 @@ pub(crate) fn resolve(config: &mut Config, options: &[String]) -> Result<Option<
 /// An address, with the flag it was given by. The name of a host is looked up, which may take its time.
 pub(crate) fn address(flag: &str, text: &str) -> Result<Address> {
     Address::resolve(text).map_err(|error| UsageError(format!("{flag} {error}")).into())
+}
+
+/// All addresses of a host, the resolver's choice first; others than TCP have one.
+pub(crate) fn addresses(flag: &str, text: &str) -> Result<Vec<Address>> {
+    let first = address(flag, text)?;
+    let mut all = vec![first];
+    if text.parse::<Address>().is_err() {
+        // It was resolved a moment ago.
+        for other in text.to_socket_addrs().into_iter().flatten().map(Address::Tcp) {
+            if !all.contains(&other) {
+                all.push(other);
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// Refuses CPUs that this process may not run on.

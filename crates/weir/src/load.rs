@@ -1,9 +1,9 @@
 //! `weir load`: what all loads have in common, from the flags to the exit code.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{io, net::TcpStream, sync::atomic::Ordering, time::Duration};
 
-use anyhow::Result;
-use weir_engine::{Driver, DriverChoice};
+use anyhow::{Context, Result, bail};
+use weir_engine::{Driver, DriverChoice, net::Address};
 use weir_evidence::edge::{BESIDE_MAX, Beside};
 use weir_load::{LoadError, LoadSpec, Phase, Progress, Protocol};
 use weir_record::load::LoadReport;
@@ -14,7 +14,7 @@ use crate::{
     exit::{Exit, UsageError},
     flags::{Arrivals, LoadShared, MaxErrors, Settings},
     language,
-    load_text::{self, Unit, columns, failures, scaled},
+    load_text::{self, Unit, columns, failures, scaled_or_none},
     output, signals,
 };
 
@@ -38,6 +38,11 @@ pub(crate) trait LoadCommand {
     /// An impossible value of a specification, told with the flag that gave it.
     fn refusal(&self, field: &'static str, reason: String) -> String {
         format!("--{field}: {reason}")
+    }
+
+    /// Why so much may have come back wrong, if that follows from how it was asked.
+    fn hint(&self, _report: &LoadReport) -> Option<&'static str> {
+        None
     }
 
     /// Opens what else takes the report: a path that cannot be written is known before the load, not after it.
@@ -67,7 +72,7 @@ pub(crate) fn run(load: &dyn LoadCommand, settings: &Settings) -> Result<Exit> {
         load.table(&report, columns(output::width_columns()), language)
     };
     output::print(&text)?;
-    let exit = conclude(&report, ending, shared.max_errors, load.unit());
+    let exit = conclude(&report, ending, load);
     // Last, so that a full disk costs the file and not the report.
     sink.map_or(Ok(()), |sink| sink(&report))?;
     Ok(exit)
@@ -105,20 +110,26 @@ fn carry_out(
 }
 
 /// Chooses the exit code of a run that was reported, and says why when it is none of success.
-fn conclude(report: &LoadReport, ending: Ending, max_errors: Option<MaxErrors>, unit: Unit) -> Exit {
+fn conclude(report: &LoadReport, ending: Ending, load: &dyn LoadCommand) -> Exit {
     if ending == Ending::Interrupted {
         return Exit::Interrupted;
     }
-    let Some((exit, reason)) = objection(report, max_errors, unit) else { return Exit::Ok };
-    output::tell(&format!("weir: {reason}"));
+    let Some((exit, reason)) = objection(report, load.shared().max_errors, load.unit()) else {
+        return Exit::Ok;
+    };
+    let hint = load.hint(report).map(|hint| format!("; {hint}")).unwrap_or_default();
+    output::tell(&format!("weir: {reason}{hint}"));
     exit
 }
 
-/// Why a run did not succeed: a threshold that was set, and otherwise that nothing came back right. In English as every
-/// error is.
+/// A run of which more than this share failed measured something else than what was meant.
+const ERROR_SHARE_MAX: f64 = 0.99;
+
+/// Why a run did not succeed: a threshold that was set, and otherwise that nothing came back right, or almost nothing.
+/// In English as every error is.
 fn objection(report: &LoadReport, max_errors: Option<MaxErrors>, unit: Unit) -> Option<(Exit, String)> {
     let unit = unit.plural(Language::English);
-    let errors = report.failures.errors();
+    let errors = report.errors();
     let percent = 100.0 * report.error_share;
     let is_exceeded = |limit: &MaxErrors| match limit {
         MaxErrors::Count(count) => errors > *count,
@@ -131,14 +142,20 @@ fn objection(report: &LoadReport, max_errors: Option<MaxErrors>, unit: Unit) -> 
             format!("--max-errors {limit}: {errors} of {ended} {unit} failed ({percent:.3} %)"),
         ));
     }
-    if report.messages > 0 {
-        return None;
-    }
+    let ended = errors + report.messages_whole_run;
+    let right = match report.messages {
+        0 => format!("none of the {unit} measured"),
+        // Whoever has set a threshold has said how much may fail.
+        _ if max_errors.is_none() && report.error_share > ERROR_SHARE_MAX => {
+            format!("only {} of {ended} {unit}", report.messages_whole_run)
+        }
+        _ => return None,
+    };
     let first = report.failure_first.as_ref().map(|first| format!("; the first failure: {}", first.text));
     Some((
         Exit::RuntimeError,
         format!(
-            "none of the {unit} measured came back right; failures: {}{}",
+            "{right} came back right; failures: {}{}",
             failures(report, Language::English),
             first.unwrap_or_default()
         ),
@@ -164,8 +181,16 @@ pub(crate) fn spec(
     };
     // A counted run measures all its messages: there is nothing to warm up for.
     let warmup = if messages.is_some() { "0s" } else { &shared.warmup_max };
+    let connect_timeout = engine::time("--connect-timeout", &shared.connect_timeout)?;
+    let addresses = engine::addresses(flag, target)?;
+    let (chosen, others) = reachable(&addresses, target, |address| probe(address, connect_timeout))?;
+    if others && !shared.json {
+        output::tell(&format!(
+            "{target}: the load goes to {chosen}, the first of its addresses that answers"
+        ));
+    }
     Ok(LoadSpec {
-        target: engine::address(flag, target)?.to_string(),
+        target: chosen.to_string(),
         connections: shared.connections,
         idle_connections: shared.idle_connections,
         depth: shared.depth,
@@ -177,7 +202,7 @@ pub(crate) fn spec(
         messages,
         warmup_max: engine::time("--warmup-max", warmup)?,
         ramp_up: engine::time("--ramp-up", &shared.ramp_up)?,
-        connect_timeout: engine::time("--connect-timeout", &shared.connect_timeout)?,
+        connect_timeout,
         response_timeout: engine::time("--response-timeout", &shared.response_timeout)?,
         engine: engine::config(&shared.driver, &shared.options)?,
         observe_pid: shared.observe_pid,
@@ -185,6 +210,37 @@ pub(crate) fn spec(
         observe_stats: shared.observe_stats.clone(),
         protocol,
     })
+}
+
+/// The first of a host's addresses at which somebody listens, and whether there are others. With one address the run
+/// itself says what is wrong with it.
+fn reachable(
+    addresses: &[Address],
+    target: &str,
+    probe: impl Fn(&Address) -> io::Result<()>,
+) -> Result<(Address, bool)> {
+    let [first, _, ..] = addresses else {
+        let only = addresses.first().cloned();
+        return Ok((only.with_context(|| format!("{target} has no address"))?, false));
+    };
+    let mut reasons = Vec::new();
+    for address in addresses {
+        match probe(address) {
+            Ok(()) => return Ok((address.clone(), true)),
+            Err(error) => reasons.push(format!("{address}: {error}")),
+        }
+    }
+    let tried = reasons.join("; ");
+    bail!(
+        "cannot reach {target}: none of its addresses answers ({tried}); is a server running at {first} or another?"
+    )
+}
+
+fn probe(address: &Address, limit: Duration) -> io::Result<()> {
+    match address {
+        Address::Tcp(address) => TcpStream::connect_timeout(address, limit).map(drop),
+        Address::Unix(_) | Address::Abstract(_) => Ok(()),
+    }
 }
 
 /// `exchange=4711`.
@@ -245,9 +301,9 @@ fn line(progress: &Progress, unit: Unit, language: Language) -> String {
         },
         columns,
     );
-    let percentiles = progress
-        .second
-        .map(|second| format!("  p50 {} p99 {}", scaled(second.p50_ns as f64), scaled(second.p99_ns as f64)));
+    let percentiles = progress.second.map(|second| {
+        format!("  p50 {} p99 {}", scaled_or_none(second.p50_ns), scaled_or_none(second.p99_ns))
+    });
     let percentiles = percentiles.unwrap_or_default();
     let failure = progress.failure_last.as_ref().map(|failure| {
         localized!(
@@ -301,6 +357,17 @@ mod tests {
     }
 
     #[test]
+    fn starts_that_were_never_made_are_errors_that_were_not_allowed() {
+        let stalled = LoadReport { failed_starts: 900, error_share: 0.9, ..report(100, 0) };
+        let (exit, reason) = objection(&stalled, Some(MaxErrors::Count(0)), Unit::Response).expect("a stall");
+        assert_eq!(exit, Exit::Threshold);
+        assert!(reason.ends_with("900 of 1000 responses failed (90.000 %)"), "{reason}");
+        let none =
+            objection(&LoadReport { messages: 0, ..stalled }, None, Unit::Response).expect("nothing right");
+        assert!(none.1.contains("900 never started"), "{}", none.1);
+    }
+
+    #[test]
     fn more_errors_than_were_allowed_are_a_threshold_that_is_not_met() {
         for (limit, errors, is_met) in [
             (MaxErrors::Count(0), 0, true),
@@ -316,6 +383,33 @@ mod tests {
                 assert!(reason.starts_with(&format!("--max-errors {limit}: {errors} of 100")), "{reason}");
             }
         }
-        assert_eq!(conclude(&report(0, 9), Ending::Interrupted, None, Unit::Response), Exit::Interrupted);
+    }
+
+    #[test]
+    fn a_run_in_which_almost_nothing_came_back_right_did_not_succeed_unless_that_was_allowed() {
+        let (exit, reason) = objection(&report(3, 28_294), None, Unit::Response).expect("almost nothing");
+        assert_eq!(exit, Exit::RuntimeError);
+        assert!(reason.starts_with("only 3 of 28297 responses came back right; failures: 28294"), "{reason}");
+        assert_eq!(objection(&report(1, 99), None, Unit::Response), None);
+        assert_eq!(objection(&report(3, 28_294), Some(MaxErrors::Percent(100.0)), Unit::Response), None);
+    }
+
+    #[test]
+    fn the_first_address_that_answers_is_taken_and_all_are_told_where_none_does() {
+        let addresses = ["[::1]:80", "127.0.0.1:80"].map(|text| text.parse().expect("an address"));
+        let refused = || Err(io::Error::from(io::ErrorKind::ConnectionRefused));
+        let only_v4 = |address: &Address| match address.to_string().contains("::1") {
+            true => refused(),
+            false => Ok(()),
+        };
+        let (chosen, others) = reachable(&addresses, "localhost:80", only_v4).expect("one answers");
+        assert_eq!((chosen.to_string().as_str(), others), ("127.0.0.1:80", true));
+        let error =
+            reachable(&addresses, "localhost:80", |_| refused()).expect_err("none answers").to_string();
+        for words in ["localhost:80", "[::1]:80: ", "127.0.0.1:80: ", "refused"] {
+            assert!(error.contains(words), "{error}");
+        }
+        let one = reachable(&addresses[..1], "[::1]:80", |_| panic!("nobody asks")).expect("the only one");
+        assert!(!one.1);
     }
 }

@@ -97,6 +97,11 @@ pub(crate) fn scaled(nanoseconds: f64) -> String {
     in_unit(nanoseconds, &UNITS)
 }
 
+/// A time of a second of the run; one without an answer has none.
+pub(crate) fn scaled_or_none(nanoseconds: u64) -> String {
+    if nanoseconds == 0 { "-".into() } else { scaled(nanoseconds as f64) }
+}
+
 /// Bytes a second in the unit that fits.
 pub(crate) fn byte_rate(bytes_per_second: f64) -> String {
     const UNITS: [(&str, f64); 4] = [("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9)];
@@ -306,6 +311,7 @@ pub(crate) fn failures(report: &LoadReport, language: Language) -> String {
         (["malformed", "형식이 잘못된 응답", "格式错误"], counts.malformed),
         (["local limit", "로컬 한도", "本机限制"], counts.local_limit),
         (["unexplained", "원인 불명", "原因不明"], counts.unexplained),
+        (["never started", "시작하지 못함", "未能发出"], report.failed_starts),
         (["cut off at end", "종료 시 끊김", "结束时中断"], counts.cut_off_at_end),
     ];
     let seen: Vec<String> = classes
@@ -340,8 +346,53 @@ pub(crate) fn paced(report: &LoadReport, language: Language) -> Vec<String> {
     vec![
         row(language, ["service time", "서비스 시간", "服务时间"], latency(&report.service, language)),
         row(language, ["send lag", "전송 지연", "发送延迟"], latency(&report.send_lag, language)),
-        row(language, ["missed starts", "미전송 건수", "未发出数"], report.missed_starts),
+        row(language, ["missed starts", "미전송 건수", "未发出数"], missed_starts(report, language)),
     ]
+    .into_iter()
+    .chain(at_least(report, language))
+    .collect()
+}
+
+/// How many starts were never made, and who was late.
+fn missed_starts(report: &LoadReport, language: Language) -> String {
+    let (missed, free) = (report.missed_starts, report.missed_starts_free);
+    if missed == 0 {
+        return "0".into();
+    }
+    if report.generator_bound {
+        return localized!(
+            language,
+            "{missed} (the generator was late: a connection was free for {free} of them)",
+            "{missed}(부하 생성기가 늦음: 그중 {free}건은 빈 연결이 있었음)",
+            "{missed}（负载生成器延误：其中 {free} 个有空闲连接）",
+        );
+    }
+    if free == 0 {
+        return localized!(
+            language,
+            "{missed} (every connection was waiting for the server)",
+            "{missed}(모든 연결이 서버를 기다림)",
+            "{missed}（所有连接都在等待服务器）",
+        );
+    }
+    localized!(
+        language,
+        "{missed} (a connection was free for {free} of them; for the others all were waiting for the server)",
+        "{missed}(그중 {free}건은 빈 연결이 있었고, 나머지는 모든 연결이 서버를 기다림)",
+        "{missed}（其中 {free} 个有空闲连接，其余的所有连接都在等待服务器）",
+    )
+}
+
+/// How many response times are known from below alone.
+fn at_least(report: &LoadReport, language: Language) -> Option<String> {
+    let count = report.response_at_least;
+    let text = localized!(
+        language,
+        "{count} response times are at least so long: no answer, or no start, until the run ended",
+        "응답시간 {count}건은 최솟값임: 실행이 끝날 때까지 응답이 없거나 시작하지 못함",
+        "有 {count} 个响应时间只是下限：直到运行结束都没有应答，或未能发出",
+    );
+    (count > 0).then(|| row(language, ["unanswered", "무응답", "无应答"], text))
 }
 
 /// What is loaded, and how.
@@ -368,6 +419,11 @@ pub(crate) fn throughput(report: &LoadReport, unit: Unit, language: Language) ->
             " (the generator was the limit: a lower bound)",
             "(부하 생성기가 한계여서 하한값)",
             "（瓶颈在负载生成器，仅为下限）",
+        ]),
+        false if report.failed_starts > 0 => language.choose([
+            " (the server was the limit: it did not keep the rate)",
+            "(서버가 한계여서 요청률을 따라가지 못함)",
+            "（瓶颈在服务器，未能跟上速率）",
         ]),
         false => "",
     };
@@ -429,6 +485,27 @@ mod tests {
             assert_eq!(scaled(nanoseconds), text);
         }
         assert_eq!((byte_rate(0.0), byte_rate(5.55e9)), ("0 B/s".into(), "5.55 GB/s".into()));
+    }
+
+    #[test]
+    fn missed_starts_are_told_with_who_was_late() {
+        let paced = LoadReport { rate_per_second: Some(400.0), missed_starts: 1205, ..LoadReport::default() };
+        let told = |report: &LoadReport| super::paced(report, Language::English).join("\n");
+        assert!(
+            told(&paced).contains("1205 (every connection was waiting for the server)"),
+            "{}",
+            told(&paced)
+        );
+        let some = LoadReport { missed_starts_free: 1, ..paced.clone() };
+        assert!(told(&some).contains("a connection was free for 1 of them"), "{}", told(&some));
+        let late = LoadReport { generator_bound: true, missed_starts_free: 900, ..paced.clone() };
+        assert!(told(&late).contains("the generator was late"), "{}", told(&late));
+        assert!(!told(&paced).contains("unanswered"));
+        let stalled = LoadReport { response_at_least: 1225, failed_starts: 1100, ..paced };
+        assert!(told(&stalled).contains("unanswered    1225 response times"), "{}", told(&stalled));
+        assert_eq!(failures(&stalled, Language::English), "1100 never started");
+        let reached = throughput(&stalled, Unit::Message, Language::English);
+        assert!(reached.contains("the server was the limit"), "{reached}");
     }
 
     #[test]

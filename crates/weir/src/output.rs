@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use weir_sys::log_file::open_at_once;
 
 /// Width of the terminal on standard output, or what fits most places when there is none.
 pub(crate) fn width_columns() -> usize {
@@ -89,7 +90,8 @@ pub(crate) fn write_whole_or(path: &Path, text: &str, remedy: &str) -> Result<()
     let write = || {
         if is_no_file {
             // A terminal or a pipe is written to; taking its name would remove it.
-            return fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes());
+            let options = fs::OpenOptions::new().write(true).clone();
+            return open_at_once(&options, path)?.write_all(text.as_bytes());
         }
         let (partial, mut file) = begin_beside(path)?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());

@@ -4,7 +4,8 @@ use std::{
     fs,
     net::SocketAddr,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, Once, PoisonError},
+    thread,
 };
 
 use anyhow::{Context, Result};
@@ -116,6 +117,7 @@ impl Prepared {
         let listen = self.config.listen.clone();
         let running = start(self.config).map_err(|error| explain(error, &listen))?;
         let driver = running.control.driver();
+        let control = running.control.clone();
         if let Some(why) = &self.why {
             output::tell(why);
         }
@@ -137,6 +139,7 @@ impl Prepared {
         let _ = output::print(&format!("listening on {}", running.address));
         let drained = (running.join)();
         sentences(&drained, driver).iter().for_each(|sentence| output::tell(sentence));
+        starvation(control.stats().total.accepts_starved).iter().for_each(|sentence| output::tell(sentence));
         if !drained.workers_left.is_empty() {
             if let Some(error) = &drained.accept_error {
                 output::tell(&error.to_string());
@@ -178,6 +181,29 @@ impl Prepared {
     }
 }
 
+/// Says once that accepting pauses, for clients see nothing but a server that is silent. On a thread of its own:
+/// whoever reads what we say may let us wait.
+fn tell_starved() {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        let tell = || {
+            output::tell(
+                "accepting pauses: no descriptor or no memory is left for another connection, so that new ones wait in \
+                 the kernel; raise the limit (`ulimit -n`), or serve fewer at a time",
+            );
+        };
+        // Without memory for a thread it is told at the end.
+        let _ = thread::Builder::new().name("weir-starved".into()).spawn(tell);
+    });
+}
+
+/// How often accepting paused, if it did.
+fn starvation(pauses: u64) -> Option<String> {
+    (pauses > 0).then(|| {
+        format!("accepting paused {pauses} times: no descriptor or no memory was left for another connection")
+    })
+}
+
 /// What a server that has ended has to tell: nothing, if nothing was unusual.
 fn sentences(drained: &Drained, driver: Driver) -> Vec<String> {
     let mut sentences = Vec::new();
@@ -208,6 +234,7 @@ fn config(shared: &ServeShared, listen: &str) -> Result<(ServerConfig, Option<St
     config.workers = shared.workers;
     config.cpus.clone_from(&shared.pin);
     config.drain_limit = drain_limit;
+    config.on_starved = Some(tell_starved);
     config.accept = match shared.accept {
         Accept::Reuseport => AcceptMode::ReusePort,
         Accept::Acceptor => AcceptMode::Acceptor,
@@ -318,6 +345,8 @@ mod tests {
         assert!(sentences(&Drained::default(), Driver::Epoll).is_empty());
         let drained = Drained { connections_cut: 2, connections_refused: 7, ..Drained::default() };
         let said = sentences(&drained, Driver::Select);
+        assert_eq!(starvation(0), None);
+        assert!(starvation(7).expect("it paused").starts_with("accepting paused 7 times"));
         assert_eq!(said[0], "drained: 2 connections were cut at the deadline");
         assert_eq!(
             said[1],

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM; and a signal that must not end the program.
+//! SIGINT and SIGTERM; those that ask for logs to be opened anew; and a signal that must not end the program.
 
 use std::{
     io,
@@ -10,7 +10,7 @@ use std::{
 };
 
 use signal_hook::{
-    consts::{SIGINT, SIGTERM, SIGXFSZ},
+    consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ},
     iterator::Signals,
 };
 
@@ -34,12 +34,22 @@ pub(crate) fn stop_flag() -> io::Result<Arc<AtomicBool>> {
 }
 
 /// Calls `action` at each SIGINT or SIGTERM with how many have come, on a thread of its own.
-pub(crate) fn on_stop(mut action: impl FnMut(usize) + Send + 'static) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+pub(crate) fn on_stop(action: impl FnMut(usize) + Send + 'static) -> io::Result<()> {
+    on(&[SIGINT, SIGTERM], "weir-signals", action)
+}
+
+/// Calls `action` at each SIGHUP or SIGUSR1, with which log rotation tells a program that its log was moved away, on a
+/// thread of its own.
+pub(crate) fn on_rotation(mut action: impl FnMut() + Send + 'static) -> io::Result<()> {
+    on(&[SIGHUP, SIGUSR1], "weir-rotation", move |_| action())
+}
+
+fn on(numbers: &[i32], name: &str, mut action: impl FnMut(usize) + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new(numbers)?;
     let listen = move || {
         for (count, _) in signals.forever().enumerate() {
             action(count + 1);
         }
     };
-    thread::Builder::new().name("weir-signals".into()).spawn(listen).map(drop)
+    thread::Builder::new().name(name.into()).spawn(listen).map(drop)
 }

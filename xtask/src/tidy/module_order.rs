@@ -69,6 +69,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "child",
             "clock",
             "file_locks",
+            "log_file",
             "output",
             "placement",
             "process_stat",

@@ -354,7 +354,7 @@ impl Blocking {
 
     /// Descriptors or memory are short: accepting goes on after a while.
     fn pause_accepts(&mut self) {
-        self.parts.counters.accepts_starved.increment();
+        self.parts.counters.starved();
         self.retry_at = Some(monotonic() + ACCEPT_RETRY);
     }
 

@@ -259,6 +259,9 @@ where
             }
         };
         let counters = runtime.counters();
+        if let Some(tell) = self.config.on_starved {
+            counters.on_starved.get_or_init(|| tell);
+        }
         lock(&self.shared.counters).push(Arc::clone(&counters));
         let begun = runtime.block_on(async { on_worker(0) });
         let failed = begun.is_err();
@@ -321,7 +324,7 @@ where
             if has_thread {
                 return true;
             }
-            counters.accepts_starved.increment();
+            counters.starved();
             time::sleep(THREAD_RETRY).await;
         }
         false

@@ -41,6 +41,8 @@ pub(crate) fn section(
     statuses.sort_unstable_by_key(|entry| entry.status);
     let redirects = statuses.iter().filter(|entry| is_redirect(entry.status)).map(|entry| entry.count).sum();
     let connect = LatencySummary::from_histogram(&connections.connect);
+    // Those behind whose response more came were right when they were compared.
+    let compared = responses.compared.min(report.messages);
     let ramp_seconds = ramp_seconds(spec);
     HttpLoadReport {
         urls: http.urls.iter().map(|url| url.text.clone()).collect(),
@@ -51,12 +53,8 @@ pub(crate) fn section(
         first_byte: LatencySummary::from_histogram(&responses.first_byte),
         last_byte: report.service.clone(),
         responses_by_status: statuses,
-        responses_compared: responses.compared,
-        compared_share: if report.messages == 0 {
-            0.0
-        } else {
-            responses.compared as f64 / report.messages as f64
-        },
+        responses_compared: compared,
+        compared_share: if report.messages == 0 { 0.0 } else { compared as f64 / report.messages as f64 },
         connections_closed_as_said: connections.closed_as_said,
         connections_closed_between: connections.closed_between,
         connections_kept_open: connections.kept_open,

@@ -5,7 +5,7 @@
 
 use std::{
     cell::RefCell,
-    fs::File,
+    fs::{File, OpenOptions},
     io::{self, BufWriter, Write},
     path::Path,
     sync::{
@@ -19,6 +19,7 @@ use std::{
 
 use weir_engine::time::monotonic;
 use weir_proto::http1::encode::reason;
+use weir_sys::log_file::open_at_once;
 
 use crate::{error::LoadError, failure::Class, recorder::WindowBounds};
 
@@ -134,7 +135,8 @@ fn open(
     bounds: &Arc<WindowBounds>,
 ) -> Result<(ResultSender, Writer), LoadError> {
     let failed = |error: io::Error| LoadError::ResultLog { path: path.into(), reason: error.to_string() };
-    let mut file = BufWriter::with_capacity(1 << 16, File::create(path).map_err(failed)?);
+    let options = OpenOptions::new().write(true).create(true).truncate(true).clone();
+    let mut file = BufWriter::with_capacity(1 << 16, open_at_once(&options, path).map_err(failed)?);
     file.write_all(HEADER.as_bytes()).map_err(failed)?;
     let (queue, receiver) = sync_channel(BATCHES_MAX);
     let dropped = Arc::new(AtomicU64::new(0));

@@ -247,8 +247,10 @@ impl ProtocolSpec for HttpSpec {
         let common: Option<&HttpCommon> = outcomes.common();
         report.message_bytes = common.map_or(0, |common| common.expected.content_bytes());
         if let Some(responses) = gather.section() {
-            report.http =
-                Some(outcome::section(self, report, load, (responses, gather.window.errors), outcomes));
+            // What was in flight at the end of an open loop had its time to come back.
+            let late = if gather.paced.is_some() { gather.errors_after } else { 0 };
+            let errors = gather.window.errors + late + report.failed_starts;
+            report.http = Some(outcome::section(self, report, load, (responses, errors), outcomes));
         }
     }
 }

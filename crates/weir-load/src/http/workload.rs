@@ -208,7 +208,7 @@ impl Http {
             match step.event {
                 Event::NeedMore | Event::ExpectContinue => return Ok((used, None)),
                 // The decoder was asked only because there are bytes, and there should be none.
-                Event::Finished => return Err(Failure::unsolicited(rest.len())),
+                Event::Finished => return Err(Failure::unsolicited(Self::UNASKED, rest.len())),
                 Event::Head(head) if head.is_interim() => state.first_byte_ns = None,
                 Event::Head(head) => {
                     let is_expected = self.expect_status.contains(&head.status);
@@ -406,7 +406,7 @@ impl Workload for Http {
                 if accepted.closes || notes.pending.is_empty() {
                     state.bytes = input.len() as u64;
                     state.start.push(input);
-                    return Err(Failure::unsolicited(input.len()));
+                    return Err(Failure::unsolicited(Self::UNASKED, input.len()));
                 }
                 if let Some(size) = self.take_known(state, input, &mut notes) {
                     accepted.messages += 1;

@@ -40,6 +40,7 @@ pub(crate) async fn run_user(shared: Rc<WorkerState<Orders>>, user: VirtualUser<
             return;
         }
     }
+    account.cut_off();
 }
 
 struct AccountTask {
@@ -58,6 +59,12 @@ impl AccountTask {
         self.shared.is_running() && (may_start || !self.carried.is_empty())
     }
 
+    /// The run ended while what is in flight had no connection, which was dropped on purpose.
+    fn cut_off(&mut self) {
+        let messages = std::mem::take(&mut self.carried).len() as u64;
+        self.shared.recorder.borrow_mut().cut_off(now().as_nanos(), messages);
+    }
+
     /// Connects and logs in. What goes wrong is noted, and costs a pause.
     async fn join(&mut self) -> Option<Rc<Connection<Orders>>> {
         let began = now();
@@ -66,6 +73,7 @@ impl AccountTask {
                 Ok(connected) => connected,
                 Err(failure) => {
                     self.shared.failed(&failure, self.carried.len() as u64);
+                    self.shared.unanswered(&failure, &self.carried);
                     self.carried.clear();
                     self.shared.workload.session(self.place).borrow_mut().give_up();
                     break;

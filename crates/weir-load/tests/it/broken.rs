@@ -134,6 +134,34 @@ fn bytes_that_nobody_asked_for_are_wrong_bytes() {
 }
 
 #[test]
+fn a_message_with_more_behind_it_fails_once_and_is_not_right_beside() {
+    for at_once in [true, false] {
+        let address = serve(move |_, mut stream| {
+            let mut message = [0; 64];
+            while stream.read_exact(&mut message).is_ok() {
+                let replies = match at_once {
+                    true => vec![[&message[..], b"more"].concat()],
+                    false => vec![message.to_vec(), b"more".to_vec()],
+                };
+                for reply in replies {
+                    if stream.write_all(&reply).is_err() {
+                        return;
+                    }
+                    // The client ends its side when it has its answer.
+                    if !at_once && reply.len() == 64 {
+                        let _ = stream.read(&mut [0]);
+                    }
+                }
+            }
+        });
+        let protocol = EchoSpec { message_bytes: 64, connection_per_message: true };
+        let report = report(&LoadSpec { connections: 4, protocol: protocol.into(), ..spec(address) });
+        assert_all_accounted(&report, 100, FailureCounts { wrong_bytes: 100, ..FailureCounts::default() });
+        assert_eq!((report.messages_whole_run, report.bytes_verified), (0, 0));
+    }
+}
+
+#[test]
 fn a_server_that_closes_in_the_middle_of_a_message_is_short() {
     for kept in [0, 1, 63] {
         let address = serve(move |connection, mut stream| {

@@ -281,7 +281,8 @@ fn bytes_instead_of_the_end_are_malformed() {
     let spec =
         with(LoadSpec { messages: Some(10), ..spec(address) }, |http| http.connection_per_request = true);
     let (report, http) = report(&spec);
-    assert_eq!((report.failures, report.messages), (FailureCounts { malformed: 1, ..NONE }, 10));
+    assert_eq!((report.failures, report.messages), (FailureCounts { malformed: 1, ..NONE }, 9));
+    assert_eq!((report.messages_whole_run, report.service.count), (9, 9));
     assert_eq!(http.connections_closed_as_said, 9);
 }
 

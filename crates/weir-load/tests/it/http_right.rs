@@ -16,7 +16,7 @@ use weir_record::{failure::FailureCounts, http::StatusCount};
 
 use crate::{
     http_servers::{Reply, ok, page, report, response, right, serve_http, spec, with},
-    servers::serve,
+    servers::{assert_stall_is_told, serve},
 };
 
 const PAGE: &[u8] = b"<!doctype html><title>a page</title><p>with a little content\n";
@@ -250,6 +250,29 @@ fn with_a_rate_the_number_is_that_of_the_whole_run_and_a_slow_connection_takes_f
         let base = LoadSpec { connections: 2, messages: Some(20), arrivals: open(2000.0), ..spec(address) };
         let spec = with(base, |http| (http.connection_per_request, http.requests_each) = (close, Some(10)));
         right(&spec, 20);
+    }
+}
+
+#[test]
+fn a_stall_that_lasts_to_the_end_is_in_response_times_and_errors() {
+    for close in [false, true] {
+        let answered = Arc::new(AtomicUsize::new(0));
+        let address =
+            serve_http(move |_, _, _| match (answered.fetch_add(1, Ordering::SeqCst) < 20, close) {
+                (false, _) => Reply::stay(Vec::new()),
+                (true, false) => Reply::stay(ok(PAGE)),
+                (true, true) => Reply::close(response("200 OK", "Connection: close\r\n", PAGE)),
+            });
+        let base = LoadSpec {
+            connections: 4,
+            arrivals: open(1000.0),
+            response_timeout: Duration::from_secs(1),
+            ..spec(address)
+        };
+        let stalled = timed(base, Duration::from_millis(500));
+        let (report, http) = report(&with(stalled, |http| http.connection_per_request = close));
+        assert_stall_is_told(&report, 20, 4);
+        assert_eq!((http.rows.samples, http.rows.errors), (report.response.count, report.errors()));
     }
 }
 

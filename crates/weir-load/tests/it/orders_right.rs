@@ -7,8 +7,9 @@ use weir_load::{Arrivals, LoadSpec, OrderMix};
 use weir_record::failure::FailureCounts;
 
 use crate::{
-    orders_host::Habits,
+    orders_host::{Habits, Tamper},
     orders_servers::{exchange, lock, report, spec, with},
+    servers::assert_stall_is_told,
 };
 
 const EVERYTHING: OrderMix = OrderMix { enter: 3, replace: 1, cancel: 1 };
@@ -143,6 +144,24 @@ fn an_open_loop_starts_orders_when_they_are_due() {
     assert_eq!(report.mode, "open");
     assert!(report.response.ns_mean >= report.service.ns_mean);
     assert!(orders.shares.is_conserved());
+}
+
+#[test]
+fn a_stall_that_lasts_to_the_end_is_in_response_times_and_errors() {
+    let mut answered = 0;
+    let wire = Box::new(move |_, bytes: &mut Vec<u8>| {
+        answered += 1;
+        if answered > 20 {
+            bytes.clear();
+        }
+    });
+    let (address, _) = exchange(Habits { tamper: Tamper { wire, ..Tamper::default() }, ..Habits::default() });
+    let arrivals = Arrivals::Open { rate_per_second: 1000.0, poisson: false, spin: Duration::ZERO };
+    let response_timeout = Duration::from_secs(1);
+    let spec = LoadSpec { arrivals, response_timeout, messages: None, ..spec(address, 4, 0) };
+    let spec = LoadSpec { duration: Duration::from_millis(500), ..spec };
+    let (report, _) = report(&with(spec, |orders| orders.orders_each = None));
+    assert_stall_is_told(&report, report.messages, 4);
 }
 
 #[test]

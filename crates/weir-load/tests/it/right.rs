@@ -18,7 +18,7 @@ use weir_record::{
     load::LoadReport,
 };
 
-use crate::servers::{echo, echo_stream, report, run, serve, spec};
+use crate::servers::{assert_stall_is_told, echo, echo_stream, report, run, serve, spec};
 
 fn open(rate_per_second: f64, poisson: bool) -> Arrivals {
     Arrivals::Open { rate_per_second, poisson, spin: Duration::from_micros(50) }
@@ -264,20 +264,77 @@ fn a_slow_server_cannot_hide_its_queue_from_an_open_loop() {
 }
 
 #[test]
-fn starts_that_were_never_made_are_missed_and_bind_the_generator() {
+fn starts_that_wait_for_the_server_are_missed_and_no_limit_of_the_generator() {
     // Takes everything and answers nothing.
     let address = serve(|_, mut stream| while matches!(stream.read(&mut [0; 4096]), Ok(1..)) {});
     let spec = LoadSpec {
         messages: None,
-        duration: Duration::from_millis(100),
+        duration: Duration::from_millis(300),
+        response_timeout: Duration::from_secs(1),
         arrivals: open(1000.0, false),
         ..spec(address)
     };
     let report = report(&spec);
     assert_eq!((report.messages, report.messages_started), (0, 1));
-    assert_eq!(report.failures, FailureCounts { cut_off_at_end: 1, ..FailureCounts::default() });
-    assert!(report.missed_starts >= 98, "{}", report.missed_starts);
-    assert!(report.generator_bound);
+    assert_eq!(report.failures, FailureCounts { response_timeout: 1, ..FailureCounts::default() });
+    assert!(report.missed_starts >= 298, "{}", report.missed_starts);
+    assert_eq!(report.missed_starts_free, 0);
+    assert!(!report.generator_bound);
+}
+
+#[test]
+fn a_stall_that_lasts_to_the_end_is_in_response_times_and_errors() {
+    for connection_per_message in [false, true] {
+        let answered = Arc::new(AtomicUsize::new(0));
+        let address = serve(move |_, mut stream| {
+            let mut bytes = [0; 64];
+            while stream.read_exact(&mut bytes).is_ok() {
+                if answered.fetch_add(1, Ordering::SeqCst) < 20 && stream.write_all(&bytes).is_err() {
+                    return;
+                }
+            }
+        });
+        let spec = LoadSpec {
+            connections: 4,
+            messages: None,
+            duration: Duration::from_millis(500),
+            response_timeout: Duration::from_secs(1),
+            arrivals: open(1000.0, false),
+            protocol: EchoSpec { message_bytes: 64, connection_per_message }.into(),
+            ..spec(address)
+        };
+        let report = report(&spec);
+        assert_stall_is_told(&report, 20, 4);
+    }
+}
+
+#[test]
+fn an_answer_that_comes_after_the_window_counts_by_its_time() {
+    // Answers when the client has been silent for 200 ms.
+    let address = serve(|_, mut stream| {
+        stream.set_read_timeout(Some(Duration::from_millis(200))).expect("not zero");
+        let (mut bytes, mut held) = ([0; 4096], Vec::new());
+        loop {
+            match stream.read(&mut bytes) {
+                Ok(0) => return,
+                Ok(count) => held.extend_from_slice(&bytes[..count]),
+                Err(_) if stream.write_all(&std::mem::take(&mut held)).is_ok() => {}
+                Err(_) => return,
+            }
+        }
+    });
+    let spec = LoadSpec {
+        depth: 1000,
+        messages: None,
+        duration: Duration::from_millis(300),
+        arrivals: open(1000.0, false),
+        ..spec(address)
+    };
+    let report = report(&spec);
+    assert_eq!(report.failures, FailureCounts::default());
+    assert_eq!(report.response_at_least, report.missed_starts);
+    assert_eq!(report.response.count, report.messages_started + report.missed_starts);
+    assert!(report.response.ns_max >= 200_000_000, "{}", report.response.ns_max);
 }
 
 #[test]

@@ -100,3 +100,20 @@ pub fn report(spec: &LoadSpec) -> LoadReport {
     assert_eq!(report.service.count, report.messages);
     report
 }
+
+/// What a report must say of an open loop, with so many connections, whose server stopped after so many answers:
+/// nothing of the stall is lost, and nobody calls it the generator's.
+pub fn assert_stall_is_told(report: &LoadReport, answers: u64, connections: u64) {
+    assert_eq!(report.messages, answers);
+    let unanswered = report.failures.response_timeout;
+    assert!(unanswered >= connections, "{:?}", report.failures);
+    assert_eq!(report.failures.errors(), unanswered, "{:?}", report.failures);
+    assert_eq!(report.response_at_least, unanswered + report.missed_starts);
+    assert_eq!(report.response.count, answers + report.response_at_least);
+    assert!(report.response.ns_max >= report.window_ns / 2, "{}", report.response.ns_max);
+    assert!(report.failed_starts > 0 && report.failed_starts <= report.missed_starts);
+    assert_eq!(report.errors(), unanswered + report.failed_starts);
+    let share = report.errors() as f64 / (report.errors() + answers) as f64;
+    assert!((report.error_share - share).abs() < 1e-9, "{}", report.error_share);
+    assert!(!report.generator_bound && report.missed_starts_free == 0);
+}

@@ -4,6 +4,7 @@
 
 use super::{
     error::ParseError,
+    head::is_token,
     limits::{CHUNK_SIZE_DIGITS_MAX, Limits},
 };
 
@@ -48,12 +49,71 @@ enum State {
     Length { left: u64 },
     UntilClose,
     Size { digits: u8, value: u64 },
-    Extension { size: u64, space: bool },
+    Extension { size: u64, at: ExtensionPart },
     SizeLineFeed { size: u64 },
     Chunk { left: u64 },
     ChunkReturn,
     ChunkLineFeed,
     Trailer,
+}
+
+/// Where in the extensions of a chunk (RFC 9112, 7.1.1): `*( BWS ";" BWS name [ BWS "=" BWS value ] )`.
+#[derive(Clone, Copy, Debug)]
+enum ExtensionPart {
+    /// Whitespace behind the size; it belongs in front of a semicolon only. A size that is merely followed by spaces is
+    /// read as another number by some parsers.
+    BehindSize,
+    /// Behind a semicolon.
+    NameStart,
+    Name,
+    /// Whitespace behind a name.
+    BehindName,
+    /// Behind an equals sign.
+    ValueStart,
+    Value,
+    Quoted,
+    /// Behind a backslash in quotes.
+    Escaped,
+    QuotesEnd,
+    /// Whitespace behind a value.
+    BehindValue,
+}
+
+impl ExtensionPart {
+    /// What follows a byte other than a carriage return.
+    fn next(self, byte: u8) -> Result<Self, ParseError> {
+        let is_space = matches!(byte, b' ' | b'\t');
+        Ok(match (self, byte) {
+            (Self::Quoted, b'"') => Self::QuotesEnd,
+            (Self::Quoted, b'\\') => Self::Escaped,
+            (Self::Quoted | Self::Escaped, _) if is_space || is_text(byte) => Self::Quoted,
+            (Self::BehindSize | Self::NameStart | Self::ValueStart, _) if is_space => self,
+            (Self::Name | Self::BehindName, _) if is_space => Self::BehindName,
+            (Self::Value | Self::QuotesEnd | Self::BehindValue, _) if is_space => Self::BehindValue,
+            (Self::BehindSize | Self::Name | Self::BehindName, b';') => Self::NameStart,
+            (Self::Value | Self::QuotesEnd | Self::BehindValue, b';') => Self::NameStart,
+            (Self::BehindSize, _) => return Err(ParseError::ChunkSize),
+            (Self::Name | Self::BehindName, b'=') => Self::ValueStart,
+            (Self::ValueStart, b'"') => Self::Quoted,
+            (Self::NameStart | Self::Name, _) if is_token(byte) => Self::Name,
+            (Self::ValueStart | Self::Value, _) if is_token(byte) => Self::Value,
+            _ => return Err(ParseError::ChunkExtension),
+        })
+    }
+
+    /// Whether the line may end here.
+    fn end(self) -> Result<(), ParseError> {
+        match self {
+            Self::Name | Self::Value | Self::QuotesEnd => Ok(()),
+            Self::BehindSize => Err(ParseError::ChunkSize),
+            _ => Err(ParseError::ChunkExtension),
+        }
+    }
+}
+
+/// Visible, or beyond ASCII: what may stand between quotes.
+fn is_text(byte: u8) -> bool {
+    byte.is_ascii_graphic() || !byte.is_ascii()
 }
 
 const SIZE: State = State::Size { digits: 0, value: 0 };
@@ -126,10 +186,19 @@ impl Body {
             (State::Size { value, .. }, b'\r') => self.end_size(value, limits),
             (State::Size { value, .. }, b';' | b' ' | b'\t') => {
                 self.count_extension(limits)?;
-                Ok(State::Extension { size: value, space: byte != b';' })
+                Ok(State::Extension { size: value, at: ExtensionPart::BehindSize.next(byte)? })
             }
             (State::Size { .. }, _) => Err(ParseError::ChunkSize),
-            (State::Extension { size, space }, _) => self.step_extension(byte, size, space, limits),
+            (State::Extension { size, at }, b'\r') => {
+                at.end()?;
+                self.end_size(size, limits)
+            }
+            // Extensions are ignored but counted.
+            (State::Extension { size, at }, _) => {
+                let at = at.next(byte)?;
+                self.count_extension(limits)?;
+                Ok(State::Extension { size, at })
+            }
             (State::SizeLineFeed { size: 0 }, b'\n') => Ok(State::Trailer),
             (State::SizeLineFeed { size }, b'\n') => Ok(State::Chunk { left: size }),
             (State::SizeLineFeed { .. }, _) => Err(ParseError::BareCarriageReturn),
@@ -139,28 +208,6 @@ impl Body {
             (state @ (State::End | State::Length { .. } | State::UntilClose), _)
             | (state @ (State::Chunk { .. } | State::Trailer), _) => Ok(state),
         }
-    }
-
-    /// Extensions are ignored but counted. Whitespace belongs in front of a semicolon only: a size that is
-    /// merely followed by spaces is read as another number by some parsers.
-    fn step_extension(
-        &mut self,
-        byte: u8,
-        size: u64,
-        space: bool,
-        limits: &Limits,
-    ) -> Result<State, ParseError> {
-        let next = match byte {
-            b'\r' if space => return Err(ParseError::ChunkSize),
-            b'\r' => return self.end_size(size, limits),
-            b' ' | b'\t' => State::Extension { size, space },
-            b';' => State::Extension { size, space: false },
-            _ if space => return Err(ParseError::ChunkSize),
-            byte if byte.is_ascii_control() => return Err(ParseError::ChunkExtension),
-            _ => State::Extension { size, space },
-        };
-        self.count_extension(limits)?;
-        Ok(next)
     }
 
     fn count_extension(&mut self, limits: &Limits) -> Result<(), ParseError> {

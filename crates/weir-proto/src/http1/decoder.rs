@@ -90,10 +90,26 @@ impl RequestDecoder {
         }
     }
 
-    /// Bytes held on the heap: none unless a head or trailer section is split.
+    /// The first line of the head that is under way, or was refused, if all of it is there. It need not be well formed.
+    pub fn request_line(&self) -> Option<&[u8]> {
+        match self.core.message.phase {
+            Phase::Failed(_) if self.core.refused_line.is_some() => self.core.refused_line.as_deref(),
+            Phase::Failed(_) => first_line(self.core.scanner.bytes()),
+            Phase::Head if !self.core.shown => first_line(self.core.scanner.bytes()),
+            _ => None,
+        }
+    }
+
+    /// Bytes held on the heap: none unless a head or trailer section is split, or a head was refused.
     pub fn held_bytes(&self) -> usize {
         self.core.scanner.capacity_bytes()
     }
+}
+
+/// The first of these lines, without its end.
+fn first_line(lines: &[u8]) -> Option<&[u8]> {
+    let end = lines.windows(2).position(|pair| pair == b"\r\n")?;
+    Some(&lines[..end])
 }
 
 /// Whether a request that begins with these bytes can be a HEAD.
@@ -192,6 +208,8 @@ struct Core {
     scanner: Scanner,
     /// The message that was refused is a HEAD, or may have become one.
     refused_head: bool,
+    /// The first line of a request whose head was refused, where nothing else holds it.
+    refused_line: Option<Box<[u8]>>,
     /// The last event showed the scanner's bytes; they go at the next call.
     shown: bool,
 }
@@ -200,7 +218,8 @@ impl Core {
     fn new(limits: Limits) -> Self {
         let body = Body::new(BodyLength::None);
         let message = Message { phase: Phase::Head, body, keep_alive: true, interim_count: 0 };
-        Self { limits, message, scanner: Scanner::default(), refused_head: false, shown: false }
+        let scanner = Scanner::default();
+        Self { limits, message, scanner, refused_head: false, refused_line: None, shown: false }
     }
 
     fn decode<'h, 'i: 'h, G: Grammar>(
@@ -241,6 +260,7 @@ impl Core {
                 }
                 Attempt::Refused(error) => {
                     self.refused_head = may_be_head(rest);
+                    self.refused_line = first_line(window).map(Box::from);
                     return Err(self.message.fail(error));
                 }
                 Attempt::Unfit(_) => {}
@@ -293,6 +313,9 @@ impl Core {
         };
         self.scanner.push(piece, &bounds).map_err(|error| {
             self.refused_head = may_be_head(self.scanner.bytes());
+            if section == Section::Request {
+                self.refused_line = first_line(self.scanner.bytes()).map(Box::from);
+            }
             self.scanner.reset();
             self.message.fail(error)
         })

@@ -84,7 +84,7 @@ pub enum ParseError {
     /// A chunk size without digits, with too many, or with other bytes.
     #[error("a malformed chunk size")]
     ChunkSize,
-    /// A chunk extension with bytes that may not be there.
+    /// A chunk extension that is not `;name`, `;name=value` or `;name="value"`.
     #[error("a malformed chunk extension")]
     ChunkExtension,
     /// Chunk extensions longer than allowed.

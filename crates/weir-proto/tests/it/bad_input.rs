@@ -168,6 +168,21 @@ fn malformed_chunks_are_refused() {
         ("1;a\n", ParseError::ChunkExtension, 400),
         ("1;a\0\r\n", ParseError::ChunkExtension, 400),
         ("1;a\rb\r\n", ParseError::BareCarriageReturn, 400),
+        ("1;\r\n", ParseError::ChunkExtension, 400),
+        ("1; \r\n", ParseError::ChunkExtension, 400),
+        ("1;;a\r\n", ParseError::ChunkExtension, 400),
+        ("1;a[b\r\n", ParseError::ChunkExtension, 400),
+        ("1;a b\r\n", ParseError::ChunkExtension, 400),
+        ("1;a \r\n", ParseError::ChunkExtension, 400),
+        ("1;a=\r\n", ParseError::ChunkExtension, 400),
+        ("1;a=;b\r\n", ParseError::ChunkExtension, 400),
+        ("1;a==b\r\n", ParseError::ChunkExtension, 400),
+        ("1;=b\r\n", ParseError::ChunkExtension, 400),
+        ("1;a=\"b\r\n", ParseError::ChunkExtension, 400),
+        ("1;a=\"b\"c\r\n", ParseError::ChunkExtension, 400),
+        ("1;a=\"b\\\r\n", ParseError::ChunkExtension, 400),
+        ("1;a=\"\x7f\"\r\n", ParseError::ChunkExtension, 400),
+        ("1;a=\u{ff}\r\n", ParseError::ChunkExtension, 400),
         ("ffffffffffffffff\r\n", ParseError::BodyTooLarge, 413),
         ("1\r\na\r\nffffffffffffffff\r\n", ParseError::BodyTooLarge, 413),
         ("10000000000000000\r\n", ParseError::ChunkSize, 400),
@@ -184,6 +199,23 @@ fn malformed_chunks_are_refused() {
     for (chunks, expected, status) in table {
         let input = format!("{CHUNKED}{chunks}");
         check(Reader::Server, &[(input.as_bytes(), *expected, *status)]);
+    }
+}
+
+#[test]
+fn every_form_of_a_chunk_extension_is_read() {
+    for extension in [
+        ";a",
+        ";a;b",
+        " \t; \ta",
+        ";a=b",
+        ";a \t= \tb \t;c",
+        ";a ;b",
+        ";a=\"\"",
+        ";a=\"b c\t\\\"\\\\;\u{ff}\" ;d=!#$%&'*+-.^_`|~",
+    ] {
+        let input = format!("{CHUNKED}1{extension}\r\na\r\n0{extension}\r\n\r\n");
+        assert_eq!(error(Reader::Server, input.as_bytes()), None, "{extension:?}");
     }
 }
 

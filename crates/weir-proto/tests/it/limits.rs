@@ -82,8 +82,8 @@ fn body_bytes_max() {
 fn chunk_extension_bytes_max() {
     let limits = Limits { chunk_extension_bytes_max: 20, ..Limits::default() };
     check(SERVER, limits, 20, ParseError::ChunkExtensionTooLarge, |bytes| {
-        let extension = "e".repeat(bytes - " ;;".len());
-        format!("{CHUNKED}1 ;\r\na\r\n0;{extension}\r\n\r\n")
+        let extension = "e".repeat(bytes - " ;x;".len());
+        format!("{CHUNKED}1 ;x\r\na\r\n0;{extension}\r\n\r\n")
     });
 }
 

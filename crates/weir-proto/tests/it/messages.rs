@@ -116,6 +116,44 @@ fn a_refused_request_is_known_to_be_a_head_however_it_came() {
 }
 
 #[test]
+fn the_line_of_a_refused_or_unfinished_head_is_known_however_it_came() {
+    let line = |input: &[u8], places: &[usize]| {
+        let mut decoder = RequestDecoder::new(Limits::default());
+        for piece in cut(input, places) {
+            let mut rest = piece;
+            while let Ok(step) = decoder.decode(rest) {
+                if rest.is_empty() || step.event == Event::NeedMore {
+                    break;
+                }
+                rest = &rest[step.consumed..];
+            }
+        }
+        decoder.request_line().map(|line| String::from_utf8_lossy(line).into_owned())
+    };
+    let long = "x".repeat(20_000);
+    for (input, expected) in [
+        (
+            format!("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", u64::MAX),
+            Some("POST /a HTTP/1.1"),
+        ),
+        (format!("\r\nGET / HTTP/1.1\r\nHost: x\r\nA: {long}\r\n"), Some("GET / HTTP/1.1")),
+        ("BREW / HTTP/1.1\r\nHost: x\r\n\r\n".into(), Some("BREW / HTTP/1.1")),
+        ("GET / HTTP/2.0\r\nHost".into(), Some("GET / HTTP/2.0")),
+        ("GET / HTTP/1.1\r\nHos".into(), Some("GET / HTTP/1.1")),
+        ("nonsense\r\n".into(), Some("nonsense")),
+        ("GET / HTTP/1.1\r".into(), None),
+        (format!("GET /{long}"), None),
+        ("GET / HTTP/1.1\r\nHost: x\r\n\r\n".into(), None),
+    ] {
+        let places: Vec<usize> = (0..input.len()).collect();
+        for places in [&places[..], &[], &[3], &[input.len() - 1]] {
+            let shown = &input[..input.len().min(60)];
+            assert_eq!(line(input.as_bytes(), places).as_deref(), expected, "{shown}");
+        }
+    }
+}
+
+#[test]
 fn a_chunked_request_with_trailers_reads_as_written() {
     assert_eq!(
         server(REQUESTS[7]),

@@ -10,6 +10,9 @@ use weir_proto::http1::{Headers, RequestHead, Version, date::DATE_BYTES};
 
 use super::{access_log_writer::AccessLog, config::LogFormat};
 
+/// What a line says of a method that is unknown, or of a version that is.
+const METHOD_BYTES_MAX: usize = 32;
+
 /// What a line says of a target, before it is escaped.
 const TARGET_BYTES_MAX: usize = 1024;
 
@@ -80,6 +83,30 @@ impl ConnectionLog {
             keep(&mut self.referer, head.headers, "referer");
             keep(&mut self.agent, head.headers, "user-agent");
         }
+    }
+
+    /// The head of a request was refused, or did not come as a whole; this is its first line. What is none is not told.
+    pub(super) fn begin_refused(&mut self, line: &[u8]) {
+        let mut parts = line.split(|byte| *byte == b' ');
+        let (Some(method), Some(target), Some(version), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return;
+        };
+        if method.is_empty() || target.is_empty() || !version.starts_with(b"HTTP/") {
+            return;
+        }
+        self.request.clear();
+        escape(&mut self.request, method, METHOD_BYTES_MAX);
+        self.request.push(' ');
+        escape(&mut self.request, target, TARGET_BYTES_MAX);
+        self.request.push(' ');
+        escape(&mut self.request, version, METHOD_BYTES_MAX);
+    }
+
+    /// Whether the head of the request that is under way was read.
+    pub(super) fn has_request(&self) -> bool {
+        !self.request.is_empty()
     }
 
     /// A reply is decided: content of so many bytes, in the batch or behind it.
@@ -174,6 +201,24 @@ mod tests {
         line.clear();
         escape(&mut line, b"\"\"\"", 2);
         assert_eq!(line, "\\x22\\x22...");
+    }
+
+    #[test]
+    fn a_refused_request_is_told_by_its_line_if_that_is_one() {
+        let told = |line: &[u8]| {
+            let mut log = ConnectionLog::new(LogFormat::Common, None);
+            log.begin_refused(line);
+            log.request
+        };
+        assert_eq!(told(b"BREW /pot HTTP/1.1"), "BREW /pot HTTP/1.1");
+        assert_eq!(told(b"GET /a\"b\x80 HTTP/2.0"), "GET /a\\x22b\\x80 HTTP/2.0");
+        assert_eq!(
+            told(&[&b"x".repeat(40)[..], b" / HTTP/1.1"].concat()),
+            format!("{}... / HTTP/1.1", "x".repeat(32))
+        );
+        for line in [&b""[..], b"GET /", b"GET / a HTTP/1.1", b"\x16\x03\x01 a b", b" / HTTP/1.1"] {
+            assert_eq!(told(line), "", "{line:?}");
+        }
     }
 
     #[test]

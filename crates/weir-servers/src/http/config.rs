@@ -1,6 +1,6 @@
 //! What an HTTP server is asked to be: plain data.
 
-use std::{fmt, fs::File, io::Write, time::Duration};
+use std::{fmt, fs::File, io::Write, sync::Arc, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
 use weir_engine::time::Instant;
@@ -217,7 +217,7 @@ pub struct HttpLogs {
     pub access: Option<Box<dyn Write + Send>>,
     /// An experiment: one line for each connection, written at once by the worker that serves it. To be opened for
     /// appending: workers share it without a lock.
-    pub connections: Option<File>,
+    pub connections: Option<Arc<File>>,
 }
 
 impl fmt::Debug for HttpLogs {

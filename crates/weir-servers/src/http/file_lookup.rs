@@ -152,13 +152,16 @@ pub(super) struct Unopened {
     name: Vec<u8>,
     names_folder: bool,
     method: Method,
+    /// The target's query with its question mark, or nothing.
+    query: String,
     header_lines: Vec<u8>,
 }
 
 impl Unopened {
-    pub(super) fn new(name: &[u8], names_folder: bool, request: &FileRequest<'_>) -> Self {
+    pub(super) fn new(name: &[u8], names_folder: bool, target: &str, request: &FileRequest<'_>) -> Self {
         let header_lines = request.headers.lines().to_vec();
-        Self { name: name.to_vec(), names_folder, method: request.method, header_lines }
+        let query = target.find('?').map_or_else(String::new, |start| target[start..].to_owned());
+        Self { name: name.to_vec(), names_folder, method: request.method, query, header_lines }
     }
 
     /// Opens the file, keeps it if files are kept, and answers.
@@ -183,7 +186,7 @@ impl Unopened {
         let file = root.open_file(path, cache).await.map_err(failed)?;
         let metadata = file.metadata().await.map_err(failed)?;
         if metadata.is_folder && !self.names_folder {
-            return Ok(FileResponse::redirect(path));
+            return Ok(FileResponse::redirect(path, &self.query));
         }
         if !metadata.is_file {
             return Err(FileError::Missing);
@@ -399,8 +402,9 @@ impl FileResponse {
     }
 
     /// To the folder's own name, so that relative links lead where they should. Written anew from the decoded path:
-    /// what was asked for may begin with two slashes, and then a reader would take its first name for a host.
-    fn redirect(path: &[u8]) -> Self {
+    /// what was asked for may begin with two slashes, and then a reader would take its first name for a host. The query
+    /// stays as it was asked: the decoder lets nothing in a target that ends a line or begins a fragment.
+    fn redirect(path: &[u8], query: &str) -> Self {
         let mut location = String::from("/");
         for byte in path.iter().copied().chain([b'/']) {
             match byte {
@@ -409,6 +413,7 @@ impl FileResponse {
                 byte => location.push_str(&format!("%{byte:02X}")),
             }
         }
+        location.push_str(query);
         Self { location: Some(location), ..Self::of_text(301, "a folder's name ends with a slash") }
     }
 

@@ -40,7 +40,7 @@ pub(super) struct HttpState {
     pub(super) admission: Arc<Admission>,
     media_type: &'static str,
     content: Stored,
-    connection_log: Option<File>,
+    connection_log: Option<Arc<File>>,
     connections: AtomicU64,
 }
 
@@ -72,7 +72,7 @@ impl HttpState {
 
     /// Writes the connection's line, if there is a log of them. It blocks the worker, which is its purpose.
     fn log_connection(&self, date: &[u8]) {
-        let Some(mut log) = self.connection_log.as_ref() else { return };
+        let Some(mut log) = self.connection_log.as_deref() else { return };
         let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
         let line = format!("{} connection {number}\n", String::from_utf8_lossy(date));
         if log.write_all(line.as_bytes()).and_then(|()| log.flush()).is_err() {
@@ -178,7 +178,7 @@ impl Worker {
             Ok(names_folder) => match self.cache.as_ref().and_then(|cache| cache.find(&path, now)) {
                 Some(file) if request.is_plain() => FileReply::Plain(file),
                 Some(file) => FileReply::Response(Box::new(FileResponse::of(&file, request))),
-                None => FileReply::Unopened(Box::new(Unopened::new(&path, names_folder, request))),
+                None => FileReply::Unopened(Box::new(Unopened::new(&path, names_folder, target, request))),
             },
         };
         self.path.set(path);

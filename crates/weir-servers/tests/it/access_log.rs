@@ -7,7 +7,7 @@ use std::{
 
 use weir_engine::Driver;
 use weir_proto::{content::Content, http1::Method};
-use weir_servers::http::{Body, HttpConfig, HttpLogs, LogFormat};
+use weir_servers::http::{Body, HttpConfig, HttpLogs, LogFormat, Timeouts};
 
 use crate::{
     client::get,
@@ -33,7 +33,7 @@ impl Write for Lines {
 fn logged(config: &HttpConfig, script: impl AsyncFn(&Network), check: impl Fn(Driver, &[&str])) {
     for driver in Driver::ALL {
         let lines = Lines::default();
-        let logs = HttpLogs { access: Some(Box::new(lines.clone())), connections: None };
+        let logs = HttpLogs { access: Some(Box::new(lines.clone())), ..HttpLogs::default() };
         let Some(served) = on_driver(driver, config.clone(), logs, &script) else { continue };
         let text = String::from_utf8(lines.0.lock().expect("no panic").clone()).expect("text");
         let told: Vec<&str> = text.lines().map(|line| without_time(driver, line)).collect();
@@ -83,6 +83,54 @@ fn the_combined_format_has_a_line_for_each_request_in_order() {
 }
 
 #[test]
+fn a_refused_request_is_told_by_its_line() {
+    let long = "x".repeat(20_000);
+    let requests = [
+        ("POST /413 HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", "POST /413 HTTP/1.1", 413),
+        ("PUT /417 HTTP/1.1\r\nHost: x\r\nExpect: more\r\n\r\n", "PUT /417 HTTP/1.1", 417),
+        (&format!("GET /431 HTTP/1.1\r\nHost: x\r\nA: {long}\r\n\r\n"), "GET /431 HTTP/1.1", 431),
+        ("BREW /501 HTTP/1.1\r\nHost: x\r\n\r\n", "BREW /501 HTTP/1.1", 501),
+        ("GET /505 HTTP/2.0\r\nHost: x\r\n\r\n", "GET /505 HTTP/2.0", 505),
+        ("GET /400 HTTP/1.1\r\n\r\n", "GET /400 HTTP/1.1", 400),
+        ("POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5;\r\n", "POST /c HTTP/1.1", 400),
+        (&format!("GET /{long} HTTP/1.1\r\nHost: x\r\n\r\n"), "-", 414),
+        ("nonsense\r\n\r\n", "-", 400),
+    ];
+    let script = async |network: &Network| {
+        for (request, ..) in requests {
+            let mut client = network.connect().await;
+            // Behind a request that is answered: nothing is left of its line.
+            client.ask(Method::Get, get("/first")).await;
+            client.ask(Method::Get, request).await;
+        }
+    };
+    logged(&html(LogFormat::Common), script, |driver, told| {
+        let refused: Vec<&&str> = told.iter().filter(|line| !line.contains("/first")).collect();
+        assert_eq!(refused.len(), requests.len(), "{driver}: {told:?}");
+        for (line, (_, request, status)) in refused.iter().zip(requests) {
+            assert!(line.starts_with(&format!("\"{request}\" {status} ")), "{driver}: {line}");
+        }
+    });
+}
+
+#[test]
+fn a_request_whose_head_came_too_late_is_told_by_its_line() {
+    let timeouts = Timeouts { head: std::time::Duration::from_millis(50), ..Timeouts::DEFAULT };
+    let config = HttpConfig { timeouts, ..html(LogFormat::Common) };
+    let script = async |network: &Network| {
+        for piece in ["GET /408 HTTP/1.1\r\nHost", "GET /4"] {
+            let mut client = network.connect().await;
+            client.write(piece).await;
+            client.response(Method::Get).await.expect("it is told");
+        }
+    };
+    logged(&config, script, |driver, told| {
+        assert!(told[0].starts_with("\"GET /408 HTTP/1.1\" 408 "), "{driver}: {told:?}");
+        assert!(told[1].starts_with("\"-\" 408 "), "{driver}: {told:?}");
+    });
+}
+
+#[test]
 fn the_common_format_ends_with_the_bytes() {
     let length = Content::Html.bytes().len();
     let script = async |network: &Network| {
@@ -123,7 +171,7 @@ fn a_reply_that_was_not_taken_whole_is_logged_with_what_was_sent_of_it() {
     const BYTES: u32 = 64 << 20;
     for driver in Driver::ALL.into_iter().filter(|driver| *driver != Driver::Sim) {
         let lines = Lines::default();
-        let logs = HttpLogs { access: Some(Box::new(lines.clone())), connections: None };
+        let logs = HttpLogs { access: Some(Box::new(lines.clone())), ..HttpLogs::default() };
         let config = HttpConfig::new(Body::Fixed(Content::Bytes(BYTES)));
         let served = on_driver(driver, config, logs, async |network| {
             let mut client = network.connect_narrow().await;

@@ -117,7 +117,7 @@ fn the_connection_log_has_a_line_for_each_connection_before_its_first_reply() {
     for driver in Driver::ALL {
         let path = std::env::temp_dir().join(format!("weir-connections-{driver}-{}", std::process::id()));
         let file = std::fs::OpenOptions::new().create(true).append(true).open(&path).expect("a file");
-        let logs = HttpLogs { access: None, connections: Some(file) };
+        let logs = HttpLogs { access: None, connections: Some(file.into()) };
         on_driver(driver, html(), logs, async |network| {
             for number in 1..=3 {
                 let mut client = network.connect().await;

@@ -194,7 +194,12 @@ fn nothing_outside_the_root_is_served_and_what_is_missing_ends_nothing() {
                 assert_eq!(reply.header("connection"), None, "{target}");
             }
             // The index of a folder is found under its own name only.
-            for (target, location) in [("/sub%20folder", "/sub%20folder/"), ("//bare", "/bare/")] {
+            for (target, location) in [
+                ("/sub%20folder", "/sub%20folder/"),
+                ("//bare", "/bare/"),
+                ("/bare?x=1&y=%2f//", "/bare/?x=1&y=%2f//"),
+                ("/bare?", "/bare/?"),
+            ] {
                 let reply = client.ask(Method::Get, get(target)).await;
                 assert_eq!((reply.status, reply.header("location")), (301, Some(location)));
             }

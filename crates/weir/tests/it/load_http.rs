@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use weir_record::load::LoadReport;
@@ -11,7 +12,10 @@ use super::harness::{expect_refusal, folder, shown, weir};
 
 const PAGE: &str = "<!doctype html><title>t</title>\n";
 
-/// Answers `/` with a page and everything else with a redirect; closes when it is asked to.
+static ANSWERED: AtomicU64 = AtomicU64::new(0);
+
+/// Answers `/` with a page, `/dynamic` with another one each time, and everything else with a redirect; closes when it
+/// is asked to.
 fn serve() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -32,6 +36,9 @@ fn answer(mut stream: &std::net::TcpStream) {
         let end = if closes { "Connection: close\r\n" } else { "" };
         let reply = if first.starts_with("GET / ") {
             format!("HTTP/1.1 200 OK\r\n{end}Content-Length: {}\r\n\r\n{PAGE}", PAGE.len())
+        } else if first.starts_with("GET /dynamic ") {
+            let number = ANSWERED.fetch_add(1, Ordering::SeqCst);
+            format!("HTTP/1.1 200 OK\r\n{end}Content-Length: 16\r\n\r\n{number:016}")
         } else {
             format!("HTTP/1.1 302 Found\r\n{end}Location: /\r\nContent-Length: 0\r\n\r\n")
         };
@@ -97,6 +104,30 @@ fn people_see_the_rows_they_know_and_what_to_doubt() {
 }
 
 #[test]
+fn a_page_that_is_another_one_each_time_is_told_with_the_flag_for_it() {
+    let url = url(serve(), "/dynamic");
+    let words = ["load", "http", &url, "-c", "1", "-n", "300"];
+    let said = weir(&words);
+    expect_refusal(&said, 1, &["only 1 of 300 responses came back right", "--expect-content any"]);
+    assert!(said.stdout.contains("--expect-content any"), "{}", said.stdout);
+    let any = weir(&[&words[..], &["--expect-content", "any"]].concat());
+    assert_eq!(any.code, Some(0), "{}", any.stderr);
+    assert!(!any.stdout.contains("--expect-content"), "{}", any.stdout);
+    let tolerant = weir(&[&words[..], &["--max-errors", "100%"]].concat());
+    assert_eq!(tolerant.code, Some(0), "{}", tolerant.stderr);
+}
+
+#[test]
+fn a_host_is_loaded_at_whichever_of_its_addresses_answers() {
+    let address = serve();
+    let url = format!("http://localhost:{}/", address.port());
+    let said = weir(&["load", "http", &url, "-c", "2", "-n", "5", "--json"]);
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
+    let report: LoadReport = serde_json::from_str(&said.stdout).expect("a report");
+    assert_eq!(report.target, address.to_string());
+}
+
+#[test]
 fn a_maximum_of_errors_decides_the_exit_code() {
     let address = serve();
     let (page, moved) = (url(address, "/"), url(address, "/old"));
@@ -129,7 +160,7 @@ fn seconds_and_responses_go_into_files() {
     let report: LoadReport = serde_json::from_str(&said.stdout).expect("a report");
     let http = report.http.expect("it was a load of HTTP");
     let csv = std::fs::read_to_string(csv).expect("it was written");
-    assert_eq!(csv.lines().next(), Some("second,responses,errors,p50_ns,p99_ns"));
+    assert_eq!(csv.lines().next(), Some("second,responses,errors,response_p50_ns,response_p99_ns"));
     assert_eq!(csv.lines().count(), 2);
     assert!(
         csv.lines()

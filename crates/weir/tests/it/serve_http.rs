@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{Read, Write},
     net::TcpStream,
+    path::Path,
     process::Command,
 };
 
@@ -407,6 +408,64 @@ fn a_client_that_keeps_an_idle_connection_open_does_not_hold_up_the_end() {
         client.read_to_end(&mut rest).expect("an end in order");
         assert_eq!(server.process.wait(PATIENCE), 0, "{driver}");
         assert_eq!(server.process.rest_of_errors(), "", "{driver}");
+    }
+}
+
+#[test]
+fn an_access_log_that_was_moved_away_is_opened_anew_and_nothing_is_lost() {
+    let folder = folder("http-rotation");
+    let (log, moved) = (folder.join("access.log"), folder.join("access.log.1"));
+    for (driver, signal) in DRIVERS.into_iter().zip([Signal::HUP, Signal::USR1].into_iter().cycle()) {
+        let words = ["--access-log", shown(&log), "--log-format", "common"];
+        let Some(server) = HttpServer::start(driver, &words) else { continue };
+        let lines = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+        server.exchange(b"HEAD /before HTTP/1.0\r\n\r\n");
+        super::harness::until("the first line", || lines(&log).contains("/before"));
+        fs::rename(&log, &moved).expect("it is there");
+        server.process.signal(signal);
+        let told = server.process.error_line_with("opened anew");
+        assert!(told.contains(shown(&log)), "{driver}: {told}");
+        server.exchange(b"HEAD /after HTTP/1.0\r\n\r\n");
+        // Without its folder it cannot be opened anew, and goes on where it is.
+        let aside = folder.with_extension("aside");
+        fs::rename(&*folder, &aside).expect("it is there");
+        server.process.signal(signal);
+        server.process.error_line_with("go where they went");
+        fs::rename(&aside, &*folder).expect("it is there");
+        server.exchange(b"HEAD /last HTTP/1.0\r\n\r\n");
+        server.terminate();
+        assert_eq!((lines(&moved).lines().count(), lines(&log).lines().count()), (1, 2), "{driver}");
+        assert!(lines(&log).contains("/after") && lines(&log).contains("/last"), "{driver}");
+        fs::remove_file(&log).expect("it was written");
+    }
+}
+
+#[test]
+fn a_log_that_is_a_pipe_without_a_reader_is_refused_at_once() {
+    let folder = folder("http-pipe");
+    let pipe = folder.join("pipe");
+    run(Command::new("mkfifo").arg(&pipe));
+    for flag in ["--access-log", "--log-connections"] {
+        let said = weir(&["serve", "http", "--listen", "127.0.0.1:0", flag, shown(&pipe)]);
+        expect_refusal(&said, 1, &[flag, "start its reader first"]);
+    }
+}
+
+#[test]
+fn a_server_without_descriptors_says_that_it_does_not_accept() {
+    for driver in DRIVERS {
+        let mut command = Command::new("sh");
+        let line = "ulimit -n 64; exec \"$0\" \"$@\"";
+        command.args(["-c", line, WEIR, "serve", "http", "--listen", "127.0.0.1:0", "--driver", driver]);
+        let Some(server) = HttpServer::started(driver, Running::start(&mut command)) else { continue };
+        let connect = |_| TcpStream::connect(&server.address).expect("the kernel holds it ready");
+        let clients: Vec<TcpStream> = (0..64).map(connect).collect();
+        let told = server.process.error_line_with("accepting pauses");
+        assert!(told.contains("ulimit -n"), "{driver}: {told}");
+        drop(clients);
+        let told = server.terminate();
+        assert!(told.contains("accepting paused "), "{driver}: {told}");
+        assert!(!told.contains("accepting pauses"), "{driver}: it is told once: {told}");
     }
 }
 

@@ -73,7 +73,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
 
     /// Descriptors or memory are short: accepting goes on when something is free, or after a while.
     fn pause_accepts(&mut self, listener: SlotId, waker: &Waker) {
-        self.parts.counters.accepts_starved.increment();
+        self.parts.counters.starved();
         if let Some(socket) = self.sockets.get_mut(listener) {
             self.parts.departed.wait(&mut socket.receive_waiter, waker);
         }

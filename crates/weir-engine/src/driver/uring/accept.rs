@@ -121,7 +121,7 @@ impl Uring {
 
     /// Descriptors or memory are short: accepting goes on when something is free, or after a while.
     fn pause_accepts(&mut self, id: SlotId) {
-        self.parts.counters.accepts_starved.increment();
+        self.parts.counters.starved();
         self.starved_listeners.push(id);
         self.retry_at = Some(monotonic() + ACCEPT_RETRY);
     }

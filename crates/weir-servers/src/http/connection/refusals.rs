@@ -71,6 +71,12 @@ impl Connection {
     #[cold]
     pub(super) fn refuse(&mut self, refusal: Refusal, replies: &Replies) -> Pause {
         self.count_refusal(refusal);
+        if let Some(log) = &mut self.log
+            && !log.has_request()
+            && let Some(line) = self.decoder.request_line()
+        {
+            log.begin_refused(line);
+        }
         let explains = self.may_explain();
         let request = self.request.take();
         // A reply that has begun cannot become another one: it stays unfinished, which the client sees.

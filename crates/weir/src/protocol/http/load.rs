@@ -15,6 +15,7 @@ use weir_proto::{
 };
 use weir_record::load::{LoadReport, SecondRow};
 use weir_report::Language;
+use weir_sys::log_file::open_at_once;
 
 use super::{arguments::LoadHttp, table};
 use crate::{
@@ -57,12 +58,25 @@ impl LoadCommand for LoadHttp {
         let Some(path) = &self.csv else { return Ok(None) };
         let unwritten = format!("--csv {}: cannot write", path.display());
         output::refuse_device(path, "name a regular file with --csv")?;
-        let file = fs::File::create(path).context(unwritten.clone())?;
+        let options = fs::OpenOptions::new().write(true).create(true).truncate(true).clone();
+        let file = open_at_once(&options, path).context(unwritten.clone())?;
         Ok(Some(Box::new(|report| write_csv(file, report).context(unwritten))))
     }
 
+    fn hint(&self, report: &LoadReport) -> Option<&'static str> {
+        self.is_dynamic(report).then_some(table::DYNAMIC[0])
+    }
+
     fn table(&self, report: &LoadReport, columns: usize, language: Language) -> String {
-        table::table(report, columns, language)
+        let dynamic = if self.is_dynamic(report) { table::dynamic(columns, language) } else { String::new() };
+        table::table(report, columns, language) + &dynamic
+    }
+}
+
+impl LoadHttp {
+    /// Whether contents differ from response to response, as those of a dynamic page do: most are not the first one.
+    fn is_dynamic(&self, report: &LoadReport) -> bool {
+        self.expect_content.is_none() && report.failures.wrong_bytes > report.messages_whole_run
     }
 }
 
@@ -187,19 +201,35 @@ fn source_addresses(text: &str) -> Result<Vec<IpAddr>> {
     Ok(addresses)
 }
 
-/// A row for each whole second.
 fn write_csv(mut file: fs::File, report: &LoadReport) -> std::io::Result<()> {
-    let mut text = String::from("second,responses,errors,p50_ns,p99_ns\n");
+    file.write_all(csv(report).as_bytes())
+}
+
+/// A row for each whole second. Times are response times; a second without an answer has none.
+fn csv(report: &LoadReport) -> String {
+    let time = |time_ns: u64| if time_ns == 0 { String::new() } else { time_ns.to_string() };
+    let mut text = String::from("second,responses,errors,response_p50_ns,response_p99_ns\n");
     for (second, row) in report.seconds.iter().enumerate() {
         let SecondRow { messages, errors, p50_ns, p99_ns } = row;
-        text.push_str(&format!("{},{messages},{errors},{p50_ns},{p99_ns}\n", second + 1));
+        let (p50, p99) = (time(*p50_ns), time(*p99_ns));
+        text.push_str(&format!("{},{messages},{errors},{p50},{p99}\n", second + 1));
     }
-    file.write_all(text.as_bytes())
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_frozen_second_has_no_time() {
+        let second = SecondRow { messages: 60, errors: 1, p50_ns: 1500, p99_ns: 9000 };
+        let report = LoadReport { seconds: vec![second, SecondRow::default()], ..LoadReport::default() };
+        assert_eq!(
+            csv(&report),
+            "second,responses,errors,response_p50_ns,response_p99_ns\n1,60,1,1500,9000\n2,0,0,,\n"
+        );
+    }
 
     #[test]
     fn source_addresses_are_ranges_and_lists() {

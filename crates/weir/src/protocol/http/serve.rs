@@ -3,7 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         mpsc::{self, RecvTimeoutError},
@@ -19,12 +19,13 @@ use weir_servers::http::{
     Body, Clock, FileCache, FileIo, HttpConfig, HttpCounters, HttpLogs, HttpServer, LargeContent, LogFormat,
     ReplyHeaders, Root, Timeouts,
 };
+use weir_sys::log_file;
 
 use super::arguments::{self, ServeHttp};
 use crate::{
     engine,
     exit::{Exit, UsageError},
-    output, serve,
+    output, serve, signals,
 };
 
 /// How often a running server looks for lost lines of its logs. Whoever reads the log wants to know before the end.
@@ -161,19 +162,55 @@ fn limit(flag: &str, text: &str) -> Result<Duration> {
 }
 
 fn logs(arguments: &ServeHttp) -> Result<HttpLogs> {
+    let mut files = Vec::new();
     let access: Option<Box<dyn Write + Send>> = match arguments.access_log.as_deref() {
         None => None,
         Some(path) if path == Path::new("-") => Some(Box::new(io::stdout())),
-        Some(path) => Some(Box::new(append_to("--access-log", path)?)),
+        Some(path) => Some(Box::new(LogFile::open("--access-log", path, &mut files)?)),
     };
     let connections = arguments.log_connections.as_deref();
-    let connections = connections.map(|path| append_to("--log-connections", path)).transpose()?;
+    let connections =
+        connections.map(|path| LogFile::open("--log-connections", path, &mut files)).transpose()?;
+    if !files.is_empty() {
+        signals::on_rotation(move || files.iter().for_each(LogFile::reopen))
+            .context("cannot start a thread for the signals that open logs anew")?;
+    }
     Ok(HttpLogs { access, connections })
 }
 
-fn append_to(flag: &str, path: &Path) -> Result<File> {
-    let opened = OpenOptions::new().create(true).append(true).open(path);
-    opened.with_context(|| format!("{flag} {} cannot be written; choose another file", path.display()))
+/// A log that may be moved away while it is written.
+struct LogFile {
+    flag: &'static str,
+    path: PathBuf,
+    file: Arc<File>,
+}
+
+impl LogFile {
+    /// Opens a log, notes it among those that are opened anew, and gives what is written to.
+    fn open(flag: &'static str, path: &Path, files: &mut Vec<Self>) -> Result<Arc<File>> {
+        let opened = Self::append_to(path);
+        let file = opened
+            .with_context(|| format!("{flag} {} cannot be written; choose another file", path.display()))?;
+        let file = Arc::new(file);
+        files.push(Self { flag, path: path.to_owned(), file: Arc::clone(&file) });
+        Ok(file)
+    }
+
+    /// Opens it anew under its name. Where that fails the old one goes on, and no line is lost.
+    fn reopen(&self) {
+        let Self { flag, path, file } = self;
+        match Self::append_to(path).and_then(|by| log_file::replace(file, &by)) {
+            Ok(()) => output::tell(&format!("{flag} {} was opened anew", path.display())),
+            Err(error) => output::tell(&format!(
+                "{flag} {} cannot be opened anew, so its lines go where they went: {error}",
+                path.display()
+            )),
+        }
+    }
+
+    fn append_to(path: &Path) -> io::Result<File> {
+        log_file::open_at_once(&OpenOptions::new().create(true).append(true).clone(), path)
+    }
 }
 
 /// What a drained server has to tell: nothing, if nothing was unusual.

@@ -8,7 +8,7 @@ use weir_report::{Language, localized, pad_start};
 
 use crate::load_text::{
     Unit, byte_rate, failure_rows, fit, fit_sentences, generator, histogram, latency, none, paced, row,
-    scaled, server, target, time, unreached,
+    scaled, scaled_or_none, server, target, time, unreached,
 };
 
 /// Seconds that are shown; `--csv` has all of them.
@@ -183,15 +183,24 @@ fn seconds(report: &LoadReport, language: Language) -> Vec<String> {
         (["99 %"; 3], 12),
     ];
     let head = head.map(|(name, columns)| pad_start(language.choose(name), columns));
-    let mut rows = vec![String::new(), head.join(" ")];
+    let mut rows = vec![String::new()];
+    if report.rate_per_second.is_some() {
+        let times = [
+            "times by second are response times, from the intended start:",
+            "초별 시간은 예정된 시작부터의 응답시간:",
+            "各秒的时间为自预定开始起的响应时间：",
+        ];
+        rows.push(language.choose(times).to_owned());
+    }
+    rows.push(head.join(" "));
     for (second, row) in report.seconds.iter().enumerate().take(SECONDS_SHOWN) {
         rows.push(format!(
             "{:>8} {:>12} {:>8} {:>12} {:>12}",
             second + 1,
             row.messages,
             row.errors,
-            scaled(row.p50_ns as f64),
-            scaled(row.p99_ns as f64)
+            scaled_or_none(row.p50_ns),
+            scaled_or_none(row.p99_ns)
         ));
     }
     let all = report.seconds.len();
@@ -259,6 +268,7 @@ fn remarks(report: &LoadReport, http: &HttpLoadReport, language: Language) -> Ve
     }
     let when = |is_so: bool, texts: [&'static str; 3]| is_so.then(|| language.choose(texts).to_owned());
     remarks.extend(when(report.generator_bound, GENERATOR_BOUND));
+    remarks.extend(when(!report.generator_bound && report.failed_starts > 0, SERVER_BOUND));
     if http.redirects > 0 {
         remarks.push(redirects(http, language));
     }
@@ -292,6 +302,24 @@ const GENERATOR_BOUND: [&str; 3] = [
     "the generator was the limit: the throughput is a lower bound",
     "부하 생성기가 한계였으므로 처리량은 하한값입니다",
     "瓶颈在负载生成器：吞吐量仅为下限",
+];
+
+/// What to do about a page that is another one each time.
+pub(super) const DYNAMIC: [&str; 3] = [
+    "most contents differ from the first; if the page is another one each time, load it with --expect-content any",
+    "대부분의 본문이 첫 응답과 다릅니다. 매번 달라지는 페이지라면 --expect-content any로 부하를 주십시오",
+    "多数内容与第一个响应不同；若页面每次都不同，请使用 --expect-content any",
+];
+
+pub(super) fn dynamic(columns: usize, language: Language) -> String {
+    let rows = fit_sentences(vec![String::new(), language.choose(DYNAMIC).to_owned()], columns);
+    rows.iter().map(|row| format!("\n{row}")).collect()
+}
+
+const SERVER_BOUND: [&str; 3] = [
+    "the server was the limit: it did not keep the rate with these connections",
+    "서버가 한계였습니다: 이 연결 수로는 요청률을 따라가지 못했습니다",
+    "瓶颈在服务器：以这些连接数未能跟上速率",
 ];
 
 const LOCAL_LIMIT: [&str; 3] = [
@@ -355,8 +383,23 @@ mod tests {
     }
 
     #[test]
+    fn a_frozen_second_has_no_time_and_seconds_of_an_open_loop_say_which_time_they_show() {
+        let mut frozen = report();
+        frozen.seconds.push(SecondRow::default());
+        let text = seconds(&frozen, Language::English).join("\n");
+        assert!(text.ends_with("       2            0        0            -            -"), "{text}");
+        assert!(!text.contains("intended"), "{text}");
+        frozen.rate_per_second = Some(10.0);
+        let text = seconds(&frozen, Language::English).join("\n");
+        assert!(text.contains("response times, from the intended start"), "{text}");
+    }
+
+    #[test]
     fn what_limits_the_numbers_is_said() {
         let mut doubtful = report();
+        doubtful.failed_starts = 900;
+        let told = remarks(&doubtful, &HttpLoadReport::default(), Language::English).join("\n");
+        assert!(told.contains("the server was the limit"), "{told}");
         doubtful.generator_bound = true;
         doubtful.failures.local_limit = 1;
         let plain = HttpLoadReport::default();
