@@ -20,7 +20,24 @@ const HEAD_OF_CALLS: usize = 13;
 const QUEUED: usize = 6;
 
 /// Those that may go where room is short, the least important first: percentiles before their curve.
-const OPTIONAL_OF_CALLS: [usize; 9] = [10, 11, 8, 4, 12, 7, 9, QUEUED, 5];
+const OPTIONAL_OF_CALLS: [usize; 9] = [10, 11, ERRORS, 4, 12, 7, 9, QUEUED, 5];
+/// The share of calls that failed. Where it is noticeable it goes after all others: whoever makes calls in vain should
+/// see that first.
+const ERRORS: usize = 8;
+const ERRORS_NOTICED: f64 = 0.01;
+
+fn optional_of_calls(trace: &Trace) -> Vec<usize> {
+    let mut optional = OPTIONAL_OF_CALLS.to_vec();
+    let is_noticed =
+        |call: &CallFigures| call.errors as f64 > ERRORS_NOTICED * call.count.max(CALLS_NOTICED) as f64;
+    if trace.calls.iter().any(is_noticed) {
+        optional.retain(|column| *column != ERRORS);
+        optional.push(ERRORS);
+    }
+    optional
+}
+/// Errors of fewer calls than this say nothing: every program looks for files that are not there when it begins.
+const CALLS_NOTICED: u64 = 1_000;
 
 /// A table, unless it has no rows.
 pub(super) fn columns(
@@ -181,7 +198,7 @@ pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language
         trace.calls.iter().map(|call| (call, call.cpu_ns(&trace.cost))).collect();
     calls.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     let rows = calls.iter().map(row).collect();
-    let found = columns(owned(&head_of_calls(language)), 1, rows, &OPTIONAL_OF_CALLS)?;
+    let found = columns(owned(&head_of_calls(language)), 1, rows, &optional_of_calls(trace))?;
     let mut found = explained(found, &LEGEND_OF_CALLS, language);
     let sum_ns: f64 = calls.iter().map(|(_, cpu_ns)| cpu_ns).sum();
     found.table.rows.extend(beside_calls(trace, sum_ns, whole_ns, language));
