@@ -2,11 +2,14 @@
 //!
 //! Every list has a stated maximum; what did not fit is counted beside it.
 
+mod advice;
+
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::advice::{Advice, BATCHED_OPERATIONS, GATHERED_BYTES, WaitsFor};
 use crate::machine::Fingerprint;
 
 /// Most threads in a record, those with most CPU.
@@ -163,8 +166,11 @@ pub struct Observation {
     pub threads_left_out: u64,
     /// System calls, on rung L2.
     pub trace: Option<Trace>,
-    /// What batching could bring at most.
+    /// What its calls for I/O cost.
     pub bound: Option<Bound>,
+    /// What follows from its calls; nothing in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Advice>,
     /// The same process under `strace` for as long, afterwards, where that was asked for.
     #[serde(default)]
     pub strace: Option<StraceTable>,
@@ -720,7 +726,8 @@ impl ProbeCost {
     }
 }
 
-/// What batching system calls could bring at most.
+/// What the system calls for I/O of a process cost. It is no bound of what fewer calls bring: what the program itself
+/// does around each of them is not in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
     /// CPU of the process.
@@ -735,7 +742,8 @@ pub struct Bound {
     /// Nothing in older records.
     #[serde(default)]
     pub entering_ns: f64,
-    /// `io_ns` over the CPU without what tracing added: no batching can remove more of it.
+    /// `io_ns`, of which the least that was measured for tracing is taken out, over the CPU without what tracing added.
+    /// The calls themselves cost no larger share.
     pub share_max: f64,
     /// Share of the window in which the busiest thread had a CPU or waited for one; or all threads, by CPU of the
     /// machine, if that is more.
@@ -751,12 +759,12 @@ pub enum Conclusion {
     /// It hardly used a CPU: there is nothing to say.
     #[default]
     Idle,
-    /// System calls for I/O are a small share: not the bottleneck.
+    /// It was busy, and system calls for I/O are a small share of that.
     NotIo,
-    /// No thread was busy: less CPU at most, not more throughput.
+    /// No thread was busy: what it waited for set its pace.
     NotBusy,
-    /// It submits in batches already.
+    /// It submits in batches, which are not carried out by worker threads of the kernel.
     AlreadyBatched,
-    /// There is something to gain, at most this.
+    /// It was busy, and its system calls for I/O cost this share.
     AtMost,
 }

@@ -1,5 +1,6 @@
 //! Views of an observed process: text for a terminal and one page. Both draw the same blocks.
 
+mod advice;
 mod blocks;
 mod compared;
 mod conclusion;
@@ -186,6 +187,7 @@ mod tests {
             threads_left_out: 5,
             trace,
             bound: traced.then_some(bound),
+            advice: Vec::new(),
             strace: traced.then(strace),
             observer_cpu_ns: Some(9_000_000),
             beside: None,

@@ -18,7 +18,7 @@ use weir_evidence::{
     recorded,
     watch::{Plan, Step, Watch, WatchError},
 };
-use weir_judge::batching_bound::bound;
+use weir_judge::batching_bound::{advice, bound};
 use weir_lab::supervise;
 use weir_monitor::live::Page;
 use weir_record::observation::{Ending, Note, Observation, ProbeCost, Rung, StraceTable, SwitchCounter};
@@ -104,9 +104,9 @@ fn tell_refusal(plan: Plan<'_>, watch: &Watch, language: Language) {
 
 /// With what calls cost each of them, and what follows.
 fn judged(observation: Observation) -> Observation {
-    let bound = bound(&observation);
+    let (bound, advice) = (bound(&observation), advice(&observation));
     let beside = observation.beside.map(|beside| Box::new(judged(*beside)));
-    Observation { bound, beside, ..observation }
+    Observation { bound, advice, beside, ..observation }
 }
 
 fn of_process(
@@ -367,7 +367,8 @@ fn print(observation: &Observation, language: Language) -> Result<()> {
 
 /// Draws a record again: on the terminal, and as a page beside it or in `folder`.
 pub(crate) fn report(path: &Path, language: Language, folder: Option<&Path>) -> Result<Exit> {
-    let observation = recorded::read(path)?;
+    // What older records have is not what follows from their counts.
+    let observation = judged(recorded::read(path)?);
     let page = match folder {
         Some(folder) => {
             std::fs::create_dir_all(folder).with_context(|| unmade(folder, language))?;
