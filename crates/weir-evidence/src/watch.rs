@@ -17,7 +17,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_record::{
     SCHEMA_VERSION,
     machine::Fingerprint,
-    observation::{Ending, Note, Observation, Obstacle, Rung, RungState, Trace},
+    observation::{
+        Ending, Note, Observation, Obstacle, ProbeCost, Rung, RungState, SwitchCounter, Totals, Trace,
+    },
 };
 
 pub use self::subject::WatchError;
@@ -27,7 +29,7 @@ use crate::{
     ladder::{
         Group, cost,
         rung::{self, Facts},
-        tables::Side,
+        tables::{CALLS_OF_32_BITS, Side},
         trace::trace,
         tracer::{KernelCounts, Tracer, TracerError},
     },
@@ -94,6 +96,19 @@ impl Watch {
     /// # Errors
     /// When one of them is not there, or is the other or a child of it.
     pub fn begin(pid: u32, beside: Option<u32>, plan: Plan<'_>) -> Result<Self, WatchError> {
+        Self::begin_told(pid, beside, plan, &|_| ())
+    }
+
+    /// The same; whoever is told what tracing costs every system call is told before any process is traced.
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    pub fn begin_told(
+        pid: u32,
+        beside: Option<u32>,
+        plan: Plan<'_>,
+        tell: &dyn Fn(&ProbeCost),
+    ) -> Result<Self, WatchError> {
         let mut subjects = vec![Subject::of(pid)?];
         subjects.extend(beside.map(Subject::of).transpose()?);
         subject::refuse_relatives(&subjects)?;
@@ -104,7 +119,7 @@ impl Watch {
         let mut notes = Vec::new();
         let pids: Vec<u32> = subjects.iter().map(|subject| subject.pid).collect();
         let tracing = match plan.rung {
-            Rung::Programs | Rung::Strace => begin_tracing(&pids, plan, &mut ladder, &mut notes),
+            Rung::Programs | Rung::Strace => begin_tracing(&pids, plan, tell, &mut ladder, &mut notes),
             Rung::Engine | Rung::Process => None,
         };
         for (subject, side) in subjects.iter_mut().zip(Side::ALL) {
@@ -211,14 +226,19 @@ impl Watch {
         if let Some(tracing) = &mut self.tracing {
             tracing.tracer.stop();
         }
-        let counted = self.counts();
+        let mut counted = self.counts();
+        for (counts, side) in counted.iter_mut().zip(Side::ALL) {
+            if let Some((counts, tracing)) = counts.as_mut().zip(self.tracing.as_ref()) {
+                counts.opened = tracing.tracer.opened(side).unwrap_or_default();
+            }
+        }
         let parts = self.subjects.iter_mut().zip(counted).map(|(subject, counts)| {
             let traced = subject.traced(counts);
             if self.tracing.is_some() && traced.is_none() {
                 let error = "the tables of its programs could not be read".to_owned();
                 subject.notes.push(Note::NotTraced { obstacle: Obstacle::Refused { error } });
             }
-            if traced.is_some() && subject.had_32_bits {
+            if traced.as_ref().is_some_and(|(counts, _)| subject.had_32_bits || has_32_bits(counts)) {
                 subject.notes.push(Note::Became32Bits);
             }
             (subject.window(), traced)
@@ -263,6 +283,12 @@ impl Watch {
     ) -> Observation {
         let (threads, threads_left_out) = window.thread_rows(counted.as_ref().map(|it| &it.0));
         let trace = counted.and_then(|(counts, began_ns)| self.trace(&counts, began_ns));
+        let mut notes = notes;
+        let mut seen = (window.totals(), window.length_ns());
+        if let Some(trace) = trace.as_ref().filter(|trace| trace.is_split) {
+            seen = beyond_readings(seen, trace, subject.is_read_late, &mut notes);
+        }
+        let (totals, window_ns) = seen;
         let ending = match ending {
             Ending::TargetEnded if !subject.has_ended => Ending::OtherEnded,
             other => other,
@@ -273,12 +299,12 @@ impl Watch {
             began_unix_s: self.began_unix_s,
             pid: subject.pid,
             command: subject.command.clone(),
-            window_ns: window.length_ns(),
+            window_ns,
             ending,
             rung: if trace.is_some() { Rung::Programs } else { Rung::Process },
             ladder: self.ladder.clone(),
             notes,
-            totals: window.totals(),
+            totals,
             descriptors: window.to.descriptors,
             threads,
             threads_left_out,
@@ -293,6 +319,38 @@ impl Watch {
         let softirqs_are_apart = softirq_time::is_apart();
         Some(Trace { softirqs_are_apart, ..trace(counts, began_ns, is_split, tracing.cost.cost) })
     }
+}
+
+/// Whether the programs saw calls of a program of 32 bits, however short it lived.
+fn has_32_bits(counts: &KernelCounts) -> bool {
+    counts.calls.contains_key(&CALLS_OF_32_BITS)
+}
+
+/// Totals, and the length of their window, with what no reading of /proc has and the programs saw: switches of threads
+/// that ended, and all that a process did between its last reading and its end.
+fn beyond_readings(
+    (mut totals, mut window_ns): (Totals, u64),
+    trace: &Trace,
+    is_read_late: bool,
+    notes: &mut Vec<Note>,
+) -> (Totals, u64) {
+    if totals.take_switches(trace.sleeps, trace.preemptions) {
+        notes.push(Note::SwitchesOfEnded { by: SwitchCounter::Programs });
+    }
+    let softirqs_ns: u64 = trace.softirqs.iter().map(|softirq| softirq.ns).sum();
+    let apart_ns = if trace.softirqs_are_apart == Some(true) { softirqs_ns } else { 0 };
+    let ran_ns = trace.ran_ns.saturating_sub(apart_ns);
+    if is_read_late && ran_ns > totals.cpu_ns {
+        totals.ended_cpu_ns += ran_ns - totals.cpu_ns;
+        totals.cpu_ns = ran_ns;
+        window_ns = window_ns.max(trace.window_ns);
+        for note in notes {
+            if let Note::EndedBetween { by_programs, .. } = note {
+                *by_programs = true;
+            }
+        }
+    }
+    (totals, window_ns)
 }
 
 /// A process that is read as a watch on the rung of /proc reads it each second, and nothing more.
@@ -323,6 +381,7 @@ fn own_cpu_ns() -> Option<u64> {
 fn begin_tracing(
     pids: &[u32],
     plan: Plan<'_>,
+    tell: &dyn Fn(&ProbeCost),
     ladder: &mut [RungState],
     notes: &mut Vec<Note>,
 ) -> Option<Tracing> {
@@ -332,7 +391,7 @@ fn begin_tracing(
         state.obstacle = Some(Obstacle::Bits32);
     }
     if state.obstacle.is_none() {
-        match Tracing::begin(pids, plan.groups) {
+        match Tracing::begin(pids, plan.groups, tell) {
             Ok(tracing) => {
                 notes.extend(tracing.notes());
                 return Some(tracing);
@@ -351,12 +410,13 @@ fn begin_tracing(
 }
 
 impl Tracing {
-    fn begin(pids: &[u32], groups: &[Group]) -> Result<Self, TracerError> {
+    fn begin(pids: &[u32], groups: &[Group], tell: &dyn Fn(&ProbeCost)) -> Result<Self, TracerError> {
         // Tried once, and not in the window.
         softirq_time::is_apart();
         let untraced = cost::untraced();
         let tracer = Tracer::start(&[], groups)?;
         let cost = cost::tried(&tracer, &untraced)?;
+        tell(&cost.cost);
         let roots: Vec<(u32, Side)> = pids.iter().copied().zip(Side::ALL).collect();
         tracer.add_families(&roots)?;
         Ok(Self { tracer, cost })
@@ -398,8 +458,52 @@ mod tests {
         child.wait().expect("it can be reaped");
         let observation = watch.end(ending);
         let interval_ns = INTERVAL.as_nanos() as u64;
-        assert!(observation.notes.contains(&Note::EndedBetween { interval_ns }), "{:?}", observation.notes);
+        let note = Note::EndedBetween { interval_ns, by_programs: false };
+        assert!(observation.notes.contains(&note), "{:?}", observation.notes);
         assert_eq!((observation.rung, observation.totals.threads), (Rung::Process, 1));
+    }
+
+    #[test]
+    #[expect(clippy::print_stdout, reason = "says why the test was skipped")]
+    fn what_it_did_between_its_last_reading_and_its_end_is_in_the_whole_where_it_is_traced() {
+        // Byte by byte: far more than what the window has before it.
+        let mut child = becoming("dd if=/dev/zero of=/dev/null bs=1 count=200000 status=none");
+        let plan = Plan { rung: Rung::Programs, groups: &Group::ALL };
+        let mut watch = Watch::begin(child.id(), None, plan).expect("it lives");
+        drop(child.stdin.take());
+        // It is waited for before anybody reads it again.
+        child.wait().expect("it can be reaped");
+        let observation = watch.run(None, &AtomicBool::new(false));
+        let observation = watch.end(observation);
+        let Some(trace) = observation.trace.as_ref().filter(|trace| trace.is_split) else {
+            println!("skipped: nothing is traced here: {:?}", observation.notes);
+            return;
+        };
+        let reads = trace.calls.iter().find(|call| call.name == "read").map_or(0, |call| call.count);
+        assert!(reads >= 200_000, "{reads}");
+        assert!(
+            observation.totals.cpu_ns >= trace.ran_ns / 2 && trace.ran_ns > 0,
+            "{:?}",
+            observation.totals
+        );
+        let is_known = |note: &Note| matches!(note, Note::EndedBetween { by_programs: true, .. });
+        assert!(observation.notes.iter().any(is_known), "{:?}", observation.notes);
+        // They were of what the shell had before, which is next to nothing.
+        let parts = observation.parts_ns() / observation.unwatched_cpu_ns();
+        assert!(trace.switches_missed > 0 || parts < 2.0, "{parts}");
+    }
+
+    #[test]
+    fn switches_that_no_reading_has_are_the_programs_and_fewer_are_not_taken() {
+        let trace = Trace { sleeps: 20, preemptions: 5, ran_ns: 90, window_ns: 70, ..Trace::default() };
+        let read = Totals { cpu_ns: 10, context_switches_voluntary: 3, ..Totals::default() };
+        let mut notes = vec![Note::EndedBetween { interval_ns: 9, by_programs: false }];
+        let (totals, window_ns) = beyond_readings((read, 50), &trace, false, &mut notes);
+        assert_eq!((totals.context_switches_voluntary, totals.context_switches_involuntary), (20, 5));
+        assert_eq!((totals.cpu_ns, window_ns, notes.len()), (10, 50, 2), "it was read at its end");
+        let (late, window_ns) = beyond_readings((totals, 50), &trace, true, &mut notes);
+        assert_eq!((late.cpu_ns, late.ended_cpu_ns, window_ns, notes.len()), (90, 80, 70, 2));
+        assert_eq!(notes[0], Note::EndedBetween { interval_ns: 9, by_programs: true });
     }
 
     #[test]

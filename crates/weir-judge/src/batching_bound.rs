@@ -1,10 +1,9 @@
-//! What batching the system calls of a process could bring at most.
+//! What the system calls for I/O of a process cost, and what follows from them (`advice`).
 //!
-//! The bound is one of accounting. Whatever batching does (one io_uring_enter for many operations, larger reads,
-//! sendmmsg), it cannot remove more of a process's CPU than its system calls for I/O cost now: their time on a CPU,
-//! and the way into the kernel and out of it. What the transfers do in there (TCP, copying) stays in truth, so the
-//! gain is smaller. What batching removes first is told beside: asking (what is ready, what is of interest, tries that
-//! found nothing), and entering the kernel once for each transfer.
+//! The share is one of accounting: their time on a CPU, and the way into the kernel and out of it. It is neither a
+//! bound of what fewer calls bring nor a forecast. What the program itself does around each call goes with it, and is
+//! in no call; what the transfers do in there (TCP, copying) stays. Told beside are asking (what is ready, what is of
+//! interest, tries that found nothing), and entering the kernel once for each other call.
 //!
 //! A traced process is slower, by a cost a call that was measured beside, and by what the programs take at events
 //! within its calls and outside of them, which they measure themselves. It is taken out: of the calls for I/O the least
@@ -14,21 +13,25 @@
 //!
 //! Where calls and softirqs add up to more than the process had, their times are wrong, and no bound follows.
 
+mod advice;
+
+pub use self::advice::advice;
+
 use weir_record::{
     guidance::ObservedProcess,
-    observation::{Bound, CallFigures, Conclusion, Observation, ProbeCost, Purpose, Totals, Trace},
+    observation::{Advice, Bound, CallFigures, Conclusion, Observation, ProbeCost, Purpose, Totals, Trace},
 };
 
 /// Below this share of a CPU a process is idle.
 const IDLE_SHARE: f64 = 0.01;
-/// Below this share of the CPU, system calls for I/O are not the bottleneck.
+/// Below this share of the CPU, most of it goes elsewhere than to system calls for I/O.
 const SMALL_SHARE: f64 = 0.10;
 /// A thread that wanted a CPU for less of the window was not limited by it.
 const BUSY_SHARE: f64 = 0.70;
 /// With so many operations a submission, a ring is used in batches.
 const BATCH: f64 = 4.0;
 
-/// The bound of a process that was traced.
+/// What calls for I/O cost a process that was traced.
 pub fn bound(observation: &Observation) -> Option<Bound> {
     let trace = observation.trace.as_ref()?;
     // Without the scheduler's part, or with one that missed switches, time asleep would pass for work.
@@ -65,7 +68,8 @@ pub fn bound(observation: &Observation) -> Option<Bound> {
         busiest_share,
         conclusion: Conclusion::Idle,
     };
-    Some(Bound { conclusion: conclusion(&bound, &concerned, window_ns), ..bound })
+    let goes_to_workers = advice(observation).iter().any(|advice| matches!(advice, Advice::ToWorkers { .. }));
+    Some(Bound { conclusion: conclusion(&bound, &concerned, window_ns, goes_to_workers), ..bound })
 }
 
 /// Of the time of softirqs, the share that is in the process's CPU and is not the programs that looked.
@@ -115,28 +119,30 @@ fn asking_ns(call: &CallFigures, whole_ns: f64, cost: &ProbeCost) -> f64 {
     }
 }
 
-/// Calls that moved something.
+/// Calls that moved something, or handed over or collected operations.
 fn transfers(call: &CallFigures) -> u64 {
     match call.purpose {
-        Purpose::Transfer => call.count.saturating_sub(call.again),
-        Purpose::Readiness | Purpose::Interest | Purpose::Ring | Purpose::Other => 0,
+        Purpose::Transfer | Purpose::Ring => call.count.saturating_sub(call.again),
+        Purpose::Readiness | Purpose::Interest | Purpose::Other => 0,
     }
 }
 
-fn conclusion(bound: &Bound, calls: &[&CallFigures], window_ns: f64) -> Conclusion {
-    let submitted: u64 =
-        calls.iter().filter(|call| call.name == "io_uring_enter").map(|call| call.returned).sum();
+fn conclusion(bound: &Bound, calls: &[&CallFigures], window_ns: f64, goes_to_workers: bool) -> Conclusion {
+    let submissions = calls.iter().filter(|call| advice::is_submission(&call.name));
+    let (submitting, submitted) =
+        submissions.fold((0, 0), |sum, call| (sum.0 + call.count, sum.1 + call.returned));
     let of_ring = calls.iter().filter(|call| call.purpose == Purpose::Ring);
-    let (ring_calls, ring_ns) =
-        of_ring.fold((0, 0.0), |sum, call| (sum.0 + call.count, sum.1 + call.on_cpu_ns as f64));
+    let ring_ns: f64 = of_ring.map(|call| call.on_cpu_ns as f64).sum();
+    let is_batched = ring_ns > bound.io_ns / 2.0 && submitted as f64 >= BATCH * submitting as f64;
     if bound.cpu_ns as f64 / window_ns < IDLE_SHARE {
         Conclusion::Idle
+    } else if bound.busiest_share < BUSY_SHARE {
+        // Before its calls are looked at: whoever waits is not limited by what they cost.
+        Conclusion::NotBusy
     } else if bound.share_max < SMALL_SHARE {
         Conclusion::NotIo
-    } else if ring_ns > bound.io_ns / 2.0 && submitted as f64 >= BATCH * ring_calls as f64 {
+    } else if is_batched && !goes_to_workers {
         Conclusion::AlreadyBatched
-    } else if bound.busiest_share < BUSY_SHARE {
-        Conclusion::NotBusy
     } else {
         Conclusion::AtMost
     }
@@ -147,7 +153,7 @@ mod tests {
     use weir_record::{
         SCHEMA_VERSION,
         machine::Fingerprint,
-        observation::{Ending, Rung, SoftirqFigures, ThreadFigures},
+        observation::{Ending, Rung, SoftirqFigures, ThreadFigures, UringFigures},
     };
 
     use super::*;
@@ -256,15 +262,13 @@ mod tests {
     }
 
     #[test]
-    fn what_batching_cannot_help_is_said() {
+    fn what_its_calls_for_io_are_to_its_cpu_is_said() {
         let calls = |ns| vec![call("recvfrom", Purpose::Transfer, 1_000, ns)];
         let conclusion = |cpu_ns, calls| bound(&observed(cpu_ns, calls)).expect("it was traced").conclusion;
         assert_eq!(conclusion(5_000_000, calls(4_000_000)), Conclusion::Idle);
         assert_eq!(conclusion(900_000_000, calls(50_000_000)), Conclusion::NotIo);
         assert_eq!(conclusion(300_000_000, calls(200_000_000)), Conclusion::NotBusy);
-        let mut enters = call("io_uring_enter", Purpose::Ring, 1_000, 700_000_000);
-        enters.returned = 50_000;
-        assert_eq!(conclusion(900_000_000, vec![enters]), Conclusion::AlreadyBatched);
+        assert_eq!(conclusion(300_000_000, calls(4_000_000)), Conclusion::NotBusy, "it waits all the same");
         let mut starved = observed(300_000_000, calls(200_000_000));
         starved.threads[0].run_delay_ns = 600_000_000;
         assert_eq!(bound(&starved).expect("it was traced").conclusion, Conclusion::AtMost);
@@ -273,6 +277,33 @@ mod tests {
         assert_eq!(bound(&spread).expect("it was traced").conclusion, Conclusion::AtMost);
         let futexes = vec![call("futex", Purpose::Other, 100_000, 800_000_000)];
         assert_eq!(conclusion(900_000_000, futexes), Conclusion::NotIo);
+    }
+
+    #[test]
+    fn batches_are_those_of_submissions_and_not_such_that_workers_carry_out() {
+        let ring = |name: &str, on_cpu_ns, each: u64| {
+            let call = call(name, Purpose::Ring, 1_000, on_cpu_ns);
+            CallFigures { returned: each * 1_000, ..call }
+        };
+        let conclusion = |observation: &Observation| bound(observation).expect("it was traced").conclusion;
+        let mut enters = observed(900_000_000, vec![ring("io_uring_enter", 700_000_000, 50)]);
+        assert_eq!(conclusion(&enters), Conclusion::AlreadyBatched);
+        let event = |event: &str| UringFigures { event: event.to_owned(), count: 50_000, elsewhere_count: 0 };
+        enters.trace.as_mut().expect("it was traced").uring =
+            vec![event("submit_req"), event("queue_async_work")];
+        assert_eq!(conclusion(&enters), Conclusion::AtMost);
+        for (each, said) in [(1, Conclusion::AtMost), (16, Conclusion::AlreadyBatched)] {
+            let calls = vec![ring("io_submit", 600_000_000, each), ring("io_getevents", 100_000_000, 1)];
+            assert_eq!(conclusion(&observed(900_000_000, calls)), said, "{each} operations a call of libaio");
+        }
+    }
+
+    #[test]
+    fn entering_the_kernel_counts_for_rings_as_for_transfers() {
+        let submits = call("io_submit", Purpose::Ring, 100_000, 60_000_000);
+        let collects = call("io_getevents", Purpose::Ring, 50_000, 30_000_000);
+        let found = bound(&observed(900_000_000, vec![submits, collects])).expect("it was traced");
+        assert_eq!(found.entering_ns, 150_000.0 * 150.0);
     }
 
     #[test]

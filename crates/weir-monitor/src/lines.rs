@@ -6,6 +6,7 @@ use weir_report::{Language, localized};
 use crate::{
     frame::{Flow, Frame, Handoff, Hop, Node, Session, Thread},
     snapshot::Mute,
+    target::Target,
 };
 
 /// What stands for a figure that is not known.
@@ -22,6 +23,31 @@ pub fn started(targets: usize, language: Language) -> String {
         "모니터링을 시작했습니다. (대상: {targets})\n",
         "监控已启动。（目标：{targets}）\n"
     )
+}
+
+/// Which processes are watched, a line for each: servers of one kind have one name.
+pub fn targets(targets: &[Target], ports_of: impl Fn(u32) -> Vec<u16>, language: Language) -> String {
+    let line = |target: &Target| {
+        let name = &target.name;
+        let Some(pid) = target.pid else { return format!("{name}\n") };
+        let ports: Vec<String> = ports_of(pid).iter().map(u16::to_string).collect();
+        if ports.is_empty() {
+            return localized!(
+                language,
+                "{name}: process {pid}\n",
+                "{name}: 프로세스 {pid}\n",
+                "{name}：进程 {pid}\n"
+            );
+        }
+        let ports = ports.join(", ");
+        localized!(
+            language,
+            "{name}: process {pid}, port {ports}\n",
+            "{name}: 프로세스 {pid}, 포트 {ports}\n",
+            "{name}：进程 {pid}，端口 {ports}\n"
+        )
+    };
+    targets.iter().map(line).collect()
 }
 
 /// Its last line.
@@ -248,6 +274,18 @@ fn session_words(session: &Session, language: Language) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_servers_of_one_kind_are_told_apart_by_process_and_port() {
+        let target = |pid| Target { pid, name: "ECHO".to_owned(), ..Target::default() };
+        let ports = |pid| if pid == 7 { vec![8080, 8081] } else { Vec::new() };
+        let all = [target(Some(7)), target(Some(9)), target(None)];
+        assert_eq!(targets(&all, ports, EN), "ECHO: process 7, port 8080, 8081\nECHO: process 9\nECHO\n");
+        for language in Language::ALL {
+            let text = targets(&all, ports, language);
+            assert!(text.contains("8081") && text.lines().count() == 3, "{text}");
+        }
+    }
     use crate::frame::{
         self,
         made::{self, gateway, silent, snapshot},

@@ -14,6 +14,7 @@ use crate::{
     frame::{Frame, frame},
     lines, screen,
     snapshot::{Monitor, Snapshot},
+    target::ports,
 };
 
 /// Longest time until a stop is noticed.
@@ -55,6 +56,7 @@ pub fn write(
 ) -> io::Result<()> {
     if let Form::Lines { language, .. } = form {
         output.write_all(lines::started(monitor.len(), language).as_bytes())?;
+        output.write_all(lines::targets(&monitor.targets(), ports, language).as_bytes())?;
         output.write_all(lines::header().as_bytes())?;
         output.flush()?;
     }

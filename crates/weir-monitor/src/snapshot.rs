@@ -140,6 +140,11 @@ impl Monitor {
         true
     }
 
+    /// Who is watched.
+    pub fn targets(&self) -> Vec<Target> {
+        self.targets.iter().map(|watched| watched.target.clone()).collect()
+    }
+
     /// How many are watched.
     pub fn len(&self) -> usize {
         self.targets.len()

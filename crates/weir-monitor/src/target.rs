@@ -1,9 +1,17 @@
 //! Which processes are watched, and where each answers.
 
-use std::{fs, io, os::unix::fs::MetadataExt, sync::OnceLock};
+use std::{
+    collections::{BTreeSet, HashSet},
+    fs, io,
+    os::unix::fs::MetadataExt,
+    sync::OnceLock,
+};
 
 /// Most targets at a time.
 pub const TARGETS_MAX: usize = 64;
+
+/// Most ports of a target that are told.
+pub const PORTS_MAX: usize = 8;
 
 /// What a server is told with `--stats-socket` that is to have none.
 pub const NO_SOCKET: &str = "off";
@@ -107,6 +115,36 @@ impl Target {
     }
 }
 
+/// Ports of TCP on which a process listens, by rising number and [`PORTS_MAX`] at most; none where its descriptors may
+/// not be listed.
+pub fn ports(pid: u32) -> Vec<u16> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let socket = |entry: fs::DirEntry| {
+        let link = fs::read_link(entry.path()).ok()?;
+        link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    };
+    let sockets: HashSet<u64> = descriptors.filter_map(socket).collect();
+    let tables = ["tcp", "tcp6"].map(|table| fs::read_to_string(format!("/proc/{pid}/net/{table}")));
+    let tables = tables.into_iter().flatten();
+    let own = |table: String| -> Vec<u16> {
+        listening(&table).filter(|(inode, _)| sockets.contains(inode)).map(|(_, port)| port).collect()
+    };
+    let ports: BTreeSet<u16> = tables.flat_map(own).collect();
+    ports.into_iter().take(PORTS_MAX).collect()
+}
+
+/// Sockets that listen, of a table as `/proc/net/tcp` has it: inode and port.
+fn listening(table: &str) -> impl Iterator<Item = (u64, u16)> {
+    const LISTENS: &str = "0A";
+    table.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (local, state) = (words.nth(1)?, words.nth(1)?);
+        let inode = words.nth(5)?.parse().ok()?;
+        let port = u16::from_str_radix(local.rsplit(':').next()?, 16).ok()?;
+        (state == LISTENS).then_some((inode, port))
+    })
+}
+
 fn numbers() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -150,6 +188,25 @@ fn serving(command: &[u8]) -> Option<Serving> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sockets_that_listen_are_found_in_the_kernels_table_and_lines_of_any_length_do_no_harm() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+            0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0\n\
+            1: 0100007F:1F90 0100007F:8AEE 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0\n\
+            2: 0000\n\n\
+            3: 00000000000000000000000000000000:0050 0:0000 0A 0:0 00:0 0     0        0 4713 1 0\n";
+        assert_eq!(listening(table).collect::<Vec<_>>(), [(4711, 8080), (4713, 80)]);
+    }
+
+    #[test]
+    fn the_ports_of_this_process_are_those_it_listens_on() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let port = listener.local_addr().expect("it has an address").port();
+        // Other tests may listen as well, and no more are told than there is room for.
+        let found = ports(std::process::id());
+        assert!(found.contains(&port) || found.len() == PORTS_MAX, "{port} {found:?}");
+    }
 
     fn of(words: &[&str]) -> Option<Serving> {
         let mut line = Vec::new();

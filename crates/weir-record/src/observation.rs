@@ -2,11 +2,14 @@
 //!
 //! Every list has a stated maximum; what did not fit is counted beside it.
 
+mod advice;
+
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::advice::{Advice, BATCHED_OPERATIONS, GATHERED_BYTES, WaitsFor};
 use crate::machine::Fingerprint;
 
 /// Most threads in a record, those with most CPU.
@@ -14,10 +17,16 @@ pub const THREAD_ROWS_MAX: usize = 4096;
 /// Most pairs of who woke whom in a record, the most frequent.
 pub const WAKE_ROWS_MAX: usize = 256;
 
+/// Most files in a record that were opened more than once, those opened most often.
+pub const OPENED_ROWS_MAX: usize = 16;
+
 /// Parts of a process's CPU that exceed the whole by more than this share of it are wrong.
 const EXCESS_SHARE: f64 = 0.10;
 /// Less is told by the edges of the two windows, which are read one after the other.
 const EXCESS_NS_MIN: f64 = 1e6;
+
+/// Two counts of switches may differ by so many at the edges of their windows.
+const SWITCHES_AT_EDGES: u64 = 8;
 
 /// A rung of the ladder of evidence, lowest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -157,8 +166,11 @@ pub struct Observation {
     pub threads_left_out: u64,
     /// System calls, on rung L2.
     pub trace: Option<Trace>,
-    /// What batching could bring at most.
+    /// What its calls for I/O cost.
     pub bound: Option<Bound>,
+    /// What follows from its calls; nothing in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Advice>,
     /// The same process under `strace` for as long, afterwards, where that was asked for.
     #[serde(default)]
     pub strace: Option<StraceTable>,
@@ -168,6 +180,19 @@ pub struct Observation {
     /// Another process, in the same window and by the same programs. It has none beside itself.
     #[serde(default)]
     pub beside: Option<Box<Observation>>,
+}
+
+impl Totals {
+    /// Takes these counts of switches where they are more than what was read, by more than two windows differ that do
+    /// not begin and end in the same moments, and says whether they are.
+    pub fn take_switches(&mut self, voluntary: u64, involuntary: u64) -> bool {
+        let read = self.context_switches_voluntary + self.context_switches_involuntary;
+        let are_more = voluntary + involuntary > read + read / 100 + SWITCHES_AT_EDGES;
+        if are_more {
+            (self.context_switches_voluntary, self.context_switches_involuntary) = (voluntary, involuntary);
+        }
+        are_more
+    }
 }
 
 impl Observation {
@@ -269,6 +294,14 @@ pub enum Note {
     EndedBetween {
         /// Time between two readings.
         interval_ns: u64,
+        /// Whether CPU and switches are those of the kernel's programs instead, up to the end.
+        #[serde(default)]
+        by_programs: bool,
+    },
+    /// Context switches have those of threads and children that ended, also of such that no reading saw.
+    SwitchesOfEnded {
+        /// Who counted them.
+        by: SwitchCounter,
     },
     /// It could not be read any more, and figures are of its last reading, so long before the end or longer.
     Unread {
@@ -309,6 +342,16 @@ pub enum Note {
         /// The kernel's words.
         error: String,
     },
+}
+
+/// Who counts switches beside /proc, which forgets those of a thread when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SwitchCounter {
+    /// The kernel's programs.
+    Programs,
+    /// What the kernel tells the parent of a command that was waited for (`getrusage(2)`).
+    Rusage,
 }
 
 /// The process and its children.
@@ -407,10 +450,29 @@ pub struct Trace {
     /// wakes up for one is in it, unlike in the delay of `schedstat`.
     #[serde(default)]
     pub queued_ns: u64,
+    /// Time the threads had a CPU, those that ended included, as far as they are in the trace; nothing in older
+    /// records, nor without the scheduler's part.
+    #[serde(default)]
+    pub ran_ns: u64,
+    /// How often they left it because they waited, likewise,
+    #[serde(default)]
+    pub sleeps: u64,
+    /// and because another thread was given it.
+    #[serde(default)]
+    pub preemptions: u64,
     /// Softirqs by kind.
     pub softirqs: Vec<SoftirqFigures>,
     /// Events of io_uring.
     pub uring: Vec<UringFigures>,
+    /// Files that were opened more than once by one name, most often first; absent without any, and in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub opened_again: Vec<OpenedFile>,
+    /// How many those are, with such that are not in the list,
+    #[serde(default)]
+    pub files_opened_again: u64,
+    /// and how often they were opened.
+    #[serde(default)]
+    pub opens_of_those: u64,
     /// Switches between threads that the kernel did not announce, as far as later events betrayed them. What their
     /// threads did meanwhile counts as time without a CPU.
     #[serde(default)]
@@ -478,6 +540,10 @@ pub struct CallFigures {
     pub count: u64,
     /// Of them, failed for another reason than that there was nothing to do.
     pub errors: u64,
+    /// Those by error, most often first; nothing in older records. Together they are fewer than `errors` where the
+    /// kernel's table had no room.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors_by_kind: Vec<ErrorFigures>,
     /// Of them, found nothing to do (`EAGAIN`).
     pub again: u64,
     /// Time on a CPU in those.
@@ -536,6 +602,26 @@ impl CallFigures {
         let own_ns = self.on_cpu_ns.saturating_sub(self.softirq_ns) as f64;
         cost.without(own_ns, self.count as f64, (self.probe_ns as f64, self.probe_runs as f64)).max(0.0)
     }
+}
+
+/// How calls failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorFigures {
+    /// Number of the error on this architecture.
+    pub number: u32,
+    /// `ENOENT` and the like; `error_N` for one without a name.
+    pub name: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// A file, by the name that it was opened by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenedFile {
+    /// That name.
+    pub path: String,
+    /// How often, and with success.
+    pub opens: u64,
 }
 
 /// What a system call is for, as far as batching cares.
@@ -640,7 +726,8 @@ impl ProbeCost {
     }
 }
 
-/// What batching system calls could bring at most.
+/// What the system calls for I/O of a process cost. It is no bound of what fewer calls bring: what the program itself
+/// does around each of them is not in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
     /// CPU of the process.
@@ -655,7 +742,8 @@ pub struct Bound {
     /// Nothing in older records.
     #[serde(default)]
     pub entering_ns: f64,
-    /// `io_ns` over the CPU without what tracing added: no batching can remove more of it.
+    /// `io_ns`, of which the least that was measured for tracing is taken out, over the CPU without what tracing added.
+    /// The calls themselves cost no larger share.
     pub share_max: f64,
     /// Share of the window in which the busiest thread had a CPU or waited for one; or all threads, by CPU of the
     /// machine, if that is more.
@@ -671,12 +759,12 @@ pub enum Conclusion {
     /// It hardly used a CPU: there is nothing to say.
     #[default]
     Idle,
-    /// System calls for I/O are a small share: not the bottleneck.
+    /// It was busy, and system calls for I/O are a small share of that.
     NotIo,
-    /// No thread was busy: less CPU at most, not more throughput.
+    /// No thread was busy: what it waited for set its pace.
     NotBusy,
-    /// It submits in batches already.
+    /// It submits in batches, which are not carried out by worker threads of the kernel.
     AlreadyBatched,
-    /// There is something to gain, at most this.
+    /// It was busy, and its system calls for I/O cost this share.
     AtMost,
 }

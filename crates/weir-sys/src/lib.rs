@@ -6,6 +6,7 @@ pub mod blocks;
 pub mod bpf;
 pub mod child;
 pub mod clock;
+pub mod errors;
 pub mod file_locks;
 pub mod log_file;
 pub mod output;

@@ -68,6 +68,20 @@ const OLDER: &[(libc::c_long, &str)] = named! {
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[(libc::c_long, &str)] = &[];
 
+/// Those that open a file.
+pub const OPENAT: u32 = libc::SYS_openat as u32;
+/// The same.
+pub const OPENAT2: u32 = libc::SYS_openat2 as u32;
+/// The same, where it was kept from older days.
+#[cfg(target_arch = "x86_64")]
+pub const OPEN: Option<u32> = Some(libc::SYS_open as u32);
+#[cfg(not(target_arch = "x86_64"))]
+pub const OPEN: Option<u32> = None;
+/// Those after which a thread is another program.
+pub const EXECVE: u32 = libc::SYS_execve as u32;
+/// The same.
+pub const EXECVEAT: u32 = libc::SYS_execveat as u32;
+
 /// A call that does nothing but read a number.
 pub const GETPPID: u32 = libc::SYS_getppid as u32;
 

@@ -1,9 +1,9 @@
-//! What a thread has used so far, by its own account. Not a clock: user and system time are exact in their sum, but how
-//! the kernel divides it between the two is sampled at ticks.
+//! What a thread, or the children of a process, have used so far, by the kernel's account. Not a clock: user and system
+//! time are exact in their sum, but how the kernel divides it between the two is sampled at ticks.
 
 use std::io;
 
-/// CPU time and context switches of one thread since it began.
+/// CPU time and context switches of one thread since it began, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
     /// CPU in user mode.
@@ -34,9 +34,19 @@ impl ThreadUsage {
 
 /// Reads what the calling thread has used (`getrusage(2)`, `RUSAGE_THREAD`).
 pub fn thread_usage() -> io::Result<ThreadUsage> {
+    usage_of(libc::RUSAGE_THREAD)
+}
+
+/// The same of all children of this process that ended and were waited for, with those that they had waited for
+/// (`RUSAGE_CHILDREN`).
+pub fn children_usage() -> io::Result<ThreadUsage> {
+    usage_of(libc::RUSAGE_CHILDREN)
+}
+
+fn usage_of(whom: libc::c_int) -> io::Result<ThreadUsage> {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is a valid place for one rusage, and the call keeps no pointer.
-    if unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) } != 0 {
+    if unsafe { libc::getrusage(whom, usage.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: all-zero bytes are a valid rusage, and the kernel has filled it.

@@ -10,9 +10,12 @@ use std::{
 use anyhow::{Context, Result};
 use weir_sys::log_file::open_at_once;
 
-/// Width of the terminal on standard output, or what fits most places when there is none.
+/// What `COLUMNS` says, or else the width of the terminal on standard output, or what fits most places when there is
+/// none.
 pub(crate) fn width_columns() -> usize {
-    terminal_columns(io::stdout()).unwrap_or(100)
+    let asked =
+        std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|columns| *columns > 0);
+    asked.or_else(|| terminal_columns(io::stdout())).unwrap_or(100)
 }
 
 /// Whether standard output shows colours: it is a terminal and `NO_COLOR` is not set.
@@ -109,6 +112,19 @@ pub(crate) fn refuse_device(path: &Path, remedy: &str) -> Result<()> {
     let is_device = fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
     anyhow::ensure!(!is_device, "{} is a block device, and would be overwritten; {remedy}", path.display());
     Ok(())
+}
+
+/// Whether a file can be written there, found out before there is anything to write; what is there stays as it is, and
+/// whoever reads from a pipe sees no end of it.
+pub(crate) fn can_be_written(path: &Path, flag: &str) -> Result<()> {
+    let tried = match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(found) if !found.is_file() => {
+            rustix::fs::access(path, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
+        }
+        _ => begin_beside(path).and_then(|(partial, _)| fs::remove_file(partial)),
+    };
+    tried.with_context(|| format!("{flag}: cannot write {}; choose another file with {flag}", path.display()))
 }
 
 /// A new file beside `path`, to take its place when it is whole. No name that is there already is touched: whatever

@@ -68,6 +68,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "bpf",
             "child",
             "clock",
+            "errors",
             "file_locks",
             "log_file",
             "output",

@@ -60,13 +60,15 @@ pub(super) enum Helper {
     CurrentIds = 14,
     CurrentName = 16,
     CurrentTask = 35,
+    ReadKernel = 113,
+    /// Up to a zero byte; its answer is the length with that.
+    ReadUserText = 114,
 }
 
 /// What is done to a word of memory in one step, whatever other CPUs do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Atomic {
     Add = 0x00,
-    Or = 0x40,
     And = 0x50,
 }
 
@@ -256,7 +258,7 @@ mod tests {
         it.store_number(Width::Eight, Register::R9, 16, 5);
         it.with_number(Operation::ShiftRight, Register::R7, 32);
         it.atomically(Atomic::Add, Register::R0, 0, Register::R1);
-        it.atomically(Atomic::Or, Register::R0, 8, Register::R1);
+        it.atomically(Atomic::And, Register::R0, 8, Register::R1);
         it.call(Helper::CurrentIds);
         assert_eq!(
             bytes(&it.finish().words),
@@ -268,7 +270,7 @@ mod tests {
                 [0x7a, 0x09, 16, 0, 5, 0, 0, 0],
                 [0x77, 0x07, 0, 0, 32, 0, 0, 0],
                 [0xdb, 0x10, 0, 0, 0, 0, 0, 0],
-                [0xdb, 0x10, 8, 0, 0x40, 0, 0, 0],
+                [0xdb, 0x10, 8, 0, 0x50, 0, 0, 0],
                 [0x85, 0x00, 0, 0, 14, 0, 0, 0],
             ]
         );

@@ -15,6 +15,8 @@ use super::{
 /// Where memory begins, by what it is. Each value of a table has a room of its own.
 const STACK: u64 = 0x1000_0000;
 const ARGUMENTS: u64 = 0x2000_0000;
+/// What an event may point at; everything else cannot be read.
+pub(super) const POINTED_AT: u64 = 0x3000_0000;
 const VALUES: u64 = 0x1_0000_0000;
 const ROOM: u64 = 0x1_0000;
 const STACK_BYTES: usize = 512;
@@ -31,6 +33,8 @@ pub(super) struct Interpreter {
     registers: [u64; 11],
     stack: [u8; STACK_BYTES],
     arguments: Vec<u8>,
+    /// What pointers of events point at.
+    pub(super) pointed_at: Vec<u8>,
     values: Vec<Vec<u8>>,
     tables: BTreeMap<(usize, Vec<u8>), usize>,
 }
@@ -44,6 +48,7 @@ impl Interpreter {
             registers: [0; 11],
             stack: [0; STACK_BYTES],
             arguments: Vec::new(),
+            pointed_at: Vec::new(),
             values: Vec::new(),
             tables: BTreeMap::new(),
         }
@@ -124,6 +129,21 @@ impl Interpreter {
         } else if is(Helper::CurrentName) {
             (0..second).for_each(|at| self.write(first + at, 1, if at == 0 { u64::from(b'x') } else { 0 }));
             0
+        } else if is(Helper::ReadKernel) {
+            let at = usize::try_from(third.wrapping_sub(POINTED_AT)).ok();
+            let bytes = at.and_then(|at| self.pointed_at.get(at..at + second as usize)).map(<[u8]>::to_vec);
+            let answer = if bytes.is_some() { 0 } else { u64::MAX };
+            let bytes = bytes.unwrap_or_else(|| vec![0; second as usize]);
+            (0..).zip(bytes).for_each(|(at, byte)| self.write(first + at, 1, byte.into()));
+            answer
+        } else if is(Helper::ReadUserText) {
+            let at = usize::try_from(third.wrapping_sub(POINTED_AT)).ok();
+            let text = at.and_then(|at| self.pointed_at.get(at..)).unwrap_or_default();
+            let length =
+                text.iter().position(|byte| *byte == 0).map_or(0, |end| end + 1).min(second as usize);
+            let text = text[..length].to_vec();
+            (0..).zip(text).for_each(|(at, byte)| self.write(first + at, 1, byte.into()));
+            if length == 0 { u64::MAX } else { length as u64 }
         } else {
             let table = Table::ALL[first as usize];
             let key: Vec<u8> =
@@ -204,7 +224,6 @@ fn calculated(operation: u8, one: u64, other: u64) -> u64 {
 fn changed(change: u8, old: u64, with: u64) -> u64 {
     match change {
         0x00 => old.wrapping_add(with),
-        0x40 => old | with,
         0x50 => old & with,
         _ => panic!("atomic operation {change:#x}"),
     }

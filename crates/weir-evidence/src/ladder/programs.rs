@@ -1,8 +1,9 @@
 //! The programs that the kernel runs at its tracepoints, written with the assembler next door. Pure.
 //!
-//! They follow no pointer and know no structure of the kernel: a task is known by its address alone, which serves as
-//! a key, and its numbers come from the kernel's own helpers while it is the one that runs. So they need neither type
-//! information nor field offsets, and run on any kernel that has the tracepoints.
+//! They know no structure of the kernel: a task is known by its address alone, which serves as a key, and its numbers
+//! come from the kernel's own helpers while it is the one that runs. So they need neither type information nor field
+//! offsets, and run on any kernel that has the tracepoints. They follow one pointer, to the registers that a program
+//! comes with, whose order is part of the interface of debuggers (`ptrace(2)`), and from there to the names of files.
 //!
 //! Why the counts are exact: the programs of one thread's calls run on that thread, one after another, without being
 //! preempted; values that several CPUs write are changed atomically. An event that came while the same program ran on
@@ -31,6 +32,7 @@ macro_rules! of_call {
     };
 }
 
+mod opened;
 mod scheduling;
 mod softirqs;
 
@@ -39,13 +41,14 @@ use std::mem::offset_of;
 use super::{
     assembler::{Assembled, Assembler, Atomic, Condition, Helper, Label, Operation, Register, Width},
     tables::{
-        BUCKETS, CALLS_MAX, CallState, Counter, CpuState, MEMBERS_IN_WORD, SIDES, SOFTIRQS_MAX, Table,
-        ThreadState, URING_EVENTS, WakeKey, WakeState,
+        BUCKETS, CALLS_BEYOND, CALLS_MAX, CALLS_OF_32_BITS, CallState, Counter, CpuState, ErrorKey,
+        MEMBERS_IN_WORD, SIDES, SOFTIRQS_MAX, Table, ThreadState, URING_EVENTS, WakeKey, WakeState,
     },
 };
 use Register::{Frame, R0, R1, R2, R3, R4, R6, R7, R8, R9};
 use Width::{Eight, Four};
 use scheduling::Moment;
+use weir_sys::syscalls::{EXECVE, EXECVEAT};
 
 /// Places on the stack, from its end.
 const TASK: i16 = -8;
@@ -53,12 +56,17 @@ const NUMBER: i16 = -16;
 /// When the program began.
 const BEGAN: i16 = -24;
 const WAKE_KEY: i16 = BEGAN - size_of::<WakeKey>() as i16;
+/// In the place of the former, in programs that wake nobody.
+const ERROR_KEY: i16 = WAKE_KEY;
+/// A register of the program.
+const REGISTER: i16 = WAKE_KEY + 8;
 /// A value that is made new.
 const FRESH: i16 = WAKE_KEY - size_of::<ThreadState>() as i16;
 
 // The kernel gives a program 512 bytes of stack, and reads numbers there at multiples of their size.
 const _: () = assert!(-FRESH <= 512 && FRESH % 8 == 0 && WAKE_KEY % 8 == 0);
 const _: () = assert!(size_of::<WakeState>() <= size_of::<ThreadState>());
+const _: () = assert!(size_of::<ErrorKey>() == 8 && size_of::<WakeKey>() >= 16);
 // Indices are made of a side and a number by shifts.
 const _: () = assert!(CALLS_MAX.is_power_of_two() && SOFTIRQS_MAX.is_power_of_two());
 const _: () = assert!(MEMBERS_IN_WORD * 2 == u64::BITS && SIDES < 1 << 2);
@@ -253,17 +261,6 @@ fn member_word(it: &mut Assembler, absent: Label) {
     it.with_number(Operation::ShiftLeft, R7, 1);
 }
 
-/// The process in the upper half of `R8` is one of the side of the thread in `R9`.
-fn mark_member(it: &mut Assembler) {
-    let absent = it.label();
-    member_word(it, absent);
-    it.load(Eight, R1, R9, of_thread!(side));
-    it.with_number(Operation::Add, R1, 1);
-    it.with(Operation::ShiftLeft, R1, R7);
-    it.atomically(Atomic::Or, R0, 0, R1);
-    it.bind(absent);
-}
-
 /// The process in the upper half of `R8` is observed no more.
 fn unmark_member(it: &mut Assembler) {
     let absent = it.label();
@@ -338,6 +335,16 @@ fn sys_enter() -> Assembled {
         it.store(Eight, R9, entered, R1);
     }
     argument(&mut it, R1, 1);
+    // The place of calls of 32 bits is theirs alone.
+    let (has_own_numbers, is_known) = (it.label(), it.label());
+    it.load(Eight, R2, R9, of_thread!(is_of_32_bits));
+    it.jump_if(Condition::Equal, R2, 0, has_own_numbers);
+    it.set(R1, CALLS_OF_32_BITS as i32);
+    it.jump(is_known);
+    it.bind(has_own_numbers);
+    it.jump_if(Condition::NotEqual, R1, CALLS_OF_32_BITS as i32, is_known);
+    it.set(R1, CALLS_BEYOND as i32);
+    it.bind(is_known);
     it.store(Four, R9, of_thread!(call_number), R1);
     it.store_number(Four, R9, of_thread!(is_newborn), 0);
     it.add_number_to(R9, of_thread!(calls), 1, R1);
@@ -353,8 +360,8 @@ fn sys_enter() -> Assembled {
 fn call_of_thread(it: &mut Assembler, absent: Label) {
     let is_known = it.label();
     it.load(Four, R1, R9, of_thread!(call_number));
-    it.set(R2, CALLS_MAX as i32 - 1);
-    it.jump_if(Condition::Above, R1, CALLS_MAX as i32 - 1, is_known);
+    it.set(R2, CALLS_BEYOND as i32);
+    it.jump_if(Condition::Above, R1, CALLS_OF_32_BITS as i32, is_known);
     it.copy(R2, R1);
     it.bind(is_known);
     it.load(Eight, R1, R9, of_thread!(side));
@@ -366,12 +373,45 @@ fn call_of_thread(it: &mut Assembler, absent: Label) {
     it.copy(R8, R0);
 }
 
+/// Place of the register that says which instructions a program is made of (`cs` of `struct pt_regs`), and what is in
+/// it for 32 bits. Where that is not known such programs are found by their files alone, when /proc is read.
+#[cfg(target_arch = "x86_64")]
+const OF_32_BITS: Option<(i32, i32)> = Some((136, 0x23));
+#[cfg(not(target_arch = "x86_64"))]
+const OF_32_BITS: Option<(i32, i32)> = None;
+
+/// The thread in `R9` may come back from an exec as a program of 32 bits, and then its calls have other numbers. All
+/// but `R6` and `R9` is lost.
+fn look_for_32_bits(it: &mut Assembler) {
+    let Some((place, of_32_bits)) = OF_32_BITS else { return };
+    let (became, keeps, done) = (it.label(), it.label(), it.label());
+    it.load(Four, R1, R9, of_thread!(call_number));
+    it.jump_if(Condition::Equal, R1, EXECVE as i32, became);
+    it.jump_if(Condition::Equal, R1, EXECVEAT as i32, became);
+    it.jump_if(Condition::NotEqual, R1, CALLS_OF_32_BITS as i32, done);
+    it.bind(became);
+    it.store_number(Eight, Frame, REGISTER, 0);
+    argument(it, R3, 0);
+    it.with_number(Operation::Add, R3, place);
+    it.address(R1, REGISTER);
+    it.set(R2, 8);
+    it.call(Helper::ReadKernel);
+    it.load(Eight, R1, Frame, REGISTER);
+    it.set(R2, 1);
+    it.jump_if(Condition::Equal, R1, of_32_bits, keeps);
+    it.set(R2, 0);
+    it.bind(keeps);
+    it.store(Eight, R9, of_thread!(is_of_32_bits), R2);
+    it.bind(done);
+}
+
 /// Arguments: registers, answer.
 fn sys_exit() -> Assembled {
     let mut it = begin_timed();
     let (leave, cut, was_seen) = (it.label(), it.label(), it.label());
     current_thread(&mut it, leave);
     scheduling::has_cpu(&mut it, Moment::Began);
+    look_for_32_bits(&mut it);
     it.load(Eight, R0, Frame, BEGAN);
     it.store(Eight, R9, of_thread!(seen_ns), R0);
     it.load(Eight, R1, R9, of_thread!(entered_ns));
@@ -380,10 +420,10 @@ fn sys_exit() -> Assembled {
     it.load(Four, R1, R9, of_thread!(is_newborn));
     it.jump_if(Condition::Equal, R1, 0, cut);
     it.store_number(Four, R9, of_thread!(is_newborn), 0);
+    // Its process gets no mark: its threads are followed from their birth on, and a mark would outlive the process
+    // until the kernel has forgotten its task, when another one may have the number.
     it.call(Helper::CurrentIds);
     it.store(Eight, R9, of_thread!(ids), R0);
-    it.copy(R8, R0);
-    mark_member(&mut it);
     it.jump(leave);
     it.bind(cut);
     count_of_side(&mut it, Counter::Cut as u32, None);
@@ -396,6 +436,7 @@ fn sys_exit() -> Assembled {
     call_of_thread(&mut it, leave);
     add_call(&mut it);
     add_bucket(&mut it);
+    opened::count(&mut it);
     it.bind(leave);
     it.exit();
     it.finish()
@@ -464,10 +505,33 @@ fn add_call(it: &mut Assembler) {
     // Below the errors are addresses, which are answers.
     it.jump_if(Condition::Less, R2, FIRST_ERROR, done);
     it.add_number_to(R8, of_call!(errors), 1, R1);
+    count_error(it);
     it.jump(done);
     it.bind(found_nothing);
     it.add_number_to(R8, of_call!(again), 1, R1);
     it.add_to(R8, of_call!(again_ns), R4, R1);
+    it.bind(done);
+}
+
+/// Counts the error of which the number is below zero in `R2`, of the kind of call whose place is at [`NUMBER`]. `R0`
+/// to `R5` are lost.
+fn count_error(it: &mut Assembler) {
+    let (known, done) = (it.label(), it.label());
+    it.load(Four, R1, Frame, NUMBER);
+    it.store(Four, Frame, ERROR_KEY + field(offset_of!(ErrorKey, call)), R1);
+    it.set(R1, 0);
+    it.with(Operation::Subtract, R1, R2);
+    it.store(Four, Frame, ERROR_KEY + field(offset_of!(ErrorKey, error)), R1);
+    it.lookup(Table::Errors, ERROR_KEY);
+    it.jump_if(Condition::NotEqual, R0, 0, known);
+    it.store_number(Eight, Frame, FRESH, 0);
+    // Another CPU may have been faster: then it is there, and that is as good.
+    update(it, Table::Errors, ERROR_KEY, FRESH, NEW_ONLY);
+    it.lookup(Table::Errors, ERROR_KEY);
+    it.jump_if(Condition::Equal, R0, 0, done);
+    it.bind(known);
+    it.set(R1, 1);
+    it.atomically(Atomic::Add, R0, 0, R1);
     it.bind(done);
 }
 

@@ -11,8 +11,18 @@ use weir_sys::bpf::{MapKind, MapShape};
 pub const THREADS_MAX: u32 = 16_384;
 /// Most pairs of who woke whom; wakes of further pairs are counted as lost.
 pub const WAKES_MAX: u32 = 8_192;
-/// System calls have numbers below this; what is beyond counts as the last one.
+/// Places for kinds of system calls.
 pub const CALLS_MAX: u32 = 512;
+/// Numbers from here on count as one kind, in this place,
+pub const CALLS_BEYOND: u32 = CALLS_MAX - 1;
+/// and so do calls of programs of 32 bits, whose numbers mean something else.
+pub const CALLS_OF_32_BITS: u32 = CALLS_MAX - 2;
+/// Most pairs of a kind of call and an error; further ones are in the number of errors alone.
+pub const ERRORS_MAX: u32 = 2_048;
+/// Most names of files whose opens are counted; opens by further names are in no count.
+pub const NAMES_MAX: u32 = 4_096;
+/// Bytes of such a name with the one that ends it; longer ones are in no count.
+pub(super) const NAME_BYTES: usize = 248;
 /// Buckets of a histogram: bucket `i` holds times of 2^i ns up to twice that, the last one all that are longer.
 pub const BUCKETS: usize = CALL_BUCKETS;
 /// Kinds of softirqs the kernel has, with room.
@@ -58,11 +68,27 @@ pub(super) enum Table {
     Wakes,
     /// By kind, elsewhere and in observed threads of each side: [`SoftirqState`].
     Softirqs,
+    /// By [`ErrorKey`]: a number.
+    Errors,
+    /// By [`NameKey`]: a number.
+    Opened,
+    /// A [`NameKey`] that is being made, for which the stack has no room.
+    Name,
 }
 
 impl Table {
-    pub(super) const ALL: [Self; 7] =
-        [Self::Members, Self::Threads, Self::Calls, Self::Counters, Self::Cpu, Self::Wakes, Self::Softirqs];
+    pub(super) const ALL: [Self; 10] = [
+        Self::Members,
+        Self::Threads,
+        Self::Calls,
+        Self::Counters,
+        Self::Cpu,
+        Self::Wakes,
+        Self::Softirqs,
+        Self::Errors,
+        Self::Opened,
+        Self::Name,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -73,6 +99,9 @@ impl Table {
             Self::Cpu => "weir_cpu",
             Self::Wakes => "weir_wakes",
             Self::Softirqs => "weir_softirqs",
+            Self::Errors => "weir_errors",
+            Self::Opened => "weir_opened",
+            Self::Name => "weir_name",
         }
     }
 
@@ -93,6 +122,9 @@ impl Table {
             Self::Softirqs => {
                 of(MapKind::PerCpuArray, 4, size_of::<SoftirqState>(), (1 + SIDES) * SOFTIRQS_MAX)
             }
+            Self::Errors => of(MapKind::Hash, size_of::<ErrorKey>() as u32, 8, ERRORS_MAX),
+            Self::Opened => of(MapKind::Hash, size_of::<NameKey>() as u32, 8, NAMES_MAX),
+            Self::Name => of(MapKind::PerCpuArray, 4, size_of::<NameKey>(), 1),
         }
     }
 }
@@ -146,6 +178,8 @@ pub(super) struct ThreadState {
     pub(super) call_number: u32,
     /// It was made by an observed thread, and has not come back from that call yet.
     pub(super) is_newborn: u32,
+    /// 1 for a thread of a program of 32 bits, as far as that was seen to begin.
+    pub(super) is_of_32_bits: u64,
 }
 
 /// A system call on one CPU.
@@ -166,6 +200,24 @@ pub(super) struct CallState {
     pub(super) probe_runs: u64,
     pub(super) unreturned: u64,
     pub(super) buckets: [u64; BUCKETS],
+}
+
+/// How a kind of call failed.
+#[repr(C)]
+pub(super) struct ErrorKey {
+    /// As in [`Table::Calls`].
+    pub(super) call: u32,
+    /// The error's number.
+    pub(super) error: u32,
+}
+
+/// The name that a file was opened by.
+#[repr(C)]
+pub(super) struct NameKey {
+    /// The side of the thread that did.
+    pub(super) side: u64,
+    /// With zeros behind it.
+    pub(super) name: [u8; NAME_BYTES],
 }
 
 /// A CPU.
@@ -227,10 +279,14 @@ pub(super) enum Counter {
     /// What our own programs took of them.
     EndedProbeNs = 8,
     EndedProbeRuns = 10,
+    /// What they had a CPU for, and how often they left it.
+    EndedRanNs = 12,
+    EndedSleeps = 14,
+    EndedPreemptions = 16,
     /// Switches that the kernel did not announce, as far as later events betray them.
-    SwitchesMissed = 12,
+    SwitchesMissed = 18,
     /// Times a thread could not be followed because the table was full.
-    ThreadsLost = 14,
+    ThreadsLost = 20,
     /// Wakes that found no room.
     WakesLost,
     /// First of the io_uring events: three for each, in other contexts and in observed threads of each side.
@@ -555,6 +611,19 @@ impl TracedWake {
             blocked_ns: word(value, offset_of!(WakeState, blocked_ns)),
         }
     }
+}
+
+/// The side, the kind of call and the error of a key of [`Table::Errors`].
+pub(super) fn decode_error(key: &[u8]) -> (Side, u32, u32) {
+    let call = half(key, offset_of!(ErrorKey, call));
+    (side((call / CALLS_MAX).into()), call % CALLS_MAX, half(key, offset_of!(ErrorKey, error)))
+}
+
+/// The side and the name of a key of [`Table::Opened`].
+pub(super) fn decode_name(key: &[u8]) -> (Side, String) {
+    let name = key.get(offset_of!(NameKey, name)..).unwrap_or_default();
+    let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    (side(word(key, offset_of!(NameKey, side))), String::from_utf8_lossy(&name[..length]).into_owned())
 }
 
 /// A counter on one CPU.

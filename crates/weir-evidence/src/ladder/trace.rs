@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 
 use weir_record::observation::{
-    CallFigures, ProbeCost, Purpose, SoftirqFigures, TIMER, Trace, UringFigures, WAKE_ROWS_MAX, WakeFigures,
+    CallFigures, ErrorFigures, OPENED_ROWS_MAX, OpenedFile, ProbeCost, Purpose, SoftirqFigures, TIMER, Trace,
+    UringFigures, WAKE_ROWS_MAX, WakeFigures,
 };
-use weir_sys::syscalls;
+use weir_sys::{errors, syscalls};
 
 use super::{
-    tables::{TracedCall, TracedSoftirq, TracedWake, WakeContext},
+    tables::{
+        CALLS_BEYOND, CALLS_OF_32_BITS, TracedCall, TracedSoftirq, TracedThread, TracedWake, WakeContext,
+    },
     tracer::KernelCounts,
 };
 
@@ -29,7 +32,10 @@ pub fn trace(counts: &KernelCounts, began_ns: u64, is_split: bool, cost: ProbeCo
         is_split,
         wakes,
         wakes_left_out: wakes_left_out as u64,
-        queued_ns: counts.threads.iter().map(|it| it.queued_ns).sum::<u64>() + counts.ended_queued_ns,
+        queued_ns: of_threads(counts, |it| it.queued_ns) + counts.ended_queued_ns,
+        ran_ns: of_threads(counts, |it| it.ran_ns) + counts.ended_ran_ns,
+        sleeps: of_threads(counts, |it| it.sleeps) + counts.ended_sleeps,
+        preemptions: of_threads(counts, |it| it.preemptions) + counts.ended_preemptions,
         softirqs: softirqs(counts),
         uring: counts.uring.iter().map(|(name, (own, elsewhere))| event(name, *own, *elsewhere)).collect(),
         switches_missed: counts.switches_missed,
@@ -37,10 +43,27 @@ pub fn trace(counts: &KernelCounts, began_ns: u64, is_split: bool, cost: ProbeCo
         wakes_lost: counts.wakes_lost,
         misses: counts.misses,
         cost,
-        probe_ns: counts.threads.iter().map(|it| it.probe.ns).sum::<u64>() + counts.ended_probe.ns,
-        probe_runs: counts.threads.iter().map(|it| it.probe.runs).sum::<u64>() + counts.ended_probe.runs,
+        probe_ns: of_threads(counts, |it| it.probe.ns) + counts.ended_probe.ns,
+        probe_runs: of_threads(counts, |it| it.probe.runs) + counts.ended_probe.runs,
         softirqs_are_apart: None,
+        ..opened(counts)
     }
+}
+
+/// Names that more than one file was opened by, or one file more than once.
+fn opened(counts: &KernelCounts) -> Trace {
+    let again = counts.opened.iter().filter(|(_, opens)| *opens > 1);
+    let mut files: Vec<OpenedFile> =
+        again.map(|(path, opens)| OpenedFile { path: path.clone(), opens: *opens }).collect();
+    files.sort_by(|one, other| (other.opens, &one.path).cmp(&(one.opens, &other.path)));
+    let (files_opened_again, opens_of_those) = (files.len() as u64, files.iter().map(|it| it.opens).sum());
+    files.truncate(OPENED_ROWS_MAX);
+    Trace { opened_again: files, files_opened_again, opens_of_those, ..Trace::default() }
+}
+
+/// Of the threads that live.
+fn of_threads(counts: &KernelCounts, figure: fn(&TracedThread) -> u64) -> u64 {
+    counts.threads.iter().map(figure).sum()
 }
 
 /// Calls that returned and calls that did not yet, by kind.
@@ -57,7 +80,11 @@ fn calls(counts: &KernelCounts, began_ns: u64) -> Vec<CallFigures> {
     numbers.dedup();
     let of_number = |number: &u32| {
         let returned = counts.calls.get(number).unwrap_or(&nothing);
-        call(*number, returned, in_flight.get(number).copied().unwrap_or_default())
+        let errors = errors_of(counts, *number);
+        CallFigures {
+            errors_by_kind: errors,
+            ..call(*number, returned, in_flight.get(number).copied().unwrap_or_default())
+        }
     };
     let mut calls: Vec<CallFigures> = numbers.iter().map(of_number).collect();
     calls.sort_by_key(|call| (std::cmp::Reverse(call.on_cpu_ns), call.number));
@@ -69,7 +96,7 @@ fn call(number: u32, sums: &TracedCall, (in_flight, in_flight_ns): (u64, u64)) -
     let used = sums.buckets.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
     CallFigures {
         number,
-        name: name.map_or_else(|| format!("syscall_{number}"), str::to_owned),
+        name: name.map_or_else(|| nameless(number), str::to_owned),
         purpose: purpose(name.unwrap_or_default()),
         count: sums.count,
         errors: sums.errors,
@@ -86,7 +113,29 @@ fn call(number: u32, sums: &TracedCall, (in_flight, in_flight_ns): (u64, u64)) -
         in_flight_ns,
         unreturned: sums.unreturned,
         buckets: sums.buckets[..used].to_vec(),
+        ..CallFigures::default()
     }
+}
+
+fn nameless(number: u32) -> String {
+    match number {
+        CALLS_OF_32_BITS => "calls_of_32_bits".to_owned(),
+        CALLS_BEYOND => format!("syscall_{CALLS_OF_32_BITS}_and_above"),
+        _ => format!("syscall_{number}"),
+    }
+}
+
+/// How a kind of call failed, most often first.
+fn errors_of(counts: &KernelCounts, call: u32) -> Vec<ErrorFigures> {
+    let own = counts.errors.range((call, 0)..=(call, u32::MAX));
+    let of = |(&(_, number), &count): (&(u32, u32), &u64)| ErrorFigures {
+        number,
+        name: errors::name(number).map_or_else(|| format!("error_{number}"), str::to_owned),
+        count,
+    };
+    let mut found: Vec<ErrorFigures> = own.map(of).collect();
+    found.sort_by_key(|it| (std::cmp::Reverse(it.count), it.number));
+    found
 }
 
 /// What a call is for.
@@ -148,7 +197,7 @@ fn event(name: &str, count: u64, elsewhere_count: u64) -> UringFigures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ladder::tables::{ProbeTime, TracedThread};
+    use crate::ladder::tables::ProbeTime;
 
     #[test]
     fn a_call_that_only_blocked_is_in_flight_and_counts_from_the_windows_begin() {
@@ -193,11 +242,58 @@ mod tests {
     }
 
     #[test]
-    fn numbers_without_a_name_are_told_as_numbers() {
+    fn numbers_without_a_name_are_told_as_numbers_and_places_of_several_as_that() {
         let mut counts = KernelCounts::default();
-        let once = TracedCall { count: 1, on_cpu_ns: 8, ..TracedCall::default() };
-        counts.calls.insert(511, once);
+        for number in [509, CALLS_OF_32_BITS, CALLS_BEYOND] {
+            let once = TracedCall { count: 1, on_cpu_ns: 8, ..TracedCall::default() };
+            counts.calls.insert(number, once);
+        }
         let trace = trace(&counts, 0, true, ProbeCost::default());
-        assert_eq!((trace.calls[0].name.as_str(), trace.calls[0].purpose), ("syscall_511", Purpose::Other));
+        let names: Vec<_> = trace.calls.iter().map(|call| (call.name.as_str(), call.purpose)).collect();
+        let expected = ["syscall_509", "calls_of_32_bits", "syscall_510_and_above"];
+        assert_eq!(names, expected.map(|name| (name, Purpose::Other)));
+    }
+
+    #[test]
+    fn a_call_that_failed_says_how_and_how_often() {
+        let mut counts = KernelCounts::default();
+        let failed = TracedCall { count: 400, errors: 303, ..TracedCall::default() };
+        counts.calls.insert(257, failed);
+        for (error, count) in [(13, 3), (2, 300), (4_000, 1)] {
+            counts.errors.insert((257, error), count);
+        }
+        counts.errors.insert((258, 2), 9);
+        let trace = trace(&counts, 0, true, ProbeCost::default());
+        let told: Vec<_> =
+            trace.calls[0].errors_by_kind.iter().map(|it| (it.name.as_str(), it.count)).collect();
+        assert_eq!(told, [("ENOENT", 300), ("EACCES", 3), ("error_4000", 1)]);
+    }
+
+    #[test]
+    fn files_that_were_opened_once_are_in_no_list_and_those_beyond_it_are_counted() {
+        let many = (0..OPENED_ROWS_MAX as u64 + 3).map(|file| (format!("/many/{file:03}"), 2));
+        let counts = KernelCounts {
+            opened: [("/once".to_owned(), 1), ("/often".to_owned(), 900)].into_iter().chain(many).collect(),
+            ..KernelCounts::default()
+        };
+        let trace = trace(&counts, 0, true, ProbeCost::default());
+        let files = OPENED_ROWS_MAX as u64 + 4;
+        assert_eq!((trace.files_opened_again, trace.opens_of_those), (files, 900 + 2 * (files - 1)));
+        assert_eq!(trace.opened_again.len(), OPENED_ROWS_MAX);
+        assert_eq!(trace.opened_again[0], OpenedFile { path: "/often".to_owned(), opens: 900 });
+    }
+
+    #[test]
+    fn what_threads_did_that_ended_is_in_the_sums() {
+        let thread = |tid| TracedThread { tid, ran_ns: 10, sleeps: 2, preemptions: 1, ..Default::default() };
+        let counts = KernelCounts {
+            threads: vec![thread(1), thread(2)],
+            ended_ran_ns: 5,
+            ended_sleeps: 7,
+            ended_preemptions: 9,
+            ..KernelCounts::default()
+        };
+        let trace = trace(&counts, 0, true, ProbeCost::default());
+        assert_eq!((trace.ran_ns, trace.sleeps, trace.preemptions), (25, 11, 11));
     }
 }

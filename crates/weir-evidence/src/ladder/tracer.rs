@@ -11,7 +11,10 @@ use std::{
     io,
 };
 
-use weir_sys::bpf::{Attachment, Map, Program, Refused};
+use weir_sys::{
+    bpf::{Attachment, Map, Program, Refused},
+    process_stat::{self, ProcessStat},
+};
 
 use super::{
     assembler::Assembled,
@@ -105,6 +108,10 @@ pub struct KernelCounts {
     pub at_ns: u64,
     /// By number; calls that were never made are absent.
     pub calls: BTreeMap<u32, TracedCall>,
+    /// By the name they were opened by: how often files were. Not in every reading, see [`Tracer::opened`].
+    pub opened: Vec<(String, u64)>,
+    /// By number of the call and of the error: how often it failed so.
+    pub errors: BTreeMap<(u32, u32), u64>,
     /// Calls whose end was seen and whose beginning was not.
     pub calls_cut: u64,
     /// Threads that are followed.
@@ -117,6 +124,12 @@ pub struct KernelCounts {
     pub ended_queued_ns: u64,
     /// What our own programs had taken of them.
     pub ended_probe: ProbeTime,
+    /// Time they had had a CPU.
+    pub ended_ran_ns: u64,
+    /// Times they had gone to sleep, and lost their CPU to another thread.
+    pub ended_sleeps: u64,
+    /// See there.
+    pub ended_preemptions: u64,
     /// Switches that the kernel did not announce, as far as later events betrayed them. What their threads did between
     /// counts as time without a CPU.
     pub switches_missed: u64,
@@ -237,15 +250,26 @@ impl Tracer {
     /// Adds processes with all below them, and says which that were.
     ///
     /// A child that is born after its parent was listed and before it was marked is in no list and follows from no
-    /// mark, and neither do its own. So they are listed again, also because of marks that were lost (see
-    /// [`Self::add_members`]).
+    /// mark, and neither do its own. So they are listed again. One that has ended and was not waited for yet does
+    /// nothing any more, and nothing would take its mark away: it gets none, or whoever has its number next would be
+    /// taken for it.
     pub fn add_families(&self, roots: &[(u32, Side)]) -> Result<Vec<u32>, TracerError> {
         let mut found: BTreeSet<u32> = BTreeSet::new();
         until_nobody_is_new(|| {
             let mut has_new = false;
             for &(root, side) in roots {
-                let members = family_of(root).map_err(|_| TracerError::NoSuchProcess(root))?;
+                let mut members = family_of(root).map_err(|_| TracerError::NoSuchProcess(root))?;
+                members.retain(|member| *member == root || !is_over(*member));
                 has_new |= self.add_members(&members, side)?;
+                // Whoever ended before its mark was there.
+                for member in members.iter().filter(|member| is_over(**member)) {
+                    let refused = |error| TracerError::Refused {
+                        what: "a member".to_owned(),
+                        log: String::new(),
+                        error,
+                    };
+                    self.unmark(*member).map_err(refused)?;
+                }
                 found.extend(members);
             }
             Ok(has_new)
@@ -255,10 +279,9 @@ impl Tracer {
 
     /// Adds processes; what they did before is not known. Says whether one of them had no mark, or the other side's.
     ///
-    /// Programs that are at work mark and unmark processes in the same words, each in one step. There is no such step
-    /// from here: a mark that they set or take away between the reading and the writing of its word is lost, or is
-    /// back. So a word is written only where that changes something. A process whose mark was lost is still followed by
-    /// the threads that are known; one that is back is of a process that ended, and means a stranger only when the
+    /// Programs that are at work unmark processes in the same words, each in one step. There is no such step from here:
+    /// a mark that they take away between the reading and the writing of its word is back. So a word is written only
+    /// where that changes something. A mark that is back is of a process that ended, and means a stranger only when the
     /// kernel gives its number out again.
     pub fn add_members(&self, members: &[u32], side: Side) -> Result<bool, TracerError> {
         let table = self.table(Table::Members);
@@ -294,8 +317,8 @@ impl Tracer {
         self.forget_threads(|thread| thread.pid == member).map(|_| ())
     }
 
-    /// Takes out processes and every thread that is known. One that was born meanwhile does not know its process yet,
-    /// and would make that one a member again when it first returns: it is over when no thread is found.
+    /// Takes out processes and every thread that is known. One that was born meanwhile does not know its process yet:
+    /// it is over when no thread is found.
     pub fn forget_all(&self, members: &[u32]) -> io::Result<()> {
         for _ in 0..FORGET_PASSES_MAX {
             members.iter().try_for_each(|member| self.unmark(*member))?;
@@ -358,8 +381,24 @@ impl Tracer {
         self.read_threads(side, &mut counts)?;
         self.read_counters(side, &mut counts)?;
         self.read_softirqs(side, &mut counts)?;
+        self.read_errors(side, &mut counts)?;
         counts.misses = self.programs.iter().map(|it| it.program.misses().unwrap_or_default()).sum();
         Ok(counts)
+    }
+
+    /// Names that files were opened by, since the programs were let in. Reading them takes two system calls for each,
+    /// so it is left to the end.
+    pub fn opened(&self, side: Side) -> io::Result<Vec<(String, u64)>> {
+        let table = self.table(Table::Opened);
+        let mut value = vec![0; table.read_bytes()];
+        let mut opened = Vec::new();
+        for key in table.keys()? {
+            let (of_side, name) = tables::decode_name(&key);
+            if of_side == side && table.read(&key, &mut value)? {
+                opened.push((name, tables::decode_counter(&value)));
+            }
+        }
+        Ok(opened)
     }
 
     /// Stops counting and gives the sums. Calls that are still going on are in [`KernelCounts::threads`].
@@ -478,6 +517,9 @@ impl Tracer {
         counts.ended_queued_ns = own(Counter::EndedQueuedNs)?;
         let (ns, runs) = (own(Counter::EndedProbeNs)?, own(Counter::EndedProbeRuns)?);
         counts.ended_probe = ProbeTime { ns, runs };
+        counts.ended_ran_ns = own(Counter::EndedRanNs)?;
+        counts.ended_sleeps = own(Counter::EndedSleeps)?;
+        counts.ended_preemptions = own(Counter::EndedPreemptions)?;
         counts.switches_missed = own(Counter::SwitchesMissed)?;
         counts.threads_lost = self.counter(Counter::ThreadsLost as u32)?;
         counts.wakes_lost = self.counter(Counter::WakesLost as u32)?;
@@ -487,6 +529,18 @@ impl Tracer {
             let own = self.counter(first + 1 + side as u32)?;
             if all > 0 {
                 counts.uring.insert(name, (own, all.saturating_sub(own)));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_errors(&self, side: Side, counts: &mut KernelCounts) -> io::Result<()> {
+        let table = self.table(Table::Errors);
+        let mut value = vec![0; table.read_bytes()];
+        for key in table.keys()? {
+            let (of_side, call, error) = tables::decode_error(&key);
+            if of_side == side && table.read(&key, &mut value)? {
+                counts.errors.insert((call, error), tables::decode_counter(&value));
             }
         }
         Ok(())
@@ -528,6 +582,10 @@ impl KernelCounts {
             *call = call.combined(before, u64::saturating_sub);
         }
         later.calls.retain(|_, call| *call != nothing);
+        for (error, count) in &mut later.errors {
+            *count = count.saturating_sub(earlier.errors.get(error).copied().unwrap_or_default());
+        }
+        later.errors.retain(|_, count| *count > 0);
         let threads: HashMap<_, _> = earlier.threads.iter().map(|it| ((it.pid, it.tid), it)).collect();
         for thread in &mut later.threads {
             if let Some(before) = threads.get(&(thread.pid, thread.tid)) {
@@ -574,6 +632,9 @@ impl KernelCounts {
             (&mut self.ended_queued_ns, earlier.ended_queued_ns),
             (&mut self.ended_probe.ns, earlier.ended_probe.ns),
             (&mut self.ended_probe.runs, earlier.ended_probe.runs),
+            (&mut self.ended_ran_ns, earlier.ended_ran_ns),
+            (&mut self.ended_sleeps, earlier.ended_sleeps),
+            (&mut self.ended_preemptions, earlier.ended_preemptions),
             (&mut self.switches_missed, earlier.switches_missed),
             (&mut self.threads_lost, earlier.threads_lost),
             (&mut self.wakes_lost, earlier.wakes_lost),
@@ -585,7 +646,7 @@ impl KernelCounts {
 }
 
 /// Repeats a pass over families that says whether somebody in them was new. Those that still are after the last pass
-/// are children of marked ones: these are followed from their birth on, and get their marks when they first return.
+/// are children of marked ones: these are followed from their birth on, without marks.
 fn until_nobody_is_new(mut pass: impl FnMut() -> Result<bool, TracerError>) -> Result<(), TracerError> {
     for _ in 0..MARK_PASSES_MAX {
         if !pass()? {
@@ -593,6 +654,14 @@ fn until_nobody_is_new(mut pass: impl FnMut() -> Result<bool, TracerError>) -> R
         }
     }
     Ok(())
+}
+
+/// Whether a process has ended, with all its threads, waited for or not.
+fn is_over(pid: u32) -> bool {
+    const THREADS: usize = 20;
+    let line = process_stat::read(pid);
+    let stat = line.as_deref().and_then(ProcessStat::parse);
+    stat.is_none_or(|stat| stat.has_ended() && stat.number(THREADS).is_none_or(|threads| threads <= 1))
 }
 
 /// The word of a process in the table of members, and the place of its two bits in there.
@@ -647,6 +716,7 @@ mod tests {
         let thread = |calls| TracedThread { tid: 1, calls, blocked_ns: calls, ..TracedThread::default() };
         let reading = |count: u64| KernelCounts {
             calls: BTreeMap::from([(0, TracedCall { count, on_cpu_ns: count, ..TracedCall::default() })]),
+            errors: BTreeMap::from([((0, 2), count)]),
             calls_cut: count,
             threads: vec![thread(count)],
             wakes: vec![TracedWake { count, blocked_ns: count, ..TracedWake::default() }],
@@ -655,7 +725,7 @@ mod tests {
             ..KernelCounts::default()
         };
         let fell = reading(2).since(&reading(u64::MAX));
-        assert!(fell.calls.is_empty() && fell.wakes.is_empty(), "{fell:?}");
+        assert!(fell.calls.is_empty() && fell.errors.is_empty() && fell.wakes.is_empty(), "{fell:?}");
         assert_eq!((fell.calls_cut, fell.threads[0].calls, fell.threads[0].blocked_ns), (0, 0, 0));
         assert_eq!(
             (fell.softirqs[&3], fell.uring["io_uring_complete"]),

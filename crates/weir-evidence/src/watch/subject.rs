@@ -74,8 +74,14 @@ impl Reading {
         Self { tree, descriptors, at: Instant::now() }
     }
 
+    /// That of its first thread, whose number is the process's. Numbers of others may be smaller: they begin anew when
+    /// all have been given out.
     fn name(&self) -> String {
-        let main = self.tree.processes.first().and_then(|process| process.threads.first());
+        let main = self
+            .tree
+            .processes
+            .first()
+            .and_then(|process| process.threads.iter().find(|thread| thread.tid == process.pid));
         main.map(|thread| thread.name.clone()).unwrap_or_default()
     }
 }
@@ -148,6 +154,8 @@ pub(super) struct Subject {
     pub(super) has_ended: bool,
     /// Whether a program of 32 bits was among its processes at a reading, while the kernel's programs counted.
     pub(super) had_32_bits: bool,
+    /// It was gone at the last look, so that the figures of /proc are older than the end.
+    pub(super) is_read_late: bool,
     before: Reading,
     /// Absent where nothing is traced, or its tables could not be read.
     counts_before: Option<KernelCounts>,
@@ -169,6 +177,7 @@ impl Subject {
             notes: Vec::new(),
             has_ended: false,
             had_32_bits: false,
+            is_read_late: false,
             before: reading.clone(),
             counts_before: None,
             glimpsed: reading.clone(),
@@ -236,12 +245,13 @@ impl Subject {
     /// The last look, and what a reader must know of the whole window.
     pub(super) fn end(&mut self, interval: Duration) {
         if !self.look() {
+            self.is_read_late = true;
             let interval_ns = interval.as_nanos() as u64;
             self.notes.push(match ProcessTree::snapshot(self.pid) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     Note::Unread { interval_ns, error: error.to_string() }
                 }
-                _ => Note::EndedBetween { interval_ns },
+                _ => Note::EndedBetween { interval_ns, by_programs: false },
             });
         }
         self.notes.extend(notes_of_ended(&self.did.tree));
@@ -384,6 +394,7 @@ mod tests {
             notes: Vec::new(),
             has_ended: false,
             had_32_bits: false,
+            is_read_late: false,
             before: first.clone(),
             counts_before: None,
             glimpsed: first.clone(),
@@ -411,6 +422,13 @@ mod tests {
         assert_eq!(subject.glimpse().totals(), totals, "nobody had looked on before");
         let nothing = subject.glimpse().totals();
         assert_eq!((nothing.cpu_ns, nothing.run_delay_ns, nothing.threads), (0, 0, 1));
+    }
+
+    #[test]
+    fn the_name_of_a_process_is_that_of_its_first_thread_whatever_numbers_the_others_have() {
+        let named = |tid, name: &str| ThreadSample { name: name.to_owned(), ..thread(tid, 0) };
+        let seen = reading(0, vec![named(3, "helper"), named(5, "server"), named(9, "other")]);
+        assert_eq!(seen.name(), "server");
     }
 
     #[test]

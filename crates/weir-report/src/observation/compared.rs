@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use weir_record::observation::{CallFigures, Observation, Trace};
 
 use super::{
+    advice,
     blocks::{Block, Blocks, Columns, Window, evidence},
     conclusion, sentences,
     tables::{answer, columns, part_or_absent, time_or_absent},
@@ -28,7 +29,9 @@ pub(super) fn all(one: &Observation, other: &Observation, language: Language) ->
     blocks.retain(|block| !block.lines.is_empty() || block.table.is_some());
     let conclusion = pair.into_iter().flat_map(|observation| {
         let said = conclusion::headlines(observation, language);
-        said.into_iter().map(|line| of(observation, &line, language))
+        said.into_iter()
+            .chain(advice::slept(observation, language))
+            .map(|line| of(observation, &line, language))
     });
     let mut conclusion: Vec<String> = conclusion.collect();
     conclusion.push(not_judged(language).to_owned());
@@ -157,10 +160,9 @@ const ROWS: [Row; 18] = [
     (["rings of io_uring", "io_uring 링", "io_uring 环"], |it| {
         or_absent(it.descriptors, |open| open.rings.to_string())
     }),
-    (
-        ["CPU batching could remove, at most", "묶어서 줄일 수 있는 CPU의 상한", "批量化最多可去掉的 CPU"],
-        |it| or_absent(conclusion::bound(it), |bound| format::percent(bound.share_max)),
-    ),
+    (["CPU of calls for I/O", "I/O 호출의 CPU", "I/O 调用的 CPU"], |it| {
+        or_absent(conclusion::bound(it), |bound| format::percent(bound.share_max))
+    }),
 ];
 
 fn rows_of_processes(pair: Pair<'_>, language: Language) -> Vec<Vec<String>> {

@@ -1,9 +1,12 @@
-//! What follows for who thinks of another I/O model, and what stands before that: times that cannot be right, a CPU
-//! that others had, files that are opened again and again.
+//! What its calls for I/O cost a process, and what stands before that: times that cannot be right, a CPU that others
+//! had.
+//!
+//! No sentence has a factor, and none says that batches or concurrency bring nothing: what another I/O model would do
+//! to a program does not follow from its calls.
 
 use weir_record::observation::{Bound, Conclusion, Observation, Trace};
 
-use super::blocks::Window;
+use super::{advice, blocks::Window};
 use crate::{
     format::{count, percent},
     language::{Language, localized},
@@ -19,12 +22,10 @@ const FILES_SHARE_MIN: f64 = 0.10;
 /// What follows, and on which grounds; the most important first.
 pub(super) fn lines(observation: &Observation, language: Language) -> Vec<String> {
     let mut lines = headlines(observation, language);
+    lines.extend(advice::lines(observation, language));
     let Some(bound) = bound(observation).filter(|bound| bound.conclusion != Conclusion::Idle) else {
         return lines;
     };
-    if bound.conclusion == Conclusion::NotBusy {
-        lines.extend(what_goes_first(bound, language));
-    }
     lines.extend(files(observation, language));
     lines.push(grounds(bound, language));
     lines
@@ -75,10 +76,10 @@ fn times_are_wrong(observation: &Observation, language: Language) -> String {
     localized!(
         language,
         "Times on a CPU are wrong in this window, counts are not: calls and softirqs add up to {sum} of a CPU, and the \
-         process had {cpu} of one. No bound follows from them.",
-        "이 구간의 CPU 시간은 틀렸습니다. 횟수는 맞습니다. 호출과 softirq를 더하면 코어 하나의 {sum}인데 프로세스가 쓴 CPU는 {cpu}입니다. 그래서 상한을 \
+         process had {cpu} of one. What calls cost does not follow from them.",
+        "이 구간의 CPU 시간은 틀렸습니다. 횟수는 맞습니다. 호출과 softirq를 더하면 코어 하나의 {sum}인데 프로세스가 쓴 CPU는 {cpu}입니다. 그래서 호출의 비용을 \
          구하지 않습니다.",
-        "此时段的 CPU 时间有误，次数无误：调用与软中断合计为一个核的 {sum}，而该进程只用了 {cpu}。因此不给出上限。",
+        "此时段的 CPU 时间有误，次数无误：调用与软中断合计为一个核的 {sum}，而该进程只用了 {cpu}。因此不给出调用的开销。",
     )
 }
 
@@ -87,93 +88,70 @@ fn of_bound(observation: &Observation, bound: &Bound, language: Language) -> Str
     match bound.conclusion {
         Conclusion::Idle => localized!(
             language,
-            "It hardly used a CPU in this time: there is nothing to gain.",
-            "이 시간 동안 CPU를 거의 쓰지 않아 얻을 것이 없습니다.",
-            "这段时间几乎没有使用 CPU，没有可省的。",
+            "It hardly used a CPU in this time.",
+            "이 시간 동안 CPU를 거의 쓰지 않았습니다.",
+            "这段时间几乎没有使用 CPU。",
         ),
         Conclusion::NotIo => localized!(
             language,
-            "Not your bottleneck: system calls for I/O are at most {share} of its CPU.",
-            "병목이 아닙니다. I/O 시스템 콜은 CPU의 최대 {share}입니다.",
-            "不是瓶颈：I/O 系统调用最多占其 CPU 的 {share}。",
+            "System calls for I/O cost {share} of its CPU: most of it goes elsewhere.",
+            "I/O 시스템 콜의 비용은 CPU의 {share}입니다. CPU 대부분은 다른 곳에 쓰입니다.",
+            "I/O 系统调用的开销占其 CPU 的 {share}：大部分 CPU 用在别处。",
         ),
         Conclusion::NotBusy => not_busy(observation, bound, language),
         Conclusion::AlreadyBatched => localized!(
             language,
-            "It submits in batches already; the rest of its system calls' time ({share} of its CPU) is work.",
-            "이미 묶어서 제출합니다. 시스템 콜 시간의 나머지(CPU의 {share})는 실제 작업입니다.",
-            "它已经批量提交；系统调用的其余时间（占 CPU 的 {share}）是实际工作。",
+            "It submits in batches. Its system calls for I/O cost {share} of its CPU.",
+            "묶어서 제출합니다. I/O 시스템 콜의 비용은 CPU의 {share}입니다.",
+            "它批量提交。其 I/O 系统调用的开销占其 CPU 的 {share}。",
         ),
-        Conclusion::AtMost => to_be_expected(bound, language),
+        Conclusion::AtMost => busy_with_calls(bound, language),
     }
 }
 
 fn not_busy(observation: &Observation, bound: &Bound, language: Language) -> String {
-    let [share, busy] = [bound.share_max, bound.busiest_share].map(percent);
     if is_short_of_cpu(observation) {
-        return localized!(
-            language,
-            "Batching system calls could save at most {share} of its CPU.",
-            "시스템 콜을 묶으면 CPU의 최대 {share}를 아낄 수 있습니다.",
-            "批量化系统调用最多省下其 {share} 的 CPU。",
-        );
+        return busy_with_calls(bound, language);
     }
+    let [share, busy] = [bound.share_max, bound.busiest_share].map(percent);
     localized!(
         language,
-        "It wanted a CPU {busy} of the time, so CPU did not limit it: batching system calls could \
-         save at most {share} of that CPU, not raise the throughput.",
-        "시간의 {busy}만 CPU를 필요로 했으므로 CPU가 한계가 아니었습니다. 시스템 콜을 묶으면 그 CPU의 최대 {share}를 아낄 수 있지만 처리량은 \
-         늘지 않습니다.",
-        "它只有 {busy} 的时间需要 CPU，因此 CPU 并非限制：批量化系统调用最多省下其中 {share} 的 CPU，不会提高吞吐量。",
+        "It wanted a CPU {busy} of the time: what it waited for set its pace. Its system calls for I/O cost {share} of the \
+         CPU it had.",
+        "시간의 {busy}만 CPU를 필요로 했으므로 속도를 정한 것은 기다린 대상입니다. I/O 시스템 콜의 비용은 쓴 CPU의 {share}입니다.",
+        "它只有 {busy} 的时间需要 CPU：决定其快慢的是它所等待的事物。其 I/O 系统调用的开销占所用 CPU 的 {share}。",
     )
 }
 
-/// What batching can be expected to bring a process that CPU limits. The bound has no multiplier: nobody will get it.
-fn to_be_expected(bound: &Bound, language: Language) -> String {
-    let Some(first) = goes_first(bound) else {
-        let share = percent(bound.share_max);
+/// What its calls for I/O cost, and of that asking and entering the kernel.
+fn busy_with_calls(bound: &Bound, language: Language) -> String {
+    let share = percent(bound.share_max);
+    let Some(parts) = asking_and_entering(bound) else {
         return localized!(
             language,
-            "Batching its system calls (io_uring) can remove at most {share} of its CPU.",
-            "시스템 콜을 묶으면(io_uring) CPU의 최대 {share}를 없앨 수 있습니다.",
-            "批量化其系统调用（io_uring）最多去掉其 {share} 的 CPU。",
+            "Its system calls for I/O cost {share} of its CPU.",
+            "I/O 시스템 콜의 비용은 CPU의 {share}입니다.",
+            "其 I/O 系统调用的开销占其 CPU 的 {share}。",
         );
     };
-    let speedup = times(first.iter().sum());
-    let [asking, entering] = first.map(percent);
+    let [asking, entering] = parts.map(percent);
     localized!(
         language,
-        "Batching its system calls (io_uring) can be expected to bring up to about {speedup}× the throughput: {asking} of \
-         its CPU is asking what is ready and tries that found nothing, {entering} is entering the kernel once for each \
-         other call for I/O.",
-        "시스템 콜을 묶으면(io_uring) 처리량은 많아야 약 {speedup}배가 될 것으로 예상됩니다. 준비 여부를 묻거나 빈손으로 돌아온 호출이 CPU의 {asking}, 나머지 I/O \
-         호출마다 커널에 진입하는 비용이 {entering}입니다.",
-        "批量化其系统调用（io_uring）预计最多使吞吐量达到约 {speedup} 倍：询问就绪和空手而归的调用占其 CPU 的 {asking}，其余 I/O 调用每次进入内核的开销占 \
-         {entering}。",
+        "Its system calls for I/O cost {share} of its CPU. Of its CPU, {asking} is asking what is ready and tries that found \
+         nothing, {entering} is entering the kernel once for each other call for I/O. What another I/O model would change \
+         does not follow from these figures.",
+        "I/O 시스템 콜의 비용은 CPU의 {share}입니다. CPU 중 준비 여부를 묻거나 빈손으로 돌아온 호출이 {asking}, 나머지 I/O 호출마다 커널에 진입하는 비용이 {entering}입니다. \
+         I/O 모델을 바꾸면 어떻게 될지는 여기서 알 수 없습니다.",
+        "其 I/O 系统调用的开销占其 CPU 的 {share}。在其 CPU 中，询问就绪和空手而归的调用占 {asking}，其余 I/O 调用每次进入内核的开销占 {entering}。换用别的 I/O \
+         模型会怎样，由此无从得知。",
     )
 }
 
-/// Of its CPU, what batching removes before all else: asking, and entering the kernel. Older records do not know.
-fn goes_first(bound: &Bound) -> Option<[f64; 2]> {
+/// Of its CPU, asking, and entering the kernel. Older records do not know.
+fn asking_and_entering(bound: &Bound) -> Option<[f64; 2]> {
     let whole_ns = bound.io_ns / bound.share_max;
     let shares = [bound.asking_ns, bound.entering_ns].map(|ns| ns / whole_ns);
     (bound.entering_ns > 0.0 && shares.iter().sum::<f64>().is_finite()).then_some(shares)
-}
-
-/// How often the work of before fits into the CPU when this share of it is gone.
-fn times(share: f64) -> String {
-    format!("{:.2}", 1.0 / (1.0 - share).max(0.01))
-}
-
-fn what_goes_first(bound: &Bound, language: Language) -> Option<String> {
-    let [asking, entering] = goes_first(bound)?.map(percent);
-    Some(localized!(
-        language,
-        "What goes first: asking what is ready and tries that found nothing, {asking} of its CPU, and entering the \
-         kernel once for each other call for I/O, {entering}.",
-        "먼저 없어지는 몫: 준비 여부를 묻거나 빈손으로 돌아온 호출이 CPU의 {asking}, 나머지 I/O 호출마다 커널에 진입하는 비용이 {entering}입니다.",
-        "最先省下的部分：询问就绪和空手而归的调用占其 CPU 的 {asking}，其余 I/O 调用每次进入内核的开销占 {entering}。",
-    ))
 }
 
 /// What /proc alone allows to say.
@@ -189,7 +167,7 @@ fn of_proc(observation: &Observation, language: Language) -> Option<String> {
     ))
 }
 
-/// What can be had without another I/O model stands beside what that would bring.
+/// What it does with files beside moving bytes.
 fn files(observation: &Observation, language: Language) -> Option<String> {
     let share = files_ns(observation.trace.as_ref()?) / observation.unwatched_cpu_ns();
     let is_much = share.is_finite() && share > FILES_SHARE_MIN;
@@ -197,11 +175,9 @@ fn files(observation: &Observation, language: Language) -> Option<String> {
     is_much.then(|| {
         localized!(
             language,
-            "{share} of its CPU opens, looks up and closes files: keeping descriptors open (nginx: open_file_cache) \
-             saves that without another I/O model.",
-            "CPU의 {share}가 파일을 열고 조회하고 닫는 데 쓰입니다. 디스크립터를 열어 둔 채 다시 쓰면(nginx: open_file_cache) I/O 모델을 바꾸지 않고도 \
-             줄일 수 있습니다.",
-            "其 CPU 的 {share} 用于打开、查询和关闭文件：保留已打开的描述符（nginx：open_file_cache）即可省下，无需更换 I/O 模型。",
+            "{share} of its CPU opens, looks up and closes files.",
+            "CPU의 {share}가 파일을 열고 조회하고 닫는 데 쓰입니다.",
+            "其 CPU 的 {share} 用于打开、查询和关闭文件。",
         )
     })
 }
@@ -225,31 +201,21 @@ fn files_ns(trace: &Trace) -> f64 {
 
 fn grounds(bound: &Bound, language: Language) -> String {
     let calls = count(bound.calls);
-    if bound.conclusion != Conclusion::AtMost {
-        return localized!(
-            language,
-            "An upper bound: the whole time of {calls} calls for I/O on a CPU, with the way into the kernel and out of \
-             it, over the process's CPU without what tracing added. TCP and copying stay, so expect less.",
-            "상한입니다. I/O 호출 {calls}회의 CPU 시간 전체와 커널 진입·복귀 비용을, 추적이 더한 몫을 뺀 프로세스 CPU로 나눈 값입니다. TCP와 복사는 남으므로 실제 \
-             이득은 더 작습니다.",
-            "这是上限：{calls} 次 I/O 调用的全部 CPU 时间及进出内核的开销，除以扣除跟踪开销后的进程 CPU。TCP 与复制仍在，实际收益更小。",
-        );
-    }
-    let share = percent(bound.share_max);
     localized!(
         language,
-        "No batching can remove more than {share} of its CPU: the whole time of {calls} calls for I/O on a CPU, with the \
-         way into the kernel and out of it, over the process's CPU without what tracing added. Work that stays is in \
-         that: TCP, files, copying.",
-        "어떻게 묶어도 CPU의 {share}보다 많이 없앨 수는 없습니다. I/O 호출 {calls}회의 CPU 시간 전체와 커널 진입·복귀 비용을, 추적이 더한 몫을 뺀 프로세스 CPU로 나눈 \
-         값입니다. TCP, 파일, 복사처럼 없어지지 않는 일도 들어 있습니다.",
-        "无论怎样批量化，最多去掉其 {share} 的 CPU：{calls} 次 I/O 调用的全部 CPU 时间及进出内核的开销，除以扣除跟踪开销后的进程 CPU。其中也有省不掉的工作：TCP、文件、复制。",
+        "That cost is the time of {calls} calls for I/O on a CPU, with the way into the kernel and out of it, over the \
+         process's CPU without what tracing added. Work that stays whatever calls do it is in that: TCP, files, copying. What \
+         the program itself does around each call is not, and goes with the call.",
+        "이 비용은 I/O 호출 {calls}회의 CPU 시간과 커널 진입·복귀 비용을, 추적이 더한 몫을 뺀 프로세스 CPU로 나눈 값입니다. 어떤 호출로 하든 남는 일(TCP, 파일, 복사)은 들어 있고, \
+         프로그램이 호출마다 스스로 하는 일은 들어 있지 않으며 호출이 없어지면 함께 없어집니다.",
+        "这项开销是 {calls} 次 I/O 调用的 CPU 时间加上进出内核的开销，除以扣除跟踪开销后的进程 CPU。无论用哪些调用都省不掉的工作（TCP、文件、复制）包含在内；\
+         程序自身围绕每次调用所做的工作不在其中，会随调用一起减少。",
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use weir_record::observation::{CallFigures, Totals};
+    use weir_record::observation::{Advice, CallFigures, Totals, WaitsFor};
 
     use super::*;
 
@@ -286,11 +252,14 @@ mod tests {
     #[test]
     fn who_waited_for_a_cpu_is_told_that_first_and_never_that_cpu_did_not_limit_it() {
         let text = text_of(&observed(300_000_000, 0, Vec::new()));
-        assert!(text.starts_with("It wanted a CPU 40 % of the time, so CPU did not limit it"), "{text}");
+        assert!(
+            text.starts_with("It wanted a CPU 40 % of the time: what it waited for set its pace"),
+            "{text}"
+        );
         let mut starved = observed(300_000_000, 330_000_000, Vec::new());
         let text = text_of(&starved);
         assert!(text.starts_with("It waited for a CPU: it had 30 % of one and was"), "{text}");
-        assert!(text.contains("33 % of the time") && !text.contains("did not limit"), "{text}");
+        assert!(text.contains("33 % of the time") && !text.contains("set its pace"), "{text}");
         starved.trace = None;
         starved.bound = None;
         assert!(text_of(&starved).starts_with("It waited for a CPU"), "/proc alone tells it too");
@@ -300,17 +269,44 @@ mod tests {
         }
     }
 
+    /// Words that no conclusion may have: of what batches or another I/O model bring nothing is known.
+    const UNKNOWN: [&str; 6] = ["×", "throughput", "io_uring", "can remove", "could save", "nothing to gain"];
+
     #[test]
-    fn what_can_be_expected_comes_first_and_the_bound_has_no_multiplier() {
-        let mut busy = observed(900_000_000, 0, Vec::new());
-        let bound = busy.bound.as_mut().expect("it was traced");
-        bound.conclusion = Conclusion::AtMost;
-        let text = text_of(&busy);
-        assert!(text.contains("up to about 1.25× the throughput: 10 % of its CPU is asking"), "{text}");
-        assert!(text.contains("\nNo batching can remove more than 60 % of its CPU"), "{text}");
-        assert_eq!(text.matches('×').count(), 1, "{text}");
-        busy.bound.as_mut().expect("it was traced").entering_ns = 0.0;
-        assert!(text_of(&busy).starts_with("Batching its system calls (io_uring) can remove at most 60 %"));
+    fn what_calls_cost_is_told_and_never_what_another_io_model_brings() {
+        let mut seen = observed(900_000_000, 0, Vec::new());
+        for conclusion in [
+            Conclusion::Idle,
+            Conclusion::NotIo,
+            Conclusion::NotBusy,
+            Conclusion::AlreadyBatched,
+            Conclusion::AtMost,
+        ] {
+            seen.bound.as_mut().expect("it was traced").conclusion = conclusion;
+            let text = text_of(&seen);
+            assert!(!UNKNOWN.iter().any(|word| text.contains(word)), "{conclusion:?}: {text}");
+            assert_eq!(text.contains("cost 60 % of "), conclusion != Conclusion::Idle, "{text}");
+            for language in Language::ALL {
+                assert!(!lines(&seen, language).join(" ").contains('×'), "{conclusion:?} {language:?}");
+            }
+        }
+        assert!(text_of(&seen).contains("10 % is asking what is ready"), "{}", text_of(&seen));
+        seen.bound.as_mut().expect("it was traced").entering_ns = 0.0;
+        assert!(text_of(&seen).starts_with("Its system calls for I/O cost 60 % of its CPU.\n"));
+    }
+
+    #[test]
+    fn who_hardly_used_a_cpu_is_told_where_it_slept_too() {
+        let mut seen = observed(5_000_000, 0, Vec::new());
+        seen.bound.as_mut().expect("it was traced").conclusion = Conclusion::Idle;
+        seen.advice = vec![Advice::Slept {
+            call: "fsync".to_owned(),
+            waits_for: WaitsFor::Durability,
+            calls: 300,
+            slept_ns: 900_000_000,
+        }];
+        let text = text_of(&seen);
+        assert!(text.contains("fsync 90 % (300 calls") && text.contains("One call after several"), "{text}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     calendar::utc,
-    observation::{Ending, Note, Observation, Purpose, RungState, Trace},
+    observation::{CallFigures, Ending, Note, Observation, Purpose, RungState, SwitchCounter, Trace},
 };
 
 use super::{blocks::Window, tables};
@@ -14,6 +14,9 @@ use crate::{
     language::{Language, localized},
     rung,
 };
+
+/// Most kinds of calls whose errors are told, and most errors of each.
+const FAILURES_MAX: usize = 3;
 
 pub(super) fn ending(ending: Ending, language: Language) -> &'static str {
     match ending {
@@ -115,6 +118,7 @@ pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
             "每次 io_uring_enter 平均提交 {submitted} 个操作，伴随 {done} 个完成。",
         ));
     }
+    lines.extend(failures(trace, language));
     let in_flight: u64 = trace.calls.iter().map(|call| call.in_flight).sum();
     if in_flight > 0 {
         let list: Vec<String> = trace
@@ -133,6 +137,29 @@ pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// Kinds of calls that failed, most often first, with the errors that they answered.
+fn failures(trace: &Trace, language: Language) -> Option<String> {
+    let mut failed: Vec<&CallFigures> = trace.calls.iter().filter(|call| call.errors > 0).collect();
+    failed.sort_by_key(|call| std::cmp::Reverse(call.errors));
+    let of_call = |call: &CallFigures| {
+        let (errors, calls, name) = (count(call.errors), count(call.count), printable(&call.name));
+        let each =
+            call.errors_by_kind.iter().map(|it| format!("{} {}", printable(&it.name), count(it.count)));
+        let kinds = each.take(FAILURES_MAX).collect::<Vec<_>>().join(language.list());
+        let kinds = if kinds.is_empty() { String::new() } else { format!(" ({kinds})") };
+        localized!(
+            language,
+            "{errors} of {calls} {name}{kinds}",
+            "{name} {calls}회 중 {errors}회{kinds}",
+            "{name} {calls} 次中 {errors} 次{kinds}",
+        )
+    };
+    let listed: Vec<String> = failed.iter().take(FAILURES_MAX).map(|call| of_call(call)).collect();
+    let listed = (!listed.is_empty()).then(|| listed.join(language.semicolon()))?;
+    let line = localized!(language, "Failed: {listed}.", "실패: {listed}.", "失败：{listed}。");
+    Some(line)
 }
 
 /// When and on which machine it was observed.
@@ -208,13 +235,14 @@ pub(super) fn cost(trace: &Trace, language: Language) -> String {
     localized!(
         language,
         "While it was traced, a system call that does nothing took {with} instead of {without} ({more} more), \
-         as tried right before on calls of our own; every process of the machine paid most of that. It is taken out of the \
-         CPU of calls, and so is what the programs measured of themselves; out of totals, threads and the table of softirqs it is \
-         not.",
+         as tried right before on calls of our own; every process of the machine paid most of that for each of its calls, and \
+         one that only computed nothing. It is taken out of the CPU of calls, and so is what the programs measured of \
+         themselves; out of totals, threads and the table of softirqs it is not. What it cost beyond that is with what is \
+         outside of calls.",
         "추적하는 동안 아무 일도 하지 않는 시스템 콜이 {without} 대신 {with} 걸렸습니다({more} 증가). 직전에 자체 호출로 잰 값이며, 이 머신의 모든 프로세스가 \
-         그 대부분을 부담했습니다. 호출별 CPU에서는 이 값과 프로그램이 스스로 잰 몫을 뺐고, 합계·스레드·softirq 표에서는 빼지 않았습니다.",
-        "跟踪期间，一个什么都不做的系统调用耗时 {with}，而非 {without}（增加 {more}）；此值在开始前用自身调用测得，本机所有进程都承担了其中大部分。\
-         各调用的 CPU 已扣除此值以及程序自行测得的部分；合计、线程和软中断表未扣除。",
+         호출마다 그 대부분을 부담했고, 계산만 한 프로세스는 부담이 없었습니다. 호출별 CPU에서는 이 값과 프로그램이 스스로 잰 몫을 뺐고, 합계·스레드·softirq 표에서는 빼지 않았습니다. 그 밖의 비용은 '시스템 콜 밖'에 들어 있습니다.",
+        "跟踪期间，一个什么都不做的系统调用耗时 {with}，而非 {without}（增加 {more}）；此值在开始前用自身调用测得，本机所有进程的每次调用都承担了其中大部分，只做计算的进程则没有。\
+         各调用的 CPU 已扣除此值以及程序自行测得的部分；合计、线程和软中断表未扣除。除此之外的开销计在“系统调用之外”中。",
     )
 }
 
@@ -223,9 +251,9 @@ pub(super) fn share_of_tracing(observation: &Observation, language: Language) ->
     let share = tracing(observation)?;
     Some(localized!(
         language,
-        "In this window tracing was {share} of its CPU.",
-        "이 구간에서 추적은 이 프로세스 CPU의 {share}였습니다.",
-        "在此时段内，跟踪占该进程 CPU 的 {share}。",
+        "In this window tracing was {share} of its CPU at least, as far as that can be measured call by call.",
+        "이 구간에서 추적은 이 프로세스 CPU의 적어도 {share}였습니다(호출별로 잴 수 있는 몫).",
+        "在此时段内，跟踪至少占该进程 CPU 的 {share}（可按调用测得的部分）。",
     ))
 }
 
@@ -289,9 +317,10 @@ pub(super) fn note(note: &Note, language: Language) -> String {
         }
         Note::Became32Bits => localized!(
             language,
-            "It, or a child, became a program of 32 bits, whose system calls have other numbers: names may be wrong.",
-            "이 프로세스나 자식이 32비트 프로그램이 되어 시스템 콜 번호가 다르므로 이름이 틀릴 수 있습니다.",
-            "它或其子进程变成了 32 位程序，系统调用号不同：名称可能有误。",
+            "It, or a child, became a program of 32 bits, whose system calls have other numbers: they are told as \
+             calls_of_32_bits where the change was seen, and by wrong names where it was not.",
+            "이 프로세스나 자식이 32비트 프로그램이 되어 시스템 콜 번호가 다릅니다. 바뀌는 것을 본 경우 calls_of_32_bits로 표시하고, 보지 못한 경우 이름이 틀립니다.",
+            "它或其子进程变成了 32 位程序，系统调用号不同：看到其变化时列为 calls_of_32_bits，否则名称有误。",
         ),
         Note::Stolen { stolen_ns, machine_ns } => {
             let share = percent(*stolen_ns as f64 / (*machine_ns).max(1) as f64);
@@ -304,7 +333,11 @@ pub(super) fn note(note: &Note, language: Language) -> String {
                 "其间虚拟机监控程序占用了本机 CPU 时间的 {share}（steal）：当时进行中的调用的 CPU 时间包含它，而进程的 CPU 可能不含。",
             )
         }
-        Note::EndedBetween { interval_ns } => of_last_reading(*interval_ns, None, language),
+        Note::EndedBetween { interval_ns, by_programs: false } => {
+            of_last_reading(*interval_ns, None, language)
+        }
+        Note::EndedBetween { interval_ns, by_programs: true } => up_to_its_end(*interval_ns, language),
+        Note::SwitchesOfEnded { by } => switches_of_ended(*by, language),
         Note::Unread { interval_ns, error } => of_last_reading(*interval_ns, Some(error), language),
         // Why, and the command that unlocks it, stand with the rung.
         Note::NotTraced { .. } => localized!(
@@ -359,6 +392,35 @@ fn ended_unread(cpu_ns: u64, of_cpu_ns: u64, language: Language) -> String {
          switches and waiting of then are not in the sums.",
         "끝난 스레드나 자식이 CPU의 {share}를 마지막으로 읽은 뒤에, 또는 한 번도 읽히지 않은 채 썼습니다. 그때의 컨텍스트 스위치와 대기는 합계에 없습니다.",
         "已结束的线程或子进程在最后一次读取之后（或从未被读取）用了 CPU 的 {share}：那时的切换与等待未计入合计。",
+    )
+}
+
+/// CPU and switches are the programs', the rest is of the last reading.
+fn up_to_its_end(interval_ns: u64, language: Language) -> String {
+    let interval = language.duration(interval_ns);
+    localized!(
+        language,
+        "It ended and was gone: CPU and switches are those that the kernel's programs counted until its end, other figures of \
+         /proc are those of the last reading, at most {interval} before.",
+        "종료되어 사라졌습니다. CPU와 컨텍스트 스위치는 커널 프로그램이 끝까지 센 값이고, 그 밖의 /proc 수치는 길어야 {interval} 전의 마지막 값입니다.",
+        "它已结束并消失：CPU 与切换是内核程序计到其结束的值，其他 /proc 数值来自最后一次读取，至多早 {interval}。",
+    )
+}
+
+fn switches_of_ended(by: SwitchCounter, language: Language) -> String {
+    let who = language.choose(match by {
+        SwitchCounter::Programs => ["the kernel's programs", "커널 프로그램", "内核程序"],
+        SwitchCounter::Rusage => [
+            "the kernel's own account of the command (rusage)",
+            "커널이 명령에 대해 집계한 값(rusage)",
+            "内核对该命令的统计（rusage）",
+        ],
+    });
+    localized!(
+        language,
+        "Context switches are those of {who}: those of threads and children that ended are in them.",
+        "컨텍스트 스위치는 {who} 기준이며, 끝난 스레드와 자식의 것도 들어 있습니다.",
+        "上下文切换取自{who}，包括已结束的线程和子进程。",
     )
 }
 

@@ -20,7 +20,24 @@ const HEAD_OF_CALLS: usize = 13;
 const QUEUED: usize = 6;
 
 /// Those that may go where room is short, the least important first: percentiles before their curve.
-const OPTIONAL_OF_CALLS: [usize; 9] = [10, 11, 8, 4, 12, 7, 9, QUEUED, 5];
+const OPTIONAL_OF_CALLS: [usize; 9] = [10, 11, ERRORS, 4, 12, 7, 9, QUEUED, 5];
+/// The share of calls that failed. Where it is noticeable it goes after all others: whoever makes calls in vain should
+/// see that first.
+const ERRORS: usize = 8;
+const ERRORS_NOTICED: f64 = 0.01;
+
+fn optional_of_calls(trace: &Trace) -> Vec<usize> {
+    let mut optional = OPTIONAL_OF_CALLS.to_vec();
+    let is_noticed =
+        |call: &CallFigures| call.errors as f64 > ERRORS_NOTICED * call.count.max(CALLS_NOTICED) as f64;
+    if trace.calls.iter().any(is_noticed) {
+        optional.retain(|column| *column != ERRORS);
+        optional.push(ERRORS);
+    }
+    optional
+}
+/// Errors of fewer calls than this say nothing: every program looks for files that are not there when it begins.
+const CALLS_NOTICED: u64 = 1_000;
 
 /// A table, unless it has no rows.
 pub(super) fn columns(
@@ -55,9 +72,9 @@ const LEGEND_OF_CALLS: [Legend; 7] = [
     (
         9,
         [
-            "bytes, events or operations a call",
-            "호출당 바이트·이벤트·작업 수",
-            "每次调用的字节、事件或操作数",
+            "bytes, messages, events or operations a call",
+            "호출당 바이트·메시지·이벤트·작업 수",
+            "每次调用的字节、消息、事件或操作数",
         ],
     ),
     (
@@ -181,7 +198,7 @@ pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language
         trace.calls.iter().map(|call| (call, call.cpu_ns(&trace.cost))).collect();
     calls.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     let rows = calls.iter().map(row).collect();
-    let found = columns(owned(&head_of_calls(language)), 1, rows, &OPTIONAL_OF_CALLS)?;
+    let found = columns(owned(&head_of_calls(language)), 1, rows, &optional_of_calls(trace))?;
     let mut found = explained(found, &LEGEND_OF_CALLS, language);
     let sum_ns: f64 = calls.iter().map(|(_, cpu_ns)| cpu_ns).sum();
     found.table.rows.extend(beside_calls(trace, sum_ns, whole_ns, language));
@@ -236,13 +253,14 @@ pub(super) fn part_or_absent(part: u64, calls: u64) -> String {
 pub(super) fn answer(call: &CallFigures) -> String {
     let answered = call.count.saturating_sub(call.errors).saturating_sub(call.again);
     let mean = call.returned as f64 / answered as f64;
-    let moves_bytes = ["read", "write", "recv", "send", "splice"];
+    // Of messages, and of bytes between two descriptors.
+    let moves_messages = ["recvmmsg", "sendmmsg"];
+    let moves_bytes = ["read", "write", "recv", "send", "splice", "tee", "copy_file_range"];
+    let has = |words: &[&str]| words.iter().any(|word| call.name.contains(word));
     match call.purpose {
-        Purpose::Readiness => format::per_message(call.returned as f64 / call.count as f64),
-        Purpose::Ring if call.name == "io_uring_enter" || call.name == "io_submit" => {
-            format::per_message(call.returned as f64 / call.count as f64)
-        }
-        Purpose::Transfer if moves_bytes.iter().any(|part| call.name.contains(part)) => format::memory(mean),
+        Purpose::Readiness | Purpose::Ring => format::per_message(call.returned as f64 / call.count as f64),
+        Purpose::Transfer if has(&moves_messages) => format::per_message(mean),
+        Purpose::Transfer if has(&moves_bytes) => format::memory(mean),
         _ => ABSENT.to_owned(),
     }
 }
@@ -445,6 +463,20 @@ mod tests {
     fn parts_of_calls_are_shares_and_what_happened_is_never_nothing() {
         let texts = [(0, 9), (9, 9), (1, 2), (2, 200_000)].map(|(part, calls)| part_or_absent(part, calls));
         assert_eq!(texts, [ABSENT, "100 %", "50 %", "<0.1 %"]);
+    }
+
+    #[test]
+    fn a_call_that_moves_collects_or_hands_over_says_how_much() {
+        let of = |name: &str, purpose, returned| {
+            answer(&CallFigures { name: name.to_owned(), purpose, count: 10, returned, ..Default::default() })
+        };
+        assert_eq!(of("copy_file_range", Purpose::Transfer, 40_960), "4 KiB");
+        assert_eq!(of("tee", Purpose::Transfer, 640), "64 B");
+        assert_eq!(of("recvmmsg", Purpose::Transfer, 320), format::per_message(32.0), "messages, not bytes");
+        for name in ["io_submit", "io_uring_enter", "io_getevents", "io_pgetevents"] {
+            assert_eq!(of(name, Purpose::Ring, 160), format::per_message(16.0), "{name}");
+        }
+        assert_eq!(of("accept4", Purpose::Transfer, 90), ABSENT, "descriptors are no amount");
     }
 
     #[test]

@@ -8,8 +8,13 @@ use crate::{
     terminal::{Output, Style, TERMINAL_COLUMNS_MAX, TERMINAL_COLUMNS_MIN, columns_of, width_of},
 };
 
+/// The widest table that is drawn. Sentences are broken at the width of other reports: wider lines are hard to follow,
+/// which columns are not.
+const TABLE_COLUMNS_MAX: usize = 240;
+
 pub(super) fn document(blocks: &Blocks, language: Language, width_columns: usize, color: bool) -> String {
     let width = width_columns.clamp(TERMINAL_COLUMNS_MIN, TERMINAL_COLUMNS_MAX);
+    let width_of_tables = width_columns.clamp(TERMINAL_COLUMNS_MIN, TABLE_COLUMNS_MAX);
     let mut out = Output::new(width, color);
     out.wrapped(&blocks.title, "  ");
     if !blocks.conclusion.is_empty() {
@@ -19,7 +24,7 @@ pub(super) fn document(blocks: &Blocks, language: Language, width_columns: usize
         out.wrapped(line, "");
     }
     for block in &blocks.blocks {
-        draw(block, language, &mut out);
+        draw(block, language, width_of_tables, &mut out);
     }
     out.finish()
 }
@@ -54,11 +59,11 @@ pub(super) fn live(
     }
 }
 
-fn draw(block: &Block, language: Language, out: &mut Output) {
+fn draw(block: &Block, language: Language, width_of_tables: usize, out: &mut Output) {
     out.blank();
     out.styled(Style::Bold, &block.title);
     if let Some(content) = &block.table {
-        let (table, kept) = fitting(content, out.width());
+        let (table, kept) = fitting(content, width_of_tables.max(out.width()));
         columns_of(&table, out);
         if table.left_out > 0 {
             let count = table.left_out;

@@ -3,8 +3,8 @@
 use std::{
     env,
     io::{self, IsTerminal},
-    os::fd::AsFd,
-    path::Path,
+    os::{fd::AsFd, unix::process::CommandExt},
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -18,12 +18,12 @@ use weir_evidence::{
     recorded,
     watch::{Plan, Step, Watch, WatchError},
 };
-use weir_judge::batching_bound::bound;
+use weir_judge::batching_bound::{advice, bound};
 use weir_lab::supervise;
 use weir_monitor::live::Page;
-use weir_record::observation::{Ending, Note, Observation, Rung, StraceTable};
+use weir_record::observation::{Ending, Note, Observation, ProbeCost, Rung, StraceTable, SwitchCounter};
 use weir_report::{Language, localized};
-use weir_sys::child;
+use weir_sys::{child, usage::children_usage};
 
 use super::report::{tell_page, unmade};
 use crate::{
@@ -54,12 +54,11 @@ pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
         return Err(UsageError(text.into()).into());
     }
     let stop = signals::stop_flag()?;
-    if arguments.trace {
-        output::tell(language.choose([
-            "tracing: system calls of the whole machine are a little slower until this ends",
-            "추적 중: 끝날 때까지 머신 전체의 시스템 콜이 조금 느려집니다",
-            "正在跟踪：结束之前，整台机器的系统调用都会稍慢",
-        ]));
+    // What was seen must not be lost with a file that nobody can write.
+    for (path, flag) in [(&arguments.record, "--record"), (&arguments.html, "--html")] {
+        if let Some(path) = path {
+            output::can_be_written(path, flag)?;
+        }
     }
     let groups: Vec<Group> = Group::ALL
         .into_iter()
@@ -69,18 +68,45 @@ pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
     let plan = Plan { rung, groups: &groups };
     let (observation, exit) = match arguments.pid {
         Some(pid) => (of_process(arguments, pid, plan, length.unwrap_or(LENGTH), language, &stop)?, Exit::Ok),
-        None => of_command(arguments, plan, length, &stop)?,
+        None => of_command(arguments, plan, length, language, &stop)?,
     };
     let is_stopped = observation.ending == Ending::Interrupted;
+    // What a command came to is told before that it could not be traced.
+    let lacks_trace = arguments.trace && observation.trace.is_none();
+    let exit =
+        if lacks_trace && matches!(exit, Exit::Ok | Exit::Supervised(0)) { Exit::Environment } else { exit };
     show(arguments, &judged(observation), language)?;
     Ok(if is_stopped || stop.load(Ordering::Relaxed) { Exit::Interrupted } else { exit })
 }
 
-/// With what batching could bring, to each.
+/// Before anything is traced: what that costs whoever makes system calls.
+fn tell_cost(cost: &ProbeCost, language: Language) {
+    let [without, with] = [cost.untraced_ns, cost.traced_ns].map(|ns| format!("{ns:.0}"));
+    output::tell(&localized!(
+        language,
+        "tracing: until this ends every system call of the machine is slower; one that does nothing takes {with} ns in place of \
+         {without} ns, and a process that only computes loses nothing",
+        "추적 중: 끝날 때까지 머신의 모든 시스템 콜이 느려집니다. 아무 일도 하지 않는 호출이 {without} ns 대신 {with} ns 걸리며, 계산만 하는 프로세스는 느려지지 않습니다",
+        "正在跟踪：结束之前，本机的每次系统调用都会变慢；什么都不做的调用耗时 {with} ns，而非 {without} ns，只做计算的进程不受影响",
+    ));
+}
+
+/// Why nothing is traced stands in the report.
+fn tell_refusal(plan: Plan<'_>, watch: &Watch, language: Language) {
+    if plan.rung == Rung::Programs && !watch.is_traced() {
+        output::tell(language.choose([
+            "--trace is refused here: only what /proc tells is observed, and the exit code is 13",
+            "--trace는 여기서 거부되었습니다. /proc의 내용만 관찰하며 종료 코드는 13입니다",
+            "此处拒绝 --trace：只观测 /proc 的内容，退出码为 13",
+        ]));
+    }
+}
+
+/// With what calls cost each of them, and what follows.
 fn judged(observation: Observation) -> Observation {
-    let bound = bound(&observation);
+    let (bound, advice) = (bound(&observation), advice(&observation));
     let beside = observation.beside.map(|beside| Box::new(judged(*beside)));
-    Observation { bound, beside, ..observation }
+    Observation { bound, advice, beside, ..observation }
 }
 
 fn of_process(
@@ -91,7 +117,10 @@ fn of_process(
     language: Language,
     stop: &AtomicBool,
 ) -> Result<Observation> {
-    let mut watch = Watch::begin(pid, arguments.compare, plan).map_err(|error| usage(arguments, error))?;
+    let tell = |cost: &ProbeCost| tell_cost(cost, language);
+    let watch = Watch::begin_told(pid, arguments.compare, plan, &tell);
+    let mut watch = watch.map_err(|error| usage(arguments, error))?;
+    tell_refusal(plan, &watch, language);
     let is_shown =
         !arguments.plain && !arguments.json && io::stdout().is_terminal() && io::stdin().is_terminal();
     let ending = if is_shown {
@@ -188,6 +217,7 @@ fn of_command(
     arguments: &Observe,
     plan: Plan<'_>,
     length: Option<Duration>,
+    language: Language,
     stop: &AtomicBool,
 ) -> Result<(Observation, Exit)> {
     let [program, words @ ..] = &arguments.command[..] else {
@@ -198,8 +228,9 @@ fn of_command(
         ]);
         return Err(UsageError(text.into()).into());
     };
-    let mut command = Command::new(program);
-    command.args(words);
+    // Found here: a child that looks for it in each folder of the path would be seen to fail in most of them.
+    let mut command = Command::new(found_in_path(program));
+    command.arg0(program).args(words);
     if arguments.json {
         // The record is all that standard output has.
         command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
@@ -209,7 +240,8 @@ fn of_command(
     let (started, watch) = thread::scope(|scope| {
         let watch = scope.spawn(|| -> Result<Watch> {
             let pid = gate.wait_for_child().context("the command could not be started")?;
-            let watch = Watch::begin(pid, None, plan)?;
+            let watch = Watch::begin_told(pid, None, plan, &|cost| tell_cost(cost, language))?;
+            tell_refusal(plan, &watch, language);
             gate.open()?;
             Ok(watch)
         });
@@ -235,11 +267,38 @@ fn of_command(
     // It had no command line of its own before it was the program.
     observation.command = arguments.command.join(" ");
     let status = if ending == Ending::TargetEnded { child.wait()? } else { end(&mut child)? };
+    if ending == Ending::TargetEnded {
+        add_switches_of_children(&mut observation);
+    }
     let exit = match ending {
         Ending::TargetEnded => Exit::Supervised(code(status)),
         Ending::Time | Ending::Interrupted | Ending::OtherEnded => Exit::Ok,
     };
     Ok((observation, exit))
+}
+
+/// The program of this name as a shell finds it; the name itself where there is none, so that starting it says why.
+fn found_in_path(program: &str) -> PathBuf {
+    if program.contains('/') {
+        return program.into();
+    }
+    let is_program = |path: &PathBuf| {
+        path.is_file() && rustix::fs::access(path.as_path(), rustix::fs::Access::EXEC_OK).is_ok()
+    };
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut candidates = env::split_paths(&path).map(|folder| folder.join(program));
+    candidates.find(is_program).unwrap_or_else(|| program.into())
+}
+
+/// Of a command that was waited for, with all that it waited for, the kernel knows every switch.
+fn add_switches_of_children(observation: &mut Observation) {
+    let Ok(used) = children_usage() else { return };
+    let (voluntary, involuntary) = (used.context_switches_voluntary, used.context_switches_involuntary);
+    if observation.totals.take_switches(voluntary, involuntary) {
+        let is_other = |note: &Note| !matches!(note, Note::SwitchesOfEnded { .. });
+        observation.notes.retain(is_other);
+        observation.notes.push(Note::SwitchesOfEnded { by: SwitchCounter::Rusage });
+    }
 }
 
 /// A note of a child that was held until it became this program, which is no news. That the program became another one
@@ -308,7 +367,8 @@ fn print(observation: &Observation, language: Language) -> Result<()> {
 
 /// Draws a record again: on the terminal, and as a page beside it or in `folder`.
 pub(crate) fn report(path: &Path, language: Language, folder: Option<&Path>) -> Result<Exit> {
-    let observation = recorded::read(path)?;
+    // What older records have is not what follows from their counts.
+    let observation = judged(recorded::read(path)?);
     let page = match folder {
         Some(folder) => {
             std::fs::create_dir_all(folder).with_context(|| unmade(folder, language))?;

@@ -22,6 +22,7 @@ mod load_orders;
 mod metrics;
 mod mistakes;
 mod observe;
+mod observe_advice;
 mod observe_ends;
 mod observe_runtimes;
 mod observe_tools;

@@ -4,10 +4,11 @@ use std::io::{Read, Write};
 
 use rustix::process::Signal;
 use weir_evidence::process::{family_of, is_stopped};
-use weir_record::observation::{Bound, Ending, Note, Observation, Obstacle, Rung};
+use weir_record::observation::{Bound, Ending, Note, Observation, Obstacle, Rung, SwitchCounter, Trace};
 
 use super::{
-    harness::{PATIENCE, Running, Said, Server, WEIR, expect_refusal, folder, stats, until, weir},
+    harness::{PATIENCE, Running, Said, Server, WEIR, expect_refusal, folder, shown, stats, until, weir},
+    observe_ends::traced,
     observe_tools::have,
 };
 
@@ -139,6 +140,79 @@ fn a_record_that_finds_no_room_does_not_cost_the_report() {
     }
 }
 
+#[test]
+fn a_record_that_nobody_can_write_is_refused_before_the_command_begins() {
+    let folder = folder("observe-unwritable");
+    let begun = folder.join("begun");
+    for flag in ["--record", "--html"] {
+        for path in [folder.join("no/such/folder/seen"), folder.to_path_buf()] {
+            let words = ["observe", flag, shown(&path), "--", "touch", shown(&begun)];
+            let said = weir(&words);
+            assert_eq!(said.code, Some(1), "{}", said.stderr);
+            assert!(said.stderr.contains(flag) && said.stdout.is_empty(), "{}{}", said.stderr, said.stdout);
+            assert!(!begun.exists(), "the command has run");
+        }
+    }
+    let kept = folder.join("kept");
+    std::fs::write(&kept, "before").expect("a file can be written");
+    let said = weir(&["observe", "--record", shown(&kept), "--", "/nowhere/at/all"]);
+    assert_eq!(said.code, Some(2), "{}", said.stderr);
+    assert_eq!(std::fs::read_to_string(&kept).expect("it is there"), "before");
+    assert_eq!(std::fs::read_dir(&*folder).expect("a folder").count(), 1, "nothing is left of the try");
+}
+
+#[test]
+fn a_report_is_as_wide_as_columns_says() {
+    let words = |columns: &str| {
+        let mut command = std::process::Command::new(WEIR);
+        let output =
+            command.args(["observe", "--", "true"]).env("COLUMNS", columns).env("LC_ALL", "C").output();
+        String::from_utf8(output.expect("it runs").stdout).expect("text")
+    };
+    let widest = |text: &str| text.lines().map(str::len).max().unwrap_or(0);
+    assert!(widest(&words("60")) <= 60, "{}", words("60"));
+    for asked in ["100", "0", "nothing"] {
+        assert!((61..=100).contains(&widest(&words(asked))), "{asked}: {}", words(asked));
+    }
+}
+
+#[test]
+fn switches_of_children_that_no_reading_sees_are_counted() {
+    const CHILDREN: u64 = 30;
+    let script = format!("i=0; while [ $i -lt {CHILDREN} ]; do sleep 0.001; i=$((i+1)); done");
+    let seen = record(&weir(&["observe", "--json", "--", "sh", "-c", &script]));
+    let of_threads: u64 = seen.threads.iter().map(|thread| thread.context_switches_voluntary).sum();
+    let all = seen.totals.context_switches_voluntary;
+    assert!(all >= of_threads + CHILDREN, "{all} of which {of_threads} are of {:?}", seen.threads);
+    assert!(seen.notes.contains(&Note::SwitchesOfEnded { by: SwitchCounter::Rusage }), "{:?}", seen.notes);
+}
+
+/// What the programs counted, unless this user may not let them in.
+fn trace_of(said: &Said) -> Option<Trace> {
+    traced(&record(said)).cloned()
+}
+
+#[test]
+fn looking_for_a_command_in_the_path_is_in_nobodys_trace() {
+    let Some(trace) = trace_of(&weir(&["observe", "--trace", "--json", "--", "true"])) else { return };
+    let exec = trace.calls.iter().find(|call| call.name == "execve").expect("it became the program");
+    assert_eq!((exec.count, exec.errors), (1, 0));
+}
+
+#[test]
+fn opens_that_fail_are_told_with_their_error_and_how_often() {
+    const OPENS: u64 = 3_000;
+    let script = format!("i=0; while [ $i -lt {OPENS} ]; do . /nowhere/at/all 2>/dev/null; i=$((i+1)); done");
+    let bash = ["observe", "--trace", "--json", "--", "bash", "-c", &script];
+    if !have(&["bash"]) {
+        return;
+    }
+    let Some(trace) = trace_of(&weir(&bash)) else { return };
+    let failed = trace.calls.iter().filter(|call| call.name.starts_with("open"));
+    let errors = failed.flat_map(|call| &call.errors_by_kind).find(|error| error.name == "ENOENT");
+    assert!(errors.is_some_and(|error| error.count >= OPENS), "{:?}", trace.calls);
+}
+
 /// Runs this program in another way; `None` where that needs what is not here.
 fn otherwise(words: &[&str], pid: &str) -> Option<Observation> {
     let mut command = std::process::Command::new(words[0]);
@@ -163,6 +237,11 @@ fn who_may_not_trace_falls_a_rung_and_is_told_the_command() {
     let process = idle();
     let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
     let Some(observation) = otherwise(&nobody, &number(&process)) else { return };
+    let observe = [WEIR, "observe", "--trace", "-d", "50ms", "-p", &number(&process)];
+    let again = std::process::Command::new(nobody[0]).args(&nobody[1..]).args(observe).output();
+    let again = again.expect("it could a moment ago");
+    assert_eq!(again.status.code(), Some(13), "a script notices that it was not traced");
+    assert!(String::from_utf8_lossy(&again.stderr).contains("--trace is refused"), "{again:?}");
     assert_eq!((observation.rung, obstacle(&observation)), (Rung::Process, Some(&Obstacle::NoPrivilege)));
     let unlock = observation.ladder.iter().find_map(|state| state.unlock.as_deref());
     assert!(unlock.is_some_and(|command| command.contains("setcap cap_bpf,cap_perfmon")), "{unlock:?}");
@@ -211,7 +290,7 @@ fn a_stop_keeps_what_was_seen() {
     let pid = server.process.pid().as_raw_nonzero().to_string();
     let mut observer = Running::weir(&["observe", "-d", "600s", "--json", "--trace", "-p", &pid]);
     let said = observer.next_error_line().expect("it says that it traces");
-    assert!(said.contains("slower"), "{said}");
+    assert!(said.contains("slower") || said.contains("refused"), "{said}");
     observer.signal(Signal::INT);
     assert_eq!(observer.wait(PATIENCE), 130);
     let text: String = std::iter::from_fn(|| observer.next_line()).collect();

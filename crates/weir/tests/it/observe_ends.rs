@@ -28,7 +28,7 @@ fn record(file: &Path) -> Observation {
 }
 
 /// What the programs counted, unless this user may not let them in.
-fn traced(observation: &Observation) -> Option<&Trace> {
+pub fn traced(observation: &Observation) -> Option<&Trace> {
     if observation.trace.is_none() {
         let required = std::env::var("WEIR_REQUIRE_EVIDENCE").unwrap_or_default();
         let notes = &observation.notes;

@@ -43,6 +43,8 @@ fn one_server_is_found_by_its_socket_by_its_number_and_by_nothing() {
         assert_eq!(said.code, Some(0), "{}", said.stderr);
         assert!(said.stdout.starts_with("Monitoring System Started... (Targets: "), "{}", said.stdout);
         let row = row(&said.stdout, "ECHO");
+        let port = server.address.rsplit(':').next().expect("a port");
+        assert!(said.stdout.contains(&format!("ECHO: process {pid}, port {port}\n")), "{}", said.stdout);
         assert!(row[2].parse::<u64>().is_ok() || words.is_empty(), "{row:?}");
         assert_eq!((row.len(), row[6].as_str()), (7, "-"), "an echo server has no backlog");
         assert!(said.stdout.contains("cswch/s nvcswch/s"), "{}", said.stdout);

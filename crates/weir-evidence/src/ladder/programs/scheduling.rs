@@ -149,6 +149,9 @@ fn end_of_thread(it: &mut Assembler) {
         (of_thread!(queued_ns), Counter::EndedQueuedNs),
         (of_thread!(probe_ns), Counter::EndedProbeNs),
         (of_thread!(probe_runs), Counter::EndedProbeRuns),
+        (of_thread!(ran_ns), Counter::EndedRanNs),
+        (of_thread!(sleeps), Counter::EndedSleeps),
+        (of_thread!(preemptions), Counter::EndedPreemptions),
     ] {
         it.load(Eight, R8, R9, sum);
         count_of_side(it, counter as u32, Some(R8));
@@ -271,8 +274,10 @@ pub(super) fn fork() -> Assembled {
     it.store(Eight, Frame, TASK, R1);
     zero(&mut it, FRESH, size_of::<ThreadState>());
     it.store_number(Four, Frame, FRESH + of_thread!(is_newborn), 1);
-    it.load(Eight, R1, R9, of_thread!(side));
-    it.store(Eight, Frame, FRESH + of_thread!(side), R1);
+    for inherited in [of_thread!(side), of_thread!(is_of_32_bits)] {
+        it.load(Eight, R1, R9, inherited);
+        it.store(Eight, Frame, FRESH + inherited, R1);
+    }
     update(&mut it, Table::Threads, TASK, FRESH, REPLACE);
     it.jump_if(Condition::Equal, R0, 0, fits);
     count(&mut it, Counter::ThreadsLost as u32);

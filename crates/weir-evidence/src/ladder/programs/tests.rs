@@ -4,7 +4,7 @@ use weir_sys::bpf::INSTRUCTIONS_MAX;
 
 use super::*;
 use crate::ladder::{
-    interpreter::Interpreter,
+    interpreter::{Interpreter, POINTED_AT},
     tables::{self, TracedThread},
 };
 
@@ -182,6 +182,155 @@ fn threads_that_were_not_seen_yet_are_followed_though_the_first_one_of_their_pro
     scene.event(500, OTHER, scheduling::free(), &[OWN]);
     assert!(!is_member(&mut scene), "its number is free");
     assert_eq!(scene.0.values_of(Table::Threads).count(), 0);
+}
+
+#[test]
+fn whoever_has_the_number_of_a_child_that_ended_is_not_taken_for_it() {
+    const CHILD: u64 = 0x9000;
+    const STRANGER: u64 = 0xa000;
+    const IDS_OF_CHILD: u64 = 8 << 32 | 8;
+    let mut scene = Scene::new();
+    scene.enters(100).event(110, OWN, scheduling::fork(), &[OWN, CHILD]).leaves(120);
+    let of_child = |scene: &mut Scene, at_ns, program: Assembled, arguments: &[u64]| {
+        (scene.0.now_ns, scene.0.task, scene.0.ids) = (at_ns, CHILD, IDS_OF_CHILD);
+        scene.0.run(&program, arguments);
+    };
+    // It comes back from the call that made it, makes one of its own and ends.
+    of_child(&mut scene, 200, sys_exit(), &[0, 0]);
+    of_child(&mut scene, 210, sys_enter(), &[0, CALL.into()]);
+    of_child(&mut scene, 220, sys_exit(), &[0, 0]);
+    assert_eq!(scene.times().0, [20 + 10, 0, 0], "its call is counted");
+    let dies = [0, CHILD, OTHER, u64::from(TASK_DEAD.unsigned_abs())];
+    of_child(&mut scene, 300, scheduling::switch(), &dies);
+    // The kernel forgets its task later than it gives its number to a process that is none of ours.
+    (scene.0.now_ns, scene.0.task, scene.0.ids) = (310, STRANGER, IDS_OF_CHILD);
+    scene.0.run(&sys_enter(), &[0, CALL.into()]);
+    scene.0.run(&sys_exit(), &[0, 0]);
+    assert!(scene.0.value(Table::Threads, &STRANGER.to_ne_bytes()).is_none(), "it is nobody's");
+    scene.event(400, OTHER, scheduling::free(), &[CHILD]);
+    assert_eq!(scene.thread().calls, 1, "its parent is followed");
+}
+
+/// Registers of a program, with what says of how many bits it is.
+fn registers(of_32_bits: bool) -> Vec<u8> {
+    let mut bytes = vec![0; 168];
+    bytes[136] = if of_32_bits { 0x23 } else { 0x33 };
+    bytes
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn calls_of_a_program_of_32_bits_have_a_place_of_their_own_and_so_have_those_of_its_children() {
+    const CHILD: u64 = 0x9000;
+    let count = |scene: &mut Scene, call: u32| {
+        let call = scene.0.value(Table::Calls, &call.to_ne_bytes()).expect("an array");
+        tables::TracedCall::decode(call).count
+    };
+    let exec = |scene: &mut Scene, of_32_bits| {
+        scene.0.pointed_at = registers(of_32_bits);
+        scene.event(100, OWN, sys_enter(), &[POINTED_AT, EXECVE.into()]);
+        scene.event(110, OWN, sys_exit(), &[POINTED_AT, 0]);
+    };
+    let mut scene = Scene::new();
+    exec(&mut scene, false);
+    scene.enters(200).leaves(210);
+    assert_eq!([EXECVE, CALL, CALLS_OF_32_BITS].map(|call| count(&mut scene, call)), [1, 1, 0]);
+    exec(&mut scene, true);
+    scene.event(300, OWN, sys_enter(), &[POINTED_AT, CALL.into()]);
+    scene.event(310, OWN, scheduling::fork(), &[OWN, CHILD]);
+    scene.event(320, OWN, sys_exit(), &[POINTED_AT, 8]);
+    (scene.0.now_ns, scene.0.task, scene.0.ids) = (400, CHILD, 8 << 32 | 8);
+    for (program, arguments) in [
+        (sys_exit(), [POINTED_AT, 0]),
+        (sys_enter(), [POINTED_AT, CALL.into()]),
+        (sys_exit(), [POINTED_AT, 0]),
+    ] {
+        scene.0.run(&program, &arguments);
+    }
+    assert_eq!([EXECVE, CALL, CALLS_OF_32_BITS].map(|call| count(&mut scene, call)), [2, 1, 2]);
+    scene.0.pointed_at = registers(false);
+    scene.event(500, OWN, sys_enter(), &[POINTED_AT, 11]).event(510, OWN, sys_exit(), &[POINTED_AT, 0]);
+    scene.enters(600).leaves(610);
+    assert_eq!(count(&mut scene, CALL), 2, "it is one of 64 bits again");
+}
+
+#[test]
+fn errors_are_counted_by_call_and_number_and_nothing_to_do_is_none() {
+    let mut scene = Scene::new();
+    for answer in [-2_i64, -2, -13, -11, 0, 7, -5_000] {
+        scene.enters(100).event(110, OWN, sys_exit(), &[0, answer as u64]);
+    }
+    let errors = scene.0.values_of(Table::Errors);
+    let mut errors: Vec<_> =
+        errors.map(|(key, value)| (tables::decode_error(key), tables::decode_counter(value))).collect();
+    errors.sort_by_key(|((_, call, error), _)| (*call, *error));
+    let first = tables::Side::First;
+    assert_eq!(errors, [((first, CALL, 2), 2), ((first, CALL, 13), 1)]);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn files_are_counted_by_the_name_they_were_opened_by_if_that_says_which_they_are() {
+    use weir_sys::syscalls::{OPEN, OPENAT, OPENAT2};
+    const NAME_AT: u64 = POINTED_AT + 168;
+    const OWN_FOLDER: u64 = -100_i64 as u64;
+    let mut scene = Scene::new();
+    let mut opens = |call: u32, name: &str, [second, first]: [u64; 2], answer: i64| {
+        let mut memory = registers(false);
+        memory[104..112].copy_from_slice(&second.to_ne_bytes());
+        memory[112..120].copy_from_slice(&first.to_ne_bytes());
+        memory.extend_from_slice(name.as_bytes());
+        memory.push(0);
+        scene.0.pointed_at = memory;
+        scene.event(100, OWN, sys_enter(), &[POINTED_AT, call.into()]);
+        scene.event(110, OWN, sys_exit(), &[POINTED_AT, answer as u64]);
+    };
+    for call in [OPENAT, OPENAT2] {
+        opens(call, "/etc/hosts", [NAME_AT, 7], 3);
+    }
+    opens(OPEN.expect("it was kept here"), "/etc/hosts", [0o644, NAME_AT], 3);
+    opens(OPENAT, "here", [NAME_AT, OWN_FOLDER], 3);
+    // Of a folder that is not known, in vain, too long, no open at all, and a name that cannot be read.
+    opens(OPENAT, "there", [NAME_AT, 7], 3);
+    opens(OPENAT, "/etc/hosts", [NAME_AT, 7], -2);
+    opens(OPENAT, &format!("/{}", "x".repeat(247)), [NAME_AT, 7], 3);
+    opens(CALL, "/etc/hosts", [NAME_AT, 7], 3);
+    opens(OPENAT, "/etc/hosts", [1, 7], 3);
+    let opened = scene.0.values_of(Table::Opened);
+    let mut opened: Vec<_> =
+        opened.map(|(key, value)| (tables::decode_name(key), tables::decode_counter(value))).collect();
+    opened.sort_by_key(|((_, name), _)| name.clone());
+    let first = tables::Side::First;
+    assert_eq!(opened, [((first, "/etc/hosts".to_owned()), 3), ((first, "here".to_owned()), 1)]);
+}
+
+#[test]
+fn numbers_beyond_the_table_count_as_one_kind() {
+    let mut scene = Scene::new();
+    for number in [u64::from(CALLS_OF_32_BITS), u64::from(CALLS_BEYOND), 100_000, 1 << 30] {
+        scene.event(100, OWN, sys_enter(), &[0, number]).leaves(110);
+    }
+    let call = scene.0.value(Table::Calls, &CALLS_BEYOND.to_ne_bytes()).expect("an array");
+    assert_eq!(tables::TracedCall::decode(call).count, 4);
+}
+
+#[test]
+fn what_a_thread_did_is_kept_beyond_its_end() {
+    let mut scene = Scene::new();
+    scene.enters(100).sleeps(110).is_woken(210).goes_on(220).is_preempted(240).goes_on(250).leaves(260);
+    let dies = [0, OWN, OTHER, u64::from(TASK_DEAD.unsigned_abs())];
+    scene.event(300, OWN, scheduling::switch(), &dies);
+    let mut kept = |counter: Counter| {
+        let key = (counter as u32).to_ne_bytes();
+        tables::decode_counter(scene.0.value(Table::Counters, &key).expect("an array"))
+    };
+    let ran_ns = (110 - 100) + (240 - 220) + (300 - 250);
+    assert_eq!(kept(Counter::EndedRanNs), ran_ns);
+    assert_eq!(
+        (kept(Counter::EndedSleeps), kept(Counter::EndedPreemptions)),
+        (2, 1),
+        "its end is the second"
+    );
 }
 
 #[test]
