@@ -219,11 +219,11 @@ fn touched(view: &View<'_>, guidance: &Guidance) -> String {
     }
     localized!(
         language,
-        "The choice can affect at most {share} of the CPU of process {pid} ({command}), as it was observed for {length}: \
-         what its system calls for I/O cost. No I/O model changes the rest.",
-        "프로세스 {pid}({command})를 {length} 동안 관찰한 결과, 이 선택이 영향을 줄 수 있는 것은 그 CPU의 최대 {share}(I/O 시스템 콜 비용)입니다. 나머지는 \
-         I/O 모델과 무관합니다.",
-        "按 {length} 的观测，此选择最多影响进程 {pid}（{command}）的 {share} CPU，即其 I/O 系统调用的开销。其余部分不随 I/O 模型改变。",
+        "System calls for I/O cost {share} of the CPU of process {pid} ({command}), as it was observed for {length}. The \
+         choice changes these calls and what the program does around them, and nothing else.",
+        "프로세스 {pid}({command})를 {length} 동안 관찰한 결과, I/O 시스템 콜 비용은 CPU의 {share}입니다. 이 선택은 이 호출과 그 전후의 \
+         처리에만 영향을 줍니다.",
+        "按 {length} 的观测，进程 {pid}（{command}）的 I/O 系统调用占其 CPU 的 {share}。此选择只影响这些调用及其前后的处理。",
     )
 }
 
@@ -267,11 +267,11 @@ const DRAWN: [&str; 3] = [
 fn observe(view: &View<'_>) -> String {
     view.language
         .choose([
-            "How much of the CPU of a server of yours the choice can affect at most, weir observe -p PID tells while that \
-             server has its usual load. The servers here do little but I/O; no I/O model changes what a handler computes.",
-            "실제 서버의 CPU 중 최대 얼마가 이 선택의 영향을 받는지는 평소 부하를 받는 동안 weir observe -p PID로 알 수 있습니다. 여기서 \
-             측정한 서버는 I/O 외에 하는 일이 거의 없으며, 핸들러의 계산 비용은 I/O 모델과 무관합니다.",
-            "要知道此选择最多能影响您的服务器多少 CPU，请在其承受日常负载时运行 weir observe -p PID。这里测量的服务器除 I/O 外几乎不做别的；处理程序的计算开销与 I/O 模型无关。",
+            "Run weir observe -p PID while your server has its usual load: it shows how much of its CPU goes to system \
+             calls for I/O. The servers here do little but I/O; no I/O model changes what a handler computes.",
+            "평소 부하를 받는 서버에 weir observe -p PID를 실행하면 CPU 중 얼마가 I/O 시스템 콜에 쓰이는지 보여 줍니다. 여기서 측정한 서버는 \
+             I/O 외에 하는 일이 거의 없으며, 핸들러의 계산 비용은 I/O 모델과 무관합니다.",
+            "在服务器承受日常负载时运行 weir observe -p PID，可以看到其 CPU 有多少用于 I/O 系统调用。这里测量的服务器除 I/O 外几乎不做别的；处理程序的计算开销与 I/O 模型无关。",
         ])
         .to_owned()
 }
