@@ -127,7 +127,10 @@ fn a_process_that_was_observed_is_set_beside_the_guidance(folder: &Path, study: 
     for page in ["guidance.md", "guidance.html", "report.html", "report.md"] {
         let page = std::fs::read_to_string(Path::new(study).join(page)).expect("it was written");
         let page = page.replace('\u{a0}', " ");
-        assert!(page.contains("System calls for I/O cost 23.4 % of the CPU of process 4242 (./mine)"), "{page}");
+        assert!(
+            page.contains("System calls for I/O cost 23.4 % of the CPU of process 4242 (./mine)"),
+            "{page}"
+        );
     }
     expect_refusal(
         &weir(&["report", shown(&record), "--observed", shown(&record)]),
