@@ -253,7 +253,9 @@ mod tests {
         )
         .expect("memory");
         let text = String::from_utf8(text).expect("it is text");
-        assert!(text.starts_with("Monitoring System Started... (Targets: 1)\nTime "), "{text}");
+        let head =
+            format!("Monitoring System Started... (Targets: 1)\nOWN: process {}\nTime ", std::process::id());
+        assert!(text.starts_with(&head), "{text}");
         assert_eq!(text.matches("| OWN ").count(), 1, "{text}");
         assert!(text.contains("no socket") && text.contains("cswch/s"), "{text}");
         assert!(!text.contains("Stopped."), "{text}");
