@@ -239,11 +239,10 @@ fn an_open_loop_keeps_its_schedule_and_times_from_the_intended_start() {
     }
 }
 
-#[test]
-fn a_slow_server_cannot_hide_its_queue_from_an_open_loop() {
-    // Answers when the client has been silent for 20 ms.
-    let address = serve(|_, mut stream| {
-        stream.set_read_timeout(Some(Duration::from_millis(20))).expect("not zero");
+/// A server that answers when the client has been silent for so long.
+fn answers_after_silence(silence: Duration) -> std::net::SocketAddr {
+    serve(move |_, mut stream| {
+        stream.set_read_timeout(Some(silence)).expect("not zero");
         let (mut bytes, mut held) = ([0; 4096], Vec::new());
         loop {
             match stream.read(&mut bytes) {
@@ -253,7 +252,12 @@ fn a_slow_server_cannot_hide_its_queue_from_an_open_loop() {
                 Err(_) => return,
             }
         }
-    });
+    })
+}
+
+#[test]
+fn a_slow_server_cannot_hide_its_queue_from_an_open_loop() {
+    let address = answers_after_silence(Duration::from_millis(20));
     let spec = LoadSpec { messages: Some(10), arrivals: open(1000.0, false), ..spec(address) };
     let report = report(&spec);
     assert_all_right(&report, 10);
@@ -310,19 +314,7 @@ fn a_stall_that_lasts_to_the_end_is_in_response_times_and_errors() {
 
 #[test]
 fn an_answer_that_comes_after_the_window_counts_by_its_time() {
-    // Answers when the client has been silent for 200 ms.
-    let address = serve(|_, mut stream| {
-        stream.set_read_timeout(Some(Duration::from_millis(200))).expect("not zero");
-        let (mut bytes, mut held) = ([0; 4096], Vec::new());
-        loop {
-            match stream.read(&mut bytes) {
-                Ok(0) => return,
-                Ok(count) => held.extend_from_slice(&bytes[..count]),
-                Err(_) if stream.write_all(&std::mem::take(&mut held)).is_ok() => {}
-                Err(_) => return,
-            }
-        }
-    });
+    let address = answers_after_silence(Duration::from_millis(200));
     let spec = LoadSpec {
         depth: 1000,
         messages: None,

@@ -104,11 +104,10 @@ fn line(advice: &Advice, language: Language) -> Option<String> {
             Some(localized!(
                 language,
                 "{share} of the operations of its rings went to worker threads of the kernel (io-wq), which make a \
-                 blocking call for each: dearer than the same call made directly (small writes were five times as dear \
-                 as write(2) where that was tried), and a larger batch does not change it.",
-                "링에 제출한 작업의 {share}가 커널의 워커 스레드(io-wq)로 넘어갔습니다. 워커가 작업마다 블로킹 호출을 하므로 같은 호출을 직접 하는 것보다 비쌉니다(측정한 \
-                 곳에서 작은 쓰기는 write(2)의 다섯 배). 더 많이 묶어도 달라지지 않습니다.",
-                "其环上 {share} 的操作交给了内核的工作线程（io-wq），由它们逐个执行阻塞调用：比直接进行同样的调用更贵（实测小块写入为 write(2) 的五倍），加大批量也不会改变这一点。",
+                 blocking call for each. That costs more than the same call made directly, and a larger batch does not \
+                 change it.",
+                "링에 제출한 작업의 {share}가 커널의 워커 스레드(io-wq)로 넘어갔습니다. 워커가 작업마다 블로킹 호출을 하므로 같은 호출을 직접 하는 것보다 비쌉니다. 더 많이 묶어도 달라지지 않습니다.",
+                "其环上 {share} 的操作交给了内核的工作线程（io-wq），由它们逐个执行阻塞调用：比直接进行同样的调用更贵，加大批量也不会改变这一点。",
             ))
         }
     }

@@ -317,7 +317,7 @@ pub(super) fn note(note: &Note, language: Language) -> String {
         }
         Note::Became32Bits => localized!(
             language,
-            "It, or a child, became a program of 32 bits, whose system calls have other numbers: they are told as \
+            "It, or a child, became a program of 32 bits, whose system calls have other numbers: they are listed as \
              calls_of_32_bits where the change was seen, and by wrong names where it was not.",
             "이 프로세스나 자식이 32비트 프로그램이 되어 시스템 콜 번호가 다릅니다. 바뀌는 것을 본 경우 calls_of_32_bits로 표시하고, 보지 못한 경우 이름이 틀립니다.",
             "它或其子进程变成了 32 位程序，系统调用号不同：看到其变化时列为 calls_of_32_bits，否则名称有误。",

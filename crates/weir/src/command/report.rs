@@ -32,6 +32,14 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
             ]);
             return Err(UsageError(text.to_owned()).into());
         }
+        if !arguments.fail_if.is_empty() {
+            let text = language.choose([
+                "--fail-if: it judges a study, and this is the record of an observation; name the study's folder",
+                "--fail-if: 연구를 판정하는 옵션인데 이것은 관찰 기록입니다. 연구 폴더를 지정하십시오",
+                "--fail-if：此选项用于判定研究，而这是一份观测记录；请指定研究的文件夹",
+            ]);
+            return Err(UsageError(text.to_owned()).into());
+        }
         return observe::report(&arguments.run, language, arguments.out.as_deref());
     }
     refuse_sweep(&arguments.run)?;

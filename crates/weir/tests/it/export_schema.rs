@@ -132,6 +132,8 @@ fn a_process_that_was_observed_is_set_beside_the_guidance(folder: &Path, study: 
             "{page}"
         );
     }
+    let judged = weir(&["report", shown(&record), "--fail-if", "cpu > 3%"]);
+    expect_refusal(&judged, 2, &["--fail-if: it judges a study"]);
     expect_refusal(
         &weir(&["report", shown(&record), "--observed", shown(&record)]),
         2,
