@@ -71,9 +71,10 @@ fn ring() -> Result<BlockRing, SetupError> {
     BlockRing::new(File::open("/dev/zero").expect("every Linux has it"), 1, BLOCK_BYTES, options)
 }
 
-/// Calls around each of which the child reads the clock: long ones, and the shortest there is.
-const LONG_CALLS: u64 = 50;
-const SHORT_CALLS: u64 = 1_000;
+/// Calls around each of which the child reads the clock: long ones, and the shortest there is. Few in one look, so that
+/// a busy machine leaves some looks alone.
+const LONG_CALLS: u64 = 4;
+const SHORT_CALLS: u64 = 100;
 /// Filled by a long one, which takes hundreds of microseconds.
 const LONG_BYTES: usize = 4 << 20;
 
@@ -396,8 +397,8 @@ fn perf_counts_the_same_calls() {
 /// the way into the kernel and out of it, which is tried right before.
 #[test]
 fn times_of_calls_are_those_that_the_clock_shows_around_them() {
-    /// Looks; in one of them nothing came between the two clocks.
-    const LOOKS: usize = 10;
+    /// Looks at most; in one of them nothing came between the two clocks.
+    const LOOKS_MAX: usize = 1_000;
     const LONG_APART_MAX: f64 = 0.02;
     const SHORT_APART_NS_MAX: f64 = 300.0;
     let mut child = Observed::start("clocked");
@@ -406,7 +407,10 @@ fn times_of_calls_are_those_that_the_clock_shows_around_them() {
     let way_ns = probe.traced_ns - probe.inside_ns + cost::of_clock_ns();
     tracer.add_members(&[child.pid()], Side::First).expect("there is room");
     let mut least = [f64::INFINITY; 2];
-    for _ in 0..LOOKS {
+    for _ in 0..LOOKS_MAX {
+        if least[0] <= LONG_APART_MAX && least[1] <= SHORT_APART_NS_MAX {
+            return child.end();
+        }
         let before = tracer.read().expect("tables can be read");
         let said = child.go_on_and_tell();
         let counts = tracer.read().expect("tables can be read").since(&before);
@@ -418,8 +422,7 @@ fn times_of_calls_are_those_that_the_clock_shows_around_them() {
         least[0] = least[0].min(beyond[0] / clocked[0] as f64);
         least[1] = least[1].min((beyond[1] / SHORT_CALLS as f64 - way_ns).abs());
     }
-    assert!(least[0] <= LONG_APART_MAX && least[1] <= SHORT_APART_NS_MAX, "{least:?} {probe:?}");
-    child.end();
+    panic!("{least:?} {probe:?}");
 }
 
 #[test]
