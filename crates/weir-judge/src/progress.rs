@@ -14,8 +14,14 @@ use crate::{
     plan::{self, PlannedBlock},
 };
 
-/// Attempts at one block at most, the first included.
-pub const ATTEMPTS_MAX: u32 = 4;
+/// Attempts at one block at most, the first included. A cell that decides nothing is not worth more than one further
+/// try: on a machine whose near state does not come back the study would take three times as long as planned.
+pub const fn attempts_max(role: CellRole) -> u32 {
+    match role {
+        CellRole::Primary | CellRole::Confirmatory => 4,
+        CellRole::Exploratory => 2,
+    }
+}
 
 /// How far a study is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +115,7 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
             }
             let own_others = others.iter().copied().filter(|arm| cell.has_arm(arm) && !is_gone(arm, cell));
             let is_filled = own_others.map(Against::Arm).chain([Against::Itself]).all(has_pair);
-            (attempts < ATTEMPTS_MAX && !is_filled).then_some((planned, attempts))
+            (attempts < attempts_max(cell.role) && !is_filled).then_some((planned, attempts))
         })
         .collect();
     gaps.sort_by_key(|(planned, attempts)| (role_rank(spec, planned.cell), *attempts));

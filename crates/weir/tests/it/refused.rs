@@ -62,7 +62,7 @@ fn a_refused_driver_is_named_with_its_reason_and_a_remedy() {
     assert_eq!(server.wait(PATIENCE), 0);
 
     let arms = super::harness::TWO_ARMS.to_owned() + "[[arm]]\nname = \"uring\"\ndriver = \"uring\"\n";
-    let (file, out) = study_file(&folder, &(study_head(8, "3s") + &arms));
+    let (file, out) = study_file(&folder, &(study_head(8, "10min") + &arms));
     let study = weir(&wrapper, &["study", &file, "--out", shown(&out)]);
     assert_eq!(study.code, Some(13), "{}", study.stderr);
     assert!(study.stdout.contains("poll") && study.stdout.contains("EPERM"), "{}", study.stdout);

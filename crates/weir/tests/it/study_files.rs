@@ -105,7 +105,7 @@ fn a_study_is_cut_and_widened_on_the_command_line_and_can_be_kept_as_a_file() {
 #[test]
 fn servers_whose_commands_are_given_are_measured_in_place_of_the_arms_of_the_file() {
     let folder = folder("study-commands");
-    let (file, out) = study_file(&folder, &(study_head(8, "20s") + TWO_ARMS));
+    let (file, out) = study_file(&folder, &(study_head(8, "10min") + TWO_ARMS));
     let arm = |driver: &str| {
         let words = format!("serve echo --driver {driver} --listen {{address}} --workers {{workers}}");
         format!("own-{driver}='{WEIR}' {words}")
@@ -148,7 +148,7 @@ fn limits_of_this_machine_end_a_study_before_it_begins() {
 #[test]
 fn what_a_study_finds_is_told_in_the_language_that_is_asked_for() {
     let folder = folder("study-told");
-    let (file, out) = study_file(&folder, &(study_head(8, "6s") + TWO_ARMS));
+    let (file, out) = study_file(&folder, &(study_head(8, "10min") + TWO_ARMS));
     let said = weir(&["study", &file, "--out", shown(&out), "--lang", "ko"]);
     assert!(matches!(said.code, Some(0 | 11 | 12)), "{:?} {}", said.code, said.stderr);
     let data: serde_json::Value =
@@ -169,7 +169,7 @@ fn what_a_study_finds_is_told_in_the_language_that_is_asked_for() {
 fn a_generator_of_two_threads_loads_in_turns_and_in_whole_trials() {
     let folder = folder("study-load-workers");
     for protocol in ["echo", "http"] {
-        let head = study_head(8, "20s").replacen("rounds", &format!("protocol = \"{protocol}\"\nrounds"), 1);
+        let head = study_head(8, "10min").replacen("rounds", &format!("protocol = \"{protocol}\"\nrounds"), 1);
         let whole = "[[cell]]\nconnections = 4\nload_workers = 2\nalternate = false\nblocks = 2\n";
         let text = head.replace("[factors]\n", "[factors]\nload_workers = [2]\n") + whole + TWO_ARMS;
         let (file, out) = study_file(&folder, &text.replace("tiny", protocol));
@@ -204,7 +204,7 @@ fn an_arm_that_dies_is_named_and_the_others_are_compared() {
     let folder = folder("study-dies");
     let dying =
         "[[arm]]\nname = \"dies\"\ncommand = [\"sh\", \"-c\", \"echo no luck at {port} >&2; exit 3\"]\n";
-    let (file, out) = study_file(&folder, &(study_head(8, "6s") + TWO_ARMS + dying));
+    let (file, out) = study_file(&folder, &(study_head(8, "10min") + TWO_ARMS + dying));
     let said = weir(&["study", &file, "--out", shown(&out)]);
     assert_eq!(said.code, Some(13), "{}", said.stderr);
     assert!(
@@ -226,7 +226,7 @@ fn an_arm_that_dies_is_named_and_the_others_are_compared() {
 #[test]
 fn an_arm_that_fails_with_many_workers_is_compared_with_few() {
     let folder = folder("study-many-workers");
-    let head = study_head(8, "30s").replace("[4]\n", "[4]\nworkers = [1, 16]\n[primary]\nworkers = 1\n");
+    let head = study_head(8, "10min").replace("[4]\n", "[4]\nworkers = [1, 16]\n[primary]\nworkers = 1\n");
     let picky = "[[arm]]\nname = \"picky\"\ncommand = [\"sh\", \"-c\", \"[ {workers} = 16 ] && exit 1; exec {bin}/weir \
                  serve echo --driver poll --listen 127.0.0.1:{port}\"]\n";
     let (file, out) = study_file(&folder, &(head + TWO_ARMS + picky));
@@ -302,7 +302,7 @@ fn arms_that_never_answer_are_named_and_given_up_and_the_others_are_compared() {
         ("alternate = false\nblocks = 8", "no response was completed in the window"),
     ] {
         let http = "protocol = \"http\"\nconnect_timeout = \"500ms\"\nresponse_timeout = \"500ms\"\n";
-        let head = study_head(8, "90s").replacen("rounds = 8", &format!("{http}{turns}"), 1);
+        let head = study_head(8, "10min").replacen("rounds = 8", &format!("{http}{turns}"), 1);
         let (file, out) = study_file(&folder, &(head + TWO_ARMS + &arms.concat()));
         let said = weir(&["study", &file, "--out", shown(&out)]);
         assert_eq!(said.code, Some(13), "{}", said.stderr);
@@ -348,7 +348,7 @@ fn a_command_that_is_not_there_is_refused_before_the_first_block() {
 #[test]
 fn a_study_of_http_gives_files_to_foreign_arms_and_checks_every_response() {
     let folder = folder("study-http");
-    let head = study_head(8, "12s").replacen("rounds", "protocol = \"http\"\nblocks", 1);
+    let head = study_head(8, "10min").replacen("rounds", "protocol = \"http\"\nblocks", 1);
     let arms = TWO_ARMS.replacen(
         "driver = \"poll\"",
         "driver = \"poll\"\narguments = [\"--log-connections\", \"{scratch}/connections.log\"]",

@@ -16,7 +16,7 @@ rounds = 8
 window = "100ms"
 warmup_max = "50ms"
 file_size = "8MiB"
-time_cap = "20s"
+time_cap = "10min"
 
 [factors]
 depth = [2]
