@@ -36,8 +36,8 @@ async fn expect_whole_stream(network: &Network, account: &str) -> u64 {
         }
     };
     let count = next - 1;
-    for first in (1..=count).step_by(PIECE) {
-        let piece = PIECE.min((count + 1 - first) as usize);
+    for first in (1..=count as u32).step_by(PIECE) {
+        let piece = PIECE.min(count as usize + 1 - first as usize);
         for (number, message) in (first..).zip(client.messages(piece).await) {
             assert_eq!(accepted(&Outbound::decode(&message).expect("a message").0), number);
         }
