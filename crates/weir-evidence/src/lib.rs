@@ -12,6 +12,7 @@ pub mod foreign;
 pub mod memory;
 pub mod network;
 pub mod process;
+pub mod selection;
 pub mod slice_observers;
 pub mod softirq_time;
 pub mod stats;

@@ -142,7 +142,16 @@ impl ProcessTree {
     /// Reads the process and its descendants. Costs two small files a thread, so some milliseconds for a thousand
     /// threads; threads and processes that end meanwhile are left out.
     pub fn snapshot(root: u32) -> io::Result<Self> {
-        let pids = family_of(root)?;
+        let tree = Self::snapshot_of(&[root])?;
+        if tree.processes.first().is_none_or(|process| process.pid != root) {
+            return Err(io::Error::new(io::ErrorKind::NotFound, format!("no process {root}")));
+        }
+        Ok(tree)
+    }
+
+    /// The same for several processes, of which some or all may be gone.
+    pub fn snapshot_of(roots: &[u32]) -> io::Result<Self> {
+        let pids = family_of_all(roots)?;
         let mut threads_left = THREADS_MAX;
         let mut processes = Vec::with_capacity(pids.len());
         for pid in pids {
@@ -150,9 +159,6 @@ impl ProcessTree {
                 threads_left -= process.threads.len();
                 processes.push(process);
             }
-        }
-        if processes.first().is_none_or(|process| process.pid != root) {
-            return Err(io::Error::new(io::ErrorKind::NotFound, format!("no process {root}")));
         }
         Ok(Self { processes })
     }
@@ -335,7 +341,13 @@ fn inherited_times(before: &ProcessTree, surviving: &HashSet<(u32, u64)>) -> Has
 
 /// The process and its descendants, parents before children.
 pub fn family_of(root: u32) -> io::Result<Vec<u32>> {
-    family(root, lists_children())
+    family_of_all(&[root])
+}
+
+/// The same for several processes, each once. The process that looks is left out unless it is named: a shell that
+/// started it would be observed together with its observer.
+pub fn family_of_all(roots: &[u32]) -> io::Result<Vec<u32>> {
+    family(roots, lists_children())
 }
 
 /// Not every kernel lists children (CONFIG_PROC_CHILDREN); the other way is to ask every process for its parent.
@@ -373,10 +385,11 @@ pub fn cpu_ns_of(pids: &[u32]) -> u64 {
     pids.iter().filter_map(one).sum()
 }
 
-/// The root and its descendants, parents before children.
-fn family(root: u32, lists_children: bool) -> io::Result<Vec<u32>> {
-    let mut found = vec![root];
-    let mut seen = HashSet::from([root]);
+/// The roots and their descendants, parents before children.
+fn family(roots: &[u32], lists_children: bool) -> io::Result<Vec<u32>> {
+    let mut seen = HashSet::new();
+    let mut found: Vec<u32> = roots.iter().copied().filter(|root| seen.insert(*root)).collect();
+    seen.insert(std::process::id());
     let parents = if lists_children { Vec::new() } else { all_parents() };
     let mut next = 0;
     while next < found.len() {
@@ -384,7 +397,7 @@ fn family(root: u32, lists_children: bool) -> io::Result<Vec<u32>> {
             if lists_children { listed_children(found[next]) } else { children_in(&parents, found[next]) };
         found.extend(children.into_iter().filter(|child| seen.insert(*child)));
         if found.len() > PROCESSES_MAX {
-            return Err(too_large(root, "processes", PROCESSES_MAX));
+            return Err(too_large(roots.first().copied().unwrap_or_default(), "processes", PROCESSES_MAX));
         }
         next += 1;
     }
@@ -392,7 +405,9 @@ fn family(root: u32, lists_children: bool) -> io::Result<Vec<u32>> {
 }
 
 fn too_large(root: u32, what: &str, limit: usize) -> io::Error {
-    io::Error::other(format!("process {root} and its descendants have more than {limit} {what}"))
+    io::Error::other(format!(
+        "process {root}, those selected with it and their descendants have more than {limit} {what}; select fewer"
+    ))
 }
 
 fn listed_children(pid: u32) -> Vec<u32> {
@@ -633,7 +648,7 @@ mod tests {
             .expect("cat, waiting for its input");
         let own = std::process::id();
         for lists_children in [Path::new("/proc/thread-self/children").exists(), false] {
-            let found = family(own, lists_children).expect("own process");
+            let found = family(&[own], lists_children).expect("own process");
             assert_eq!(found[0], own);
             assert!(found.contains(&child.id()), "listed {lists_children}: {found:?}");
         }

@@ -304,6 +304,7 @@ fn operations_of_a_ring_are_counted_exactly() {
         println!("skipped: {left_out:?}");
         return child.end();
     }
+    let tracer_knows_operations = tracer.knows_operations();
     let before = tracer.read().expect("tables can be read");
     child.go_on();
     let counts = tracer.finish().expect("tables can be read").since(&before);
@@ -311,6 +312,14 @@ fn operations_of_a_ring_are_counted_exactly() {
     let entered = counts.calls[&(libc::SYS_io_uring_enter as u32)];
     assert_eq!((own("io_uring_submit_req"), own("io_uring_complete")), (RING_OPERATIONS, RING_OPERATIONS));
     assert_eq!((entered.count, entered.returned), (RING_OPERATIONS, RING_OPERATIONS));
+    let (submitted, to_workers) =
+        counts.operations.values().fold((0, 0), |sum, kind| (sum.0 + kind.0, sum.1 + kind.1));
+    if tracer_knows_operations {
+        assert_eq!((submitted, to_workers), (RING_OPERATIONS, own("io_uring_queue_async_work")));
+        assert_eq!(counts.operations.len(), 1, "all of one kind: {:?}", counts.operations);
+    } else {
+        println!("skipped: this kernel does not describe operations of io_uring");
+    }
     child.end();
 }
 

@@ -3,13 +3,26 @@
 //! Every list has a stated maximum; what did not fit is counted beside it.
 
 mod advice;
-
-use std::fmt;
+mod descriptors;
+mod rung;
+mod selection;
+mod series;
+mod transfers;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::advice::{Advice, BATCHED_OPERATIONS, GATHERED_BYTES, WaitsFor};
+pub use self::{
+    advice::{Advice, BATCHED_OPERATIONS, GATHERED_BYTES, WaitsFor},
+    descriptors::{
+        DESCRIPTOR_ROWS_MAX, DescriptorFigures, DescriptorKind, DescriptorMark, DescriptorTable,
+        OtherDescriptors, SIZE_BUCKETS, Transfers,
+    },
+    rung::{Obstacle, Rung, RungState},
+    selection::{Found, FoundContainer, SELECTED_ROWS_MAX, Selected, SelectedProcess, Selection},
+    series::{INTERVAL_KINDS_MAX, INTERVALS_MAX, Interval, IntervalCalls, IntervalKind, Series},
+    transfers::{Direction, direction},
+};
 use crate::machine::Fingerprint;
 
 /// Most threads in a record, those with most CPU.
@@ -28,111 +41,6 @@ const EXCESS_NS_MIN: f64 = 1e6;
 /// Two counts of switches may differ by so many at the edges of their windows.
 const SWITCHES_AT_EDGES: u64 = 8;
 
-/// A rung of the ladder of evidence, lowest first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rung {
-    /// L0: what an engine counts of itself.
-    Engine,
-    /// L1: what the kernel always keeps of a process.
-    #[default]
-    Process,
-    /// L2: programs at the kernel's tracepoints.
-    Programs,
-    /// L3: `strace`, to be shown, never to measure.
-    Strace,
-}
-
-impl Rung {
-    /// Its name in records and exports.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Engine => "engine",
-            Self::Process => "process",
-            Self::Programs => "programs",
-            Self::Strace => "strace",
-        }
-    }
-}
-
-/// Whether a rung can be used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RungState {
-    /// Which one.
-    pub rung: Rung,
-    /// What keeps it from being used.
-    pub obstacle: Option<Obstacle>,
-    /// The command that removes the obstacle, where there is one.
-    pub unlock: Option<String>,
-}
-
-/// What keeps a rung from being used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", tag = "code")]
-pub enum Obstacle {
-    /// This process has neither CAP_BPF with CAP_PERFMON nor CAP_SYS_ADMIN.
-    NoPrivilege,
-    /// It has them, and a seccomp filter refuses all the same.
-    Filtered,
-    /// It has them in a user namespace of its own, where they do not count for this.
-    UserNamespace,
-    /// The kernel takes no BPF programs.
-    NoBpf,
-    /// It has no tracepoints at system calls.
-    NoTracepoints,
-    /// This process lives in a PID namespace, and programs see the numbers of the first one.
-    PidNamespace,
-    /// The kernel is locked down.
-    Lockdown {
-        /// `integrity` or `confidentiality`.
-        mode: String,
-    },
-    /// Another refusal.
-    Refused {
-        /// The kernel's words.
-        error: String,
-    },
-    /// The scheduler keeps no times of threads.
-    NoSchedstat,
-    /// The program is not installed.
-    NotInstalled,
-    /// The observed program is one of 32 bits, whose system calls have other numbers.
-    Bits32,
-}
-
-/// English; other languages are told by the report.
-impl fmt::Display for Obstacle {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::NoPrivilege => {
-                "this process has neither CAP_BPF with CAP_PERFMON nor CAP_SYS_ADMIN, which root has outside of \
-                 containers"
-            }
-            Self::Filtered => {
-                "a seccomp filter refuses it, although this process has the capabilities; allow bpf and perf_event_open \
-                 in the container's profile"
-            }
-            Self::UserNamespace => {
-                "this process has its capabilities in a user namespace alone (a rootless container), where the kernel \
-                 takes no programs; run it on the host"
-            }
-            Self::NoBpf => "this kernel takes no BPF programs (CONFIG_BPF_SYSCALL)",
-            Self::NoTracepoints => "this kernel has no tracepoints at system calls (CONFIG_FTRACE_SYSCALLS)",
-            Self::PidNamespace => {
-                "this process runs in a PID namespace (a container); run it on the host, where process numbers are \
-                 the kernel's own"
-            }
-            Self::Lockdown { mode } => return write!(formatter, "the kernel is locked down ({mode})"),
-            Self::Refused { error } => return write!(formatter, "the kernel refuses it: {error}"),
-            Self::NoSchedstat => {
-                "this kernel keeps no schedstat: CPU by process only, no waiting time (CONFIG_SCHED_INFO)"
-            }
-            Self::NotInstalled => "strace is not installed",
-            Self::Bits32 => "the program is one of 32 bits, whose system calls have other numbers",
-        })
-    }
-}
-
 /// A process over a stretch of time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
@@ -142,10 +50,13 @@ pub struct Observation {
     pub fingerprint: Fingerprint,
     /// When it began, in seconds since 1970.
     pub began_unix_s: u64,
-    /// Process number.
+    /// Process number; of several the lowest.
     pub pid: u32,
     /// What it runs, as it was called; the name alone where the rest may not be read.
     pub command: String,
+    /// Which processes these are, where it was not one by its number; nothing in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection: Option<Selection>,
     /// Length of the window of everything but the trace.
     pub window_ns: u64,
     /// Why it ended.
@@ -171,6 +82,9 @@ pub struct Observation {
     /// What follows from its calls; nothing in older records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
+    /// What it did in each interval, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
     /// The same process under `strace` for as long, afterwards, where that was asked for.
     #[serde(default)]
     pub strace: Option<StraceTable>,
@@ -330,6 +244,11 @@ pub enum Note {
         /// Calls that were counted.
         counted: u64,
     },
+    /// Processes that joined a selection could not be traced.
+    JoinedUntraced {
+        /// Why.
+        error: String,
+    },
     /// Tracing with strace was asked for and could not be had.
     NoStrace {
         /// Why.
@@ -464,6 +383,13 @@ pub struct Trace {
     pub softirqs: Vec<SoftirqFigures>,
     /// Events of io_uring.
     pub uring: Vec<UringFigures>,
+    /// Operations of io_uring by kind, those that were submitted most often first; absent without any, where the kernel
+    /// does not describe them, and in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<OperationFigures>,
+    /// What was moved through each descriptor, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descriptors: Option<DescriptorTable>,
     /// Files that were opened more than once by one name, most often first; absent without any, and in older records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opened_again: Vec<OpenedFile>,
@@ -651,7 +577,7 @@ pub struct WakeFigures {
     pub sleeper_tid: u32,
     /// Process of the thread that ran; 0 when the CPU was idle, and of a timer.
     pub waker_pid: u32,
-    /// Its number.
+    /// Its number; [`OUTSIDE`] where it has none for whoever looked.
     pub waker_tid: u32,
     /// Its name.
     pub waker_name: String,
@@ -695,6 +621,22 @@ pub struct UringFigures {
     /// How often elsewhere, for any ring of the machine.
     pub elsewhere_count: u64,
 }
+
+/// Operations of io_uring of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationFigures {
+    /// Number of the kind (`IORING_OP_*`); the last of 128 places has all beyond.
+    pub opcode: u32,
+    /// Its name, in small letters and without `IORING_OP_`; `operation_N` for one without.
+    pub name: String,
+    /// Submitted by the process's threads.
+    pub submitted: u64,
+    /// Of them, given to worker threads of the kernel (io-wq); one that is given twice counts twice.
+    pub to_workers: u64,
+}
+
+/// [`WakeFigures::waker_tid`] of a thread that has no number in the PID namespace of whoever looked.
+pub const OUTSIDE: u32 = u32::MAX;
 
 /// What being traced costs a call that does nothing, measured on this machine right before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

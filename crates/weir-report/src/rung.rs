@@ -47,8 +47,8 @@ pub(crate) fn obstacle(obstacle: &Obstacle, language: Language) -> String {
         Obstacle::NoBpf => ["커널이 BPF를 지원하지 않음", "内核不支持 BPF"],
         Obstacle::NoTracepoints => ["커널에 시스템 콜 트레이스포인트가 없음", "内核没有系统调用跟踪点"],
         Obstacle::PidNamespace => [
-            "PID 네임스페이스(컨테이너) 안에서 실행 중임. 호스트에서 실행해야 함",
-            "运行在 PID 命名空间（容器）中，请在宿主机上运行",
+            "PID 네임스페이스(컨테이너) 안에서 실행 중이며 커널이 5.7보다 오래됨. 호스트에서 실행해야 함",
+            "运行在 PID 命名空间（容器）中，且内核早于 5.7，请在宿主机上运行",
         ],
         Obstacle::Lockdown { .. } => ["커널이 lockdown 상태임", "内核处于 lockdown 状态"],
         Obstacle::Refused { .. } => ["커널이 거부함", "被内核拒绝"],

@@ -16,6 +16,7 @@ pub mod process_stat;
 pub mod readiness;
 pub mod region;
 pub mod ring;
+pub mod ring_operations;
 pub mod syscalls;
 pub mod timer;
 pub mod unix_path;

@@ -82,6 +82,45 @@ pub const EXECVE: u32 = libc::SYS_execve as u32;
 /// The same.
 pub const EXECVEAT: u32 = libc::SYS_execveat as u32;
 
+/// Calls that answer how many bytes they read from their first argument.
+pub const READS: &[u32] = &[
+    libc::SYS_read as u32,
+    libc::SYS_readv as u32,
+    libc::SYS_pread64 as u32,
+    libc::SYS_preadv as u32,
+    libc::SYS_preadv2 as u32,
+    libc::SYS_recvfrom as u32,
+    libc::SYS_recvmsg as u32,
+];
+/// Calls that answer how many bytes they wrote to their first argument.
+pub const WRITES: &[u32] = &[
+    libc::SYS_write as u32,
+    libc::SYS_writev as u32,
+    libc::SYS_pwrite64 as u32,
+    libc::SYS_pwritev as u32,
+    libc::SYS_pwritev2 as u32,
+    libc::SYS_sendto as u32,
+    libc::SYS_sendmsg as u32,
+    libc::SYS_vmsplice as u32,
+];
+/// Calls that answer how many bytes they moved from one descriptor to another, between pipes and other files.
+pub const SPLICES: &[u32] = &[libc::SYS_splice as u32, TEE];
+/// One of them.
+pub const TEE: u32 = libc::SYS_tee as u32;
+/// The same from one file to another.
+pub const COPY_FILE_RANGE: u32 = libc::SYS_copy_file_range as u32;
+/// The same to the first argument, from the second.
+pub const SENDFILE: u32 = libc::SYS_sendfile as u32;
+/// Ends a descriptor.
+pub const CLOSE: u32 = libc::SYS_close as u32;
+/// Ends the descriptor that has the number which it gives to another.
+pub const DUP3: u32 = libc::SYS_dup3 as u32;
+/// The same, where it was kept from older days.
+#[cfg(target_arch = "x86_64")]
+pub const DUP2: Option<u32> = Some(libc::SYS_dup2 as u32);
+#[cfg(not(target_arch = "x86_64"))]
+pub const DUP2: Option<u32> = None;
+
 /// A call that does nothing but read a number.
 pub const GETPPID: u32 = libc::SYS_getppid as u32;
 

@@ -4,7 +4,7 @@
 //! little-endian machine: operation, two registers, an offset of 16 bits and a number of 32 bits. Only what the
 //! programs next door use is here.
 
-use super::tables::Table;
+use super::{kernel::Kernel, tables::Table};
 
 /// A register. `R1` to `R5` are lost with each call; `R0` is its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,8 @@ pub(super) enum Helper {
     ReadKernel = 113,
     /// Up to a zero byte; its answer is the length with that.
     ReadUserText = 114,
+    /// As [`Self::CurrentIds`] in a PID namespace, written to memory: thread, then process.
+    IdsInNamespace = 120,
 }
 
 /// What is done to a word of memory in one step, whatever other CPUs do.
@@ -101,6 +103,7 @@ pub(super) struct Assembler {
     tables: Vec<(usize, Table)>,
     labels: Vec<Option<usize>>,
     jumps: Vec<(usize, Label)>,
+    kernel: Kernel,
 }
 
 fn word(operation: u8, to: Register, from: Register, offset: i16, number: i32) -> u64 {
@@ -115,6 +118,23 @@ fn word(operation: u8, to: Register, from: Register, offset: i16, number: i32) -
 const NONE: Register = Register::R0;
 
 impl Assembler {
+    /// The same for this kernel.
+    pub(super) fn on(self, kernel: Kernel) -> Self {
+        Self { kernel, ..self }
+    }
+
+    /// What it is written for.
+    pub(super) fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    /// `to = number` as it is without a sign.
+    pub(super) fn set_unsigned(&mut self, to: Register, number: u32) {
+        self.set(to, number as i32);
+        self.with_number(Operation::ShiftLeft, to, 32);
+        self.with_number(Operation::ShiftRight, to, 32);
+    }
+
     /// `to = to <operation> number`.
     pub(super) fn with_number(&mut self, operation: Operation, to: Register, number: i32) {
         self.words.push(word(0x07 | operation as u8, to, NONE, 0, number));

@@ -12,8 +12,10 @@ pub mod trace;
 pub mod tracer;
 
 mod assembler;
+mod btf;
 #[cfg(test)]
 mod interpreter;
+mod kernel;
 mod programs;
 
-pub use programs::Group;
+pub use programs::{DESCRIPTORS_ARE_KNOWN, Group};

@@ -32,6 +32,7 @@ macro_rules! of_call {
     };
 }
 
+mod descriptors;
 mod opened;
 mod scheduling;
 mod softirqs;
@@ -40,15 +41,20 @@ use std::mem::offset_of;
 
 use super::{
     assembler::{Assembled, Assembler, Atomic, Condition, Helper, Label, Operation, Register, Width},
+    kernel::Kernel,
     tables::{
         BUCKETS, CALLS_BEYOND, CALLS_MAX, CALLS_OF_32_BITS, CallState, Counter, CpuState, ErrorKey,
-        MEMBERS_IN_WORD, SIDES, SOFTIRQS_MAX, Table, ThreadState, URING_EVENTS, WakeKey, WakeState,
+        MEMBERS_IN_WORD, OPERATIONS_MAX, OperationState, SIDES, SOFTIRQS_MAX, Table, ThreadState,
+        URING_EVENTS, WakeKey, WakeState,
     },
 };
 use Register::{Frame, R0, R1, R2, R3, R4, R6, R7, R8, R9};
 use Width::{Eight, Four};
 use scheduling::Moment;
 use weir_sys::syscalls::{EXECVE, EXECVEAT};
+
+/// Whether what moves through descriptors can be counted on this kind of machine.
+pub const DESCRIPTORS_ARE_KNOWN: bool = descriptors::ARE_KNOWN;
 
 /// Places on the stack, from its end.
 const TASK: i16 = -8;
@@ -62,13 +68,17 @@ const ERROR_KEY: i16 = WAKE_KEY;
 const REGISTER: i16 = WAKE_KEY + 8;
 /// A value that is made new.
 const FRESH: i16 = WAKE_KEY - size_of::<ThreadState>() as i16;
+/// Numbers of a thread in a PID namespace.
+const NAMESPACED: i16 = FRESH - 8;
 
 // The kernel gives a program 512 bytes of stack, and reads numbers there at multiples of their size.
-const _: () = assert!(-FRESH <= 512 && FRESH % 8 == 0 && WAKE_KEY % 8 == 0);
+const _: () = assert!(-NAMESPACED <= 512 && FRESH % 8 == 0 && WAKE_KEY % 8 == 0);
 const _: () = assert!(size_of::<WakeState>() <= size_of::<ThreadState>());
 const _: () = assert!(size_of::<ErrorKey>() == 8 && size_of::<WakeKey>() >= 16);
 // Indices are made of a side and a number by shifts.
-const _: () = assert!(CALLS_MAX.is_power_of_two() && SOFTIRQS_MAX.is_power_of_two());
+const _: () = assert!(
+    CALLS_MAX.is_power_of_two() && SOFTIRQS_MAX.is_power_of_two() && OPERATIONS_MAX.is_power_of_two()
+);
 const _: () = assert!(MEMBERS_IN_WORD * 2 == u64::BITS && SIDES < 1 << 2);
 
 /// `task_struct.__state` of a thread that will not run again.
@@ -92,10 +102,12 @@ pub enum Group {
     Uring,
     /// Time in softirqs.
     Softirqs,
+    /// What system calls moved through each descriptor.
+    Descriptors,
 }
 
 impl Group {
-    /// All groups.
+    /// All groups that a trace has unless they are left out. [`Self::Descriptors`] is asked for.
     pub const ALL: [Self; 4] = [Self::Calls, Self::Scheduling, Self::Uring, Self::Softirqs];
 
     /// Its name in readings.
@@ -105,35 +117,38 @@ impl Group {
             Self::Scheduling => "scheduling",
             Self::Uring => "io_uring",
             Self::Softirqs => "softirqs",
+            Self::Descriptors => "descriptors",
         }
     }
 
     /// Its programs with their tracepoints, in the order in which they are to begin. Who follows threads begins
     /// before who counts.
-    pub(super) fn programs(self) -> Vec<(&'static str, Assembled)> {
+    pub(super) fn programs(self, kernel: Kernel) -> Vec<(&'static str, Assembled)> {
         match self {
-            Self::Calls => vec![("sys_exit", sys_exit()), ("sys_enter", sys_enter())],
+            Self::Calls => vec![("sys_exit", sys_exit(kernel)), ("sys_enter", sys_enter(kernel))],
             // Of a timer whose begin was seen the end is seen as well.
             Self::Scheduling => vec![
-                ("sched_switch", scheduling::switch()),
+                ("sched_switch", scheduling::switch(kernel)),
                 ("hrtimer_expire_exit", scheduling::timer_ends()),
                 ("hrtimer_expire_entry", scheduling::timer_begins()),
-                ("sched_waking", scheduling::waking()),
+                ("sched_waking", scheduling::waking(kernel)),
             ],
             Self::Uring => {
                 let each = URING_EVENTS.iter().enumerate();
-                each.map(|(index, name)| (*name, uring_event(index))).collect()
+                each.map(|(index, name)| (*name, uring_event(kernel, index))).collect()
             }
             // Of a softirq whose begin was seen the end is seen as well.
             Self::Softirqs => vec![("softirq_exit", softirqs::exit()), ("softirq_entry", softirqs::entry())],
+            // Before the program of the calls, which forgets what a thread was in.
+            Self::Descriptors => vec![("sys_exit", descriptors::exit(kernel))],
         }
     }
 }
 
 /// The programs every group needs: one finds the children of observed threads, the other knows whose address is free
 /// again.
-pub(super) fn family() -> [(&'static str, Assembled); 2] {
-    [("sched_process_free", scheduling::free()), ("sched_process_fork", scheduling::fork())]
+pub(super) fn family(kernel: Kernel) -> [(&'static str, Assembled); 2] {
+    [("sched_process_free", scheduling::free()), ("sched_process_fork", scheduling::fork(kernel))]
 }
 
 /// A program that does nothing.
@@ -147,6 +162,14 @@ pub(super) fn idle() -> Assembled {
 pub(super) fn empty() -> Assembled {
     let mut it = begin();
     it.call(Helper::MonotonicNs);
+    it.exit();
+    it.finish()
+}
+
+/// A program that asks for the numbers of the thread that runs, as this kernel has them for us.
+pub(super) fn numbering(kernel: Kernel) -> Assembled {
+    let mut it = begin().on(kernel);
+    current_ids(&mut it);
     it.exit();
     it.finish()
 }
@@ -281,6 +304,22 @@ fn zero(it: &mut Assembler, offset: i16, bytes: usize) {
     }
 }
 
+/// `R0 =` the numbers of the thread that runs, the process's in the upper half: those that this process sees, and 0
+/// where it sees none. `R1` to `R5` are lost.
+fn current_ids(it: &mut Assembler) {
+    let Some(namespace) = it.kernel().namespace else { return it.call(Helper::CurrentIds) };
+    it.set_unsigned(R1, namespace.device);
+    it.set_unsigned(R2, namespace.inode);
+    it.address(R3, NAMESPACED);
+    it.set(R4, 8);
+    it.call(Helper::IdsInNamespace);
+    // The kernel writes zeros of a thread of another namespace.
+    it.load(Four, R0, Frame, NAMESPACED + 4);
+    it.with_number(Operation::ShiftLeft, R0, 32);
+    it.load(Four, R1, Frame, NAMESPACED);
+    it.with(Operation::Add, R0, R1);
+}
+
 /// `R9 =` the state of the thread that runs, which is followed from now on if its process is a member; goes to
 /// `not_ours` for other threads. Its address stays at [`TASK`]; `R7` and `R8` are lost.
 fn current_thread(it: &mut Assembler, not_ours: Label) {
@@ -290,7 +329,7 @@ fn current_thread(it: &mut Assembler, not_ours: Label) {
     it.lookup(Table::Threads, TASK);
     it.copy(R9, R0);
     it.jump_if(Condition::NotEqual, R0, 0, known);
-    it.call(Helper::CurrentIds);
+    current_ids(it);
     it.copy(R8, R0);
     member_word(it, not_ours);
     it.load(Eight, R1, R0, 0);
@@ -316,13 +355,13 @@ fn current_thread(it: &mut Assembler, not_ours: Label) {
 }
 
 /// Arguments: registers, number of the call.
-fn sys_enter() -> Assembled {
-    let mut it = begin();
+fn sys_enter(kernel: Kernel) -> Assembled {
+    let mut it = begin().on(kernel);
     let leave = it.label();
     current_thread(&mut it, leave);
     scheduling::has_cpu(&mut it, Moment::Now);
     // Numbers change when a thread that is not the first one calls exec.
-    it.call(Helper::CurrentIds);
+    current_ids(&mut it);
     it.store(Eight, R9, of_thread!(ids), R0);
     for (total, entered) in [
         (of_thread!(blocked_ns), of_thread!(entered_blocked_ns)),
@@ -406,8 +445,8 @@ fn look_for_32_bits(it: &mut Assembler) {
 }
 
 /// Arguments: registers, answer.
-fn sys_exit() -> Assembled {
-    let mut it = begin_timed();
+fn sys_exit(kernel: Kernel) -> Assembled {
+    let mut it = begin_timed().on(kernel);
     let (leave, cut, was_seen) = (it.label(), it.label(), it.label());
     current_thread(&mut it, leave);
     scheduling::has_cpu(&mut it, Moment::Began);
@@ -422,7 +461,7 @@ fn sys_exit() -> Assembled {
     it.store_number(Four, R9, of_thread!(is_newborn), 0);
     // Its process gets no mark: its threads are followed from their birth on, and a mark would outlive the process
     // until the kernel has forgotten its task, when another one may have the number.
-    it.call(Helper::CurrentIds);
+    current_ids(&mut it);
     it.store(Eight, R9, of_thread!(ids), R0);
     it.jump(leave);
     it.bind(cut);
@@ -537,36 +576,51 @@ fn count_error(it: &mut Assembler) {
 
 /// Adds the time in `R7` to the histogram in `R8`: the place of its highest bit is its bucket.
 fn add_bucket(it: &mut Assembler) {
-    let fits = it.label();
-    it.set(R2, 0);
-    for step in [32, 16, 8, 4, 2, 1] {
-        let is_short = it.label();
-        it.copy(R1, R7);
-        it.with_number(Operation::ShiftRight, R1, step);
-        it.jump_if(Condition::Equal, R1, 0, is_short);
-        it.copy(R7, R1);
-        it.with_number(Operation::Add, R2, step);
-        it.bind(is_short);
-    }
-    let last = BUCKETS as i32 - 1;
-    let is_long = it.label();
-    it.jump_if(Condition::Above, R2, last, is_long);
-    it.jump(fits);
-    it.bind(is_long);
-    it.set(R2, last);
-    it.bind(fits);
+    highest_bit(it, R7);
+    at_most(it, R2, BUCKETS as i32 - 1);
     it.with_number(Operation::ShiftLeft, R2, 3);
     it.with(Operation::Add, R8, R2);
     it.add_number_to(R8, of_call!(buckets), 1, R1);
 }
 
+/// `R2 =` the place of the highest bit of a number that is not 0. It and `R1` are lost.
+fn highest_bit(it: &mut Assembler, number: Register) {
+    it.set(R2, 0);
+    for step in [32, 16, 8, 4, 2, 1] {
+        let is_short = it.label();
+        it.copy(R1, number);
+        it.with_number(Operation::ShiftRight, R1, step);
+        it.jump_if(Condition::Equal, R1, 0, is_short);
+        it.copy(number, R1);
+        it.with_number(Operation::Add, R2, step);
+        it.bind(is_short);
+    }
+}
+
+/// What is more than `most` becomes that.
+fn at_most(it: &mut Assembler, number: Register, most: i32) {
+    let (is_more, fits) = (it.label(), it.label());
+    it.jump_if(Condition::Above, number, most, is_more);
+    it.jump(fits);
+    it.bind(is_more);
+    it.set(number, most);
+    it.bind(fits);
+}
+
 /// Counts an event by whether the thread that runs is observed.
-fn uring_event(index: usize) -> Assembled {
-    let mut it = begin_timed();
+fn uring_event(kernel: Kernel, index: usize) -> Assembled {
+    let mut it = begin_timed().on(kernel);
     let (elsewhere, leave) = (it.label(), it.label());
     let counter = Counter::Uring as u32 + (1 + SIDES) * index as u32;
     current_thread(&mut it, elsewhere);
     count_of_side(&mut it, counter + 1, None);
+    match URING_EVENTS[index] {
+        "io_uring_submit_req" => count_operation(&mut it, field(offset_of!(OperationState, submitted))),
+        "io_uring_queue_async_work" => {
+            count_operation(&mut it, field(offset_of!(OperationState, to_workers)))
+        }
+        _ => {}
+    }
     it.jump(leave);
     it.bind(elsewhere);
     count(&mut it, counter);
@@ -574,6 +628,30 @@ fn uring_event(index: usize) -> Assembled {
     charge(&mut it);
     it.exit();
     it.finish()
+}
+
+/// Adds 1 to a sum of the kind of operation that the event's first argument is, of the side of the thread in `R9`. All
+/// but `R6` and `R9` is lost.
+fn count_operation(it: &mut Assembler, sum: i16) {
+    let Some(place) = it.kernel().opcode_offset else { return };
+    let absent = it.label();
+    it.store_number(Eight, Frame, REGISTER, 0);
+    argument(it, R3, 0);
+    it.with_number(Operation::Add, R3, place);
+    it.address(R1, REGISTER);
+    it.set(R2, 1);
+    it.call(Helper::ReadKernel);
+    it.jump_if(Condition::NotEqual, R0, 0, absent);
+    it.load(Eight, R2, Frame, REGISTER);
+    at_most(it, R2, OPERATIONS_MAX as i32 - 1);
+    it.load(Eight, R1, R9, of_thread!(side));
+    it.with_number(Operation::ShiftLeft, R1, OPERATIONS_MAX.ilog2() as i32);
+    it.with(Operation::Add, R2, R1);
+    it.store(Four, Frame, NUMBER, R2);
+    it.lookup(Table::Operations, NUMBER);
+    it.jump_if(Condition::Equal, R0, 0, absent);
+    it.add_number_to(R0, sum, 1, R1);
+    it.bind(absent);
 }
 
 #[cfg(test)]

@@ -3,16 +3,17 @@
 //! The decision is a function of facts; [`Facts::read`] gathers them by asking the kernel for what is needed, because
 //! no file says whether it would give it.
 
-use std::{io, path::Path};
+use std::io;
 
 use weir_record::observation::{Obstacle, Rung, RungState};
 use weir_sys::bpf::{Map, Program};
 
-use super::{programs, tables::Table};
+use super::{
+    kernel::{self, Kernel, is_namespace},
+    programs,
+    tables::Table,
+};
 use crate::{files, parse};
-
-/// The first PID namespace of every kernel (`PROC_PID_INIT_INO`), whose numbers the kernel's programs see.
-const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// The first user namespace of every kernel (`PROC_USER_INIT_INO`), the only one whose capabilities count for programs.
 const FIRST_USER_NAMESPACE: &str = "user:[4026531837]";
@@ -47,8 +48,9 @@ pub struct Facts {
     pub is_filtered: bool,
     /// Its capabilities are those of the whole machine.
     pub is_first_user_namespace: bool,
-    /// Process numbers here are those that the kernel's programs see.
-    pub is_first_pid_namespace: bool,
+    /// The kernel's programs see the numbers that processes have here: it is the first PID namespace, or the kernel
+    /// tells them the numbers of this one (Linux 5.7).
+    pub knows_numbers: bool,
     /// The mode of `lockdown(7)`, unless it is `none`.
     pub lockdown: Option<String>,
     /// `strace` can be started.
@@ -86,7 +88,7 @@ impl Facts {
             is_privileged: is_privileged(parse::capabilities(&status)),
             is_filtered: parse::field(&status, "Seccomp") == Some("2"),
             is_first_user_namespace: is_namespace("user", FIRST_USER_NAMESPACE),
-            is_first_pid_namespace: is_first_pid_namespace(),
+            knows_numbers: knows_numbers(),
             lockdown: lockdown_mode(&lockdown).map(str::to_owned),
             has_strace: has_program("strace"),
             install_strace: installer.map(|(_, command)| *command),
@@ -94,13 +96,14 @@ impl Facts {
     }
 }
 
-/// Whether process numbers here are those that the kernel's programs see.
-pub(super) fn is_first_pid_namespace() -> bool {
-    is_namespace("pid", FIRST_PID_NAMESPACE)
-}
-
-fn is_namespace(kind: &str, known: &str) -> bool {
-    std::fs::read_link(format!("/proc/self/ns/{kind}")).is_ok_and(|name| name == Path::new(known))
+/// Whether the kernel's programs can see the numbers that processes have here, where they can be tried.
+pub(super) fn knows_numbers() -> bool {
+    if kernel::is_first_pid_namespace() {
+        return true;
+    }
+    let kernel = Kernel::numbering();
+    let program = programs::numbering(kernel).linked(|_| 0);
+    kernel.namespace.is_some() && Program::load("weir_numbering", &program).is_ok()
 }
 
 /// What the kernel asks of whoever brings programs.
@@ -147,7 +150,7 @@ pub fn ladder(facts: &Facts) -> Vec<RungState> {
 fn obstacle_of_programs(facts: &Facts) -> Option<Obstacle> {
     let refused = |number: i32| Obstacle::Refused { error: io::Error::from_raw_os_error(number).to_string() };
     match facts.trial {
-        Trial::Ran if !facts.is_first_pid_namespace => Some(Obstacle::PidNamespace),
+        Trial::Ran if !facts.knows_numbers => Some(Obstacle::PidNamespace),
         Trial::Ran => None,
         Trial::NotTaken(ENOSYS) => Some(Obstacle::NoBpf),
         Trial::NotTaken(EPERM) | Trial::NotAttached(EPERM) => Some(match &facts.lockdown {
@@ -184,7 +187,7 @@ mod tests {
             is_privileged: true,
             is_filtered: false,
             is_first_user_namespace: true,
-            is_first_pid_namespace: true,
+            knows_numbers: true,
             lockdown: None,
             has_strace: true,
             install_strace: Some("sudo apk add strace"),
@@ -263,7 +266,7 @@ mod tests {
         for (facts, obstacle) in [
             (Facts { trial: Trial::NotTaken(ENOSYS), ..root() }, Obstacle::NoBpf),
             (Facts { trial: Trial::NotAttached(ENOENT), ..root() }, Obstacle::NoTracepoints),
-            (Facts { is_first_pid_namespace: false, ..root() }, Obstacle::PidNamespace),
+            (Facts { knows_numbers: false, ..root() }, Obstacle::PidNamespace),
             (Facts { trial: Trial::NotAttached(EPERM), lockdown, ..root() }, mode),
         ] {
             let state = programs(&facts);
@@ -279,7 +282,7 @@ mod tests {
             has_schedstat: false,
             trial: Trial::NotTaken(ENOSYS),
             is_privileged: false,
-            is_first_pid_namespace: false,
+            knows_numbers: false,
             has_strace: false,
             ..root()
         };

@@ -2,10 +2,16 @@
 //!
 //! The programs take offsets from these same structures, so that both sides agree by construction.
 
+mod descriptors;
+
 use std::mem::offset_of;
 
 use weir_record::observation::CALL_BUCKETS;
 use weir_sys::bpf::{MapKind, MapShape};
+
+pub use self::descriptors::{DESCRIPTORS_MAX, TracedDescriptor, TracedTransfers};
+pub(super) use self::descriptors::{DescriptorKey, DescriptorState, TransferState};
+pub(super) use weir_record::observation::SIZE_BUCKETS;
 
 /// Most threads that are followed at one time; what is beyond is counted as lost.
 pub const THREADS_MAX: u32 = 16_384;
@@ -25,10 +31,14 @@ pub const NAMES_MAX: u32 = 4_096;
 pub(super) const NAME_BYTES: usize = 248;
 /// Buckets of a histogram: bucket `i` holds times of 2^i ns up to twice that, the last one all that are longer.
 pub const BUCKETS: usize = CALL_BUCKETS;
+/// Places for kinds of operations of io_uring; those from the last one on are one.
+pub(super) const OPERATIONS_MAX: u32 = 128;
 /// Kinds of softirqs the kernel has, with room.
 pub(super) const SOFTIRQS_MAX: u32 = 16;
 /// [`WakeKey::context`] of a timer: beyond those of softirqs.
 pub(super) const IN_TIMER: u32 = SOFTIRQS_MAX + 1;
+/// Number of a waker that has none in the PID namespace of whoever looks; no thread has it.
+pub(super) const OUTSIDE: u32 = weir_record::observation::OUTSIDE;
 /// Process numbers end here (`PID_MAX_LIMIT`).
 pub(super) const PID_LIMIT: u32 = 1 << 22;
 /// Processes in a word of the table of members.
@@ -74,10 +84,18 @@ pub(super) enum Table {
     Opened,
     /// A [`NameKey`] that is being made, for which the stack has no room.
     Name,
+    /// By side and kind of operation: [`OperationState`].
+    Operations,
+    /// By [`DescriptorKey`]: [`DescriptorState`].
+    Descriptors,
+    /// By side: what found no room among them.
+    OtherDescriptors,
+    /// A [`DescriptorState`] without anything, for which the stack has no room.
+    NewDescriptor,
 }
 
 impl Table {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Members,
         Self::Threads,
         Self::Calls,
@@ -88,7 +106,16 @@ impl Table {
         Self::Errors,
         Self::Opened,
         Self::Name,
+        Self::Operations,
+        Self::Descriptors,
+        Self::OtherDescriptors,
+        Self::NewDescriptor,
     ];
+
+    /// Whether it is for descriptors alone.
+    pub(super) fn is_of_descriptors(self) -> bool {
+        matches!(self, Self::Descriptors | Self::OtherDescriptors | Self::NewDescriptor)
+    }
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -102,6 +129,10 @@ impl Table {
             Self::Errors => "weir_errors",
             Self::Opened => "weir_opened",
             Self::Name => "weir_name",
+            Self::Operations => "weir_uring_ops",
+            Self::Descriptors => "weir_files",
+            Self::OtherDescriptors => "weir_files_more",
+            Self::NewDescriptor => "weir_file_new",
         }
     }
 
@@ -125,6 +156,15 @@ impl Table {
             Self::Errors => of(MapKind::Hash, size_of::<ErrorKey>() as u32, 8, ERRORS_MAX),
             Self::Opened => of(MapKind::Hash, size_of::<NameKey>() as u32, 8, NAMES_MAX),
             Self::Name => of(MapKind::PerCpuArray, 4, size_of::<NameKey>(), 1),
+            Self::Operations => {
+                of(MapKind::PerCpuArray, 4, size_of::<OperationState>(), SIDES * OPERATIONS_MAX)
+            }
+            Self::Descriptors => {
+                let key_bytes = size_of::<DescriptorKey>() as u32;
+                of(MapKind::Hash, key_bytes, size_of::<DescriptorState>(), DESCRIPTORS_MAX)
+            }
+            Self::OtherDescriptors => of(MapKind::Array, 4, size_of::<DescriptorState>(), SIDES),
+            Self::NewDescriptor => of(MapKind::PerCpuArray, 4, size_of::<DescriptorState>(), 1),
         }
     }
 }
@@ -265,6 +305,14 @@ pub(super) struct SoftirqState {
     pub(super) probe_runs: u64,
 }
 
+/// Operations of io_uring of one kind on one CPU.
+#[repr(C)]
+pub(super) struct OperationState {
+    pub(super) submitted: u64,
+    /// Given to worker threads of the kernel (io-wq).
+    pub(super) to_workers: u64,
+}
+
 /// A single number; most of them have one for each side, that of the first in front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -342,6 +390,18 @@ pub struct TracedThread {
     pub in_call: Option<(u32, u64)>,
     /// Since when it has no CPU.
     pub parked_since_ns: Option<u64>,
+    /// Whether it has been woken since, or was preempted.
+    pub is_runnable: bool,
+    /// Of the time asleep, what came within the call it is in.
+    pub in_call_blocked_ns: u64,
+}
+
+impl TracedThread {
+    /// How long it has slept so far in the call that it is in.
+    pub fn asleep_in_call_ns(&self, at_ns: u64) -> u64 {
+        let still = self.parked_since_ns.filter(|_| !self.is_runnable);
+        self.in_call_blocked_ns + still.map_or(0, |since_ns| at_ns.saturating_sub(since_ns))
+    }
 }
 
 /// What our own programs took, by their own clock readings.
@@ -534,6 +594,12 @@ impl TracedThread {
             preemptions: at(offset_of!(ThreadState, preemptions)),
             in_call: (entered_ns > 0).then_some((call_number, entered_ns)),
             parked_since_ns: (parked_ns > 0).then_some(parked_ns),
+            is_runnable: at(offset_of!(ThreadState, woken_ns)) > 0,
+            in_call_blocked_ns: match entered_ns {
+                0 => 0,
+                _ => at(offset_of!(ThreadState, blocked_ns))
+                    .saturating_sub(at(offset_of!(ThreadState, entered_blocked_ns))),
+            },
         }
     }
 }
@@ -624,6 +690,12 @@ pub(super) fn decode_name(key: &[u8]) -> (Side, String) {
     let name = key.get(offset_of!(NameKey, name)..).unwrap_or_default();
     let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     (side(word(key, offset_of!(NameKey, side))), String::from_utf8_lossy(&name[..length]).into_owned())
+}
+
+/// Submitted, and given to workers, on one CPU.
+pub(super) fn decode_operation(bytes: &[u8]) -> (u64, u64) {
+    let at = |offset| word(bytes, offset);
+    (at(offset_of!(OperationState, submitted)), at(offset_of!(OperationState, to_workers)))
 }
 
 /// A counter on one CPU.

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use weir_record::observation::{
-    CallFigures, ErrorFigures, OPENED_ROWS_MAX, OpenedFile, ProbeCost, Purpose, SoftirqFigures, TIMER, Trace,
-    UringFigures, WAKE_ROWS_MAX, WakeFigures,
+    CallFigures, ErrorFigures, OPENED_ROWS_MAX, OpenedFile, OperationFigures, ProbeCost, Purpose,
+    SoftirqFigures, TIMER, Trace, UringFigures, WAKE_ROWS_MAX, WakeFigures,
 };
-use weir_sys::{errors, syscalls};
+use weir_sys::{errors, ring_operations, syscalls};
 
 use super::{
     tables::{
@@ -38,6 +38,8 @@ pub fn trace(counts: &KernelCounts, began_ns: u64, is_split: bool, cost: ProbeCo
         preemptions: of_threads(counts, |it| it.preemptions) + counts.ended_preemptions,
         softirqs: softirqs(counts),
         uring: counts.uring.iter().map(|(name, (own, elsewhere))| event(name, *own, *elsewhere)).collect(),
+        operations: operations(counts),
+        descriptors: None,
         switches_missed: counts.switches_missed,
         threads_lost: counts.threads_lost,
         wakes_lost: counts.wakes_lost,
@@ -96,7 +98,7 @@ fn call(number: u32, sums: &TracedCall, (in_flight, in_flight_ns): (u64, u64)) -
     let used = sums.buckets.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
     CallFigures {
         number,
-        name: name.map_or_else(|| nameless(number), str::to_owned),
+        name: name_of(number),
         purpose: purpose(name.unwrap_or_default()),
         count: sums.count,
         errors: sums.errors,
@@ -117,8 +119,10 @@ fn call(number: u32, sums: &TracedCall, (in_flight, in_flight_ns): (u64, u64)) -
     }
 }
 
-fn nameless(number: u32) -> String {
+/// The name of a kind of call, also of one that has none.
+pub(crate) fn name_of(number: u32) -> String {
     match number {
+        _ if syscalls::name(number).is_some() => syscalls::name(number).unwrap_or_default().to_owned(),
         CALLS_OF_32_BITS => "calls_of_32_bits".to_owned(),
         CALLS_BEYOND => format!("syscall_{CALLS_OF_32_BITS}_and_above"),
         _ => format!("syscall_{number}"),
@@ -189,6 +193,19 @@ fn softirqs(counts: &KernelCounts) -> Vec<SoftirqFigures> {
     counts.softirqs.iter().map(figures).collect()
 }
 
+/// Operations of io_uring by kind.
+fn operations(counts: &KernelCounts) -> Vec<OperationFigures> {
+    let figures = |(&opcode, &(submitted, to_workers)): (&u32, &(u64, u64))| OperationFigures {
+        opcode,
+        name: ring_operations::name(opcode).map_or_else(|| format!("operation_{opcode}"), str::to_owned),
+        submitted,
+        to_workers,
+    };
+    let mut found: Vec<OperationFigures> = counts.operations.iter().map(figures).collect();
+    found.sort_by_key(|it| (std::cmp::Reverse(it.submitted), it.opcode));
+    found
+}
+
 fn event(name: &str, count: u64, elsewhere_count: u64) -> UringFigures {
     let event = name.strip_prefix("io_uring_").unwrap_or(name).to_owned();
     UringFigures { event, count, elsewhere_count }
@@ -196,6 +213,8 @@ fn event(name: &str, count: u64, elsewhere_count: u64) -> UringFigures {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::ladder::tables::ProbeTime;
 
@@ -281,6 +300,18 @@ mod tests {
         assert_eq!((trace.files_opened_again, trace.opens_of_those), (files, 900 + 2 * (files - 1)));
         assert_eq!(trace.opened_again.len(), OPENED_ROWS_MAX);
         assert_eq!(trace.opened_again[0], OpenedFile { path: "/often".to_owned(), opens: 900 });
+    }
+
+    #[test]
+    fn operations_have_their_names_and_those_that_are_submitted_most_stand_first() {
+        let counts = KernelCounts {
+            operations: BTreeMap::from([(22, (5, 0)), (3, (70, 70)), (127, (1, 0))]),
+            ..KernelCounts::default()
+        };
+        let trace = trace(&counts, 0, true, ProbeCost::default());
+        let told: Vec<_> =
+            trace.operations.iter().map(|it| (it.name.as_str(), it.submitted, it.to_workers)).collect();
+        assert_eq!(told, [("fsync", 70, 70), ("read", 5, 0), ("operation_127", 1, 0)]);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! nothing is copied out for each event: the kernel keeps the sums, and a reading takes them as they are. Dropping
 //! the tracer, or dying, takes everything out of the kernel.
 
+mod reading;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     io,
@@ -19,11 +21,12 @@ use weir_sys::{
 use super::{
     assembler::Assembled,
     cost,
+    kernel::Kernel,
     programs::{self, Group},
     rung,
     tables::{
-        self, CALLS_MAX, Counter, MEMBERS_IN_WORD, PID_LIMIT, ProbeTime, SIDES, SOFTIRQS_MAX, Side, Table,
-        TracedCall, TracedSoftirq, TracedThread, TracedWake, URING_EVENTS,
+        MEMBERS_IN_WORD, PID_LIMIT, ProbeTime, Side, Table, TracedCall, TracedSoftirq, TracedThread,
+        TracedWake,
     },
 };
 use crate::process::family_of;
@@ -82,6 +85,7 @@ pub struct Tracer {
     groups: Vec<Group>,
     left_out: Vec<LeftOut>,
     run_ns: f64,
+    kernel: Kernel,
 }
 
 #[derive(Debug)]
@@ -93,7 +97,8 @@ struct Loaded {
 }
 
 /// Scheduling first, because a call's time is not split by what is not seen, and calls last.
-const ORDER: [Group; 4] = [Group::Scheduling, Group::Softirqs, Group::Uring, Group::Calls];
+const ORDER: [Group; 5] =
+    [Group::Scheduling, Group::Softirqs, Group::Uring, Group::Descriptors, Group::Calls];
 
 /// Looks at the table of threads until none is known any more; a second one finds none unless threads are being born.
 const FORGET_PASSES_MAX: usize = 16;
@@ -139,9 +144,11 @@ pub struct KernelCounts {
     pub softirqs: BTreeMap<u32, [TracedSoftirq; 2]>,
     /// By event: in observed threads, elsewhere on the machine.
     pub uring: BTreeMap<&'static str, (u64, u64)>,
-    /// Times a thread could not be followed because [`tables::THREADS_MAX`] were.
+    /// By kind of operation of io_uring, of observed threads: submitted, and given to workers of the kernel.
+    pub operations: BTreeMap<u32, (u64, u64)>,
+    /// Times a thread could not be followed because [`super::tables::THREADS_MAX`] were.
     pub threads_lost: u64,
-    /// Wakes without room among [`tables::WAKES_MAX`].
+    /// Wakes without room among [`super::tables::WAKES_MAX`].
     pub wakes_lost: u64,
     /// Events at which a program could not run.
     pub misses: u64,
@@ -163,11 +170,13 @@ impl Tracer {
     /// # Errors
     /// As [`Self::start`].
     pub fn load(groups: &[Group]) -> Result<Self, TracerError> {
-        if !rung::is_first_pid_namespace() {
+        if !rung::knows_numbers() {
             return Err(TracerError::PidNamespace);
         }
+        let kernel = if groups.contains(&Group::Uring) { Kernel::here() } else { Kernel::numbering() };
         let mut tables = HashMap::new();
-        for table in Table::ALL {
+        let is_needed = |table: &Table| !table.is_of_descriptors() || groups.contains(&Group::Descriptors);
+        for table in Table::ALL.into_iter().filter(is_needed) {
             let map = Map::new(table.name(), table.shape());
             let what = || format!("a table ({})", table.name());
             let map =
@@ -181,12 +190,13 @@ impl Tracer {
             groups: Vec::new(),
             left_out: Vec::new(),
             run_ns: 0.0,
+            kernel,
         };
-        for (tracepoint, program) in programs::family() {
+        for (tracepoint, program) in programs::family(kernel) {
             tracer.take_in(None, tracepoint, &program)?;
         }
         for group in ORDER.into_iter().filter(|group| groups.contains(group)) {
-            for (tracepoint, program) in group.programs() {
+            for (tracepoint, program) in group.programs(kernel) {
                 tracer.take_in(Some(group), tracepoint, &program)?;
             }
         }
@@ -220,6 +230,11 @@ impl Tracer {
     /// Whether this group counts, or did until the programs were stopped.
     pub fn counts(&self, group: Group) -> bool {
         self.groups.contains(&group)
+    }
+
+    /// Whether operations of io_uring are told by their kind: not every kernel describes them.
+    pub fn knows_operations(&self) -> bool {
+        self.kernel.opcode_offset.is_some()
     }
 
     /// What a run of a program takes beyond the time that it measures of itself.
@@ -369,47 +384,10 @@ impl Tracer {
         Ok(pids)
     }
 
-    /// The sums now, of the first side.
-    pub fn read(&self) -> io::Result<KernelCounts> {
-        self.read_side(Side::First)
-    }
-
-    /// The sums now. What the other side did on the machine is elsewhere; what found no room is of both.
-    pub fn read_side(&self, side: Side) -> io::Result<KernelCounts> {
-        let mut counts = KernelCounts { at_ns: monotonic_ns(), ..KernelCounts::default() };
-        self.read_calls(side, &mut counts)?;
-        self.read_threads(side, &mut counts)?;
-        self.read_counters(side, &mut counts)?;
-        self.read_softirqs(side, &mut counts)?;
-        self.read_errors(side, &mut counts)?;
-        counts.misses = self.programs.iter().map(|it| it.program.misses().unwrap_or_default()).sum();
-        Ok(counts)
-    }
-
-    /// Names that files were opened by, since the programs were let in. Reading them takes two system calls for each,
-    /// so it is left to the end.
-    pub fn opened(&self, side: Side) -> io::Result<Vec<(String, u64)>> {
-        let table = self.table(Table::Opened);
-        let mut value = vec![0; table.read_bytes()];
-        let mut opened = Vec::new();
-        for key in table.keys()? {
-            let (of_side, name) = tables::decode_name(&key);
-            if of_side == side && table.read(&key, &mut value)? {
-                opened.push((name, tables::decode_counter(&value)));
-            }
-        }
-        Ok(opened)
-    }
-
     /// Stops counting and gives the sums. Calls that are still going on are in [`KernelCounts::threads`].
     pub fn finish(mut self) -> io::Result<KernelCounts> {
         self.stop();
         self.read()
-    }
-
-    /// One kind of call, of the first side.
-    pub(super) fn read_call(&self, number: u32) -> io::Result<TracedCall> {
-        self.call_of(Side::First, number)
     }
 
     /// Stops counting; the sums can still be read.
@@ -463,113 +441,6 @@ impl Tracer {
         }
         Ok(())
     }
-
-    fn read_calls(&self, side: Side, counts: &mut KernelCounts) -> io::Result<()> {
-        for number in 0..CALLS_MAX {
-            let sum = self.call_of(side, number)?;
-            if sum != TracedCall::default() {
-                counts.calls.insert(number, sum);
-            }
-        }
-        Ok(())
-    }
-
-    /// A kind of call over all CPUs.
-    fn call_of(&self, side: Side, number: u32) -> io::Result<TracedCall> {
-        let table = self.table(Table::Calls);
-        let mut values = vec![0; table.read_bytes()];
-        let stride = (table.shape().value_bytes as usize).next_multiple_of(8);
-        table.read(&(side as u32 * CALLS_MAX + number).to_ne_bytes(), &mut values)?;
-        let each = values.chunks_exact(stride).map(TracedCall::decode);
-        Ok(each.fold(TracedCall::default(), |sum, it| sum.combined(&it, |one, other| one + other)))
-    }
-
-    fn read_threads(&self, side: Side, counts: &mut KernelCounts) -> io::Result<()> {
-        let threads = self.table(Table::Threads);
-        let mut value = vec![0; threads.read_bytes()];
-        for key in threads.keys()? {
-            // One that ended since the keys were listed is in the sums of the ended.
-            if threads.read(&key, &mut value)? {
-                counts.threads.push(TracedThread::decode(&value));
-            }
-        }
-        // A new thread has no number before it first comes back from the kernel, and the first one of a process none
-        // from its end on.
-        counts.threads.retain(|thread| thread.tid > 0 && thread.side == side);
-        counts.threads.sort_by_key(|thread| (thread.pid, thread.tid));
-        let wakes = self.table(Table::Wakes);
-        let mut value = vec![0; wakes.read_bytes()];
-        for key in wakes.keys()? {
-            if wakes.read(&key, &mut value)? {
-                counts.wakes.push(TracedWake::decode(&key, &value));
-            }
-        }
-        counts.wakes.retain(|wake| wake.side == side);
-        counts.wakes.sort_by_key(|wake| (wake.sleeper_tid, wake.waker_tid, wake.context));
-        Ok(())
-    }
-
-    fn read_counters(&self, side: Side, counts: &mut KernelCounts) -> io::Result<()> {
-        let own = |first: Counter| self.counter(first as u32 + side as u32);
-        counts.calls_cut = own(Counter::Cut)?;
-        counts.threads_ended = own(Counter::ThreadsEnded)?;
-        counts.ended_blocked_ns = own(Counter::EndedBlockedNs)?;
-        counts.ended_queued_ns = own(Counter::EndedQueuedNs)?;
-        let (ns, runs) = (own(Counter::EndedProbeNs)?, own(Counter::EndedProbeRuns)?);
-        counts.ended_probe = ProbeTime { ns, runs };
-        counts.ended_ran_ns = own(Counter::EndedRanNs)?;
-        counts.ended_sleeps = own(Counter::EndedSleeps)?;
-        counts.ended_preemptions = own(Counter::EndedPreemptions)?;
-        counts.switches_missed = own(Counter::SwitchesMissed)?;
-        counts.threads_lost = self.counter(Counter::ThreadsLost as u32)?;
-        counts.wakes_lost = self.counter(Counter::WakesLost as u32)?;
-        for (index, name) in (0..).zip(URING_EVENTS) {
-            let first = Counter::Uring as u32 + (1 + SIDES) * index;
-            let all = (0..=SIDES).map(|place| self.counter(first + place)).sum::<io::Result<u64>>()?;
-            let own = self.counter(first + 1 + side as u32)?;
-            if all > 0 {
-                counts.uring.insert(name, (own, all.saturating_sub(own)));
-            }
-        }
-        Ok(())
-    }
-
-    fn read_errors(&self, side: Side, counts: &mut KernelCounts) -> io::Result<()> {
-        let table = self.table(Table::Errors);
-        let mut value = vec![0; table.read_bytes()];
-        for key in table.keys()? {
-            let (of_side, call, error) = tables::decode_error(&key);
-            if of_side == side && table.read(&key, &mut value)? {
-                counts.errors.insert((call, error), tables::decode_counter(&value));
-            }
-        }
-        Ok(())
-    }
-
-    fn counter(&self, index: u32) -> io::Result<u64> {
-        let table = self.table(Table::Counters);
-        let mut values = vec![0; table.read_bytes()];
-        table.read(&index.to_ne_bytes(), &mut values)?;
-        Ok(values.chunks_exact(8).map(tables::decode_counter).sum())
-    }
-
-    fn read_softirqs(&self, side: Side, counts: &mut KernelCounts) -> io::Result<()> {
-        let table = self.table(Table::Softirqs);
-        let stride = table.shape().value_bytes as usize;
-        let mut values = vec![0; table.read_bytes()];
-        for index in 0..(1 + SIDES) * SOFTIRQS_MAX {
-            table.read(&index.to_ne_bytes(), &mut values)?;
-            let each = values.chunks_exact(stride).map(TracedSoftirq::decode);
-            let sum =
-                each.fold(TracedSoftirq::default(), |sum, it| sum.combined(&it, |one, other| one + other));
-            if sum.count > 0 {
-                let kind = counts.softirqs.entry(index % SOFTIRQS_MAX).or_default();
-                let place = &mut kind[usize::from(index / SOFTIRQS_MAX != 1 + side as u32)];
-                *place = place.combined(&sum, |one, other| one + other);
-            }
-        }
-        Ok(())
-    }
 }
 
 impl KernelCounts {
@@ -620,6 +491,11 @@ impl KernelCounts {
             let before = earlier.uring.get(name).copied().unwrap_or_default();
             *sum = (sum.0.saturating_sub(before.0), sum.1.saturating_sub(before.1));
         }
+        for (kind, sum) in &mut later.operations {
+            let before = earlier.operations.get(kind).copied().unwrap_or_default();
+            *sum = (sum.0.saturating_sub(before.0), sum.1.saturating_sub(before.1));
+        }
+        later.operations.retain(|_, sum| *sum != (0, 0));
         later.subtract_counters(earlier);
         later
     }

@@ -1,24 +1,26 @@
-//! One process that is watched, with its children: its readings, and what lies between two of them.
+//! Processes that are watched together, each with its children: their readings, and what lies between two of them.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io,
     os::fd::OwnedFd,
     time::{Duration, Instant},
 };
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    process::{Pid, PidfdFlags, pidfd_open},
+use weir_record::observation::{
+    self, Descriptors, Note, SELECTED_ROWS_MAX, SelectedProcess, Series, ThreadFigures, Totals,
 };
-use weir_record::observation::{Descriptors, Note, ThreadFigures, Totals};
 
-use super::thread_sums::ThreadSums;
+use super::{
+    root::Root,
+    series::{Collector, Used},
+    thread_sums::ThreadSums,
+};
 use crate::{
     files,
     ladder::tracer::KernelCounts,
-    parse,
-    process::{ProcessTree, ThreadDelta, TreeDelta},
+    process::{PROCESSES_MAX, ProcessSample, ProcessTree, ThreadDelta, TreeDelta, family_of_all},
+    selection::{Rule, Selection},
 };
 
 /// Below this, ticks say nothing of how CPU is split.
@@ -45,6 +47,9 @@ pub enum WatchError {
         #[source]
         error: io::Error,
     },
+    /// /proc is that of another PID namespace: its numbers mean other processes to the kernel.
+    #[error("/proc shows another PID namespace than this process lives in")]
+    ForeignProc,
     /// It is to be compared with itself.
     #[error("{0} is the same process; name another one")]
     SameProcess(u32),
@@ -74,15 +79,11 @@ impl Reading {
         Self { tree, descriptors, at: Instant::now() }
     }
 
-    /// That of its first thread, whose number is the process's. Numbers of others may be smaller: they begin anew when
-    /// all have been given out.
-    fn name(&self) -> String {
-        let main = self
-            .tree
-            .processes
-            .first()
-            .and_then(|process| process.threads.iter().find(|thread| thread.tid == process.pid));
-        main.map(|thread| thread.name.clone()).unwrap_or_default()
+    /// That of a process's first thread, whose number is the process's. Numbers of others may be smaller: they begin
+    /// anew when all have been given out.
+    fn name_of(&self, pid: u32) -> Option<&str> {
+        let process = self.tree.processes.iter().find(|process| process.pid == pid)?;
+        process.threads.iter().find(|thread| thread.tid == pid).map(|thread| thread.name.as_str())
     }
 }
 
@@ -144,11 +145,11 @@ impl Window {
     }
 }
 
-/// A process that is being watched.
+/// Processes that are being watched together.
 #[derive(Debug)]
 pub(super) struct Subject {
+    /// The first of them.
     pub(super) pid: u32,
-    pub(super) descriptor: Option<OwnedFd>,
     pub(super) command: String,
     pub(super) notes: Vec<Note>,
     pub(super) has_ended: bool,
@@ -156,7 +157,16 @@ pub(super) struct Subject {
     pub(super) had_32_bits: bool,
     /// It was gone at the last look, so that the figures of /proc are older than the end.
     pub(super) is_read_late: bool,
+    /// Those that were selected, and those that joined; children are below them.
+    roots: Vec<Root>,
+    /// Who joins.
+    rule: Option<Rule>,
+    selection: Option<observation::Selection>,
+    /// Those that joined since they were asked for.
+    joined: Vec<u32>,
     before: Reading,
+    /// When the window began, in ticks since boot.
+    began_ticks: u64,
     /// Absent where nothing is traced, or its tables could not be read.
     counts_before: Option<KernelCounts>,
     glimpsed: Reading,
@@ -165,32 +175,51 @@ pub(super) struct Subject {
     /// Since the window began.
     did: Sums,
     did_since_glimpse: Sums,
+    /// Absent where nobody asked for intervals.
+    intervals: Option<Collector>,
 }
 
 impl Subject {
-    pub(super) fn of(pid: u32) -> Result<Self, WatchError> {
-        let reading = Reading::of(snapshot(pid)?);
+    /// Of a selection that somebody wrote as numbers, all must be there.
+    pub(super) fn of(selected: &Selection, interval: Duration) -> Result<Self, WatchError> {
+        let mut roots = Vec::new();
+        for &pid in &selected.pids {
+            match Root::of(pid, roots.len()) {
+                Some(root) => roots.push(root),
+                None if selected.rule.is_none() => return Err(WatchError::NoSuchProcess(pid)),
+                None => {}
+            }
+        }
+        let first = selected.pids.first().copied().unwrap_or_default();
+        let pid = roots.first().map_or(first, |root| root.pid);
+        let reading = Reading::of(snapshot(pid, &roots)?);
         Ok(Self {
             pid,
-            descriptor: Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
             command: command(pid),
             notes: Vec::new(),
             has_ended: false,
             had_32_bits: false,
             is_read_late: false,
+            selection: of_record(selected, &roots, interval),
+            roots,
+            rule: selected.rule.clone(),
+            joined: Vec::new(),
             before: reading.clone(),
+            began_ticks: ticks_since_boot(),
             counts_before: None,
             glimpsed: reading.clone(),
             counts_glimpsed: KernelCounts::default(),
             last: reading,
             did: Sums::default(),
             did_since_glimpse: Sums::default(),
+            intervals: None,
         })
     }
 
     /// The window begins here.
     pub(super) fn begin(&mut self, counts: Option<KernelCounts>) -> Result<(), WatchError> {
-        self.before = Reading::of(snapshot(self.pid)?);
+        self.began_ticks = ticks_since_boot();
+        self.before = Reading::of(snapshot(self.pid, &self.roots)?);
         (self.glimpsed, self.last) = (self.before.clone(), self.before.clone());
         (self.did, self.did_since_glimpse) = (Sums::default(), Sums::default());
         self.counts_glimpsed = counts.clone().unwrap_or_default();
@@ -198,31 +227,95 @@ impl Subject {
         Ok(())
     }
 
+    /// Keeps what is done in each interval of the window, which began then.
+    pub(super) fn keep_intervals(&mut self, interval: Duration, began: Instant) {
+        self.intervals = Some(Collector::new(interval, began, self.counts_before.as_ref()));
+    }
+
+    /// Ends an interval with what was read last.
+    pub(super) fn end_interval(&mut self, at: Instant, counts: Option<&KernelCounts>) {
+        let did = &self.did.tree;
+        let used = Used { cpu_ns: did.cpu_ns, run_delay_ns: did.run_delay_ns };
+        if let Some(intervals) = &mut self.intervals {
+            intervals.add(at, used, counts);
+        }
+    }
+
+    /// What was done in each interval, the last of which ended.
+    pub(super) fn take_series(&mut self) -> Option<Series> {
+        self.intervals.take().map(Collector::finish)
+    }
+
+    /// When the next interval ends.
+    pub(super) fn interval_due(&self) -> Option<Instant> {
+        self.intervals.as_ref().map(Collector::due)
+    }
+
     /// Its processes at the last reading.
     pub(super) fn family(&self) -> Vec<u32> {
         self.last.tree.processes.iter().map(|process| process.pid).collect()
     }
 
-    /// Whether it has ended, with all its threads, waited for or not.
+    /// Those whose families are watched.
+    pub(super) fn living_roots(&self) -> Vec<u32> {
+        self.roots.iter().filter(|root| !root.has_ended).map(|root| root.pid).collect()
+    }
+
+    /// Ready when the first one that lives has ended.
+    pub(super) fn descriptor(&self) -> Option<&OwnedFd> {
+        self.roots.iter().find(|root| !root.has_ended)?.descriptor.as_ref()
+    }
+
+    /// Whether all of them have ended, with all their threads, waited for or not. Children that go on are nobody's
+    /// then.
     pub(super) fn notice_end(&mut self) -> bool {
-        self.has_ended |= match &self.descriptor {
-            Some(descriptor) => {
-                let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-                matches!(poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&now)), Ok(1..))
-            }
-            None => is_over(self.pid),
-        };
+        if !self.has_ended && !self.has_living() {
+            self.join();
+            self.has_ended = !self.has_living();
+        }
         self.has_ended
     }
 
-    /// Reads /proc; false when the process is gone or cannot be read any more, and the last reading stays.
-    pub(super) fn look(&mut self) -> bool {
-        let Ok(tree) = ProcessTree::snapshot(self.pid) else { return false };
-        let key = |tree: &ProcessTree| tree.processes.first().map(|it| (it.pid, it.started_ticks));
-        if key(&tree) != key(&self.before.tree) {
-            return false;
+    fn has_living(&mut self) -> bool {
+        self.roots.iter_mut().any(|root| !root.notice_end())
+    }
+
+    /// Those that joined since this was asked last.
+    pub(super) fn take_joined(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.joined)
+    }
+
+    /// What a record says of the selection.
+    pub(super) fn selection(&self) -> Option<observation::Selection> {
+        self.selection.clone()
+    }
+
+    /// Takes in whoever belongs to the selection by now and is no child of those that are known.
+    fn join(&mut self) {
+        let Some(rule) = &self.rule else { return };
+        let known: HashSet<u32> =
+            family_of_all(&self.living_roots()).unwrap_or_default().into_iter().collect();
+        let seen: HashSet<u32> = self.family().into_iter().collect();
+        for pid in rule.members_now().into_iter().filter(|pid| !known.contains(pid)) {
+            if self.roots.len() >= PROCESSES_MAX {
+                break;
+            }
+            let Some(root) = Root::of(pid, self.roots.len()) else { continue };
+            self.roots.push(root);
+            self.joined.push(pid);
+            // A child whose parent has ended was there before.
+            if let Some(selection) = self.selection.as_mut().filter(|_| !seen.contains(&pid)) {
+                selection.joined += 1;
+            }
         }
+    }
+
+    /// Reads /proc; false when the processes are gone or cannot be read any more, and the last reading stays.
+    pub(super) fn look(&mut self) -> bool {
+        self.join();
+        let Some(tree) = self.tree() else { return false };
         let mut reading = Reading::of(tree);
+        self.begin_with_older(&reading.tree);
         // One that has ended and was not waited for yet has times, and no descriptors any more.
         reading.descriptors = reading.descriptors.filter(|found| found.open > 0).or(self.last.descriptors);
         self.take_in(reading);
@@ -231,6 +324,37 @@ impl Subject {
             self.had_32_bits = self.family().into_iter().any(is_of_32_bits);
         }
         true
+    }
+
+    /// The processes now, without those that only have the number of one that ended.
+    fn tree(&mut self) -> Option<ProcessTree> {
+        loop {
+            let tree = ProcessTree::snapshot_of(&self.living_roots()).ok()?;
+            let started: HashMap<u32, u64> =
+                tree.processes.iter().map(|process| (process.pid, process.started_ticks)).collect();
+            let mut has_stranger = false;
+            for root in self.roots.iter_mut().filter(|root| !root.has_ended) {
+                let now = started.get(&root.pid);
+                root.has_ended = now != Some(&root.started_ticks);
+                has_stranger |= root.has_ended && now.is_some();
+            }
+            if !has_stranger {
+                return (!tree.processes.is_empty()).then_some(tree);
+            }
+        }
+    }
+
+    /// What a process did before the window began is not of the window, though it is seen for the first time.
+    fn begin_with_older(&mut self, tree: &ProcessTree) {
+        let key = |process: &ProcessSample| (process.pid, process.started_ticks);
+        let known: HashSet<_> = self.last.tree.processes.iter().map(key).collect();
+        let is_older = |process: &&ProcessSample| {
+            process.started_ticks < self.began_ticks && !known.contains(&key(process))
+        };
+        let older: Vec<ProcessSample> = tree.processes.iter().filter(is_older).cloned().collect();
+        for reading in [&mut self.before, &mut self.glimpsed, &mut self.last] {
+            reading.tree.processes.extend(older.iter().cloned());
+        }
     }
 
     /// Adds up what was done since the last reading: what ends before the next one is in no later reading.
@@ -247,7 +371,7 @@ impl Subject {
         if !self.look() {
             self.is_read_late = true;
             let interval_ns = interval.as_nanos() as u64;
-            self.notes.push(match ProcessTree::snapshot(self.pid) {
+            self.notes.push(match ProcessTree::snapshot_of(&self.living_roots()) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     Note::Unread { interval_ns, error: error.to_string() }
                 }
@@ -255,9 +379,9 @@ impl Subject {
             });
         }
         self.notes.extend(notes_of_ended(&self.did.tree));
-        let (from, to) = (self.before.name(), self.last.name());
-        if from != to {
-            self.notes.push(Note::BecameAnother { from, to });
+        let names = self.before.name_of(self.pid).zip(self.last.name_of(self.pid));
+        if let Some((from, to)) = names.filter(|(from, to)| from != to) {
+            self.notes.push(Note::BecameAnother { from: from.to_owned(), to: to.to_owned() });
         }
     }
 
@@ -315,11 +439,30 @@ pub(super) fn refuse_relatives(subjects: &[Subject]) -> Result<(), WatchError> {
     Ok(())
 }
 
-fn snapshot(pid: u32) -> Result<ProcessTree, WatchError> {
-    match ProcessTree::snapshot(pid) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(WatchError::NoSuchProcess(pid)),
-        other => other.map_err(|error| WatchError::Unreadable { pid, error }),
-    }
+fn snapshot(pid: u32, roots: &[Root]) -> Result<ProcessTree, WatchError> {
+    let living: Vec<u32> = roots.iter().filter(|root| !root.has_ended).map(|root| root.pid).collect();
+    let tree = ProcessTree::snapshot_of(&living).map_err(|error| WatchError::Unreadable { pid, error })?;
+    if tree.processes.is_empty() { Err(WatchError::NoSuchProcess(pid)) } else { Ok(tree) }
+}
+
+/// What a record says of a selection at its begin.
+fn of_record(selected: &Selection, roots: &[Root], interval: Duration) -> Option<observation::Selection> {
+    let process = |root: &Root| SelectedProcess { pid: root.pid, command: command(root.pid) };
+    Some(observation::Selection {
+        found: selected.found.clone()?,
+        processes: roots.iter().take(SELECTED_ROWS_MAX).map(process).collect(),
+        processes_left_out: roots.len().saturating_sub(SELECTED_ROWS_MAX) as u64,
+        joined: 0,
+        looked_every_ns: interval.as_nanos() as u64,
+    })
+}
+
+/// As `/proc/PID/stat` has the start of processes.
+fn ticks_since_boot() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let (seconds, ns) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
+    let ticks_per_second = rustix::param::clock_ticks_per_second();
+    seconds.saturating_mul(ticks_per_second) + ns.saturating_mul(ticks_per_second) / 1_000_000_000
 }
 
 /// What it was called with; its name where that may not be read.
@@ -359,12 +502,6 @@ pub(super) fn is_of_32_bits(pid: u32) -> bool {
     read.is_ok() && head == *b"\x7fELF\x01"
 }
 
-/// Whether a process has ended, waited for or not.
-fn is_over(pid: u32) -> bool {
-    let text = files::read_text(format!("/proc/{pid}/status")).unwrap_or_default();
-    parse::field(&text, "State").is_none_or(|state| state.starts_with(['Z', 'X']))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -389,12 +526,16 @@ mod tests {
     fn subject(first: Reading) -> Subject {
         Subject {
             pid: 5,
-            descriptor: None,
             command: String::new(),
             notes: Vec::new(),
             has_ended: false,
             had_32_bits: false,
             is_read_late: false,
+            roots: Vec::new(),
+            rule: None,
+            selection: None,
+            joined: Vec::new(),
+            began_ticks: 0,
             before: first.clone(),
             counts_before: None,
             glimpsed: first.clone(),
@@ -402,6 +543,7 @@ mod tests {
             last: first,
             did: Sums::default(),
             did_since_glimpse: Sums::default(),
+            intervals: None,
         }
     }
 
@@ -425,10 +567,33 @@ mod tests {
     }
 
     #[test]
+    fn what_a_process_did_before_the_window_is_not_counted_when_it_joins_later() {
+        let joining = |pid, started_ticks, cpu_ns| ProcessSample {
+            pid,
+            started_ticks,
+            cpu_ns,
+            threads: vec![thread(pid, cpu_ns)],
+            ..ProcessSample::default()
+        };
+        let mut subject = subject(reading(100, vec![thread(5, 100)]));
+        subject.began_ticks = 50;
+        for (older_ns, younger_ns) in [(900, 30), (950, 40)] {
+            let mut now = reading(110, vec![thread(5, 110)]);
+            now.tree.processes.extend([joining(8, 49, older_ns), joining(9, 50, younger_ns)]);
+            subject.begin_with_older(&now.tree);
+            subject.take_in(now);
+        }
+        let totals = subject.window().totals();
+        assert_eq!((totals.cpu_ns, totals.ended_cpu_ns, totals.processes), (10 + 50 + 40, 0, 3));
+        let (rows, _) = subject.window().thread_rows(None);
+        assert_eq!(rows.iter().map(|row| row.cpu_ns).collect::<Vec<_>>(), [50, 40, 10]);
+    }
+
+    #[test]
     fn the_name_of_a_process_is_that_of_its_first_thread_whatever_numbers_the_others_have() {
         let named = |tid, name: &str| ThreadSample { name: name.to_owned(), ..thread(tid, 0) };
         let seen = reading(0, vec![named(3, "helper"), named(5, "server"), named(9, "other")]);
-        assert_eq!(seen.name(), "server");
+        assert_eq!((seen.name_of(5), seen.name_of(3)), (Some("server"), None));
     }
 
     #[test]
@@ -454,9 +619,9 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_a_command_and_descriptors_and_is_not_over() {
+    fn this_process_has_a_command_and_descriptors() {
         let own = std::process::id();
-        assert!(!command(own).is_empty() && !is_of_32_bits(own) && !is_over(own));
+        assert!(!command(own).is_empty() && !is_of_32_bits(own));
         let (one, _other) = std::os::unix::net::UnixStream::pair().expect("sockets");
         let found =
             descriptors(&ProcessTree::snapshot(own).expect("it lives")).expect("its own may be listed");

@@ -19,6 +19,7 @@ mod frontier;
 mod latency_map;
 mod levels;
 mod map;
+mod over_time;
 mod plane;
 mod pooled;
 mod scale;
@@ -38,6 +39,7 @@ pub(crate) use latency_map::{
 };
 pub(crate) use levels::{Axis, Levels, Point, levels as by_level};
 pub(crate) use map::{crossings, difference_word, level, levels, map, regions};
+pub(crate) use over_time::{Line, OverTime, over_time};
 pub(crate) use pooled::{PooledPlot, PooledRow, pooled};
 pub(crate) use stacked::{Stacked, StackedBar, stacked};
 pub(crate) use timeline::timeline;

@@ -3,9 +3,8 @@
 use maud::Markup;
 use weir_record::observation::{Observation, Rung, StraceTable, Trace};
 
-use super::{compared, conclusion, picture::picture, sentences, tables};
+use super::{compared, conclusion, descriptors, picture::picture, selected, sentences, series, tables};
 use crate::{
-    display::printable,
     format,
     language::{Language, localized},
     rung::SOFTIRQS_ARE_APART,
@@ -59,11 +58,14 @@ pub(super) fn all(observation: &Observation, language: Language) -> Blocks {
         blocks.push(calls(observation, trace, language));
         blocks.extend(picture(observation, trace, language));
     }
+    blocks.extend(series::block(observation, language));
     blocks.push(threads(observation, language));
     if let Some(trace) = &observation.trace {
         blocks.push(wakes(observation, trace, language));
         blocks.push(softirqs(trace, language));
         blocks.push(uring(observation, trace, language));
+        blocks.push(operations(trace, language));
+        blocks.extend(descriptors::block(trace, language));
     }
     if let Some(strace) = &observation.strace {
         blocks.push(under_strace(observation, strace, language));
@@ -102,15 +104,15 @@ pub(super) fn live(observation: &Observation, language: Language) -> Blocks {
 }
 
 fn title(observation: &Observation, language: Language) -> String {
-    let (pid, command) = (observation.pid, printable(&observation.command));
+    let subject = selected::subject(observation, language);
     let length = language.duration(observation.window_ns);
     let ending = sentences::ending(observation.ending, language);
     let rung = crate::rung::name(observation.rung, language);
     localized!(
         language,
-        "process {pid} ({command}), {length}{ending}, {rung}",
-        "프로세스 {pid} ({command}), {length}{ending}, {rung}",
-        "进程 {pid}（{command}），{length}{ending}，{rung}",
+        "{subject}, {length}{ending}, {rung}",
+        "{subject}, {length}{ending}, {rung}",
+        "{subject}，{length}{ending}，{rung}",
     )
 }
 
@@ -188,7 +190,15 @@ fn process(observation: &Observation, language: Language) -> Block {
             "io_uring 的内核线程：一个核的 {share}（已计入合计）",
         ));
     }
-    let title = language.choose(["The process and its children", "프로세스와 자식", "进程及其子进程"]);
+    lines.extend(selected::lines(observation, language));
+    let title = match observation.selection {
+        None => language.choose(["The process and its children", "프로세스와 자식", "进程及其子进程"]),
+        Some(_) => language.choose([
+            "The processes and their children",
+            "선택한 프로세스와 자식",
+            "所选进程及其子进程",
+        ]),
+    };
     Block { title: title.to_owned(), lines, ..Block::default() }
 }
 
@@ -276,6 +286,20 @@ fn uring(observation: &Observation, trace: &Trace, language: Language) -> Block 
     let title = language.choose(["io_uring", "io_uring", "io_uring"]);
     let table = tables::uring(observation, trace, language);
     Block { title: title.to_owned(), table, ..Block::default() }
+}
+
+/// Operations of io_uring by kind.
+pub(super) fn operations(trace: &Trace, language: Language) -> Block {
+    let title = language.choose(["io_uring by operation", "io_uring 작업별", "io_uring 按操作"]);
+    let help = language.choose([
+        "To workers: the share that the kernel gave to its worker threads (io-wq), where each is a blocking call of another \
+         thread. Operations that a thread of the kernel submits (SQPOLL) are in the table where it belongs to the process.",
+        "워커로: 커널이 워커 스레드(io-wq)로 넘긴 비율. 거기서는 각 작업이 다른 스레드의 블로킹 호출입니다. 커널 스레드(SQPOLL)가 제출한 작업은 그 스레드가 프로세스에 속하면 \
+         표에 들어 있습니다.",
+        "交给工作线程：内核交给其工作线程（io-wq）的比例，在那里每个操作都是另一个线程的阻塞调用。由内核线程（SQPOLL）提交的操作，若该线程属于此进程，也在表中。",
+    ]);
+    let table = tables::operations(trace, language);
+    Block { title: title.to_owned(), help: help.to_owned(), table, ..Block::default() }
 }
 
 fn under_strace(observation: &Observation, strace: &StraceTable, language: Language) -> Block {

@@ -6,8 +6,8 @@ use weir_record::observation::{CallFigures, Observation, Trace};
 
 use super::{
     advice,
-    blocks::{Block, Blocks, Columns, Window, evidence},
-    conclusion, sentences,
+    blocks::{Block, Blocks, Columns, Window, evidence, operations},
+    conclusion, descriptors, sentences, series,
     tables::{answer, columns, part_or_absent, time_or_absent},
 };
 use crate::{
@@ -25,6 +25,7 @@ type Pair<'a> = [&'a Observation; 2];
 pub(super) fn all(one: &Observation, other: &Observation, language: Language) -> Blocks {
     let pair = [one, other];
     let mut blocks = vec![processes(pair, language), calls(pair, language), threads(pair, language)];
+    blocks.extend(pair.into_iter().flat_map(|it| alone(it, language)));
     blocks.push(known(pair, language));
     blocks.retain(|block| !block.lines.is_empty() || block.table.is_some());
     let conclusion = pair.into_iter().flat_map(|observation| {
@@ -81,6 +82,18 @@ fn name(observation: &Observation) -> String {
 
 fn of(observation: &Observation, line: &str, language: Language) -> String {
     format!("{}{}{line}", name(observation), language.colon())
+}
+
+/// What stands side by side with nothing: parts of one process, under its name.
+fn alone(observation: &Observation, language: Language) -> Vec<Block> {
+    let trace = observation.trace.as_ref();
+    let blocks = [
+        series::block(observation, language),
+        trace.map(|trace| operations(trace, language)).filter(|block| block.table.is_some()),
+        trace.and_then(|trace| descriptors::block(trace, language)),
+    ];
+    let named = |block: Block| Block { title: of(observation, &block.title, language), ..block };
+    blocks.into_iter().flatten().map(named).collect()
 }
 
 /// How it is known: what a reader must know of each, and then of both.

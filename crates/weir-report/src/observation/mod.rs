@@ -4,9 +4,12 @@ mod advice;
 mod blocks;
 mod compared;
 mod conclusion;
+mod descriptors;
 mod page;
 mod picture;
+mod selected;
 mod sentences;
+mod series;
 mod tables;
 mod text;
 
@@ -102,6 +105,8 @@ mod tests {
                 ..SoftirqFigures::default()
             }],
             uring: vec![UringFigures { event: "submit_req".to_owned(), count: 12, elsewhere_count: 0 }],
+            operations: Vec::new(),
+            descriptors: None,
             opened_again: Vec::new(),
             files_opened_again: 0,
             opens_of_those: 0,
@@ -151,6 +156,7 @@ mod tests {
             began_unix_s: 1_790_000_000,
             pid: 4242,
             command: "nginx: worker process\u{1b}[2J".to_owned(),
+            selection: None,
             window_ns: 2_000_000_000,
             ending: Ending::Time,
             rung: if traced { Rung::Programs } else { Rung::Process },
@@ -188,6 +194,7 @@ mod tests {
             trace,
             bound: traced.then_some(bound),
             advice: Vec::new(),
+            series: None,
             strace: traced.then(strace),
             observer_cpu_ns: Some(9_000_000),
             beside: None,

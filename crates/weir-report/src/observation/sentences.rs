@@ -295,6 +295,16 @@ fn without_strace(error: &str, language: Language) -> String {
     localized!(language, "Without strace: {error}.", "strace 없음: {error}.", "没有 strace：{error}。")
 }
 
+fn joined_untraced(error: &str, language: Language) -> String {
+    let error = printable(error);
+    localized!(
+        language,
+        "Processes that joined could not be traced ({error}): their calls are missing.",
+        "합류한 프로세스를 추적하지 못했습니다({error}). 그 호출은 빠져 있습니다.",
+        "无法跟踪后来加入的进程（{error}）：其调用缺失。",
+    )
+}
+
 /// What a reader must know beside the figures.
 pub(super) fn note(note: &Note, language: Language) -> String {
     match note {
@@ -353,6 +363,7 @@ pub(super) fn note(note: &Note, language: Language) -> String {
             "试探性的 {made} 次调用只计到 {counted} 次：请勿相信计数。",
         ),
         Note::NoStrace { error } => without_strace(error, language),
+        Note::JoinedUntraced { error } => joined_untraced(error, language),
         Note::PartLeftOut { tracepoint, error } => {
             let (tracepoint, error) = (printable(tracepoint), printable(error));
             localized!(

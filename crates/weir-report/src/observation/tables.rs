@@ -1,6 +1,8 @@
 //! The tables of an observation.
 
-use weir_record::observation::{CallFigures, Observation, Purpose, StraceTable, TIMER, ThreadFigures, Trace};
+use weir_record::observation::{
+    CallFigures, OUTSIDE, Observation, Purpose, StraceTable, TIMER, ThreadFigures, Trace, direction,
+};
 
 use super::blocks::{Columns, Window};
 use crate::{
@@ -48,7 +50,18 @@ pub(super) fn columns(
 ) -> Option<Columns> {
     let left_out = rows.len().saturating_sub(ROWS_MAX);
     let rows: Vec<_> = rows.into_iter().take(ROWS_MAX).collect();
-    let table = Table { left_out, ..Table::with_head(head, text_columns, rows) };
+    let whole = all_columns(head, text_columns, rows, optional)?;
+    Some(Columns { table: Table { left_out, ..whole.table }, ..whole })
+}
+
+/// The same with every row.
+pub(super) fn all_columns(
+    head: Vec<String>,
+    text_columns: usize,
+    rows: Vec<Vec<String>>,
+    optional: &[usize],
+) -> Option<Columns> {
+    let table = Table::with_head(head, text_columns, rows);
     let content = Columns { table, optional: optional.to_vec(), together: 1, legend: Vec::new() };
     (!content.table.rows.is_empty()).then_some(content)
 }
@@ -253,14 +266,10 @@ pub(super) fn part_or_absent(part: u64, calls: u64) -> String {
 pub(super) fn answer(call: &CallFigures) -> String {
     let answered = call.count.saturating_sub(call.errors).saturating_sub(call.again);
     let mean = call.returned as f64 / answered as f64;
-    // Of messages, and of bytes between two descriptors.
-    let moves_messages = ["recvmmsg", "sendmmsg"];
-    let moves_bytes = ["read", "write", "recv", "send", "splice", "tee", "copy_file_range"];
-    let has = |words: &[&str]| words.iter().any(|word| call.name.contains(word));
     match call.purpose {
         Purpose::Readiness | Purpose::Ring => format::per_message(call.returned as f64 / call.count as f64),
-        Purpose::Transfer if has(&moves_messages) => format::per_message(mean),
-        Purpose::Transfer if has(&moves_bytes) => format::memory(mean),
+        Purpose::Transfer if matches!(&*call.name, "recvmmsg" | "sendmmsg") => format::per_message(mean),
+        Purpose::Transfer if direction(&call.name).is_some() => format::memory(mean),
         _ => ABSENT.to_owned(),
     }
 }
@@ -341,11 +350,13 @@ pub(super) fn wakes(observation: &Observation, trace: &Trace, language: Language
     let window = Window(trace.window_ns);
     let idle = language.choose(["an idle CPU", "유휴 CPU", "空闲 CPU"]);
     let timer = language.choose(["a timer", "타이머", "定时器"]);
+    let outside = language.choose(["outside:", "바깥:", "外部："]);
     let rows = trace.wakes.iter().map(|wake| {
         let context = wake.context.as_deref().filter(|context| *context != TIMER);
         let sleeper = observation.threads.iter().find(|thread| thread.tid == wake.sleeper_tid);
         let name = sleeper.map_or_else(String::new, |thread| format!(" {}", printable(&thread.name)));
         let waker = match wake.waker_tid {
+            OUTSIDE => format!("{outside} {}", printable(&wake.waker_name)),
             0 if context != wake.context.as_deref() => timer.to_owned(),
             0 => idle.to_owned(),
             tid => format!("{tid} {}", printable(&wake.waker_name)),
@@ -433,6 +444,22 @@ pub(super) fn uring(observation: &Observation, trace: &Trace, language: Language
     columns(owned(&head), 2, rows.collect(), &[1])
 }
 
+/// Operations of io_uring by kind.
+pub(super) fn operations(trace: &Trace, language: Language) -> Option<Columns> {
+    let head = match language {
+        Language::English => ["operation", "submitted", "to workers", "of them"],
+        Language::Korean => ["작업", "제출", "워커로", "그 비율"],
+        Language::Chinese => ["操作", "提交", "交给工作线程", "占比"],
+    };
+    let window = Window(trace.window_ns);
+    let rows = trace.operations.iter().map(|it| {
+        // One that is given to a worker twice is no more than itself.
+        let share = part_or_absent(it.to_workers.min(it.submitted), it.submitted);
+        vec![printable(&it.name), window.rate(it.submitted), window.rate(it.to_workers), share]
+    });
+    columns(owned(&head), 1, rows.collect(), &[])
+}
+
 /// What an event of io_uring says of the process.
 fn meaning_of_event(event: &str) -> Option<[&'static str; 3]> {
     Some(match event {
@@ -455,7 +482,7 @@ fn meaning_of_event(event: &str) -> Option<[&'static str; 3]> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::observation::{CALL_BUCKETS, Totals};
+    use weir_record::observation::{CALL_BUCKETS, OperationFigures, Totals};
 
     use super::*;
 
@@ -463,6 +490,22 @@ mod tests {
     fn parts_of_calls_are_shares_and_what_happened_is_never_nothing() {
         let texts = [(0, 9), (9, 9), (1, 2), (2, 200_000)].map(|(part, calls)| part_or_absent(part, calls));
         assert_eq!(texts, [ABSENT, "100 %", "50 %", "<0.1 %"]);
+    }
+
+    #[test]
+    fn an_operation_says_how_many_workers_had_and_never_more_than_all() {
+        let operation = |name: &str, submitted, to_workers| OperationFigures {
+            name: name.to_owned(),
+            submitted,
+            to_workers,
+            ..OperationFigures::default()
+        };
+        let operations = vec![operation("fsync", 8, 9), operation("read", 4, 1), operation("nop", 2, 0)];
+        let trace = Trace { window_ns: 1_000_000_000, operations, ..Trace::default() };
+        let found = super::operations(&trace, Language::English).expect("there are some").table;
+        let shares: Vec<&str> = found.rows.iter().map(|row| row[3].as_str()).collect();
+        assert_eq!(shares, ["100 %", "25 %", ABSENT]);
+        assert!(super::operations(&Trace::default(), Language::English).is_none());
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! `weir observe`: any process over a stretch of time, from /proc alone or with programs in the kernel.
 
+mod intervals;
+mod selection;
+
 use std::{
     env,
     io::{self, IsTerminal},
@@ -14,8 +17,9 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use weir_evidence::{
-    ladder::{Group, strace::Strace},
+    ladder::{DESCRIPTORS_ARE_KNOWN, Group, strace::Strace},
     recorded,
+    selection::Selection,
     watch::{Plan, Step, Watch, WatchError},
 };
 use weir_judge::batching_bound::{advice, bound};
@@ -42,6 +46,16 @@ const STRACE_LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// What the kernel keeps of a program's name (`TASK_COMM_LEN`, less the byte that ends it).
 const NAME_BYTES_MAX: usize = 15;
 
+/// How it is to be observed.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    plan: Plan<'a>,
+    /// Absent where the length is not known before.
+    length: Option<Duration>,
+    interval: Option<Duration>,
+    language: Language,
+}
+
 pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
     let language = language::chosen(arguments.lang.as_deref())?;
     let length = arguments.duration.as_deref().map(|text| engine::time("--duration", text)).transpose()?;
@@ -53,6 +67,7 @@ pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
         ]);
         return Err(UsageError(text.into()).into());
     }
+    let interval = intervals::asked(arguments, length)?;
     let stop = signals::stop_flag()?;
     // What was seen must not be lost with a file that nobody can write.
     for (path, flag) in [(&arguments.record, "--record"), (&arguments.html, "--html")] {
@@ -60,15 +75,28 @@ pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
             output::can_be_written(path, flag)?;
         }
     }
+    if arguments.descriptors && !DESCRIPTORS_ARE_KNOWN {
+        let text = language.choose([
+            "--descriptors: it needs x86-64; leave it out",
+            "--descriptors: x86-64에서만 쓸 수 있습니다. 빼고 실행하십시오",
+            "--descriptors：仅适用于 x86-64；请去掉",
+        ]);
+        return Err(UsageError(text.into()).into());
+    }
     let groups: Vec<Group> = Group::ALL
         .into_iter()
+        .chain(arguments.descriptors.then_some(Group::Descriptors))
         .filter(|group| !arguments.without.iter().any(|left_out| left_out.group() == *group))
         .collect();
     let rung = if arguments.trace { Rung::Programs } else { Rung::Process };
-    let plan = Plan { rung, groups: &groups };
-    let (observation, exit) = match arguments.pid {
-        Some(pid) => (of_process(arguments, pid, plan, length.unwrap_or(LENGTH), language, &stop)?, Exit::Ok),
-        None => of_command(arguments, plan, length, language, &stop)?,
+    let asked = Asked { plan: Plan { rung, groups: &groups }, length, interval, language };
+    let (observation, exit) = match arguments.wanted() {
+        Some((flag, wanted)) => {
+            let selected = selection::find(flag, &wanted)?;
+            selection::refuse_several(arguments, &selected)?;
+            (of_processes(arguments, &selected, asked, &stop)?, Exit::Ok)
+        }
+        None => of_command(arguments, asked, &stop)?,
     };
     let is_stopped = observation.ending == Ending::Interrupted;
     // What a command came to is told before that it could not be traced.
@@ -109,17 +137,17 @@ fn judged(observation: Observation) -> Observation {
     Observation { bound, advice, beside, ..observation }
 }
 
-fn of_process(
+fn of_processes(
     arguments: &Observe,
-    pid: u32,
-    plan: Plan<'_>,
-    length: Duration,
-    language: Language,
+    selected: &Selection,
+    Asked { plan, length, interval, language }: Asked<'_>,
     stop: &AtomicBool,
 ) -> Result<Observation> {
+    let length = length.unwrap_or(LENGTH);
     let tell = |cost: &ProbeCost| tell_cost(cost, language);
-    let watch = Watch::begin_told(pid, arguments.compare, plan, &tell);
+    let watch = Watch::begin_told(selected, arguments.compare, plan, &tell);
     let mut watch = watch.map_err(|error| usage(arguments, error))?;
+    interval.into_iter().for_each(|interval| watch.keep_intervals(interval));
     tell_refusal(plan, &watch, language);
     let is_shown =
         !arguments.plain && !arguments.json && io::stdout().is_terminal() && io::stdin().is_terminal();
@@ -130,7 +158,7 @@ fn of_process(
     };
     let mut observation = watch.end(ending);
     if arguments.strace && ending == Ending::Time {
-        match under_strace(pid, length, language, stop) {
+        match under_strace(observation.pid, length, language, stop) {
             Ok(table) => observation.strace = Some(table),
             Err(error) => observation.notes.push(Note::NoStrace { error: error.to_string() }),
         }
@@ -163,7 +191,7 @@ fn usage(arguments: &Observe, error: WatchError) -> anyhow::Error {
     let language = language::of_command_line();
     let text = match error {
         WatchError::NoSuchProcess(pid) => {
-            let is_of_other = arguments.pid != Some(pid) && arguments.compare == Some(pid);
+            let is_of_other = !arguments.pid.contains(&pid) && arguments.compare == Some(pid);
             let flag = if is_of_other { "--compare" } else { "--pid" };
             localized!(
                 language,
@@ -185,6 +213,14 @@ fn usage(arguments: &Observe, error: WatchError) -> anyhow::Error {
             "--compare: {child}번은 {parent}번의 자식이고, 자식은 부모와 함께 관찰합니다. 둘 중 하나만 지정하십시오",
             "--compare：进程 {child} 是 {parent} 的子进程，子进程随父进程一起观测；请只指定其中一个",
         ),
+        WatchError::ForeignProc => language
+            .choose([
+                "/proc shows another PID namespace than this process lives in; mount it anew (unshare --mount-proc), or run \
+                 this outside of the namespace",
+                "/proc가 이 프로세스와 다른 PID 네임스페이스의 것입니다. 새로 마운트하거나(unshare --mount-proc) 네임스페이스 밖에서 실행하십시오",
+                "/proc 属于另一个 PID 命名空间；请重新挂载（unshare --mount-proc），或在该命名空间之外运行",
+            ])
+            .to_owned(),
         other => return other.into(),
     };
     UsageError(text).into()
@@ -215,9 +251,7 @@ fn watch_live(watch: &mut Watch, length: Duration, language: Language, stop: &At
 /// Starts the command, observes it from before its first call, and waits for its end.
 fn of_command(
     arguments: &Observe,
-    plan: Plan<'_>,
-    length: Option<Duration>,
-    language: Language,
+    Asked { plan, length, interval, language }: Asked<'_>,
     stop: &AtomicBool,
 ) -> Result<(Observation, Exit)> {
     let [program, words @ ..] = &arguments.command[..] else {
@@ -240,7 +274,9 @@ fn of_command(
     let (started, watch) = thread::scope(|scope| {
         let watch = scope.spawn(|| -> Result<Watch> {
             let pid = gate.wait_for_child().context("the command could not be started")?;
-            let watch = Watch::begin_told(pid, None, plan, &|cost| tell_cost(cost, language))?;
+            let selected = Selection::pid(pid);
+            let mut watch = Watch::begin_told(&selected, None, plan, &|cost| tell_cost(cost, language))?;
+            interval.into_iter().for_each(|interval| watch.keep_intervals(interval));
             tell_refusal(plan, &watch, language);
             gate.open()?;
             Ok(watch)

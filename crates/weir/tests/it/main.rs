@@ -25,6 +25,7 @@ mod observe;
 mod observe_advice;
 mod observe_ends;
 mod observe_runtimes;
+mod observe_selection;
 mod observe_tools;
 mod order_client;
 mod order_cycles;

@@ -249,10 +249,45 @@ fn who_may_not_trace_falls_a_rung_and_is_told_the_command() {
 }
 
 #[test]
-fn in_a_pid_namespace_nothing_is_traced() {
-    let inside = ["unshare", "--pid", "--fork", "--mount-proc"];
-    let Some(observation) = otherwise(&inside, "1") else { return };
-    assert_eq!((observation.rung, obstacle(&observation)), (Rung::Process, Some(&Obstacle::PidNamespace)));
+fn in_a_pid_namespace_calls_are_counted_and_processes_have_its_numbers() {
+    const BYTES: u64 = 3_000;
+    /// The namespace gives out its numbers from 1 on.
+    const NUMBER_MAX: u32 = 50;
+    if !have(&["unshare", "dd"]) {
+        return;
+    }
+    let dd = format!("dd if=/dev/zero of=/dev/null bs=1 count={BYTES} status=none");
+    let script = format!("{dd}; {dd} & wait; exec {dd}");
+    let inside =
+        ["--pid", "--fork", "--mount-proc", WEIR, "observe", "--trace", "--json", "--", "sh", "-c", &script];
+    let output = std::process::Command::new("unshare").args(inside).output().expect("it is installed");
+    let Ok(observation) = serde_json::from_slice::<Observation>(&output.stdout) else {
+        println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+        return;
+    };
+    assert!(observation.pid < NUMBER_MAX, "{}", observation.pid);
+    let Some(trace) = traced(&observation) else { return };
+    let writes = trace.calls.iter().find(|call| call.name == "write").map_or(0, |call| call.count);
+    assert_eq!(writes, 3 * BYTES, "of the command, of its child and of the one beside it: {:?}", trace.calls);
+    assert!(trace.wakes.iter().all(|wake| wake.sleeper_tid < NUMBER_MAX), "{:?}", trace.wakes);
+    assert_eq!(trace.threads_lost, 0);
+}
+
+#[test]
+fn where_proc_is_that_of_another_namespace_nothing_is_observed() {
+    if !have(&["unshare"]) {
+        return;
+    }
+    let inside = ["--pid", "--fork", WEIR, "observe", "-p", "1", "-d", "50ms"];
+    let output = std::process::Command::new("unshare").args(inside).env("LC_ALL", "C").output();
+    let output = output.expect("it is installed");
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("unshare failed") {
+        println!("skipped: {said}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("--mount-proc") && output.stdout.is_empty(), "{said}");
 }
 
 #[test]

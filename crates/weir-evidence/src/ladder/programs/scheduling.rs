@@ -8,7 +8,7 @@ use std::mem::offset_of;
 
 use super::{
     BEGAN, FRESH, NEW_ONLY, REPLACE, TASK, TASK_DEAD, WAKE_KEY, argument, begin, begin_timed, call_of_thread,
-    charge, count, count_of_side, current_thread, element, field, unmark_member, update, zero,
+    charge, count, count_of_side, current_ids, current_thread, element, field, unmark_member, update, zero,
 };
 use crate::ladder::{
     assembler::{
@@ -16,12 +16,13 @@ use crate::ladder::{
         Register::{Frame, R0, R1, R2, R3, R7, R8, R9},
         Width::{Eight, Four},
     },
-    tables::{CallState, Counter, CpuState, IN_TIMER, Table, ThreadState, WakeKey, WakeState},
+    kernel::Kernel,
+    tables::{CallState, Counter, CpuState, IN_TIMER, OUTSIDE, Table, ThreadState, WakeKey, WakeState},
 };
 
 /// Arguments: whether it was preempted, the thread that stops, the one that goes on, why the first one stops.
-pub(super) fn switch() -> Assembled {
-    let mut it = begin_timed();
+pub(super) fn switch(kernel: Kernel) -> Assembled {
+    let mut it = begin_timed().on(kernel);
     let (next, preempted, resumes, leave) = (it.label(), it.label(), it.label(), it.label());
     current_thread(&mut it, next);
     has_cpu(&mut it, Moment::Began);
@@ -187,8 +188,8 @@ fn delete_thread(it: &mut Assembler) {
 }
 
 /// Argument: the thread that is woken. Runs on whoever wakes it.
-pub(super) fn waking() -> Assembled {
-    let mut it = begin_timed();
+pub(super) fn waking(kernel: Kernel) -> Assembled {
+    let mut it = begin_timed().on(kernel);
     let (leave, known, lost) = (it.label(), it.label(), it.label());
     argument(&mut it, R1, 0);
     it.store(Eight, Frame, TASK, R1);
@@ -215,7 +216,7 @@ pub(super) fn waking() -> Assembled {
     it.jump_if(Condition::NotEqual, R1, 0, in_timer);
     it.load(Eight, R1, R0, of_cpu!(softirq));
     it.store(Four, Frame, WAKE_KEY + field(offset_of!(WakeKey, context)), R1);
-    it.call(Helper::CurrentIds);
+    waker_ids(&mut it);
     it.store(Eight, Frame, WAKE_KEY + field(offset_of!(WakeKey, waker)), R0);
     it.jump(in_thread);
     it.bind(in_timer);
@@ -245,6 +246,22 @@ pub(super) fn waking() -> Assembled {
     it.finish()
 }
 
+/// `R0 =` the numbers of the thread that runs; 0 where the CPU is idle, and [`OUTSIDE`] of a thread that has none where
+/// this process sees them. `R1` to `R5` are lost.
+fn waker_ids(it: &mut Assembler) {
+    let (known, outside) = (it.label(), it.label());
+    it.call(Helper::CurrentIds);
+    if it.kernel().namespace.is_some() {
+        it.jump_if(Condition::Equal, R0, 0, known);
+        current_ids(it);
+        it.jump_if(Condition::Equal, R0, 0, outside);
+        it.jump(known);
+        it.bind(outside);
+        it.set_unsigned(R0, OUTSIDE);
+    }
+    it.bind(known);
+}
+
 /// Argument: the timer. It interrupts whatever thread runs, which has no part in what it does.
 pub(super) fn timer_begins() -> Assembled {
     in_timer(1)
@@ -266,8 +283,8 @@ fn in_timer(mark: i32) -> Assembled {
 }
 
 /// Arguments: the thread that runs, the one it made.
-pub(super) fn fork() -> Assembled {
-    let mut it = begin();
+pub(super) fn fork(kernel: Kernel) -> Assembled {
+    let mut it = begin().on(kernel);
     let (leave, fits) = (it.label(), it.label());
     current_thread(&mut it, leave);
     argument(&mut it, R1, 1);

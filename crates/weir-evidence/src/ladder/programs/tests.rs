@@ -5,12 +5,23 @@ use weir_sys::bpf::INSTRUCTIONS_MAX;
 use super::*;
 use crate::ladder::{
     interpreter::{Interpreter, POINTED_AT},
-    tables::{self, TracedThread},
+    kernel::PidNamespace,
+    tables::{self, SIZE_BUCKETS, TracedThread},
 };
+
+/// Without anything that differs between kernels.
+const HERE: Kernel = Kernel { namespace: None, opcode_offset: None };
 
 #[test]
 fn every_program_is_short_and_ends() {
-    let groups = Group::ALL.into_iter().flat_map(Group::programs).chain(family());
+    let groups = Group::ALL.into_iter().chain([Group::Descriptors]);
+    let namespace = Some(PidNamespace { device: 4, inode: 0xf000_0001 });
+    let kernels = [HERE, Kernel { namespace, opcode_offset: Some(64) }];
+    let programs = kernels.into_iter().flat_map(|kernel| {
+        let all = groups.clone().flat_map(move |group| group.programs(kernel));
+        all.chain(family(kernel))
+    });
+    let groups = programs;
     for (name, program) in groups {
         let words = program.linked(|_| 1);
         assert!(words.len() < INSTRUCTIONS_MAX / 8, "{name}: {}", words.len());
@@ -46,27 +57,27 @@ impl Scene {
     }
 
     fn enters(&mut self, at_ns: u64) -> &mut Self {
-        self.event(at_ns, OWN, sys_enter(), &[0, CALL.into()])
+        self.event(at_ns, OWN, sys_enter(HERE), &[0, CALL.into()])
     }
 
     fn leaves(&mut self, at_ns: u64) -> &mut Self {
-        self.event(at_ns, OWN, sys_exit(), &[0, 0])
+        self.event(at_ns, OWN, sys_exit(HERE), &[0, 0])
     }
 
     fn sleeps(&mut self, at_ns: u64) -> &mut Self {
-        self.event(at_ns, OWN, scheduling::switch(), &[0, OWN, OTHER, SLEEPS])
+        self.event(at_ns, OWN, scheduling::switch(HERE), &[0, OWN, OTHER, SLEEPS])
     }
 
     fn is_preempted(&mut self, at_ns: u64) -> &mut Self {
-        self.event(at_ns, OWN, scheduling::switch(), &[1, OWN, OTHER, 0])
+        self.event(at_ns, OWN, scheduling::switch(HERE), &[1, OWN, OTHER, 0])
     }
 
     fn is_woken(&mut self, at_ns: u64) -> &mut Self {
-        self.event(at_ns, OTHER, scheduling::waking(), &[OWN])
+        self.event(at_ns, OTHER, scheduling::waking(HERE), &[OWN])
     }
 
     fn goes_on(&mut self, at_ns: u64) -> &mut Self {
-        self.event(at_ns, OTHER, scheduling::switch(), &[0, OTHER, OWN, SLEEPS])
+        self.event(at_ns, OTHER, scheduling::switch(HERE), &[0, OTHER, OWN, SLEEPS])
     }
 
     fn thread(&mut self) -> TracedThread {
@@ -156,8 +167,8 @@ fn whoever_has_the_address_of_a_thread_that_is_gone_is_not_taken_for_it() {
     assert_eq!(members[..], [0_u8; 8], "the number of its process is, too");
     // A thread of another process has the address now.
     (scene.0.now_ns, scene.0.task, scene.0.ids) = (300, OWN, 9 << 32 | 9);
-    scene.0.run(&sys_enter(), &[0, CALL.into()]);
-    scene.0.run(&sys_exit(), &[0, 0]);
+    scene.0.run(&sys_enter(HERE), &[0, CALL.into()]);
+    scene.0.run(&sys_exit(HERE), &[0, 0]);
     assert!(scene.0.value(Table::Threads, &OWN.to_ne_bytes()).is_none(), "it is nobody's");
     assert_eq!(scene.times(), ([0; 3], 0));
 }
@@ -167,10 +178,10 @@ fn threads_that_were_not_seen_yet_are_followed_though_the_first_one_of_their_pro
     const LATE: u64 = 0x9000;
     let mut scene = Scene::new();
     let dies = [0, OWN, OTHER, u64::from(TASK_DEAD.unsigned_abs())];
-    scene.enters(100).event(200, OWN, scheduling::switch(), &dies);
+    scene.enters(100).event(200, OWN, scheduling::switch(HERE), &dies);
     assert_eq!(scene.thread().tid, 0, "it is not told of any more");
     (scene.0.now_ns, scene.0.task, scene.0.ids) = (300, LATE, 7 << 32 | 8);
-    scene.0.run(&sys_enter(), &[0, CALL.into()]);
+    scene.0.run(&sys_enter(HERE), &[0, CALL.into()]);
     let late = scene.0.value(Table::Threads, &LATE.to_ne_bytes()).expect("it is followed");
     assert_eq!(TracedThread::decode(late).calls, 1);
     scene.event(400, OTHER, scheduling::free(), &[LATE]);
@@ -190,22 +201,22 @@ fn whoever_has_the_number_of_a_child_that_ended_is_not_taken_for_it() {
     const STRANGER: u64 = 0xa000;
     const IDS_OF_CHILD: u64 = 8 << 32 | 8;
     let mut scene = Scene::new();
-    scene.enters(100).event(110, OWN, scheduling::fork(), &[OWN, CHILD]).leaves(120);
+    scene.enters(100).event(110, OWN, scheduling::fork(HERE), &[OWN, CHILD]).leaves(120);
     let of_child = |scene: &mut Scene, at_ns, program: Assembled, arguments: &[u64]| {
         (scene.0.now_ns, scene.0.task, scene.0.ids) = (at_ns, CHILD, IDS_OF_CHILD);
         scene.0.run(&program, arguments);
     };
     // It comes back from the call that made it, makes one of its own and ends.
-    of_child(&mut scene, 200, sys_exit(), &[0, 0]);
-    of_child(&mut scene, 210, sys_enter(), &[0, CALL.into()]);
-    of_child(&mut scene, 220, sys_exit(), &[0, 0]);
+    of_child(&mut scene, 200, sys_exit(HERE), &[0, 0]);
+    of_child(&mut scene, 210, sys_enter(HERE), &[0, CALL.into()]);
+    of_child(&mut scene, 220, sys_exit(HERE), &[0, 0]);
     assert_eq!(scene.times().0, [20 + 10, 0, 0], "its call is counted");
     let dies = [0, CHILD, OTHER, u64::from(TASK_DEAD.unsigned_abs())];
-    of_child(&mut scene, 300, scheduling::switch(), &dies);
+    of_child(&mut scene, 300, scheduling::switch(HERE), &dies);
     // The kernel forgets its task later than it gives its number to a process that is none of ours.
     (scene.0.now_ns, scene.0.task, scene.0.ids) = (310, STRANGER, IDS_OF_CHILD);
-    scene.0.run(&sys_enter(), &[0, CALL.into()]);
-    scene.0.run(&sys_exit(), &[0, 0]);
+    scene.0.run(&sys_enter(HERE), &[0, CALL.into()]);
+    scene.0.run(&sys_exit(HERE), &[0, 0]);
     assert!(scene.0.value(Table::Threads, &STRANGER.to_ne_bytes()).is_none(), "it is nobody's");
     scene.event(400, OTHER, scheduling::free(), &[CHILD]);
     assert_eq!(scene.thread().calls, 1, "its parent is followed");
@@ -228,28 +239,33 @@ fn calls_of_a_program_of_32_bits_have_a_place_of_their_own_and_so_have_those_of_
     };
     let exec = |scene: &mut Scene, of_32_bits| {
         scene.0.pointed_at = registers(of_32_bits);
-        scene.event(100, OWN, sys_enter(), &[POINTED_AT, EXECVE.into()]);
-        scene.event(110, OWN, sys_exit(), &[POINTED_AT, 0]);
+        scene.event(100, OWN, sys_enter(HERE), &[POINTED_AT, EXECVE.into()]);
+        scene.event(110, OWN, sys_exit(HERE), &[POINTED_AT, 0]);
     };
     let mut scene = Scene::new();
     exec(&mut scene, false);
     scene.enters(200).leaves(210);
     assert_eq!([EXECVE, CALL, CALLS_OF_32_BITS].map(|call| count(&mut scene, call)), [1, 1, 0]);
     exec(&mut scene, true);
-    scene.event(300, OWN, sys_enter(), &[POINTED_AT, CALL.into()]);
-    scene.event(310, OWN, scheduling::fork(), &[OWN, CHILD]);
-    scene.event(320, OWN, sys_exit(), &[POINTED_AT, 8]);
+    scene.event(300, OWN, sys_enter(HERE), &[POINTED_AT, CALL.into()]);
+    scene.event(310, OWN, scheduling::fork(HERE), &[OWN, CHILD]);
+    scene.event(320, OWN, sys_exit(HERE), &[POINTED_AT, 8]);
     (scene.0.now_ns, scene.0.task, scene.0.ids) = (400, CHILD, 8 << 32 | 8);
     for (program, arguments) in [
-        (sys_exit(), [POINTED_AT, 0]),
-        (sys_enter(), [POINTED_AT, CALL.into()]),
-        (sys_exit(), [POINTED_AT, 0]),
+        (sys_exit(HERE), [POINTED_AT, 0]),
+        (sys_enter(HERE), [POINTED_AT, CALL.into()]),
+        (sys_exit(HERE), [POINTED_AT, 0]),
     ] {
         scene.0.run(&program, &arguments);
     }
     assert_eq!([EXECVE, CALL, CALLS_OF_32_BITS].map(|call| count(&mut scene, call)), [2, 1, 2]);
     scene.0.pointed_at = registers(false);
-    scene.event(500, OWN, sys_enter(), &[POINTED_AT, 11]).event(510, OWN, sys_exit(), &[POINTED_AT, 0]);
+    scene.event(500, OWN, sys_enter(HERE), &[POINTED_AT, 11]).event(
+        510,
+        OWN,
+        sys_exit(HERE),
+        &[POINTED_AT, 0],
+    );
     scene.enters(600).leaves(610);
     assert_eq!(count(&mut scene, CALL), 2, "it is one of 64 bits again");
 }
@@ -258,7 +274,7 @@ fn calls_of_a_program_of_32_bits_have_a_place_of_their_own_and_so_have_those_of_
 fn errors_are_counted_by_call_and_number_and_nothing_to_do_is_none() {
     let mut scene = Scene::new();
     for answer in [-2_i64, -2, -13, -11, 0, 7, -5_000] {
-        scene.enters(100).event(110, OWN, sys_exit(), &[0, answer as u64]);
+        scene.enters(100).event(110, OWN, sys_exit(HERE), &[0, answer as u64]);
     }
     let errors = scene.0.values_of(Table::Errors);
     let mut errors: Vec<_> =
@@ -282,8 +298,8 @@ fn files_are_counted_by_the_name_they_were_opened_by_if_that_says_which_they_are
         memory.extend_from_slice(name.as_bytes());
         memory.push(0);
         scene.0.pointed_at = memory;
-        scene.event(100, OWN, sys_enter(), &[POINTED_AT, call.into()]);
-        scene.event(110, OWN, sys_exit(), &[POINTED_AT, answer as u64]);
+        scene.event(100, OWN, sys_enter(HERE), &[POINTED_AT, call.into()]);
+        scene.event(110, OWN, sys_exit(HERE), &[POINTED_AT, answer as u64]);
     };
     for call in [OPENAT, OPENAT2] {
         opens(call, "/etc/hosts", [NAME_AT, 7], 3);
@@ -308,7 +324,7 @@ fn files_are_counted_by_the_name_they_were_opened_by_if_that_says_which_they_are
 fn numbers_beyond_the_table_count_as_one_kind() {
     let mut scene = Scene::new();
     for number in [u64::from(CALLS_OF_32_BITS), u64::from(CALLS_BEYOND), 100_000, 1 << 30] {
-        scene.event(100, OWN, sys_enter(), &[0, number]).leaves(110);
+        scene.event(100, OWN, sys_enter(HERE), &[0, number]).leaves(110);
     }
     let call = scene.0.value(Table::Calls, &CALLS_BEYOND.to_ne_bytes()).expect("an array");
     assert_eq!(tables::TracedCall::decode(call).count, 4);
@@ -319,7 +335,7 @@ fn what_a_thread_did_is_kept_beyond_its_end() {
     let mut scene = Scene::new();
     scene.enters(100).sleeps(110).is_woken(210).goes_on(220).is_preempted(240).goes_on(250).leaves(260);
     let dies = [0, OWN, OTHER, u64::from(TASK_DEAD.unsigned_abs())];
-    scene.event(300, OWN, scheduling::switch(), &dies);
+    scene.event(300, OWN, scheduling::switch(HERE), &dies);
     let mut kept = |counter: Counter| {
         let key = (counter as u32).to_ne_bytes();
         tables::decode_counter(scene.0.value(Table::Counters, &key).expect("an array"))
@@ -340,7 +356,7 @@ fn what_the_programs_took_of_a_thread_is_kept_beyond_its_end() {
     let runs = scene.thread().probe.runs;
     assert!(runs > 0, "one ran on the way to it");
     let dies = [0, OWN, OTHER, u64::from(TASK_DEAD.unsigned_abs())];
-    scene.event(300, OWN, scheduling::switch(), &dies);
+    scene.event(300, OWN, scheduling::switch(HERE), &dies);
     let key = (Counter::EndedProbeRuns as u32).to_ne_bytes();
     let kept = scene.0.value(Table::Counters, &key).expect("an array");
     assert_eq!(tables::decode_counter(kept), runs);
@@ -376,4 +392,121 @@ fn no_order_of_events_makes_parts_larger_than_their_call() {
         assert!(parts.iter().all(|part| *part <= wall_ns), "seed {seed}: {parts:?} of {wall_ns}");
         assert_eq!(parts.iter().sum::<u64>(), wall_ns, "seed {seed}: {parts:?}");
     }
+}
+
+/// A call on its way out, with its first three arguments: what the program of descriptors makes of it.
+fn moves(scene: &mut Scene, number: u32, arguments: [u64; 3], answer: i64) {
+    let mut registers = [0_u64; 21];
+    // `dx`, `si` and `di` of `struct pt_regs`.
+    (registers[14], registers[13], registers[12]) = (arguments[0], arguments[1], arguments[2]);
+    scene.0.pointed_at = registers.iter().flat_map(|register| register.to_ne_bytes()).collect();
+    scene.event(100, OWN, sys_enter(HERE), &[0, number.into()]);
+    scene.event(200, OWN, descriptors::exit(HERE), &[POINTED_AT, answer.cast_unsigned()]);
+    scene.event(300, OWN, sys_exit(HERE), &[POINTED_AT, answer.cast_unsigned()]);
+}
+
+fn descriptor(scene: &Scene, number: u32) -> Option<tables::TracedDescriptor> {
+    let all = scene.0.values_of(Table::Descriptors);
+    all.map(|(key, value)| tables::TracedDescriptor::decode(key, value))
+        .find(|it| (it.pid, it.descriptor) == (7, number))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn bytes_are_those_of_the_descriptors_that_a_call_was_given() {
+    use weir_sys::syscalls::{COPY_FILE_RANGE, READS, SENDFILE, SPLICES, TEE, WRITES};
+    let mut scene = Scene::new();
+    let (read, write) = (READS[0], WRITES[0]);
+    // The upper half of a register is no part of a descriptor.
+    moves(&mut scene, read, [0xdead << 32 | 5, 0, 0], 100);
+    moves(&mut scene, read, [5, 0, 0], 0);
+    moves(&mut scene, read, [5, 0, 0], -11);
+    moves(&mut scene, write, [6, 0, 0], 1);
+    moves(&mut scene, CALL, [5, 0, 0], 9_999);
+    let of = |scene: &Scene, number| descriptor(scene, number).expect("it moved something");
+    let five = of(&scene, 5);
+    assert_eq!((five.read.calls, five.read.failed, five.read.bytes, five.closes), (2, 1, 100, 0));
+    assert_eq!((five.read.buckets[0], five.read.buckets[7], five.written), (1, 1, Default::default()));
+    assert_eq!((of(&scene, 6).written.bytes, of(&scene, 6).written.buckets[1]), (1, 1));
+    moves(&mut scene, SENDFILE, [8, 9, 0], 4096);
+    assert_eq!(
+        (of(&scene, 8).written.bytes, of(&scene, 9).read.bytes, of(&scene, 9).written.bytes),
+        (4096, 4096, 0)
+    );
+    let splice = SPLICES.iter().copied().find(|number| *number != TEE).expect("there is one");
+    for (number, from) in [(splice, 10), (COPY_FILE_RANGE, 20)] {
+        moves(&mut scene, number, [from, 99, from + 1], 7);
+        let from = from as u32;
+        assert_eq!((of(&scene, from).read.bytes, of(&scene, from + 1).written.bytes), (7, 7));
+    }
+    moves(&mut scene, TEE, [30, 31, 0], 3);
+    assert_eq!((of(&scene, 30).read.bytes, of(&scene, 31).written.bytes), (3, 3));
+    moves(&mut scene, write, [6, 0, 0], i64::MAX);
+    assert_eq!(of(&scene, 6).written.buckets[SIZE_BUCKETS - 1], 1);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_number_that_is_closed_is_marked_and_one_that_moved_nothing_has_no_place() {
+    use weir_sys::syscalls::{CLOSE, DUP3, READS};
+    let mut scene = Scene::new();
+    moves(&mut scene, READS[0], [5, 0, 0], 1);
+    for (number, argument, answer) in
+        [(CLOSE, 5, 0), (CLOSE, 5, -9), (CLOSE, 5, -4), (DUP3, 4, 5), (DUP3, 5, -9)]
+    {
+        moves(&mut scene, number, [argument, 0, 0], answer);
+    }
+    assert_eq!(
+        descriptor(&scene, 5).expect("it moved a byte").closes,
+        3,
+        "also where the close was interrupted"
+    );
+    moves(&mut scene, CLOSE, [6, 0, 0], 0);
+    assert_eq!(descriptor(&scene, 6), None);
+}
+
+#[test]
+fn a_call_that_began_unseen_moves_nothing_through_a_descriptor() {
+    let mut scene = Scene::new();
+    scene.0.pointed_at = vec![0; 168];
+    scene.event(100, OWN, descriptors::exit(HERE), &[POINTED_AT, 5]);
+    assert_eq!(scene.0.values_of(Table::Descriptors).count(), 0);
+}
+
+#[test]
+fn in_a_namespace_threads_have_its_numbers() {
+    let namespace = Some(PidNamespace { device: 4, inode: 0xf000_0001 });
+    let kernel = Kernel { namespace, ..HERE };
+    let mut scene = Scene::new();
+    scene.event(100, OWN, sys_enter(kernel), &[0, CALL.into()]).event(110, OWN, sys_exit(kernel), &[0, 0]);
+    assert_eq!((scene.thread().pid, scene.thread().tid, scene.times().0), (7, 7, [10, 0, 0]));
+    scene.sleeps(120);
+    scene.event(130, OTHER, scheduling::waking(kernel), &[OWN]);
+    let wakes = scene.0.values_of(Table::Wakes);
+    let wakes: Vec<_> = wakes.map(|(key, value)| tables::TracedWake::decode(key, value)).collect();
+    assert_eq!(wakes.iter().map(|wake| (wake.waker_pid, wake.waker_tid)).collect::<Vec<_>>(), [(9, 9)]);
+}
+
+#[test]
+fn an_operation_is_counted_by_its_kind_and_again_when_a_worker_has_it() {
+    const OPCODE_AT: i32 = 64;
+    let kernel = Kernel { opcode_offset: Some(OPCODE_AT), ..HERE };
+    let event = |name: &str| URING_EVENTS.iter().position(|known| *known == name).expect("it is counted");
+    let mut scene = Scene::new();
+    scene.0.pointed_at = vec![0xff; 100];
+    for (opcode, name) in [
+        (22, "io_uring_submit_req"),
+        (22, "io_uring_submit_req"),
+        (22, "io_uring_queue_async_work"),
+        (255, "io_uring_submit_req"),
+        (22, "io_uring_complete"),
+    ] {
+        scene.0.pointed_at[OPCODE_AT as usize] = opcode;
+        scene.event(100, OWN, uring_event(kernel, event(name)), &[POINTED_AT, 0]);
+        scene.event(100, OTHER, uring_event(kernel, event(name)), &[POINTED_AT, 0]);
+    }
+    let mut of = |kind: u32| {
+        tables::decode_operation(scene.0.value(Table::Operations, &kind.to_ne_bytes()).expect("an array"))
+    };
+    assert_eq!((of(22), of(OPERATIONS_MAX - 1), of(0)), ((2, 1), (1, 0), (0, 0)));
 }

@@ -1,0 +1,224 @@
+//! What system calls move through each descriptor, by their answers and their arguments.
+//!
+//! It runs before the program that ends the call, while the thread is still in it, so that it sees the calls that are
+//! counted there and no others. What it takes beyond a look at the call's number is kept as the time of a program.
+
+use std::mem::offset_of;
+
+use weir_sys::syscalls::{CLOSE, COPY_FILE_RANGE, DUP2, DUP3, READS, SENDFILE, SPLICES, WRITES};
+
+use super::{
+    BEGAN, FRESH, NEW_ONLY, NUMBER, WAKE_KEY, argument, at_most, begin, current_thread, element, field,
+    highest_bit, own_time,
+};
+use crate::ladder::{
+    assembler::{
+        Assembled, Assembler, Atomic, Condition, Helper, Label, Operation,
+        Register::{Frame, R0, R1, R2, R3, R4, R7, R8, R9},
+        Width::{Eight, Four},
+    },
+    kernel::Kernel,
+    tables::{DescriptorKey, DescriptorState, SIZE_BUCKETS, Table, ThreadState, TransferState},
+};
+
+/// Place of the registers with the third, the second and the first argument of a call (`dx`, `si` and `di` of
+/// `struct pt_regs`). Where they are not known nothing is counted.
+#[cfg(target_arch = "x86_64")]
+const ARGUMENTS: Option<i32> = Some(96);
+#[cfg(not(target_arch = "x86_64"))]
+const ARGUMENTS: Option<i32> = None;
+
+/// Whether descriptors can be counted on this kind of machine.
+pub(in crate::ladder) const ARE_KNOWN: bool = ARGUMENTS.is_some();
+
+/// The call's arguments on the stack.
+const THIRD: i16 = WAKE_KEY;
+const SECOND: i16 = WAKE_KEY + 8;
+const FIRST: i16 = WAKE_KEY + 16;
+/// A key of the table.
+const KEY: i16 = FRESH;
+/// Descriptors that bytes come from and go to; [`NONE`] for none.
+const FROM: i16 = FRESH + 8;
+const TO: i16 = FRESH + 16;
+const NONE: i32 = -1;
+
+const _: () = assert!(THIRD + 24 == BEGAN && size_of::<DescriptorKey>() == 8);
+
+/// Arguments: registers, answer.
+pub(super) fn exit(kernel: Kernel) -> Assembled {
+    let mut it = begin().on(kernel);
+    let leave = it.label();
+    current_thread(&mut it, leave);
+    it.load(Eight, R1, R9, of_thread!(entered_ns));
+    it.jump_if(Condition::Equal, R1, 0, leave);
+    it.load(Four, R7, R9, of_thread!(call_number));
+    let meant = it.label();
+    let all = READS.iter().chain(WRITES).chain(SPLICES).chain(&[SENDFILE, COPY_FILE_RANGE, CLOSE, DUP3]);
+    for number in all.copied().chain(DUP2) {
+        it.jump_if(Condition::Equal, R7, number as i32, meant);
+    }
+    it.jump(leave);
+    it.bind(meant);
+    count(&mut it, leave);
+    it.bind(leave);
+    it.exit();
+    it.finish()
+}
+
+/// Counts the call with the number in `R7` of the thread in `R9`.
+fn count(it: &mut Assembler, leave: Label) {
+    let Some(place) = ARGUMENTS else { return };
+    it.call(Helper::MonotonicNs);
+    it.store(Eight, Frame, BEGAN, R0);
+    argument(it, R8, 1);
+    argument(it, R3, 0);
+    it.with_number(Operation::Add, R3, place);
+    it.address(R1, THIRD);
+    it.set(R2, 24);
+    it.call(Helper::ReadKernel);
+    it.jump_if(Condition::NotEqual, R0, 0, leave);
+    let (moves, ends, done) = (it.label(), it.label(), it.label());
+    choose(it, moves, ends);
+    it.bind(moves);
+    transfer(it, FROM, field(offset_of!(DescriptorState, read)), leave);
+    transfer(it, TO, field(offset_of!(DescriptorState, written)), leave);
+    it.jump(done);
+    it.bind(ends);
+    end_of_descriptor(it, done);
+    it.bind(done);
+    own_time(it);
+    // The way to this program and back is that of any call, and taken out with it.
+    it.add_to(R9, of_thread!(probe_ns), R0, R1);
+}
+
+/// Says which descriptors a call is about, and goes to `moves`, or to `ends` with the descriptor in [`FROM`].
+fn choose(it: &mut Assembler, moves: Label, ends: Label) {
+    let (reads, writes, splices, sends, closes, duplicates) =
+        (it.label(), it.label(), it.label(), it.label(), it.label(), it.label());
+    it.store_number(Eight, Frame, FROM, NONE);
+    it.store_number(Eight, Frame, TO, NONE);
+    for (numbers, label) in [(READS, reads), (WRITES, writes), (SPLICES, splices)] {
+        for number in numbers {
+            it.jump_if(Condition::Equal, R7, *number as i32, label);
+        }
+    }
+    it.jump_if(Condition::Equal, R7, COPY_FILE_RANGE as i32, splices);
+    it.jump_if(Condition::Equal, R7, SENDFILE as i32, sends);
+    it.jump_if(Condition::Equal, R7, CLOSE as i32, closes);
+    it.jump(duplicates);
+    let take = |it: &mut Assembler, from: i16, to: i16| {
+        // A descriptor is half as wide as a register.
+        it.load(Four, R1, Frame, from);
+        it.store(Eight, Frame, to, R1);
+    };
+    it.bind(reads);
+    take(it, FIRST, FROM);
+    it.jump(moves);
+    it.bind(writes);
+    take(it, FIRST, TO);
+    it.jump(moves);
+    it.bind(splices);
+    take(it, FIRST, FROM);
+    // The second one of `tee` is its second argument, that of the others the third.
+    let (is_tee, known) = (it.label(), it.label());
+    it.jump_if(Condition::Equal, R7, weir_sys::syscalls::TEE as i32, is_tee);
+    take(it, THIRD, TO);
+    it.jump(known);
+    it.bind(is_tee);
+    take(it, SECOND, TO);
+    it.bind(known);
+    it.jump(moves);
+    it.bind(sends);
+    take(it, FIRST, TO);
+    take(it, SECOND, FROM);
+    it.jump(moves);
+    it.bind(closes);
+    take(it, FIRST, FROM);
+    it.jump(ends);
+    it.bind(duplicates);
+    // What had the number that is answered is closed.
+    it.store(Eight, Frame, FROM, R8);
+    it.jump(ends);
+}
+
+/// Adds the answer in `R8` to the sums of the descriptor at `place`, if there is one. All but `R6`, `R8` and `R9` is
+/// lost.
+fn transfer(it: &mut Assembler, place: i16, sums: i16, leave: Label) {
+    let (none, failed, empty) = (it.label(), it.label(), it.label());
+    it.load(Eight, R1, Frame, place);
+    it.jump_if(Condition::Equal, R1, NONE, none);
+    key_of(it);
+    state(it, leave);
+    it.jump_if(Condition::Less, R8, 0, failed);
+    add(it, sums + field(offset_of!(TransferState, calls)), None);
+    add(it, sums + field(offset_of!(TransferState, bytes)), Some(R8));
+    it.set(R2, 0);
+    it.jump_if(Condition::Equal, R8, 0, empty);
+    it.copy(R3, R8);
+    highest_bit(it, R3);
+    it.with_number(Operation::Add, R2, 1);
+    it.bind(empty);
+    at_most(it, R2, SIZE_BUCKETS as i32 - 1);
+    it.with_number(Operation::ShiftLeft, R2, 3);
+    it.with(Operation::Add, R7, R2);
+    add(it, sums + field(offset_of!(TransferState, buckets)), None);
+    it.jump(none);
+    it.bind(failed);
+    add(it, sums + field(offset_of!(TransferState, failed)), None);
+    it.bind(none);
+}
+
+/// Adds a number, or 1, to a sum of the descriptor in `R7`, which other CPUs may change as well.
+fn add(it: &mut Assembler, sum: i16, amount: Option<crate::ladder::assembler::Register>) {
+    match amount {
+        Some(register) => it.copy(R1, register),
+        None => it.set(R1, 1),
+    }
+    it.atomically(Atomic::Add, R7, sum, R1);
+}
+
+/// The key of the descriptor in `R1`, of the process of the thread in `R9`.
+fn key_of(it: &mut Assembler) {
+    it.store(Four, Frame, KEY + field(offset_of!(DescriptorKey, descriptor)), R1);
+    it.load(Eight, R2, R9, of_thread!(ids));
+    it.with_number(Operation::ShiftRight, R2, 32);
+    it.store(Four, Frame, KEY + field(offset_of!(DescriptorKey, pid)), R2);
+}
+
+/// `R7 =` the state of the descriptor whose key is on the stack, or that of all for which there is no room.
+fn state(it: &mut Assembler, absent: Label) {
+    let known = it.label();
+    it.lookup(Table::Descriptors, KEY);
+    it.jump_if(Condition::NotEqual, R0, 0, known);
+    // There is no room on the stack for a new one.
+    element(it, Table::NewDescriptor, 0, absent);
+    it.load(Eight, R1, R9, of_thread!(side));
+    it.store(Eight, R0, field(offset_of!(DescriptorState, side)), R1);
+    it.copy(R3, R0);
+    it.table(R1, Table::Descriptors);
+    it.address(R2, KEY);
+    it.set(R4, NEW_ONLY);
+    it.call(Helper::MapUpdate);
+    it.lookup(Table::Descriptors, KEY);
+    it.jump_if(Condition::NotEqual, R0, 0, known);
+    it.load(Eight, R1, R9, of_thread!(side));
+    it.store(Four, Frame, NUMBER, R1);
+    it.lookup(Table::OtherDescriptors, NUMBER);
+    it.jump_if(Condition::Equal, R0, 0, absent);
+    it.bind(known);
+    it.copy(R7, R0);
+}
+
+/// The descriptor in [`FROM`] has been closed, unless the answer says that there was none: whoever has its number next
+/// is another one.
+fn end_of_descriptor(it: &mut Assembler, done: Label) {
+    const NO_DESCRIPTOR: i32 = -9;
+    it.jump_if(Condition::Equal, R8, NO_DESCRIPTOR, done);
+    it.load(Eight, R1, Frame, FROM);
+    it.jump_if(Condition::Less, R1, 0, done);
+    key_of(it);
+    it.lookup(Table::Descriptors, KEY);
+    it.jump_if(Condition::Equal, R0, 0, done);
+    it.copy(R7, R0);
+    add(it, field(offset_of!(DescriptorState, closes)), None);
+}

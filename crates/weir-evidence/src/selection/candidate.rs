@@ -1,0 +1,65 @@
+//! What /proc says of each process, as far as a selection looks at it.
+
+use std::path::Path;
+
+use weir_sys::process_stat::ProcessStat;
+
+use crate::files;
+
+/// Field of `/proc/PID/stat` with the kernel's flags of a task, and the one of its own threads (`PF_KTHREAD`).
+const FLAGS: usize = 9;
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// A process that may be meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its number.
+    pub pid: u32,
+    /// Its name, as the kernel keeps it.
+    pub name: String,
+    /// The last part of its program's path; nothing where that may not be read.
+    pub program: String,
+    /// The control groups that it is in.
+    pub cgroups: Vec<Membership>,
+}
+
+/// A line of `/proc/PID/cgroup`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Membership {
+    /// The controllers of the hierarchy, with commas; nothing for version 2.
+    pub controllers: String,
+    /// From the root of the hierarchy.
+    pub path: String,
+}
+
+/// Every process but kernel threads and this one, by rising number.
+pub fn candidates(proc: &Path) -> Vec<Candidate> {
+    let own = std::process::id();
+    let others = files::numbered_entries(proc).into_iter().filter(|pid| *pid != own);
+    others.filter_map(|pid| read(proc, pid)).collect()
+}
+
+fn read(proc: &Path, pid: u32) -> Option<Candidate> {
+    let folder = proc.join(pid.to_string());
+    let line = files::read_text(folder.join("stat"))?;
+    let stat = ProcessStat::parse(&line)?;
+    if stat.number(FLAGS).is_some_and(|flags| flags & KERNEL_THREAD != 0) || stat.has_ended() {
+        return None;
+    }
+    let link = std::fs::read_link(folder.join("exe")).unwrap_or_default();
+    let program = link.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let cgroups = files::read_text(folder.join("cgroup")).unwrap_or_default();
+    Some(Candidate {
+        pid,
+        name: stat.name.to_owned(),
+        program: program.strip_suffix(" (deleted)").map_or(program.clone(), str::to_owned),
+        cgroups: cgroups.lines().filter_map(membership).collect(),
+    })
+}
+
+/// `HIERARCHY:CONTROLLERS:PATH`; a path may have colons in it.
+fn membership(line: &str) -> Option<Membership> {
+    let (_, rest) = line.split_once(':')?;
+    let (controllers, path) = rest.split_once(':')?;
+    Some(Membership { controllers: controllers.to_owned(), path: path.to_owned() })
+}

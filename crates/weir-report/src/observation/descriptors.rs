@@ -1,0 +1,220 @@
+//! What a process moved through each of its descriptors.
+
+use weir_record::observation::{
+    DescriptorFigures, DescriptorKind, DescriptorMark, DescriptorTable, OtherDescriptors, SIZE_BUCKETS,
+    Trace, Transfers,
+};
+
+use super::{
+    blocks::{Block, Columns, Window},
+    tables::{Legend, all_columns, explained},
+};
+use crate::{
+    display::{printable, truncate},
+    format::{self, ABSENT},
+    language::{Language, localized},
+};
+
+/// Most rows in a view; the record has more.
+const ROWS_MAX: usize = 24;
+/// Most columns of a name.
+const NAME_COLUMNS_MAX: usize = 60;
+
+const LEGEND: [Legend; 2] = [
+    (
+        4,
+        [
+            "half of the calls moved fewer bytes",
+            "호출의 절반은 이보다 적은 바이트를 옮김",
+            "一半的调用少于此字节数",
+        ],
+    ),
+    (0, ["process and number", "프로세스와 번호", "进程与编号"]),
+];
+
+pub(super) fn block(trace: &Trace, language: Language) -> Option<Block> {
+    let found = trace.descriptors.as_ref()?;
+    let title = language.choose(["By descriptor", "디스크립터별", "按描述符"]);
+    let help = language.choose([
+        "What system calls answered, by the descriptor that they were given. Operations of io_uring, recvmmsg and sendmmsg \
+         are in no row. Names are those of /proc while it was looked at: several in turn means that the number was closed \
+         and given out again, and that the name is of the last one that was seen.",
+        "시스템 콜이 반환한 값을 넘겨받은 디스크립터별로 더했습니다. io_uring 작업과 recvmmsg, sendmmsg는 들어 있지 않습니다. 이름은 볼 때의 /proc 값입니다. '차례로 여럿'은 번호가 닫혔다가 다시 쓰였다는 \
+         뜻이고, 이름은 마지막으로 본 것입니다.",
+        "按调用所用的描述符汇总系统调用的返回值。io_uring 的操作以及 recvmmsg、sendmmsg 不在其中。名称取自查看时的 /proc；“先后多个”表示该编号关闭后又被重用，名称为最后看到的那个。",
+    ]);
+    Some(Block {
+        title: title.to_owned(),
+        help: help.to_owned(),
+        lines: none(found, language).into_iter().collect(),
+        table: table(found, trace, language),
+        ..Block::default()
+    })
+}
+
+fn none(found: &DescriptorTable, language: Language) -> Option<String> {
+    let line = || {
+        language
+            .choose([
+                "No system call moved bytes through a descriptor.",
+                "디스크립터로 바이트를 옮긴 시스템 콜이 없습니다.",
+                "没有系统调用通过描述符传输字节。",
+            ])
+            .to_owned()
+    };
+    found.rows.is_empty().then(line)
+}
+
+fn table(found: &DescriptorTable, trace: &Trace, language: Language) -> Option<Columns> {
+    let head = match language {
+        Language::English => {
+            ["descriptor", "file or peer", "read", "reads", "p50", "written", "writes", "p50", ""]
+        }
+        Language::Korean => ["디스크립터", "파일 또는 상대", "읽음", "읽기", "p50", "씀", "쓰기", "p50", ""],
+        Language::Chinese => ["描述符", "文件或对端", "读取", "读次数", "p50", "写入", "写次数", "p50", ""],
+    };
+    let window = Window(trace.window_ns);
+    let row = |it: &DescriptorFigures| {
+        let mut row = vec![format!("{}:{}", it.pid, it.descriptor), name(it, language)];
+        row.extend(cells(&it.read, &window).into_iter().chain(cells(&it.written, &window)));
+        row.push(mark(it, language));
+        row
+    };
+    let mut rows: Vec<Vec<String>> = found.rows.iter().take(ROWS_MAX).map(row).collect();
+    rows.extend(others(found, language).map(|(name, others)| {
+        let mut row = vec![ABSENT.to_owned(), name];
+        row.extend(cells(&others.read, &window).into_iter().chain(cells(&others.written, &window)));
+        row.push(String::new());
+        row
+    }));
+    let head = head.map(str::to_owned).to_vec();
+    let table = all_columns(head, 2, rows, &[7, 4, 6, 3])?;
+    Some(explained(table, &LEGEND, language))
+}
+
+/// Those without a row here, in one.
+fn others(found: &DescriptorTable, language: Language) -> Option<(String, OtherDescriptors)> {
+    let mut all = found.others.clone();
+    for row in found.rows.iter().skip(ROWS_MAX) {
+        all.count += 1;
+        all.read.add(&row.read);
+        all.written.add(&row.written);
+    }
+    let count = format::count(all.count);
+    let name = match (all.count, all.are_more) {
+        (0, false) => return None,
+        (_, true) => localized!(
+            language,
+            "others: {count} and more, for which the table had no room",
+            "그 밖에 {count}개, 그리고 표에 자리가 없던 것",
+            "其他 {count} 个，以及表中放不下的",
+        ),
+        _ => localized!(language, "others: {count}", "그 밖에 {count}개", "其他 {count} 个"),
+    };
+    Some((name, all))
+}
+
+fn name(it: &DescriptorFigures, language: Language) -> String {
+    let kind = match it.kind {
+        DescriptorKind::Tcp => "tcp ",
+        DescriptorKind::Udp => "udp ",
+        DescriptorKind::Unix => "unix ",
+        DescriptorKind::Unknown => {
+            let unseen = ["gone before it was looked at", "보기 전에 사라짐", "查看前已消失"];
+            return language.choose(unseen).to_owned();
+        }
+        DescriptorKind::File | DescriptorKind::Socket | DescriptorKind::Pipe | DescriptorKind::Other => "",
+    };
+    let local = it.local.as_deref().map(|local| format!("@ {local}"));
+    let name = it.name.clone().or(local).unwrap_or_default();
+    truncate(printable(&format!("{kind}{name}")).trim_end(), NAME_COLUMNS_MAX)
+}
+
+fn cells(it: &Transfers, window: &Window) -> [String; 3] {
+    if it.calls + it.failed == 0 {
+        return [ABSENT, ABSENT, ABSENT].map(str::to_owned);
+    }
+    let bytes = format!("{}/s", format::memory(it.bytes as f64 * 1e9 / window.0.max(1) as f64));
+    [bytes, window.rate(it.calls), half_below(it)]
+}
+
+/// The bytes that half of the calls did not reach.
+fn half_below(it: &Transfers) -> String {
+    match it.below_bytes(0.5) {
+        _ if it.calls == 0 => ABSENT.to_owned(),
+        Some(1) => "0 B".to_owned(),
+        Some(bytes) => format!("<{}", format::memory(bytes as f64)),
+        None => format!("≥{}", format::memory((1_u64 << (SIZE_BUCKETS - 2)) as f64)),
+    }
+}
+
+fn mark(it: &DescriptorFigures, language: Language) -> String {
+    let count = format::count(it.users);
+    match it.state {
+        DescriptorMark::Open => String::new(),
+        DescriptorMark::Gone => language.choose(["gone", "닫힘", "已关闭"]).to_owned(),
+        DescriptorMark::Reused => {
+            localized!(language, "{count} in turn", "차례로 {count}개", "先后 {count} 个")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moved(descriptor: u32, bytes: u64) -> DescriptorFigures {
+        DescriptorFigures {
+            pid: 42,
+            descriptor,
+            kind: DescriptorKind::Tcp,
+            name: Some("10.0.0.1:443".to_owned()),
+            local: Some("10.0.0.2:5000".to_owned()),
+            read: Transfers { calls: 10, failed: 2, bytes, sizes: vec![0, 0, 0, 0, 0, 0, 0, 10] },
+            ..DescriptorFigures::default()
+        }
+    }
+
+    fn trace(rows: Vec<DescriptorFigures>, others: OtherDescriptors) -> Trace {
+        let descriptors = Some(DescriptorTable { rows, others });
+        Trace { window_ns: 1_000_000_000, descriptors, ..Trace::default() }
+    }
+
+    #[test]
+    fn a_row_has_its_peer_its_bytes_and_how_large_its_messages_are() {
+        let listening = DescriptorFigures { name: None, ..moved(3, 0) };
+        let gone =
+            DescriptorFigures { kind: DescriptorKind::Unknown, state: DescriptorMark::Gone, ..moved(5, 9) };
+        let reused = DescriptorFigures { state: DescriptorMark::Reused, users: 7, ..moved(6, 9) };
+        let trace = trace(vec![moved(9, 1_000), listening, gone, reused], OtherDescriptors::default());
+        let found =
+            block(&trace, Language::English).and_then(|block| block.table).expect("there are rows").table;
+        assert_eq!(
+            found.rows[0],
+            ["42:9", "tcp 10.0.0.1:443", "1000 B/s", "10/s", "<128 B", ABSENT, ABSENT, ABSENT, ""]
+        );
+        assert_eq!(found.rows[1][1], "tcp @ 10.0.0.2:5000");
+        assert_eq!(
+            (found.rows[2][1].as_str(), found.rows[2][8].as_str()),
+            ("gone before it was looked at", "gone")
+        );
+        assert_eq!(found.rows[3][8], "7 in turn");
+        assert_eq!(found.rows.len(), 4, "nothing is left for others");
+    }
+
+    #[test]
+    fn what_has_no_row_is_in_one_and_a_record_without_descriptors_has_no_block() {
+        let rows = (0..ROWS_MAX as u32 + 3).map(|it| moved(it, 100)).collect();
+        let others =
+            OtherDescriptors { count: 5, are_more: true, read: moved(0, 7).read, ..Default::default() };
+        let trace = trace(rows, others);
+        for language in Language::ALL {
+            let table = block(&trace, language).and_then(|block| block.table).expect("there are rows").table;
+            let last = table.rows.last().expect("there are rows");
+            assert!(last[1].contains('8') && last[2].contains("307"), "{last:?}");
+        }
+        let none = block(&super::tests::trace(Vec::new(), OtherDescriptors::default()), Language::English);
+        assert_eq!(none.expect("it was asked for").lines.len(), 1);
+        assert!(block(&Trace::default(), Language::English).is_none());
+    }
+}

@@ -1,0 +1,44 @@
+//! `--interval` of `weir observe`, checked.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use weir_record::observation::INTERVALS_MAX;
+use weir_report::localized;
+
+use super::LENGTH;
+use crate::{args::Observe, engine, exit::UsageError, language};
+
+/// Shorter ones would make the reading a part of what is read.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+
+/// The length of an interval, where that was asked for; a record has room for as many as the observation is long. One
+/// of a command has no known end, and room is made meanwhile.
+pub(super) fn asked(arguments: &Observe, length: Option<Duration>) -> Result<Option<Duration>> {
+    let Some(text) = &arguments.interval else { return Ok(None) };
+    let interval = engine::time("--interval", text)?;
+    let language = language::of_command_line();
+    if interval < INTERVAL_MIN {
+        let text = language.choose([
+            "--interval: write 100ms or more",
+            "--interval: 100ms 이상을 쓰십시오",
+            "--interval：请写 100ms 或更长",
+        ]);
+        return Err(UsageError(text.into()).into());
+    }
+    let length = length.or(arguments.command.is_empty().then_some(LENGTH));
+    let count = length.map_or(0, |length| length.as_nanos().div_ceil(interval.as_nanos()));
+    if count <= INTERVALS_MAX as u128 {
+        return Ok(Some(interval));
+    }
+    let least_ms = length.unwrap_or_default().as_millis().div_ceil(INTERVALS_MAX as u128);
+    let text = localized!(
+        language,
+        "--interval: that makes {count} intervals, and a record has at most {INTERVALS_MAX}; write {least_ms}ms or more, \
+         or a shorter --duration",
+        "--interval: 구간이 {count}개가 되는데 기록에는 최대 {INTERVALS_MAX}개입니다. {least_ms}ms 이상을 쓰거나 --duration을 \
+         줄이십시오",
+        "--interval：这样会有 {count} 个区间，而记录最多 {INTERVALS_MAX} 个；请写 {least_ms}ms 或更长，或缩短 --duration",
+    );
+    Err(UsageError(text).into())
+}
