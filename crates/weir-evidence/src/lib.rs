@@ -7,8 +7,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod control_group;
 pub mod edge;
 pub mod foreign;
+pub mod listener;
 pub mod memory;
 pub mod network;
 pub mod process;

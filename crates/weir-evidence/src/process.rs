@@ -151,7 +151,11 @@ impl ProcessTree {
 
     /// The same for several processes, of which some or all may be gone.
     pub fn snapshot_of(roots: &[u32]) -> io::Result<Self> {
-        let pids = family_of_all(roots)?;
+        Self::of(family_of_all(roots)?)
+    }
+
+    /// The same of these processes, without their descendants.
+    pub fn of(pids: Vec<u32>) -> io::Result<Self> {
         let mut threads_left = THREADS_MAX;
         let mut processes = Vec::with_capacity(pids.len());
         for pid in pids {
@@ -366,6 +370,12 @@ pub fn family_cpu_ns(root: u32) -> u64 {
 pub fn is_stopped(pid: u32) -> bool {
     let text = files::read_text(format!("/proc/{pid}/status")).unwrap_or_default();
     parse::field(&text, "State").is_none_or(|state| state.starts_with(['T', 'Z', 'X']))
+}
+
+/// CPUs that a process may run on, as the kernel lists them (`0-3,8`).
+pub fn cpus_allowed(pid: u32) -> Option<String> {
+    let text = files::read_text(format!("/proc/{pid}/status"))?;
+    parse::field(&text, "Cpus_allowed_list").map(str::to_owned)
 }
 
 /// The kernel's softirq threads: on loopback they carry what a sender did not.

@@ -13,6 +13,12 @@ pub(crate) fn workers_not_told(spec: &StudySpec, arm: &str) -> Option<Finding> {
     Some(Finding::WorkersNotTold { arm: arm.to_owned(), workers: spec.workers_not_told(arm)? })
 }
 
+/// An arm that the laboratory did not start.
+pub(crate) fn ran_before(spec: &StudySpec, arm: &str) -> Option<Finding> {
+    let found = spec.arms.iter().find(|it| it.name == arm)?;
+    found.running().map(|_| Finding::RanBefore { arm: arm.to_owned() })
+}
+
 /// Why the arms of a cell were measured whole, one after the other.
 pub(crate) fn whole_trials(spec: &StudySpec, cell: &CellSpec) -> Option<Finding> {
     let whole = spec.whole_trials.iter().find(|it| it.cell_id == cell.id && cell.alternation.is_none())?;

@@ -22,7 +22,9 @@ use weir_stats::{
 };
 
 use crate::{
-    cell_notes::{rate_missed, reopened, stopped, whole_trials, without_placebo, workers_not_told},
+    cell_notes::{
+        ran_before, rate_missed, reopened, stopped, whole_trials, without_placebo, workers_not_told,
+    },
     cell_trials::CellTrials,
     gate::{Against, Pairs, TrialState, ValidityGate, has_reading},
     obstacle, progress,
@@ -145,6 +147,8 @@ fn draft(
             without_placebo(spec, arm, baseline),
             whole_trials(spec, cell.spec),
             workers_not_told(spec, arm),
+            ran_before(spec, baseline),
+            ran_before(spec, arm),
             stopped(cell, baseline).filter(|_| is_cpu),
             stopped(cell, arm).filter(|_| is_cpu),
             reopened(cell, baseline).filter(|_| is_cpu),

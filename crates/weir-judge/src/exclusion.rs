@@ -80,7 +80,7 @@ fn unproven(load: &LoadReport, protocol: &ProtocolRow) -> Option<Exclusion> {
             _ => Exclusion::LoadFailed { reason },
         });
     }
-    let expected = load.messages * u64::from(load.message_bytes);
+    let expected = bytes_expected(load);
     let done = match protocol.proof {
         // Its bytes are checked in runs of their own: comparing them would be part of what is measured.
         Proof::Accounts => return None,
@@ -90,6 +90,17 @@ fn unproven(load: &LoadReport, protocol: &ProtocolRow) -> Option<Exclusion> {
     };
     let reason = format!("{} of {expected} bytes {done}", load.bytes_verified);
     (load.bytes_verified != expected).then_some(Exclusion::LoadFailed { reason })
+}
+
+/// Content bytes that right answers have. Those of a mix have as many as they have: the length of each is checked where
+/// it is known, and its framing always.
+pub(crate) fn bytes_expected(load: &LoadReport) -> u64 {
+    if is_mix(load) { load.bytes_verified } else { load.messages * u64::from(load.message_bytes) }
+}
+
+/// Whether requests of a mix were asked for.
+pub(crate) fn is_mix(load: &LoadReport) -> bool {
+    load.http.as_ref().is_some_and(|http| !http.requests.is_empty())
 }
 
 /// What replies to orders say against the trial: each was checked by the generator, and its bytes are not echoed ones.
@@ -191,7 +202,12 @@ pub fn is_noise(exclusion: &Exclusion) -> bool {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        engine::EngineStats, load::LittlesLaw, machine::NoiseWindow, protocol::row, window::ObservedWindow,
+        engine::EngineStats,
+        http::{HttpLoadReport, RequestOutcome},
+        load::LittlesLaw,
+        machine::NoiseWindow,
+        protocol::row,
+        window::ObservedWindow,
     };
 
     use super::*;
@@ -218,6 +234,20 @@ mod tests {
         let mut load = clean();
         change(&mut load);
         of_report(&load, row(protocol), &NetworkCounters::default(), FOREIGN_CPUS_MAX)
+    }
+
+    #[test]
+    fn contents_of_a_mix_have_the_lengths_that_they_have() {
+        let asking = |requests: usize| {
+            of("http", |load| {
+                (load.message_bytes, load.bytes_verified) = (0, 777);
+                let requests = vec![RequestOutcome::default(); requests];
+                load.http = Some(HttpLoadReport { requests, ..HttpLoadReport::default() });
+            })
+        };
+        assert_eq!(asking(2), []);
+        let reason = "777 of 0 bytes had their framing and length checked".to_owned();
+        assert_eq!(asking(0), [Exclusion::LoadFailed { reason }]);
     }
 
     #[test]

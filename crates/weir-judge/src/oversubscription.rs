@@ -54,7 +54,7 @@ fn submitting_threads(spec: &StudySpec, cell: &CellSpec) -> u32 {
     let has_them = |arm: &ArmSpec| match &arm.subject {
         Subject::Weir { options, .. } => options.contains_key(SUBMITTING_THREAD),
         Subject::Command { argv } => argv.iter().any(|word| word.contains(SUBMITTING_THREAD)),
-        Subject::Gateway(_) | Subject::Storage(_) | Subject::Fio { .. } => false,
+        Subject::Running(_) | Subject::Gateway(_) | Subject::Storage(_) | Subject::Fio { .. } => false,
     };
     let is_there = spec.arms.iter().any(|arm| cell.has_arm(&arm.name) && has_them(arm));
     if is_there { cell.workers } else { 0 }

@@ -53,7 +53,7 @@ pub fn is_same_cell(one: &CellSpec, other: &CellSpec) -> bool {
 fn is_same_arm(one: &StudySpec, other: &StudySpec, name: &str) -> bool {
     let of = |spec: &StudySpec| {
         let arm = spec.arms.iter().find(|arm| arm.name == name)?;
-        Some((arm.subject.clone(), arm.load_options.clone()))
+        Some((arm.subject.clone(), arm.load_options.clone(), arm.start.clone()))
     };
     of(one).is_some_and(|arm| of(other) == Some(arm))
 }

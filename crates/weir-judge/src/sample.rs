@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_record::{
     load::LoadReport,
     machine::NoiseWindow,
-    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    spec::{ArmSpec, ArmStart, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     trial::TrialRecord,
     window::ObservedWindow,
 };
@@ -23,6 +23,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         baseline: None,
         is_placebo: false,
         warmup_ns: 0,
+        start: ArmStart::default(),
     };
     StudySpec {
         name: "fake".to_owned(),
@@ -74,6 +75,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         same_arms: false,
         slices_given: Vec::new(),
         saturation: false,
+        requests: Vec::new(),
     }
 }
 

@@ -75,7 +75,9 @@ impl Messages {
     /// Calls that were under way when the slice began are not seen to end: each may have received something.
     fn of(cell: &CellSpec, messages: u64, calls_cut: u64) -> Self {
         let in_one_call = u64::from(cell.depth.max(1));
-        let bytes = u64::from(cell.message_bytes);
+        // Nobody knows how much the answers of a mix hold.
+        let is_mix = cell.http.as_ref().is_some_and(|http| http.mix);
+        let bytes = if is_mix { 0 } else { u64::from(cell.message_bytes) };
         let is_http = cell.protocol() == "http";
         Self {
             received: messages.saturating_sub(calls_cut * in_one_call),

@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 
 use thiserror::Error;
+use weir_record::spec::{ArmStart, Ready};
 use weir_report::{Language, localized};
 
 use crate::mistake::Mistake;
@@ -46,6 +47,30 @@ pub const COMPARISONS_MAX: usize = 200;
 
 /// Most processes beside the servers of a study.
 pub const NEIGHBOURS_MAX: usize = 8;
+
+/// Most variables of the environment that an arm may have of its own.
+pub const VARIABLES_MAX: usize = 64;
+
+/// Shortest and longest time that a server may have to become ready, and that what runs before or after it may take.
+pub const START_NS: RangeInclusive<u64> = 100_000_000..=600_000_000_000;
+
+/// Most requests of a mix, fields of one, and bytes of its name; and most bytes of all bodies together, which become
+/// part of the study.
+pub const REQUESTS_MAX: usize = 256;
+/// See [`REQUESTS_MAX`].
+pub const REQUEST_FIELDS_MAX: usize = 64;
+/// See [`REQUESTS_MAX`].
+pub const REQUEST_TEXT_BYTES_MAX: usize = 256;
+/// See [`REQUESTS_MAX`].
+pub const REQUEST_BODY_BYTES_MAX: usize = 512 << 10;
+
+/// Smallest and largest weight of a request, and the most that those of a mix may add up to.
+pub const REQUEST_WEIGHT: RangeInclusive<u32> = 1..=1_000;
+/// See [`REQUEST_WEIGHT`].
+pub const REQUEST_WEIGHTS_MAX: u32 = 10_000;
+
+/// Lengths that a hash of a content may have.
+pub const REQUEST_HASH_BYTES: [usize; 3] = [16, 32, 64];
 
 /// Shortest and longest slice. Below 5 ms the burst at its beginning is all there is.
 pub const SLICE_NS: RangeInclusive<u64> = 5_000_000..=60_000_000_000;
@@ -262,8 +287,59 @@ pub(crate) fn one_of(key: &str, word: &str, known: &[&str]) -> Result<(), SpecEr
 }
 
 /// Whether a foreign server is told where to listen.
-pub(crate) fn names_port(argv: &[String]) -> bool {
-    argv.iter().any(|word| word.contains("{port}") || word.contains("{address}"))
+pub(crate) fn names_port(argv: &[String], start: &ArmStart) -> bool {
+    let mut words = argv.iter().chain(start.environment.values());
+    words.any(|word| word.contains("{port}") || word.contains("{address}"))
+}
+
+/// A server is told where to listen by a word of its command or by a variable.
+pub(crate) fn port(argv: &[String], start: &ArmStart) -> Result<(), SpecError> {
+    if !names_port(argv, start) {
+        let texts = [
+            "no word of the command or variable of its environment holds {port} or {address}, so the server cannot be \
+             told where to listen",
+            "명령과 환경 변수에 {port}나 {address}가 없어, 서버가 어디서 연결을 받을지 알려 줄 수 없습니다",
+            "命令和环境变量中都没有 {port} 或 {address}，无法告知服务器在何处监听",
+        ];
+        return Err(SpecError::new("arm.command", Mistake::fixed(texts)));
+    }
+    Ok(())
+}
+
+/// Checks how an arm is started. A server of Weir's says itself when it is ready.
+pub(crate) fn arm_start(start: &ArmStart, is_weir: bool) -> Result<(), SpecError> {
+    let wrong = |key: &str, message: String| Err(SpecError::new(&format!("arm.{key}"), message));
+    if start.environment.len() > VARIABLES_MAX {
+        return wrong(
+            "environment",
+            format!("{} variables; at most {VARIABLES_MAX}", start.environment.len()),
+        );
+    }
+    let is_no_name = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
+    if let Some(name) = start.environment.keys().find(is_no_name) {
+        return wrong("environment", format!("{name:?} is no name of a variable"));
+    }
+    let commands = [("setup", &start.setup), ("cleanup", &start.cleanup)];
+    let texts = commands.into_iter().flat_map(|(key, words)| words.iter().map(move |word| (key, word)));
+    let others = start.environment.values().map(|value| ("environment", value));
+    let folder = start.folder.iter().map(|folder| ("folder", folder));
+    if let Some((key, _)) = texts.chain(others).chain(folder).find(|(_, text)| text.contains('\0')) {
+        return wrong(key, "it holds a byte of zero, which no program can be given".to_owned());
+    }
+    let lengths = [("setup_timeout", start.command_ns_max), ("ready_timeout", start.ready_ns_max)];
+    if let Some((key, _)) = lengths.iter().find(|(_, ns)| ns.is_some_and(|ns| !START_NS.contains(&ns))) {
+        return wrong(key, "it must be from 100ms to 10min".to_owned());
+    }
+    match &start.ready {
+        Ready::Port => Ok(()),
+        _ if is_weir => {
+            wrong("ready", "a server of Weir's says itself when it listens; leave it out".to_owned())
+        }
+        Ready::Line(text) if text.is_empty() => {
+            wrong("ready", "every line holds the empty text; write what the line says".to_owned())
+        }
+        Ready::Line(_) | Ready::Command(_) => Ok(()),
+    }
 }
 
 /// The nearest of the words there are, or all of them where none is near.

@@ -15,10 +15,13 @@ mod memory;
 mod neighbour;
 mod pipe;
 mod programs;
+mod running;
 mod server;
+mod server_cpu;
 mod server_round;
 mod startup_probe;
 mod storage;
+mod surroundings;
 mod suspend;
 
 use std::{
@@ -43,8 +46,8 @@ use weir_evidence::{
 use weir_record::{
     finding::Finding,
     gateway::ChainTotals,
-    machine::CrossCoreReading,
-    spec::{ArmSpec, CellSpec, StudySpec},
+    machine::{CrossCoreReading, RunningProcess},
+    spec::{ArmSpec, ArmStart, CellSpec, StudySpec},
     study::MissingArm,
 };
 use weir_stats::random::{Random, derived_seed};
@@ -55,6 +58,7 @@ use crate::{
 };
 use files::{Files, TrialFiles};
 use generator::Loaded;
+use running::RunningServers;
 use server::{NoServer, Server};
 use server_round::Round;
 pub use startup_probe::{ANSWER_MAX, Answer, answer};
@@ -71,8 +75,10 @@ pub const FOLDERS: [&str; 2] = [files::CONTENTS, files::SCRATCH];
 /// How long things may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// Until a server accepts.
+    /// Until a server is ready, where its arm says nothing else.
     pub ready: Duration,
+    /// What may run before a server and after it, likewise.
+    pub setup: Duration,
     /// From asking a server to stop until it is killed.
     pub stop: Duration,
     /// What a generator may take beyond its warm-up and window: connecting, waiting for an answer that never comes,
@@ -84,6 +90,7 @@ impl Default for Deadlines {
     fn default() -> Self {
         Self {
             ready: Duration::from_secs(10),
+            setup: Duration::from_secs(30),
             stop: Duration::from_secs(5),
             load_margin: Duration::from_secs(20),
         }
@@ -100,6 +107,7 @@ pub struct ProcessLauncher {
     began: Instant,
     trials: u64,
     files: Files,
+    running: RunningServers,
     programs: LoadedPrograms,
     contents: Contents,
 }
@@ -117,7 +125,8 @@ impl ProcessLauncher {
             pair,
             began: Instant::now(),
             trials: 0,
-            files: Files::default(),
+            files: Files::asking(&spec.requests),
+            running: RunningServers::find(spec),
             programs: LoadedPrograms::default(),
             contents: Contents::default(),
         }
@@ -125,7 +134,7 @@ impl ProcessLauncher {
 
     /// The same with a run folder. Commands that name `{content}`, `{content_dir}` or `{scratch}` need one.
     pub fn in_folder(self, folder: PathBuf) -> Self {
-        Self { files: Files::below(folder), ..self }
+        Self { files: self.files.below(folder), ..self }
     }
 
     /// The foreign programs of a study that are there, with what tells their builds from others.
@@ -136,6 +145,11 @@ impl ProcessLauncher {
             Some((file.display().to_string(), program_hash(&file)?))
         });
         found.collect()
+    }
+
+    /// The servers of a study that ran before it, by their arms, as they were found.
+    pub fn running(&self) -> BTreeMap<String, RunningProcess> {
+        self.running.records()
     }
 
     /// How those of them are built that are builds of Weir.
@@ -158,28 +172,37 @@ impl ProcessLauncher {
     fn foreign<'a>(&self, spec: &'a StudySpec) -> Vec<(&'a ArmSpec, String)> {
         let folder = self.weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
         let named = spec.arms.iter();
-        named.filter_map(|arm| Some((arm, arm.subject.program()?.replace("{bin}", &folder)))).collect()
+        let program = |arm: &ArmSpec| {
+            let program = arm.subject.program()?.replace("{bin}", &folder);
+            Some(in_folder(&program, &arm.start))
+        };
+        named.filter_map(|arm| Some((arm, program(arm)?))).collect()
     }
 
     /// Starts the servers of an arm and loads the last of them.
     fn load(
         &self,
         request: &TrialRequest<'_>,
-        starts: (&[ServerStart], &TrialFiles),
+        (starts, files): (&[ServerStart], &TrialFiles),
     ) -> Result<(Loaded, Option<ChainTotals>), LaunchError> {
-        let mut server = match Server::start(&self.weir, request, starts, self.trials, &self.deadlines) {
+        let weir = (self.weir.as_path(), &self.running);
+        let mut server = match Server::start(weir, request, (starts, files), self.trials, &self.deadlines) {
             Ok(server) => server,
             Err(NoServer::Stop(error)) => return Err(error),
             Err(NoServer::Failed(failure)) => return Ok((Err(failure), None)),
         };
-        let mut loaded = generator::load(&self.weir, request, &mut server, &self.deadlines);
+        let mut loaded = generator::load(&self.weir, (request, files), &mut server, &self.deadlines);
         if let Ok(Err(failure)) = &mut loaded {
             server.explain(failure);
         }
         let has_report = matches!(loaded, Ok(Ok(_)));
         let chain = if has_report { chain::totals(&server, request.cell) } else { None };
-        server.stop(&self.deadlines);
-        Ok((loaded?, chain))
+        let failure = server.stop(&self.deadlines);
+        let loaded = match (loaded?, failure) {
+            (Ok(_), Some(failure)) => Err(failure),
+            (loaded, _) => loaded,
+        };
+        Ok((loaded, chain))
     }
 
     fn reading(&self) -> CrossCoreReading {
@@ -203,6 +226,7 @@ impl Launcher for ProcessLauncher {
     }
 
     fn check(&self, spec: &StudySpec) -> Result<(), LaunchError> {
+        self.running.check(spec)?;
         descriptors::check(spec, connection_budget())?;
         memory::check(spec, memory_budget())
     }
@@ -241,7 +265,8 @@ impl Launcher for ProcessLauncher {
                 let may_trace = request.evidence_slice_ns.is_some() && Programs::are_allowed();
                 let observers = may_trace.then_some(&self.programs);
                 let deadlines = &self.deadlines;
-                let round = Round { weir: &self.weir, request, deadlines, number, programs: observers };
+                let weir = (self.weir.as_path(), &self.running);
+                let round = Round { weir, request, deadlines, number, programs: observers };
                 round.run(&mut self.files)?
             }
         };
@@ -265,6 +290,15 @@ impl Launcher for ProcessLauncher {
 /// Whether the arms of a cell are no servers but do its work themselves.
 fn is_job(cell: &CellSpec) -> bool {
     protocol::of(cell).generator().is_none()
+}
+
+/// The name of a program as it is looked for: one with a path that does not begin at the root is below the arm's
+/// folder.
+fn in_folder(program: &str, start: &ArmStart) -> String {
+    match &start.folder {
+        Some(folder) if program.contains('/') && !program.starts_with('/') => format!("{folder}/{program}"),
+        _ => program.to_owned(),
+    }
 }
 
 /// Why a program cannot be started by this name, looked up as the system does. A name that is completed for each trial

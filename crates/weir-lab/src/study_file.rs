@@ -2,6 +2,8 @@
 //! `docs/study-file.md` describes the format; every error names file, line and key.
 
 mod added_cost;
+mod arm_keys;
+mod arm_start;
 mod arms;
 mod builds;
 mod cause;
@@ -14,11 +16,14 @@ mod neighbours;
 mod one_rate;
 mod published;
 mod published_table;
+mod request_mix;
 mod threshold;
 
+pub use arm_keys::{ArmKey, ArmValue};
 pub use builds::Builds;
 pub use choice_error::ChoiceError;
 pub use choices::{Choices, check_plan, chosen};
+pub use request_mix::{hex_bytes, requests};
 pub use threshold::thresholds;
 
 use std::path::{Path, PathBuf};
@@ -121,6 +126,22 @@ fn others(text: &str, host_defaults: &HostDefaults) -> Vec<HostDefaults> {
 }
 
 fn parse_one(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<Study, FileError> {
+    let folder = request_mix::folder_of(path);
+    let (study, places) = read_text(path, text, |table| read(table, host_defaults, folder))?;
+    validate::study(&study.spec).map_err(|error| {
+        let at = places.of(&error).map(|at| line_of(text, at));
+        let line = at.unwrap_or_else(|| line_of_table(text, &error.key));
+        FileError { path: path.to_path_buf(), line, key: error.key, reason: error.message }
+    })?;
+    Ok(study)
+}
+
+/// Reads the whole table of a file. A mistake has the file and its line.
+fn read_text<'t, V>(
+    path: &Path,
+    text: &'t str,
+    read: impl FnOnce(Table<'t>) -> Result<V, FieldError>,
+) -> Result<V, FileError> {
     let fail = |line: usize, key: &str, reason: Mistake| FileError {
         path: path.to_path_buf(),
         line,
@@ -134,14 +155,7 @@ fn parse_one(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<St
         let line = error.span().map_or(1, |span| line_of(text, span.start));
         fail(line, "", error.message().trim_end().replace('\n', "; ").into())
     })?;
-    let read = read(table, host_defaults);
-    let (study, places) =
-        read.map_err(|FieldError { at, error }| fail(line_of(text, at), &error.key, error.message))?;
-    validate::study(&study.spec).map_err(|error| {
-        let at = places.of(&error).map(|at| line_of(text, at));
-        fail(at.unwrap_or_else(|| line_of_table(text, &error.key)), &error.key, error.message)
-    })?;
-    Ok(study)
+    read(table).map_err(|FieldError { at, error }| fail(line_of(text, at), &error.key, error.message))
 }
 
 fn too_long() -> Mistake {
@@ -170,40 +184,16 @@ fn line_of_table(text: &str, key: &str) -> usize {
     found.map_or(1, |index| index + 1)
 }
 
-fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, arms::Places), FieldError> {
+fn read(
+    mut table: Table<'_>,
+    host_defaults: &HostDefaults,
+    folder: &Path,
+) -> Result<(Study, arms::Places), FieldError> {
     let replaced = choose_variants(&mut table, host_defaults)?;
     let protocol = table.read("protocol", read_protocol)?.unwrap_or(protocol::ALL[0]);
-    let name = table.required("name", read_name)?;
-    let title = table.read("title", published::text)?.unwrap_or_else(|| name.as_str().into());
+    let mut spec = begun(&mut table, host_defaults)?;
     let server_cpus = table.read("server_cpus", Entry::cpus)?;
     let load_cpus = table.read("load_cpus", Entry::cpus)?;
-    let mut spec = StudySpec {
-        title,
-        name,
-        seed: table.read("seed", read_seed)?.unwrap_or(host_defaults.seed),
-        arms: Vec::new(),
-        cells: Vec::new(),
-        same_arms: table.read("same_arms", Entry::flag)?.unwrap_or(false),
-        server_cpus: Vec::new(),
-        load_cpus: Vec::new(),
-        equivalence_margin: table
-            .read("equivalence_margin", |entry| fraction(entry, &EQUIVALENCE_MARGIN))?
-            .unwrap_or(MARGIN),
-        time_cap_ns: table.read("time_cap", Entry::length)?.unwrap_or(TIME_CAP_NS),
-        published: Vec::new(),
-        published_runs: Vec::new(),
-        published_tables: Vec::new(),
-        added_costs: Vec::new(),
-        causes: Vec::new(),
-        contrasts: Vec::new(),
-        comparisons: Vec::new(),
-        neighbours: Vec::new(),
-        io_models: Vec::new(),
-        missing_cells: Vec::new(),
-        whole_trials: Vec::new(),
-        slices_given: Vec::new(),
-        saturation: false,
-    };
     if table.read("io_models", Entry::flag)?.unwrap_or(false) {
         spec.io_models = io_models::found(&host_defaults.tried);
     }
@@ -214,6 +204,10 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     spec.saturation = saturation(&mut table, protocol)?;
     let drafts = cells::read(&mut table, protocol, machine, spec.saturation)?;
     let arms = arms::read(&mut table, protocol, machine)?;
+    // Cells have noted that there are some.
+    if protocol.has_requests() {
+        spec.requests = request_mix::read(table.tables("request")?, folder)?;
+    }
     spec.neighbours = neighbours::read(table.tables("neighbour")?)?;
     let questions = comparisons::Tables::of(&mut table)?;
     let published = table.tables("published")?;
@@ -239,6 +233,40 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     (spec.causes, spec.published_tables, spec.contrasts) = (causes, published_tables, contrasts);
     spec.published = published::read(published, &spec, (&absent, lacks_cells))?;
     Ok((Study { spec, missing_arms }, places))
+}
+
+/// A study with what its file says of it as a whole, and without cells and arms.
+fn begun(table: &mut Table<'_>, host_defaults: &HostDefaults) -> Result<StudySpec, FieldError> {
+    let name = table.required("name", read_name)?;
+    let title = table.read("title", published::text)?.unwrap_or_else(|| name.as_str().into());
+    Ok(StudySpec {
+        title,
+        name,
+        seed: table.read("seed", read_seed)?.unwrap_or(host_defaults.seed),
+        arms: Vec::new(),
+        cells: Vec::new(),
+        same_arms: table.read("same_arms", Entry::flag)?.unwrap_or(false),
+        server_cpus: Vec::new(),
+        load_cpus: Vec::new(),
+        equivalence_margin: table
+            .read("equivalence_margin", |entry| fraction(entry, &EQUIVALENCE_MARGIN))?
+            .unwrap_or(MARGIN),
+        time_cap_ns: table.read("time_cap", Entry::length)?.unwrap_or(TIME_CAP_NS),
+        published: Vec::new(),
+        published_runs: Vec::new(),
+        published_tables: Vec::new(),
+        added_costs: Vec::new(),
+        causes: Vec::new(),
+        contrasts: Vec::new(),
+        comparisons: Vec::new(),
+        neighbours: Vec::new(),
+        io_models: Vec::new(),
+        missing_cells: Vec::new(),
+        whole_trials: Vec::new(),
+        slices_given: Vec::new(),
+        saturation: false,
+        requests: Vec::new(),
+    })
 }
 
 /// Whether the claims are about closed loops, where the file asks for it.

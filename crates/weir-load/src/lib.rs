@@ -88,7 +88,10 @@ mod summary;
 
 pub use echo::EchoSpec;
 pub use error::LoadError;
-pub use http::spec::{ExpectedContent, HEADERS_MAX, HttpSpec, HttpUrl, SOURCE_ADDRESSES_MAX, URLS_MAX};
+pub use http::{
+    request_order::WEIGHTS_MAX,
+    spec::{ExpectedContent, HEADERS_MAX, HttpSpec, HttpUrl, OwnRequest, SOURCE_ADDRESSES_MAX, URLS_MAX},
+};
 pub use orders::spec::{MixError, ORDER_BYTES, OrderMix, OrdersSpec, Password, SHARE_MAX, SYMBOLS_MAX};
 pub use progress::{Phase, Progress};
 pub use run::run;

@@ -1,9 +1,14 @@
 //! What a load run of HTTP measured besides what every load run measures.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{failure::FailureSample, latency::LatencySummary};
+use crate::{
+    failure::{FailureCounts, FailureSample},
+    latency::LatencySummary,
+};
 
 /// The part of a load report that only HTTP has. Documented in `docs/formats/load-report.md`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -11,7 +16,7 @@ use crate::{failure::FailureSample, latency::LatencySummary};
 pub struct HttpLoadReport {
     /// What was asked for, in turn.
     pub urls: Vec<String>,
-    /// Method of every request.
+    /// Method of every request; empty where each has its own.
     pub method: String,
     /// Every request had a connection of its own.
     pub connection_per_request: bool,
@@ -49,10 +54,68 @@ pub struct HttpLoadReport {
     pub rows: LoadRows,
     /// Why the run is too short to conclude anything from it; absent when it is long enough.
     pub too_short: Option<String>,
+    /// What became of each request of a mix; empty where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestOutcome>,
     /// Rows written to the JTL file.
     pub jtl_rows: u64,
     /// Rows that were not written, because the writer fell behind or failed.
     pub jtl_rows_dropped: u64,
+}
+
+/// What became of one request of a mix, over the whole run: warm-up, window, and the moment after it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RequestOutcome {
+    /// Its name.
+    pub name: String,
+    /// How often it occurs in a cycle of the mix.
+    pub weight: u32,
+    /// Right responses.
+    pub right: u64,
+    /// Failures by class, but those of connections on which it is not known what would have been asked.
+    pub failures: FailureCounts,
+}
+
+/// A request of a mix, as a file says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct MixedRequest {
+    /// Name in reports.
+    pub name: String,
+    /// Method.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// Content, as text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+    /// Content that is no text, in hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_hex: Option<String>,
+    /// How often it occurs in a cycle of the mix.
+    pub weight: u32,
+    /// Statuses that are right.
+    pub expect_status: Vec<u16>,
+    /// Contents that are right: `first`, as the first right response, or `any`.
+    pub expect_content: String,
+    /// Length of a right content, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expect_length: Option<u64>,
+    /// BLAKE2b of a right content, in hexadecimal digits, as `b2sum` prints it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expect_hash: Option<String>,
+    /// Header fields.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+}
+
+/// The requests of a mix, as a file has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RequestMix {
+    /// All of them.
+    pub request: Vec<MixedRequest>,
 }
 
 /// A response that was not what it should be, as far as it came.

@@ -67,6 +67,31 @@ pub struct Fingerprint {
     /// The same of other programs of Weir that were measured, by their paths, where they say it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub program_builds: BTreeMap<String, String>,
+    /// Servers that ran before the study, by their arms.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub running: BTreeMap<String, RunningProcess>,
+}
+
+/// A server that ran before a study, as it was found. Nothing of it was chosen by the study.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RunningProcess {
+    /// Where it listens.
+    pub address: String,
+    /// The process whose CPU was read, with all below it; absent where that of a control group was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Folder of the control group whose CPU was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
+    /// Whether the process was found by where it listens, and not named.
+    pub found_by_port: bool,
+    /// Its program, and what tells one build of it from another; empty where they cannot be read.
+    pub program: String,
+    /// See `program`.
+    pub program_hash: String,
+    /// CPUs it may run on, as the kernel lists them.
+    pub cpus_allowed: String,
 }
 
 /// A fact that is not the same in two records.

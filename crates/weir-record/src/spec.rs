@@ -12,14 +12,17 @@ use crate::{
     doctor::FindingState,
     finding::{Finding, NoTurns, UnitKind},
     goal::ComparisonSpec,
+    http::MixedRequest,
     kernel::{AS_ON_KERNEL, KernelVersion},
     published::{PublishedClaim, PublishedRun, PublishedTable},
     storage::{AccessPattern, CompletionMethod, StorageDevice, StorageEngine, StorageEngineOptions},
     text::Text,
 };
 
+mod arm_start;
 mod evidence_plan;
 
+pub use arm_start::{ArmStart, Ready, RunningServer};
 pub use evidence_plan::EvidencePlan;
 
 /// A whole study, resolved: nothing in it depends on a default that could change later.
@@ -88,6 +91,9 @@ pub struct StudySpec {
     /// Whether the claims are about closed loops, in which each arm runs at its own rate, by request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub saturation: bool,
+    /// What is asked for over HTTP in every cell, where that is a mix of requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<MixedRequest>,
 }
 
 impl StudySpec {
@@ -110,7 +116,8 @@ impl StudySpec {
             cells.map(|cell| cell.workers).max()
         };
         let (own, all) = (of_cells(true)?, of_cells(false)?);
-        (!spec.subject.is_told_workers() && own < all).then_some(own)
+        let is_started = spec.running().is_none();
+        (is_started && !spec.subject.is_told_workers() && own < all).then_some(own)
     }
 
     /// Pairs of arms that run the same with the same options, and meet in a cell. A placebo is meant to be the same.
@@ -119,7 +126,8 @@ impl StudySpec {
             self.cells.iter().any(|cell| cell.has_arm(&one.name) && cell.has_arm(&other.name))
         };
         let is_same = |one: &ArmSpec, other: &ArmSpec| {
-            (&one.subject, &one.load_options) == (&other.subject, &other.load_options)
+            (&one.subject, &one.load_options, &one.start)
+                == (&other.subject, &other.load_options, &other.start)
                 && !(one.is_placebo || other.is_placebo)
         };
         let pairs = (1..)
@@ -172,9 +180,20 @@ pub struct ArmSpec {
     /// trial the longest warm-up, where that is more than the cell's. Zero for none of its own.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub warmup_ns: u64,
+    /// With what its server is started, and what runs before and after.
+    #[serde(default, skip_serializing_if = "ArmStart::is_default")]
+    pub start: ArmStart,
 }
 
 impl ArmSpec {
+    /// The server that ran before the study, where the arm is one.
+    pub fn running(&self) -> Option<&RunningServer> {
+        match &self.subject {
+            Subject::Running(server) => Some(server),
+            _ => None,
+        }
+    }
+
     /// Whether both run one command line with different programs that are two builds of one: of the same file name, or
     /// said to be held against each other. nginx and another server may well be started alike.
     pub fn is_other_build_of(&self, other: &Self) -> bool {
@@ -219,6 +238,8 @@ pub enum Subject {
         /// Program and arguments.
         argv: Vec<String>,
     },
+    /// A server that runs already.
+    Running(RunningServer),
     /// `weir serve gateway`, with an exchange behind it that the laboratory starts first.
     Gateway(GatewaySubject),
     /// `weir storage run`.
@@ -239,7 +260,7 @@ impl Subject {
         match self {
             Self::Storage(subject) => subject.engine,
             Self::Fio { engine, .. } => *engine,
-            Self::Weir { .. } | Self::Command { .. } | Self::Gateway(_) => None,
+            Self::Weir { .. } | Self::Command { .. } | Self::Running(_) | Self::Gateway(_) => None,
         }
     }
 
@@ -247,6 +268,7 @@ impl Subject {
     pub fn is_told_workers(&self) -> bool {
         match self {
             Self::Command { argv } => argv.iter().any(|word| word.contains("{workers}")),
+            Self::Running(_) => false,
             Self::Weir { .. } | Self::Gateway(_) | Self::Storage(_) | Self::Fio { .. } => true,
         }
     }
@@ -264,7 +286,7 @@ impl Subject {
         match self {
             Self::Weir { driver, .. } => Some(driver),
             Self::Gateway(subject) => subject.driver.as_deref(),
-            Self::Command { .. } | Self::Storage(_) | Self::Fio { .. } => None,
+            Self::Command { .. } | Self::Running(_) | Self::Storage(_) | Self::Fio { .. } => None,
         }
     }
 
@@ -274,7 +296,7 @@ impl Subject {
             Self::Command { argv } => argv.first().map(String::as_str),
             Self::Fio { program, .. } => Some(program),
             Self::Gateway(gateway) => gateway.program.as_deref(),
-            Self::Weir { .. } | Self::Storage(_) => None,
+            Self::Weir { .. } | Self::Running(_) | Self::Storage(_) => None,
         }
     }
 }
@@ -470,6 +492,9 @@ impl UnitKind {
 pub struct HttpCell {
     /// What a response carries: `html`, `image`, or a number of bytes.
     pub content: String,
+    /// Whether the study's requests are asked for, and not the content.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub mix: bool,
     /// A new connection for each request.
     pub close: bool,
     /// Time over which the connections are opened; zero for at once.
@@ -642,6 +667,7 @@ mod tests {
             baseline: baseline.map(str::to_owned),
             is_placebo: false,
             warmup_ns: 0,
+            start: ArmStart::default(),
         };
         let old = arm("old", "old/server", None);
         assert!(arm("new", "new/server", None).is_other_build_of(&old));

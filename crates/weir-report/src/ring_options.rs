@@ -210,7 +210,7 @@ impl RingOption {
                 let setting = word.strip_prefix("--option=").unwrap_or(word);
                 setting.split_once('=').is_some_and(|(name, value)| name == self.name && is_asked(value))
             }),
-            Subject::Gateway(_) | Subject::Storage(_) | Subject::Fio { .. } => false,
+            Subject::Running(_) | Subject::Gateway(_) | Subject::Storage(_) | Subject::Fio { .. } => false,
         }
     }
 }

@@ -3,6 +3,7 @@
 use weir_record::{
     check::CheckName,
     effect::Effect,
+    machine::RunningProcess,
     metric::{Family, Metric},
     metric_rows::METRICS,
     study::ArmSummary,
@@ -43,6 +44,7 @@ pub(crate) fn chips(view: &View<'_>) -> Vec<(String, String)> {
         let evidence = view.word(sentence::evidence(result));
         chips.push((view.word(Word::Evidence).to_owned(), evidence.to_owned()));
     }
+    chips.extend(fingerprint.running.iter().map(|(arm, process)| ran_before(view, arm, process)));
     chips.extend([
         (machine.join(", "), pinning),
         (
@@ -58,12 +60,43 @@ pub(crate) fn chips(view: &View<'_>) -> Vec<(String, String)> {
     chips
 }
 
+/// A server that ran before the study: where it was found, and what may differ from those that the study starts.
+fn ran_before(view: &View<'_>, arm: &str, process: &RunningProcess) -> (String, String) {
+    let RunningProcess { address, cgroup, found_by_port, program, cpus_allowed, .. } = process;
+    let who = match (process.pid, cgroup) {
+        (_, Some(cgroup)) => cgroup.clone(),
+        (pid, None) => format!("{program} ({})", pid.unwrap_or_default()),
+    };
+    let how = match found_by_port {
+        true => localized!(
+            view.language,
+            "found by {address}",
+            "{address}에서 연결을 받는 프로세스를 찾음",
+            "按 {address} 找到"
+        ),
+        false => localized!(view.language, "at {address}", "주소 {address}", "地址 {address}"),
+    };
+    let cpus = match cpus_allowed.as_str() {
+        "" => String::new(),
+        cpus => format!(", CPU {cpus}"),
+    };
+    let not_ours = view.language.choose([
+        "not started, pinned or stopped by Weir",
+        "Weir가 시작하거나 CPU에 고정하거나 멈추지 않음",
+        "Weir 未启动、绑定或暂停它",
+    ]);
+    (format!("{arm}: {who}"), format!("{how}{cpus}; {not_ours}"))
+}
+
 fn pinning(view: &View<'_>) -> String {
     let list = |cpus: &[usize]| match cpus {
         [] => view.word(Word::NotPinned).to_owned(),
         cpus => format!("CPU {}", cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")),
     };
-    let (server, load) = (list(&view.result.spec.server_cpus), list(&view.result.spec.load_cpus));
+    let spec = &view.result.spec;
+    let is_started = spec.arms.iter().any(|arm| arm.running().is_none());
+    let server = list(if is_started { &spec.server_cpus } else { &[] });
+    let load = list(&spec.load_cpus);
     if view.is_storage {
         return localized!(
             view.language,

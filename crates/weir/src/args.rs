@@ -12,6 +12,7 @@ mod documented;
 mod observe;
 mod storage;
 mod study;
+mod study_arm;
 mod top;
 
 pub(crate) use ctl::{Ctl, CtlTask};
@@ -23,6 +24,7 @@ pub(crate) use storage::{
 pub(crate) use study::{
     PEERS, PairFormat, PoolFormat, Study, StudyCompare, StudyPool, StudyTask, study_names,
 };
+pub(crate) use study_arm::ArmFlags;
 pub(crate) use top::Top;
 
 use crate::protocol::{LoadProtocol, ServeProtocol};

@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use weir_record::{latency::LatencySummary, load::LoadReport};
+use weir_record::{failure::FailureCounts, latency::LatencySummary, load::LoadReport};
 use weir_report::{Language, localized, pad_end, pad_start};
 
 /// Where the text of a row begins, behind its name.
@@ -299,7 +299,11 @@ fn edges(min: u64, max: u64) -> Vec<u64> {
 }
 
 pub(crate) fn failures(report: &LoadReport, language: Language) -> String {
-    let counts = &report.failures;
+    failures_of(&report.failures, report.failed_starts, language)
+}
+
+/// The same of any counts, with starts that were never made.
+pub(crate) fn failures_of(counts: &FailureCounts, failed_starts: u64, language: Language) -> String {
     let classes = [
         (["refused", "연결 거부", "连接被拒"], counts.refused),
         (["reset", "연결 재설정", "连接被重置"], counts.reset),
@@ -311,7 +315,7 @@ pub(crate) fn failures(report: &LoadReport, language: Language) -> String {
         (["malformed", "형식이 잘못된 응답", "格式错误"], counts.malformed),
         (["local limit", "로컬 한도", "本机限制"], counts.local_limit),
         (["unexplained", "원인 불명", "原因不明"], counts.unexplained),
-        (["never started", "시작하지 못함", "未能发出"], report.failed_starts),
+        (["never started", "시작하지 못함", "未能发出"], failed_starts),
         (["cut off at end", "종료 시 끊김", "结束时中断"], counts.cut_off_at_end),
     ];
     let seen: Vec<String> = classes
@@ -465,7 +469,7 @@ pub(crate) fn table(report: &LoadReport, columns: usize, language: Language) -> 
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{failure::FailureCounts, latency::empty_histogram};
+    use weir_record::latency::empty_histogram;
 
     use super::*;
 

@@ -14,6 +14,7 @@ mod load_text;
 mod orphans;
 mod output;
 mod protocol;
+mod request_mix;
 mod serve;
 mod signals;
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 use weir_record::{
     machine::{FactDifference, record_differences},
-    spec::{Alternation, ArmSpec, CellRole, CellSpec, StudySpec},
+    spec::{Alternation, ArmSpec, CellRole, CellSpec, StudySpec, Subject},
     study::StudyResult,
 };
 
@@ -22,13 +22,14 @@ impl Asked {
         let (spec, machine) = (&result.spec, &result.fingerprint);
         let weir = serde_json::json!({ "weir_version": machine.weir_version, "build": machine.build });
         let arm = |arm: &ArmSpec| {
+            let ran_before = machine.running.get(&arm.name).map(|found| found.program_hash.clone());
             let program = arm.subject.program().and_then(|name| {
                 let name = name.rsplit('/').next()?;
                 let is_own = |path: &&String| path.rsplit('/').next() == Some(name);
                 let path = machine.programs.keys().find(is_own)?;
                 machine.programs.get(path).cloned()
             });
-            let value = serde_json::json!({ "spec": arm, "program": program });
+            let value = serde_json::json!({ "spec": lasting(arm), "program": ran_before.or(program) });
             (arm.name.clone(), value)
         };
         let cell =
@@ -69,6 +70,15 @@ impl Row<'_> {
         };
         pairs.flat_map(named).collect()
     }
+}
+
+/// An arm without the number of a process: the same server has another one on another day.
+fn lasting(arm: &ArmSpec) -> ArmSpec {
+    let mut arm = arm.clone();
+    if let Subject::Running(server) = &mut arm.subject {
+        server.pid = None;
+    }
+    arm
 }
 
 /// A cell without what may differ between runs of one question: how often it was measured, what it claims, the CPUs of

@@ -2,7 +2,7 @@
 
 use weir_record::{
     machine::CrossCoreReading,
-    spec::{StudySpec, Subject},
+    spec::{RunningServer, StudySpec, Subject},
     trial::TrialRecord,
 };
 
@@ -159,6 +159,12 @@ fn a_run_of_another_question_is_named_with_what_it_asked() {
     let mut results = six();
     results[2].spec.cells[0].blocks = 9;
     results[2].spec.server_cpus = vec![3];
+    assert_eq!(cpu(&pool_of(&results)).all.runs, 6);
+    // Nor is the number of the process that a server had which ran before.
+    for (pid, run) in (40..).zip(&mut results) {
+        let server = RunningServer { address: "127.0.0.1:7".to_owned(), pid: Some(pid), cgroup: None };
+        run.spec.arms[1].subject = Subject::Running(server);
+    }
     assert_eq!(cpu(&pool_of(&results)).all.runs, 6);
 }
 

@@ -10,11 +10,18 @@ use std::{
 };
 
 use weir_proto::content::Content;
-use weir_record::spec::StorageCell;
+use weir_record::{
+    http::{MixedRequest, RequestMix},
+    spec::{Ready, StorageCell},
+};
 
 use crate::{
     launch::{LaunchError, TrialRequest},
-    protocol::{self, http::file_name, start::ServerStart},
+    protocol::{
+        self,
+        http::{REQUESTS, file_name},
+        start::ServerStart,
+    },
     storage,
 };
 
@@ -29,6 +36,8 @@ pub(crate) const SCRATCH: &str = "scratch";
 pub(crate) struct Files {
     folder: Option<PathBuf>,
     written: BTreeSet<String>,
+    /// What the generators of a study ask for, where that is a mix.
+    requests: Vec<MixedRequest>,
 }
 
 /// What words of a command stand for in one trial.
@@ -39,8 +48,13 @@ pub(crate) struct TrialFiles {
 }
 
 impl Files {
-    pub(crate) fn below(folder: PathBuf) -> Self {
-        Self { folder: Some(folder), written: BTreeSet::new() }
+    /// Those of a study with these requests.
+    pub(crate) fn asking(requests: &[MixedRequest]) -> Self {
+        Self { requests: requests.to_vec(), ..Self::default() }
+    }
+
+    pub(crate) fn below(self, folder: PathBuf) -> Self {
+        Self { folder: Some(folder), ..self }
     }
 
     /// Makes what the words of servers and neighbours name, and nothing else.
@@ -51,7 +65,15 @@ impl Files {
     ) -> Result<TrialFiles, LaunchError> {
         let asked = request.neighbours.iter().filter(|it| request.cell.neighbours.contains(&it.name));
         let beside = asked.flat_map(|neighbour| &neighbour.argv);
-        let words: Vec<&String> = servers.iter().flat_map(|server| &server.words).chain(beside).collect();
+        let start = &request.arm.start;
+        let around =
+            start.environment.values().chain(&start.folder).chain(&start.setup).chain(&start.cleanup);
+        let ready = match &start.ready {
+            Ready::Command(command) => command.as_slice(),
+            Ready::Port | Ready::Line(_) => &[],
+        };
+        let words = servers.iter().flat_map(|server| &server.words).chain(beside).chain(around).chain(ready);
+        let words: Vec<&String> = words.collect();
         let names = |place: &str| words.iter().any(|word| word.contains(place));
         let mut files = TrialFiles::default();
         if names("{content") {
@@ -71,7 +93,21 @@ impl Files {
             files.words.push(("{scratch}", scratch.display().to_string()));
             files.scratch = Some(scratch);
         }
+        if request.cell.http.as_ref().is_some_and(|http| http.mix) {
+            let path = self.mix().map_err(unable)?;
+            files.words.push((REQUESTS, path.display().to_string()));
+        }
         Ok(files)
+    }
+
+    /// The file of the requests of a mix, as a generator reads it.
+    fn mix(&mut self) -> io::Result<PathBuf> {
+        let path = self.make(Path::new(CONTENTS))?.join("requests.toml");
+        if self.written.insert(REQUESTS.to_owned()) {
+            let text = toml::to_string(&RequestMix { request: self.requests.clone() });
+            fs::write(&path, text.map_err(io::Error::other)?)?;
+        }
+        Ok(path)
     }
 
     /// The data of a cell of storage.
@@ -173,7 +209,7 @@ mod tests {
     #[test]
     fn a_command_gets_the_file_its_type_and_its_folder() {
         let run = folder("content");
-        let mut files = Files::below(run.clone());
+        let mut files = Files::default().below(run.clone());
         for (content, name, media_type) in [
             ("html", "index.html", "text/html; charset=utf-8"),
             ("image", "image.jpg", "image/jpeg"),
@@ -194,7 +230,7 @@ mod tests {
     #[test]
     fn a_scratch_folder_lasts_as_long_as_the_trial() {
         let run = folder("scratch");
-        let mut files = Files::below(run.clone());
+        let mut files = Files::default().below(run.clone());
         let trial = prepare(&mut files, &asking(Some("html")), &["--log={scratch}/l"]).expect("it can");
         let log = PathBuf::from(trial.substituted("{scratch}/l"));
         fs::write(&log, "a line").expect("it can be written");
@@ -207,7 +243,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_said() {
-        let mut files = Files::below(folder("usage"));
+        let mut files = Files::default().below(folder("usage"));
         let error = prepare(&mut files, &asking(None), &["{content}"]).expect_err("it is echo");
         assert_eq!(error.to_string(), "arm epoll: a study of echo has no content to put into a command");
         assert!(prepare(&mut files, &asking(None), &["{port}"]).is_ok());

@@ -14,6 +14,7 @@ use weir_record::{
 
 use super::{
     Deadlines,
+    files::TrialFiles,
     group::{Bond, Group},
     server::Server,
 };
@@ -38,13 +39,13 @@ pub(crate) type Loaded = Result<Box<LoadReport>, TrialFailure>;
 /// Runs the generator against the server, and watches both.
 pub(crate) fn load(
     weir: &Path,
-    request: &TrialRequest<'_>,
+    (request, files): (&TrialRequest<'_>, &TrialFiles),
     server: &mut Server,
     deadlines: &Deadlines,
 ) -> Result<Loaded, LaunchError> {
     let protocol = protocol::of(request.cell);
     let mut command = Command::new(weir);
-    command.args(words(request, &server.address)?).args(of_trial(request, server));
+    command.args(words((request, files), &server.address)?).args(of_trial(request, server));
     super::vary_environment(&mut command, request, "generator");
     let mut group = Group::start(&mut command, Bond::Dies)
         .map_err(|error| LaunchError::Environment(format!("cannot start {}: {error}", weir.display())))?;
@@ -111,12 +112,16 @@ fn blame(server: &mut Server, reason: String) -> TrialFailure {
 }
 
 /// What `weir load` is told to load a server, for a whole trial or for slices.
-pub(super) fn words(request: &TrialRequest<'_>, address: &str) -> Result<Vec<String>, LaunchError> {
+pub(super) fn words(
+    (request, files): (&TrialRequest<'_>, &TrialFiles),
+    address: &str,
+) -> Result<Vec<String>, LaunchError> {
     let (cell, protocol) = (request.cell, protocol::of(request.cell));
     let of_protocol = protocol.generator().ok_or_else(|| {
         LaunchError::Usage(format!("{}: a cell of {} has no generator", cell.id, protocol.name()))
     })?;
-    let mut words = of_protocol(cell, address);
+    let mut words: Vec<String> =
+        of_protocol(cell, address).iter().map(|word| files.substituted(word)).collect();
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     option("--seed", request.seed.to_string());
     match cell.load {
@@ -149,7 +154,9 @@ fn of_trial(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     option("--duration", seconds(request.cell.window_ns));
     option("--warmup-max", seconds(warmup_ns_max(request)));
-    option("--observe-pid", server.observed_pid().to_string());
+    if let Some(pid) = server.observed_pid() {
+        option("--observe-pid", pid.to_string());
+    }
     for (node, pid) in server.beside() {
         option("--observe-beside", format!("{node}={pid}"));
     }

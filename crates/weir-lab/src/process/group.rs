@@ -41,11 +41,30 @@ const EXIT_USAGE: i32 = 2;
 const EXIT_ENVIRONMENT: i32 = 13;
 
 /// Why a child would not do its work, in its own words.
+#[derive(Clone, Debug)]
 pub(crate) enum Refusal {
     /// What it was told cannot be meant.
     Usage(String),
     /// It cannot run here.
     Environment(String),
+}
+
+impl Refusal {
+    /// The words.
+    pub(crate) fn reason(&self) -> &str {
+        match self {
+            Self::Usage(said) | Self::Environment(said) => said,
+        }
+    }
+
+    /// The same with the arm that it is about.
+    pub(crate) fn about(&self, arm: &str) -> Self {
+        let text = format!("arm {arm}: {}", self.reason());
+        match self {
+            Self::Usage(_) => Self::Usage(text),
+            Self::Environment(_) => Self::Environment(text),
+        }
+    }
 }
 
 impl From<Refusal> for LaunchError {
@@ -109,6 +128,23 @@ impl Group {
         self.stdout.take_line()
     }
 
+    /// Reads what it has said, so that it never waits for us.
+    pub(crate) fn drain(&mut self) {
+        self.stdout.drain();
+        self.stderr.drain();
+    }
+
+    /// From now on it is noted whether it writes a line with this text.
+    pub(crate) fn await_line(&mut self, text: &str) {
+        self.stdout.await_line(text);
+        self.stderr.await_line(text);
+    }
+
+    /// Whether it did.
+    pub(crate) fn line_has_come(&self) -> bool {
+        self.stdout.line_has_come() || self.stderr.line_has_come()
+    }
+
     /// Waits a moment for output and reads it.
     pub(crate) fn tick(&mut self) {
         self.tick_at_most(TICK);
@@ -117,8 +153,7 @@ impl Group {
     /// The same for a moment that may be shorter.
     pub(crate) fn tick_at_most(&mut self, longest: Duration) {
         wait_readable(&self.stdout, &self.stderr, TICK.min(longest));
-        self.stdout.drain();
-        self.stderr.drain();
+        self.drain();
     }
 
     /// Whether the child itself has ended. It stays unreaped, so that its group's number stays ours.
@@ -160,8 +195,7 @@ impl Group {
         // Before the child is reaped, because afterwards the group's number may belong to others.
         self.signal(Signal::KILL);
         let status = self.child.wait()?;
-        self.stdout.drain();
-        self.stderr.drain();
+        self.drain();
         self.reaped = Some(status);
         Ok(status)
     }

@@ -23,13 +23,15 @@ pub(crate) struct Pipe<S> {
     kept: Vec<u8>,
     keep: Keep,
     bytes_max: usize,
+    /// A text that a line is waited for to hold, and whether one did.
+    awaited: Option<(String, bool)>,
 }
 
 impl<S: Read + AsFd> Pipe<S> {
     /// Takes over the reading end, without blocking from now on.
     pub(crate) fn new(source: S, keep: Keep, bytes_max: usize) -> std::io::Result<Self> {
         fcntl_setfl(&source, fcntl_getfl(&source)? | OFlags::NONBLOCK)?;
-        Ok(Self { source: Some(source), kept: Vec::new(), keep, bytes_max })
+        Ok(Self { source: Some(source), kept: Vec::new(), keep, bytes_max, awaited: None })
     }
 
     /// Reads what is there.
@@ -46,17 +48,41 @@ impl<S: Read + AsFd> Pipe<S> {
     }
 
     fn take(&mut self, length: usize, chunk: &[u8]) {
+        // What began before this piece and has not ended yet.
+        let open = self.kept.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         match self.keep {
             Keep::First => {
                 let space = self.bytes_max - self.kept.len();
                 self.kept.extend(&chunk[..length.min(space)]);
+                self.look_from(open);
             }
             Keep::Last => {
                 self.kept.extend(&chunk[..length]);
+                self.look_from(open);
                 let surplus = self.kept.len().saturating_sub(self.bytes_max);
                 self.kept.drain(..surplus);
             }
         }
+    }
+
+    /// Looks for the awaited text in the complete lines from here on.
+    fn look_from(&mut self, open: usize) {
+        let Some((text, has_come)) = &mut self.awaited else { return };
+        let Some(end) = self.kept.iter().rposition(|byte| *byte == b'\n').filter(|end| *end >= open) else {
+            return;
+        };
+        let lines = String::from_utf8_lossy(&self.kept[open..end]);
+        *has_come |= lines.lines().any(|line| line.contains(text.as_str()));
+    }
+
+    /// From now on it is noted whether a complete line held this text, however much comes after it.
+    pub(crate) fn await_line(&mut self, text: &str) {
+        self.awaited = Some((text.to_owned(), false));
+    }
+
+    /// Whether one did.
+    pub(crate) fn line_has_come(&self) -> bool {
+        self.awaited.as_ref().is_some_and(|(_, has_come)| *has_come)
     }
 
     /// Takes the first complete line out of what was kept.
@@ -115,6 +141,24 @@ mod tests {
             pipe.drain();
             assert_eq!(pipe.text(), kept);
         }
+    }
+
+    #[test]
+    fn an_awaited_line_is_noted_in_pieces_and_when_it_is_no_longer_kept() {
+        for keep in [Keep::First, Keep::Last] {
+            let (mut pipe, mut writer) = pipe(keep, 40);
+            pipe.await_line("is ready");
+            for (piece, has_come) in [("not\nserver is re", false), ("ady", false), (" now\n", true)] {
+                writer.write_all(piece.as_bytes()).expect("it is open");
+                pipe.drain();
+                assert_eq!(pipe.line_has_come(), has_come, "{keep:?}: {piece}");
+            }
+        }
+        let (mut pipe, mut writer) = pipe(Keep::Last, 8);
+        pipe.await_line("is ready");
+        writer.write_all(b"it is ready\nand says\nmuch more\n").expect("it is open");
+        pipe.drain();
+        assert!(pipe.line_has_come() && !pipe.text().contains("ready"), "{}", pipe.text());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
 use weir_evidence::program_file::Contents;
 use weir_record::spec::Subject;
 
-use super::file_of;
+use super::{file_of, in_folder};
 use crate::{
     launch::TrialRequest,
     protocol::{self, start::Program},
@@ -38,7 +38,8 @@ pub(super) fn of_arm(
             Program::Weir => files.push(start.build.map_or_else(|| weir.to_path_buf(), PathBuf::from)),
             Program::Foreign => {
                 let mut words = start.words.iter().map(|word| named(word));
-                files.extend(words.next().and_then(|program| file_of(&program, path)));
+                let program = words.next().map(|program| in_folder(&program, &request.arm.start));
+                files.extend(program.and_then(|program| file_of(&program, path)));
                 files.extend(words.map(PathBuf::from).filter(|word| is_small_file(word)).take(FILES_MAX));
             }
         }
@@ -46,7 +47,7 @@ pub(super) fn of_arm(
     match &request.arm.subject {
         Subject::Storage(_) => files.push(weir.to_path_buf()),
         Subject::Fio { program, .. } => files.extend(file_of(&named(program), path)),
-        Subject::Weir { .. } | Subject::Command { .. } | Subject::Gateway(_) => {}
+        Subject::Weir { .. } | Subject::Command { .. } | Subject::Running(_) | Subject::Gateway(_) => {}
     }
     files.into_iter().filter_map(|file| Some((file.display().to_string(), contents.of(&file)?))).collect()
 }

@@ -2,6 +2,7 @@
 //! supervisor.
 
 use std::{
+    collections::BTreeMap,
     iter,
     net::{SocketAddr, TcpListener, TcpStream},
     path::Path,
@@ -10,11 +11,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use weir_record::spec::Ready;
+
 use super::{
     Deadlines,
     files::TrialFiles,
     group::{Bond, Group, Refusal, TICK},
     neighbour::{self, Neighbour},
+    running::{Held, RunningServers},
+    server_cpu::ServerCpu,
+    surroundings::{self, Surroundings},
 };
 use crate::{
     host_defaults::cpu_list,
@@ -29,11 +35,11 @@ const CONNECT_TRY: Duration = Duration::from_millis(50);
 
 /// A server that accepts connections.
 pub(crate) struct Server {
-    group: Group,
+    process: Process,
+    /// Ends after the process.
+    surroundings: Surroundings,
     /// What it is called among the processes of a trial.
     name: &'static str,
-    /// A foreign server is below a supervisor, which is the child.
-    program: Program,
     /// Where it listens.
     pub(crate) address: String,
     /// Abstract socket that answers with engine counters, for Weir's own servers.
@@ -42,6 +48,69 @@ pub(crate) struct Server {
     pub(super) behind: Option<Box<Server>>,
     /// Processes beside it.
     neighbours: Vec<Neighbour>,
+}
+
+/// What serves.
+enum Process {
+    /// A child with all below it. A foreign server is below a supervisor, which is the child.
+    Child(Box<Group>, Program),
+    /// A process that ran before the study.
+    Running(Held),
+}
+
+impl Process {
+    fn has_ended(&self) -> bool {
+        match self {
+            Self::Child(group, _) => group.has_ended(),
+            Self::Running(held) => held.has_ended(),
+        }
+    }
+
+    /// Waits until it has ended by itself, at most so long.
+    fn wait(&mut self, longest: Duration) -> bool {
+        match self {
+            Self::Child(group, _) => group.wait(longest),
+            Self::Running(held) => {
+                let deadline = Instant::now() + longest;
+                while !held.has_ended() && Instant::now() < deadline {
+                    std::thread::park_timeout(TICK);
+                }
+                held.has_ended()
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        if let Self::Child(group, _) = self {
+            group.drain();
+        }
+    }
+
+    /// The end of what a foreign server said.
+    fn said(&self) -> String {
+        match self {
+            Self::Child(group, Program::Foreign) => group.said(),
+            Self::Child(_, Program::Weir) | Self::Running(_) => String::new(),
+        }
+    }
+
+    /// Why it ended by itself.
+    fn exit_reason(&mut self) -> String {
+        match self {
+            Self::Child(group, _) => group.exit_reason(),
+            Self::Running(held) => format!("lost its server: {}", held.exit_reason()),
+        }
+    }
+
+    /// Ends it: politely first, by force after so long. One that ran before goes on.
+    fn end(&mut self, longest: Duration) {
+        let Self::Child(group, program) = self else { return };
+        match program {
+            Program::Weir => group.signal(Signal::TERM),
+            Program::Foreign => group.say(supervise::END_POLITELY),
+        }
+        group.wait(longest);
+    }
 }
 
 /// Why there is no server: the trial failed, or the session must stop.
@@ -53,19 +122,36 @@ pub(crate) enum NoServer {
 impl Server {
     /// Starts servers one after the other and gives the last, with its neighbours when it is ready.
     pub(crate) fn start(
-        weir: &Path,
+        (weir, running): (&Path, &RunningServers),
         request: &TrialRequest<'_>,
         (starts, files): (&[ServerStart], &TrialFiles),
         number: u64,
         deadlines: &Deadlines,
     ) -> Result<Self, NoServer> {
-        let server = Self::start_alone(weir, request, (starts, files), number, deadlines)?;
+        let server = match request.arm.running() {
+            Some(_) => Self::running(running.hold(&request.arm.name).map_err(NoServer::Failed)?),
+            None => Self::start_alone(weir, request, (starts, files), number, deadlines)?,
+        };
         match neighbour::start_all(weir, request, files, &server.address, deadlines) {
             Ok(neighbours) => Ok(Self { neighbours, ..server }),
             Err(failure) => {
-                server.stop(deadlines);
+                // What failed first is what is told.
+                let _ = server.stop(deadlines);
                 Err(failure)
             }
+        }
+    }
+
+    /// One that ran before the study.
+    fn running(held: Held) -> Self {
+        Self {
+            address: held.found.address.to_string(),
+            process: Process::Running(held),
+            surroundings: Surroundings::default(),
+            name: "server",
+            stats_socket: None,
+            behind: None,
+            neighbours: Vec::new(),
         }
     }
 
@@ -78,8 +164,8 @@ impl Server {
     ) -> Result<Self, NoServer> {
         let mut behind: Option<Self> = None;
         for (index, start) in starts.iter().enumerate() {
-            let filled = FilledStart::new(weir, request, start, behind.as_ref(), (files, number))?;
-            let server = Self::start_one(weir, request, filled, behind.take(), deadlines);
+            let filled = FilledStart::new(weir, request, start, behind.as_ref(), (files, number), deadlines)?;
+            let server = Self::start_one(weir, request, filled, behind.take());
             let is_behind = index + 1 < starts.len();
             behind = Some(
                 server.map_err(|failure| if is_behind { of_name(failure, start.name) } else { failure })?,
@@ -96,93 +182,104 @@ impl Server {
         request: &TrialRequest<'_>,
         start: FilledStart,
         behind: Option<Self>,
-        deadlines: &Deadlines,
     ) -> Result<Self, NoServer> {
-        let mut command = Command::new(start.build.as_deref().map_or(weir, Path::new));
-        let bond = match start.program {
+        let FilledStart { name, program, words, build, stats_socket, port, mut surroundings } = start;
+        surroundings.set_up(request.interrupt)?;
+        let mut command = Command::new(build.as_deref().map_or(weir, Path::new));
+        let bond = match program {
             Program::Weir => Bond::Dies,
             Program::Foreign => {
                 command.args(supervise::arguments(request.server_cpus));
                 Bond::CleansUp
             }
         };
-        command.args(start.words);
-        let server = Self {
-            group: spawn(&mut command, request, bond)?,
-            name: start.name,
-            program: start.program,
+        command.args(words);
+        surroundings.dress(&mut command);
+        let mut group = Box::new(spawn(&mut command, request, bond)?);
+        if let Ready::Line(text) = &surroundings.ready {
+            group.await_line(text);
+        }
+        let mut server = Self {
+            process: Process::Child(group, program),
+            surroundings,
+            name,
             address: String::new(),
-            stats_socket: start.stats_socket,
+            stats_socket,
             behind: behind.map(Box::new),
             neighbours: Vec::new(),
         };
-        let port = start.port;
-        server.until_ready(request, deadlines, |server| match port {
-            None => server.group.stdout.line_after("listening on "),
-            Some(port) => {
-                let address = SocketAddr::from(([127, 0, 0, 1], port));
-                TcpStream::connect_timeout(&address, CONNECT_TRY).ok().map(|_| address.to_string())
-            }
-        })
+        server.address = server.until_ready(request, port)?;
+        Ok(server)
     }
 
-    fn until_ready(
-        mut self,
-        request: &TrialRequest<'_>,
-        deadlines: &Deadlines,
-        mut ready: impl FnMut(&mut Self) -> Option<String>,
-    ) -> Result<Self, NoServer> {
-        let deadline = Instant::now() + deadlines.ready;
+    /// Waits until it is ready, and gives where it listens.
+    fn until_ready(&mut self, request: &TrialRequest<'_>, port: Option<u16>) -> Result<String, NoServer> {
+        let Process::Child(group, program) = &mut self.process else { return Ok(self.address.clone()) };
+        let deadline = Instant::now() + self.surroundings.ready_within;
+        let mut probe = Probe::default();
         loop {
             if request.interrupt.load(Ordering::Relaxed) {
                 return Err(NoServer::Stop(LaunchError::Interrupted));
             }
-            self.group.tick();
-            if let Some(address) = ready(&mut self) {
-                self.address = address;
-                return Ok(self);
+            group.tick();
+            let address = match port {
+                None => group.stdout.line_after("listening on "),
+                Some(port) => {
+                    let address = SocketAddr::from(([127, 0, 0, 1], port));
+                    let is_ready = probe.is_ready(group, &self.surroundings, address)?;
+                    is_ready.then(|| address.to_string())
+                }
+            };
+            if let Some(address) = address {
+                return Ok(address);
             }
-            if self.group.has_ended() {
-                return Err(self.refusal(request));
+            if group.has_ended() {
+                return Err(refusal(group, *program, &request.arm.name));
             }
             if Instant::now() >= deadline {
-                let waited = deadlines.ready.as_secs_f64();
-                let mut reason = format!("did not accept connections within {waited} s");
-                let said = self.group.said();
-                if !said.is_empty() {
-                    reason = format!("{reason}: {said}");
+                return Err(failed(probe.too_late(group, &self.surroundings)));
+            }
+        }
+    }
+
+    /// Whose CPU is the server's: a process of its own, or the foreign server below the supervisor; or that of one that
+    /// ran before.
+    pub(crate) fn cpu(&self) -> ServerCpu {
+        match &self.process {
+            Process::Child(..) => ServerCpu::Process(self.observed_pid().unwrap_or_default()),
+            Process::Running(held) => held.found.cpu.clone(),
+        }
+    }
+
+    /// Process that is observed as the server; none where a control group is.
+    pub(crate) fn observed_pid(&self) -> Option<u32> {
+        match &self.process {
+            Process::Child(group, program) => {
+                let own = group.pid();
+                match (program, supervise::children(own).as_slice()) {
+                    (Program::Foreign, [only]) => Some(*only),
+                    _ => Some(own),
                 }
-                return Err(failed(reason));
             }
+            Process::Running(held) => match held.found.cpu {
+                ServerCpu::Process(pid) => Some(pid),
+                ServerCpu::Group(_) => None,
+            },
         }
     }
 
-    /// What the exit of a server that never became ready means.
-    fn refusal(mut self, request: &TrialRequest<'_>) -> NoServer {
-        match self.group.refusal(self.program == Program::Weir) {
-            Some(Refusal::Usage(said)) => {
-                NoServer::Stop(LaunchError::Usage(format!("arm {}: {said}", request.arm.name)))
-            }
-            Some(Refusal::Environment(reason)) => {
-                NoServer::Failed(TrialFailure::ServerEnvironment { reason })
-            }
-            None => failed(self.group.exit_reason()),
-        }
-    }
-
-    /// Process whose CPU is the server's: its own, or the foreign server below the supervisor.
-    pub(crate) fn observed_pid(&self) -> u32 {
-        let own = self.group.pid();
-        match (self.program, supervise::children(own).as_slice()) {
-            (Program::Foreign, [only]) => *only,
-            _ => own,
-        }
+    /// Whether it ran before the study, and is therefore never stopped.
+    pub(crate) fn ran_before(&self) -> bool {
+        matches!(self.process, Process::Running(_))
     }
 
     /// The process of ours above a foreign server. It ends what is below it when this process is gone, and must
     /// therefore never be stopped.
     pub(crate) fn supervisor(&self) -> Option<u32> {
-        (self.program == Program::Foreign).then(|| self.group.pid())
+        match &self.process {
+            Process::Child(group, Program::Foreign) => Some(group.pid()),
+            Process::Child(_, Program::Weir) | Process::Running(_) => None,
+        }
     }
 
     /// Itself, and all that stand behind it.
@@ -192,16 +289,16 @@ impl Server {
 
     /// What runs beside it and is ours too, by name: what stands behind it, its neighbours.
     pub(super) fn beside(&self) -> impl Iterator<Item = (&str, u32)> {
-        let behind = self.chain().skip(1).map(|server| (server.name, server.observed_pid()));
+        let behind = self.chain().skip(1).filter_map(|server| Some((server.name, server.observed_pid()?)));
         behind.chain(self.neighbours.iter().map(Neighbour::process))
     }
 
     /// Reads its output, so that it never waits for us. Says whether it still runs.
     pub(crate) fn still_runs(&mut self) -> bool {
-        self.group.stdout.drain();
+        self.process.drain();
         let behind_runs = self.behind.as_mut().is_none_or(|behind| behind.still_runs());
         let neighbours_run = self.neighbours.iter_mut().all(Neighbour::still_runs);
-        !self.group.has_ended() && behind_runs && neighbours_run
+        !self.process.has_ended() && behind_runs && neighbours_run
     }
 
     /// Whether it ends within a moment: peers see the end of its connections before its parent sees its own.
@@ -210,14 +307,13 @@ impl Server {
     }
 
     fn has_ended_soon(&mut self) -> bool {
-        self.group.wait(5 * TICK) || self.behind.as_mut().is_some_and(|it| it.group.has_ended())
+        self.process.wait(5 * TICK) || self.behind.as_mut().is_some_and(|it| it.process.has_ended())
     }
 
     /// Adds what a foreign server said to the failure of its generator.
     pub(crate) fn explain(&self, failure: &mut TrialFailure) {
-        let said = self.group.said();
+        let said = self.process.said();
         if let TrialFailure::Load { reason } = failure
-            && self.program == Program::Foreign
             && !said.is_empty()
         {
             reason.push_str(&format!("; the server said: {said}"));
@@ -238,23 +334,89 @@ impl Server {
     /// Why it ended by itself.
     fn exit_reason(&mut self) -> String {
         match &mut self.behind {
-            Some(behind) if behind.group.has_ended() => {
-                format!("lost its {}, which {}", behind.name, behind.group.exit_reason())
+            Some(behind) if behind.process.has_ended() => {
+                format!("lost its {}, which {}", behind.name, behind.process.exit_reason())
             }
-            _ => self.group.exit_reason(),
+            _ => self.process.exit_reason(),
         }
     }
 
-    /// Ends it: politely first, by force after the deadline. When this returns, it and all below it are gone.
-    pub(crate) fn stop(mut self, deadlines: &Deadlines) {
-        self.neighbours.clear();
-        match self.program {
-            Program::Weir => self.group.signal(Signal::TERM),
-            Program::Foreign => self.group.say(supervise::END_POLITELY),
+    /// Ends it: politely first, by force after the deadline. When this returns, it and all below it are gone, and what
+    /// comes after it has run; the failure of that is given.
+    pub(crate) fn stop(self, deadlines: &Deadlines) -> Option<TrialFailure> {
+        let Self { mut process, mut surroundings, mut neighbours, behind, .. } = self;
+        neighbours.clear();
+        process.end(deadlines.stop);
+        let behind = behind.and_then(|behind| behind.stop(deadlines));
+        drop(process);
+        let cleaned = surroundings.clean_up().err().map(|reason| TrialFailure::Server { reason });
+        cleaned.or(behind)
+    }
+}
+
+/// What the exit of a server that never became ready means.
+fn refusal(group: &mut Group, program: Program, arm: &str) -> NoServer {
+    match group.refusal(program == Program::Weir) {
+        Some(Refusal::Usage(said)) => NoServer::Stop(LaunchError::Usage(format!("arm {arm}: {said}"))),
+        Some(Refusal::Environment(reason)) => NoServer::Failed(TrialFailure::ServerEnvironment { reason }),
+        None => failed(group.exit_reason()),
+    }
+}
+
+/// Looks whether a foreign server is ready.
+#[derive(Default)]
+struct Probe {
+    /// A command that is asked, while it runs.
+    command: Option<Group>,
+    /// Why it said no the last time.
+    no: Option<String>,
+}
+
+impl Probe {
+    fn is_ready(
+        &mut self,
+        server: &Group,
+        surroundings: &Surroundings,
+        address: SocketAddr,
+    ) -> Result<bool, NoServer> {
+        match &surroundings.ready {
+            Ready::Port => Ok(TcpStream::connect_timeout(&address, CONNECT_TRY).is_ok()),
+            Ready::Line(_) => Ok(server.line_has_come()),
+            Ready::Command(words) => self.ask(surroundings, words),
         }
-        self.group.wait(deadlines.stop);
-        if let Some(behind) = self.behind {
-            behind.stop(deadlines);
+    }
+
+    /// Runs the command again and again; between two looks at it the server's output is read.
+    fn ask(&mut self, surroundings: &Surroundings, words: &[String]) -> Result<bool, NoServer> {
+        let Some(command) = &mut self.command else {
+            let Some(mut command) = surroundings.command(words) else { return Ok(true) };
+            let started = Group::start(&mut command, Bond::Dies);
+            let cannot = |error| failed(format!("its ready command cannot start: {}: {error}", words[0]));
+            self.command = Some(started.map_err(cannot)?);
+            return Ok(false);
+        };
+        command.drain();
+        if !command.has_ended() {
+            return Ok(false);
+        }
+        let is_ready = command.end().is_ok_and(|status| status.success());
+        self.no = (!is_ready).then(|| surroundings::exit_reason(command));
+        self.command = None;
+        Ok(is_ready)
+    }
+
+    /// Why it is not waited for any longer.
+    fn too_late(&self, server: &Group, surroundings: &Surroundings) -> String {
+        let within = format!("within {} s", surroundings.ready_within.as_secs_f64());
+        let late = match (&surroundings.ready, &self.no) {
+            (Ready::Port, _) => format!("did not accept connections {within}"),
+            (Ready::Line(text), _) => format!("wrote no line with {text:?} {within}"),
+            (Ready::Command(_), Some(no)) => format!("was not ready {within}: its ready command {no}"),
+            (Ready::Command(_), None) => format!("was not ready {within}: its ready command did not end"),
+        };
+        match server.said() {
+            said if said.is_empty() => late,
+            said => format!("{late}: {said}"),
         }
     }
 }
@@ -275,7 +437,7 @@ fn spawn(command: &mut Command, request: &TrialRequest<'_>, bond: Bond) -> Resul
     })
 }
 
-fn failed(reason: String) -> NoServer {
+pub(super) fn failed(reason: String) -> NoServer {
     NoServer::Failed(TrialFailure::Server { reason })
 }
 
@@ -294,6 +456,7 @@ struct FilledStart {
     stats_socket: Option<String>,
     /// Where a foreign server is to listen.
     port: Option<u16>,
+    surroundings: Surroundings,
 }
 
 impl FilledStart {
@@ -303,34 +466,46 @@ impl FilledStart {
         start: &ServerStart,
         behind: Option<&Server>,
         (files, number): (&TrialFiles, u64),
+        deadlines: &Deadlines,
     ) -> Result<Self, NoServer> {
         let ServerStart { name, program, words, build } = start;
-        let build = build.clone();
-        let filled =
-            Self { name, program: *program, words: Vec::new(), build, stats_socket: None, port: None };
+        let mut places = places(weir, request);
+        let (mut stats_socket, mut port) = (None, None);
         match program {
             Program::Weir => {
                 let socket = format!("@weir-{}-{number}-{name}", std::process::id());
-                let upstream = behind.map_or("", |behind| &behind.address);
-                let own = |word: &String| word.replace(STATS_SOCKET, &socket).replace(UPSTREAM, upstream);
-                let words = words.iter().map(own).map(|word| files.substituted(&word)).collect();
-                Ok(Self { words, stats_socket: Some(socket), ..filled })
+                let upstream = behind.map(|behind| behind.address.clone()).unwrap_or_default();
+                places.extend([(STATS_SOCKET, socket.clone()), (UPSTREAM, upstream)]);
+                stats_socket = Some(socket);
             }
             Program::Foreign => {
-                let port = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
-                let words = words.iter().map(|word| files.substituted(&foreign(word, weir, port, request)));
-                Ok(Self { words: words.collect(), port: Some(port), ..filled })
+                let free = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
+                places.extend([("{address}", format!("127.0.0.1:{free}")), ("{port}", free.to_string())]);
+                port = Some(free);
             }
         }
+        let fill = |word: &String| {
+            let filled = places.iter().fold(word.clone(), |word, (place, value)| word.replace(place, value));
+            files.substituted(&filled)
+        };
+        Ok(Self {
+            name,
+            program: *program,
+            words: words.iter().map(fill).collect(),
+            build: build.clone(),
+            stats_socket,
+            port,
+            surroundings: Surroundings::new(&request.arm.start, deadlines, fill),
+        })
     }
 }
 
-/// What the words of a foreign command stand for.
-fn foreign(word: &str, weir: &Path, port: u16, request: &TrialRequest<'_>) -> String {
+/// What words of every server stand for.
+fn places(weir: &Path, request: &TrialRequest<'_>) -> BTreeMap<&'static str, String> {
     let folder = weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
-    word.replace("{address}", &format!("127.0.0.1:{port}"))
-        .replace("{port}", &port.to_string())
-        .replace("{cpus}", &cpu_list(request.server_cpus))
-        .replace("{workers}", &request.cell.workers.to_string())
-        .replace("{bin}", &folder)
+    BTreeMap::from([
+        ("{cpus}", cpu_list(request.server_cpus)),
+        ("{workers}", request.cell.workers.to_string()),
+        ("{bin}", folder),
+    ])
 }

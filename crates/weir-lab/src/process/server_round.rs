@@ -4,7 +4,8 @@
 //! that is on a CPU lags by up to a tick, which is a large part of a slice. What is read covers exactly the messages of
 //! the slice, because a slice ends with its last answer. An arm that works while it waits is stopped between its slices
 //! (SIGSTOP), so that it takes nothing from the others, and for as long as its CPU is read; what it used until then is
-//! recorded, and so is what it uses although it is stopped.
+//! recorded, and so is what it uses although it is stopped. A server that ran before the study is never stopped. Where
+//! it serves several of the runs, as that of a baseline does, what it did in the turns of others is no waiting.
 //!
 //! A server that fails costs its own arm the round and no other. So does one that does not answer what it is primed
 //! with: every further turn would take as long as the generator waits for an answer.
@@ -18,9 +19,9 @@ use std::{
 };
 
 use weir_evidence::{
-    edge::Edge,
+    edge::{Beside, Edge},
     ladder, memory, network,
-    process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns},
+    process::{TreeDelta, cpu_ns_of, family_cpu_ns},
     slice_observers::{
         EngineCounters, LoadedPrograms, Network, Observers, Processes, Programs, RepeatedReadings,
         UnderStrace,
@@ -40,7 +41,9 @@ use weir_stats::random::{Random, derived_seed};
 use super::{
     Deadlines,
     files::{Files, TrialFiles},
+    running::RunningServers,
     server::{NoServer, Server},
+    server_cpu::{CpuEdge, ServerCpu},
     suspend,
 };
 use crate::{
@@ -69,7 +72,7 @@ const REST_LOOK: Duration = Duration::from_millis(5);
 
 /// Runs a round in the launcher's place.
 pub(super) struct Round<'a> {
-    pub(super) weir: &'a Path,
+    pub(super) weir: (&'a Path, &'a RunningServers),
     pub(super) request: &'a RoundRequest<'a>,
     pub(super) deadlines: &'a Deadlines,
     /// Number of the first server.
@@ -100,8 +103,12 @@ const FEWER_GROUPS: [&[ladder::Group]; 4] = [
 struct Arm {
     server: Option<Server>,
     /// Held until the server is gone.
-    _files: Option<TrialFiles>,
+    files: Option<TrialFiles>,
     pid: u32,
+    /// Whose CPU is read.
+    cpu: ServerCpu,
+    /// Whether it ran before the study.
+    ran_before: bool,
     /// The process that cleans up after a foreign server, which goes on while the others are stopped.
     supervisor: Option<u32>,
     /// From the last answer until its threads make no further call.
@@ -118,6 +125,8 @@ struct Arm {
     connections_by_worker: Vec<u64>,
     /// CPU when its last slice ended, and when that was.
     left: (u64, Instant),
+    /// CPU when its last turn began, and when that was.
+    entered: (u64, Instant),
     works_while_waiting: bool,
     is_stopped: bool,
 }
@@ -134,7 +143,8 @@ impl Round<'_> {
                 if let Some(failure) = &mut arm.failure {
                     server.explain(failure);
                 }
-                server.stop(self.deadlines);
+                let failure = server.stop(self.deadlines);
+                arm.failure = arm.failure.take().or(failure);
             }
         }
         let reports = loaded?;
@@ -184,7 +194,9 @@ impl Round<'_> {
         if let Err(error) = self.warm_up(&mut generator, arms, &there) {
             return error.into_reports(arms, &there, reports);
         }
-        let before = Edge::read(std::process::id()).ok();
+        let beside: Vec<Beside> = arms.iter().flat_map(Arm::beside).collect();
+        let edge = || Edge::read_with(std::process::id(), &beside).ok();
+        let before = edge();
         for (permutation, order) in (0_u32..).zip(self.request.orders) {
             let turns =
                 order.iter().filter_map(|arm| there.iter().position(|it| it == arm).map(|it| (*arm, it)));
@@ -199,12 +211,13 @@ impl Round<'_> {
                     Err(error) => return error.into_reports(arms, &there, reports),
                 }
                 arm.look_after();
+                share_turn(arms, index);
             }
         }
-        let noise = before.and_then(|before| Some(before.until(&Edge::read(std::process::id()).ok()?).noise));
+        let noise = before.and_then(|before| Some(before.until(&edge()?).noise));
         let kernel_bytes = taken_each(kernel_bytes, there.len());
         for arm in arms.iter_mut().filter(|arm| arm.failure.is_none()) {
-            arm.memory = (memory::pss_bytes(arm.pid).unwrap_or(0), kernel_bytes);
+            arm.memory = (arm.cpu.pss_bytes(), kernel_bytes);
         }
         if let Err(error) = self.evidence(&mut generator, arms, &there) {
             return error.into_reports(arms, &there, reports);
@@ -232,6 +245,7 @@ impl Round<'_> {
             self.run_slice(generator, arm, target, load)?;
             arm.leave(&waited);
             arm.look_after();
+            share_turn(arms, index);
         }
         Ok(())
     }
@@ -262,17 +276,21 @@ impl Round<'_> {
         let turns = (0..pairs).flat_map(|pair| there.iter().copied().enumerate().map(move |it| (pair, it)));
         for (pair, (target, index)) in turns {
             let name = &self.request.arms[index].name;
-            let arm = &mut arms[index];
-            if arm.failure.is_some() || self.request.arms[..index].iter().any(|it| it.name == *name) {
+            let arm = &arms[index];
+            let is_again = self.request.arms[..index].iter().any(|it| it.name == *name);
+            // Observers follow a process, which a control group is not.
+            let is_process = matches!(arm.cpu, ServerCpu::Process(_));
+            if arm.failure.is_some() || is_again || !is_process {
                 continue;
             }
             let mut looks = self.looks(target, pair);
             // Last, because nobody knows what it leaves behind.
             let is_under_strace = self.request.evidence_strace && pair + 1 == pairs;
-            looks.extend(is_under_strace.then_some(By::Strace(self.weir)));
+            looks.extend(is_under_strace.then_some(By::Strace(self.weir.0)));
             for (place, by) in (0_u32..).zip(looks) {
-                self.observed(generator, (arm, target), (by, (pair, place)), length_ns)?;
-                if arm.failure.is_some() {
+                self.observed(generator, (&mut arms[index], target), (by, (pair, place)), length_ns)?;
+                share_turn(arms, index);
+                if arms[index].failure.is_some() {
                     break;
                 }
             }
@@ -382,7 +400,7 @@ impl Arrivals {
 
 /// Clocks at one edge of a slice.
 struct SliceEdge {
-    tree: ProcessTree,
+    server: CpuEdge,
     generator_cpu_ns: u64,
     softirq_cpu_ns: u64,
     segments_sent: u64,
@@ -408,7 +426,7 @@ struct Ran {
 impl Ran {
     fn record(&self, waited: &Waited) -> SliceRecord {
         let Self { before, after, counts } = self;
-        let server_cpu_ns = ProcessTree::delta(&before.tree, &after.tree).cpu_ns;
+        let server_cpu_ns = before.server.until(&after.server).cpu_ns;
         let generator_cpu_ns = after.generator_cpu_ns.saturating_sub(before.generator_cpu_ns);
         let softirq_cpu_ns = after.softirq_cpu_ns.saturating_sub(before.softirq_cpu_ns);
         SliceRecord {
@@ -434,7 +452,7 @@ impl Ran {
 /// pass for arms that work while they wait.
 fn begin_waiting(arms: &mut [Arm]) {
     let mut arms: Vec<&mut Arm> = arms.iter_mut().filter(|arm| arm.failure.is_none()).collect();
-    let used = |arms: &[&mut Arm]| -> u64 { arms.iter().map(|arm| family_cpu_ns(arm.pid)).sum() };
+    let used = |arms: &[&mut Arm]| -> u64 { arms.iter().map(|arm| arm.cpu.ns()).sum() };
     let deadline = Instant::now() + REST_MAX;
     let mut before = used(&arms);
     while Instant::now() < deadline {
@@ -446,7 +464,22 @@ fn begin_waiting(arms: &mut [Arm]) {
         before = now;
     }
     for arm in &mut arms {
-        arm.left = (family_cpu_ns(arm.pid), Instant::now());
+        arm.left = (arm.cpu.ns(), Instant::now());
+    }
+}
+
+/// Takes the turn of an arm out of what others wait whose server is the same process.
+fn share_turn(arms: &mut [Arm], index: usize) {
+    let (cpu, entered, left) = (arms[index].cpu.clone(), arms[index].entered, arms[index].left);
+    // One that failed in its turn has not left it, and is loaded no more.
+    if arms[index].failure.is_some() || !arms[index].ran_before {
+        return;
+    }
+    let (used_ns, length) = (left.0.saturating_sub(entered.0), left.1.saturating_duration_since(entered.1));
+    for (other, arm) in arms.iter_mut().enumerate() {
+        if other != index && arm.cpu == cpu {
+            arm.left = (arm.left.0 + used_ns, arm.left.1 + length);
+        }
     }
 }
 
@@ -461,12 +494,13 @@ fn taken_each(before: Option<u64>, servers: usize) -> Option<u64> {
 
 impl Arm {
     fn of(server: Server, files: TrialFiles, driver: Option<&str>) -> Self {
-        let (pid, supervisor) = (server.observed_pid(), server.supervisor());
+        let (pid, cpu) = (server.observed_pid().unwrap_or_default(), server.cpu());
+        let (supervisor, ran_before) = (server.supervisor(), server.ran_before());
         let stats = server.stats_socket.as_deref().and_then(|name| StatsClient::connect(name).ok());
-        let left = (family_cpu_ns(pid), Instant::now());
+        let left = (cpu.ns(), Instant::now());
         let settle = if driver == Some("blocking") { SETTLE_BLOCKING } else { SETTLE };
-        let server = Some(server);
-        Self { server, _files: Some(files), pid, supervisor, settle, stats, left, ..Self::empty() }
+        let (server, files) = (Some(server), Some(files));
+        Self { server, files, pid, cpu, ran_before, supervisor, settle, stats, left, ..Self::empty() }
     }
 
     fn failed(failure: TrialFailure) -> Self {
@@ -476,8 +510,10 @@ impl Arm {
     fn empty() -> Self {
         Self {
             server: None,
-            _files: None,
+            files: None,
             pid: 0,
+            cpu: ServerCpu::Process(0),
+            ran_before: false,
             supervisor: None,
             settle: SETTLE,
             stats: None,
@@ -489,6 +525,7 @@ impl Arm {
             memory: (0, None),
             connections_by_worker: Vec::new(),
             left: (0, Instant::now()),
+            entered: (0, Instant::now()),
             works_while_waiting: false,
             is_stopped: false,
         }
@@ -497,8 +534,9 @@ impl Arm {
     /// Its turn begins: what it used while it waited, and how long that was.
     fn enter(&mut self) -> Waited {
         let (cpu_ns, at) = self.left;
+        self.entered = (self.cpu.ns(), Instant::now());
         let waited = Waited {
-            cpu_ns: family_cpu_ns(self.pid).saturating_sub(cpu_ns),
+            cpu_ns: self.entered.0.saturating_sub(cpu_ns),
             length: at.elapsed(),
             stopped: self.is_stopped,
             reopened: 0,
@@ -510,13 +548,14 @@ impl Arm {
     /// Its turn ends. One that worked while it waited is stopped until its next turn.
     fn leave(&mut self, waited: &Waited) {
         let share = waited.cpu_ns as f64 / waited.length.as_nanos().max(1) as f64;
-        self.works_while_waiting |= waited.length >= WAITING_MIN && share > WAITING_SHARE_MAX;
+        let works = waited.length >= WAITING_MIN && share > WAITING_SHARE_MAX;
+        self.works_while_waiting |= works && !self.ran_before;
         if self.works_while_waiting {
             suspend::suspend(self.pid, self.supervisor);
             self.is_stopped = true;
         }
         // Read when it is stopped: of a thread that is on a CPU the clock lags.
-        self.left = (family_cpu_ns(self.pid), Instant::now());
+        self.left = (self.cpu.ns(), Instant::now());
     }
 
     fn go_on(&mut self) {
@@ -539,8 +578,8 @@ impl Arm {
             suspend::suspend(self.pid, self.supervisor);
         }
         let edge = SliceEdge {
-            // A server that is gone has used nothing more; its death is found after the slice.
-            tree: ProcessTree::snapshot(self.pid).unwrap_or_default(),
+            // The death of a server is found after the slice.
+            server: self.cpu.edge(),
             generator_cpu_ns: family_cpu_ns(generator.group.pid()),
             softirq_cpu_ns: cpu_ns_of(&generator.softirq),
             segments_sent: network::segments_sent(),
@@ -552,7 +591,7 @@ impl Arm {
     }
 
     fn add(&mut self, before: &SliceEdge, after: &SliceEdge, counters: Option<EngineStats>) {
-        self.total.add(&ProcessTree::delta(&before.tree, &after.tree));
+        self.total.add(&before.server.until(&after.server));
         if let (Some(before), Some(after)) = (counters, self.counters()) {
             self.engine.get_or_insert_default().merge(&after.since(&before));
         }
@@ -582,6 +621,16 @@ impl Arm {
             }
         }
         observers
+    }
+
+    /// Its processes as what is beside the laboratory's own: of a server that is no child of it.
+    fn beside(&self) -> Vec<Beside> {
+        let pids = match &self.cpu {
+            _ if !self.ran_before => Vec::new(),
+            ServerCpu::Process(pid) => vec![*pid],
+            ServerCpu::Group(group) => group.pids(),
+        };
+        pids.into_iter().map(|pid| Beside { node: "server".to_owned(), pid }).collect()
     }
 
     /// Why it does not answer: it may be about to end, and what it says then tells more.

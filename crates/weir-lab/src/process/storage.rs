@@ -135,7 +135,7 @@ fn words(weir: &Path, request: &TrialRequest<'_>, job: &Job<'_>) -> Result<Vec<S
     match &request.arm.subject {
         Subject::Fio { program, .. } => Ok(fio::words(program, job)),
         Subject::Storage(subject) => Ok(own::words(weir, job, subject)),
-        Subject::Weir { .. } | Subject::Command { .. } | Subject::Gateway(_) => {
+        Subject::Weir { .. } | Subject::Command { .. } | Subject::Running(_) | Subject::Gateway(_) => {
             Err(LaunchError::Usage(format!("arm {} works on no disk", request.arm.name)))
         }
     }

@@ -8,7 +8,7 @@ use weir_record::{
 };
 use weir_sys::affinity::cpu_set;
 
-use super::{Factor, Kind, LoadWords, Protocol, Value, connected, factor::unusual};
+use super::{Factor, Kind, LoadWords, Protocol, Value, connected, factor::unusual, running};
 use crate::{
     limits::{self, Level, SpecError, instead, one_of},
     mistake::Mistake,
@@ -199,10 +199,16 @@ fn words(cell: &CellSpec, address: &str) -> Vec<String> {
     words
 }
 
-/// A server on one of our drivers, or a command.
-pub(super) fn subject(arm: &mut Table<'_>) -> Result<Subject, FieldError> {
+/// A server on one of our drivers, a command, or one that runs already.
+pub(super) fn subject(arm: &mut Table<'_>, protocol: &str) -> Result<Subject, FieldError> {
     let driver = arm.take("driver");
     let command = arm.take("command");
+    if let Some(entry) = arm.take("running") {
+        if driver.is_some() || command.is_some() {
+            return Err(arm.wrong("give one of `driver`, `command` and `running`"));
+        }
+        return running::read(arm, entry, protocol).map(Subject::Running);
+    }
     let has_words = arm.has("options") || arm.has("arguments");
     let options = arm.read("options", Entry::options)?.unwrap_or_default();
     let arguments = arm.read("arguments", Entry::words)?.unwrap_or_default();
@@ -217,14 +223,14 @@ pub(super) fn subject(arm: &mut Table<'_>) -> Result<Subject, FieldError> {
         (None, Some(entry)) if !has_words => {
             let at = entry.at;
             let argv = entry.words()?;
-            check_command(&argv).at(at)?;
+            check_program(&argv).at(at)?;
             Ok(Subject::Command { argv })
         }
         (None, Some(_)) => {
             Err(arm.wrong("`options` and `arguments` belong to a driver; write a command's into the command"))
         }
-        (Some(_), Some(_)) => Err(arm.wrong("give either `driver` or `command`")),
-        (None, None) => Err(arm.wrong("give a `driver` or a `command`")),
+        (Some(_), Some(_)) => Err(arm.wrong("give one of `driver`, `command` and `running`")),
+        (None, None) => Err(arm.wrong("give a `driver`, a `command`, or where it is `running`")),
     }
 }
 
@@ -236,6 +242,11 @@ pub(super) fn runs(subject: &Subject) -> Vec<String> {
             head.chain(super::shown_options(options)).chain(arguments.iter().cloned()).collect()
         }
         Subject::Command { argv } => argv.clone(),
+        Subject::Running(server) => {
+            let pid = server.pid.map(|pid| format!("pid {pid}"));
+            let cgroup = server.cgroup.as_ref().map(|group| format!("cgroup {group}"));
+            [format!("running {}", server.address)].into_iter().chain(pid).chain(cgroup).collect()
+        }
         Subject::Gateway(_) | Subject::Storage(_) | Subject::Fio { .. } => Vec::new(),
     }
 }
@@ -243,7 +254,7 @@ pub(super) fn runs(subject: &Subject) -> Vec<String> {
 /// Why such an arm cannot be up together with others.
 pub(super) fn obstacle_of_arm(arm: &ArmSpec) -> Option<NoTurns> {
     let Subject::Command { argv } = &arm.subject else { return None };
-    (!limits::names_port(argv)).then_some(NoTurns::NoPort)
+    (!limits::names_port(argv, &arm.start)).then_some(NoTurns::NoPort)
 }
 
 /// Every arm serves connections, and as many as its driver can name.
@@ -253,16 +264,25 @@ pub(super) fn check_servers(spec: &StudySpec) -> Result<(), SpecError> {
 
 fn check_server(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {
     let wrong = |message: String| Err(SpecError::new("arm", message));
+    let cells = || spec.cells.iter().filter(|cell| cell.has_arm(&arm.name));
     match &arm.subject {
         Subject::Weir { driver, arguments, .. } => {
             check_driver(driver)?;
             check_arguments(arguments)?;
-            check_workers(driver, spec.cells.iter().filter(|cell| cell.has_arm(&arm.name)))?;
-            check_descriptors(driver, spec.cells.iter().filter(|cell| cell.has_arm(&arm.name)))
+            limits::arm_start(&arm.start, true)?;
+            check_workers(driver, cells())?;
+            check_descriptors(driver, cells())
         }
         Subject::Command { argv } => {
-            check_command(argv)?;
-            check_congestion_control(spec.cells.iter().filter(|cell| cell.has_arm(&arm.name)))
+            check_program(argv)?;
+            limits::port(argv, &arm.start)?;
+            limits::arm_start(&arm.start, false)?;
+            check_congestion_control(cells(), "arm.command")
+        }
+        Subject::Running(server) => {
+            let protocol = spec.cells.first().map_or("echo", CellSpec::protocol);
+            running::check(server, protocol, cells())?;
+            check_congestion_control(cells(), "arm.running")
         }
         Subject::Storage(_) | Subject::Fio { .. } => {
             wrong(format!("arm {} works on a disk; write protocol = \"storage\" for it", arm.name))
@@ -294,14 +314,17 @@ fn check_workers<'c>(driver: &str, mut cells: impl Iterator<Item = &'c CellSpec>
 }
 
 /// Nobody tells a foreign server how its sockets slow down.
-fn check_congestion_control<'c>(mut cells: impl Iterator<Item = &'c CellSpec>) -> Result<(), SpecError> {
+fn check_congestion_control<'c>(
+    mut cells: impl Iterator<Item = &'c CellSpec>,
+    key: &str,
+) -> Result<(), SpecError> {
     let Some(cell) = cells.find(|cell| !cell.congestion_control.is_empty()) else { return Ok(()) };
     let message = format!(
-        "a command cannot be told its congestion control, and {} asks for {}; leave the arm out there with the `arms` of \
-         a [[cell]] or its own `where`",
+        "a foreign server cannot be told its congestion control, and {} asks for {}; leave the arm out there with the \
+         `arms` of a [[cell]] or its own `where`",
         cell.id, cell.congestion_control
     );
-    Err(SpecError::new("arm.command", message))
+    Err(SpecError::new(key, message))
 }
 
 /// Refuses cells with more connections than the arm's driver can name.
@@ -329,20 +352,12 @@ fn check_descriptors<'c>(
     Err(SpecError::new("arm.driver", message))
 }
 
-fn check_command(argv: &[String]) -> Result<(), SpecError> {
+fn check_program(argv: &[String]) -> Result<(), SpecError> {
     if argv.first().is_none_or(String::is_empty) {
         let texts = [
             "the command is empty; it must name a program",
             "명령이 비어 있습니다. 실행할 프로그램을 쓰십시오",
             "命令为空；请写明要运行的程序",
-        ];
-        return Err(SpecError::new("arm.command", Mistake::fixed(texts)));
-    }
-    if !limits::names_port(argv) {
-        let texts = [
-            "no word of the command holds {port} or {address}, so the server cannot be told where to listen",
-            "명령에 {port}나 {address}가 없어, 서버가 어디서 연결을 받을지 알려 줄 수 없습니다",
-            "命令中没有 {port} 或 {address}，无法告知服务器在何处监听",
         ];
         return Err(SpecError::new("arm.command", Mistake::fixed(texts)));
     }

@@ -19,6 +19,9 @@ use crate::{
     toml_table::{Entry, FieldError, Table},
 };
 
+/// What stands for the file of the requests of a mix in the words of a generator.
+pub(crate) const REQUESTS: &str = "{requests}";
+
 /// Longest ramp-up, and longest timeout of a connection or a response.
 const LENGTH_NS_MAX: u64 = 60_000_000_000;
 
@@ -31,7 +34,11 @@ const CONTENT: Factor = Factor {
         http(cell).content = level.word().to_owned();
     },
     shown: |cell| {
-        let content = &cell.http.as_ref()?.content;
+        let http = cell.http.as_ref()?;
+        if http.mix {
+            return Some("mix".to_owned());
+        }
+        let content = &http.content;
         let is_size = content.bytes().all(|symbol| symbol.is_ascii_digit());
         Some(if is_size { format!("b{content}") } else { content.clone() })
     },
@@ -82,8 +89,12 @@ fn url_path(http: &HttpCell) -> String {
 
 fn words(cell: &CellSpec, address: &str) -> Vec<String> {
     let http = cell.http.clone().unwrap_or_default();
-    let url = format!("http://{address}{}", url_path(&http));
-    let mut said = vec![("--expect-content", http.content.clone())];
+    let path = if http.mix { "/".to_owned() } else { url_path(&http) };
+    let url = format!("http://{address}{path}");
+    let mut said = match http.mix {
+        true => vec![("--request-mix", REQUESTS.to_owned())],
+        false => vec![("--expect-content", http.content.clone())],
+    };
     said.extend(connected(cell));
     let lengths = [
         ("--ramp-up", http.ramp_up_ns),
@@ -121,6 +132,10 @@ impl Protocol for Http {
         ]
     }
 
+    fn has_requests(&self) -> bool {
+        true
+    }
+
     fn begin(&self, cell: &mut CellSpec) {
         cell.http = Some(HttpCell::default());
     }
@@ -133,6 +148,9 @@ impl Protocol for Http {
             ("response_timeout", |http, length_ns| http.response_timeout_ns = length_ns),
         ];
         let mut settings: Vec<Setting> = Vec::new();
+        if table.has("request") {
+            settings.push(Box::new(|cell| http(cell).mix = true));
+        }
         for (key, set) in keys {
             let length = |entry: Entry<'_>| {
                 let long = entry.wrong("it must be at most 1min".to_owned());

@@ -5,6 +5,7 @@ mod echo;
 mod factor;
 pub(crate) mod http;
 mod orders;
+mod running;
 pub(crate) mod start;
 pub(crate) mod storage;
 
@@ -42,6 +43,11 @@ pub(crate) trait Protocol: Sync {
 
     /// Gives a cell the side that only this protocol has, with nothing asked yet.
     fn begin(&self, _cell: &mut CellSpec) {}
+
+    /// Whether a file may say what is asked for, as requests of a mix.
+    fn has_requests(&self) -> bool {
+        false
+    }
 
     /// Longest warm-up of a cell that says none.
     fn warmup_ns_max(&self) -> u64 {
@@ -101,7 +107,7 @@ pub(crate) trait Protocol: Sync {
 
     /// What an arm runs, from its keys: a server, unless the protocol says otherwise.
     fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, FieldError> {
-        echo::subject(arm)
+        echo::subject(arm, self.name())
     }
 
     /// What an arm runs, as a command line would say it.

@@ -52,7 +52,9 @@ pub(super) fn single(
             (Program::Weir, words)
         }
         Subject::Command { argv } => (Program::Foreign, argv.clone()),
-        Subject::Gateway(_) | Subject::Storage(_) | Subject::Fio { .. } => return Vec::new(),
+        Subject::Running(_) | Subject::Gateway(_) | Subject::Storage(_) | Subject::Fio { .. } => {
+            return Vec::new();
+        }
     };
     vec![ServerStart { name: "server", program, words, build: None }]
 }

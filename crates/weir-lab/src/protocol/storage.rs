@@ -181,7 +181,7 @@ impl Protocol for Storage {
                 words.push(program.clone());
                 words.extend(engine.iter().map(|engine| format!("like {engine}")));
             }
-            Subject::Weir { .. } | Subject::Command { .. } | Subject::Gateway(_) => {}
+            Subject::Weir { .. } | Subject::Command { .. } | Subject::Running(_) | Subject::Gateway(_) => {}
         }
         words
     }
@@ -349,7 +349,7 @@ fn check_kind(arm: &ArmSpec) -> Result<(), SpecError> {
             Err(SpecError::new("arm.tool", "the program has no name".to_owned()))
         }
         Subject::Fio { .. } | Subject::Storage(_) => Ok(()),
-        Subject::Weir { .. } | Subject::Command { .. } | Subject::Gateway(_) => {
+        Subject::Weir { .. } | Subject::Command { .. } | Subject::Running(_) | Subject::Gateway(_) => {
             let message = format!("arm {} serves connections, and a study of storage has none", arm.name);
             Err(SpecError::new("arm", message))
         }

@@ -9,6 +9,7 @@ use weir_record::{
 };
 
 use super::{
+    arm_start,
     cells::{Draft, Drafts},
     elsewhere,
 };
@@ -91,12 +92,13 @@ pub(super) fn read(
         let has_load = protocol.generator().is_some();
         let warmup_ns = if has_load { arm.read("warmup", warmup)?.unwrap_or(0) } else { 0 };
         let subject = protocol.subject(&mut arm)?;
+        let start = arm_start::read(&mut arm, &subject)?;
         let places = arm.places();
         arm.finish(|_| None)?;
         let load_options = own_options.unwrap_or_else(|| load_options.clone());
         let names_workers = |(factor, _): &(usize, Vec<Value>)| protocol.factors()[*factor].key == WORKERS;
         let is_told_workers = subject.is_told_workers() || only.iter().any(names_workers);
-        let spec = ArmSpec { name, subject, load_options, baseline, is_placebo, warmup_ns };
+        let spec = ArmSpec { name, subject, load_options, baseline, is_placebo, warmup_ns, start };
         arms.push(Arm { spec, at, places, only, is_told_workers });
     }
     Ok(arms)
@@ -155,6 +157,16 @@ impl Arm {
 
     /// The primary comparison has more workers than the arm is told to have.
     fn is_not_told(&self, workers: u32, fewest: u32) -> FieldError {
+        if self.spec.running().is_some() {
+            let message = format!(
+                "it runs already, with as many workers as it has, so the arm runs in the cells with {fewest} alone, and \
+                 the primary comparison has {workers}; write `where = {{ workers = {workers} }}`, or choose with --levels"
+            );
+            return FieldError {
+                at: self.at,
+                error: SpecError::new("arm.running", message).of_arm(&self.spec.name),
+            };
+        }
         let message = format!(
             "it does not name {{workers}}, so the arm runs in the cells with {fewest} alone, and the primary comparison \
              has {workers}; name them in the command, or write `where = {{ workers = {workers} }}`"

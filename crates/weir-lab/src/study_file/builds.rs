@@ -12,6 +12,19 @@ use crate::{length::length_ns, limits::TIME_CAP_NS};
 const OLD: &str = "old-";
 const PLACEBO: &str = "placebo-";
 
+/// What an arm says beside its driver that holds for each of its builds.
+const KEPT: [&str; 9] = [
+    "where",
+    "load_options",
+    "warmup",
+    "environment",
+    "folder",
+    "setup",
+    "cleanup",
+    "setup_timeout",
+    "ready_timeout",
+];
+
 /// The programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Builds {
@@ -99,7 +112,7 @@ fn family(arm: &Table, protocol: &str, builds: &Builds) -> Vec<Value> {
             return table;
         }
         table.insert("command".to_owned(), Value::Array(words(arm, protocol, program, builds.is_pinned)));
-        for kept in ["where", "load_options", "warmup"] {
+        for kept in KEPT {
             table.extend(arm.get(kept).map(|value| (kept.to_owned(), value.clone())));
         }
         table

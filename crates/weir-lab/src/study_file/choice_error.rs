@@ -25,8 +25,26 @@ pub enum ChoiceError {
         /// The arms there are.
         there: Vec<String>,
     },
+    /// A flag about an arm names one that there is not.
+    ArmKey {
+        /// The flag.
+        flag: &'static str,
+        /// What was asked for.
+        name: String,
+        /// The arms there are.
+        there: Vec<String>,
+    },
+    /// A flag says the same of an arm twice.
+    ArmKeyTwice {
+        /// The flag.
+        flag: &'static str,
+        /// The arm.
+        name: String,
+    },
     /// The study is not of sockets alone.
     Kernels,
+    /// The study is not of HTTP.
+    Requests,
     /// No length of a warm-up.
     Warmup(String),
     /// A job on a disk has one in its cells.
@@ -55,6 +73,21 @@ impl ChoiceError {
                 "--levels {factor}：该研究没有 [factors]，条件是逐个写出的",
             ),
             Self::Arm { name, there } => no_arm(name, there, language),
+            Self::ArmKey { flag, name, there } => {
+                let instead = instead_of(name, there, language);
+                localized!(
+                    language,
+                    "{flag} {name}: the study has no arm of that name; {instead}",
+                    "{flag} {name}: 이 연구에는 그런 이름의 비교 대상이 없습니다({instead})",
+                    "{flag} {name}：该研究没有这个名称的方案（{instead}）",
+                )
+            }
+            Self::ArmKeyTwice { flag, name } => localized!(
+                language,
+                "{flag} {name}: it is given twice; leave one out",
+                "{flag} {name}: 두 번 주어졌습니다. 하나를 빼십시오",
+                "{flag} {name}：给出了两次；请去掉一个",
+            ),
             Self::Warmup(length) => localized!(
                 language,
                 "--warmup {length}: write a length of time of at most 1min, such as 5s or 400ms",
@@ -73,9 +106,12 @@ impl ChoiceError {
                 "--arm {name}: 같은 이름의 비교 대상이 이미 있습니다",
                 "--arm {name}：已有同名的方案",
             ),
-            Self::Kernels | Self::NoWarmup | Self::NoArms | Self::NoBuilds | Self::NoDriver => {
-                language.choose(self.without_names()).to_owned()
-            }
+            Self::Kernels
+            | Self::Requests
+            | Self::NoWarmup
+            | Self::NoArms
+            | Self::NoBuilds
+            | Self::NoDriver => language.choose(self.without_names()).to_owned(),
         }
     }
 
@@ -86,6 +122,11 @@ impl ChoiceError {
                 "--kernels: it belongs to studies of echo and http; leave it out",
                 "--kernels는 echo와 http 연구에만 씁니다. 빼십시오",
                 "--kernels 只用于 echo 和 http 研究；请去掉",
+            ],
+            Self::Requests => [
+                "--request-mix: it belongs to studies of HTTP; leave it out",
+                "--request-mix는 HTTP 연구에만 씁니다. 빼십시오",
+                "--request-mix 只用于 HTTP 研究；请去掉",
             ],
             Self::NoWarmup => [
                 "--warmup: arms of storage have none; leave it out, and write `warmup_max` into the file",
@@ -154,11 +195,17 @@ mod tests {
     fn every_reason_is_told_in_every_language_with_what_was_asked_for() {
         let name = || "quik".to_owned();
         let there = || vec!["quick".to_owned(), "wide".to_owned()];
-        let errors: [(ChoiceError, &[&str]); 12] = [
+        let errors: [(ChoiceError, &[&str]); 15] = [
             (ChoiceError::Plan { name: name(), there: there() }, &["--levels quik", "quick", "FACTOR="]),
             (ChoiceError::Plan { name: name(), there: Vec::new() }, &["--levels quik", "FACTOR="]),
             (ChoiceError::NoFactors(name()), &["--levels quik", "[factors]"]),
             (ChoiceError::Arm { name: name(), there: there() }, &["--arm quik", "quick", "NAME=COMMAND"]),
+            (
+                ChoiceError::ArmKey { flag: "--arm-env", name: name(), there: there() },
+                &["--arm-env quik", "quick"],
+            ),
+            (ChoiceError::ArmKeyTwice { flag: "--arm-dir", name: name() }, &["--arm-dir quik"]),
+            (ChoiceError::Requests, &["--request-mix", "HTTP"]),
             (ChoiceError::Kernels, &["--kernels", "echo", "http"]),
             (ChoiceError::Warmup(name()), &["--warmup quik", "1min", "400ms"]),
             (ChoiceError::NoWarmup, &["--warmup", "`warmup_max`"]),

@@ -4,10 +4,14 @@
 use std::borrow::Cow;
 
 use toml::{Table, Value};
-use weir_record::kernel::{AS_ON_KERNEL, lacking};
+use weir_record::{
+    http::RequestMix,
+    kernel::{AS_ON_KERNEL, lacking},
+};
 
 use super::{
     TIME_CAP,
+    arm_keys::{self, ArmKey},
     builds::{self, Builds},
     choice_error::ChoiceError,
 };
@@ -22,6 +26,8 @@ pub struct Choices {
     pub levels: Vec<(String, Vec<String>)>,
     /// Further arms: name, and the words of a command, or none for an arm of the file.
     pub arms: Vec<(String, Vec<String>)>,
+    /// What is said of single arms: of the file's, and of the further ones.
+    pub arm_keys: Vec<ArmKey>,
     /// Older kernels; for each there is an arm of io_uring that runs as it would let it, and one of epoll where epoll
     /// had less there too.
     pub kernels: Vec<String>,
@@ -33,6 +39,8 @@ pub struct Choices {
     pub rounds: Option<u32>,
     /// No round or block starts later, in the place of the file's time cap.
     pub time_cap: Option<String>,
+    /// What is asked for over HTTP, in the place of the study's content or requests.
+    pub requests: Option<RequestMix>,
     /// Thresholds beside those of the file.
     pub fail_if: Vec<String>,
     /// Other builds of this program, as arms beside those of the file.
@@ -58,6 +66,7 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
     if let Some(time_cap) = &choices.time_cap {
         study.insert("time_cap".to_owned(), Value::String(time_cap.clone()));
     }
+    set_requests(&mut study, choices.requests.as_ref())?;
     set_arms(&mut study, choices, true)?;
     add_thresholds(&mut study, &choices.fail_if);
     let protocol = protocol_of(&study);
@@ -100,6 +109,19 @@ fn take_plan(study: &mut Table, name: &str) -> Result<(), ChoiceError> {
         }
         _ => Err(ChoiceError::Plan { name: name.to_owned(), there: plans.keys().cloned().collect() }),
     }
+}
+
+/// Requests of a mix. Those of the file are none of it.
+fn set_requests(study: &mut Table, requests: Option<&RequestMix>) -> Result<(), ChoiceError> {
+    let Some(mix) = requests else { return Ok(()) };
+    if protocol_of(study) != "http" {
+        return Err(ChoiceError::Requests);
+    }
+    // Every value of a mix is one of TOML.
+    if let Ok(Value::Table(mix)) = Value::try_from(mix) {
+        study.extend(mix);
+    }
+    Ok(())
 }
 
 /// Rounds of each claim, by the keys that the file has for them: a study whose arms all take turns has no blocks, and
@@ -246,13 +268,7 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
                     there: own.iter().map(name_of).collect(),
                 });
             }
-            (words, _) => {
-                let words = words.iter().cloned().map(Value::String).collect();
-                Value::Table(Table::from_iter([
-                    ("name".to_owned(), Value::String(name.clone())),
-                    ("command".to_owned(), Value::Array(words)),
-                ]))
-            }
+            (words, _) => further_arm(name, words),
         };
         if arms.iter().any(|other| name_of(other) == *name) {
             return Err(ChoiceError::Twice(name.clone()));
@@ -274,6 +290,7 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
         return Err(ChoiceError::NoArms);
     }
     set_warmup(&mut arms, protocol, choices.warmup.as_deref())?;
+    arm_keys::set(&mut arms, &choices.arm_keys, is_file)?;
     let is_left = |name: &Value| name.as_str().is_none_or(|name| arms.iter().any(|arm| name_of(arm) == name));
     if let (true, Some(Value::Array(tables))) = (is_file, study.get_mut("published_table")) {
         // A table about an arm that was left out has nothing to stand beside.
@@ -287,6 +304,18 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
     }
     study.insert("arm".to_owned(), Value::Array(arms));
     Ok(())
+}
+
+/// An arm that the file does not have: a command, or the address of a server that runs already.
+fn further_arm(name: &str, words: &[String]) -> Value {
+    let runs = match words {
+        [address] if address.contains("://") => ("running".to_owned(), Value::String(address.clone())),
+        words => {
+            let words = words.iter().cloned().map(Value::String).collect();
+            ("command".to_owned(), Value::Array(words))
+        }
+    };
+    Value::Table(Table::from_iter([("name".to_owned(), Value::String(name.to_owned())), runs]))
 }
 
 /// Every arm is warmed for so long, whatever the file says of it.

@@ -9,6 +9,7 @@ mod http;
 mod judging;
 mod latency;
 mod older_records;
+mod own_servers;
 mod published;
 mod rungs;
 mod sessions;

@@ -70,8 +70,8 @@ fn mistakes_are_named_with_file_line_and_key() {
     insta::assert_snapshot!(mistake("primary = { depth = 16 }", ""), @"a.toml:1: primary.depth: one level must be picked; there are 1, 16");
     insta::assert_snapshot!(mistake("driver = \"epoll\"", "driver = \"auto\""), @"a.toml:13: arm.driver: an arm must name its driver; `auto` would leave open what was measured");
     insta::assert_snapshot!(mistake("driver = \"epoll\"", "driver = \"kqueue\""), @r#"a.toml:13: arm.driver: there is no driver "kqueue"; there are uring, epoll, poll, select, blocking"#);
-    insta::assert_snapshot!(mistake("driver = \"epoll\"", "command = [\"nginx\"]"), @"a.toml:13: arm.command: no word of the command holds {port} or {address}, so the server cannot be told where to listen");
-    insta::assert_snapshot!(mistake("driver = \"epoll\"", "driver = \"epoll\"\ncommand = [\"nginx\", \"{port}\"]"), @"a.toml:11: arm: give either `driver` or `command`");
+    insta::assert_snapshot!(mistake("driver = \"epoll\"", "command = [\"nginx\"]"), @"a.toml:13: arm.command: no word of the command or variable of its environment holds {port} or {address}, so the server cannot be told where to listen");
+    insta::assert_snapshot!(mistake("driver = \"epoll\"", "driver = \"epoll\"\ncommand = [\"nginx\", \"{port}\"]"), @"a.toml:11: arm: give one of `driver`, `command` and `running`");
     insta::assert_snapshot!(mistake("name = \"epoll\"", "name = \"uring-16k\""), @r#"a.toml:16: arm.name: two arms are named "uring-16k""#);
     insta::assert_snapshot!(mistake("name = \"buffers\"", "name = \"a/b\""), @r#"a.toml:1: name: "a/b" is not a name; it must be 1 to 64 letters, digits, `-`, `_`, `.` or `+`, and not begin with `.` or `-`"#);
     insta::assert_snapshot!(mistake("window = \"1s\"", "window = \"1 second\""), @r#"a.toml:3: window: "1 second" is not a length of time; write it like "400ms", "1s", "3.5min" or "1h""#);

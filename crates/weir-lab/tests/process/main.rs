@@ -5,6 +5,7 @@
 //! by which leftovers are found.
 
 mod leftovers;
+mod own;
 mod roles;
 
 use std::{
@@ -29,7 +30,7 @@ use weir_lab::{
 };
 use weir_record::{
     observation::Rung,
-    spec::{Alternation, ArmSpec, HttpCell, NeighbourSpec, StudySpec, Subject},
+    spec::{Alternation, ArmSpec, ArmStart, HttpCell, NeighbourSpec, StudySpec, Subject},
     trial::{EvidenceSlice, SliceRecord},
 };
 use weir_store::Store;
@@ -43,11 +44,72 @@ const EVIDENCE_PAIRS: u32 = 2;
 /// Deadlines short enough for servers that never do what they should.
 const DEADLINES: Deadlines = Deadlines {
     ready: Duration::from_millis(1_500),
+    setup: Duration::from_millis(1_500),
     stop: Duration::from_millis(300),
     load_margin: Duration::from_millis(1_500),
 };
 
 const SEED: u64 = 5;
+
+/// The tests by their names.
+const TESTS: [(&str, fn()); 35] = [
+    ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
+    ("what servers are started from is noted", what_servers_are_started_from_is_noted),
+    ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
+    ("a refused driver is the environment's fault", a_refused_driver_is_the_environments_fault),
+    ("an unknown option ends the session", an_unknown_option_ends_the_session),
+    ("a mute server meets its deadline", a_mute_server_meets_its_deadline),
+    ("a supervisor that hangs leaves nothing", a_supervisor_that_hangs_leaves_nothing),
+    ("a stubborn server is killed", a_stubborn_server_is_killed),
+    ("a generator that fails is quoted", a_generator_that_fails_is_quoted),
+    ("a generator that hangs meets its deadline", a_generator_that_hangs_meets_its_deadline),
+    ("a server that dies under load is blamed", a_server_that_dies_under_load_is_blamed),
+    ("a foreign server and its orphans are ended", a_foreign_server_and_its_orphans_are_ended),
+    ("an interrupted trial leaves nothing", an_interrupted_trial_leaves_nothing),
+    ("neighbours end with their trial", neighbours_end_with_their_trial),
+    ("a neighbour that fails is named", a_neighbour_that_fails_is_named),
+    ("a round gives each arm its slices and leaves nothing", a_round_gives_each_arm_its_slices),
+    ("each arm gives evidence in pairs", each_arm_gives_evidence_in_pairs),
+    ("evidence by group has readings of /proc alone", evidence_by_group_has_readings_of_proc_alone),
+    (
+        "an arm that must be warm is loaded before its round",
+        an_arm_that_must_be_warm_is_loaded_before_its_round,
+    ),
+    ("a server that fails costs its own arm the round", a_server_that_fails_costs_its_own_arm_the_round),
+    ("a generator that fails in a slice costs the round", a_generator_that_fails_in_a_slice_costs_the_round),
+    ("a generator waits as long as its cell lets it", a_generator_waits_as_long_as_its_cell_lets_it),
+    ("an arm that works while it waits is stopped", an_arm_that_works_while_it_waits_is_stopped),
+    ("an arm that worked to start is let", an_arm_that_worked_to_start_is_let),
+    (
+        "a supervisor goes on while what is below it is stopped",
+        a_supervisor_goes_on_while_what_is_below_it_is_stopped,
+    ),
+    (
+        "what surrounds a server runs before it and after it",
+        own::what_surrounds_a_server_runs_before_it_and_after_it,
+    ),
+    (
+        "what takes too long is killed and an interruption cleans up",
+        own::what_takes_too_long_is_killed_and_an_interruption_cleans_up,
+    ),
+    (
+        "a server is ready when its line comes or its command says so",
+        own::a_server_is_ready_when_its_line_comes_or_its_command_says_so,
+    ),
+    ("a server has its environment and its folder", own::a_server_has_its_environment_and_its_folder),
+    ("a server that ran before is loaded and goes on", own::a_server_that_ran_before_is_loaded_and_goes_on),
+    ("a server that ran before and ends is named", own::a_server_that_ran_before_and_ends_is_named),
+    ("an interrupted round leaves nothing", an_interrupted_round_leaves_nothing),
+    ("a killed laboratory leaves nothing but its store", a_killed_laboratory_leaves_nothing_but_its_store),
+    (
+        "a laboratory killed while arms are stopped leaves nothing but its store",
+        a_laboratory_killed_while_arms_are_stopped_leaves_nothing_but_its_store,
+    ),
+    (
+        "a laboratory killed while an orphan is stopped leaves nothing but its store",
+        a_laboratory_killed_while_an_orphan_is_stopped_leaves_nothing_but_its_store,
+    ),
+];
 
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -55,57 +117,8 @@ fn main() {
     if roles::play(&words) {
         return;
     }
-    let tests: [(&str, fn()); 29] = [
-        ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
-        ("what servers are started from is noted", what_servers_are_started_from_is_noted),
-        ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
-        ("a refused driver is the environment's fault", a_refused_driver_is_the_environments_fault),
-        ("an unknown option ends the session", an_unknown_option_ends_the_session),
-        ("a mute server meets its deadline", a_mute_server_meets_its_deadline),
-        ("a supervisor that hangs leaves nothing", a_supervisor_that_hangs_leaves_nothing),
-        ("a stubborn server is killed", a_stubborn_server_is_killed),
-        ("a generator that fails is quoted", a_generator_that_fails_is_quoted),
-        ("a generator that hangs meets its deadline", a_generator_that_hangs_meets_its_deadline),
-        ("a server that dies under load is blamed", a_server_that_dies_under_load_is_blamed),
-        ("a foreign server and its orphans are ended", a_foreign_server_and_its_orphans_are_ended),
-        ("an interrupted trial leaves nothing", an_interrupted_trial_leaves_nothing),
-        ("neighbours end with their trial", neighbours_end_with_their_trial),
-        ("a neighbour that fails is named", a_neighbour_that_fails_is_named),
-        ("a round gives each arm its slices and leaves nothing", a_round_gives_each_arm_its_slices),
-        ("each arm gives evidence in pairs", each_arm_gives_evidence_in_pairs),
-        ("evidence by group has readings of /proc alone", evidence_by_group_has_readings_of_proc_alone),
-        (
-            "an arm that must be warm is loaded before its round",
-            an_arm_that_must_be_warm_is_loaded_before_its_round,
-        ),
-        ("a server that fails costs its own arm the round", a_server_that_fails_costs_its_own_arm_the_round),
-        (
-            "a generator that fails in a slice costs the round",
-            a_generator_that_fails_in_a_slice_costs_the_round,
-        ),
-        ("a generator waits as long as its cell lets it", a_generator_waits_as_long_as_its_cell_lets_it),
-        ("an arm that works while it waits is stopped", an_arm_that_works_while_it_waits_is_stopped),
-        ("an arm that worked to start is let", an_arm_that_worked_to_start_is_let),
-        (
-            "a supervisor goes on while what is below it is stopped",
-            a_supervisor_goes_on_while_what_is_below_it_is_stopped,
-        ),
-        ("an interrupted round leaves nothing", an_interrupted_round_leaves_nothing),
-        (
-            "a killed laboratory leaves nothing but its store",
-            a_killed_laboratory_leaves_nothing_but_its_store,
-        ),
-        (
-            "a laboratory killed while arms are stopped leaves nothing but its store",
-            a_laboratory_killed_while_arms_are_stopped_leaves_nothing_but_its_store,
-        ),
-        (
-            "a laboratory killed while an orphan is stopped leaves nothing but its store",
-            a_laboratory_killed_while_an_orphan_is_stopped_leaves_nothing_but_its_store,
-        ),
-    ];
     say(&format!("seed {SEED}"));
-    for (name, test) in tests {
+    for (name, test) in TESTS {
         if words.first().is_none_or(|filter| filter.starts_with('-') || name.contains(filter)) {
             test();
             say(&format!("{name} ... ok"));
@@ -142,6 +155,7 @@ fn foreign(words: &[&str]) -> StudySpec {
         baseline: None,
         is_placebo: false,
         warmup_ns: 0,
+        start: ArmStart::default(),
     };
     spec
 }

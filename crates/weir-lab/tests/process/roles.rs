@@ -22,7 +22,7 @@ use weir_record::{
     load::LoadReport,
     machine::Fingerprint,
     slices::{SliceAnswer, SliceCommand, SliceCounts, SliceSetup},
-    spec::{Alternation, ArmSpec, StudySpec, Subject},
+    spec::{Alternation, ArmSpec, ArmStart, StudySpec, Subject},
 };
 use weir_store::NewStudy;
 
@@ -322,6 +322,7 @@ fn in_trials() -> StudySpec {
         baseline: None,
         is_placebo: false,
         warmup_ns: 0,
+        start: ArmStart::default(),
     };
     spec
 }

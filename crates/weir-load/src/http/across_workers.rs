@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     content_check::ExpectedContents,
+    request_order::RequestOrder,
     result_log::{Columns, ResultLog, Written},
     spec::HttpSpec,
 };
@@ -13,6 +14,7 @@ use crate::{error::LoadError, recorder::WindowBounds, spec::LoadSpec};
 #[derive(Debug)]
 pub(crate) struct HttpCommon {
     pub(crate) expected: ExpectedContents,
+    pub(crate) order: RequestOrder,
     pub(crate) results: Option<ResultLog>,
 }
 
@@ -33,6 +35,7 @@ impl HttpCommon {
         };
         Ok(Self {
             expected: ExpectedContents::new(http),
+            order: RequestOrder::new(http, load.seed),
             results: http.jtl.as_deref().map(open).transpose()?,
         })
     }

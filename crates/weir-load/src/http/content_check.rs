@@ -6,45 +6,81 @@
 
 use std::{cell::Cell, rc::Rc, sync::OnceLock};
 
-use super::spec::{ExpectedContent, HttpSpec};
+use blake2::{Blake2b128, Blake2b256, Blake2b512, Digest};
+
+use super::spec::{ExpectedContent, HttpSpec, HttpUrl};
 
 /// Bytes that one worker may hold back while nothing is expected yet; beyond, contents go uncompared.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
 /// What is expected from every URL.
 #[derive(Debug)]
-pub(crate) struct ExpectedContents {
+pub(crate) struct ExpectedContents(Vec<Expected>);
+
+/// What is expected from one.
+#[derive(Debug, Default)]
+struct Expected {
+    /// Nothing is compared.
     is_any: bool,
-    by_url: Vec<OnceLock<Vec<u8>>>,
+    /// The content, when it is known.
+    content: OnceLock<Vec<u8>>,
+    length: Option<u64>,
+    /// Of the content that is then compared with.
+    hash: Option<Vec<u8>>,
+}
+
+impl Expected {
+    fn of(spec: &HttpSpec, url: &HttpUrl) -> Self {
+        let own = url.own.as_deref();
+        let content = own.map_or(&spec.expect_content, |own| &own.expect_content);
+        let known = OnceLock::new();
+        if let ExpectedContent::Bytes(bytes) = content {
+            // Empty until now, so it takes it.
+            drop(known.set(bytes.clone()));
+        }
+        // A response to HEAD has no content to compare.
+        let is_head = spec.reads_as(url) == weir_proto::http1::Method::Head;
+        Self {
+            is_any: *content == ExpectedContent::Anything || is_head,
+            content: known,
+            length: own.filter(|_| !is_head).and_then(|own| own.expect_length),
+            hash: own.and_then(|own| own.expect_hash.clone()),
+        }
+    }
+
+    /// Whether a content may be the one that all are compared with.
+    fn has_hash_of(&self, content: &[u8]) -> bool {
+        let Some(expected) = self.hash.as_deref() else { return true };
+        match expected.len() {
+            16 => Blake2b128::digest(content)[..] == *expected,
+            32 => Blake2b256::digest(content)[..] == *expected,
+            64 => Blake2b512::digest(content)[..] == *expected,
+            // Another length was refused with its request.
+            _ => false,
+        }
+    }
 }
 
 impl ExpectedContents {
     pub(crate) fn new(spec: &HttpSpec) -> Self {
-        let by_url: Vec<OnceLock<Vec<u8>>> = spec.urls.iter().map(|_| OnceLock::new()).collect();
-        if let ExpectedContent::Bytes(bytes) = &spec.expect_content {
-            // Empty until now, so each takes it.
-            by_url.iter().for_each(|content| drop(content.set(bytes.clone())));
-        }
-        // A response to HEAD has no content to compare.
-        let is_any = spec.expect_content == ExpectedContent::Anything
-            || spec.reads_as() == weir_proto::http1::Method::Head;
-        Self { is_any, by_url }
+        Self(spec.urls.iter().map(|url| Expected::of(spec, url)).collect())
     }
 
-    /// Nothing is compared.
-    pub(crate) fn is_any(&self) -> bool {
-        self.is_any
+    /// Nothing is compared of a URL.
+    pub(crate) fn is_any(&self, url: usize) -> bool {
+        self.0[url].is_any
     }
 
     /// What is expected from a URL, when it is known.
     #[inline]
     pub(crate) fn get(&self, url: usize) -> Option<&[u8]> {
-        if self.is_any { None } else { self.by_url[url].get().map(Vec::as_slice) }
+        let expected = &self.0[url];
+        if expected.is_any { None } else { expected.content.get().map(Vec::as_slice) }
     }
 
     /// The content of every response, in bytes, if they are known and equal; else 0.
     pub(crate) fn content_bytes(&self) -> u32 {
-        let mut lengths = (0..self.by_url.len()).map(|url| self.get(url).map(<[u8]>::len));
+        let mut lengths = (0..self.0.len()).map(|url| self.get(url).map(<[u8]>::len));
         let first = lengths.next().flatten();
         let all_equal = lengths.all(|length| length == first);
         first.filter(|_| all_equal).and_then(|length| u32::try_from(length).ok()).unwrap_or(0)
@@ -102,6 +138,8 @@ pub(crate) enum Mismatch {
     Length { bytes: usize, expected: usize },
     #[error("the content differs from what was expected at byte {at}")]
     Differs { at: usize },
+    #[error("the content of {bytes} bytes has another hash than the one that was given")]
+    Hash { bytes: usize },
 }
 
 impl Content {
@@ -149,11 +187,21 @@ impl Content {
     /// It is complete: whether it was compared, or what is wrong with it. The first that was held back becomes what
     /// is expected.
     pub(crate) fn finish(self, contents: &ExpectedContents, url: usize) -> Result<bool, Mismatch> {
-        if contents.is_any {
+        let wanted = &contents.0[url];
+        let given = wanted.length.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        if let Some(expected) = given.filter(|expected| *expected != self.bytes) {
+            return Err(Mismatch::Length { bytes: self.bytes, expected });
+        }
+        if wanted.is_any {
             return Ok(false);
         }
-        if let Check::Hold(held) = &self.check {
-            contents.by_url[url].get_or_init(|| held.bytes.clone());
+        if let Check::Hold(held) = &self.check
+            && wanted.content.get().is_none()
+        {
+            if !wanted.has_hash_of(&held.bytes) {
+                return Err(Mismatch::Hash { bytes: self.bytes });
+            }
+            wanted.content.get_or_init(|| held.bytes.clone());
         }
         let expected = contents.get(url);
         if let Some(expected) = expected
@@ -185,7 +233,10 @@ fn difference(piece: &[u8], expected: Option<&[u8]>, at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::spec::tests::http, *};
+    use super::{
+        super::spec::{OwnRequest, tests::http},
+        *,
+    };
 
     fn contents(expect_content: ExpectedContent) -> ExpectedContents {
         ExpectedContents::new(&HttpSpec { expect_content, ..http() })
@@ -233,6 +284,41 @@ mod tests {
         assert_eq!(account.get(), 0);
         assert_eq!(check(&contents, &[b"one"]), Ok(true));
         assert_eq!(contents.content_bytes(), 3);
+    }
+
+    fn of_mix(change: impl FnOnce(&mut OwnRequest)) -> ExpectedContents {
+        let mut spec = http();
+        let mut own = OwnRequest {
+            method: "GET".into(),
+            headers: Vec::new(),
+            content: None,
+            weight: 1,
+            expect_status: vec![200],
+            expect_content: ExpectedContent::AsFirst,
+            expect_length: None,
+            expect_hash: None,
+        };
+        change(&mut own);
+        spec.urls[0].own = Some(Box::new(own));
+        ExpectedContents::new(&spec)
+    }
+
+    #[test]
+    fn a_content_of_a_mix_has_the_hash_and_the_length_that_were_given() {
+        // What `b2sum -l 128` prints of "abc".
+        let hash = "cf4ab791c62b8d2b2109c90275287816";
+        let byte = |at: usize| u8::from_str_radix(&hash[at..at + 2], 16).expect("hexadecimal");
+        let hash: Vec<u8> = (0..hash.len()).step_by(2).map(byte).collect();
+        let contents = of_mix(|own| own.expect_hash = Some(hash));
+        assert_eq!(check(&contents, &[b"abd"]), Err(Mismatch::Hash { bytes: 3 }));
+        assert_eq!(contents.get(0), None, "what is wrong is not expected");
+        assert_eq!(check(&contents, &[b"a", b"bc"]), Ok(true));
+        assert_eq!(check(&contents, &[b"abd"]), Err(Mismatch::Differs { at: 2 }), "compared from then on");
+        let contents = of_mix(|own| {
+            (own.expect_content, own.expect_length) = (ExpectedContent::Anything, Some(3));
+        });
+        assert_eq!((check(&contents, &[b"abc"]), check(&contents, &[b"xyz"])), (Ok(false), Ok(false)));
+        assert_eq!(check(&contents, &[b"ab"]), Err(Mismatch::Length { bytes: 2, expected: 3 }));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use hdrhistogram::Histogram;
-use weir_record::{http::StatusCount, latency::empty_histogram};
+use weir_record::{failure::FailureCounts, http::StatusCount, latency::empty_histogram};
 
 use super::sample::Sample;
 use crate::{recorder::Section, summary::add};
@@ -61,6 +61,24 @@ pub(crate) struct HttpTotals {
     pub(crate) redirect_location: Option<String>,
     /// The first response that was not what it should be.
     pub(crate) bad_response: Option<Sample>,
+    /// What became of each request of a mix; empty where there is none.
+    pub(crate) by_request: Vec<RequestCounts>,
+}
+
+/// What became of a request of a mix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RequestCounts {
+    /// Right responses.
+    pub(crate) right: u64,
+    pub(crate) failures: FailureCounts,
+}
+
+impl RequestCounts {
+    /// Adds another worker's counts.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.right += other.right;
+        self.failures.merge(&other.failures);
+    }
 }
 
 /// Counts by status. A server uses a handful, so a list is searched faster than a table.

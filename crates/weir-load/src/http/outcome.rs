@@ -1,14 +1,14 @@
 //! The HTTP part of a report, from what was gathered. Pure.
 
 use weir_record::{
-    http::{HttpLoadReport, LoadRows},
+    http::{HttpLoadReport, LoadRows, RequestOutcome},
     latency::LatencySummary,
     load::{LoadReport, SecondRow},
 };
 
 use super::{
     across_workers::HttpCommon,
-    notes::{HttpTotals, ResponseNotes},
+    notes::{HttpTotals, RequestCounts, ResponseNotes},
     spec::HttpSpec,
     workload::is_redirect,
 };
@@ -46,7 +46,7 @@ pub(crate) fn section(
     let ramp_seconds = ramp_seconds(spec);
     HttpLoadReport {
         urls: http.urls.iter().map(|url| url.text.clone()).collect(),
-        method: http.method.clone(),
+        method: if http.is_mix() { String::new() } else { http.method.clone() },
         connection_per_request: http.connection_per_request,
         connections_opened: connect.count,
         connect,
@@ -72,9 +72,30 @@ pub(crate) fn section(
         },
         rows: rows(report, errors, ramp_seconds),
         too_short: too_short(steady(&report.seconds, ramp_seconds)),
+        requests: by_request(http, totals()),
         jtl_rows: written.rows,
         jtl_rows_dropped: written.dropped,
     }
+}
+
+/// What became of each request of a mix, over all workers.
+fn by_request<'a>(http: &HttpSpec, totals: impl Iterator<Item = &'a HttpTotals>) -> Vec<RequestOutcome> {
+    let mix = http.urls.iter().filter_map(|url| Some((url, url.own.as_deref()?)));
+    let mut rows: Vec<RequestOutcome> = mix
+        .map(|(url, own)| RequestOutcome {
+            name: url.text.clone(),
+            weight: own.weight,
+            ..RequestOutcome::default()
+        })
+        .collect();
+    let mut sums = vec![RequestCounts::default(); rows.len()];
+    for totals in totals {
+        sums.iter_mut().zip(&totals.by_request).for_each(|(sum, counts)| sum.merge(counts));
+    }
+    for (row, RequestCounts { right, failures }) in rows.iter_mut().zip(sums) {
+        (row.right, row.failures) = (right, failures);
+    }
+    rows
 }
 
 /// Seconds of the window in which connections were still being added.

@@ -13,7 +13,7 @@ use weir_proto::http1::{
 };
 use weir_record::load::LoadReport;
 
-use super::{across_workers::HttpCommon, notes::ResponseNotes, outcome};
+use super::{across_workers::HttpCommon, notes::ResponseNotes, outcome, request_order::WEIGHTS_MAX};
 use crate::{
     error::{LoadError, invalid},
     gather::Gather,
@@ -38,6 +38,29 @@ pub struct HttpUrl {
     pub host: String,
     /// Target of the request: path and query.
     pub path: String,
+    /// What is asked and expected there in the place of what holds for every URL, for a request of a mix.
+    pub own: Option<Box<OwnRequest>>,
+}
+
+/// A request of a mix, beside where it goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnRequest {
+    /// Its method.
+    pub method: String,
+    /// Header fields before those of every request; of one name these hold.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// Its content.
+    pub content: Option<Vec<u8>>,
+    /// How often it occurs in a cycle.
+    pub weight: u32,
+    /// Statuses that are right.
+    pub expect_status: Vec<u16>,
+    /// Contents that are right: [`ExpectedContent::AsFirst`] or [`ExpectedContent::Anything`].
+    pub expect_content: ExpectedContent,
+    /// Length of a right content, in bytes.
+    pub expect_length: Option<u64>,
+    /// BLAKE2b of a right content, of 16, 32 or 64 bytes.
+    pub expect_hash: Option<Vec<u8>>,
 }
 
 /// What the content of a response must be.
@@ -132,8 +155,42 @@ impl HttpSpec {
     }
 
     /// The method that decides where a response ends: HEAD and CONNECT are special, all others are like GET.
-    pub(crate) fn reads_as(&self) -> Method {
-        Method::from_name(&self.method).unwrap_or(Method::Get)
+    pub(crate) fn reads_as(&self, url: &HttpUrl) -> Method {
+        Method::from_name(self.method(url)).unwrap_or(Method::Get)
+    }
+
+    fn method<'a>(&'a self, url: &'a HttpUrl) -> &'a str {
+        url.own.as_ref().map_or(&self.method, |own| &own.method)
+    }
+
+    fn content<'a>(&'a self, url: &'a HttpUrl) -> Option<&'a [u8]> {
+        url.own.as_ref().map_or(self.content.as_deref(), |own| own.content.as_deref())
+    }
+
+    /// Statuses that are right for a URL.
+    pub(crate) fn expect_status<'a>(&'a self, url: &'a HttpUrl) -> &'a [u16] {
+        url.own.as_ref().map_or(&self.expect_status, |own| &own.expect_status)
+    }
+
+    /// Whether the URLs are requests of a mix.
+    pub(crate) fn is_mix(&self) -> bool {
+        self.urls.iter().any(|url| url.own.is_some())
+    }
+
+    fn validate_mix(&self) -> Result<(), LoadError> {
+        let own = || self.urls.iter().filter_map(|url| url.own.as_deref());
+        let all = own().fold(0_u32, |sum, own| sum.saturating_add(own.weight));
+        if all > WEIGHTS_MAX || own().any(|own| own.weight == 0) {
+            let reason = format!("weights are whole numbers from 1 on that add up to at most {WEIGHTS_MAX}");
+            return invalid("request-mix", reason);
+        }
+        if own().filter_map(|own| own.expect_hash.as_ref()).any(|hash| ![16, 32, 64].contains(&hash.len())) {
+            return invalid("request-mix", "a hash has 16, 32 or 64 bytes");
+        }
+        match own().any(|own| matches!(own.expect_content, ExpectedContent::Bytes(_))) {
+            true => invalid("request-mix", "contents of a mix are expected by their hash"),
+            false => Ok(()),
+        }
     }
 
     /// Every request as it goes over the wire, in the order of the URLs.
@@ -141,48 +198,55 @@ impl HttpSpec {
         if self.headers.len() > HEADERS_MAX {
             invalid("header", format!("at most {HEADERS_MAX} fields are possible"))?;
         }
-        let content = self.content.as_deref();
+        self.urls.iter().map(|url| self.request(url)).collect()
+    }
+
+    /// The request to a URL.
+    fn request(&self, url: &HttpUrl) -> Result<Vec<u8>, LoadError> {
+        let (method, content) = (self.method(url), self.content(url));
         if content.is_some_and(|content| content.len() > MESSAGE_BYTES_MAX as usize) {
             invalid("data", format!("at most {MESSAGE_BYTES_MAX} bytes are possible"))?;
         }
         let after = if self.connection_per_request { AfterMessage::Close } else { AfterMessage::Unsaid };
         let framing = content.map_or(Framing::NoContent, |content| Framing::Length(content.len() as u64));
-        let host_given = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
-        let mut requests = Vec::with_capacity(self.urls.len());
-        for url in &self.urls {
-            let host = match host_given {
-                Some((_, value)) => std::str::from_utf8(value).unwrap_or_default(),
-                None => &url.host,
-            };
-            let mut bytes = Vec::new();
-            let refused = |field, reason: String| LoadError::Invalid { field, reason };
-            let mut head = HeadWriter::request_of(&mut bytes, &self.method, &url.path, host).map_err(
-                |error| match error {
-                    EncodeError::Method => {
-                        refused("method", format!("{:?} is {error}", self.method.escape_debug().to_string()))
-                    }
-                    _ => refused("url", format!("{}: {error}", url.text)),
-                },
-            )?;
-            for (name, value) in self.fields() {
-                head.header(name, value).map_err(|error| {
-                    refused("header", format!("{name}: {}", explain(name, &error.to_string())))
-                })?;
+        let fields = self.fields(url);
+        let host_given = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let host = match host_given {
+            Some((_, value)) => std::str::from_utf8(value).unwrap_or_default(),
+            None => &url.host,
+        };
+        let mut bytes = Vec::new();
+        let refused = |field, reason: String| LoadError::Invalid { field, reason };
+        let head = HeadWriter::request_of(&mut bytes, method, &url.path, host);
+        let mut head = head.map_err(|error| match error {
+            EncodeError::Method => {
+                refused("method", format!("{:?} is {error}", method.escape_debug().to_string()))
             }
-            head.finish(framing, after).map_err(|error| refused("data", error.to_string()))?;
-            bytes.extend_from_slice(content.unwrap_or_default());
-            requests.push(bytes);
+            _ => refused("url", format!("{}: {error}", url.text)),
+        })?;
+        for (name, value) in fields.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("host")) {
+            head.header(name, value).map_err(|error| {
+                refused("header", format!("{name}: {}", explain(name, &error.to_string())))
+            })?;
         }
-        Ok(requests)
+        head.finish(framing, after).map_err(|error| refused("data", error.to_string()))?;
+        bytes.extend_from_slice(content.unwrap_or_default());
+        Ok(bytes)
     }
 
-    /// Fields of every request: those given, and ours unless they are given.
-    fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
+    /// Fields of a request: its own, those of every request, and ours; of one name the first that says it.
+    fn fields<'a>(&'a self, url: &'a HttpUrl) -> Vec<(&'a str, &'a [u8])> {
         const OURS: [(&str, &[u8]); 2] = [("User-Agent", b"weir"), ("Accept", b"*/*")];
-        let is_given = |name: &str| self.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
-        let ours = OURS.into_iter().filter(move |(name, _)| !is_given(name));
-        let given = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_slice()));
-        ours.chain(given.filter(|(name, _)| !name.eq_ignore_ascii_case("host")))
+        fn given(fields: &[(String, Vec<u8>)]) -> impl Iterator<Item = (&str, &[u8])> {
+            fields.iter().map(|(name, value)| (name.as_str(), value.as_slice()))
+        }
+        let own = url.own.as_ref().map_or(&[][..], |own| own.headers.as_slice());
+        let has = |fields: &[(String, Vec<u8>)], name: &str| {
+            fields.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
+        };
+        let ours = OURS.into_iter().filter(|(name, _)| !has(own, name) && !has(&self.headers, name));
+        let every = given(&self.headers).filter(|(name, _)| !has(own, name));
+        ours.chain(every).chain(given(own)).collect()
     }
 }
 
@@ -194,10 +258,12 @@ impl ProtocolSpec for HttpSpec {
         if self.urls.is_empty() || self.urls.len() > URLS_MAX {
             return invalid("url", format!("{} URLs are not possible; use 1 to {URLS_MAX}", self.urls.len()));
         }
-        if self.reads_as() == Method::Connect {
+        if self.urls.iter().any(|url| self.reads_as(url) == Method::Connect) {
             return invalid("method", "CONNECT ends HTTP on its connection; use another method");
         }
-        if self.expect_status.is_empty() || self.expect_status.iter().any(|it| !(100..=999).contains(it)) {
+        self.validate_mix()?;
+        let is_wrong = |all: &[u16]| all.is_empty() || all.iter().any(|it| !(100..=999).contains(it));
+        if self.urls.iter().any(|url| is_wrong(self.expect_status(url))) {
             return invalid("expect-status", "a status is a number from 100 to 999");
         }
         if self.connection_per_request && load.depth > 1 {
@@ -273,6 +339,7 @@ pub(crate) mod tests {
             text: "http://127.0.0.1:7007/".into(),
             host: "127.0.0.1:7007".into(),
             path: "/".into(),
+            own: None,
         }])
     }
 
@@ -299,6 +366,24 @@ pub(crate) mod tests {
             "POST / HTTP/1.1\r\nHost: 127.0.0.1:7007\r\nUser-Agent: weir\r\nX-A: b\r\naccept: text/html\r\n\
              Content-Length: 5\r\nConnection: close\r\n\r\nhello"
         );
+        let mut mixed = spec.clone();
+        mixed.urls[0].own = Some(Box::new(OwnRequest {
+            method: "PUT".into(),
+            headers: vec![("x-a".into(), b"own".to_vec())],
+            content: Some(b"hi".to_vec()),
+            weight: 1,
+            expect_status: vec![201],
+            expect_content: ExpectedContent::Anything,
+            expect_length: None,
+            expect_hash: None,
+        }));
+        let request = String::from_utf8(mixed.requests().expect("valid").remove(0)).expect("ASCII");
+        assert_eq!(
+            request,
+            "PUT / HTTP/1.1\r\nHost: 127.0.0.1:7007\r\nUser-Agent: weir\r\naccept: text/html\r\nx-a: own\r\n\
+             Content-Length: 2\r\nConnection: close\r\n\r\nhi"
+        );
+        assert_eq!(mixed.expect_status(&mixed.urls[0]), [201]);
         let host = HttpSpec { headers: vec![("host".into(), b"other".to_vec())], ..http() };
         let request = String::from_utf8(host.requests().expect("valid").remove(0)).expect("ASCII");
         assert_eq!(request, "GET / HTTP/1.1\r\nHost: other\r\nUser-Agent: weir\r\nAccept: */*\r\n\r\n");

@@ -8,6 +8,7 @@ use super::{
     across_workers::HttpCommon,
     content_check::ExpectedContents,
     notes::ResponseNotes,
+    request_order::RequestOrder,
     spec::{ExpectedContent, HttpSpec, tests::http},
     workload::{ConnectionState, Http},
 };
@@ -37,7 +38,8 @@ impl Rig {
     fn new(spec: HttpSpec, in_flight: usize) -> Self {
         let bounds = Arc::new(WindowBounds::default());
         bounds.open(0);
-        let common = HttpCommon { expected: ExpectedContents::new(&spec), results: None };
+        let (expected, order) = (ExpectedContents::new(&spec), RequestOrder::new(&spec, 1));
+        let common = HttpCommon { expected, order, results: None };
         let http = Http::new(&spec, Arc::new(common));
         let outbox = Outbox::default();
         let keeps = spec.facts().sections;

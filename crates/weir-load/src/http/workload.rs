@@ -29,13 +29,13 @@ use weir_proto::http1::{BodyLength, Ending, Event, Limits, Method, ResponseDecod
 use super::{
     across_workers::HttpCommon,
     content_check::Content,
-    notes::{HttpTotals, ResponseNotes, Right},
+    notes::{HttpTotals, RequestCounts, ResponseNotes, Right},
     result_log::{ResultLog, ResultSender, Row},
     sample::{Sample, Start},
     spec::HttpSpec,
 };
 use crate::{
-    failure::{Class, Failure, Stage},
+    failure::{self, Class, Failure, Stage},
     payload::Arrival,
     recorder::{PendingMessage, Recorder},
     worker::{Plan, RunnableWorkload},
@@ -51,9 +51,11 @@ const LOCATION_BYTES_MAX: usize = 1024;
 
 /// What the connections of one worker share.
 pub(crate) struct Http {
-    method: Method,
     requests: Vec<Rc<[u8]>>,
-    expect_status: Vec<u16>,
+    /// How the response to each is read, and its right statuses.
+    expected: Vec<(Method, Vec<u16>)>,
+    /// What became of each request of a mix, over the whole run; empty where there is none.
+    by_request: Vec<Cell<RequestCounts>>,
     connection_per_request: bool,
     /// This worker's end of the log.
     results: Option<ResultSender>,
@@ -114,9 +116,13 @@ impl Http {
         // The specification was validated, so the requests can be written.
         let requests = spec.requests().unwrap_or_default().into_iter().map(Rc::from).collect();
         Self {
-            method: spec.reads_as(),
             requests,
-            expect_status: spec.expect_status.clone(),
+            expected: spec
+                .urls
+                .iter()
+                .map(|url| (spec.reads_as(url), spec.expect_status(url).to_vec()))
+                .collect(),
+            by_request: spec.urls.iter().filter(|_| spec.is_mix()).map(|_| Cell::default()).collect(),
             connection_per_request: spec.connection_per_request,
             results: common.results.as_ref().and_then(ResultLog::sender),
             common,
@@ -132,16 +138,26 @@ impl Http {
         HttpTotals {
             redirect_location: self.redirect_location.borrow().clone(),
             bad_response: self.bad_response.borrow().clone(),
+            by_request: self.by_request.iter().map(Cell::get).collect(),
         }
+    }
+
+    /// Counts what became of a request of a mix.
+    #[inline]
+    fn count(&self, url: usize, failed: Option<Class>) {
+        let Some(cell) = self.by_request.get(url) else { return };
+        let mut counts = cell.get();
+        match failed {
+            None => counts.right += 1,
+            Some(class) => failure::count(&mut counts.failures, class, 1),
+        }
+        cell.set(counts);
     }
 
     /// Which URL a request of a connection is for.
     #[inline]
     fn url(&self, connection: u32, number: u64) -> usize {
-        match self.requests.len() as u64 {
-            1 => 0,
-            urls => ((u64::from(connection) + number) % urls) as usize,
-        }
+        self.common.order.at(connection, number)
     }
 
     fn expected(&self, url: usize) -> Option<&[u8]> {
@@ -160,6 +176,7 @@ impl Http {
             return None;
         }
         let pending = notes.pending.pop_front()?;
+        self.count(url, None);
         let size = head.len() + expected.len();
         answered(notes.recorder, known.status);
         let right =
@@ -192,7 +209,7 @@ impl Http {
         loop {
             let rest = &input[used..];
             let url = self.url(state.connection, state.answered);
-            let step = match state.decoder.decode(self.method, rest) {
+            let step = match state.decoder.decode(self.expected[url].0, rest) {
                 Ok(step) => step,
                 Err(error) => {
                     state.bytes += rest.len() as u64;
@@ -211,7 +228,7 @@ impl Http {
                 Event::Finished => return Err(Failure::unsolicited(Self::UNASKED, rest.len())),
                 Event::Head(head) if head.is_interim() => state.first_byte_ns = None,
                 Event::Head(head) => {
-                    let is_expected = self.expect_status.contains(&head.status);
+                    let is_expected = self.expected[url].1.contains(&head.status);
                     let content = if is_expected { self.content(url) } else { Content::measured() };
                     if begins && used == step.consumed && is_expected && head.keep_alive {
                         self.remember(url, &input[..used], head.status, head.body);
@@ -234,7 +251,7 @@ impl Http {
     /// How the content of a response that begins now is checked.
     fn content(&self, url: usize) -> Content {
         let expected = &self.common.expected;
-        if expected.is_any() {
+        if expected.is_any(url) {
             return Content::measured();
         }
         match expected.get(url) {
@@ -291,7 +308,7 @@ impl Http {
         let Response { status, keeps_alive, content, location } = response;
         let content_bytes = content.bytes() as u64;
         answered(notes.recorder, status);
-        let failure = if self.expect_status.contains(&status) {
+        let failure = if self.expected[url].1.contains(&status) {
             match content.finish(&self.common.expected, url) {
                 Ok(compared) => {
                     let right = Right { first_byte_ns, content_bytes, compared };
@@ -301,8 +318,9 @@ impl Http {
                 Err(mismatch) => Some(Failure { class: Class::WrongBytes, text: mismatch.to_string() }),
             }
         } else {
-            Some(self.wrong_status(status, location.as_deref()))
+            Some(self.wrong_status(url, status, location.as_deref()))
         };
+        self.count(url, failure.as_ref().map(|failure| failure.class));
         if let Some(failure) = &failure {
             self.keep_sample(state, bytes, failure, notes.now_ns);
             notes.recorder.failed(notes.now_ns, failure.class, 1, failure.text.clone());
@@ -315,8 +333,8 @@ impl Http {
     }
 
     #[cold]
-    fn wrong_status(&self, status: u16, location: Option<&str>) -> Failure {
-        let expected: Vec<String> = self.expect_status.iter().map(u16::to_string).collect();
+    fn wrong_status(&self, url: usize, status: u16, location: Option<&str>) -> Failure {
+        let expected: Vec<String> = self.expected[url].1.iter().map(u16::to_string).collect();
         let followed = match (is_redirect(status), location) {
             (true, Some(location)) => format!(", a redirect to {location}; redirects are not followed"),
             (true, None) => "; redirects are not followed".into(),
@@ -450,6 +468,8 @@ impl Workload for Http {
     fn lost(&self, state: Option<&ConnectionState>, pending: &VecDeque<PendingMessage>, loss: &Loss<'_>) {
         if let Some(state) = state {
             self.keep_sample(state, state.bytes, loss.failure, loss.now_ns);
+            let lost = state.answered..state.answered + pending.len() as u64;
+            lost.for_each(|number| self.count(self.url(state.connection, number), Some(loss.failure.class)));
         }
         let Some(results) = &self.results else { return };
         for (number, pending) in pending.iter().enumerate() {

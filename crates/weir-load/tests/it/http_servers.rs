@@ -121,7 +121,8 @@ pub fn page(content: &'static [u8]) -> SocketAddr {
 
 /// A hundred requests over one connection, without warm-up.
 pub fn spec(target: SocketAddr) -> LoadSpec {
-    let url = HttpUrl { text: format!("http://{target}/"), host: target.to_string(), path: "/".into() };
+    let url =
+        HttpUrl { text: format!("http://{target}/"), host: target.to_string(), path: "/".into(), own: None };
     let http = HttpSpec::get(vec![url]);
     LoadSpec { protocol: http.into(), ..servers::spec(target) }
 }

@@ -170,6 +170,11 @@ macro_rules! findings_of_verdicts {
             /// Workers of the cells in which it runs.
             workers: u32,
         }
+        /// An arm is a server that ran before the study.
+        RanBefore = "ran-before" {
+            /// Arm.
+            arm: String,
+        }
         /// The arms of a cell do not take turns.
         WholeTrials = "whole-trials" {
             /// Why not.

@@ -200,6 +200,14 @@ pub(super) fn of_cells(language: Language, finding: OfCells<'_>) -> String {
             "{arm}: 명령에 워커 수를 넣을 자리가 없어 지정받지 못하므로 워커 {workers}개인 조건에서만 실행함",
             "{arm}：命令中没有工作线程数的位置，不知道应有几个，因此只在工作线程数为 {workers} 的条件下运行",
         ),
+        OfCells::RanBefore { arm } => localized!(
+            language,
+            "{arm} ran before the study, which did not choose its CPUs, its options or its state, and did not stop it \
+             between slices; it is one process in all rounds, so the interval has nothing of how its starts differ",
+            "{arm}: 연구 전부터 실행 중이던 서버라서 CPU 고정, 옵션, 상태를 연구가 정하지 않았고 슬라이스 사이에 멈추지도 않음. 모든 라운드가 한 \
+             프로세스이므로 시작할 때마다 생기는 차이는 구간에 들어 있지 않음",
+            "{arm}：在研究之前就已运行，其 CPU 绑定、选项和状态都不由研究决定，时间片之间也不会暂停；所有轮次都是同一个进程，因此区间不包含每次启动之间的差异",
+        ),
         OfCells::WholeTrials { why } => {
             let why = language.choose(why.words());
             localized!(

@@ -291,6 +291,7 @@ fn of_comparisons() -> Vec<Example> {
         (Finding::Reopened { arm: arm(), connections: 1_234, slices: 567 }, vec!["my arm", "1,234", "567"]),
         (Finding::WholeTrials { why: NoTurns::Writes }, vec![]),
         (Finding::NotStopped { arm: "spin".to_owned(), share: 0.5, trials: 404 }, vec!["spin", "50", "404"]),
+        (Finding::RanBefore { arm: arm() }, vec!["my arm"]),
         (Finding::WorkersNotTold { arm: "go".to_owned(), workers: 403 }, vec!["go", "403"]),
         (
             Finding::StoppedBetweenSlices { arm: arm(), share: 0.973, stopped: 11, runs: 88 },

@@ -8,7 +8,7 @@ use weir_record::{
     finding::{ExclusionKind, FailedTrial, Finding, MessageKind, UnitKind},
     machine::Fingerprint,
     metric::Metric,
-    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    spec::{ArmSpec, ArmStart, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     study::{ArmSummary, MachineStates, MetricFigures, MissingArm, StudyResult, TimelineEntry},
     verdict::Verdict,
 };
@@ -26,7 +26,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub fn arm(name: &str) -> ArmSpec {
     let subject = Subject::Weir { driver: name.to_owned(), options: BTreeMap::new(), arguments: Vec::new() };
     let (name, load_options) = (name.to_owned(), BTreeMap::new());
-    ArmSpec { name, subject, load_options, baseline: None, is_placebo: false, warmup_ns: 0 }
+    let start = ArmStart::default();
+    ArmSpec { name, subject, load_options, baseline: None, is_placebo: false, warmup_ns: 0, start }
 }
 
 fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSpec {
@@ -91,6 +92,7 @@ fn spec() -> StudySpec {
         same_arms: false,
         slices_given: Vec::new(),
         saturation: false,
+        requests: Vec::new(),
     }
 }
 
@@ -366,6 +368,7 @@ fn fingerprint() -> Fingerprint {
         weir_version: "0.1.0 (b9cf284)".to_owned(),
         build: "release, opt-level 3, rustc 1.90.0".to_owned(),
         program_builds: BTreeMap::new(),
+        running: BTreeMap::new(),
     }
 }
 

@@ -9,7 +9,7 @@ use weir_record::{
     load::LoadReport,
     machine::{CrossCoreReading, Fingerprint},
     observation::Rung,
-    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    spec::{ArmSpec, ArmStart, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     trial::{EvidenceSlice, Reading, TrialRecord},
     window::ObservedWindow,
 };
@@ -33,6 +33,7 @@ pub fn study() -> NewStudy {
         baseline: None,
         is_placebo: false,
         warmup_ns: 0,
+        start: ArmStart::default(),
     };
     let spec = StudySpec {
         name: "store".to_owned(),
@@ -84,6 +85,7 @@ pub fn study() -> NewStudy {
         same_arms: false,
         slices_given: Vec::new(),
         saturation: false,
+        requests: Vec::new(),
     };
     NewStudy {
         spec,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use weir_lab::builtin;
 
+use super::study_arm::ArmFlags;
 use crate::flags::number;
 
 /// The study of other runtimes; its protocol chooses the file.
@@ -52,10 +53,16 @@ pub(crate) struct Study {
     #[arg(long, value_name = "PLAN|FACTOR=LEVELS", conflicts_with = "resume")]
     pub(crate) levels: Vec<String>,
     /// A further arm, NAME="./server --port {port}", with {cpus}, {workers} and {address} where it wants them, and in a
-    /// study of HTTP {content}, the file to answer with, and {content_type}; or NAME of an arm of the file, with
-    /// --only-arms
+    /// study of HTTP {content}, the file to answer with, and {content_type}; NAME=tcp://HOST:PORT or, in a study of
+    /// HTTP, NAME=http://HOST:PORT of a server that runs already; or NAME of an arm of the file, with --only-arms
     #[arg(long, value_name = "NAME=COMMAND", conflicts_with = "resume")]
     pub(crate) arm: Vec<String>,
+    /// What a study of HTTP asks for: a file with requests, each with its method, path, headers, body, weight and right
+    /// answer, in the place of one content
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    pub(crate) request_mix: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) arms: ArmFlags,
     /// io_uring as these older kernels would let it run, an arm each: 5.19,6.1 (features masked on this kernel); epoll
     /// too where they had less for it
     #[arg(long, value_delimiter = ',', value_name = "VERSIONS", conflicts_with = "resume")]

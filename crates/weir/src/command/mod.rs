@@ -12,6 +12,7 @@ pub(crate) mod report;
 pub(crate) mod storage;
 mod stored_folders;
 pub(crate) mod study;
+mod study_arms;
 mod study_baseline;
 mod study_compare;
 mod study_display;

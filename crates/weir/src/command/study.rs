@@ -136,6 +136,8 @@ impl Host {
         let processes = ProcessLauncher::new(self.program.clone(), &study.spec, Deadlines::default());
         study.fingerprint.programs = processes.programs(&study.spec);
         study.fingerprint.program_builds = processes.program_builds(&study.spec);
+        study.fingerprint.running = processes.running();
+        tell_running(&study.fingerprint, self.language);
         let mut launcher = StudyLauncher::new(processes.in_folder(folder.clone()), &study.spec)?;
         let fresh = Fresh::look(&folder);
         let outcome = self.session(arguments, &mut launcher, |callbacks| {
@@ -154,7 +156,8 @@ impl Host {
         }
         let processes = ProcessLauncher::new(self.program.clone(), &spec, Deadlines::default());
         let (programs, program_builds) = (processes.programs(&spec), processes.program_builds(&spec));
-        let here = Fingerprint { programs, program_builds, ..self.fingerprint.clone() };
+        let running = processes.running();
+        let here = Fingerprint { programs, program_builds, running, ..self.fingerprint.clone() };
         tell_changes(&began, &here, self.language);
         let mut launcher = StudyLauncher::new(processes.in_folder(folder.to_path_buf()), &spec)?;
         let run = |callbacks: Callbacks<'_>| run::resume(folder, &here, callbacks);
@@ -200,6 +203,20 @@ fn tell_changes(began: &Fingerprint, here: &Fingerprint, language: Language) {
             "changed since the study began: {name}, {then} then, {now} now",
             "연구를 시작한 뒤 바뀐 것: {name}, 그때 {then}, 지금 {now}",
             "研究开始后有变化：{name}，当时 {then}，现在 {now}",
+        ));
+    }
+}
+
+/// Says which processes are taken for the servers that run already.
+fn tell_running(here: &Fingerprint, language: Language) {
+    for (arm, process) in &here.running {
+        let (program, pid) = (&process.program, process.pid.unwrap_or_default());
+        let who = process.cgroup.clone().unwrap_or_else(|| format!("{program} ({pid})"));
+        output::tell(&localized!(
+            language,
+            "arm {arm} runs already: the CPU of {who} is read; it is not started, pinned or stopped",
+            "비교 대상 {arm}은 이미 실행 중입니다. {who}의 CPU를 읽으며, 시작하거나 CPU에 고정하거나 멈추지 않습니다",
+            "方案 {arm} 已在运行：读取 {who} 的 CPU；不会启动、绑定或暂停它",
         ));
     }
 }

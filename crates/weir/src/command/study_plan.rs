@@ -26,12 +26,12 @@ use weir_record::{
 use weir_report::localized;
 use weir_store::NewStudy;
 
-use super::{doctor, study_baseline, study_storage};
+use super::{doctor, study_arms, study_baseline, study_storage};
 use crate::{
     args::{PEERS, Study, study_names},
     engine,
     exit::UsageError,
-    language,
+    language, request_mix,
 };
 
 /// The study of I/O models; `--storage` chooses the other half.
@@ -123,7 +123,8 @@ fn chosen(arguments: &Study, name: String, path: PathBuf, text: Cow<'static, str
 }
 
 /// Flags by the first word of the key that they set.
-const FLAGS: [(&str, &str); 8] = [
+const FLAGS: [(&str, &str); 9] = [
+    ("request", "--request-mix"),
     ("fail_if", "--fail-if"),
     ("arm", "--arm"),
     ("factors", "--levels"),
@@ -145,6 +146,7 @@ fn choices(arguments: &Study) -> Result<Choices> {
         builds: study_baseline::builds(arguments)?,
         ..Choices::default()
     };
+    choices.requests = arguments.request_mix.as_deref().map(request_mix::read).transpose()?;
     if arguments.published_plan {
         choices.plan = Some(PUBLISHED.to_owned());
     }
@@ -166,22 +168,8 @@ fn choices(arguments: &Study) -> Result<Choices> {
             }
         }
     }
-    for written in &arguments.arm {
-        let (name, command) = written.split_once('=').unwrap_or((written, ""));
-        let wrong = || {
-            UsageError(localized!(
-                language::of_command_line(),
-                "--arm {written}: a quote is open, or the command is empty",
-                "--arm {written}: 따옴표가 닫히지 않았거나 명령이 비어 있습니다",
-                "--arm {written}：引号未闭合，或命令为空",
-            ))
-        };
-        let words = shlex::split(command).ok_or_else(wrong)?;
-        if written.contains('=') && words.is_empty() {
-            return Err(wrong().into());
-        }
-        choices.arms.push((name.to_owned(), words));
-    }
+    choices.arms = study_arms::arms(&arguments.arm)?;
+    choices.arm_keys = study_arms::keys(&arguments.arms)?;
     Ok(choices)
 }
 
@@ -209,7 +197,10 @@ impl Written {
         }
         let language = language::of_command_line();
         let first = error.key.split('.').next().unwrap_or_default();
-        let flag = FLAGS.iter().find(|(key, _)| *key == first).map_or(first, |(_, flag)| flag);
+        // Of an arm the key itself has a flag, unless it is about what the arm runs.
+        let whole = study_arms::KEYS.iter().find(|(key, _)| *key == error.key);
+        let flag =
+            whole.or_else(|| FLAGS.iter().find(|(key, _)| *key == first)).map_or(first, |(_, flag)| flag);
         let reason = error.reason.localized(language);
         UsageError(format!("{flag}{}{reason}", language.colon())).into()
     }
@@ -361,6 +352,11 @@ fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
     };
     let levels: String = arguments.levels.iter().map(|it| quoted("levels", it)).collect();
     let arms: String = arguments.arm.iter().map(|it| quoted("arm", it)).collect();
+    let of_arms = arguments.arms.all();
+    let of_arms = of_arms.iter().flat_map(|(flag, all)| all.iter().map(move |it| (flag, it)));
+    let arms: String = arms + &of_arms.map(|(flag, it)| quoted(&flag[2..], it)).collect::<String>();
+    let mix = arguments.request_mix.as_ref().map(|path| quoted("request-mix", &path.display().to_string()));
+    let arms = arms + &mix.unwrap_or_default();
     let kernels = arguments.kernels.join(",");
     let kernels = if kernels.is_empty() { kernels } else { quoted("kernels", &kernels) };
     let only = if arguments.only_arms { " --only-arms" } else { "" };

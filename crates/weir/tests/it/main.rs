@@ -55,6 +55,7 @@ mod study_files;
 mod study_flags;
 mod study_gateway;
 mod study_goals;
+mod study_own;
 mod study_polling;
 mod study_pool;
 mod study_repeat;

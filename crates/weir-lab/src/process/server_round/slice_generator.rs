@@ -19,6 +19,7 @@ use super::{Arm, Broken, Round};
 use crate::{
     launch::{LaunchError, TrialFailure},
     process::{
+        files::TrialFiles,
         generator,
         group::{Bond, Group},
         pad_environment,
@@ -38,11 +39,12 @@ impl Generator {
     /// failed.
     pub(super) fn start(round: &Round<'_>, arms: &mut [Arm], there: &[usize]) -> Result<Self, Broken> {
         let setup = setup(round, arms, there)?;
-        let mut command = Command::new(round.weir);
+        let (weir, _) = round.weir;
+        let mut command = Command::new(weir);
         command.arg("load-slices");
         pad_environment(&mut command, derived_seed(round.request.seed, 1));
         let group = Group::start(&mut command, Bond::Commanded).map_err(|error| {
-            let reason = format!("cannot start {}: {error}", round.weir.display());
+            let reason = format!("cannot start {}: {error}", weir.display());
             Broken::Stop(LaunchError::Environment(reason))
         })?;
         let mut generator = Self { group, softirq: softirq_threads() };
@@ -126,9 +128,12 @@ fn too_few(cell: &CellSpec, opened: u32, failure: Option<String>) -> Option<Stri
 
 /// What the generator is told of the servers that are there.
 fn setup(round: &Round<'_>, arms: &[Arm], there: &[usize]) -> Result<SliceSetup, Broken> {
-    let servers = there.iter().filter_map(|index| Some((*index, arms[*index].server.as_ref()?)));
-    let words = |(index, server): (usize, &Server)| {
-        generator::words(&round.request.of_arm(round.request.arms[index], 0), &server.address)
+    let servers = there
+        .iter()
+        .filter_map(|index| Some((*index, arms[*index].server.as_ref()?, arms[*index].files.as_ref()?)));
+    let words = |(index, server, files): (usize, &Server, &TrialFiles)| {
+        let request = round.request.of_arm(round.request.arms[index], 0);
+        generator::words((&request, files), &server.address)
     };
     Ok(SliceSetup { loads: servers.map(words).collect::<Result<_, _>>().map_err(Broken::Stop)? })
 }

@@ -148,6 +148,14 @@ pub(crate) struct LoadHttp {
     /// A new connection for each request, closed by the server after it
     #[arg(long)]
     pub(crate) close: bool,
+    /// Ask for the requests of this file, each as often as its weight says; the URL is then the server alone,
+    /// http://HOST:PORT/, and --header is for all of them
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["method", "data", "data_file", "expect_status", "expect_content"]
+    )]
+    pub(crate) request_mix: Option<PathBuf>,
     /// Method of every request: a known one, or any other such as PURGE; --data goes with each
     /// [default: GET, and POST with content]
     #[arg(long, short = 'X')]

@@ -23,7 +23,7 @@ use crate::{
     flags::LoadShared,
     load::{self, LoadCommand, Sink},
     load_text::Unit,
-    output,
+    output, request_mix,
 };
 
 impl LoadCommand for LoadHttp {
@@ -76,7 +76,9 @@ impl LoadCommand for LoadHttp {
 impl LoadHttp {
     /// Whether contents differ from response to response, as those of a dynamic page do: most are not the first one.
     fn is_dynamic(&self, report: &LoadReport) -> bool {
-        self.expect_content.is_none() && report.failures.wrong_bytes > report.messages_whole_run
+        self.expect_content.is_none()
+            && self.request_mix.is_none()
+            && report.failures.wrong_bytes > report.messages_whole_run
     }
 }
 
@@ -90,6 +92,11 @@ fn http(arguments: &LoadHttp, urls: &[(String, Url)]) -> Result<HttpSpec> {
         text: text.clone(),
         host: url.authority().into(),
         path: url.target().into(),
+        own: None,
+    };
+    let asked = match &arguments.request_mix {
+        Some(path) => request_mix::urls(request_mix::read(path)?, &server_alone(urls)?),
+        None => urls.iter().map(url).collect(),
     };
     Ok(HttpSpec {
         method: method(arguments.method.as_deref(), content.is_some())?,
@@ -101,8 +108,21 @@ fn http(arguments: &LoadHttp, urls: &[(String, Url)]) -> Result<HttpSpec> {
         requests_each: arguments.requests,
         source_addresses: arguments.source_addresses.as_deref().map_or(Ok(Vec::new()), source_addresses)?,
         jtl: arguments.jtl.clone(),
-        ..HttpSpec::get(urls.iter().map(url).collect())
+        ..HttpSpec::get(asked)
     })
+}
+
+/// The server whose paths a file has.
+fn server_alone(urls: &[(String, Url)]) -> Result<String> {
+    match urls {
+        [(_, url)] if url.target() == "/" => Ok(url.authority().to_owned()),
+        [(text, _)] => {
+            Err(usage(format!("{text}: the paths are in the file of --request-mix; end it after the port")))
+        }
+        _ => Err(usage(
+            "--request-mix goes with one URL, http://HOST:PORT/; the file has the paths".to_owned(),
+        )),
+    }
 }
 
 fn usage(text: String) -> anyhow::Error {

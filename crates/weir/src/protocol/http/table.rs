@@ -1,18 +1,20 @@
 //! The report of `weir load http` as people read it.
 
 use weir_record::{
-    http::{BadResponse, HttpLoadReport, LoadRows},
+    http::{BadResponse, HttpLoadReport, LoadRows, RequestOutcome},
     load::LoadReport,
 };
 use weir_report::{Language, localized, pad_start};
 
 use crate::load_text::{
-    Unit, byte_rate, failure_rows, fit, fit_sentences, generator, histogram, latency, none, paced, row,
-    scaled, scaled_or_none, server, target, time, unreached,
+    Unit, byte_rate, failure_rows, failures_of, fit, fit_sentences, generator, histogram, latency, none,
+    paced, row, scaled, scaled_or_none, server, target, time, unreached,
 };
 
 /// Seconds that are shown; `--csv` has all of them.
 const SECONDS_SHOWN: usize = 60;
+/// Requests of a mix that are shown.
+const REQUESTS_SHOWN: usize = 20;
 /// Lines of a bad response that are shown; `--json` has all that was kept of it.
 const BAD_LINES_SHOWN: usize = 16;
 
@@ -34,6 +36,7 @@ pub(super) fn table(report: &LoadReport, columns: usize, language: Language) -> 
     rows.extend(paced(report, language));
     rows.push(row(language, ["statuses", "상태 코드", "状态码"], statuses(&http, language)));
     rows.extend(failure_rows(report, language));
+    rows.extend(requests(&http, language));
     rows.push(row(language, ["connections", "연결", "连接"], connections(&http, language)));
     rows.push(generator(report, UNIT, language));
     rows.extend(server(report, UNIT, language));
@@ -58,7 +61,9 @@ fn head(report: &LoadReport, http: &HttpLoadReport, language: Language) -> Vec<S
             )
         }
     };
-    let (method, connections, depth) = (&http.method, report.connections, report.depth);
+    let (connections, depth) = (report.connections, report.depth);
+    let mix = language.choose(["mix", "혼합 요청", "混合请求"]);
+    let method = if http.requests.is_empty() { http.method.as_str() } else { mix };
     let each = match http.connection_per_request {
         true => language
             .choose(["a connection for each request", "요청마다 새 연결", "每个请求新建连接"])
@@ -145,6 +150,34 @@ fn statuses(http: &HttpLoadReport, language: Language) -> String {
     let list: Vec<String> =
         http.responses_by_status.iter().map(|entry| format!("{} x {}", entry.count, entry.status)).collect();
     if list.is_empty() { none(language).to_owned() } else { list.join(language.list()) }
+}
+
+/// What became of each request of a mix; those with failures come first.
+fn requests(http: &HttpLoadReport, language: Language) -> Vec<String> {
+    let mut requests: Vec<&RequestOutcome> = http.requests.iter().collect();
+    requests.sort_by_key(|request| std::cmp::Reverse(request.failures.errors()));
+    let all = requests.len();
+    let one = |request: &&RequestOutcome| {
+        let RequestOutcome { name, weight, right, failures } = request;
+        let failed = failures_of(failures, 0, language);
+        let text = localized!(
+            language,
+            "{name} (weight {weight}): {right} right, failures: {failed}",
+            "{name}(가중치 {weight}): 정상 {right}건, 실패: {failed}",
+            "{name}（权重 {weight}）：正确 {right} 个，失败：{failed}",
+        );
+        row(language, ["request", "요청", "请求"], text)
+    };
+    let mut rows: Vec<String> = requests.iter().take(REQUESTS_SHOWN).map(one).collect();
+    if all > REQUESTS_SHOWN {
+        rows.push(localized!(
+            language,
+            "     ... {all} requests in all; --json has them",
+            "     ... 모두 {all}개. 전체는 --json",
+            "     …… 共 {all} 个请求；全部数据用 --json",
+        ));
+    }
+    rows
 }
 
 fn connections(http: &HttpLoadReport, language: Language) -> String {

@@ -1,0 +1,114 @@
+//! CPU and processes of a control group, whichever version of groups it is of.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use crate::{files, process::PROCESSES_MAX};
+
+/// Where control groups are found.
+const MOUNT: &str = "/sys/fs/cgroup";
+
+/// Folders below it that have the groups with a CPU clock: the second version alone, beside the first, and the first.
+const TOPS: [&str; 4] = ["", "unified", "cpuacct", "cpu,cpuacct"];
+
+/// Most groups below one that are looked at.
+const GROUPS_MAX: usize = 4096;
+
+/// A control group that says how much CPU its processes used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlGroup {
+    folder: PathBuf,
+}
+
+impl ControlGroup {
+    /// Finds a group by its folder, or by its name as /proc/PID/cgroup has it (`/system.slice/nginx.service`).
+    ///
+    /// # Errors
+    /// When there is none of that name whose CPU can be read.
+    pub fn find(name: &str) -> io::Result<Self> {
+        let named = Path::new(name);
+        let below = |top: &str| Path::new(MOUNT).join(top).join(name.trim_start_matches('/'));
+        let own = named.starts_with(MOUNT).then(|| named.to_path_buf());
+        let folders = own.into_iter().chain(TOPS.iter().map(|top| below(top)));
+        let mut groups = folders.map(|folder| Self { folder });
+        groups.find(|group| group.cpu_ns().is_some()).ok_or_else(|| {
+            let reason = format!("there is no control group {name} below {MOUNT} with a cpu.stat");
+            io::Error::new(io::ErrorKind::NotFound, reason)
+        })
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// CPU of all processes that are or were in it or below it. `None` when it is gone.
+    pub fn cpu_ns(&self) -> Option<u64> {
+        let of_second = files::read_text(self.folder.join("cpu.stat")).and_then(|text| usage_ns(&text));
+        of_second.or_else(|| files::read_value(self.folder.join("cpuacct.usage"))?.parse().ok())
+    }
+
+    /// Processes in it and below it, rising.
+    pub fn pids(&self) -> Vec<u32> {
+        let (mut found, mut folders, mut next) = (Vec::new(), vec![self.folder.clone()], 0);
+        while let Some(folder) = folders.get(next).cloned() {
+            next += 1;
+            let own = files::read_text(folder.join("cgroup.procs")).unwrap_or_default();
+            found.extend(own.lines().filter_map(|line| line.parse::<u32>().ok()));
+            let below = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            let below = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            folders.extend(below.map(|entry| entry.path()));
+            if folders.len() > GROUPS_MAX || found.len() > PROCESSES_MAX {
+                break;
+            }
+        }
+        found.truncate(PROCESSES_MAX);
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+/// What `cpu.stat` of the second version says; that of the first has no such line.
+fn usage_ns(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+    line.trim().parse::<u64>().ok()?.checked_mul(1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_is_in_either_version_of_the_file() {
+        assert_eq!(usage_ns("usage_usec 1234\nuser_usec 1000\n"), Some(1_234_000));
+        assert_eq!(usage_ns("nr_periods 0\nnr_throttled 0\n"), None, "the first version's");
+        assert_eq!(usage_ns("usage_usec many\n"), None);
+    }
+
+    #[test]
+    fn a_group_is_read_with_those_below_it() {
+        let folder = std::env::temp_dir().join(format!("weir-control-group-{}", std::process::id()));
+        let below = folder.join("below");
+        std::fs::create_dir_all(&below).expect("it can be made");
+        let write = |path: PathBuf, text: &str| std::fs::write(path, text).expect("it can be written");
+        write(folder.join("cgroup.procs"), "30\n10\n");
+        write(below.join("cgroup.procs"), "20\n");
+        let group = ControlGroup { folder: folder.clone() };
+        assert_eq!(group.cpu_ns(), None, "nobody says");
+        write(folder.join("cpuacct.usage"), "77\n");
+        assert_eq!((group.cpu_ns(), group.pids()), (Some(77), vec![10, 20, 30]));
+        write(folder.join("cpu.stat"), "usage_usec 5\n");
+        assert_eq!(group.cpu_ns(), Some(5_000));
+        std::fs::remove_dir_all(&folder).expect("it was made");
+        assert_eq!((group.cpu_ns(), group.pids()), (None, vec![]), "it is gone");
+    }
+
+    #[test]
+    fn a_group_that_is_not_there_is_named() {
+        let error = ControlGroup::find("/no-such.slice").expect_err("it is not there").to_string();
+        assert!(error.contains("/no-such.slice"), "{error}");
+    }
+}

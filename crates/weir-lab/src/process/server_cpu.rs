@@ -1,0 +1,63 @@
+//! The CPU of a server: of a process with all below it, or of a control group.
+
+use weir_evidence::{
+    control_group::ControlGroup,
+    memory,
+    process::{ProcessTree, TreeDelta, family_cpu_ns},
+};
+
+/// Whose CPU is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ServerCpu {
+    /// That of a process and of all below it.
+    Process(u32),
+    /// That of all processes that are or were in a control group.
+    Group(ControlGroup),
+}
+
+/// What the clocks say at one moment.
+pub(crate) struct CpuEdge {
+    tree: ProcessTree,
+    group_ns: Option<u64>,
+}
+
+impl ServerCpu {
+    /// CPU since it began. What cannot be read has used nothing.
+    pub(super) fn ns(&self) -> u64 {
+        match self {
+            Self::Process(pid) => family_cpu_ns(*pid),
+            Self::Group(group) => group.cpu_ns().unwrap_or(0),
+        }
+    }
+
+    /// The clocks now. A server that is gone has used nothing more.
+    pub(super) fn edge(&self) -> CpuEdge {
+        match self {
+            Self::Process(pid) => {
+                CpuEdge { tree: ProcessTree::snapshot(*pid).unwrap_or_default(), group_ns: None }
+            }
+            Self::Group(group) => {
+                CpuEdge { tree: ProcessTree::of(group.pids()).unwrap_or_default(), group_ns: group.cpu_ns() }
+            }
+        }
+    }
+
+    /// Resident memory of its processes.
+    pub(super) fn pss_bytes(&self) -> u64 {
+        match self {
+            Self::Process(pid) => memory::pss_bytes(*pid).unwrap_or(0),
+            Self::Group(group) => group.pids().into_iter().filter_map(memory::pss_bytes).sum(),
+        }
+    }
+}
+
+impl CpuEdge {
+    /// What was used until a later moment. The clock of a group has processes that ended in between.
+    pub(super) fn until(&self, later: &Self) -> TreeDelta {
+        let mut delta = ProcessTree::delta(&self.tree, &later.tree);
+        if let (Some(before), Some(after)) = (self.group_ns, later.group_ns) {
+            delta.cpu_ns = after.saturating_sub(before);
+        }
+        delta
+    }
+}
