@@ -64,14 +64,15 @@ impl<'a> CellTrials<'a> {
     }
 }
 
-/// The primary cell first, then confirmatory, then exploratory cells, each in the spec's order.
+/// The primary cell first, then confirmatory, then exploratory cells, each in the spec's order. Those that are drawn
+/// over time are compared with nothing.
 pub(crate) fn by_role<'a>(
     spec: &'a StudySpec,
     gate: &ValidityGate,
     trials: &'a [TrialRecord],
 ) -> Vec<CellTrials<'a>> {
     let all: Vec<&TrialRecord> = trials.iter().collect();
-    let of_role = |role| spec.cells.iter().filter(move |cell| cell.role == role);
+    let of_role = |role| spec.cells.iter().filter(move |cell| cell.role == role && !cell.is_series());
     [CellRole::Primary, CellRole::Confirmatory, CellRole::Exploratory]
         .into_iter()
         .flat_map(of_role)

@@ -398,7 +398,8 @@ pub(crate) fn schedule(
     progress: &Progress,
     elapsed_ns: u64,
 ) -> Check {
-    let stopped = match progress.is_complete() {
+    // Blocks that noise spoilt and that nobody ran again are told, and cut nothing short.
+    let stopped = match progress.is_finished() {
         true => None,
         false if progress::has_nothing_to_compare(spec, missing) => {
             Some(Stopped::NothingToCompare { elapsed_ns })

@@ -109,13 +109,17 @@ fn standing(effects: &Effects, cell_id: &str, (arm, candidate): (&str, &str)) ->
 }
 
 /// What the rows say of the family of the study's second arm, the primary cell first.
-pub(crate) fn answers(spec: &StudySpec, rows: &[FrontierRow]) -> Vec<FrontierAnswer> {
+pub(crate) fn answers(spec: &StudySpec, arms: &[ArmSummary], rows: &[FrontierRow]) -> Vec<FrontierAnswer> {
     let Some(second) = spec.arms.get(1) else { return Vec::new() };
     let Some(family) = rows.iter().find(|row| row.arm == second.name).map(|row| &row.family) else {
         return Vec::new();
     };
     let mut cells: Vec<_> = spec.cells.iter().filter(|cell| cell.role != CellRole::Exploratory).collect();
     cells.sort_by_key(|cell| cell.role != CellRole::Primary);
+    let interrupted = |cell_id: &str| {
+        let candidate = arms.iter().find(|it| it.cell_id == cell_id && it.arm == spec.arms[0].name);
+        candidate.and_then(|it| it.mean(Metric::InterruptedRate)).unwrap_or(0.0)
+    };
     let answer = |cell_id: &str| {
         let own: Vec<(&str, Standing)> = rows
             .iter()
@@ -138,6 +142,7 @@ pub(crate) fn answers(spec: &StudySpec, rows: &[FrontierRow]) -> Vec<FrontierAns
                 .filter(|(_, it)| is_other(*it))
                 .map(|(arm, it)| ((*arm).to_owned(), *it))
                 .collect(),
+            interrupted: interrupted(cell_id),
         })
     };
     cells.into_iter().filter_map(|cell| answer(&cell.id)).collect()
@@ -151,8 +156,12 @@ pub(crate) fn verdict_of(primary: Option<&Effect>, answers: &[FrontierAnswer]) -
 }
 
 /// The verdict of a study whose primary is a frontier: the candidate is ahead of the whole family, or one of its arms
-/// is ahead of the candidate, or none differs.
+/// is ahead of the candidate, or none differs. Where the candidate leaves the wait to the interrupt, nothing is said of
+/// predictions.
 fn verdict(answer: &FrontierAnswer) -> Verdict {
+    if answer.is_of_interrupts() {
+        return Verdict::NotComparable;
+    }
     let standings: BTreeSet<bool> = answer.others.iter().map(|(_, it)| *it == Standing::Level).collect();
     match (answer.behind, answer.ahead) {
         (behind, _) if behind == answer.settings => Verdict::Better,
@@ -199,6 +208,7 @@ mod tests {
                 engine: None,
                 background_depth: 0,
                 background_cores: 1,
+                core_steps: Vec::new(),
                 file_bytes: 1 << 30,
                 file: None,
             }),
@@ -263,7 +273,7 @@ mod tests {
         let on_frontier: Vec<&str> =
             rows.iter().filter(|row| row.is_on_frontier).map(|row| row.arm.as_str()).collect();
         assert_eq!(on_frontier, ["linux-mean:0.2", "clairvoyant"], "an oracle takes nobody's place");
-        let answers = answers(&spec, &rows);
+        let answers = answers(&spec, &[], &rows);
         let [answer] = &answers[..] else { panic!("one cell: {answers:?}") };
         assert_eq!((answer.settings, answer.behind, answer.ahead), (4, 2, 0));
         let others = [
@@ -285,6 +295,7 @@ mod tests {
                 behind,
                 ahead,
                 others: others.iter().map(|it| ("a".to_owned(), *it)).collect(),
+                interrupted: 0.49,
             })
         };
         assert_eq!(answer(7, 7, 0, &[]), Verdict::Better);
@@ -292,5 +303,26 @@ mod tests {
         assert_eq!(answer(2, 0, 0, &[Standing::Level; 2]), Verdict::Equivalent);
         assert_eq!(answer(2, 1, 0, &[Standing::Level]), Verdict::Inconclusive);
         assert_eq!(answer(1, 0, 0, &[Standing::Open]), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn a_candidate_that_leaves_the_wait_to_the_interrupt_is_ahead_of_no_prediction() {
+        use Verdict::Worse;
+        let (spec, rows) =
+            judged(&[("regime", 0.0, 0.03, None), ("linux-mean:0.5", 0.34, 0.55, Some([Worse, Worse]))]);
+        let verdict_at = |share: f64| {
+            let arm = ArmSummary {
+                cell_id: "model".to_owned(),
+                arm: "regime".to_owned(),
+                figures: MetricFigures::of(Metric::InterruptedRate, vec![share]).into_iter().collect(),
+                ..ArmSummary::default()
+            };
+            let answers = answers(&spec, &[arm], &rows);
+            assert_eq!((answers[0].interrupted, answers[0].behind), (share, 1));
+            verdict(&answers[0])
+        };
+        assert_eq!(verdict_at(1.0), Verdict::NotComparable);
+        assert_eq!(verdict_at(0.5), Verdict::NotComparable);
+        assert_eq!(verdict_at(0.02), Verdict::Better);
     }
 }

@@ -60,6 +60,7 @@ use crate::{
     syn_ladder::syn_ladder_s,
     thread_use,
     units::{self, Compared},
+    wait_series,
     witnesses::{AtRate, Claim, Seen, Witnesses, equal_rate_of, is_same_shape, verdict_left},
 };
 
@@ -104,7 +105,7 @@ fn judge_settled(judged: &Judged<'_>) -> StudyResult {
     let mut checks = check::all(spec, (fingerprint, &gate), &planned, found);
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
     let frontier = frontier::rows(spec, &arms, &effects);
-    let frontier_answers = frontier::answers(spec, &frontier);
+    let frontier_answers = frontier::answers(spec, &arms, &frontier);
     let syn_ladder_s = syn_ladder_s(&fingerprint.limits);
     let grids = grid::all(spec, &effects, &witnesses, is_finished);
     let scope = Scope { spec, gate: &gate, cells: &cells, cpus_allowed, is_finished };
@@ -141,6 +142,7 @@ fn judge_settled(judged: &Judged<'_>) -> StudyResult {
         cpu_differences: differences,
         frontier,
         frontier_answers,
+        wait_series: wait_series::all(spec, trials),
         period: None,
         among_runs: None,
     }

@@ -62,6 +62,7 @@ mod tcp_segments;
 mod thread_use;
 mod units;
 mod variance_components;
+mod wait_series;
 mod warm;
 mod witnesses;
 

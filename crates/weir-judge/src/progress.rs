@@ -88,7 +88,8 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
         spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).all(|arm| is_gone(&arm.name, cell))
     };
     let is_over = |cell: &CellSpec| {
-        !has_ended && (missing::is_over(spec, cell, trials.iter().copied()) || is_empty(cell))
+        let has_pairs_left = cell.is_series() || !missing::is_over(spec, cell, trials.iter().copied());
+        !has_ended && (!has_pairs_left || is_empty(cell))
     };
     let are_over: Vec<bool> = spec.cells.iter().map(is_over).collect();
     let mut gaps: Vec<(PlannedBlock, u32)> = plan::schedule(spec)
@@ -99,6 +100,9 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
             let is_own = |trial: &&TrialRecord| trial.cell_id == cell.id && trial.block == planned.block;
             let own: Vec<&TrialRecord> = trials.iter().copied().filter(is_own).collect();
             let attempts = own.iter().map(|trial| trial.attempt + 1).max().unwrap_or(0);
+            if cell.is_series() {
+                return (attempts == 0).then_some((planned, attempts));
+            }
             let has_pair = |against: Against<'_>| {
                 let of_arm = |name: &str| spec.arms.iter().find(|arm| arm.name == name);
                 let baseline = match against {

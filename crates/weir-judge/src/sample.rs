@@ -64,6 +64,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         published: Vec::new(),
         published_runs: Vec::new(),
         published_tables: Vec::new(),
+        published_levels: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),
         contrasts: Vec::new(),

@@ -248,6 +248,7 @@ mod tests {
             engine: None,
             background_depth: 0,
             background_cores: 1,
+            core_steps: Vec::new(),
             file_bytes: 1 << 30,
             file: None,
         });

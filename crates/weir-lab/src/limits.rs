@@ -28,6 +28,9 @@ pub const PUBLISHED_RUN_FIGURES_MAX: usize = 8;
 /// See [`PUBLISHED_RUNS_MAX`].
 pub const PUBLISHED_THREADS_MAX: usize = 8;
 
+/// Most published levels of arms over time.
+pub const PUBLISHED_LEVELS_MAX: usize = 64;
+
 /// Most tables that others published, and most rows of one.
 pub const PUBLISHED_TABLES_MAX: usize = 16;
 /// See [`PUBLISHED_TABLES_MAX`].
@@ -128,6 +131,8 @@ pub enum Level {
     BackgroundDepth,
     /// Cores that keep so many in flight each.
     BackgroundCores,
+    /// The same in a step of a load that changes.
+    BackgroundCoreStep,
     /// Sessions of clients.
     Sessions,
     /// Orders in flight over all sessions.
@@ -152,6 +157,7 @@ impl Level {
             Self::BlockBytes => "block_bytes",
             Self::BackgroundDepth => "background_depth",
             Self::BackgroundCores => "background_cores",
+            Self::BackgroundCoreStep => "core_steps",
             Self::InFlightTotal => "in_flight_total",
         }
     }
@@ -172,6 +178,7 @@ impl Level {
             Self::BlockBytes => 512..=16 << 20,
             Self::BackgroundDepth => 0..=1_024,
             Self::BackgroundCores => 1..=16,
+            Self::BackgroundCoreStep => 0..=16,
             // The built-in accounts are named with five digits.
             Self::Sessions => 1..=10_000,
         }

@@ -46,7 +46,9 @@ pub(crate) fn pilots_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
 
 /// Arms of a cell, and the baseline again.
 fn runs_of(spec: &StudySpec, cell: &CellSpec) -> u64 {
-    spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64 + 1
+    let own = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64;
+    // The baseline runs twice wherever it runs.
+    own + u64::from(spec.arms.first().is_some_and(|first| cell.has_arm(&first.name)))
 }
 
 fn unit_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
@@ -63,7 +65,7 @@ fn warmups_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
 
 fn trial_ns(cell: &CellSpec) -> u64 {
     let around_ns = if cell.storage.is_some() { AROUND_STORAGE_NS } else { AROUND_TRIAL_NS };
-    let length_ns = cell.window_ns + cell.warmup_ns_max;
+    let length_ns = cell.trial_window_ns() + cell.warmup_ns_max;
     match cell.storage.as_ref().map(|storage| &storage.device) {
         Some(StorageDevice::Model | StorageDevice::ModelLate) => length_ns / COMPUTED_FASTER,
         Some(StorageDevice::Synthetic(_) | StorageDevice::Trace(_)) => REPLAYED_NS,
@@ -248,7 +250,7 @@ fn load(cell: &CellSpec, language: Language) -> String {
 fn often(spec: &StudySpec, cell: &CellSpec, language: Language) -> String {
     let (runs, blocks) = (runs_of(spec, cell), cell.blocks);
     let Some(turns) = &cell.alternation else {
-        let window = shown_ns(cell.window_ns, language);
+        let window = shown_ns(cell.trial_window_ns(), language);
         return localized!(
             language,
             "{blocks} blocks of {runs} trials of {window}",

@@ -15,6 +15,7 @@ mod contrasts;
 mod neighbours;
 mod one_rate;
 mod published;
+mod published_level;
 mod published_table;
 mod request_mix;
 mod threshold;
@@ -210,13 +211,12 @@ fn read(
     }
     spec.neighbours = neighbours::read(table.tables("neighbour")?)?;
     let questions = comparisons::Tables::of(&mut table)?;
-    let published = table.tables("published")?;
-    let published_runs = table.tables("published_run")?;
-    let published_tables = table.tables("published_table")?;
+    let (published, published_runs) = (table.tables("published")?, table.tables("published_run")?);
+    let [tables, levels] = ["published_table", "published_level"].map(|key| table.tables(key));
+    let (published_tables, published_levels) = (tables?, levels?);
     let added_costs = table.tables("added_cost")?;
     let (causes, contrasts) = (table.tables("cause")?, table.tables("contrast")?);
     table.finish(|key| elsewhere(key, protocol))?;
-
     let left_out = drafts.left_out.clone();
     let places = arms::cast(arms, drafts, &mut spec)?;
     place(&mut spec, protocol, host_defaults, (server_cpus.clone(), load_cpus));
@@ -231,6 +231,7 @@ fn read(
     let published_tables = published_table::read(published_tables, &known)?;
     (spec.comparisons, spec.published_runs, spec.added_costs) = (comparisons, published_runs, added_costs);
     (spec.causes, spec.published_tables, spec.contrasts) = (causes, published_tables, contrasts);
+    spec.published_levels = published_level::read(published_levels, &spec, &absent)?;
     spec.published = published::read(published, &spec, (&absent, lacks_cells))?;
     Ok((Study { spec, missing_arms }, places))
 }
@@ -255,6 +256,7 @@ fn begun(table: &mut Table<'_>, host_defaults: &HostDefaults) -> Result<StudySpe
         published: Vec::new(),
         published_runs: Vec::new(),
         published_tables: Vec::new(),
+        published_levels: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),
         contrasts: Vec::new(),

@@ -154,6 +154,9 @@ fn cell_arms(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
         return wrong(format!("{} names an arm {unknown:?} that is not there", cell.id));
     }
     let own = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count();
+    if cell.is_series() {
+        return Ok(());
+    }
     match spec.arms.first() {
         Some(baseline) if !cell.has_arm(&baseline.name) => {
             wrong(format!("{} lacks the baseline {:?}", cell.id, baseline.name))
@@ -233,9 +236,11 @@ fn check_cell(cell: &CellSpec) -> Result<(), SpecError> {
         (Level::Workers, cell.workers),
         (Level::LoadWorkers, cell.load_workers),
         (Level::IdleConnections, cell.idle_connections),
-        (Level::Blocks, cell.blocks),
     ] {
         level(which, i64::from(value))?;
+    }
+    if !cell.is_series() {
+        level(Level::Blocks, i64::from(cell.blocks))?;
     }
     if cell.load_workers > cell.connections {
         let message = format!(

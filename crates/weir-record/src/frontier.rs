@@ -57,4 +57,15 @@ pub struct FrontierAnswer {
     pub ahead: u32,
     /// Those of which neither holds, by name and with what is known: level, a trade-off, or open.
     pub others: Vec<(String, Standing)>,
+    /// Share of the operations that the candidate leaves to the interrupt there.
+    #[serde(default)]
+    pub interrupted: f64,
+}
+
+impl FrontierAnswer {
+    /// Whether the candidate predicts too little there for a statement about predictions: it leaves half of the
+    /// operations or more to the interrupt.
+    pub fn is_of_interrupts(&self) -> bool {
+        self.interrupted >= 0.5
+    }
 }

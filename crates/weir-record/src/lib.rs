@@ -51,6 +51,7 @@ pub mod text;
 pub mod threads;
 pub mod trial;
 pub mod verdict;
+pub mod wait_series;
 pub mod window;
 
 pub use weir_engine_types::kernel;

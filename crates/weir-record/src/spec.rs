@@ -17,6 +17,7 @@ use crate::{
     published::{PublishedClaim, PublishedRun, PublishedTable},
     storage::{AccessPattern, CompletionMethod, StorageDevice, StorageEngine, StorageEngineOptions},
     text::Text,
+    wait_series::PublishedLevel,
 };
 
 mod arm_start;
@@ -59,6 +60,9 @@ pub struct StudySpec {
     /// Tables that others published, each beside the one of the same name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published_tables: Vec<PublishedTable>,
+    /// Levels that others published of arms over time, each beside the part of a series that it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published_levels: Vec<PublishedLevel>,
     /// What arms cost beyond the baseline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added_costs: Vec<AddedCostSpec>,
@@ -457,6 +461,23 @@ impl CellSpec {
         self.storage.as_ref().is_some_and(|storage| storage.device.is_simulated())
     }
 
+    /// Whether its trials show how arms wait over time. They are drawn and compared with nothing.
+    pub fn is_series(&self) -> bool {
+        self.storage.as_ref().is_some_and(|storage| !storage.core_steps.is_empty())
+    }
+
+    /// The measured time of a trial.
+    pub fn trial_window_ns(&self) -> u64 {
+        let steps = self.storage.as_ref().map_or(1, |storage| storage.core_steps.len().max(1));
+        self.window_ns.saturating_mul(steps as u64)
+    }
+
+    /// How long an interval of the measurement points is where they are drawn over time: a twentieth of a step, in
+    /// whole milliseconds.
+    pub fn series_interval_ns(&self) -> u64 {
+        (self.window_ns / 20_000_000).max(1) * 1_000_000
+    }
+
     /// Whether the arm runs in this cell.
     pub fn has_arm(&self, arm: &str) -> bool {
         self.arms.is_empty() || self.arms.iter().any(|own| own == arm)
@@ -548,6 +569,10 @@ pub struct StorageCell {
     /// Cores that keep so many in flight each; more than one only of a model.
     #[serde(default = "one_core", skip_serializing_if = "is_one_core")]
     pub background_cores: u32,
+    /// Background cores that keep as many in flight, one number after the other for a window each while the job goes
+    /// on; empty for one load. On a disk they are one process with the depth of all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub core_steps: Vec<u32>,
     /// Bytes of the data file that are used.
     pub file_bytes: u64,
     /// A file of the user's, which is never laid out; absent means one beside the run folder.

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::latency::LatencySummary;
 
+mod blocks;
+
+pub use blocks::{BlockShare, BlockSizes, Sequencer, Skew};
+
 /// How operations reach the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -305,54 +309,6 @@ impl SyntheticTrace {
     }
 }
 
-/// How many bytes an operation has, where not all have the same.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum BlockSizes {
-    /// All have the same.
-    #[default]
-    Same,
-    /// Any multiple of the smallest, up to the largest.
-    Range {
-        /// The smallest.
-        bytes_min: u32,
-    },
-    /// Some of them.
-    Split(Vec<BlockShare>),
-}
-
-/// Operations of one length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct BlockShare {
-    /// Their bytes.
-    pub bytes: u32,
-    /// How many of a hundred they are.
-    pub percent: u8,
-}
-
-/// Which random blocks are likelier than others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Skew {
-    /// None.
-    #[default]
-    None,
-    /// The block of rank k with a probability like 1/k^theta.
-    Zipf {
-        /// Not 1.
-        theta: f64,
-        /// Where in the file the likeliest is, 0 to 1; absent for anywhere.
-        center: Option<f64>,
-    },
-    /// A power law: at 0.2 a fifth of the blocks has four fifths of the operations.
-    Pareto {
-        /// Between 0 and 1.
-        share: f64,
-        /// Where in the file the likeliest is, 0 to 1; absent for anywhere.
-        center: Option<f64>,
-    },
-}
-
 /// One job, complete: what a line of `weir storage run` or a section of a job file resolves to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -413,6 +369,10 @@ pub struct StorageJob {
     pub stonewall: bool,
     /// Told in one row with the job before it, if they run side by side.
     pub group_reporting: bool,
+    /// Begins a row of its own although it asks for one together.
+    pub new_group: bool,
+    /// All that runs beside it ends when one of its threads does.
+    pub exit_all: bool,
     /// Operations a second of one thread; latency counts from the intended start.
     pub rate_iops: Option<u32>,
     /// Bytes a second of one thread; the same.
@@ -435,12 +395,26 @@ pub struct StorageJob {
     pub skew: Skew,
     /// Random blocks may repeat before all were touched.
     pub no_random_map: bool,
+    /// Random blocks come from 64-bit numbers (`random_generator=tausworthe64` of fio).
+    pub random_wide: bool,
+    /// Of so many operations one has a random block, and the others follow it; 1 for each.
+    pub random_every: u32,
+    /// How they follow it; see [`Sequencer`].
+    pub sequencer: Sequencer,
+    /// Bytes between two sequential operations, left out forwards, or backwards from one to the next.
+    pub stride_bytes: i64,
+    /// Bytes of the whole file, where they are not those up to the end of the used part. A stride depends on it.
+    pub file_bytes: Option<u64>,
+    /// Bytes that are done in all, where that is more than the used part: it is begun again.
+    pub done_bytes: Option<u64>,
     /// `fsync(2)` after so many writes; 0 for never.
     pub fsync_every: u32,
     /// `fdatasync(2)` after so many writes; 0 for never. Where both are due there is one `fsync(2)`.
     pub fdatasync_every: u32,
-    /// Both come where fio makes them: again after each read while no further write was made, and not after the last
-    /// operation.
+    /// `fsync(2)` when all is written, in the time of the job.
+    pub end_fsync: bool,
+    /// Those after so many writes come where fio makes them: again after each read while no further write was made,
+    /// and not after the last operation.
     pub syncs_as_fio: bool,
     /// Written blocks carry a checksum and are read back when the job is done.
     pub verify_crc32c: bool,
@@ -492,6 +466,8 @@ impl Default for StorageJob {
             start_delay_ns: 0,
             stonewall: false,
             group_reporting: false,
+            new_group: false,
+            exit_all: false,
             rate_iops: None,
             rate_bytes: None,
             rate_writes_iops: None,
@@ -503,8 +479,15 @@ impl Default for StorageJob {
             thread_first: 1,
             skew: Skew::None,
             no_random_map: false,
+            random_wide: false,
+            random_every: 1,
+            sequencer: Sequencer::default(),
+            stride_bytes: 0,
+            file_bytes: None,
+            done_bytes: None,
             fsync_every: 0,
             fdatasync_every: 0,
+            end_fsync: false,
             syncs_as_fio: false,
             verify_crc32c: false,
             verify_only: false,

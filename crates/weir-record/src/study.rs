@@ -22,6 +22,7 @@ use crate::{
     spec::StudySpec,
     threads::ThreadUse,
     verdict::Verdict,
+    wait_series::WaitSeries,
 };
 
 /// One finished study. Report, terminal and export draw this and recompute nothing.
@@ -104,6 +105,9 @@ pub struct StudyResult {
     /// What the frontier says of the family of the second arm, the primary cell first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier_answers: Vec<FrontierAnswer>,
+    /// How arms waited over time, interval by interval; empty where no cell has such trials.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wait_series: Vec<WaitSeries>,
     /// When it ran: the minutes that it describes. The store knows it; absent in results stored before it was noted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<Period>,

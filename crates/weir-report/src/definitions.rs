@@ -5,6 +5,7 @@ use weir_record::{finding::MessageKind, metric::Metric, metric_rows::METRICS, ve
 use crate::{
     format, metrics,
     view::View,
+    ways_to_wait,
     words::{self, Word},
 };
 
@@ -41,7 +42,7 @@ pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
         };
         (name, view.language.choose(texts).to_owned())
     });
-    verdicts.chain(terms).collect()
+    verdicts.chain(terms).chain(ways_to_wait::terms(view)).collect()
 }
 
 /// The words of a verdict on the metrics of the study: `less CPU, faster`.

@@ -14,6 +14,16 @@ pub(crate) fn headline(view: &View<'_>) -> Option<String> {
     let answer = view.frontier_answer()?;
     let FrontierAnswer { candidate, family, settings, behind, .. } = answer;
     let place = view.cell_label(&answer.cell_id);
+    if answer.is_of_interrupts() {
+        let percent = format::percent(answer.interrupted);
+        return Some(localized!(
+            view.language,
+            "{place}: not decided; {candidate} leaves {percent} of the operations to the interrupt, so it predicts nothing that \
+             could be compared with {family}.",
+            "{place}: 판정하지 않음. {candidate} 설정은 I/O의 {percent}를 인터럽트에 맡기므로 {family} 설정과 비교할 예측이 없습니다.",
+            "{place}：不作判定；{candidate} 把 {percent} 的操作交给中断，没有可与 {family} 比较的预测。",
+        ));
+    }
     Some(localized!(
         view.language,
         "{place}: {candidate} is ahead of {behind} of {settings} settings of {family} on misses and CPU together.",
@@ -31,11 +41,12 @@ pub(crate) fn elsewhere(view: &View<'_>) -> Vec<Sentence> {
         if answer.cell_id == primary.cell_id && others.is_empty() {
             return None;
         }
+        let to_interrupt = to_interrupt(view, answer);
         let text = localized!(
             view.language,
-            "{place}: ahead of {behind} of {settings}, behind {ahead}{others}.",
-            "{place}: {settings}개 중 {behind}개보다 앞서고 {ahead}개에 뒤짐{others}.",
-            "{place}：领先 {settings} 个中的 {behind} 个，落后于 {ahead} 个{others}。",
+            "{place}: ahead of {behind} of {settings}, behind {ahead}{others}{to_interrupt}.",
+            "{place}: {settings}개 중 {behind}개보다 앞서고 {ahead}개에 뒤짐{others}{to_interrupt}.",
+            "{place}：领先 {settings} 个中的 {behind} 个，落后于 {ahead} 个{others}{to_interrupt}。",
         );
         Some(Sentence { text, cells: vec![answer.cell_id.clone()] })
     };
@@ -51,6 +62,9 @@ const INTERRUPTED_MIN: f64 = 0.01;
 pub(crate) fn by_interrupt(view: &View<'_>) -> Option<String> {
     let answer = view.frontier_answer()?;
     let share = view.summary(&answer.cell_id, &answer.candidate)?.mean(Metric::InterruptedRate)?;
+    if answer.is_of_interrupts() {
+        return None;
+    }
     let (candidate, place, percent) =
         (&answer.candidate, view.cell_label(&answer.cell_id), format::percent(share));
     (share >= INTERRUPTED_MIN).then(|| {
@@ -62,6 +76,20 @@ pub(crate) fn by_interrupt(view: &View<'_>) -> Option<String> {
             "{place}：{candidate} 把 {percent} 的操作交给中断；这一部分是另一种等待方式，而不是更好的预测。",
         )
     })
+}
+
+/// `; 100 % of its operations are left to the interrupt`, where that is the answer.
+fn to_interrupt(view: &View<'_>, answer: &FrontierAnswer) -> String {
+    if !answer.is_of_interrupts() {
+        return String::new();
+    }
+    let (percent, separator) = (format::percent(answer.interrupted), view.language.semicolon());
+    localized!(
+        view.language,
+        "{separator}but {percent} of its operations are left to the interrupt",
+        "{separator}다만 I/O의 {percent}를 인터럽트에 맡김",
+        "{separator}但其 {percent} 的操作交给了中断",
+    )
 }
 
 /// `; a, b (not decided); c (level)`.
@@ -86,7 +114,7 @@ fn others(view: &View<'_>, answer: &FrontierAnswer) -> String {
     groups.iter().map(sentence).collect()
 }
 
-/// How the baseline stands to the arm.
+/// How the arm stands to the baseline.
 pub(crate) fn word(standing: Standing) -> Word {
     match standing {
         Standing::Behind => Word::StandingBehind,

@@ -63,6 +63,8 @@ mod terminal;
 mod threads;
 mod titles;
 mod view;
+mod wait_series;
+mod ways_to_wait;
 mod when;
 mod words;
 

@@ -12,8 +12,9 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 29] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 30] = [
     chart::frontier,
+    chart::wait_series,
     guidance::section,
     chart::map,
     contrasts::section,

@@ -17,7 +17,7 @@ use crate::{
     table::Table,
     tables,
     view::{View, bound},
-    when,
+    wait_series, when,
     words::Word,
 };
 
@@ -56,6 +56,7 @@ pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> Strin
         }
         columns_of(&frontier, &mut out);
     }
+    over_time(view, &mut out);
     notes(view, &mut out);
     overview(view, &mut out);
     further(view, &mut out);
@@ -99,6 +100,19 @@ fn title(view: &View<'_>, out: &mut Output) {
         out.wrapped(&sensitivity, "");
     }
     when::sentences(view).iter().for_each(|line| out.wrapped(line, ""));
+}
+
+/// Series with their means, and what was published of each part.
+fn over_time(view: &View<'_>, out: &mut Output) {
+    for series in &view.result.wait_series {
+        out.blank();
+        let title = printable(&wait_series::title(view, series));
+        wrap(&title, out.width).iter().for_each(|line| out.styled(Style::Bold, line));
+        columns_of(&wait_series::narrow_table(view, series), out);
+        for line in wait_series::published(view, series) {
+            out.wrapped(&format!("- {line}"), "  ");
+        }
+    }
 }
 
 /// A table of few columns, as wide as its texts; nothing where it is empty.

@@ -51,8 +51,10 @@ pub(crate) struct View<'a> {
 impl<'a> View<'a> {
     pub(crate) fn new(result: &'a StudyResult, language: Language) -> Self {
         let is_primary = |cell: &&CellSpec| cell.role == CellRole::Primary;
-        let primary = result.spec.cells.iter().filter(is_primary);
-        let others = result.spec.cells.iter().filter(|cell| !is_primary(cell));
+        // Those that are drawn over time have a section of their own.
+        let compared = || result.spec.cells.iter().filter(|cell| !cell.is_series());
+        let primary = compared().filter(is_primary);
+        let others = compared().filter(|cell| !is_primary(cell));
         let planned_cells = primary.chain(others).map(|cell| cell.id.as_str());
         let found_cells = result.arms.iter().map(|arm| arm.cell_id.as_str());
         let compared_cells = result.effects.comparisons().map(|row| row.cell_id.as_str());
@@ -396,7 +398,9 @@ impl<'a> View<'a> {
         parts.extend(storage.engine.map(|engine| engine.to_string()));
         let (depth, background) = (cell.depth, storage.background_depth);
         parts.push(localized!(self.language, "{depth} in flight", "동시 {depth}건", "在途 {depth} 个"));
-        if background > 0 {
+        if cell.is_series() {
+            parts.push(self.steps(storage));
+        } else if background > 0 {
             parts.push(localized!(
                 self.language,
                 "{background} more in the background",
@@ -405,6 +409,18 @@ impl<'a> View<'a> {
             ));
         }
         parts
+    }
+
+    /// A load that changes: `0, 1, 4 cores × 32 reads beside in turn`.
+    fn steps(&self, storage: &StorageCell) -> String {
+        let steps: Vec<String> = storage.core_steps.iter().map(u32::to_string).collect();
+        let (steps, depth) = (steps.join(self.language.list()), storage.background_depth);
+        localized!(
+            self.language,
+            "{steps} cores × {depth} reads beside, over time",
+            "배경 읽기 {steps}코어 × {depth}, 시간순",
+            "背景读 {steps} 核 × {depth}，随时间",
+        )
     }
 
     /// What is simulated: `simulated SSD`, `4 × 32 reads beside`.
@@ -433,6 +449,7 @@ impl<'a> View<'a> {
         };
         let (cores, depth) = (storage.background_cores, storage.background_depth);
         let beside = match (self.language, depth) {
+            _ if !storage.core_steps.is_empty() => self.steps(storage),
             (_, 0) => choose(["nothing beside", "배경 부하 없음", "无背景负载"]),
             (Language::English, _) => format!("{cores} × {depth} reads beside"),
             (Language::Korean, _) => format!("배경 읽기 {cores} × {depth}"),

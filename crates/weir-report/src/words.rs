@@ -100,22 +100,22 @@ words! {
         is better. The step line is the frontier (marked in the table): no point but an oracle's (hollow) has less of one and no more of \
         the other. Oracles know what no thread can know. A miss is an operation that was complete when its sleep ended; a \
         harmful one was noticed later than an interrupt would have told. CPU is the time of the thread that waits over \
-        all time. Differences are arm less baseline. The baseline is ahead of an arm when it has less of one, by its \
-        verdict, and no more of the other, by its margin; each part is tested by itself, so the joint statement needs no \
+        all time. Differences are arm less baseline. An arm is behind the baseline when the baseline has less of one, \
+        by its verdict, and no more of the other, by its margin; each part is tested by itself, so the joint statement needs no \
         further correction."
         | "점 하나는 대기 방식 하나의 블록 평균이며 같은 계열의 설정은 선으로 이었습니다. 왼쪽 아래일수록 좋습니다. 계단선은 프런티어(표의 ◆)로, \
         오라클(빈 표식)을 빼면 한쪽이 더 적으면서 다른 쪽이 더 많지 않은 점이 없습니다. 오라클은 스레드가 알 수 없는 것을 압니다. miss는 \
         sleep이 끝났을 때 이미 완료된 I/O이고, 해로운 miss는 인터럽트보다 늦게 알아챈 것입니다. CPU는 기다리는 스레드의 CPU 시간을 경과 \
         시간으로 나눈 값입니다. 차이는 ‘비교 대상 − 기준’입니다. 기준이 한쪽에서 판정상 더 적고 다른 쪽에서 여유 안에서 더 많지 않으면 \
-        앞섭니다. 두 부분을 따로 검정하므로 결합 명제에 추가 보정은 필요하지 않습니다."
+        비교 대상이 뒤진 것으로 봅니다. 두 부분을 따로 검정하므로 결합 명제에 추가 보정은 필요하지 않습니다."
         | "每个点是一种等待方式在各区组上的均值，同一族的设置以线相连，越靠左下越好。阶梯线为前沿（表中的 ◆）：除 oracle（空心，即预知结果的理想情形）外，没有点\
         在一项上更少而另一项不更多。oracle 知道线程无从得知的信息。miss 指睡眠结束时已经完成的操作，有害 miss 是比中断更晚察觉的那些。CPU 为等待线程的 CPU \
-        时间除以经过时间。差值为“方案 − 基线”。基线在一项上按判定更少、在另一项上按余量不更多，即为领先；两部分分别检验，联合结论无需再校正。";
+        时间除以经过时间。差值为“方案 − 基线”。若基线在一项上按判定更少、在另一项上按余量不更多，则该方案落后；两部分分别检验，联合结论无需再校正。";
     MissAxis: "misses" | "miss 비율" | "miss 率";
     CpuAxis: "CPU of the thread" | "스레드 CPU" | "线程 CPU";
-    Standing: "baseline" | "기준" | "基线";
-    StandingBehind: "ahead" | "앞섬" | "领先";
-    StandingAhead: "behind" | "뒤짐" | "落后";
+    Standing: "against the baseline" | "기준 대비" | "与基线相比";
+    StandingBehind: "behind" | "뒤짐" | "落后";
+    StandingAhead: "ahead" | "앞섬" | "领先";
     StandingLevel: "level" | "동등" | "持平";
     StandingTradeOff: "trade-off" | "일장일단" | "各有得失";
     StandingOpen: "not decided" | "보류" | "无法判定";

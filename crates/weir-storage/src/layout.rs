@@ -49,8 +49,9 @@ const MAGIC: [u8; 16] = *b"weir storage fil";
 const MAGIC_UNFINISHED: [u8; 16] = *b"weir storage lay";
 const VERSION: u32 = 1;
 
-/// Left free on the file system, whatever is asked for.
-const SPARE_BYTES: u64 = 64 << 20;
+/// Left free on the file system, whatever is asked for: a twentieth of it, and no more than this.
+const SPARE_BYTES_MAX: u64 = 64 << 20;
+const SPARE_PART: u64 = 20;
 
 /// Written at once.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -81,14 +82,15 @@ pub enum LayoutError {
     },
     /// There is not enough room.
     #[error(
-        "{path}: laying out {needed} bytes needs {spare} more to stay free, and {available} are free; ask for a smaller size",
-        spare = SPARE_BYTES
+        "{path}: laying out {needed} bytes needs {spare} more to stay free, and {available} are free; ask for a smaller size"
     )]
     NoSpace {
         /// The file.
         path: PathBuf,
         /// Bytes to be written.
         needed: u64,
+        /// Bytes that stay free.
+        spare: u64,
         /// Bytes that are free.
         available: u64,
     },
@@ -238,7 +240,9 @@ fn folder(path: &Path) -> &Path {
 /// If our old file is in the way of a new one, it goes first.
 fn check_space(path: &Path, needed: u64, has_old: bool) -> Result<(), LayoutError> {
     let read = || available_bytes(path).map_err(failed(path, "read the free space"));
-    let fits = |available: u64| available >= needed.saturating_add(SPARE_BYTES);
+    let whole = statvfs(folder(path)).map_err(io::Error::from).map_err(failed(path, "read its size"))?;
+    let spare = spare_bytes(whole.f_blocks.saturating_mul(whole.f_frsize));
+    let fits = |available: u64| available >= needed.saturating_add(spare);
     let mut available = read()?;
     if !fits(available) && has_old {
         fs::remove_file(path).map_err(failed(path, "remove the old one"))?;
@@ -247,8 +251,13 @@ fn check_space(path: &Path, needed: u64, has_old: bool) -> Result<(), LayoutErro
     if fits(available) {
         Ok(())
     } else {
-        Err(LayoutError::NoSpace { path: path.to_owned(), needed, available })
+        Err(LayoutError::NoSpace { path: path.to_owned(), needed, spare, available })
     }
+}
+
+/// What stays free of a file system of so many bytes.
+fn spare_bytes(whole: u64) -> u64 {
+    (whole / SPARE_PART).min(SPARE_BYTES_MAX)
 }
 
 /// The file under its temporary name. Dropped before it has its own name, it is removed.
@@ -599,6 +608,12 @@ mod tests {
             assert_eq!(fs::read(&theirs).expect("there"), content);
             assert_eq!(folder.names(), ["data.laying-out"]);
         }
+    }
+
+    #[test]
+    fn a_small_file_system_need_not_keep_as_much_free_as_a_large_one() {
+        assert_eq!(spare_bytes(100 << 20), 5 << 20);
+        assert_eq!(spare_bytes(1 << 40), 64 << 20);
     }
 
     #[test]

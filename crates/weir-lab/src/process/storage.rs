@@ -10,6 +10,7 @@
 mod fio;
 pub(super) mod job_round;
 mod own;
+mod series;
 
 use std::{
     fs,
@@ -74,6 +75,8 @@ pub(super) struct Job<'a> {
     threads: u32,
     ramp: Duration,
     runtime: Duration,
+    /// Length of an interval of the measurement points; absent for the tool's own.
+    interval: Option<Duration>,
     seed: u64,
 }
 
@@ -107,7 +110,7 @@ pub(crate) fn run(
     let data = files.data(storage)?;
     let engine = engine_of(request, storage)?;
     let mut beside_it = None;
-    if storage.background_depth > 0 {
+    if storage.background_depth > 0 && !request.cell.is_series() {
         match background(weir, &data, request, storage, deadlines)? {
             Ok(tool) => beside_it = Some(tool),
             Err(failure) => return Ok(Err(beside(failure))),
@@ -116,6 +119,9 @@ pub(crate) fn run(
     let job = job(&data, request, storage, engine);
     let words = words(weir, request, &job)?;
     let loaded = match Tool::start(weir, request, request.server_cpus, &words, deadlines)? {
+        Ok(tool) if request.cell.is_series() => {
+            series::measure(weir, tool, &data, request, storage, (&job, deadlines))?
+        }
         Ok(tool) => measure(tool, beside_it.as_mut(), request, &job, deadlines)?,
         Err(failure) => Err(failure),
     };
@@ -179,7 +185,8 @@ fn job<'a>(
         depth,
         threads,
         ramp: Duration::from_nanos(cell.warmup_ns_max),
-        runtime: Duration::from_nanos(cell.window_ns) + BEYOND,
+        runtime: Duration::from_nanos(cell.trial_window_ns()) + BEYOND,
+        interval: cell.is_series().then(|| Duration::from_nanos(cell.series_interval_ns())),
         seed: request.seed >> SEED_SHIFT,
     }
 }
@@ -192,6 +199,7 @@ fn background_job<'a>(data: &'a Path, request: &TrialRequest<'_>, storage: &Stor
         pattern: AccessPattern::RandRead,
         ramp: Duration::ZERO,
         runtime: JOB_MAX,
+        interval: None,
         // Not the job's own offsets.
         seed: (request.seed >> SEED_SHIFT) ^ 1,
         ..job(data, request, storage, StorageEngine::Libaio)
@@ -460,6 +468,17 @@ fn measure(
             Err(failure) => return Ok(Err(failure)),
         }
     }
+    finish(tool, request, job, Seen::between(&moments[0], &moments[1]), deadlines)
+}
+
+/// Waits for the job's end and sets what it says beside what was seen.
+fn finish(
+    mut tool: Tool,
+    request: &TrialRequest<'_>,
+    job: &Job<'_>,
+    seen: Seen,
+    deadlines: &Deadlines,
+) -> Result<Loaded, LaunchError> {
     let printed = match tool.printed(request, deadlines.load_margin)? {
         Ok(printed) => printed,
         Err(failure) => return Ok(Err(failure)),
@@ -468,7 +487,7 @@ fn measure(
         Ok(result) => result,
         Err(failure) => return Ok(Err(failure)),
     };
-    Ok(report(request.cell, job, Seen::between(&moments[0], &moments[1]), result).map(Box::new))
+    Ok(report(request.cell, job, seen, result).map(Box::new))
 }
 
 /// The trial as the judge wants it.
@@ -543,6 +562,7 @@ mod tests {
             threads: 32,
             ramp: Duration::from_millis(300),
             runtime: Duration::from_millis(1_300),
+            interval: None,
             seed: 9,
         }
     }

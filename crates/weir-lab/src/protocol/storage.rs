@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap, ops::RangeInclusive, str::FromStr}
 
 use weir_record::{
     finding::NoTurns,
-    spec::{ArmSpec, CellSpec, StorageCell, StorageSubject, StudySpec, Subject},
+    spec::{ArmSpec, CellRole, CellSpec, StorageCell, StorageSubject, StudySpec, Subject},
     storage::{
         AccessPattern, CompletionMethod, RingMode, SleepPrimitive, StorageDevice, StorageEngine,
         StorageEngineOptions, SyntheticTrace,
@@ -48,6 +48,7 @@ const NOTHING_ASKED: StorageCell = StorageCell {
     engine: None,
     background_depth: 0,
     background_cores: 1,
+    core_steps: Vec::new(),
     file_bytes: FILE_BYTES,
     file: None,
 };
@@ -121,7 +122,14 @@ const BACKGROUND_CORES: Factor = Factor {
     kind: Kind::Number(Level::BackgroundCores),
     default: Some(Value::Number(1)),
     set: |cell, level| storage(cell).background_cores = level.number(),
-    shown: |cell| super::factor::unusual("cores", cell.storage.as_ref()?.background_cores, 1),
+    shown: |cell| {
+        let storage = cell.storage.as_ref()?;
+        if storage.core_steps.is_empty() {
+            return super::factor::unusual("cores", storage.background_cores, 1);
+        }
+        let steps: Vec<String> = storage.core_steps.iter().map(u32::to_string).collect();
+        Some(format!("steps-{}", steps.join("-")))
+    },
 };
 
 /// A disk, or a device that is simulated.
@@ -153,6 +161,12 @@ impl Protocol for Storage {
         };
         if let Some(file) = table.read("file", name)? {
             settings.push(Box::new(move |cell| storage(cell).file = Some(file.clone())));
+        }
+        let steps = |entry: Entry<'_>| {
+            entry.list()?.into_iter().map(|it| it.level(Level::BackgroundCoreStep)).collect()
+        };
+        if let Some(steps) = table.read::<Vec<u32>>("core_steps", steps)? {
+            settings.push(Box::new(move |cell| storage(cell).core_steps = steps.clone()));
         }
         if let Some(bytes) = table.read("file_size", Entry::size)? {
             settings.push(Box::new(move |cell| storage(cell).file_bytes = bytes));
@@ -211,6 +225,9 @@ impl Protocol for Storage {
     }
 
     fn obstacle(&self, cell: &CellSpec) -> Option<NoTurns> {
+        if cell.is_series() {
+            return Some(NoTurns::Series);
+        }
         if cell.is_simulated() {
             return Some(NoTurns::Simulated);
         }
@@ -249,6 +266,7 @@ impl Protocol for Storage {
         level(Level::BackgroundDepth, i64::from(storage.background_depth))?;
         level(Level::BackgroundCores, i64::from(storage.background_cores))?;
         check_device(cell, storage)?;
+        check_steps(cell, storage)?;
         if !cell.message_bytes.is_multiple_of(SECTOR_BYTES) {
             let message =
                 format!("{} is no multiple of {SECTOR_BYTES}, which O_DIRECT asks for", cell.message_bytes);
@@ -301,6 +319,36 @@ fn check_device(cell: &CellSpec, storage: &StorageCell) -> Result<(), SpecError>
     Ok(())
 }
 
+/// Most steps of a cell.
+const STEPS_MAX: usize = 16;
+
+/// Whether a load can change in these steps.
+fn check_steps(cell: &CellSpec, storage: &StorageCell) -> Result<(), SpecError> {
+    let steps = &storage.core_steps;
+    let Some(most) = steps.iter().max() else { return Ok(()) };
+    let wrong = |message: String| Err(SpecError::new("core_steps", format!("{} {message}", cell.id)));
+    if steps.len() > STEPS_MAX {
+        return wrong(format!("has {} steps; at most {STEPS_MAX} are allowed", steps.len()));
+    }
+    if cell.role != CellRole::Exploratory {
+        return wrong("is drawn over time and claims nothing; leave `role` out".to_owned());
+    }
+    if storage.background_cores > 1 {
+        return wrong("has background_cores too; the steps say how many there are".to_owned());
+    }
+    if storage.background_depth == 0 {
+        return wrong("has steps of cores that keep nothing in flight; say background_depth".to_owned());
+    }
+    if matches!(storage.device, StorageDevice::Synthetic(_) | StorageDevice::Trace(_)) {
+        return wrong(format!("is of {}, whose latencies hold their load already", storage.device));
+    }
+    // On a disk one process keeps all of them in flight.
+    if storage.device == StorageDevice::Disk {
+        level(Level::BackgroundDepth, i64::from(*most) * i64::from(storage.background_depth))?;
+    }
+    Ok(())
+}
+
 /// What an arm is on a simulated device.
 fn check_simulated(arm: &ArmSpec, cell: &CellSpec) -> Result<(), SpecError> {
     let wrong = |key: &str, message: &str| {
@@ -318,6 +366,13 @@ fn check_simulated(arm: &ArmSpec, cell: &CellSpec) -> Result<(), SpecError> {
 fn check_arm(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {
     check_kind(arm)?;
     for cell in spec.cells.iter().filter(|cell| cell.has_arm(&arm.name)) {
+        if cell.is_series() && matches!(arm.subject, Subject::Fio { .. }) {
+            let message = format!(
+                "arm {} runs in {}, which is drawn over time, and fio has no such figures",
+                arm.name, cell.id
+            );
+            return Err(SpecError::new("cell.arms", message));
+        }
         if cell.is_simulated() {
             check_simulated(arm, cell)?;
             continue;

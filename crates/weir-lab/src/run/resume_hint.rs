@@ -11,6 +11,15 @@ impl Outcome {
     /// What cut the study short, how far it came and how it goes on; `None` when nothing is left that could.
     pub fn resume_hint(&self, folder: &Path, language: Language) -> Option<String> {
         let cause = match self.ended {
+            Ended::TimeCap if self.progress.is_finished() => {
+                let cap = outline::shown_ns(self.result.spec.time_cap_ns, language);
+                localized!(
+                    language,
+                    "all blocks ran within the time cap of {cap}",
+                    "시간 상한({cap}) 안에 모든 블록을 실행함",
+                    "在时间上限（{cap}）内运行了全部区组"
+                )
+            }
             Ended::TimeCap => {
                 let cap = outline::shown_ns(self.result.spec.time_cap_ns, language);
                 localized!(

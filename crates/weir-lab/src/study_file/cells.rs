@@ -274,6 +274,11 @@ impl File {
         }
         cell.load = load.unwrap_or(cell.load);
         self.settings.own.iter().chain(&own.own).for_each(|set| set(&mut cell));
+        if cell.is_series() {
+            // Nothing is compared in it, and how a job begins is a part of what it shows.
+            cell.blocks = 1;
+            cell.warmup_ns_max = own.warmup_ns_max.unwrap_or(0);
+        }
         cell.id = protocol::cell_id(&cell);
         cell
     }
@@ -716,6 +721,10 @@ fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Resul
         for load in &loads {
             drafts.extend(slices.iter().map(|slice_ns| file.draft(&parameters, shape, *load, *slice_ns)));
         }
+    }
+    if let (Some(at), true) = (settings.blocks_at, drafts.iter().any(|draft| draft.spec.is_series())) {
+        let message = "core_steps are run once and drawn over time; leave blocks out".to_owned();
+        return Err(FieldError::new(at, "cell.blocks", message));
     }
     Ok(drafts)
 }

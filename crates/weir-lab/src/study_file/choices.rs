@@ -162,6 +162,9 @@ fn set_levels(study: &mut Table, factor: &str, levels: &[String]) -> Result<(), 
     };
     let is_further = factors.insert(factor.to_owned(), Value::Array(levels.clone())).is_none();
     let factors = factors.clone();
+    if factor == "pattern" {
+        fit_units(study, &levels);
+    }
     let is_there = |table: &Table| table.get(factor).is_some_and(|level| levels.contains(level));
     if let (Some(Value::Table(primary)), Some(first)) = (study.get_mut("primary"), levels.first())
         && !is_there(primary)
@@ -190,6 +193,25 @@ fn set_levels(study: &mut Table, factor: &str, levels: &[String]) -> Result<(), 
         });
     }
     Ok(())
+}
+
+/// Arms take turns where a disk is read, and run in whole trials where it is written to. Of a file that says how many
+/// rounds there are and how many blocks, only one is left where there is only one kind of cell.
+fn fit_units(study: &mut Table, patterns: &[Value]) {
+    let is_read = |pattern: &Value| matches!(pattern.as_str(), Some("read" | "randread"));
+    let of_blocks = ["blocks", "exploratory_blocks"];
+    if !study.contains_key("rounds") || !of_blocks.iter().any(|key| study.contains_key(*key)) {
+        return;
+    }
+    if patterns.iter().all(is_read) {
+        of_blocks.iter().for_each(|key| drop(study.remove(*key)));
+    } else if !patterns.iter().any(is_read) {
+        let rounds = study.remove("rounds");
+        study.remove("exploratory_rounds");
+        if let Some(rounds) = rounds {
+            study.entry("blocks").or_insert(rounds);
+        }
+    }
 }
 
 /// Cuts the levels of a cell beside the combinations, or of a side of a contrast, to those there are now; says whether
@@ -427,6 +449,23 @@ mod tests {
         let cells: Vec<&str> = closed.map(|cell| cell.id.as_str()).collect();
         assert_eq!(cells, ["c5-d1-m64-w2-closed", "c50-d1-m64-w2-closed"]);
         assert_eq!(cut.spec.cells[0].role, CellRole::Primary);
+    }
+
+    #[test]
+    fn a_disk_that_is_only_read_or_only_written_to_has_units_of_one_kind() {
+        let of = |pattern: &[&str]| {
+            let choices = Choices { levels: vec![levels("pattern", pattern)], ..Choices::default() };
+            let survey = BuiltIn::named("survey-storage").expect("it is built in").text;
+            let text = chosen(survey, &choices).expect("there are such levels");
+            let host_defaults =
+                HostDefaults { server_cpus: vec![0], load_cpus: vec![1], ..HostDefaults::default() };
+            let study = study_file::parse(std::path::Path::new("survey-storage.toml"), &text, &host_defaults);
+            let cells = study.expect("the file can be read").spec.cells;
+            let primary = cells.iter().find(|cell| cell.role == CellRole::Primary).expect("there is one");
+            (primary.blocks, cells.iter().filter(|cell| cell.alternation.is_some()).count(), cells.len())
+        };
+        assert_eq!(of(&["randread"]), (14, 2, 2));
+        assert_eq!(of(&["randwrite"]), (14, 0, 2));
     }
 
     #[test]

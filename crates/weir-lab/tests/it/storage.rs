@@ -80,3 +80,76 @@ fn an_arm_that_this_machine_refuses_is_missing_and_the_others_go_on() {
     let outcome = start("disk-refused", &study(), &mut launcher(refused)).expect("it runs");
     assert_eq!(outcome.result.missing_arms[0].name, "poll");
 }
+
+const OVER_TIME: &str = r#"
+name = "over-time"
+protocol = "storage"
+blocks = 6
+
+[[cell]]
+role = "primary"
+device = "model"
+background_depth = 32
+
+[[cell]]
+device = "model"
+background_depth = 32
+core_steps = [0, 1, 4]
+window = "2s"
+arms = ["half"]
+
+[[arm]]
+name = "poll"
+wait = "poll"
+
+[[arm]]
+name = "half"
+wait = "linux-mean:0.5"
+
+[[published_level]]
+series = "load"
+arm = "half"
+cores = 4
+metric = "iops"
+of = "first"
+sense = "about"
+level = 0.1
+claim = "a tenth"
+"#;
+
+#[test]
+fn a_load_that_changes_is_one_trial_that_needs_no_baseline_and_claims_nothing() {
+    let read = |text: &str| {
+        let host_defaults = HostDefaults::default();
+        let study = study_file::parse(std::path::Path::new("t.toml"), text, &host_defaults);
+        study.map(|study| study.spec).map_err(|error| error.to_string())
+    };
+    let spec = read(OVER_TIME).expect("it is right");
+    let cell = &spec.cells[1];
+    assert_eq!((cell.id.as_str(), cell.blocks, cell.warmup_ns_max), ("model-bg32-steps-0-1-4", 1, 0));
+    assert_eq!((cell.trial_window_ns(), cell.series_interval_ns()), (6_000_000_000, 100_000_000));
+    assert_eq!(spec.published_levels.len(), 1);
+    for (from, to, expected) in [
+        ("core_steps = [0, 1, 4]", "core_steps = [17]", "core_steps: 17 is out of range"),
+        ("core_steps = [0, 1, 4]", "core_steps = [1]\nblocks = 3", "leave blocks out"),
+        ("core_steps = [0, 1, 4]", "core_steps = [1]\nrole = \"confirmatory\"", "leave `role` out"),
+        (
+            "device = \"model\"\nbackground_depth = 32\ncore_steps",
+            "device = \"model\"\ncore_steps",
+            "say background_depth",
+        ),
+        (
+            "device = \"model\"\nbackground_depth = 32\ncore",
+            "device = \"synthetic:calm\"\nbackground_depth = 32\ncore",
+            "load already",
+        ),
+        ("metric = \"iops\"", "metric = \"miss-rate\"", "say metric = \"iops\""),
+        ("sense = \"about\"", "sense = \"nearly\"", "there is no sense \"nearly\""),
+        ("arm = \"half\"\ncores", "arm = \"third\"\ncores", "there is no arm \"third\""),
+    ] {
+        let text = OVER_TIME.replace(from, to);
+        assert_ne!(text, OVER_TIME, "{from}");
+        let said = read(&text).expect_err("it is wrong");
+        assert!(said.contains(expected), "{said}");
+    }
+}

@@ -214,6 +214,8 @@ pub enum NoTurns {
     KernelPolls,
     /// A predictor learns from what it waited for.
     Predictor,
+    /// How arms wait is drawn over time.
+    Series,
 }
 
 impl NoTurns {
@@ -272,6 +274,11 @@ impl NoTurns {
                 "a predictor would learn from operations that waited for their arm's turn",
                 "예측기가 차례를 기다린 I/O까지 학습하게 됨",
                 "预测器会从等待轮次的操作中学习",
+            ],
+            Self::Series => [
+                "how an arm waits is drawn over the whole of its trial",
+                "시행 전체에 걸쳐 대기 과정을 그림",
+                "等待过程按整个试验的时间绘制",
             ],
         }
     }

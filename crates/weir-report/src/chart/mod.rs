@@ -25,6 +25,7 @@ mod pooled;
 mod scale;
 mod stacked;
 mod timeline;
+mod wait_series;
 mod why;
 
 pub(crate) use accounts::accounts;
@@ -43,6 +44,7 @@ pub(crate) use over_time::{Line, OverTime, over_time};
 pub(crate) use pooled::{PooledPlot, PooledRow, pooled};
 pub(crate) use stacked::{Stacked, StackedBar, stacked};
 pub(crate) use timeline::timeline;
+pub(crate) use wait_series::section as wait_series;
 pub(crate) use why::why;
 
 use canvas::{Anchor, Canvas, swatch};

@@ -81,6 +81,7 @@ fn spec() -> StudySpec {
         published: Vec::new(),
         published_runs: Vec::new(),
         published_tables: Vec::new(),
+        published_levels: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),
         contrasts: Vec::new(),
@@ -463,6 +464,7 @@ pub fn quick() -> StudyResult {
         guidance: None,
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
+        wait_series: Vec::new(),
         period: None,
         among_runs: None,
     }

@@ -498,6 +498,7 @@ fn guidance_has_options_of_io_uring_where_messages_are_served_on_it() {
             engine: None,
             background_depth: 0,
             background_cores: 1,
+            core_steps: Vec::new(),
             file_bytes: 1 << 30,
             file: None,
         };

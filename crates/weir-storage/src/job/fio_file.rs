@@ -5,22 +5,26 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use weir_record::storage::{BlockSizes, StorageEngine, StorageJob};
+use weir_record::storage::{BlockSizes, Skew, StorageEngine, StorageJob};
 
 use super::{
     keys::{self, Draft},
-    validate::{JobError, THREADS_MAX, validate, validate_all},
+    lines::Lines,
+    validate::{Field, JobError, THREADS_MAX, validate, validate_all},
+    waits,
 };
 
 /// Longest job file.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 
+const NO_JOB: &str = "there is no job in it; begin one with a line such as [name], or with --name=NAME";
+
 /// What is wrong with a job file, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobFileError {
-    /// Name of the file.
+    /// Name of the file, or the word of a command line.
     pub file: String,
-    /// Line, from 1.
+    /// Line, from 1; 0 for a word of a command line.
     pub line: usize,
     /// What is wrong and what would be right.
     pub reason: String,
@@ -28,7 +32,10 @@ pub struct JobFileError {
 
 impl fmt::Display for JobFileError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}: {}", self.file, self.line, self.reason)
+        match self.line {
+            0 => write!(formatter, "{}: {}", self.file, self.reason),
+            line => write!(formatter, "{}:{line}: {}", self.file, self.reason),
+        }
     }
 }
 
@@ -41,7 +48,7 @@ pub struct JobFile {
     pub jobs: Vec<StorageJob>,
     /// What was left out, when that was allowed, and keys without effect.
     pub warnings: Vec<String>,
-    file: String,
+    lines: Lines,
     places: Vec<Places>,
 }
 
@@ -70,13 +77,19 @@ struct Section<'a> {
 impl JobFile {
     /// Reads a job file. With `lenient` a key that is not known is a warning.
     pub fn parse(file: &str, text: &str, lenient: bool) -> Result<Self, JobFileError> {
-        let error = |line: usize, reason: String| JobFileError { file: file.to_owned(), line, reason };
-        if text.len() > TEXT_BYTES_MAX {
-            return Err(error(1, format!("{} bytes are too long for a job file", text.len())));
+        Self::of_lines(Lines::of_text(file, text), lenient)
+    }
+
+    /// Reads the lines of job files, or of a command line.
+    pub fn of_lines(lines: Lines, lenient: bool) -> Result<Self, JobFileError> {
+        let error = |line: usize, reason: String| lines.error(line, reason);
+        if lines.bytes() > TEXT_BYTES_MAX {
+            return Err(error(1, format!("{} bytes are too long for a job file", lines.bytes())));
         }
-        let (globals, sections) = split(text).map_err(|(line, reason)| error(line, reason))?;
+        let (globals, sections) = split(&lines).map_err(|(line, reason)| error(line, reason))?;
         let mut read =
-            Self { jobs: Vec::new(), warnings: Vec::new(), file: file.to_owned(), places: Vec::new() };
+            Self { jobs: Vec::new(), warnings: Vec::new(), lines: lines.clone(), places: Vec::new() };
+        let mut waits = Vec::new();
         for section in &sections {
             let mut draft = Draft::new(section.name);
             let mut places = Places { section: section.line, keys: BTreeMap::new() };
@@ -99,6 +112,7 @@ impl JobFile {
                     Err(Wrong::Value(reason)) => return Err(error(entry.line, reason)),
                 }
             }
+            let wait_for = draft.wait_for.take();
             let jobs = finish(draft, section.name).map_err(|(key, reason)| {
                 error(places.keys.get(key).copied().unwrap_or(section.line), reason)
             })?;
@@ -109,18 +123,24 @@ impl JobFile {
                 return Err(error(section.line, reason));
             }
             read.places.extend(std::iter::repeat_n(places, jobs.len()));
+            waits.extend(std::iter::repeat_n(wait_for, jobs.len()));
             read.jobs.extend(jobs);
         }
+        waits::resolve(&mut read.jobs, &waits)
+            .map_err(|(job, reason)| read.locate(job, JobError::new(waits::FIELD, reason)))?;
         if read.jobs.is_empty() {
-            return Err(error(1, "there is no job in it; begin one with a line such as [name]".to_owned()));
+            return Err(error(1, NO_JOB.to_owned()));
         }
         number_threads(&mut read.jobs);
+        // As in fio 3.33: whoever says it says it for all.
+        let exit_all = read.jobs.iter().any(|job| job.exit_all);
+        read.jobs.iter_mut().for_each(|job| job.exit_all = exit_all);
         Ok(read)
     }
 
     /// Once, whatever many jobs it is about.
     fn warn(&mut self, line: usize, text: &str) {
-        let warning = format!("{}:{line}: {text}", self.file);
+        let warning = self.lines.error(line, text.to_owned()).to_string();
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
@@ -134,6 +154,11 @@ impl JobFile {
         validate_all(&self.jobs).map_err(|error| self.locate(0, error))
     }
 
+    /// What is wrong with a key of a job.
+    pub fn error_of_key(&self, job: usize, key: &'static str, reason: String) -> JobFileError {
+        self.locate(job, JobError::new(Field { flag: key, key }, reason))
+    }
+
     /// What is wrong with a job, told with its line instead of a flag.
     pub fn locate(&self, job: usize, error: JobError) -> JobFileError {
         let places = &self.places[job];
@@ -142,7 +167,7 @@ impl JobFile {
             Some(line) => (*line, format!("{key}: {}", error.reason)),
             None => (places.section, format!("job {}: {key}: {}", self.jobs[job].name, error.reason)),
         };
-        JobFileError { file: self.file.clone(), line, reason }
+        self.lines.error(line, reason)
     }
 }
 
@@ -189,13 +214,11 @@ pub fn number_threads(jobs: &mut [StorageJob]) {
 }
 
 /// Lines to sections: global entries and jobs.
-fn split(text: &str) -> Result<(Vec<Entry<'_>>, Vec<Section<'_>>), (usize, String)> {
+fn split(lines: &Lines) -> Result<(Vec<Entry<'_>>, Vec<Section<'_>>), (usize, String)> {
     let mut globals = Vec::new();
     let mut sections: Vec<Section<'_>> = Vec::new();
     let mut inside = None;
-    for (index, raw) in text.lines().enumerate() {
-        let line = index + 1;
-        let content = raw.split([';', '#']).next().unwrap_or_default().trim();
+    for (line, content) in lines.contents() {
         if content.is_empty() {
             continue;
         }
@@ -248,9 +271,15 @@ fn apply(draft: &mut Draft, entry: &Entry<'_>) -> Result<&'static str, Wrong> {
 fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str, String)> {
     let Draft { mut job, filename, directory, filename_format, .. } = draft;
     let Draft { polled, log_prefixes, rates_iops, rates_bytes, io_bytes, file_bytes, .. } = draft;
+    let increment = draft.offset_increment_bytes;
     (job.rate_iops, job.rate_writes_iops) = rates(&job, rates_iops);
     (job.rate_bytes, job.rate_writes_bytes) = rates(&job, rates_bytes);
     amount(&mut job, io_bytes, file_bytes)?;
+    if !job.pattern.writes() {
+        // As in fio: what holds for all jobs of a file has nothing to do in those that only read.
+        (job.fsync_every, job.fdatasync_every, job.end_fsync) = (0, 0, false);
+    }
+    overlap(&job, draft.serialize_overlap)?;
     if polled {
         match job.engine {
             StorageEngine::IoUring => job.options.iopoll = true,
@@ -279,7 +308,13 @@ fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str,
     if let Some(name) = filename {
         job.file_given = true;
         job.file = below(&name);
-        return Ok(vec![job]);
+        // Threads with offsets of their own are jobs of their own.
+        let count = if increment > 0 { job.threads } else { 1 };
+        return each_thread(&job, count, increment, |job, _| {
+            if count > 1 {
+                job.threads = 1
+            }
+        });
     }
     if job.size_bytes.is_none() && job.size_percent.is_none() {
         let text = format!(
@@ -288,21 +323,45 @@ fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str,
         );
         return Err(("size", text));
     }
-    if !(1..=THREADS_MAX).contains(&job.threads) {
-        return Err((
-            "numjobs",
-            format!("numjobs: {} threads are not possible; use 1 to {THREADS_MAX}", job.threads),
-        ));
-    }
     // As in fio, every thread of a job without a file name has a file of its own.
     let format = filename_format.as_deref().unwrap_or("$jobname.$jobnum.$filenum");
-    let each = |number: u32| StorageJob {
-        file: below(&file_name(format, section, number)),
-        threads: 1,
-        stonewall: job.stonewall && number == 0,
-        ..job.clone()
+    each_thread(&job, job.threads, increment, |job, number| {
+        (job.file, job.threads) = (below(&file_name(format, section, number)), 1);
+    })
+}
+
+/// A job for each of so many threads, which begins so much further than the one before it.
+fn each_thread(
+    job: &StorageJob,
+    count: u32,
+    increment: u64,
+    change: impl Fn(&mut StorageJob, u32),
+) -> Result<Vec<StorageJob>, (&'static str, String)> {
+    if !(1..=THREADS_MAX).contains(&count) {
+        let text = format!("numjobs: {count} threads are not possible; use 1 to {THREADS_MAX}");
+        return Err(("numjobs", text));
+    }
+    let each = |number: u32| {
+        let mut own = job.clone();
+        own.offset_bytes = job.offset_bytes.saturating_add(increment.saturating_mul(number.into()));
+        (own.stonewall, own.new_group) = (job.stonewall && number == 0, job.new_group && number == 0);
+        change(&mut own, number);
+        own
     };
-    Ok((0..job.threads).map(each).collect())
+    Ok((0..count).map(each).collect())
+}
+
+/// Two operations in flight may touch one block where blocks repeat.
+fn overlap(job: &StorageJob, must_not: bool) -> Result<(), (&'static str, String)> {
+    let is_random = job.pattern.is_random();
+    let repeats = job.no_random_map || job.skew != Skew::None || job.random_every > 1;
+    let again = job.time_based || job.loops > 1 || job.done_bytes.is_some();
+    if must_not && job.depth > 1 && (is_random && repeats || again) {
+        let text = "serialize_overlap: operations in flight that touch one block are not held back, and here they can be; \
+                    use iodepth=1, or each block once";
+        return Err(("serialize_overlap", text.to_owned()));
+    }
+    Ok(())
 }
 
 /// `io_size` is what is done of `size`; `size` is what is done of `filesize`.
@@ -313,16 +372,25 @@ fn amount(
 ) -> Result<(), (&'static str, String)> {
     let done = io_bytes.or(file_bytes.and(job.size_bytes));
     job.size_bytes = file_bytes.or(job.size_bytes);
+    // As in fio, where the time is the limit, nothing else is.
+    if job.time_based && job.runtime_ns.is_some() {
+        job.operations_max = None;
+        return Ok(());
+    }
     let key = if io_bytes.is_some() { "io_size" } else { "filesize" };
     let Some(done) = done.filter(|done| Some(*done) != job.size_bytes) else { return Ok(()) };
     let refuse = |reason: String| Err((key, format!("{key}: {reason}")));
     match job.size_bytes {
         None => refuse("it is a part of a size; give that too".to_owned()),
-        Some(size) if done > size => refuse(
-            "more than the size would begin it again; use loops, or time_based with a runtime".to_owned(),
-        ),
+        Some(_) if job.loops > 1 => {
+            refuse("with loops it means another number of them; leave one of both out".to_owned())
+        }
         _ if job.block_sizes != BlockSizes::Same => {
             refuse("it is a number of operations here, which need one length; give bs".to_owned())
+        }
+        Some(size) if done > size => {
+            job.done_bytes = Some(done);
+            Ok(())
         }
         Some(_) => {
             let operations = done.div_ceil(u64::from(job.block_bytes.max(1)));
@@ -348,7 +416,7 @@ fn file_name(format: &str, job: &str, number: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::storage::{AccessPattern, Skew};
+    use weir_record::storage::{AccessPattern, Sequencer};
 
     use super::*;
 
@@ -419,7 +487,7 @@ mod tests {
         assert_eq!((job.depth, job.threads), (32, 2));
         assert_eq!((job.runtime_ns, job.time_based), (Some(5_000_000_000), true));
         assert_eq!((job.ramp_ns, job.start_delay_ns), (500_000_000, 1_000_000_000));
-        assert_eq!((job.rate_iops, job.operations_max, job.fsync_every), (Some(100), Some(1000), 8));
+        assert_eq!((job.rate_iops, job.operations_max, job.fsync_every), (Some(100), None, 8));
         assert_eq!(job.rate_writes_iops, Some(100));
         assert_eq!((job.cpus.as_slice(), job.seed, job.random_repeat), (&[0, 1][..], 42, false));
         assert_eq!((job.percentiles.as_slice(), job.log_average_ms), (&[50.0, 99.9][..], 100));
@@ -484,6 +552,71 @@ mod tests {
         assert_eq!(of("filesize=1m"), (Some(1 << 20), None));
         assert_eq!(of("filesize=1m\nsize=256k"), (Some(1 << 20), Some(64)));
         assert_eq!(of("size=1m\nio_size=256k\nnumber_ios=9"), (Some(1 << 20), Some(9)));
+    }
+
+    #[test]
+    fn what_is_more_than_a_size_and_what_time_alone_ends() {
+        let of = |keys: &str| read(&format!("[j]\nfilename=f\n{keys}\n")).jobs.remove(0);
+        let more = of("size=1m\nio_size=3m");
+        assert_eq!(
+            (more.size_bytes, more.done_bytes, more.operations_max),
+            (Some(1 << 20), Some(3 << 20), None)
+        );
+        for limit in
+            ["size=1m\nio_size=64k", "size=1m\nio_size=3m", "size=1m\nnumber_ios=5", "filesize=1m\nsize=64k"]
+        {
+            let timed = of(&format!("{limit}\ntime_based\nruntime=1"));
+            assert_eq!((timed.operations_max, timed.done_bytes), (None, None), "{limit}");
+        }
+    }
+
+    #[test]
+    fn keys_of_how_operations_follow_each_other_arrive() {
+        let of = |keys: &str| read(&format!("[j]\nfilename=f\n{keys}\n")).jobs.remove(0);
+        let random = of("rw=randread:8\nrw_sequencer=identical\nrandom_generator=tausworthe64");
+        assert_eq!((random.random_every, random.sequencer), (8, Sequencer::Identical));
+        assert!(random.random_wide);
+        assert_eq!((of("rw=read:64k").stride_bytes, of("rw=write:-8k").stride_bytes), (65_536, -8192));
+        let lengths = of("rw=randrw\nbs=4k,64k");
+        assert_eq!(lengths.block_bytes, 65_536);
+        assert_eq!(lengths.block_sizes, BlockSizes::ByDirection { reads: 4096, writes: 65_536 });
+        let normal = of("rw=randread\nrandom_distribution=normal:10");
+        assert_eq!(normal.skew, Skew::Normal { percent: 10.0, center: None });
+    }
+
+    #[test]
+    fn each_thread_begins_further_where_that_is_asked_for() {
+        let offsets = |text: &str| -> Vec<(u64, u32)> {
+            read(text).jobs.iter().map(|job| (job.offset_bytes, job.threads)).collect()
+        };
+        let keys = "numjobs=3\noffset=4k\noffset_increment=1m\nsize=1m\n";
+        let expected = [(4096, 1), (4096 + (1 << 20), 1), (4096 + (2 << 20), 1)];
+        assert_eq!(offsets(&format!("[j]\nfilename=f\n{keys}")), expected);
+        assert_eq!(offsets(&format!("[j]\n{keys}")), expected);
+    }
+
+    #[test]
+    fn groups_waits_and_ends_arrive() {
+        let file = read(
+            "[global]\nfilename=f\nrw=write\nend_fsync=1\nexitall\n[a]\n[b]\nwait_for=a\nnew_group\n[c]\nwait_for=a\nrw=read\n",
+        );
+        let [a, b, c] = &file.jobs[..] else { panic!("{} jobs", file.jobs.len()) };
+        assert_eq!([a.stonewall, b.stonewall, c.stonewall], [false, true, false]);
+        assert_eq!([a.new_group, b.new_group, c.new_group], [false, true, false]);
+        assert_eq!([a.end_fsync, b.end_fsync, c.end_fsync], [true, true, false], "it is about writes");
+        assert!(a.exit_all && c.exit_all);
+    }
+
+    #[test]
+    fn another_checksum_is_told_to_be_ours() {
+        let file = read("[j]\nfilename=f\nrw=write\nverify=md5\n");
+        assert!(file.jobs[0].verify_crc32c);
+        assert_eq!(
+            file.warnings,
+            ["jobs.fio:4: verify: blocks carry a CRC-32C in place of md5, and are verified by it"]
+        );
+        let same = read("[j]\nfilename=f\nrw=write\nverify=crc32c-intel\n");
+        assert!(same.jobs[0].verify_crc32c && same.warnings.is_empty());
     }
 
     #[test]
@@ -570,12 +703,32 @@ mod tests {
             ("[j]\nfilename=f\n\n# x\ncolour=red\n", 5, "no key \"colour\""),
             ("[j\nfilename=f\n", 1, "begins no section"),
             ("[j]\nfilename=f\nbs=4KiB\n", 3, "write 4k"),
-            ("[j]\nfilename=f\nbs=4k,8k\n", 3, "reads and writes"),
+            ("[j]\nfilename=f\nbs=4k,6k\nrw=rw\n", 3, "multiple"),
             ("[j]\nfilename=f\nbs=8k,\n", 3, "leaves out"),
             ("[j]\nfilename=f\nio_size=1m\n", 3, "give that too"),
-            ("[j]\nfilename=f\nsize=1m\nio_size=2m\n", 4, "use loops"),
+            ("[j]\nfilename=f\nsize=1m\nio_size=2m\nrw=rw\n", 4, "use randrw"),
+            ("[j]\nfilename=f\nsize=1m\nio_size=2m\nloops=2\n", 4, "leave one of both out"),
             ("[j]\nfilename=f\nfilesize=2m\nsize=1m\nbsrange=4k-8k\n", 3, "one length"),
             ("[j]\nfilename=f\noverwrite=1\n", 3, "only 0"),
+            ("[j]\nfilename=f\nrw=randtrim\n", 3, "trims are not made"),
+            ("[j]\nfilename=f\nrw=randread:0\n", 3, "none"),
+            ("[j]\nfilename=f\nrw=read:1k\n", 3, "no multiple"),
+            ("[j]\nfilename=f\nrw=write:-8k\noffset=8k\n", 3, "leave the offset out"),
+            ("[j]\nfilename=f\nrw=randread:4\nsize=1m\nloops=2\n", 3, "goes on where it was"),
+            ("[j]\nfilename=f\nrw_sequencer=identical\n", 3, "rw=randread:8"),
+            ("[j]\nfilename=f\nbs=4k,6k\nrw=randrw\n", 3, "no multiple of 4096"),
+            ("[a]\nfilename=f\n[b]\nfilename=f\nwait_for=c\n", 5, "no job c above"),
+            ("[j]\nfilename=f\nzonemode=zbd\n", 3, "only none"),
+            ("[j]\nfilename=f\nsync=1\n", 3, "fsync=1"),
+            ("[j]\nfilename=f\nio_submit_mode=offload\n", 3, "only inline"),
+            ("[j]\nfilename=f\nfallocate=much\n", 3, "use one of none"),
+            (
+                "[j]\nfilename=f\nioengine=libaio\niodepth=4\nrw=randread\nnorandommap\nserialize_overlap=1\n",
+                7,
+                "iodepth=1",
+            ),
+            ("[j]\nfilename=f\nrandom_generator=lfsr\n", 3, "tausworthe64"),
+            ("[j]\nfilename=f\nrandom_generator=tausworthe64\nbsrange=4k-8k\n", 3, "leave it out"),
             ("[j]\nfilename=f\nkb_base=1000\n", 3, "only 1024"),
             ("[j]\nfilename=f\niodepth_batch_complete_min=0\n", 3, "only 1"),
             ("[j]\nfilename=f\nrw=randrw\nrate_iops=,200\n", 4, "leaves out"),
@@ -588,7 +741,8 @@ mod tests {
             ("[j]\nfilename=\n", 2, "no value"),
             ("[j]\nrw=read\n", 1, "no size"),
             ("[a]\nfilename=f\n[b]\nsize=1m\nnumjobs=0\n", 5, "1 to 1024"),
-            ("[j]\nfilename=f\nverify=md5\n", 3, "crc32c"),
+            ("[j]\nfilename=f\nrw=write\nverify=pattern\n", 4, "use crc32c"),
+            ("[j]\nfilename=f\nrw=write\nverify=luck\n", 4, "use one of"),
             ("[j]\nfilename=f\nhipri\n", 3, "hipri"),
             ("[j]\nfilename=f\nwrite_lat_log=a\nwrite_bw_log=b\n", 3, "one prefix"),
             ("[j]\nfilename=f\niodepth=0x\n", 3, "whole number"),
@@ -597,7 +751,7 @@ mod tests {
             ("[j]\nfilename=f\nbssplit=4k/60:8k/60\n", 3, "together 100"),
             ("[j]\nfilename=f\nbssplit=4k/50:8k/50,8k/100\n", 3, "reads and writes"),
             ("[j]\nfilename=f\nrandom_distribution=zipf:1\n", 3, "neither 0 nor 1"),
-            ("[j]\nfilename=f\nrandom_distribution=normal:10\n", 3, "zipf:THETA"),
+            ("[j]\nfilename=f\nrandom_distribution=zoned:50/5\n", 3, "zipf:THETA"),
             ("[j]\nfilename=f\nloops=0\n", 3, "1 or more"),
             ("[j]\nrw=read\nsize=50%\n", 3, "which file"),
             // What only the whole job shows.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use weir_record::storage::{
-    AccessPattern, BlockSizes, DeviceClock, RingMode, Skew, SleepPrimitive, StorageEngine, StorageJob,
+    AccessPattern, DeviceClock, RingMode, Sequencer, Skew, SleepPrimitive, StorageEngine, StorageJob,
 };
 
-use super::units::{TimeUnit, block_range, block_split, cpus, fio_bytes, fio_time, skew};
+use super::units::{TimeUnit, block_by_direction, block_range, block_split, cpus, fio_bytes, fio_time, skew};
 
 /// A job on its way from lines to a specification. Begins with fio's own defaults.
 #[derive(Clone, Debug)]
@@ -26,6 +26,12 @@ pub(super) struct Draft {
     pub(super) io_bytes: Option<u64>,
     /// Size of the file, where the size is what is done of it.
     pub(super) file_bytes: Option<u64>,
+    /// How much further each thread begins than the one before it.
+    pub(super) offset_increment_bytes: u64,
+    /// The job whose end it waits for.
+    pub(super) wait_for: Option<String>,
+    /// No two operations in flight may touch the same block.
+    pub(super) serialize_overlap: bool,
     /// What a reader must know of keys that were read.
     pub(super) notes: Vec<String>,
 }
@@ -55,6 +61,9 @@ impl Draft {
             rates_bytes: None,
             io_bytes: None,
             file_bytes: None,
+            offset_increment_bytes: 0,
+            wait_for: None,
+            serialize_overlap: false,
             notes: Vec::new(),
         }
     }
@@ -107,6 +116,13 @@ const FILE: &[Key] = &[
         },
     },
     Key {
+        names: &["offset_increment"],
+        apply: |draft, value| {
+            draft.offset_increment_bytes = fio_bytes(value)?;
+            Ok(())
+        },
+    },
+    Key {
         names: &["direct"],
         apply: |draft, value| {
             draft.job.direct = flag(value)?;
@@ -141,8 +157,8 @@ const SHAPE: &[Key] = &[
     Key {
         names: &["bs", "blocksize"],
         apply: |draft, value| {
-            draft.job.block_bytes = u32::try_from(fio_bytes(single(value)?)?).map_err(|_| "too large")?;
-            draft.job.block_sizes = BlockSizes::Same;
+            let [reads, writes] = by_direction(value)?;
+            (draft.job.block_bytes, draft.job.block_sizes) = block_by_direction(reads, writes)?;
             Ok(())
         },
     },
@@ -160,10 +176,15 @@ const SHAPE: &[Key] = &[
             Ok(())
         },
     },
+    Key { names: &["rw", "readwrite"], apply: pattern },
     Key {
-        names: &["rw", "readwrite"],
+        names: &["rw_sequencer"],
         apply: |draft, value| {
-            draft.job.pattern = value.parse()?;
+            draft.job.sequencer = match value {
+                "sequential" => Sequencer::Sequential,
+                "identical" => Sequencer::Identical,
+                _ => return Err(format!("{value:?} is not known; use sequential or identical")),
+            };
             Ok(())
         },
     },
@@ -274,6 +295,21 @@ const TIME: &[Key] = &[
             Ok(())
         },
     },
+    Key { names: &["wait_for"], apply: |draft, value| set(&mut draft.wait_for, text(value)?) },
+    Key {
+        names: &["exitall"],
+        apply: |draft, value| {
+            draft.job.exit_all = flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["end_fsync", "fsync_on_close"],
+        apply: |draft, value| {
+            draft.job.end_fsync |= flag(value)?;
+            Ok(())
+        },
+    },
     Key {
         names: &["loops"],
         apply: |draft, value| {
@@ -317,13 +353,7 @@ const TIME: &[Key] = &[
             Ok(())
         },
     },
-    Key {
-        names: &["verify"],
-        apply: |draft, value| {
-            draft.job.verify_crc32c = value != "0";
-            if value == "0" { Ok(()) } else { only(value, "crc32c") }
-        },
-    },
+    Key { names: &["verify"], apply: verify },
 ];
 
 const RANDOM: &[Key] = &[
@@ -351,7 +381,14 @@ const RANDOM: &[Key] = &[
             Ok(())
         },
     },
-    Key { names: &["random_generator"], apply: |_, value| only(value, "tausworthe") },
+    Key {
+        names: &["random_generator"],
+        apply: |draft, value| {
+            one_of(value, &["tausworthe", "tausworthe64"])?;
+            draft.job.random_wide = value == "tausworthe64";
+            Ok(())
+        },
+    },
     Key {
         names: &["random_distribution"],
         apply: |draft, value| {
@@ -387,6 +424,13 @@ const REPORT: &[Key] = &[
             Ok(())
         },
     },
+    Key {
+        names: &["new_group"],
+        apply: |draft, value| {
+            draft.job.new_group = flag(value)?;
+            Ok(())
+        },
+    },
     // How fio itself runs; every thread of ours is one.
     Key { names: &["thread"], apply: |_, value| flag(value).map(drop) },
     Key { names: &["description"], apply: |_, _| Ok(()) },
@@ -412,7 +456,38 @@ const WITHOUT_EFFECT: &[Key] = &[
     },
     Key { names: &["kb_base"], apply: |_, value| only(value, "1024") },
     Key { names: &["overwrite"], apply: |_, value| only_flag(flag(value)?, "0") },
-    Key { names: &["serialize_overlap"], apply: |_, value| only_flag(flag(value)?, "0") },
+    Key {
+        names: &["serialize_overlap"],
+        apply: |draft, value| {
+            draft.serialize_overlap = flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["fallocate"],
+        apply: |draft, value| {
+            one_of(value, &["none", "native", "posix", "keep", "truncate", "0", "1"])?;
+            draft.note("without effect: a file of reads is laid out with data, one of writes is made with its length")
+        },
+    },
+    Key { names: &["zonemode"], apply: |_, value| only(value, "none") },
+    Key { names: &["io_submit_mode"], apply: |_, value| only(value, "inline") },
+    Key {
+        names: &["sync"],
+        apply: |_, value| match value {
+            "0" | "none" => Ok(()),
+            _ => {
+                Err(format!("{value:?} is not possible here; fsync=1 or fdatasync=1 make each write durable"))
+            }
+        },
+    },
+    Key {
+        names: &["verify_backlog"],
+        apply: |draft, value| {
+            let _: u64 = number(value)?;
+            draft.note("without effect: blocks are compared when the job is done")
+        },
+    },
     Key { names: &["do_verify"], apply: |_, value| only_flag(flag(value)?, "1") },
     Key {
         names: &["verify_fatal"],
@@ -554,6 +629,65 @@ fn fio_engine(draft: &mut Draft, value: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Checksums of fio that CRC-32C takes the place of.
+const CHECKSUMS: [&str; 16] = [
+    "crc7",
+    "crc16",
+    "crc32",
+    "crc64",
+    "md5",
+    "sha1",
+    "sha256",
+    "sha512",
+    "sha3-224",
+    "sha3-256",
+    "sha3-384",
+    "sha3-512",
+    "xxhash",
+    "meta",
+    "sha224",
+    "crc32c-intel",
+];
+
+/// Whether written blocks are verified. Another checksum is told: it is not the one that is made.
+fn verify(draft: &mut Draft, value: &str) -> Result<(), String> {
+    draft.job.verify_crc32c = value != "0";
+    match value {
+        "0" | "crc32c" | "crc32c-intel" => Ok(()),
+        "pattern" | "null" => Err(format!(
+            "{value:?} is not possible here: a block without a checksum cannot say which writing it is; use crc32c"
+        )),
+        _ => {
+            one_of(value, &CHECKSUMS)?;
+            draft.note(&format!("blocks carry a CRC-32C in place of {value}, and are verified by it"))
+        }
+    }
+}
+
+/// A pattern, and behind a colon how operations follow each other: `randread:8`, `read:4k`.
+fn pattern(draft: &mut Draft, value: &str) -> Result<(), String> {
+    let (name, modifier) = value.split_once(':').map_or((value, None), |(name, rest)| (name, Some(rest)));
+    if ["trim", "randtrim", "trimwrite", "randtrimwrite"].contains(&name) {
+        return Err(format!(
+            "{name}: trims are not made; use read, write, randread, randwrite, rw or randrw"
+        ));
+    }
+    draft.job.pattern = name.parse()?;
+    (draft.job.random_every, draft.job.stride_bytes) = (1, 0);
+    match modifier {
+        None => {}
+        Some(count) if draft.job.pattern.is_random() => {
+            draft.job.random_every = number(count)?;
+        }
+        Some(bytes) => {
+            let (bytes, sign) = bytes.strip_prefix('-').map_or((bytes, 1), |bytes| (bytes, -1));
+            let bytes = i64::try_from(fio_bytes(bytes)?).map_err(|_| "too large")?;
+            draft.job.stride_bytes = sign * bytes;
+        }
+    }
+    Ok(())
+}
+
 /// Bytes, or a share of what the file has.
 fn size(draft: &mut Draft, value: &str) -> Result<(), String> {
     let Some(percent) = value.strip_suffix('%') else {
@@ -621,6 +755,14 @@ fn by_direction(value: &str) -> Result<[&str; 2], String> {
         }
         [reads, writes] | [reads, writes, _] => Ok([reads, writes]),
         _ => Err(format!("{value:?} has more values than there are directions")),
+    }
+}
+
+fn one_of(value: &str, known: &[&str]) -> Result<(), String> {
+    if known.contains(&value) {
+        Ok(())
+    } else {
+        Err(format!("{value:?} is not known; use one of {}", known.join(", ")))
     }
 }
 

@@ -5,16 +5,21 @@
 //! and the same ones as fio.
 
 pub mod fio_file;
+pub mod fio_words;
 mod keys;
+mod lines;
 pub mod offsets;
 mod skew;
 pub mod target;
 mod tausworthe;
 pub mod units;
 mod validate;
+mod waits;
 
 pub use fio_file::{JobFile, JobFileError, number_threads, with_variables};
+pub use fio_words::{FioFormat, FioWords};
 pub use keys::{device_clock, ring_mode, sleep_primitive};
+pub use lines::Lines;
 pub use offsets::{Offsets, Step};
 pub use target::{Target, check_target, requested_bytes};
 pub use validate::{

@@ -16,15 +16,22 @@
 //! - a job that is done several times begins each time with the same seeds if `randrepeat` is set; otherwise it goes on
 //!   with its numbers, after draws in vain. The map is empty each time;
 //! - a mixed job changes between reads and writes by lot, and keeps a direction until its share of the operations is
-//!   done; the sequential forms have a position for each direction.
+//!   done; the sequential forms have a position for each direction;
+//! - where reads and writes have lengths of their own, a block is one of its direction's length, and the map has a bit
+//!   for a number of a block, whichever direction's it is;
+//! - where only some operations have a random block (`rw=randread:8`), the others follow the last one of their
+//!   direction and leave the map as it is; at the end of the used part a block is drawn for them, which the map does
+//!   not get either;
+//! - a stride (`rw=read:4k`) is added to where the last operation of the direction ended, unless that is the
+//!   beginning; beyond the end of the file it begins again, and beyond the end of the used part the job is over.
 //!
 //! A last part of the size that is shorter than a block is not used.
 
-use weir_record::storage::{BlockShare, BlockSizes, StorageJob};
+use weir_record::storage::{BlockShare, BlockSizes, Sequencer, StorageJob};
 
 use super::{
     skew::{Skewed, name_hash},
-    tausworthe::Tausworthe,
+    tausworthe::{Stream, Tausworthe},
 };
 
 /// One operation that is due.
@@ -49,6 +56,10 @@ pub struct Offsets {
     order: Order,
     direction: Direction,
     lengths: Lengths,
+    /// How a sequential operation follows the one before it.
+    follow: Follow,
+    /// Where the last operation of each direction began, and where it ended, in units.
+    last: [Option<(u64, u64)>; 2],
     /// Rounds that have not begun.
     rounds: u32,
     /// Units of this round that are left; endless when the time is the limit.
@@ -57,16 +68,26 @@ pub struct Offsets {
     left: u64,
 }
 
+/// Of operations that have no random block.
+#[derive(Clone, Copy, Debug)]
+struct Follow {
+    /// Of so many operations one has a random block.
+    random_every: u32,
+    /// How many come until the next one has.
+    until_random: u32,
+    identical: bool,
+    stride_units: i64,
+    /// Units of the whole file, from its beginning.
+    file_units: u64,
+    /// The used part begins there.
+    first_unit: u64,
+    begins_again: bool,
+}
+
 #[derive(Clone, Debug)]
 enum Order {
-    /// The next unit of reads and of writes.
-    Sequential {
-        next: [u64; 2],
-    },
-    Random {
-        stream: Tausworthe,
-        map: Option<Map>,
-    },
+    Sequential,
+    Random { stream: Stream, map: Option<Map> },
     Skewed(Box<Skewed>),
 }
 
@@ -122,6 +143,7 @@ pub fn unit_bytes(job: &StorageJob) -> u32 {
         BlockSizes::Same => job.block_bytes,
         BlockSizes::Range { bytes_min } => *bytes_min,
         BlockSizes::Split(shares) => shares.iter().map(|share| share.bytes).min().unwrap_or(job.block_bytes),
+        BlockSizes::ByDirection { reads, writes } => *reads.min(writes),
     }
 }
 
@@ -134,12 +156,12 @@ impl Offsets {
         let named = u64::from(name_hash(&job.file)).wrapping_mul(number);
         let skew_seed = if job.random_repeat { named } else { seeds.blocks };
         let order = if !job.pattern.is_random() {
-            Order::Sequential { next: [0; 2] }
+            Order::Sequential
         } else if let Some(skewed) = Skewed::new(job.skew, blocks.max(1), skew_seed) {
             Order::Skewed(Box::new(skewed))
         } else {
             let map = (!job.no_random_map).then(|| Map::new(blocks));
-            Order::Random { stream: Tausworthe::new(seeds.blocks), map }
+            Order::Random { stream: Stream::new(job.random_wide, seeds.blocks), map }
         };
         let direction = match (job.pattern.reads(), job.pattern.writes()) {
             (true, true) => Direction::Mixed(Mix::new(job.read_percent, Tausworthe::new(seeds.mix))),
@@ -154,9 +176,11 @@ impl Offsets {
             order,
             direction,
             lengths: Lengths::new(job, seeds.lengths),
-            rounds: if job.time_based { 0 } else { job.loops.saturating_sub(1) },
+            follow: Follow::new(job, used_bytes),
+            last: [None; 2],
+            rounds: rounds(job, blocks).saturating_sub(1),
             round: if job.time_based { u64::MAX } else { blocks },
-            left: if blocks == 0 { 0 } else { job.operations_max.unwrap_or(u64::MAX) },
+            left: if blocks == 0 { 0 } else { most_operations(job) },
         }
     }
 
@@ -188,18 +212,14 @@ impl Offsets {
             Direction::Writes => WRITE,
             Direction::Mixed(mix) => mix.next(reads),
         };
-        let block = match &mut self.order {
-            Order::Sequential { next } => next[direction] % self.blocks,
-            Order::Random { stream, map: None } => stream.below(self.blocks),
-            Order::Random { stream, map: Some(map) } => random_free(stream, map, self.blocks),
-            Order::Skewed(skewed) => skewed.next(),
-        };
+        let (block, is_free) = self.block(direction)?;
         let mut units = self.lengths.next(direction, self.blocks - block);
-        match &mut self.order {
-            Order::Sequential { next } => next[direction] = block + units,
-            Order::Random { map: Some(map), .. } => units = map.take(block, units),
-            Order::Random { map: None, .. } | Order::Skewed(_) => {}
+        if let Order::Random { map: Some(map), .. } = &mut self.order
+            && is_free
+        {
+            units = self.lengths.taken(map, direction, block, units);
         }
+        self.last[direction] = Some((block, block + units));
         self.round = self.round.saturating_sub(units);
         Some(Step {
             reads: direction == READ,
@@ -208,12 +228,33 @@ impl Offsets {
         })
     }
 
+    /// Where the next operation of a direction begins, and whether the map is to know of it. `None` where it would lie
+    /// behind the used part.
+    fn block(&mut self, direction: usize) -> Option<(u64, bool)> {
+        let follows = match self.order {
+            Order::Sequential => true,
+            Order::Random { .. } | Order::Skewed(_) => !self.follow.is_random(),
+        };
+        let followed = follows.then(|| self.follow.next(self.last[direction], self.blocks));
+        match (&mut self.order, followed) {
+            (Order::Sequential, Some(Some(block))) => Some((block, false)),
+            // The plain sequence begins again.
+            (Order::Sequential, _) => (self.follow.stride_units == 0).then_some((0, false)),
+            (_, Some(Some(block))) => Some((block, false)),
+            (order, _) => {
+                let length = self.lengths.of_direction(direction);
+                let drawn = order.draw(self.blocks / length)? * length;
+                (drawn < self.blocks).then_some((drawn, !follows))
+            }
+        }
+    }
+
     fn begin_round(&mut self) {
         self.round = self.blocks;
         if let Order::Random { stream, map: Some(map) } = &mut self.order {
             map.clear();
             // That the map is full was found by draws in vain.
-            stream.next();
+            stream.below(1);
             if let Direction::Mixed(mix) = &mut self.direction {
                 mix.next(None);
             }
@@ -222,7 +263,7 @@ impl Offsets {
             return;
         }
         if let Order::Random { stream, .. } = &mut self.order {
-            *stream = Tausworthe::new(self.seeds.blocks);
+            *stream = Stream::new(matches!(stream, Stream::Wide(_)), self.seeds.blocks);
         }
         if let Direction::Mixed(mix) = &mut self.direction {
             *mix = Mix::new(mix.percent[READ] as u8, Tausworthe::new(self.seeds.mix));
@@ -231,11 +272,86 @@ impl Offsets {
     }
 }
 
+/// How often the used part is begun; once where the time is the limit.
+fn rounds(job: &StorageJob, blocks: u64) -> u32 {
+    let used_bytes = blocks.saturating_mul(u64::from(unit_bytes(job).max(1)));
+    match job.done_bytes {
+        _ if job.time_based => 1,
+        Some(done) if used_bytes > 0 => u32::try_from(done.div_ceil(used_bytes)).unwrap_or(u32::MAX),
+        _ => job.loops,
+    }
+}
+
+/// Operations at most.
+fn most_operations(job: &StorageJob) -> u64 {
+    let of_bytes = job.done_bytes.map(|done| done.div_ceil(u64::from(job.block_bytes.max(1))));
+    [job.operations_max, of_bytes].into_iter().flatten().min().unwrap_or(u64::MAX)
+}
+
+impl Order {
+    /// A block by lot, of so many.
+    fn draw(&mut self, blocks: u64) -> Option<u64> {
+        match self {
+            Self::Sequential => None,
+            Self::Random { stream, map: None } => Some(stream.below(blocks)),
+            Self::Random { stream, map: Some(map) } => Some(random_free(stream, map, blocks)),
+            Self::Skewed(skewed) => Some(skewed.next()),
+        }
+    }
+}
+
+impl Follow {
+    fn new(job: &StorageJob, used_bytes: u64) -> Self {
+        let unit = u64::from(unit_bytes(job).max(1));
+        let end = job.file_bytes.unwrap_or_else(|| job.offset_bytes.saturating_add(used_bytes));
+        Self {
+            random_every: job.random_every.max(1),
+            until_random: 1,
+            identical: job.sequencer == Sequencer::Identical,
+            stride_units: job.stride_bytes / unit as i64,
+            file_units: end / unit,
+            first_unit: job.offset_bytes / unit,
+            begins_again: job.time_based,
+        }
+    }
+
+    /// Whether the next operation has a random block.
+    fn is_random(&mut self) -> bool {
+        self.until_random -= 1;
+        if self.until_random == 0 {
+            self.until_random = self.random_every;
+        }
+        self.until_random == self.random_every
+    }
+
+    /// The block behind the last operation, in a used part of so many; `None` where it does not lie in it.
+    fn next(&self, last: Option<(u64, u64)>, blocks: u64) -> Option<u64> {
+        let (begun, ended) = last.unwrap_or((0, 0));
+        if self.identical {
+            return Some(begun);
+        }
+        let ended = if self.begins_again && ended >= blocks { 0 } else { ended };
+        // Places are from the used part's beginning, the file's end from its own.
+        if ended + self.first_unit >= self.file_units {
+            return None;
+        }
+        let next = match ended.checked_add_signed(self.stride_units) {
+            _ if ended == 0 || self.stride_units == 0 => ended,
+            Some(next) if next < self.file_units => next,
+            _ if self.stride_units > 0 => self.first_unit,
+            _ => self.file_units.min(blocks).saturating_add_signed(self.stride_units),
+        };
+        (next < blocks).then_some(next)
+    }
+}
+
 /// How long operations are, in units.
 #[derive(Clone, Debug)]
 struct Lengths {
     unit_bytes: u64,
     most_bytes: u64,
+    /// Of reads and of writes, where each has one of its own.
+    by_direction: Option<[u64; 2]>,
     /// The rarest first; empty where any length may be.
     shares: Vec<BlockShare>,
     lots: [Tausworthe; 2],
@@ -245,12 +361,17 @@ impl Lengths {
     fn new(job: &StorageJob, seeds: [u64; 2]) -> Self {
         let mut shares = match &job.block_sizes {
             BlockSizes::Split(shares) => shares.clone(),
-            BlockSizes::Same | BlockSizes::Range { .. } => Vec::new(),
+            BlockSizes::Same | BlockSizes::Range { .. } | BlockSizes::ByDirection { .. } => Vec::new(),
+        };
+        let by_direction = match job.block_sizes {
+            BlockSizes::ByDirection { reads, writes } => Some([reads, writes].map(u64::from)),
+            _ => None,
         };
         shares.sort_by_key(|share| share.percent);
         Self {
             unit_bytes: u64::from(unit_bytes(job).max(1)),
             most_bytes: u64::from(job.block_bytes),
+            by_direction,
             shares,
             lots: seeds.map(Tausworthe::new),
         }
@@ -258,6 +379,9 @@ impl Lengths {
 
     /// The next length of a direction, where so many units are left; at least one is.
     fn next(&mut self, direction: usize, units_left: u64) -> u64 {
+        if self.by_direction.is_some() {
+            return self.of_direction(direction);
+        }
         if self.unit_bytes >= self.most_bytes {
             return 1;
         }
@@ -268,6 +392,21 @@ impl Lengths {
             if units <= units_left {
                 return units;
             }
+        }
+    }
+
+    /// Units of a block of a direction, where all of them have so many; else 1.
+    fn of_direction(&self, direction: usize) -> u64 {
+        self.by_direction.map_or(1, |lengths| lengths[direction] / self.unit_bytes)
+    }
+
+    /// Enters into the map that an operation touches these units; how many it may.
+    fn taken(&self, map: &mut Map, direction: usize, block: u64, units: u64) -> u64 {
+        let length = self.of_direction(direction);
+        match self.by_direction {
+            // One bit for a block, by its number among those of its direction.
+            Some(_) => map.take(block / length, 1) * units,
+            None => map.take(block, units),
         }
     }
 
@@ -285,7 +424,7 @@ impl Lengths {
 }
 
 /// A block by lot that was not touched yet. A map that is full begins anew, after one draw in vain.
-fn random_free(stream: &mut Tausworthe, map: &mut Map, blocks: u64) -> u64 {
+fn random_free(stream: &mut Stream, map: &mut Map, blocks: u64) -> u64 {
     let mut drawn = stream.below(blocks);
     if map.free == 0 {
         map.clear();
@@ -424,268 +563,4 @@ impl Map {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use weir_record::storage::{AccessPattern, Skew};
-
-    use super::*;
-
-    fn job(pattern: AccessPattern) -> StorageJob {
-        StorageJob { pattern, ..StorageJob::default() }
-    }
-
-    fn all(job: &StorageJob, used_bytes: u64) -> Vec<Step> {
-        let mut offsets = Offsets::new(job, 0, used_bytes);
-        std::iter::from_fn(|| offsets.next()).collect()
-    }
-
-    fn blocks_of(steps: &[Step]) -> Vec<u64> {
-        steps.iter().map(|step| step.offset_bytes / 4096).collect()
-    }
-
-    #[test]
-    fn random_blocks_are_those_of_fio() {
-        // Made with fio 3.33: write_iolog of psync jobs with bs=4k over 2 MiB.
-        let of = |job: StorageJob| all(&job, 512 * 4096);
-        let repeated = |thread_first| {
-            let repeated = StorageJob { random_repeat: true, thread_first, ..job(AccessPattern::RandRead) };
-            blocks_of(&of(repeated))
-        };
-        let first = repeated(1);
-        assert_eq!(first[..10], [30, 379, 431, 240, 205, 430, 194, 181, 467, 34]);
-        assert_eq!(first[509..], [9, 156, 157], "the last free blocks, found around the end");
-        let second = repeated(2);
-        assert_eq!(second[..10], [130, 93, 307, 20, 231, 315, 356, 145, 147, 43]);
-        assert_eq!(second[509..], [196, 219, 220]);
-        let third = StorageJob { seed: 42, thread_first: 3, ..job(AccessPattern::RandRead) };
-        let seeded = blocks_of(&of(third));
-        assert_eq!(seeded[..10], [404, 27, 448, 336, 349, 70, 165, 445, 182, 245]);
-        let fourth = StorageJob { seed: 7, read_percent: 70, thread_first: 4, ..job(AccessPattern::RandRw) };
-        let mixed = of(fourth);
-        assert_eq!(blocks_of(&mixed)[..10], [495, 281, 115, 393, 385, 168, 246, 105, 106, 255]);
-        let reads: Vec<bool> = mixed[..10].iter().map(|step| step.reads).collect();
-        assert_eq!(reads, [true, true, true, true, false, false, true, false, true, true]);
-    }
-
-    /// Kilobytes and lengths, with the direction in front where it matters: `r4+8`.
-    fn shown(steps: &[Step]) -> String {
-        let one = |step: &Step| {
-            let direction = if step.reads { 'r' } else { 'w' };
-            format!("{direction}{}+{}", step.offset_bytes / 1024, step.bytes / 1024)
-        };
-        steps.iter().map(one).collect::<Vec<_>>().join(" ")
-    }
-
-    fn repeating(pattern: AccessPattern) -> StorageJob {
-        StorageJob { random_repeat: true, seed: 0x89, ..job(pattern) }
-    }
-
-    #[test]
-    fn operations_of_several_lengths_are_those_of_fio() {
-        // As above, over 128 KiB.
-        let range = StorageJob {
-            block_bytes: 16_384,
-            block_sizes: BlockSizes::Range { bytes_min: 4096 },
-            ..repeating(AccessPattern::RandRead)
-        };
-        let of = |job: &StorageJob| shown(&all(job, 128 << 10));
-        assert_eq!(
-            of(&range),
-            "r4+4 r92+12 r104+16 r60+8 r48+12 r120+4 r68+16 r44+4 r124+4 r8+4 r0+4 r84+8 r12+4 r28+4 r16+4 r20+8 r32+12"
-        );
-        let without_map = StorageJob { no_random_map: true, ..range.clone() };
-        assert!(of(&without_map).starts_with("r4+4 r92+12 r104+16 r60+8 r48+16 r104+4 r48+16"));
-        let mixed = StorageJob { pattern: AccessPattern::RandRw, ..range };
-        assert!(
-            of(&mixed).starts_with("r4+4 r92+12 r104+16 w60+4 r48+8 r120+4 w56+4 w44+4 w124+4 r8+16 w0+4")
-        );
-        let shares =
-            [(4096, 10), (16_384, 60), (8192, 30)].map(|(bytes, percent)| BlockShare { bytes, percent });
-        let split = StorageJob {
-            block_bytes: 16_384,
-            block_sizes: BlockSizes::Split(shares.to_vec()),
-            ..repeating(AccessPattern::RandRead)
-        };
-        assert_eq!(
-            of(&split),
-            "r4+8 r92+16 r108+16 r60+8 r48+12 r124+4 r68+4 r44+4 r0+4 r12+16 r28+16 r80+12 r72+8"
-        );
-        let written = StorageJob { pattern: AccessPattern::Write, ..split };
-        assert_eq!(
-            of(&written),
-            "w0+8 w8+4 w12+8 w20+16 w36+16 w52+8 w60+16 w76+8 w84+16 w100+16 w116+8 w124+4"
-        );
-    }
-
-    #[test]
-    fn a_job_that_is_done_twice_begins_again_as_fio_does() {
-        let twice = |job: StorageJob| shown(&all(&StorageJob { loops: 2, ..job }, 64 << 10));
-        let once =
-            "r0+4 r44+4 r52+4 r28+4 r24+4 r56+4 r32+4 r20+4 r60+4 r4+4 r8+4 r40+4 r12+4 r16+4 r36+4 r48+4";
-        assert_eq!(twice(repeating(AccessPattern::RandRead)), format!("{once} {once}"));
-        let seeded = StorageJob { seed: 7, ..job(AccessPattern::RandRead) };
-        assert_eq!(
-            twice(seeded.clone()),
-            "r32+4 r36+4 r48+4 r60+4 r0+4 r28+4 r4+4 r52+4 r8+4 r40+4 r44+4 r56+4 r12+4 r16+4 r20+4 r24+4 \
-             r16+4 r24+4 r0+4 r36+4 r28+4 r48+4 r40+4 r44+4 r52+4 r56+4 r60+4 r32+4 r4+4 r8+4 r12+4 r20+4"
-        );
-        assert_eq!(
-            twice(StorageJob { pattern: AccessPattern::RandRw, ..seeded.clone() }),
-            "w32+4 w36+4 r48+4 r60+4 r0+4 w28+4 w4+4 w52+4 r8+4 w40+4 r44+4 w56+4 r12+4 r16+4 r20+4 w24+4 \
-             w16+4 w24+4 r0+4 w36+4 r28+4 w48+4 w40+4 w44+4 r52+4 r56+4 w60+4 r32+4 w4+4 r8+4 w12+4 w20+4"
-        );
-        let lengths =
-            StorageJob { block_bytes: 16_384, block_sizes: BlockSizes::Range { bytes_min: 4096 }, ..seeded };
-        assert_eq!(
-            twice(lengths),
-            "r32+16 r48+4 r52+8 r60+4 r0+16 r28+4 r16+12 r60+4 r40+12 r36+4 r52+8 r0+12 r12+8 r20+8 r28+4 r32+4"
-        );
-        let thrice = StorageJob { loops: 3, ..job(AccessPattern::Read) };
-        assert_eq!(shown(&all(&thrice, 8192)), "r0+4 r4+4 r0+4 r4+4 r0+4 r4+4");
-        assert_eq!(Offsets::new(&thrice, 0, 8192).left(), 6);
-    }
-
-    #[test]
-    fn skewed_blocks_are_those_of_fio() {
-        // As above, over 2 MiB, of a file with the name `data`.
-        let first = |skew, job: StorageJob| {
-            let skewed = StorageJob { skew, file: "data".into(), operations_max: Some(12), ..job };
-            let offsets: Vec<u64> =
-                all(&skewed, 2 << 20).iter().map(|step| step.offset_bytes / 1024).collect();
-            offsets
-        };
-        assert_eq!(
-            first(Skew::Zipf { theta: 1.2, center: None }, repeating(AccessPattern::RandRead)),
-            [408, 460, 628, 440, 460, 1920, 124, 1528, 492, 1976, 124, 460]
-        );
-        assert_eq!(
-            first(Skew::Pareto { share: 0.3, center: None }, repeating(AccessPattern::RandRead)),
-            [1220, 1164, 628, 1988, 1500, 840, 1396, 60, 1472, 468, 976, 1080]
-        );
-        let seeded = StorageJob { seed: 42, ..job(AccessPattern::RandRead) };
-        assert_eq!(
-            first(Skew::Zipf { theta: 0.8, center: Some(0.25) }, seeded),
-            [384, 428, 344, 8, 1552, 1440, 8, 748, 1876, 428, 1292, 1048]
-        );
-    }
-
-    #[test]
-    fn sequential_blocks_follow_each_other_from_the_offset_on() {
-        let job = StorageJob { offset_bytes: 8192, ..job(AccessPattern::Write) };
-        let steps = all(&job, 4 * 4096 + 100);
-        assert_eq!(blocks_of(&steps), [2, 3, 4, 5]);
-        assert!(steps.iter().all(|step| !step.reads));
-    }
-
-    #[test]
-    fn a_run_that_is_bound_by_time_begins_again() {
-        for pattern in AccessPattern::ALL {
-            let job = StorageJob { time_based: true, operations_max: Some(1000), ..job(pattern) };
-            let steps = all(&job, 7 * 4096);
-            assert_eq!(steps.len(), 1000, "{pattern}");
-            assert!(steps.iter().all(|step| step.offset_bytes < 7 * 4096), "{pattern}");
-        }
-    }
-
-    #[test]
-    fn with_the_map_every_round_touches_every_block_once() {
-        let rounds =
-            StorageJob { time_based: true, operations_max: Some(3000), ..job(AccessPattern::RandRead) };
-        for round in blocks_of(&all(&rounds, 1000 * 4096)).chunks(1000) {
-            let mut sorted = round.to_vec();
-            sorted.sort_unstable();
-            assert_eq!(sorted, (0..1000).collect::<Vec<_>>());
-            assert_ne!(sorted, round);
-        }
-    }
-
-    #[test]
-    fn without_the_map_blocks_repeat() {
-        let free = StorageJob { no_random_map: true, ..job(AccessPattern::RandWrite) };
-        let mut blocks = blocks_of(&all(&free, 1000 * 4096));
-        assert_eq!(blocks.len(), 1000);
-        blocks.sort_unstable();
-        blocks.dedup();
-        // 1 - 1/e of them, give or take.
-        assert!((580..690).contains(&blocks.len()), "{}", blocks.len());
-    }
-
-    #[test]
-    fn threads_and_seeds_differ_unless_they_shall_repeat() {
-        let base = job(AccessPattern::RandRead);
-        let of = |job: &StorageJob, thread| {
-            let mut offsets = Offsets::new(job, thread, 1 << 30);
-            (0..50).filter_map(|_| offsets.next()).collect::<Vec<_>>()
-        };
-        let seeded = StorageJob { seed: 2, ..base.clone() };
-        assert_ne!(of(&base, 0), of(&base, 1));
-        assert_ne!(of(&base, 0), of(&seeded, 0));
-        let repeat = |seed| StorageJob { random_repeat: true, seed, ..base.clone() };
-        assert_eq!(of(&repeat(1), 0), of(&repeat(2), 0));
-        let second = StorageJob { thread_first: 2, ..repeat(1) };
-        assert_eq!(of(&second, 0), of(&repeat(1), 1), "a thread is known by its number in the run");
-    }
-
-    #[test]
-    fn mixed_jobs_keep_their_share() {
-        for (percent, pattern) in [(70, AccessPattern::RandRw), (20, AccessPattern::ReadWrite)] {
-            let mixed = StorageJob { read_percent: percent, ..job(pattern) };
-            let steps = all(&mixed, 20_000 * 4096);
-            let reads = steps.iter().filter(|step| step.reads).count();
-            let expected = 200 * usize::from(percent);
-            assert!(reads.abs_diff(expected) < 500, "{reads} of {} at {percent} %", steps.len());
-        }
-        for (percent, reads) in [(0, false), (100, true)] {
-            let whole = StorageJob { read_percent: percent, ..job(AccessPattern::RandRw) };
-            assert!(all(&whole, 100 * 4096)[1..].iter().all(|step| step.reads == reads), "{percent}");
-        }
-    }
-
-    #[test]
-    fn each_direction_of_a_sequential_mix_has_its_own_place() {
-        let steps = all(&job(AccessPattern::ReadWrite), 1000 * 4096);
-        for reads in [true, false] {
-            let of: Vec<Step> = steps.iter().copied().filter(|step| step.reads == reads).collect();
-            assert_eq!(blocks_of(&of), (0..of.len() as u64).collect::<Vec<_>>());
-        }
-    }
-
-    #[test]
-    fn fewer_bytes_than_a_block_are_no_operation() {
-        assert_eq!(all(&job(AccessPattern::RandRead), 4095), []);
-        assert_eq!(all(&StorageJob { time_based: true, ..job(AccessPattern::Read) }, 0), []);
-    }
-
-    proptest! {
-        #[test]
-        fn the_map_finds_what_a_plain_list_finds(
-            blocks in 1_u64..9000,
-            draws in prop::collection::vec(any::<u64>(), 1..100),
-        ) {
-            let mut map = Map::new(blocks);
-            let mut plain = vec![false; blocks as usize];
-            for draw in draws {
-                let from = draw % blocks;
-                // Long runs of taken blocks, so that searches have to climb.
-                for _ in 0..draw % 200 {
-                    let expected = (from..blocks).find(|block| !plain[*block as usize]);
-                    prop_assert_eq!(map.free_from(from), expected);
-                    let Some(block) = expected else { break };
-                    plain[block as usize] = true;
-                    map.take(block, 1);
-                }
-                prop_assert_eq!(map.free as usize, plain.iter().filter(|taken| !**taken).count());
-            }
-            map.clear();
-            prop_assert_eq!(map.free_from(0), Some(0));
-        }
-
-        #[test]
-        fn every_block_is_touched_exactly_once(blocks in 1_u64..3000, seed in any::<u64>()) {
-            let seeded = StorageJob { seed, ..job(AccessPattern::RandRead) };
-            let mut touched = blocks_of(&all(&seeded, blocks * 4096));
-            touched.sort_unstable();
-            prop_assert_eq!(touched, (0..blocks).collect::<Vec<_>>());
-        }
-    }
-}
+mod tests;

@@ -27,9 +27,23 @@ pub(super) struct Skewed {
 
 #[derive(Clone, Debug)]
 enum Law {
-    Zipf { half: f64, sum: f64, eta: f64, power: f64 },
-    Pareto { power: f64 },
+    Zipf {
+        half: f64,
+        sum: f64,
+        eta: f64,
+        power: f64,
+    },
+    Pareto {
+        power: f64,
+    },
+    /// How many blocks a further uniform number scatters it over.
+    Normal {
+        deviation: u64,
+    },
 }
+
+/// Uniform numbers whose sum is taken for normal.
+const NORMAL_SUMMANDS: u64 = 12;
 
 impl Skewed {
     /// The blocks of a law; nothing where none is likelier.
@@ -40,6 +54,7 @@ impl Skewed {
             Skew::Pareto { share, center } => {
                 (Law::Pareto { power: share.ln() / (1.0 - share).ln() }, center)
             }
+            Skew::Normal { percent, center } => return Some(normal(percent, center, blocks, seed)),
         };
         let mut lot = Tausworthe::new(seed);
         let drawn = u64::from(lot.next());
@@ -53,15 +68,45 @@ impl Skewed {
 
     /// How likely the next block is, from 0 for the likeliest.
     fn rank(&mut self) -> u64 {
-        let uniform = f64::from(self.lot.next()) / UNIFORM_MAX;
         let blocks = self.blocks as f64;
+        let mut uniform = || f64::from(self.lot.next()) / UNIFORM_MAX;
         match self.law {
-            Law::Pareto { power } => ((self.blocks - 1) as f64 * uniform.powf(power)) as u64,
-            Law::Zipf { sum, .. } if uniform * sum < 1.0 => 0,
-            Law::Zipf { half, sum, .. } if uniform * sum < 1.0 + half => 1,
-            Law::Zipf { eta, power, .. } => (blocks * (eta * uniform - eta + 1.0).powf(power)) as u64,
+            Law::Normal { deviation } => self.normal_rank(deviation),
+            Law::Pareto { power } => ((self.blocks - 1) as f64 * uniform().powf(power)) as u64,
+            Law::Zipf { half, sum, eta, power } => match uniform() {
+                uniform if uniform * sum < 1.0 => 0,
+                uniform if uniform * sum < 1.0 + half => 1,
+                uniform => (blocks * (eta * uniform - eta + 1.0).powf(power)) as u64,
+            },
         }
     }
+
+    /// As fio has it: a mean of uniform numbers, and a uniform deviation that is halved until it lies in the file.
+    fn normal_rank(&mut self, deviation: u64) -> u64 {
+        let mut uniform = || u64::from(self.lot.next());
+        let sum: u64 = (0..NORMAL_SUMMANDS).map(|_| uniform() % (self.blocks + 1)).sum();
+        let mean = sum.div_ceil(NORMAL_SUMMANDS);
+        if deviation == 0 {
+            return mean;
+        }
+        let drawn = (deviation as f64 * (uniform() as f64 / 4_294_967_296.0)) as i64;
+        let mut off = drawn - (deviation / 2) as i64;
+        let moved = |off: i64| mean.checked_add_signed(off).filter(|rank| *rank < self.blocks);
+        loop {
+            match moved(off) {
+                Some(rank) => return rank,
+                None if off == 0 => return mean,
+                None => off /= 2,
+            }
+        }
+    }
+}
+
+/// Without a start that is drawn: its middle is that of the file, or lies where it was asked for.
+fn normal(percent: f64, center: Option<f64>, blocks: u64, seed: u64) -> Skewed {
+    let deviation = ((blocks as f64 * percent / 100.0).ceil() as u64).min(blocks / 2);
+    let turn = center.map_or(0, |center| (blocks as f64 * (center - 0.5)) as i64 as u64);
+    Skewed { lot: Tausworthe::new(seed), blocks, turn, law: Law::Normal { deviation } }
 }
 
 fn zipf(theta: f64, blocks: u64) -> Law {
@@ -130,6 +175,26 @@ mod tests {
     fn a_fifth_of_the_blocks_has_four_fifths_of_pareto() {
         let first: f64 = shares(Skew::Pareto { share: 0.2, center: None })[..200].iter().sum();
         assert!((first - 0.8).abs() < 0.02, "{first}");
+    }
+
+    #[test]
+    fn a_normal_law_has_its_middle_where_it_was_asked_for_and_scatters_as_far() {
+        let blocks = |percent, center| {
+            let mut skewed = Skewed::new(Skew::Normal { percent, center }, 1000, 3).expect("it is skewed");
+            let ranks: Vec<u64> = (0..20_000).map(|_| skewed.rank()).collect();
+            let mean = ranks.iter().sum::<u64>() as f64 / 20_000.0;
+            let spread = ranks.iter().map(|rank| (*rank as f64 - mean).powi(2)).sum::<f64>() / 20_000.0;
+            assert!(ranks.iter().all(|rank| *rank <= 1000));
+            (mean, spread.sqrt())
+        };
+        // The mean of twelve uniform numbers: sqrt(1/12/12) of the file.
+        let (mean, spread) = blocks(0.0, None);
+        assert!((mean - 500.0).abs() < 5.0 && (spread - 83.0).abs() < 5.0, "{mean} {spread}");
+        assert!(blocks(40.0, None).1 > 1.2 * spread);
+        let mut turned =
+            Skewed::new(Skew::Normal { percent: 0.0, center: Some(0.2) }, 1000, 3).expect("skewed");
+        assert_eq!(turned.turn, (-300_i64) as u64);
+        assert!((0..1000).all(|_| turned.next() < 1000));
     }
 
     #[test]

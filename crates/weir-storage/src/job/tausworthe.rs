@@ -3,6 +3,9 @@
 //! It is L'Ecuyer's combined Tausworthe generator of 88 bits (Mathematics of Computation 65, 1996, with the erratum of
 //! 68, 1999: the parts start at 2, 8 and 16 at least). Of fio 3.33 these facts are used: a part starts as the one
 //! before it times 69069, exclusive-or the seed (the first from 53), and six numbers are thrown away.
+//!
+//! `random_generator=tausworthe64` is L'Ecuyer's generator of 258 bits (Mathematics of Computation 68, 1999), whose
+//! parts start at 2, 8, 16, 34 and 50 at least; fio's factor is then 6906969069.
 
 /// One stream of 32-bit numbers.
 #[derive(Clone, Debug)]
@@ -49,6 +52,78 @@ impl Tausworthe {
     /// The next number, scaled to below a limit.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         (limit as f64 * (f64::from(self.next()) / 4_294_967_296.0)) as u64
+    }
+}
+
+/// One stream of 64-bit numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Tausworthe64 {
+    parts: [u64; 5],
+}
+
+/// As [`PARTS`].
+const PARTS_64: [(u32, u32, u64, u32); 5] = [
+    (1, 53, u64::MAX << 1, 10),
+    (24, 50, u64::MAX << 9, 5),
+    (3, 23, u64::MAX << 12, 29),
+    (5, 24, u64::MAX << 17, 23),
+    (3, 33, u64::MAX << 23, 8),
+];
+
+const PART_MIN_64: [u64; 5] = [1, 7, 15, 33, 49];
+
+impl Tausworthe64 {
+    /// A stream that depends on the seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut before = u64::from(SEEDING_START);
+        let parts = PART_MIN_64.map(|smallest| {
+            let part = before.wrapping_mul(6_906_969_069) ^ seed;
+            before = if part < smallest { part + smallest } else { part };
+            before
+        });
+        let mut stream = Self { parts };
+        for _ in 0..NUMBERS_THROWN_AWAY {
+            stream.next();
+        }
+        stream
+    }
+
+    /// The next number.
+    pub(crate) fn next(&mut self) -> u64 {
+        for (part, (shift, fold, mask, keep)) in self.parts.iter_mut().zip(PARTS_64) {
+            *part = ((*part & mask) << keep) ^ (((*part << shift) ^ *part) >> fold);
+        }
+        self.parts.iter().fold(0, |sum, part| sum ^ part)
+    }
+}
+
+/// A stream of either kind.
+#[derive(Clone, Debug)]
+pub(crate) enum Stream {
+    /// Of 32-bit numbers.
+    Narrow(Tausworthe),
+    /// Of 64-bit ones.
+    Wide(Tausworthe64),
+}
+
+impl Stream {
+    /// A stream that depends on the seed.
+    pub(crate) fn new(is_wide: bool, seed: u64) -> Self {
+        match is_wide {
+            true => Self::Wide(Tausworthe64::new(seed)),
+            false => Self::Narrow(Tausworthe::new(seed)),
+        }
+    }
+
+    /// The next number, scaled to below a limit.
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        match self {
+            Self::Narrow(stream) => stream.below(limit),
+            Self::Wide(stream) => {
+                let share = stream.next() as f64 / 18_446_744_073_709_551_616.0;
+                ((limit as f64 * share) as u64).min(limit.saturating_sub(1))
+            }
+        }
     }
 }
 

@@ -75,6 +75,13 @@ pub(crate) fn block_range(text: &str) -> Result<(u32, BlockSizes), String> {
     Ok((bytes_max, sizes))
 }
 
+/// The length of reads and that of writes. The larger one, and the choice.
+pub(crate) fn block_by_direction(reads: &str, writes: &str) -> Result<(u32, BlockSizes), String> {
+    let (reads, writes) = (block(reads)?, block(writes)?);
+    let sizes = if reads == writes { BlockSizes::Same } else { BlockSizes::ByDirection { reads, writes } };
+    Ok((reads.max(writes), sizes))
+}
+
 /// Lengths and how many of a hundred each is: `4k/10:64k/90`; those without a number share what is left. The largest,
 /// and the choice.
 pub(crate) fn block_split(text: &str) -> Result<(u32, BlockSizes), String> {
@@ -110,12 +117,18 @@ fn block(text: &str) -> Result<u32, String> {
     u32::try_from(fio_bytes(text)?).map_err(|_| format!("{text:?} is too large"))
 }
 
-/// A law of random blocks: `zipf:1.2`, `pareto:0.2`, with the place of the likeliest behind: `zipf:1.2:0.5`.
+/// A law of random blocks: `zipf:1.2`, `pareto:0.2`, `normal:10`, with the place of the likeliest behind:
+/// `zipf:1.2:0.5`.
 pub(crate) fn skew(text: &str) -> Result<Skew, String> {
     /// Beyond it every operation goes to one block.
     const THETA_MAX: f64 = 100.0;
     let mut parts = text.split(':');
     let law = parts.next().unwrap_or_default();
+    if !["zipf", "pareto", "normal"].contains(&law) {
+        return Err(format!(
+            "{text:?} is not possible here; use random, zipf:THETA, pareto:SHARE or normal:DEVIATION"
+        ));
+    }
     let mut numbers = [None; 2];
     for number in &mut numbers {
         *number = match parts.next() {
@@ -138,7 +151,10 @@ pub(crate) fn skew(text: &str) -> Result<Skew, String> {
             share if share > 0.0 && share < 1.0 => Ok(Skew::Pareto { share, center }),
             share => Err(format!("pareto is between 0 and 1, not {share}")),
         },
-        _ => Err(format!("{text:?} is not possible here; use random, zipf:THETA or pareto:SHARE")),
+        _ => match first.unwrap_or(0.0) {
+            percent if (0.0..=100.0).contains(&percent) => Ok(Skew::Normal { percent, center }),
+            percent => Err(format!("the deviation is from 0 to 100 percent, not {percent}")),
+        },
     }
 }
 
@@ -150,6 +166,7 @@ pub(crate) fn shown_sizes(job: &StorageJob) -> (&'static str, String) {
         BlockSizes::Range { bytes_min } => {
             ("bsrange", format!("{}-{}", shown(*bytes_min), shown(job.block_bytes)))
         }
+        BlockSizes::ByDirection { reads, writes } => ("bs", format!("{},{}", shown(*reads), shown(*writes))),
         BlockSizes::Split(shares) => {
             let parts: Vec<String> =
                 shares.iter().map(|share| format!("{}/{}", shown(share.bytes), share.percent)).collect();
@@ -164,6 +181,7 @@ pub(crate) fn shown_skew(skew: Skew) -> Option<String> {
         Skew::None => return None,
         Skew::Zipf { theta, center } => ("zipf", theta, center),
         Skew::Pareto { share, center } => ("pareto", share, center),
+        Skew::Normal { percent, center } => ("normal", percent, center),
     };
     Some(format!("{law}:{number}{}", center.map(|center| format!(":{center}")).unwrap_or_default()))
 }
@@ -297,7 +315,8 @@ mod tests {
     fn laws_of_blocks_are_read_and_shown_again() {
         assert_eq!(skew("zipf"), Ok(Skew::Zipf { theta: 1.1, center: None }));
         assert_eq!(skew("pareto"), Ok(Skew::Pareto { share: 0.2, center: None }));
-        for text in ["zipf:0.5", "zipf:1.2:0.25", "pareto:0.3:0"] {
+        assert_eq!(skew("normal"), Ok(Skew::Normal { percent: 0.0, center: None }));
+        for text in ["zipf:0.5", "zipf:1.2:0.25", "pareto:0.3:0", "normal:20:0.5"] {
             assert_eq!(skew(text).map(shown_skew), Ok(Some(text.to_owned())));
         }
         for text in [
@@ -309,7 +328,9 @@ mod tests {
             "pareto:0",
             "zipf:2:1",
             "zipf:2:0.1:3",
-            "normal:5",
+            "normal:101",
+            "normal:-1",
+            "zoned:50/5",
         ] {
             assert!(skew(text).is_err(), "{text}");
         }

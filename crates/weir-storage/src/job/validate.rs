@@ -3,7 +3,8 @@
 use std::fmt;
 
 use weir_record::storage::{
-    BlockSizes, DeviceClock, RingMode, Skew, SleepPrimitive, StorageEngine, StorageEngineOptions, StorageJob,
+    BlockSizes, DeviceClock, RingMode, Sequencer, Skew, SleepPrimitive, StorageEngine, StorageEngineOptions,
+    StorageJob,
 };
 
 use super::{
@@ -59,11 +60,15 @@ const OPERATIONS: Field = Field::new("operations", "number_ios");
 const RATE: Field = Field::new("rate", "rate_iops");
 const RATE_BYTES: Field = Field::new("rate", "rate");
 const LOOPS: Field = Field::new("loops", "loops");
+const IO_SIZE: Field = Field::new("size", "io_size");
 const RANGE: Field = Field::new("bs", "bsrange");
 const SPLIT: Field = Field::new("bs", "bssplit");
 const PERCENT: Field = Field::new("size", "size");
 const FDATASYNC: Field = Field::new("fdatasync", "fdatasync");
 const SKEW: Field = Field::new("rw", "random_distribution");
+const SEQUENCE: Field = Field::new("rw", "rw");
+const GENERATOR: Field = Field::new("rw", "random_generator");
+const SEQUENCER: Field = Field::new("rw", "rw_sequencer");
 const BATCH: Field = Field::new("batch", "iodepth_batch");
 const FSYNC: Field = Field::new("fsync", "fsync");
 const VERIFY: Field = Field::new("verify", "verify");
@@ -127,7 +132,10 @@ pub fn validate_all(jobs: &[StorageJob]) -> Result<(), JobError> {
         validate(job)?;
     }
     let differ = |pair: &&[StorageJob]| {
-        pair[1].group_reporting && !pair[1].stonewall && pair[0].interval_ns != pair[1].interval_ns
+        pair[1].group_reporting
+            && !pair[1].new_group
+            && !pair[1].stonewall
+            && pair[0].interval_ns != pair[1].interval_ns
     };
     refuse_if(jobs.windows(2).any(|pair| differ(&pair)), INTERVAL, || {
         "jobs of one row (group_reporting) need intervals of one length".to_owned()
@@ -160,6 +168,7 @@ fn sizes(job: &StorageJob) -> Result<(), JobError> {
         BlockSizes::Same => BLOCK,
         BlockSizes::Range { .. } => RANGE,
         BlockSizes::Split(_) => SPLIT,
+        BlockSizes::ByDirection { .. } => BLOCK,
     };
     let unit = u64::from(unit_bytes(job));
     refuse_if(unit == 0, lengths, || "a block of no bytes is not possible".to_owned())?;
@@ -174,6 +183,12 @@ fn sizes(job: &StorageJob) -> Result<(), JobError> {
             )
         })?;
     }
+    if let BlockSizes::ByDirection { .. } = job.block_sizes {
+        refuse_if(!block.is_multiple_of(unit), BLOCK, || {
+            format!("{block} bytes are no multiple of {unit}, the length of the other direction; use one")
+        })?;
+    }
+    sequence(job)?;
     let Some(size_bytes) = job.size_bytes else { return Ok(()) };
     refuse_if(size_bytes < block, SIZE, || {
         format!("{size_bytes} bytes are less than one block of {block}; give more, or smaller blocks with bs")
@@ -188,6 +203,33 @@ fn sizes(job: &StorageJob) -> Result<(), JobError> {
         format!(
             "more than {MAP_BLOCKS_MAX} blocks cannot be remembered; leave the map out, or use larger blocks"
         )
+    })
+}
+
+/// Operations that follow each other, at random or with a stride.
+fn sequence(job: &StorageJob) -> Result<(), JobError> {
+    refuse_if(job.random_every == 0, SEQUENCE, || "a random block after no operation is none".to_owned())?;
+    let (is_random, has_stride) = (job.random_every > 1, job.stride_bytes != 0);
+    refuse_if(job.sequencer != Sequencer::default() && !is_random, SEQUENCER, || {
+        "it is about what follows a random block; say after how many one comes: rw=randread:8".to_owned()
+    })?;
+    let again = job.loops > 1 || job.done_bytes.is_some();
+    refuse_if(again && (is_random || has_stride), SEQUENCE, || {
+        "fio goes on where it was when the size is done, and here it is begun again; use time_based"
+            .to_owned()
+    })?;
+    refuse_if((is_random || has_stride) && job.block_sizes != BlockSizes::Same, SEQUENCE, || {
+        "operations that follow each other so need one length; give one with bs".to_owned()
+    })?;
+    let stride = job.stride_bytes.unsigned_abs();
+    refuse_if(has_stride && !stride.is_multiple_of(u64::from(job.block_bytes.max(1))), SEQUENCE, || {
+        format!("a stride of {stride} bytes is no multiple of the block of {}; use one", job.block_bytes)
+    })?;
+    refuse_if(job.random_wide && !matches!(job.block_sizes, BlockSizes::Same), GENERATOR, || {
+        "with lengths that differ only tausworthe is possible; leave it out".to_owned()
+    })?;
+    refuse_if(job.stride_bytes < 0 && job.offset_bytes > 0, SEQUENCE, || {
+        "backwards from an offset fio begins elsewhere; leave the offset out".to_owned()
     })
 }
 
@@ -208,18 +250,19 @@ fn amounts(job: &StorageJob) -> Result<(), JobError> {
     refuse_if(no_operation, RATE, || "use 1 operation a second or more".to_owned())?;
     rate(job)?;
     refuse_if(job.loops == 0, LOOPS, || "to be done no time is no job; use 1 or more".to_owned())?;
-    let again = job.loops > 1;
+    let again = job.loops > 1 || job.done_bytes.is_some();
+    let field = if job.loops > 1 { LOOPS } else { IO_SIZE };
     let both = job.pattern.reads() && job.pattern.writes() && !job.pattern.is_random();
-    refuse_if(again && both, LOOPS, || {
+    refuse_if(again && both, field, || {
         format!(
             "{} goes on where it was, and fio's order there is not ours; use randrw, or time_based",
             job.pattern
         )
     })?;
-    refuse_if(again && job.operations_max.is_some(), LOOPS, || {
+    refuse_if(again && job.operations_max.is_some(), field, || {
         "with a number of operations it means another number of them; leave one of both out".to_owned()
     })?;
-    refuse_if(again && job.verify_crc32c, LOOPS, || {
+    refuse_if(again && job.verify_crc32c, field, || {
         "fio verifies after each time, and here it is done once at the end; leave one of both out".to_owned()
     })?;
     refuse_if(job.skew != Skew::None && !job.pattern.is_random(), SKEW, || {

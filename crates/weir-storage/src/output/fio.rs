@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use weir_record::{
     calendar,
     latency::LatencySummary,
-    storage::{DirectionReport, StorageEngine, StorageJob, StorageJobReport, StorageReport},
+    storage::{DirectionReport, Sequencer, StorageEngine, StorageJob, StorageJobReport, StorageReport},
 };
 
 use crate::job::units::{shown_bytes, shown_sizes, shown_skew};
@@ -28,6 +28,8 @@ pub struct HostDefaults {
     pub elapsed_ns: u64,
     /// Entries of `disk_util`.
     pub disks: Vec<Value>,
+    /// Completion times have all their classes with counts, as in fio's `json+`.
+    pub has_bins: bool,
 }
 
 /// The report as one object.
@@ -36,7 +38,7 @@ pub fn fio_json(report: &StorageReport, host_defaults: &HostDefaults) -> Value {
     let row = |(place, _, job): (usize, usize, &StorageJobReport)| {
         let beside = report.jobs.iter().zip(&groups).filter(|(_, group)| **group == groups[place]);
         let beside: Vec<&StorageJobReport> = beside.map(|(job, _)| job).collect();
-        one_job(job, &beside, groups[place], host_defaults.elapsed_ns)
+        one_job(job, &beside, groups[place], host_defaults)
     };
     json!({
         "fio version": format!("weir-{}", host_defaults.version),
@@ -52,7 +54,7 @@ pub fn fio_json(report: &StorageReport, host_defaults: &HostDefaults) -> Value {
 /// A group of fio is what runs together: it ends where a job waits for those before it.
 fn groups(report: &StorageReport) -> Vec<u32> {
     let mut group = 0;
-    let waits = |job: &StorageJobReport| job.job.as_ref().is_some_and(|job| job.stonewall);
+    let waits = |job: &StorageJobReport| job.job.as_ref().is_some_and(|job| job.stonewall || job.new_group);
     let number = |(index, job): (usize, &StorageJobReport)| {
         group += u32::from(index > 0 && waits(job));
         group
@@ -61,12 +63,21 @@ fn groups(report: &StorageReport) -> Vec<u32> {
 }
 
 /// `beside`: the jobs that ran side by side, itself among them.
-fn one_job(report: &StorageJobReport, beside: &[&StorageJobReport], group: u32, elapsed_ns: u64) -> Value {
+fn one_job(
+    report: &StorageJobReport,
+    beside: &[&StorageJobReport],
+    group: u32,
+    host_defaults: &HostDefaults,
+) -> Value {
     let job = report.job.clone().unwrap_or_default();
     let percentiles = if job.percentiles.is_empty() { PERCENTILES.to_vec() } else { job.percentiles.clone() };
     let direction = |of: fn(&StorageJobReport) -> &DirectionReport| {
         let all = beside.iter().map(|job| rate(of(job).bytes, job.elapsed_ns)).sum();
-        one_direction(of(report), report.elapsed_ns, all, &percentiles)
+        let mut value = one_direction(of(report), report.elapsed_ns, all, &percentiles);
+        if host_defaults.has_bins {
+            value["clat_ns"]["bins"] = bins(&of(report).completion);
+        }
+        value
     };
     // Of the time of all threads, as fio counts it: 100 % is one CPU for each thread.
     let thread_time_ns = (report.elapsed_ns * u64::from(job.threads.max(1))).max(1) as f64;
@@ -75,7 +86,7 @@ fn one_job(report: &StorageJobReport, beside: &[&StorageJobReport], group: u32, 
         "jobname": job.name,
         "groupid": group,
         "error": u8::from(report.failed),
-        "elapsed": elapsed_ns.div_ceil(1_000_000_000),
+        "elapsed": host_defaults.elapsed_ns.div_ceil(1_000_000_000),
         "job options": options(&job),
         "read": direction(|report| &report.reads),
         "write": direction(|report| &report.writes),
@@ -176,6 +187,17 @@ fn latency(summary: &LatencySummary, percentiles: Option<&[f64]>) -> Value {
     value
 }
 
+/// How many took how long: the largest time of each class that holds any, with their number.
+fn bins(summary: &LatencySummary) -> Value {
+    let histogram = summary.histogram().ok();
+    let recorded = histogram.iter().flat_map(|histogram| {
+        histogram
+            .iter_recorded()
+            .map(|step| (step.value_iterated_to().to_string(), json!(step.count_at_value())))
+    });
+    Value::Object(recorded.collect())
+}
+
 /// Upper limits of the classes, in the unit of their table.
 const CLASSES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 
@@ -223,7 +245,7 @@ fn options(job: &StorageJob) -> Value {
     if !job.file.is_empty() {
         say("filename", job.file.clone());
     }
-    say("rw", job.pattern.to_string());
+    say("rw", pattern(job));
     let (key, value) = shown_sizes(job);
     say(key, value);
     say("direct", u8::from(job.direct).to_string());
@@ -242,6 +264,12 @@ fn options(job: &StorageJob) -> Value {
         ("rwmixread", is_mixed.then(|| job.read_percent.to_string())),
         ("iodepth_batch", (job.batch_max > 1).then(|| job.batch_max.to_string())),
         ("size", job.size_bytes.map(shown_bytes)),
+        ("io_size", job.done_bytes.map(shown_bytes)),
+        ("rw_sequencer", (job.sequencer == Sequencer::Identical).then(|| "identical".to_owned())),
+        ("random_generator", job.random_wide.then(|| "tausworthe64".to_owned())),
+        ("new_group", job.new_group.then(|| "1".to_owned())),
+        ("exitall", job.exit_all.then(|| "1".to_owned())),
+        ("end_fsync", job.end_fsync.then(|| "1".to_owned())),
         ("loops", (job.loops > 1).then(|| job.loops.to_string())),
         ("offset", (job.offset_bytes > 0).then(|| shown_bytes(job.offset_bytes))),
         ("runtime", job.runtime_ns.map(seconds)),
@@ -278,6 +306,15 @@ fn options(job: &StorageJob) -> Value {
         }
     }
     Value::Object(options)
+}
+
+/// A pattern with how its operations follow each other: `randread:8`, `read:4096`.
+fn pattern(job: &StorageJob) -> String {
+    match (job.random_every, job.stride_bytes) {
+        (2.., _) => format!("{}:{}", job.pattern, job.random_every),
+        (_, 0) => job.pattern.to_string(),
+        (_, stride) => format!("{}:{stride}", job.pattern),
+    }
 }
 
 /// A value, or that of reads and that of writes where these have one of their own.
@@ -432,6 +469,22 @@ mod tests {
         let own = value["jobs"][1]["read"]["clat_ns"]["percentile"].as_object().expect("an object");
         assert_eq!(own.len(), PERCENTILES.len());
         assert!(own.contains_key("99.990000"));
+    }
+
+    #[test]
+    fn bins_hold_all_operations_and_are_there_only_where_they_are_asked_for() {
+        let bins_of = |has_bins| {
+            let value = fio_json(&report(), &HostDefaults { has_bins, ..HostDefaults::default() });
+            let read = &value["jobs"][0]["read"];
+            let bins = read["clat_ns"]["bins"].as_object().cloned();
+            (
+                bins.map(|bins| bins.values().filter_map(Value::as_u64).sum::<u64>()),
+                read["clat_ns"]["N"].as_u64(),
+            )
+        };
+        assert_eq!(bins_of(false).0, None);
+        let (sum, all) = bins_of(true);
+        assert!(sum == all && all > Some(0), "{sum:?} {all:?}");
     }
 
     #[test]

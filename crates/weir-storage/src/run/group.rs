@@ -202,6 +202,9 @@ impl<'a> Watch<'a> {
             match messages.recv_timeout(Duration::from_nanos(self.look_in_ns())) {
                 Ok(Message::Done(index) | Message::Gone(index)) => {
                     running[index] = false;
+                    if self.members[index].job.exit_all {
+                        self.crew.stop.store(true, Ordering::Relaxed);
+                    }
                     self.close_window(index, &running);
                 }
                 Ok(Message::Ready(..)) | Err(RecvTimeoutError::Timeout) => {}

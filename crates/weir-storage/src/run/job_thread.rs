@@ -7,6 +7,7 @@
 //! too: a device that stalls to the end cannot hide the queue before it.
 
 use std::{
+    fs::File,
     io,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
@@ -148,12 +149,21 @@ impl<'a, T: Time> JobThread<'a, T> {
     /// Runs to the end: until the time or the size is over, too much has failed, or the run was stopped. All that was
     /// in flight is complete then, whatever happened.
     pub(super) fn run(&mut self) -> io::Result<()> {
-        let result = self.turns();
+        let result = self.turns().and_then(|()| self.sync_all_written());
         let now_ns = self.waiter.time.now_ns();
         self.note_never_begun(now_ns);
         let usage = self.usage();
         self.recorder.close(now_ns, self.waiter.time.thread_cpu_ns(), usage);
         result
+    }
+
+    /// Makes all that was written durable, where the job asks for it when it ends. As in fio it takes the job's time
+    /// and is none of its syncs.
+    fn sync_all_written(&self) -> io::Result<()> {
+        if !self.job.end_fsync || self.writes == 0 || self.was_sync {
+            return Ok(());
+        }
+        File::open(&self.job.file)?.sync_all()
     }
 
     /// What the rate asked for and nobody began, of those operations that were left.

@@ -26,7 +26,7 @@ impl Rows {
     pub(super) fn new(jobs: &[StorageJob]) -> Self {
         let mut rows: Vec<Row> = Vec::new();
         for (first, job) in jobs.iter().enumerate() {
-            match rows.last_mut().filter(|_| job.group_reporting) {
+            match rows.last_mut().filter(|_| job.group_reporting && !job.new_group) {
                 Some(row) => row.count += 1,
                 None => rows.push(Row { first, count: 1, replaces_jobs: true, sum: None }),
             }
@@ -132,5 +132,10 @@ mod tests {
         assert_eq!(planned(&[false; 3]), [(0, 3, false)]);
         // As in fio, who asks joins whoever stands before.
         assert_eq!(planned(&[false, true, true, false]), [(0, 3, true), (0, 4, false)]);
+        let asks = StorageJob { group_reporting: true, ..StorageJob::default() };
+        let new = StorageJob { new_group: true, ..asks.clone() };
+        let rows = Rows::new(&[asks.clone(), asks.clone(), new, asks]).rows;
+        let places: Vec<(usize, usize)> = rows.iter().map(|row| (row.first, row.count)).collect();
+        assert_eq!(places, [(0, 2), (2, 2), (0, 4)]);
     }
 }

@@ -6,7 +6,7 @@ use weir_record::{
     SCHEMA_VERSION,
     load::{LittlesLaw, LoadReport},
     spec::{CellSpec, StorageSubject},
-    storage::{CompletionMethod, StorageDevice},
+    storage::{CompletionMethod, StorageDevice, WaitingInterval},
     storage_trial::StorageTrial,
 };
 
@@ -56,9 +56,11 @@ pub fn trial(asked: &SimulatedTrial<'_>) -> Result<LoadReport, String> {
     let replayed = |operations: &[_]| replay(operations, &host, &method, seed, INTERVAL_NS, Pace::BackToBack);
     let report = match &storage.device {
         StorageDevice::Model | StorageDevice::ModelLate => {
-            let scenario = scenario(cell)?;
-            let phases = simulate(&scenario, &method, seed).phases;
-            phases.into_iter().next_back().ok_or("the scenario has no phase")?
+            let phases = simulate(&scenario(cell)?, &method, seed).phases;
+            // A warm-up comes before; steps are all of the window.
+            let measured = storage.core_steps.len().max(1);
+            let kept = phases.into_iter().rev().take(measured).rev();
+            kept.reduce(joined).ok_or("the scenario has no phase")?
         }
         StorageDevice::Synthetic(kind) => replayed(&synthetic(*kind, seed)),
         StorageDevice::Trace(file) => {
@@ -70,22 +72,61 @@ pub fn trial(asked: &SimulatedTrial<'_>) -> Result<LoadReport, String> {
     Ok(record(asked, report))
 }
 
-/// Measurement points are summed over the window; intervals within it are not kept.
+/// Measurement points are summed over the window; intervals within it are kept where the load changes.
 const INTERVAL_NS: u64 = 1_000_000_000;
 
-/// The load of the cell, first as a warm-up and then for as long as the window.
+/// Two phases as one. Their distributions are left out: no figure of the two together means anything.
+fn joined(mut one: PhaseReport, other: PhaseReport) -> PhaseReport {
+    let PhaseReport { waiting, intervals, background_operations, .. } = other;
+    let length_ns = one.waiting.elapsed_ns;
+    let later = |it: WaitingInterval| WaitingInterval { start_ns: it.start_ns + length_ns, ..it };
+    one.intervals.extend(intervals.into_iter().map(later));
+    one.background_operations += background_operations;
+    let sum = &mut one.waiting;
+    for (into, from) in [
+        (&mut sum.operations, waiting.operations),
+        (&mut sum.slept, waiting.slept),
+        (&mut sum.polled, waiting.polled),
+        (&mut sum.interrupted, waiting.interrupted),
+        (&mut sum.misses, waiting.misses),
+        (&mut sum.misses_harmful, waiting.misses_harmful),
+        (&mut sum.woken_early, waiting.woken_early),
+        (&mut sum.sleep_requested_ns, waiting.sleep_requested_ns),
+        (&mut sum.sleep_actual_ns, waiting.sleep_actual_ns),
+        (&mut sum.device_ns, waiting.device_ns),
+        (&mut sum.oversleep_ns, waiting.oversleep_ns),
+        (&mut sum.wake_ns, waiting.wake_ns),
+        (&mut sum.notice_ns, waiting.notice_ns),
+        (&mut sum.total_ns, waiting.total_ns),
+        (&mut sum.spin_ns, waiting.spin_ns),
+        (&mut sum.device_known, waiting.device_known),
+        (&mut sum.cpu_ns, waiting.cpu_ns),
+        (&mut sum.elapsed_ns, waiting.elapsed_ns),
+    ] {
+        *into += from;
+    }
+    (sum.latency, sum.added) = Default::default();
+    one
+}
+
+/// The load of the cell, first as a warm-up and then for as long as the window; or each step of it for a window.
 fn scenario(cell: &CellSpec) -> Result<Scenario, String> {
     let storage = cell.storage.as_ref().ok_or("it asks nothing of a disk")?;
-    let phase = |name: &str, length_ns| Phase {
+    let phase = |name: &str, length_ns, cores| Phase {
         name: name.to_owned(),
         length_ns,
-        background_cores: if storage.background_depth == 0 { 0 } else { storage.background_cores },
+        background_cores: if storage.background_depth == 0 { 0 } else { cores },
         background_depth: storage.background_depth,
     };
-    let phases = [phase("warm-up", cell.warmup_ns_max), phase("window", cell.window_ns)];
+    let one = [storage.background_cores];
+    let steps = if cell.is_series() { &storage.core_steps[..] } else { &one[..] };
+    let warm_up = phase("warm-up", cell.warmup_ns_max, steps[0]);
+    let phases = std::iter::once(warm_up);
+    let phases = phases.chain(steps.iter().map(|cores| phase("window", cell.window_ns, *cores)));
+    let interval_ns = if cell.is_series() { cell.series_interval_ns() } else { INTERVAL_NS };
     let mut scenario = Scenario {
-        phases: phases.into_iter().filter(|phase| phase.length_ns > 0).collect(),
-        interval_ns: INTERVAL_NS,
+        phases: phases.filter(|phase| phase.length_ns > 0).collect(),
+        interval_ns,
         ..Scenario::paper(cell.window_ns)
     };
     if storage.device == StorageDevice::ModelLate {
@@ -108,7 +149,8 @@ fn piece(trace: &Trace, blocks: u32, block: u32) -> &[crate::trace::TraceOperati
 /// No process was observed, so that nothing stands where its CPU and the machine's noise would.
 fn record(asked: &SimulatedTrial<'_>, report: PhaseReport) -> LoadReport {
     let SimulatedTrial { cell, seed, .. } = *asked;
-    let PhaseReport { mut waiting, background_operations, .. } = report;
+    let PhaseReport { mut waiting, intervals, background_operations, .. } = report;
+    let intervals = if cell.is_series() { intervals } else { Vec::new() };
     // The curves are most of a record, no report draws them, and the seed gives them again.
     waiting.latency.histogram_v2_base64.clear();
     waiting.added.histogram_v2_base64.clear();
@@ -142,6 +184,7 @@ fn record(asked: &SimulatedTrial<'_>, report: PhaseReport) -> LoadReport {
             background_iops: (background_operations > 0)
                 .then(|| background_operations as f64 * 1e9 / elapsed_ns),
             waiting: Some(waiting),
+            intervals,
             ..StorageTrial::default()
         }),
         ..LoadReport::default()
@@ -155,6 +198,7 @@ mod tests {
         spec::{CellRole, LoadMode, StorageCell},
         storage::{AccessPattern, SyntheticTrace},
         trial::TrialRecord,
+        wait_series::WaitFigures,
     };
 
     use super::*;
@@ -186,6 +230,7 @@ mod tests {
                 engine: None,
                 background_depth: if background_cores == 0 { 0 } else { 32 },
                 background_cores: background_cores.max(1),
+                core_steps: Vec::new(),
                 file_bytes: 1 << 30,
                 file: None,
             }),
@@ -276,6 +321,34 @@ mod tests {
                 "{predictor}: {found:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_load_that_changes_in_steps_is_one_job_with_its_intervals() {
+        let mut cell = cell(StorageDevice::Model, 1);
+        (cell.window_ns, cell.storage.as_mut().expect("it is of storage").core_steps) =
+            (200_000_000, vec![0, 1, 4]);
+        let load = trial(&SimulatedTrial {
+            cell: &cell,
+            arm: &arm("linux-mean:0.5"),
+            seed: 1,
+            block: 0,
+            trace: None,
+        })
+        .expect("it can be simulated");
+        let storage = load.storage.expect("it is of storage");
+        assert_eq!((load.window_ns, storage.intervals.len()), (600_000_000, 60));
+        let starts: Vec<u64> = storage.intervals.iter().map(|it| it.start_ns / 10_000_000).collect();
+        assert_eq!(starts, (0..60).collect::<Vec<_>>());
+        let of = |steps: std::ops::Range<usize>| {
+            WaitFigures::of(storage.intervals[steps].iter()).expect("operations completed")
+        };
+        let (first, last) = (of(5..20), of(50..60));
+        assert!(first.miss_rate < 0.01 && last.miss_rate > 0.2, "{first:?} {last:?}");
+        assert!((0.07..0.13).contains(&(last.iops / first.iops)), "{first:?} {last:?}");
+        let whole = storage.waiting.expect("it was measured");
+        let sum: u64 = storage.intervals.iter().map(|it| it.operations).sum();
+        assert_eq!((whole.operations, load.messages), (sum, sum));
     }
 
     #[test]

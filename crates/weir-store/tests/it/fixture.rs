@@ -74,6 +74,7 @@ pub fn study() -> NewStudy {
         published: Vec::new(),
         published_runs: Vec::new(),
         published_tables: Vec::new(),
+        published_levels: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),
         contrasts: Vec::new(),

@@ -444,7 +444,7 @@ fn fio_version() -> Option<String> {
 }
 
 /// Job files with fio's keys alone: what differs between them is the order of offsets.
-const SHARED_JOBS: [(&str, &str); 32] = [
+const SHARED_JOBS: [(&str, &str); 55] = [
     ("sequential", "rw=read\n"),
     ("sequential-part", "rw=write\noffset=64k\nsize=256k\nbs=8k\n"),
     ("random", "rw=randread\n"),
@@ -475,6 +475,35 @@ const SHARED_JOBS: [(&str, &str); 32] = [
     ("part-of-size", "rw=randread\nsize=1m\nio_size=258k\n"),
     ("part-of-file", "rw=randrw\nfilesize=1m\nsize=256k\n"),
     ("without-effect", "rw=read\ngtod_reduce=1\noverwrite=0\nkb_base=1024\niodepth_batch_complete_max=8\n"),
+    ("follow", "rw=randread:4\n"),
+    ("follow-free", "rw=randwrite:3\nnorandommap\nrandrepeat=0\nrandseed=5\n"),
+    ("follow-mixed", "rw=randrw:3\n"),
+    ("follow-identical", "rw=randwrite:4\nrw_sequencer=identical\n"),
+    ("stride", "rw=read:4k\n"),
+    ("stride-over", "rw=read:8k\n"),
+    ("stride-back", "rw=write:-8k\n"),
+    ("stride-part", "rw=read:4k\noffset=16k\nsize=32k\n"),
+    ("stride-mixed", "rw=rw:4k\n"),
+    ("lengths", "rw=randrw\nbs=4k,16k\n"),
+    ("lengths-free", "rw=randrw\nbs=16k,4k\nnorandommap\n"),
+    ("lengths-sequential", "rw=rw\nbs=4k,16k\n"),
+    ("lengths-read", "rw=randread\nbs=16k,4k\n"),
+    ("normal", "rw=randread\nrandom_distribution=normal\n"),
+    ("normal-wide", "rw=randwrite\nrandom_distribution=normal:10\n"),
+    ("normal-seeded", "rw=randrw\nrandom_distribution=normal:30:0.2\nrandrepeat=0\nrandseed=5\n"),
+    ("more-than-size", "rw=randread\nsize=256k\nio_size=640k\n"),
+    ("more-seeded", "rw=randrw\nsize=256k\nio_size=640k\nrandrepeat=0\nrandseed=3\n"),
+    ("more-sequential", "rw=write\nsize=256k\nio_size=640k\n"),
+    ("wide", "rw=randread\nrandom_generator=tausworthe64\n"),
+    (
+        "wide-seeded",
+        "rw=randrw\nrandom_generator=tausworthe64\nrandrepeat=0\nrandseed=9\nloops=2\nsize=512k\n",
+    ),
+    ("durable", "rw=write\nend_fsync=1\nfsync_on_close=1\nsize=256k\n"),
+    (
+        "as-it-is",
+        "rw=read\nfallocate=none\nserialize_overlap=1\nzonemode=none\nsync=0\nio_submit_mode=inline\n",
+    ),
     ("deep", "ioengine=libaio\niodepth=8\ndirect=1\nrw=randread\n"),
     ("deep-mixed", "ioengine=io_uring\niodepth=4\ndirect=1\nrw=randrw\n"),
 ];
@@ -612,6 +641,87 @@ fn a_file_that_a_job_reads_and_that_is_not_there_is_laid_out() {
         Command::new("fio").args(["--output-format=json", shown(&theirs)]).output().expect("fio starts");
     let value: Value = serde_json::from_slice(&output.stdout).expect("fio prints JSON");
     assert_eq!(value["jobs"][0]["read"]["total_ios"], 256, "{version}");
+}
+
+#[test]
+fn a_command_line_of_fio_means_the_same_in_fio() {
+    let folder = folder("storage-words");
+    let file = data(&folder, 1 << 20);
+    let (ours, theirs) = (folder.join("ours.json"), folder.join("theirs.json"));
+    let words = |output: &Path| {
+        let words = format!(
+            "--bs=4k --filename={file} --ioengine psync --thread --output={} --output-format=json --name=first --rw=randread \
+             --name=second --stonewall --rw=randwrite:2 --size=256k --numjobs=2 --group_reporting",
+            shown(output)
+        );
+        words.split(' ').map(str::to_owned).collect::<Vec<_>>()
+    };
+    let own = words(&ours);
+    let own: Vec<&str> = ["--"].into_iter().chain(own.iter().map(String::as_str)).collect();
+    let said = run(&own);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), ""), "{}", said.stderr);
+    let rows = |path: &Path| -> Vec<(String, u64, u64)> {
+        let text = fs::read_to_string(path).expect("it was written");
+        let value: Value = serde_json::from_str(&text).expect("it is JSON");
+        let count = |row: &Value, of: &str| row[of]["total_ios"].as_u64().unwrap_or(0);
+        let rows = value["jobs"].as_array().expect("rows").iter();
+        rows.map(|row| (row["jobname"].to_string(), count(row, "read"), count(row, "write"))).collect()
+    };
+    assert_eq!(rows(&ours), [("\"first\"".to_owned(), 256, 0), ("\"second\"".to_owned(), 0, 128)]);
+    for (words, parts) in [
+        (&["--", "--name=a", "--filename", &file, "--bs=4q"][..], &["--bs=4q: bs:", "4q"][..]),
+        (&["--", "--readonly", "--name=a", "--filename", &file, "--rw=write"], &["--readonly", "job a"]),
+        (&["--", "--name=a", "--filename", &file, "--output", &file], &["--output", "the file of job a"]),
+    ] {
+        expect_refusal(&run(words), 2, parts);
+    }
+    let both = run(&["--file", &file, "--", "--name=a"]);
+    assert!(both.code == Some(2) && both.stderr.contains("cannot be used with"), "{}", both.stderr);
+    let Some(version) = fio_version() else { return };
+    let output = Command::new("fio").args(words(&theirs)).output().expect("fio starts");
+    assert!(output.status.success(), "{version}: {}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(rows(&ours), rows(&theirs), "{version}");
+}
+
+#[test]
+fn included_files_offsets_of_threads_and_jobs_that_end_others_are_those_of_fio() {
+    let folder = folder("storage-others");
+    let file = data(&folder, 1 << 20);
+    fs::write(folder.join("common.inc"), format!("filename={file}\nbs=4k\nioengine=psync\nthread\n"))
+        .expect("a file can be written");
+    let parts =
+        "[global]\ninclude common.inc\n[parts]\nrw=randwrite\nnumjobs=3\noffset_increment=256k\nsize=128k\n";
+    let text = "[global]\ninclude common.inc\n\
+                [short]\nexitall\nrw=read\nsize=64k\n[endless]\nrw=read\ntime_based\nruntime=600\n\
+                [last]\nwait_for=endless\nrw=read\nsize=32k\n";
+    let wrong = job_file(&folder, text);
+    expect_refusal(&run(&[shown(&wrong)]), 2, &["jobs.fio:", "wait_for", "job short runs beside endless"]);
+    let shared = job_file(&folder, &text.replace("wait_for=endless", "stonewall"));
+    let rows = |value: &Value| -> Vec<(String, u64)> {
+        let rows = value["jobs"].as_array().expect("rows").iter();
+        let count = |row: &Value, of: &str| row[of]["total_ios"].as_u64().unwrap_or(0);
+        rows.filter(|row| row["jobname"] != "endless")
+            .map(|row| (row["jobname"].to_string(), count(row, "read") + count(row, "write")))
+            .collect()
+    };
+    let part = ("\"parts\"".to_owned(), 32);
+    let apart = folder.join("parts.fio");
+    fs::write(&apart, parts).expect("a file can be written");
+    let (others, told) = report(&run(&[shown(&apart), "--json"]));
+    let offsets: Vec<u64> =
+        told.jobs.iter().filter_map(|job| Some(job.job.as_ref()?.offset_bytes >> 10)).collect();
+    assert_eq!((offsets.as_slice(), rows(&others)), (&[0, 256, 512][..], vec![part; 3]));
+    let (ours, _) = report(&run(&[shown(&shared), "--json"]));
+    assert_eq!(rows(&ours), [("\"short\"".to_owned(), 16), ("\"last\"".to_owned(), 8)]);
+    let Some(version) = fio_version() else { return };
+    for (file, ours) in [(&apart, &others), (&shared, &ours)] {
+        let output =
+            Command::new("fio").args(["--output-format=json", shown(file)]).output().expect("fio starts");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let theirs: Value =
+            serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("fio prints JSON");
+        assert_eq!(rows(ours), rows(&theirs), "{version}");
+    }
 }
 
 #[test]

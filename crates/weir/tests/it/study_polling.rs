@@ -12,10 +12,14 @@ name = "small"
 protocol = "storage"
 window = "100ms"
 warmup_max = "200ms"
-blocks = 6
+blocks = 8
 
 [[cell]]
 role = "primary"
+device = "model"
+
+[[cell]]
+role = "confirmatory"
 device = "model"
 background_depth = 32
 background_cores = 4
@@ -23,6 +27,13 @@ background_cores = 4
 [[cell]]
 role = "confirmatory"
 device = "synthetic:calm"
+
+[[cell]]
+device = "model"
+background_depth = 32
+core_steps = [0, 4]
+window = "200ms"
+arms = ["mean-half"]
 
 [[arm]]
 name = "regime"
@@ -68,11 +79,16 @@ fn a_study_on_simulated_devices_answers_from_its_seed_alone() {
     assert_eq!(standing("model-bg32-cores4", "mean-half"), Some(Standing::Behind));
     assert_eq!(standing("synthetic-calm", "clairvoyant"), Some(Standing::Ahead));
     assert!(
-        text.contains(
-            "Simulated SSD · 4 × 32 reads beside: regime is ahead of 2 of 2 settings of linux-mean"
-        ),
+        text.contains("Simulated SSD · nothing beside: regime is ahead of 2 of 2 settings of linux-mean"),
         "{text}"
     );
+    // Beside four cores the candidate predicts nothing: that is no answer about predictions, and is told.
+    let saturated = first.frontier_answers.iter().find(|it| it.cell_id == "model-bg32-cores4");
+    assert!(saturated.is_some_and(|answer| answer.is_of_interrupts()), "{:?}", first.frontier_answers);
+    assert!(text.contains("but 100 % of its operations are"), "{text}");
+    let [series] = &first.wait_series[..] else { panic!("one cell over time: {:?}", first.wait_series) };
+    let tenth = series.parts[1].iops_of_first.expect("both parts ran");
+    assert!((0.05..0.2).contains(&tenth) && series.points.len() >= 38, "{tenth}: {}", series.points.len());
     assert!(first.checks.iter().all(|check| check.passed), "{:?}", first.checks);
     let names: Vec<&str> = first.checks.iter().map(|check| check.name.as_str()).collect();
     assert!(names.contains(&"repeatable") && !names.contains(&"machine-states"), "{names:?}");
@@ -90,7 +106,7 @@ fn recorded_reads_are_a_device_and_a_bad_line_of_them_is_named() {
     let lines: String = (0..6_000).map(|index| format!("{}\n", 15_000 + index % 7 * 500)).collect();
     fs::write(&reads, &lines).expect("a trace");
     let device = format!("device = \"trace:{}\"", shown(&reads));
-    let text = SMALL.replace("device = \"model\"\nbackground_depth = 32\nbackground_cores = 4", &device);
+    let text = SMALL.replacen("device = \"model\"", &device, 1);
     fs::write(&file, text).expect("a file can be written");
     let out = folder.join("out");
     let said = weir(&["study", shown(&file), "--seed", "7", "--out", shown(&out)]);
@@ -98,7 +114,7 @@ fn recorded_reads_are_a_device_and_a_bad_line_of_them_is_named() {
     let clairvoyant =
         result(&out).arms.into_iter().find(|it| it.cell_id == "trace-reads" && it.arm == "clairvoyant");
     let figures = clairvoyant.expect("it ran").figures(Metric::MissRate).expect("it has misses").clone();
-    assert_eq!((figures.units.len(), figures.range().1), (6, 0.0), "a piece for each block");
+    assert_eq!((figures.units.len(), figures.range().1), (8, 0.0), "a piece for each block");
     fs::write(&reads, format!("{lines}soon\n")).expect("a trace");
     let other = folder.join("other");
     expect_refusal(&weir(&["study", shown(&file), "--out", shown(&other)]), 2, &["reads.csv", "6001"]);

@@ -172,6 +172,7 @@ mod tests {
             threads: 32,
             ramp: Duration::from_millis(300),
             runtime: Duration::from_millis(1_300),
+            interval: None,
             seed: 9,
         }
     }

@@ -39,6 +39,9 @@ fn common(weir: &Path, job: &Job<'_>) -> Vec<String> {
     say("--ramp", format!("{}ms", milliseconds(job.ramp)));
     say("--runtime", format!("{}ms", milliseconds(job.runtime)));
     say("--seed", job.seed.to_string());
+    if let Some(interval) = job.interval {
+        say("--interval", format!("{}ms", milliseconds(interval)));
+    }
     // The job and the one beside it.
     words.push("--share".to_owned());
     words
@@ -143,6 +146,7 @@ mod tests {
             threads: 1,
             ramp: Duration::from_millis(300),
             runtime: Duration::from_millis(800),
+            interval: None,
             seed: 3,
         };
         let plain = words(Path::new("weir"), &job, &StorageSubject::default()).join(" ");

@@ -419,3 +419,13 @@ fn times_of_a_hybrid_wait_add_up_and_misses_are_seen() {
     assert_eq!(hit.sleep_actual_ns, 80 * (20_000 + LAG_NS));
     assert!(hit.latency.ns_max < missed.latency.ns_max);
 }
+
+#[test]
+fn what_was_written_is_made_durable_at_the_end_where_that_is_asked_for() {
+    let of = |end_fsync, pattern| {
+        let job = StorageJob { end_fsync, pattern, file: "/nowhere/at/all".into(), ..job() };
+        run_with(&job, Method::Interrupt, |engine| engine, &AtomicBool::new(false)).result.is_ok()
+    };
+    assert!(of(false, AccessPattern::Write) && of(true, AccessPattern::Read));
+    assert!(!of(true, AccessPattern::Write), "a file that is not there cannot be made durable");
+}

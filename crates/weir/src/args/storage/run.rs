@@ -19,7 +19,8 @@ linux-mean:0.3, lmd, ehp, hybrid-iopoll, pas, dpas, ewma, quantile, regime, load
   weir storage run --file data.bin --rw randwrite --fsync 64 --verify
   weir storage run --file data.bin --rw randwrite --fsync 64 --verify --ledger /other/disk/ledger   and, after a crash:
   weir storage run --file data.bin --rw randwrite --fsync 64 --verify-only --ledger /other/disk/ledger
-  weir storage run jobs.fio --json";
+  weir storage run jobs.fio --json
+  weir storage run -- --name=a --filename=data.bin --rw=randread --bs=4k --direct=1 --runtime=10 --output-format=json";
 
 /// Yes or no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -36,10 +37,13 @@ pub(crate) struct StorageRun {
     /// Job file; instead of the flags that say what to do
     #[arg(value_name = "JOBFILE")]
     pub(crate) job_file: Option<PathBuf>,
+    /// Command line of fio's, instead of a job file
+    #[arg(value_name = "FIO_OPTIONS", last = true, conflicts_with = "job_file")]
+    pub(crate) fio: Vec<String>,
     #[command(flatten)]
     pub(crate) workload: Workload,
-    /// Leave out keys of a job file that are not known, with a warning
-    #[arg(long, requires = "job_file")]
+    /// Leave out keys of a job file, or of fio's options, that are not known, with a warning
+    #[arg(long)]
     pub(crate) fio_lenient: bool,
     /// Write to a block device: everything on it is lost
     #[arg(long)]
@@ -57,7 +61,7 @@ pub(crate) struct StorageRun {
 
 /// What to do, where no job file says it.
 #[derive(Debug, Args)]
-#[group(id = "workload", conflicts_with = "job_file", multiple = true)]
+#[group(id = "workload", conflicts_with_all = ["job_file", "fio"], multiple = true)]
 pub(crate) struct Workload {
     /// File or block device; never made for reading [default: ./weir-storage.dat, which is laid out in full]
     #[arg(long, value_name = "FILE")]

@@ -12,7 +12,7 @@ use serde_json::Value;
 use weir_record::storage::StorageReport;
 use weir_report::{Language, localized};
 use weir_storage::{
-    job::units::shown_bytes,
+    job::{FioFormat, FioWords, units::shown_bytes},
     output::{DiskCounters, HostDefaults, fio_json, intervals},
     run::{JobProgress, Progress},
 };
@@ -28,14 +28,18 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     let language = language::chosen(arguments.lang.as_deref())?;
-    let PreparedJobs { jobs, notes } = prepare(arguments)?;
-    check_writable(arguments.csv.as_deref())?;
+    let words = FioWords::read(&arguments.fio)?;
+    let (format, to_file) = (words.format, words.output.as_deref().map(Path::new));
+    let is_json = arguments.json || format != FioFormat::Normal;
+    let PreparedJobs { jobs, notes } = prepare(arguments, &words)?;
+    check_writable("--csv", arguments.csv.as_deref())?;
+    check_writable("--output", to_file)?;
     notes.iter().for_each(|note| output::tell(note));
     let stop = signals::stop_flag()?;
     let disks = Disks::read(jobs.iter().map(|job| job.file.as_str()));
     let shown = Shown::default();
     let progress = |progress: &Progress<'_>| {
-        if !arguments.json {
+        if !is_json {
             shown.show(progress, language);
         }
     };
@@ -53,12 +57,16 @@ pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
         outcome => outcome?,
     };
     report.notes.splice(0..0, notes);
-    let text = if arguments.json {
-        serde_json::to_string(&fio_json(&report, &host_defaults(&disks)))?
+    let text = if is_json {
+        let host_defaults = HostDefaults { has_bins: format == FioFormat::JsonPlus, ..host_defaults(&disks) };
+        serde_json::to_string(&fio_json(&report, &host_defaults))?
     } else {
         output::fitted(&table(&report, output::width_columns(), language))
     };
-    output::print(&text)?;
+    match to_file {
+        Some(path) => output::write_whole_or(path, &format!("{text}\n"), "name another file with --output")?,
+        None => output::print(&text)?,
+    }
     if let Some(path) = &arguments.csv {
         output::write_whole_or(path, &intervals::csv(&report), "name another file with --csv")?;
     }
@@ -76,14 +84,14 @@ fn exit(report: &StorageReport, is_interrupted: bool) -> Exit {
     }
 }
 
-/// A CSV file that cannot be written is told before the run, not after it.
-fn check_writable(path: Option<&Path>) -> Result<()> {
+/// An output that cannot be written is told before the run, not after it.
+fn check_writable(flag: &str, path: Option<&Path>) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let is_folder =
-        folder.metadata().with_context(|| format!("--csv {}: cannot be written", path.display()))?.is_dir();
-    anyhow::ensure!(is_folder, "--csv {}: {} is no folder", path.display(), folder.display());
-    anyhow::ensure!(!path.is_dir(), "--csv {}: it is a folder; name a file in it", path.display());
+        folder.metadata().with_context(|| format!("{flag} {}: cannot be written", path.display()))?.is_dir();
+    anyhow::ensure!(is_folder, "{flag} {}: {} is no folder", path.display(), folder.display());
+    anyhow::ensure!(!path.is_dir(), "{flag} {}: it is a folder; name a file in it", path.display());
     Ok(())
 }
 
@@ -130,6 +138,7 @@ fn host_defaults(disks: &Disks) -> HostDefaults {
         timestamp_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
         elapsed_ns: disks.elapsed_ns(),
         disks: disks.used(),
+        has_bins: false,
     }
 }
 

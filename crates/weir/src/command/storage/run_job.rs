@@ -1,11 +1,15 @@
 //! `weir storage run`: from what was typed, or a job file, to jobs that are complete.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Result;
 use weir_record::storage::{CompletionMethod, StorageEngine, StorageEngineOptions, StorageJob};
 use weir_storage::{
-    job::{self, JobError, JobFile, units},
+    job::{self, FioWords, JobError, JobFile, Lines, units},
     layout,
 };
 
@@ -29,29 +33,61 @@ pub(super) struct PreparedJobs {
 }
 
 /// Reads, completes and checks what is asked.
-pub(super) fn prepare(arguments: &StorageRun) -> Result<PreparedJobs> {
+pub(super) fn prepare(arguments: &StorageRun, words: &FioWords) -> Result<PreparedJobs> {
     let may_destroy = arguments.i_know_this_destroys_data;
-    match &arguments.job_file {
-        Some(path) => from_file(path, arguments, may_destroy),
-        None => from_flags(arguments, may_destroy),
+    let job_files = arguments.job_file.iter().cloned().chain(words.files.iter().map(PathBuf::from));
+    match job_files.collect::<Vec<_>>().as_slice() {
+        [] if arguments.fio.is_empty() => {
+            if arguments.fio_lenient {
+                let text = "--fio-lenient is about keys of a job file or of fio's options; name one, or leave it out";
+                return Err(UsageError(text.to_owned()).into());
+            }
+            from_flags(arguments, may_destroy)
+        }
+        [] => from_lines(words.lines.clone(), arguments, words, &[]),
+        [path] => from_lines(lines_of(path)?, arguments, words, std::slice::from_ref(path)),
+        [_, second, ..] => {
+            let text =
+                format!("{}: one job file at a time; another one has a run of its own", second.display());
+            Err(UsageError(text).into())
+        }
     }
 }
 
-fn from_file(path: &Path, arguments: &StorageRun, may_destroy: bool) -> Result<PreparedJobs> {
+/// The lines of a job file and of those that it includes.
+fn lines_of(path: &Path) -> Result<Lines> {
     let shown = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| {
         UsageError(format!("{shown} cannot be read: {error}; name a job file, or use flags such as --file"))
     })?;
-    let text = job::with_variables(&shown, &text, |name| std::env::var(name).ok())?;
-    let mut file = JobFile::parse(&shown, &text, arguments.fio_lenient)?;
+    let read =
+        |name: &str| fs::read_to_string(name).map_err(|error| format!("{name} cannot be read: {error}"));
+    Ok(Lines::expanded(&shown, &text, &|name| std::env::var(name).ok(), &read)?)
+}
+
+fn from_lines(
+    lines: Lines,
+    arguments: &StorageRun,
+    words: &FioWords,
+    job_files: &[PathBuf],
+) -> Result<PreparedJobs> {
+    let may_destroy = arguments.i_know_this_destroys_data;
+    let mut file = JobFile::of_lines(lines, arguments.fio_lenient)?;
     file.validate()?;
+    if let Some(job) = file.jobs.iter().find(|job| words.readonly && job.pattern.writes()) {
+        let text =
+            format!("--readonly: job {} does {}, which writes; leave one of both out", job.name, job.pattern);
+        return Err(UsageError(text).into());
+    }
     // Before any file is made.
-    run_outputs::check(arguments, &file.jobs)?;
-    let mut notes = file.warnings.clone();
+    run_outputs::check(arguments, words.output.as_deref(), job_files, &file.jobs)?;
+    let mut notes = words.notes.clone();
+    notes.extend(file.warnings.iter().cloned());
     for index in 0..file.jobs.len() {
         engine::check_cpus(&file.jobs[index].cpus)
-            .map_err(|reason| UsageError(format!("{shown}: cpus_allowed: {reason}")))?;
+            .map_err(|reason| file.error_of_key(index, "cpus_allowed", reason))?;
         let (before, rest) = file.jobs.split_at_mut(index);
+        use_if_foreign(&mut rest[0], &mut notes);
         lay_out_if_missing(before, &mut rest[0], &mut notes);
         let found = find_target(&mut file.jobs[index], may_destroy, &mut notes);
         found.map_err(|error| file.locate(index, error))?;
@@ -73,7 +109,7 @@ fn from_flags(arguments: &StorageRun, may_destroy: bool) -> Result<PreparedJobs>
     }
     job::validate_all(std::slice::from_ref(&job))?;
     engine::check_cpus(&job.cpus).map_err(|reason| UsageError(format!("--cpus: {reason}")))?;
-    run_outputs::check(arguments, std::slice::from_ref(&job))?;
+    run_outputs::check(arguments, None, &[], std::slice::from_ref(&job))?;
     find_target(&mut job, may_destroy, &mut notes)?;
     Ok(PreparedJobs { jobs: vec![job], notes })
 }
@@ -178,6 +214,16 @@ fn complete_own_file(job: &mut StorageJob, notes: &mut Vec<String>) -> Result<()
     Ok(())
 }
 
+/// A file that fio laid out under the name that a job without one has is used as it is, like one that the job names.
+fn use_if_foreign(job: &mut StorageJob, notes: &mut Vec<String>) {
+    let path = Path::new(&job.file);
+    if job.file_given || !path.is_file() || layout::data_bytes(path).is_some() {
+        return;
+    }
+    job.file_given = true;
+    notes.push(format!("{} is there and was not laid out by weir: it is used as it is", job.file));
+}
+
 /// fio lays out a file that a job reads and that is not there. So does a job file of ours, with a file of our own; not
 /// below `/dev`, where a wrong name would be a file in memory in place of a device.
 fn lay_out_if_missing(before: &[StorageJob], job: &mut StorageJob, notes: &mut Vec<String>) {
@@ -203,6 +249,8 @@ fn find_target(job: &mut StorageJob, may_destroy: bool, notes: &mut Vec<String>)
     }
     let target = job::check_target(job, may_destroy)?;
     job.size_bytes = Some(target.used_bytes);
+    // Beyond the used part a stride goes on to the end of the file.
+    job.file_bytes = (job.stride_bytes != 0).then_some(target.size_bytes);
     if target.is_new {
         notes.push(format!(
             "{} was made for this run: the first write to each of its blocks costs the file system more than a later one",

@@ -35,19 +35,26 @@ impl Identity {
 }
 
 /// Refuses outputs that would overwrite a device, what is measured, what says what to do, or each other.
-pub(super) fn check(arguments: &StorageRun, jobs: &[StorageJob]) -> Result<(), UsageError> {
+pub(super) fn check(
+    arguments: &StorageRun,
+    output: Option<&str>,
+    job_files: &[PathBuf],
+    jobs: &[StorageJob],
+) -> Result<(), UsageError> {
     let mut taken: HashMap<Identity, String> = HashMap::new();
-    let job_file = arguments.job_file.iter().map(|path| (path.clone(), "the job file".to_owned()));
+    let job_file = job_files.iter().map(|path| (path.clone(), "the job file".to_owned()));
     let ledgers = jobs.iter().filter_map(|job| job.ledger.as_ref());
     let ledgers = ledgers.map(|path| (PathBuf::from(path), "the ledger".to_owned()));
     let files = jobs.iter().map(|job| (PathBuf::from(&job.file), format!("the file of job {}", job.name)));
     for (path, what) in job_file.chain(ledgers).chain(files) {
         taken.insert(Identity::of(&path), what);
     }
-    let flag = if arguments.job_file.is_some() { "write_lat_log" } else { "--log-prefix" };
+    let is_of_fio = !job_files.is_empty() || !arguments.fio.is_empty();
+    let flag = if is_of_fio { "write_lat_log" } else { "--log-prefix" };
     let logs = jobs.iter().flat_map(log::paths).map(|path| (flag, PathBuf::from(path)));
     let table = arguments.csv.iter().map(|path| ("--csv", path.clone()));
-    for (flag, path) in table.chain(logs) {
+    let report = output.iter().map(|path| ("--output", PathBuf::from(path)));
+    for (flag, path) in table.chain(report).chain(logs) {
         let shown = path.display();
         let identity = Identity::of(&path);
         if let Some(what) = taken.get(&identity) {

@@ -1,0 +1,133 @@
+//! How arms waited over time: misses, operations a second, effective sleep and CPU, one below the other, with the
+//! levels that were published as dashed lines.
+
+use maud::{Markup, html};
+use weir_record::wait_series::{LevelOf, SeriesMetric, WaitFigures, WaitPart, WaitSeries};
+
+use super::{
+    canvas::{Anchor, Canvas, arm_class, text_width},
+    framed,
+    scale::Scale,
+};
+use crate::{
+    format,
+    section::{Caption, Content, Plot, Section},
+    view::View,
+    wait_series,
+};
+
+const HEIGHT: f64 = 132.0;
+const PLOT_Y: (f64, f64) = (108.0, 24.0);
+/// Names of parts stand above the first panel, times below each.
+const NAMES_Y: f64 = 12.0;
+/// Width for which labels of parts must have room: the narrowest screen and a usual one.
+const WIDTHS: [f64; 2] = [340.0, 900.0];
+
+const TITLE: Caption = Caption::Own(["Waiting over time", "시간에 따른 대기", "随时间变化的等待"]);
+
+const HELP: Caption = Caption::Own([
+    "One trial, interval by interval; where settings are compared, a trial of each after the other. Dashed: what the \
+     text of the publication says of a part (its curves are images, whose values nobody printed). A sign in the table \
+     says whether a published bound holds. Nothing is judged here: each part ran once.",
+    "시행 하나를 측정 구간별로 그렸습니다. 설정을 비교하는 그림에서는 설정마다 시행 하나씩 이어 놓았습니다. 점선은 발표문의 본문에 적힌 \
+     값입니다(곡선은 그림으로만 실려 수치가 없습니다). 표의 기호는 발표된 한계가 여기서도 지켜지는지를 나타냅니다. 부분마다 한 번씩만 \
+     실행했으므로 판정하지 않습니다.",
+    "按测量区间绘出一次试验；比较设置时，每个设置各一次试验依次排列。虚线为发表文字中对该阶段的说明（其曲线只有图像，没有印出数值）。表中符号表示已发表的界限在\
+     此是否成立。每个阶段只运行一次，因此这里不作判定。",
+]);
+
+/// The section: a drawing for each series.
+pub(crate) fn section(view: &View<'_>) -> Content {
+    let all = &view.result.wait_series;
+    Content::unless(all.is_empty(), || Section {
+        plots: all.iter().map(|series| plot(view, series)).collect(),
+        ..Section::new(TITLE, HELP)
+    })
+}
+
+fn plot(view: &View<'_>, series: &WaitSeries) -> Plot {
+    let arm = series.parts.first().map_or("", |part| part.arm.as_str());
+    Plot {
+        id: format!("waiting-{}-{arm}", series.cell_id),
+        title: wait_series::title(view, series),
+        image: html! { @for metric in SeriesMetric::ALL { (panel(view, series, metric)) } },
+        numbers: wait_series::table(view, series),
+        is_table: false,
+        is_half: false,
+        is_folded: false,
+    }
+}
+
+fn end_ns(part: &WaitPart) -> u64 {
+    part.start_ns + part.length_ns
+}
+
+fn panel(view: &View<'_>, series: &WaitSeries, metric: SeriesMetric) -> Markup {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let length = series.parts.iter().map(end_ns).max().unwrap_or(1);
+    let x = Scale::linear(0.0, seconds(length), 0.5, 99.5);
+    let levels =
+        || series.parts.iter().flat_map(|part| part.published.iter().map(move |level| (part, level)));
+    let shown =
+        || levels().filter(|(_, it)| it.published.metric == metric && it.published.of != LevelOf::First);
+    let values = series.points.iter().map(|point| point.figures.get(metric));
+    let y = Scale::from_zero(values.chain(shown().map(|(_, it)| it.published.level)), PLOT_Y.0, PLOT_Y.1);
+    let written = wait_series::written(metric);
+    let mut canvas = Canvas::fluid(HEIGHT);
+    for tick in y.ticks(4.0) {
+        canvas.line("grid", [0.0, y.at(tick), 100.0, y.at(tick)]);
+    }
+    for part in &series.parts {
+        let (from, to) = (x.at(seconds(part.start_ns)), x.at(seconds(end_ns(part))));
+        canvas.line("grid", [from, PLOT_Y.1, from, PLOT_Y.0]);
+        canvas.text("tick", from, PLOT_Y.0 + 16.0, Anchor::Start, &format!("{} s", seconds(part.start_ns)));
+        name_part(&mut canvas, &wait_series::part(view, series.kind, part), (from, to));
+    }
+    for (part, level) in shown() {
+        let at = y.at(level.published.level);
+        let (from, to) = (x.at(seconds(part.start_ns)), x.at(seconds(end_ns(part))));
+        canvas.line("boundary", [from, at, to, at]);
+        canvas.text("tick halo wide", from + 0.5, at - 3.0, Anchor::Start, &wait_series::level(view, level));
+    }
+    for part in &series.parts {
+        curve(&mut canvas, (view, series, part), metric, (&x, &y));
+    }
+    let title = wait_series::name(view, metric);
+    let whole: Vec<String> = series
+        .parts
+        .iter()
+        .map(|part| {
+            part.figures.map_or_else(|| format::ABSENT.to_owned(), |it: WaitFigures| written(it.get(metric)))
+        })
+        .collect();
+    let label = format!("{title}{}{}", view.language.colon(), whole.join(" · "));
+    html! {
+        p.tick { (label) }
+        (framed(HEIGHT, &y, written, &canvas.finish()))
+    }
+}
+
+/// The name of a part, where there is room for it.
+fn name_part(canvas: &mut Canvas, name: &str, (from, to): (f64, f64)) {
+    let [narrow, usual] = WIDTHS.map(|width| text_width(name) + 6.0 < (to - from) / 100.0 * width);
+    if usual {
+        let class = if narrow { "tick" } else { "tick wide" };
+        canvas.text(class, f64::midpoint(from, to), NAMES_Y, Anchor::Middle, name);
+    }
+}
+
+/// What was measured in a part. Between two parts nothing is joined: something was changed there.
+fn curve(
+    canvas: &mut Canvas,
+    (view, series, part): (&View<'_>, &WaitSeries, &WaitPart),
+    metric: SeriesMetric,
+    (x, y): (&Scale, &Scale),
+) {
+    let own = series.points.iter().filter(|it| (part.start_ns..end_ns(part)).contains(&it.at_ns));
+    let points: Vec<(f64, f64)> =
+        own.map(|it| (x.at(it.at_ns as f64 / 1e9), y.at(it.figures.get(metric)))).collect();
+    let color = arm_class(view.arm_index(&part.arm));
+    canvas.polyline(&format!("{color} curve"), &points);
+    let name = wait_series::part(view, series.kind, part);
+    canvas.dots(&format!("{color} point"), 2.0, points.into_iter(), &name);
+}

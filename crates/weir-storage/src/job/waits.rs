@@ -1,0 +1,90 @@
+//! Jobs that wait for another one by its name (`wait_for`), as groups that run one after the other. Pure.
+//!
+//! In fio such a job holds back nobody else. Groups that follow each other mean the same where all that run side by
+//! side are waited for, and all that stand behind wait too; whatever else is refused.
+
+use weir_record::storage::StorageJob;
+
+use super::validate::Field;
+
+/// The setting.
+pub(super) const FIELD: Field = Field { flag: "wait-for", key: "wait_for" };
+
+/// Lets jobs wait: `waits` has the name of whom each of them waits for. An error is that of a job by its place.
+pub(super) fn resolve(jobs: &mut [StorageJob], waits: &[Option<String>]) -> Result<(), (usize, String)> {
+    // Where the group begins, and for whom it waited.
+    let (mut begin, mut awaited): (usize, Option<&str>) = (0, None);
+    for place in 0..jobs.len() {
+        if place == 0 || jobs[place].stonewall {
+            (begin, awaited) = (place, None);
+        }
+        match waits.get(place).and_then(Option::as_deref) {
+            None if awaited.is_none() => {}
+            None => {
+                let name = &jobs[place].name;
+                let reason =
+                    format!("job {name} would begin with the first ones; say wait_for or stonewall in it");
+                return Err((place, reason));
+            }
+            Some(name) if awaited == Some(name) => {}
+            Some(name) => {
+                let before = &jobs[..place];
+                if before.iter().all(|job| job.name != name) {
+                    return Err((place, format!("there is no job {name} above it")));
+                }
+                // Whoever is in an earlier group has ended.
+                if jobs[begin..place].iter().all(|job| job.name != name) {
+                    continue;
+                }
+                if let Some(other) = jobs[begin..place].iter().find(|job| job.name != name) {
+                    let reason = format!(
+                        "job {} runs beside {name}, and would not be waited for; use stonewall to wait for both",
+                        other.name
+                    );
+                    return Err((place, reason));
+                }
+                jobs[place].stonewall = true;
+                (begin, awaited) = (place, Some(name));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walls(asked: &[(&str, bool, Option<&str>)]) -> Result<Vec<bool>, String> {
+        let job = |(name, stonewall, _): &(&str, bool, Option<&str>)| StorageJob {
+            name: (*name).to_owned(),
+            stonewall: *stonewall,
+            ..StorageJob::default()
+        };
+        let mut jobs: Vec<StorageJob> = asked.iter().map(job).collect();
+        let waits: Vec<Option<String>> = asked.iter().map(|(_, _, wait)| wait.map(str::to_owned)).collect();
+        resolve(&mut jobs, &waits).map_err(|(place, reason)| format!("{place}: {reason}"))?;
+        Ok(jobs.iter().map(|job| job.stonewall).collect())
+    }
+
+    #[test]
+    fn jobs_that_wait_begin_a_group_where_that_means_the_same() {
+        let chain =
+            [("a", false, None), ("a", false, None), ("b", false, Some("a")), ("b", false, Some("a"))];
+        assert_eq!(walls(&chain), Ok(vec![false, false, true, false]));
+        let long = [("a", false, None), ("b", false, Some("a")), ("c", false, Some("b"))];
+        assert_eq!(walls(&long), Ok(vec![false, true, true]));
+        let ended = [("a", false, None), ("b", true, None), ("c", false, Some("a"))];
+        assert_eq!(walls(&ended), Ok(vec![false, true, false]), "it has ended long since");
+    }
+
+    #[test]
+    fn what_groups_cannot_say_is_refused() {
+        let refused = |asked: &[(&str, bool, Option<&str>)]| walls(asked).expect_err("it is refused");
+        assert!(refused(&[("a", false, Some("b")), ("b", false, None)]).contains("no job b above"));
+        let beside = refused(&[("a", false, None), ("b", false, None), ("c", false, Some("a"))]);
+        assert!(beside.starts_with("2: job b runs beside a"), "{beside}");
+        let behind = refused(&[("a", false, None), ("b", false, Some("a")), ("c", false, None)]);
+        assert!(behind.starts_with("2: job c would begin with the first"), "{behind}");
+    }
+}
