@@ -66,7 +66,8 @@ const LIBRARY: [Step; 2] = [
     },
 ];
 
-const TESTS: Step = Step { name: "tests", arguments: &["test", "--workspace", "--no-fail-fast"], component: None };
+const TESTS: Step =
+    Step { name: "tests", arguments: &["test", "--workspace", "--no-fail-fast"], component: None };
 
 /// How a step ended.
 #[derive(Debug, PartialEq, Eq)]

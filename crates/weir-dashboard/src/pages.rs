@@ -103,6 +103,13 @@ impl List<'_> {
         self.find.is_empty() && self.older == 0 && self.studies.len() == self.listed
     }
 
+    /// Whether the page has several runs of a study that can be pooled.
+    fn has_runs(&self, study: &str) -> bool {
+        let is_run =
+            |(_, row): &&(&Found, &Row)| matches!(row, Ok(card) if card.name == study && card.is_judged);
+        self.studies.iter().filter(is_run).count() > 1
+    }
+
     /// The query of the page that begins after so many listed studies.
     fn query(&self, from: usize) -> Vec<(&'static str, String)> {
         let find = (!self.find.is_empty()).then(|| ("find", encoded(self.find.as_bytes())));
@@ -138,7 +145,7 @@ pub(crate) fn list(reader: &Reader, list: &List<'_>) -> String {
                 (forms::find(reader, list.find))
                 @if list.listed == 0 { p { (not_found(reader.language, list.find)) } }
             }
-            ul.studies { @for (found, row) in &list.studies { (study(reader, found, row)) } }
+            ul.studies { @for (found, row) in &list.studies { (study(reader, found, row, list)) } }
             @if list.from > 0 || after < list.listed { p.facts {
                 @if list.from > 0 {
                     a href=(page(list.from.saturating_sub(PAGE_STUDIES))) { (reader.say(words::NEWER_PAGE)) }
@@ -170,7 +177,7 @@ fn left_out(reader: &Reader, list: &List<'_>) -> Option<String> {
 }
 
 /// A study of the list.
-fn study(reader: &Reader, found: &Found, row: &Row) -> Markup {
+fn study(reader: &Reader, found: &Found, row: &Row, list: &List<'_>) -> Markup {
     let folder = found.name.to_string_lossy();
     let card = match row {
         Ok(card) => card,
@@ -202,6 +209,11 @@ fn study(reader: &Reader, found: &Found, row: &Row) -> Markup {
                 @for fact in facts(reader, card, conclusion.is_none()) { span { (fact) } }
                 a href=(reader.href("/charts", &[("study", &encoded(found.name.as_encoded_bytes()))])) {
                     (reader.say(words::CHARTS))
+                }
+                @if list.has_runs(&card.name) {
+                    a href=(reader.href("/pool", &[("study", &encoded(card.name.as_bytes()))])) {
+                        (reader.say(words::ALL_RUNS))
+                    }
                 }
             }
         }

@@ -33,9 +33,12 @@ use tokio::{
     sync::{Semaphore, watch},
     time::{sleep, timeout},
 };
-use weir_lab::stored::{self, StoredRun};
+use weir_lab::{
+    stored::{self, StoredRun},
+    stored_folders,
+};
 use weir_proto::exposition;
-use weir_report::{ChartPage, chart_page, html_below, run_pair};
+use weir_report::{ChartPage, chart_page, html_below, run_pair, run_pool};
 
 use crate::{
     actions,
@@ -50,7 +53,7 @@ use crate::{
     observer::Observer,
     origin::is_foreign_fetch,
     pages::{self, List, PAGE_STUDIES},
-    query::{decoded, is_own_host, value},
+    query::{decoded, encoded, is_own_host, value},
     reader::Reader,
     study_cache::{Problem, StudyCache},
     top::{Others, Top},
@@ -270,6 +273,7 @@ fn router(app: &Arc<App>) -> Router {
         .route("/study/{name}/study.json", get(export))
         .route("/compare", get(compare))
         .route("/compare.json", get(compare_json))
+        .route("/pool", get(pool))
         .route("/charts", get(charts))
         .route("/live", get(live))
         .route("/live.js", get(script))
@@ -503,6 +507,22 @@ async fn compare_json(State(app): State<Arc<App>>, request: Request) -> Response
     });
     made.await
         .map_or_else(|failure| failure, |(name, text)| download("application/json", &name, ".json", text))
+}
+
+/// The runs of a study, pooled as `weir study pool` does.
+async fn pool(State(app): State<Arc<App>>, request: Request) -> Response {
+    let reader = reader(&app, &request);
+    let named = value(request.uri().query().unwrap_or_default(), "study");
+    written(app, reader, move |app, reader| {
+        let named = named.and_then(|name| String::from_utf8(name).ok()).unwrap_or_default();
+        let runs = app.studies.runs(&listing(app)?.studies, &named, &app.counters);
+        let pool = stored_folders::pooled(&runs);
+        let last = stored_folders::named(&pool, &runs).filter(|_| runs.len() > 1);
+        let last = last.ok_or(Failure::Missing(words::NOTHING_TO_POOL))?;
+        let above = pages::above(reader, ("/pool", &[("study", &encoded(named.as_bytes()))]), None);
+        Ok(run_pool::html_below(&pool, last, reader.language, &above))
+    })
+    .await
 }
 
 /// The study that a query names, or the newest one that charts are of: a finished one before others. It is looked for

@@ -4,10 +4,11 @@
 use std::{
     collections::{HashMap, HashSet},
     ffi::OsString,
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use weir_lab::stored::StoredRun;
+use weir_lab::{stored::StoredRun, stored_folders};
 use weir_record::{study::StudyResult, text::Text};
 use weir_report::{Language, localized};
 use weir_store::{Store, StoreError, StudyBrief};
@@ -20,6 +21,9 @@ use crate::{
 
 /// Most judged studies that are kept; a map of sixty cells takes a few megabytes.
 pub const JUDGED_MAX: usize = 8;
+
+/// Most runs of a study that are pooled on a page, the newest.
+const POOLED_MAX: usize = 20;
 
 /// Why a store cannot be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +158,9 @@ impl StudyCache {
             Some(index) => judged.remove(index).run,
             None => {
                 counters.stores_read();
-                Arc::new(StoredRun::read(&found.path).map_err(|error| Problem::of(&error))?)
+                let mut run = StoredRun::read(&found.path).map_err(|error| Problem::of(&error))?;
+                stored_folders::set_among(&mut run, &found.path);
+                Arc::new(run)
             }
         };
         judged.retain(|it| it.name != found.name);
@@ -164,6 +170,26 @@ impl StudyCache {
         let entry = Judged { name: found.name.clone(), stamp: found.stamp, run: Arc::clone(&run) };
         judged.push(entry);
         Ok(run)
+    }
+}
+
+impl StudyCache {
+    /// Finished runs of a study among those that are listed, the newest of them, each with its name in the folder.
+    pub(crate) fn runs(
+        &self,
+        listed: &[Found],
+        study: &str,
+        counters: &Counters,
+    ) -> Vec<(PathBuf, StoredRun)> {
+        let is_run = |found: &&Found| {
+            let row = self.row(found, counters);
+            matches!(&*row, Ok(card) if card.name == study && card.is_judged && !found.is_running)
+        };
+        let run = |found: &Found| {
+            counters.stores_read();
+            Some((PathBuf::from(&found.name), stored_folders::finished(&found.path)?))
+        };
+        listed.iter().filter(is_run).filter_map(run).take(POOLED_MAX).collect()
     }
 }
 

@@ -133,6 +133,12 @@ pub(crate) const NAME_BOTH: LocalizedText = [
     "연구 두 개를 비교합니다. 두 이름을 모두 입력하십시오.",
     "对比需要两个研究：请填写两个名称。",
 ];
+pub(crate) const ALL_RUNS: LocalizedText = ["All runs", "모든 실행", "所有运行"];
+pub(crate) const NOTHING_TO_POOL: LocalizedText = [
+    "Fewer than two finished runs of this study are among those listed here: there is nothing to pool.",
+    "목록에 이 연구의 끝난 실행이 두 번 미만이어서 종합할 것이 없습니다.",
+    "列表中该研究已完成的运行不足两次，无法合并。",
+];
 pub(crate) const NAME_HAS: LocalizedText = ["Name contains", "이름에 포함", "名称包含"];
 pub(crate) const FIND: LocalizedText = ["Find", "찾기", "查找"];
 

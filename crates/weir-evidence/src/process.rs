@@ -354,6 +354,15 @@ pub fn family_of_all(roots: &[u32]) -> io::Result<Vec<u32>> {
     family(roots, lists_children())
 }
 
+/// Whether a process is another one, or one of its ancestors.
+pub fn is_above(above: u32, pid: u32) -> bool {
+    let parent = |pid: &u32| {
+        let text = files::read_text(format!("/proc/{pid}/stat"))?;
+        Some(parse::stat_line(&text)?.parent)
+    };
+    std::iter::successors(Some(pid), parent).take(PROCESSES_MAX).any(|pid| pid == above)
+}
+
 /// Not every kernel lists children (CONFIG_PROC_CHILDREN); the other way is to ask every process for its parent.
 fn lists_children() -> bool {
     Path::new("/proc/thread-self/children").exists()

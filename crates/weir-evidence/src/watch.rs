@@ -134,7 +134,7 @@ impl Watch {
         let mut notes = Vec::new();
         let each = subjects.iter().zip(Side::ALL);
         let roots: Vec<(u32, Side)> = each
-            .flat_map(|(subject, side)| subject.living_roots().into_iter().map(move |root| (root, side)))
+            .flat_map(|(subject, side)| subject.roots().into_iter().map(move |root| (root, side)))
             .collect();
         let mut tracing = match plan.rung {
             Rung::Programs | Rung::Strace => begin_tracing(&roots, plan, tell, &mut ladder, &mut notes),

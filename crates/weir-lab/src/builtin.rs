@@ -38,15 +38,31 @@ pub const ALL: [BuiltIn; 12] = [
     built_in!("polling", "../studies/"),
 ];
 
+/// Studies of single options of io_uring, which the guidance of a map names: part of the program, because an
+/// installation has no files beside it.
+pub const OF_OPTIONS: [BuiltIn; 6] = [
+    built_in!("uring-send-zc", "../../../docs/studies/"),
+    built_in!("uring-minimum-wait", "../../../docs/studies/"),
+    built_in!("uring-bundle", "../../../docs/studies/"),
+    built_in!("uring-sqpoll", "../../../docs/studies/"),
+    built_in!("uring-sqpoll-two-cpus", "../../../docs/studies/"),
+    built_in!("uring-fixed-files", "../../../docs/studies/"),
+];
+
 impl BuiltIn {
     /// The study of this name.
     pub fn named(name: &str) -> Option<Self> {
-        ALL.into_iter().find(|study| study.name == name)
+        ALL.into_iter().chain(OF_OPTIONS).find(|study| study.name == name)
     }
 
     /// Names of the plans that it has beside its usual one, as `--levels` takes them.
     pub fn plans(&self) -> Vec<String> {
         study_file::plans(self.text)
+    }
+
+    /// Names of its arms, as `--arm` takes them with `--only-arms`.
+    pub fn arms(&self) -> Vec<String> {
+        study_file::arms(self.text)
     }
 
     /// What it asks of this machine.

@@ -5,8 +5,8 @@
 //! [`alternation`] which arms take turns and [`outline`] what that comes to, and [`time_left`] how much longer it
 //! takes; [`run`] runs it through a [`launch::Launcher`] in the order of [`weir_judge::plan`] and stores every
 //! finished block, `weir-judge` judges it, [`exit`] and [`export`] hand the result on. [`stored`] judges what a run
-//! folder holds, [`run_locks`] says whether a session works on it, [`follow`] what it has stored so far, and
-//! [`store_words`] what is wrong with a store.
+//! folder holds and [`stored_folders`] what lies beside it, [`run_locks`] says whether a session works on it,
+//! [`follow`] what it has stored so far, and [`store_words`] what is wrong with a store.
 //!
 //! Measured code never runs in this process; [`process`] starts it as child processes that cannot outlive it. Nothing
 //! here prints, exits or reads the environment.
@@ -32,6 +32,7 @@ pub mod run_locks;
 pub mod storage;
 pub mod store_words;
 pub mod stored;
+pub mod stored_folders;
 pub mod study_file;
 pub mod supervise;
 pub mod time_left;

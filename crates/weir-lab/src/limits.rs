@@ -162,6 +162,11 @@ impl Level {
         }
     }
 
+    /// Whether it counts bytes, so that it may be written as a size.
+    pub(crate) fn is_bytes(self) -> bool {
+        matches!(self, Self::MessageBytes | Self::BlockBytes)
+    }
+
     /// What it may be.
     pub fn range(self) -> RangeInclusive<u32> {
         match self {
@@ -354,8 +359,8 @@ pub(crate) fn instead(word: &str, known: &[&str]) -> String {
     instead_in(Language::English, word, known)
 }
 
-/// The same in the reader's language.
-pub(crate) fn instead_in(language: Language, word: &str, known: &[&str]) -> String {
+/// What to write in the place of an unknown word, in the reader's language: the nearest known one, else all.
+pub fn instead_in(language: Language, word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(near) => {
             localized!(language, "did you mean {near}?", "비슷한 이름: {near}", "相近的名称：{near}")

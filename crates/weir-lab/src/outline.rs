@@ -395,9 +395,9 @@ mod tests {
 
     #[test]
     fn every_built_in_study_fits_its_time() {
-        for study in builtin::ALL {
-            for plan in [None, Some("published")] {
-                let host_defaults = HostDefaults { plan: plan.map(str::to_owned), ..HostDefaults::default() };
+        for study in builtin::ALL.into_iter().chain(builtin::OF_OPTIONS) {
+            for plan in std::iter::once(None).chain(study.plans().into_iter().map(Some)) {
+                let host_defaults = HostDefaults { plan: plan.clone(), ..HostDefaults::default() };
                 let Ok(Study { spec, .. }) = study.study(&host_defaults) else { continue };
                 let (takes_ns, cap_ns) = (study_ns(&spec), spec.time_cap_ns);
                 assert!(takes_ns < cap_ns, "{} {plan:?}: {} s", study.name, takes_ns / 1_000_000_000);

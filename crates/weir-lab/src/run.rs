@@ -629,6 +629,7 @@ impl Session<'_> {
         let saved = self.store.save_result(self.session, &result, elapsed_ns);
         saved.map_err(|source| self.store_error(source))?;
         let progress = Progress::of(&self.header.spec, &trials.iter().collect::<Vec<_>>(), &missing_arms);
+        self.store.settle();
         Ok(Outcome { ended, progress, result, trials })
     }
 

@@ -12,6 +12,7 @@ mod choice_error;
 mod choices;
 mod comparisons;
 mod contrasts;
+mod left_out;
 mod neighbours;
 mod one_rate;
 mod published;
@@ -104,6 +105,13 @@ pub fn plans(text: &str) -> Vec<String> {
     variants(text, "plan")
 }
 
+/// Names of the arms of a file, in its order.
+pub fn arms(text: &str) -> Vec<String> {
+    let name = |mut arm: Table<'_>| arm.take("name")?.text().ok();
+    let found = || Some(Table::parse(text).ok()?.tables("arm").ok()?.into_iter().filter_map(name).collect());
+    found().unwrap_or_default()
+}
+
 /// What a file has something else to say for, below a key.
 fn variants(text: &str, key: &'static str) -> Vec<String> {
     let found = || Some(Table::parse(text).ok()?.take(key)?.table().ok()?.keys());
@@ -115,7 +123,7 @@ fn others(text: &str, host_defaults: &HostDefaults) -> Vec<HostDefaults> {
     let planned = |plan: String| HostDefaults { plan: Some(plan), ..host_defaults.clone() };
     let without = |driver: String| {
         let refused = DriverFound {
-            driver,
+            driver: protocol::driver_name(&driver).to_owned(),
             available: false,
             detail: Finding::Said { text: String::new() },
             unlock: None,
@@ -300,7 +308,11 @@ fn choose_variants(
     let mut replaced = Vec::new();
     if let Some(mut without) = table.read("without", Entry::table)? {
         for driver in protocol::DRIVERS {
-            let Some(instead) = without.read(driver, Entry::table)? else { continue };
+            let own = without.read(driver, Entry::table)?;
+            let Some(instead) = own.map_or_else(|| also_named(&mut without, driver), |own| Ok(Some(own)))?
+            else {
+                continue;
+            };
             if host_defaults.refused(driver).is_none() {
                 continue;
             }
@@ -324,6 +336,14 @@ fn choose_variants(
         }
     }
     Ok(replaced)
+}
+
+/// The table for io_uring under the kernel's own name for it.
+fn also_named<'t>(without: &mut Table<'t>, driver: &str) -> Result<Option<Table<'t>>, FieldError> {
+    match driver {
+        "uring" => without.take_any("io_uring").map(Entry::table).transpose(),
+        _ => Ok(None),
+    }
 }
 
 fn no_plan(asked: &str, names: &[&str]) -> Mistake {

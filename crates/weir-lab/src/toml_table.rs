@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
+use weir_record::quantity;
 use weir_report::localized;
 
 use crate::{
@@ -11,6 +12,13 @@ use crate::{
     limits::{self, Level, SpecError, instead_in},
     mistake::Mistake,
 };
+
+/// What is said of a text that is no number of bytes.
+const NO_SIZE: [&str; 3] = [
+    "write bytes such as 64 or \"4k\" (powers of 1024)",
+    "64나 \"4k\"처럼 바이트로 쓰십시오(1024의 거듭제곱)",
+    "请写字节数，例如 64 或 \"4k\"（1024 的幂）",
+];
 
 /// An error and where in the text it is.
 #[derive(Debug)]
@@ -251,9 +259,19 @@ impl<'t> Entry<'t> {
         self.value.is_array()
     }
 
-    /// A whole number in the range of a level.
+    /// A whole number in the range of a level; bytes also as a size: `"4k"`.
     pub(crate) fn level(self, level: Level) -> Result<u32, FieldError> {
-        limits::level_of(&self.key, level, self.whole()?).at(self.at)
+        let bytes = match &self.value {
+            DeValue::String(text) if level.is_bytes() => quantity::bytes(text),
+            _ => None,
+        };
+        let is_size = level.is_bytes() && self.is_text();
+        let value = match bytes.and_then(|bytes| i64::try_from(bytes).ok()) {
+            Some(bytes) => bytes,
+            None if is_size => return Err(self.wrong(Mistake::fixed(NO_SIZE))),
+            None => self.whole()?,
+        };
+        limits::level_of(&self.key, level, value).at(self.at)
     }
 
     /// A place of a CPU.
@@ -328,11 +346,14 @@ impl<'t> Entry<'t> {
         }
     }
 
-    /// A table whose keys anyone may choose, with words as values.
+    /// A table whose keys anyone may choose, with words as values; what counts bytes may be a size: `"4k"`.
     pub(crate) fn options(self) -> Result<BTreeMap<String, String>, FieldError> {
         let mut table = self.table()?;
         let entries = table.keys().into_iter().filter_map(|name| Some((table.take_any(&name)?, name)));
-        entries.map(|(entry, name)| Ok((name, entry.word()?))).collect()
+        let value = |entry: Entry<'t>, name: &str| {
+            entry.word().map(|value| quantity::option_value(name, &value).into_owned())
+        };
+        entries.map(|(entry, name)| Ok((name.clone(), value(entry, &name)?))).collect()
     }
 
     /// A length of time such as `20us`, `400ms`, `1s`, `3.5min` or `1h`.

@@ -188,11 +188,24 @@ pub fn frame(before: Option<&Snapshot>, after: &Snapshot) -> Frame {
         let earlier = before.and_then(|before| before.nodes.get(index));
         node(earlier, reading, interval_ns)
     });
+    let mut nodes: Vec<Node> = nodes.collect();
+    tell_apart(&mut nodes);
     Frame {
         time: time_of_day(after.unix_s),
         unix_s: after.unix_s,
         interval_s: interval_ns.map(|length| length as f64 / 1e9),
-        nodes: nodes.collect(),
+        nodes,
+    }
+}
+
+/// Nodes of one name have the number of their process behind it.
+fn tell_apart(nodes: &mut [Node]) {
+    let names: Vec<String> = nodes.iter().map(|node| node.node.clone()).collect();
+    for node in nodes {
+        let is_shared = names.iter().filter(|name| **name == node.node).count() > 1;
+        if let Some(pid) = node.pid.filter(|_| is_shared) {
+            node.node = format!("{} {pid}", node.node);
+        }
     }
 }
 
@@ -548,6 +561,20 @@ mod tests {
         let node = one(None, snapshot(1, vec![reading]));
         assert_eq!(node.node, "\u{fffd}]0;title\u{fffd}");
         assert_eq!(node.threads[1].command, format!("a\u{fffd}[2J{}", "b".repeat(NAME_CHARS_MAX - 5)));
+    }
+
+    #[test]
+    fn servers_of_one_name_are_told_apart_by_their_processes() {
+        let mut other = silent(1);
+        other.pid = Some(78);
+        let names = |nodes| -> Vec<String> {
+            frame(None, &snapshot(1, nodes)).nodes.into_iter().map(|node| node.node).collect()
+        };
+        assert_eq!(names(vec![silent(1), gateway(1)]), [silent(1).name.as_str(), "GATEWAY"]);
+        assert_eq!(
+            names(vec![silent(1), other]),
+            ["77", "78"].map(|pid| format!("{} {pid}", silent(1).name))
+        );
     }
 
     #[test]

@@ -313,8 +313,8 @@ mod tests {
         let before = snapshot(10, vec![gateway(10), gateway(10)]);
         let after = snapshot(11, vec![mute, gateway(2)]);
         insta::assert_snapshot!(messages(&frame::frame(Some(&before), &after), EN), @r"
-        17:08:19   | GATEWAY    | gap          | gap        | gap          | gap        | -
-        17:08:19   | GATEWAY    | 400,014      | reset      | 400,000      | reset      | 14
+        17:08:19   | GATEWAY 4242 | gap          | gap        | gap          | gap        | -
+        17:08:19   | GATEWAY 4242 | 400,014      | reset      | 400,000      | reset      | 14
         ----------------------------------------------------------------------------------------
         ");
         insta::assert_snapshot!(messages(&frame::frame(None, &snapshot(1, vec![gateway(1)])), EN), @r"

@@ -55,7 +55,10 @@ pub fn write(
     stop: &AtomicBool,
 ) -> io::Result<()> {
     if let Form::Lines { language, .. } = form {
-        output.write_all(lines::started(monitor.len(), language).as_bytes())?;
+        // One look is no monitoring.
+        if !pace.once {
+            output.write_all(lines::started(monitor.len(), language).as_bytes())?;
+        }
         output.write_all(lines::targets(&monitor.targets(), ports, language).as_bytes())?;
         output.write_all(lines::header().as_bytes())?;
         output.flush()?;
@@ -253,8 +256,7 @@ mod tests {
         )
         .expect("memory");
         let text = String::from_utf8(text).expect("it is text");
-        let head =
-            format!("Monitoring System Started... (Targets: 1)\nOWN: process {}\nTime ", std::process::id());
+        let head = format!("OWN: process {}\nTime ", std::process::id());
         assert!(text.starts_with(&head), "{text}");
         assert_eq!(text.matches("| OWN ").count(), 1, "{text}");
         assert!(text.contains("no socket") && text.contains("cswch/s"), "{text}");

@@ -40,6 +40,7 @@ pub mod orders;
 pub mod overview;
 pub mod protocol;
 pub mod published;
+pub mod quantity;
 pub mod run_pair;
 pub mod run_pool;
 pub mod slices;

@@ -62,7 +62,9 @@ impl FromStr for StorageEngine {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|engine| engine.name() == text);
+        // The driver of sockets goes by this name.
+        let known = if text == "uring" { Self::IoUring.name() } else { text };
+        let found = Self::ALL.into_iter().find(|engine| engine.name() == known);
         found.ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.into_iter().map(Self::name).collect();
             format!("there is no storage engine {text}; use one of {}", names.join(", "))

@@ -78,12 +78,12 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 /// A finished line with ordinary spaces, so that it can be searched for.
-fn spaced(line: &str) -> String {
+pub fn spaced(line: &str) -> String {
     line.trim_end().replace('\u{a0}', " ")
 }
 
 /// Spaces that must not break, inside the innermost brackets (an interval) and before a unit sign, as no-break spaces.
-pub(crate) fn keep_together(text: &str) -> String {
+pub fn keep_together(text: &str) -> String {
     let mut is_interval = false;
     let mut kept = String::with_capacity(text.len());
     for (index, character) in text.char_indices() {

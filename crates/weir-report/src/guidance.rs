@@ -17,6 +17,7 @@ use crate::{
     language::{Language, localized},
     maps, metrics, ring_options,
     section::{Caption, Content, Section},
+    sentence,
     table::Table,
     view::View,
     words::Word,
@@ -53,7 +54,7 @@ fn sentences(view: &View<'_>) -> Vec<Sentence> {
     let pairs: BTreeSet<_> = guidance.advice.iter().map(|it| (&it.arm, &it.baseline)).collect();
     let at_rates =
         pairs.into_iter().flat_map(|(arm, baseline)| chart::cpu_at_equal_rates(view, arm, baseline));
-    access.chain(advice).chain(chart::crossings(view, METRIC)).chain(at_rates).collect()
+    access.chain(primary(view)).chain(advice).chain(chart::crossings(view, METRIC)).chain(at_rates).collect()
 }
 
 fn access(view: &View<'_>, it: &Access) -> Vec<String> {
@@ -107,6 +108,20 @@ fn access(view: &View<'_>, it: &Access) -> Vec<String> {
         "按版本号，本内核缺少：{lacking}；发行版可能已向后移植其中一部分。",
     );
     std::iter::once(may).chain((!it.lacking.is_empty()).then_some(lacks)).collect()
+}
+
+/// The comparison that decides the study's verdict, beside cells of a map that have other loads and rates.
+fn primary(view: &View<'_>) -> Option<Sentence> {
+    let cell_id = view.primary()?.cell_id.clone();
+    let headline = sentence::headline(view);
+    let text = localized!(
+        view.language,
+        "The primary comparison, which decides the verdict: {headline} The cells of the map have other loads and rates, \
+         and may differ from it.",
+        "판정을 정하는 주 비교: {headline} 히트맵의 조건은 부하와 부하율이 다르므로 결과가 다를 수 있습니다.",
+        "决定结论的主要比较：{headline}分布图中各条件的负载与速率不同，结果可能与之不同。",
+    );
+    Some(Sentence { text, cells: vec![cell_id] })
 }
 
 /// Cells in which the arm has less, or more: those that a standing is made of.

@@ -79,7 +79,7 @@ use weir_record::{
 };
 
 pub use chart_page::{ChartPage, chart_page};
-pub use display::{columns, pad_end, pad_start, pieces, wrap};
+pub use display::{columns, keep_together, pad_end, pad_start, pieces, spaced, wrap};
 pub use language::{Language, UnknownLanguage, assert_translations_alike};
 
 /// One self-contained page: no script, no network, light and dark, printable.

@@ -1,9 +1,13 @@
 //! The page's blocks in GitHub-flavoured Markdown; charts become tables.
 
 use crate::{
-    definitions, section::Section, sections, sentence, table::Table, tables, titles, view::View, when,
-    words::Word,
+    definitions, language::localized, section::Section, sections, sentence, table::Table, tables, titles,
+    view::View, when, words::Word,
 };
+
+/// Most characters of sections and what stands around them: a comment on GitHub holds 65,536, and the sentence about
+/// what was left out is among the rest.
+const CHARACTERS_MAX: usize = 62_000;
 
 /// The document.
 pub(crate) fn document(view: &View<'_>) -> String {
@@ -26,14 +30,47 @@ pub(crate) fn document(view: &View<'_>) -> String {
         out.push_str(&format!("- {}\n", escape(&join(view, &title, &detail))));
     }
     missing_arms(view, &mut out);
+    let behind = behind(view);
     let (shown, empty) = sections::all(view);
+    let mut left_out: Vec<&str> = Vec::new();
+    let room = CHARACTERS_MAX.saturating_sub(characters(&behind));
     for one in &shown {
-        section(view, &mut out, one);
+        let mut text = String::new();
+        section(view, &mut text, one);
+        if characters(&out) + characters(&text) <= room {
+            append(&mut out, &text);
+        } else {
+            left_out.push(one.title.localized(view));
+        }
+    }
+    if !left_out.is_empty() {
+        let titles = left_out.join(view.language.semicolon());
+        let text = localized!(
+            view.language,
+            "Only in report.html, because a comment has no room for them: {titles}.",
+            "댓글에 다 들어가지 않아 report.html에만 있는 것: {titles}.",
+            "因评论篇幅有限，仅在 report.html 中：{titles}。",
+        );
+        paragraph(&mut out, &escape(&text));
     }
     let empty: Vec<&str> = empty.iter().map(|reason| view.word(*reason)).collect();
     paragraph(&mut out, &empty.join(" "));
+    append(&mut out, &behind);
+    format!("{}\n", out.trim_end())
+}
+
+/// Appends what begins with a heading, behind one empty line.
+fn append(out: &mut String, text: &str) {
+    out.truncate(out.trim_end().len());
+    out.push_str("\n\n");
+    out.push_str(text.trim_start_matches('\n'));
+}
+
+/// What stands behind the sections: the checks, the definitions, and how to measure it again.
+fn behind(view: &View<'_>) -> String {
+    let mut out = String::new();
     heading(view, &mut out, Word::ChecksTitle);
-    match result.checks.is_empty() {
+    match view.result.checks.is_empty() {
         true => paragraph(&mut out, view.word(Word::NoChecks)),
         false => table(view, &mut out, &tables::checks(view)),
     }
@@ -42,7 +79,11 @@ pub(crate) fn document(view: &View<'_>) -> String {
         out.push_str(&format!("- **{term}**{}{text}\n", view.language.colon()));
     }
     reproduce(view, &mut out);
-    format!("{}\n", out.trim_end())
+    out
+}
+
+fn characters(text: &str) -> usize {
+    text.chars().count()
 }
 
 fn missing_arms(view: &View<'_>, out: &mut String) {

@@ -9,8 +9,8 @@ use weir_record::{
 };
 
 use crate::{
-    cited::distinct, findings, format, language::localized, metrics, section::CellNotes, view::View,
-    words::Word,
+    cited::distinct, findings, format, language::localized, metrics, section::CellNotes, sentence,
+    view::View, words::Word,
 };
 
 /// A note and every metric of one arm in one cell that carries it.
@@ -75,6 +75,9 @@ fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
         for finding in comparison.reasons.iter().chain(&comparison.notes).filter(|it| !is_said(it)) {
             let is_foreign = findings::is_foreign(view.language, finding);
             add_note(&mut notes, comparison, (view.finding(finding), is_foreign), None);
+        }
+        if let Some(text) = sentence::at_achieved_rates(view, comparison).filter(|_| !is_primary) {
+            add_note(&mut notes, comparison, (text, false), None);
         }
         if let Some([near, far]) = view.by_state(comparison) {
             add_note(&mut notes, comparison, (by_state(view, near, far), false), None);

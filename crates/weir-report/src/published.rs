@@ -16,7 +16,7 @@ use crate::{
     section::{Content, Section},
     table::Table,
     titles,
-    view::{View, bound},
+    view::View,
     words::Word,
 };
 
@@ -107,7 +107,8 @@ fn run_row(view: &View<'_>, run: &PublishedRun, cell: &str, shown: &[Metric]) ->
     let summary = view.summary(cell, &run.arm);
     let figures = shown.iter().flat_map(|metric| {
         let published = run.figures.iter().find(|(own, _)| own == metric).map(|(_, figure)| *figure);
-        let measured = summary.and_then(|summary| Some((bound(summary, *metric), summary.mean(*metric)?)));
+        let measured =
+            summary.and_then(|summary| Some((view.bound(summary, *metric), summary.mean(*metric)?)));
         let bare = |value: f64| metrics::bare(*metric, value);
         [
             published.map_or_else(|| format::ABSENT.to_owned(), bare),

@@ -58,7 +58,7 @@ struct RingOption {
     costs: Text,
     /// The version that brought what it needs.
     since: KernelVersion,
-    /// Study files that measure it; none where it is not offered.
+    /// Built-in studies that measure it; none where it is not offered.
     studies: &'static [&'static str],
 }
 
@@ -83,7 +83,7 @@ const OPTIONS: [RingOption; 6] = [
             "回环上内核照样复制；数据块小到复制更省",
         ],
         since: KernelVersion::new(6, 0),
-        studies: &["docs/studies/uring-send-zc.toml"],
+        studies: &["uring-send-zc"],
     },
     RingOption {
         name: "minimum-wait-us",
@@ -104,7 +104,7 @@ const OPTIONS: [RingOption; 6] = [
             "延迟，至多为这段等待，事情越少越明显；只有一个连接时没有变化",
         ],
         since: KernelVersion::new(6, 12),
-        studies: &["docs/studies/uring-minimum-wait.toml"],
+        studies: &["uring-minimum-wait"],
     },
     RingOption {
         name: "receive",
@@ -129,7 +129,7 @@ const OPTIONS: [RingOption; 6] = [
              对端在数据之后立即重置的连接会一直等待",
         ],
         since: KernelVersion::new(6, 10),
-        studies: &["docs/studies/uring-bundle.toml"],
+        studies: &["uring-bundle"],
     },
     RingOption {
         name: "receive",
@@ -174,7 +174,7 @@ const OPTIONS: [RingOption; 6] = [
             "一个不停寻找任务的 CPU；该线程与工作线程共用 CPU（如绑定到单个 CPU 时）代价最大",
         ],
         since: KernelVersion::new(5, 13),
-        studies: &["docs/studies/uring-sqpoll.toml", "docs/studies/uring-sqpoll-two-cpus.toml"],
+        studies: &["uring-sqpoll", "uring-sqpoll-two-cpus"],
     },
     RingOption {
         name: "fixed-files",
@@ -191,7 +191,7 @@ const OPTIONS: [RingOption; 6] = [
             "打开和关闭连接各多一次调用：每个请求新建的连接",
         ],
         since: KernelVersion::new(6, 13),
-        studies: &["docs/studies/uring-fixed-files.toml"],
+        studies: &["uring-fixed-files"],
     },
 ];
 
@@ -394,7 +394,7 @@ mod tests {
             let start = format!("| `{}` |", option.name);
             let row = guide.lines().find(|line| line.starts_with(&start)).expect("it has a row in the guide");
             for file in option.studies {
-                assert!(row.contains(&file.replace("docs/", "](../")), "{file}");
+                assert!(row.contains(&format!("](../studies/{file}.toml)")), "{file}");
             }
         }
     }

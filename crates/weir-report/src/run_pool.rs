@@ -52,6 +52,11 @@ pub fn markdown(pool: &RunPool, named: &StudyResult, language: Language) -> Stri
 
 /// The same as a page.
 pub fn html(pool: &RunPool, named: &StudyResult, language: Language) -> String {
+    html_below(pool, named, language, &Markup::default())
+}
+
+/// The same below what its page begins with.
+pub fn html_below(pool: &RunPool, named: &StudyResult, language: Language, above: &Markup) -> String {
     let named = at_shares(named);
     let view = View::new(&named, language);
     let mut all = sections(&view, pool);
@@ -63,7 +68,7 @@ pub fn html(pool: &RunPool, named: &StudyResult, language: Language) -> String {
     }
     let verdict = pool.primary.map_or(Verdict::NotComparable, |index| pool.effects[index].verdict);
     let class = page::verdict_class(verdict);
-    page::of_sections(&view, &Markup::default(), (&title(&view), &head(&view, pool)), class, &all)
+    page::of_sections(&view, above, (&title(&view), &head(&view, pool)), class, &all)
 }
 
 /// The judged run with cells at a share of a capacity as they were asked: each run found another rate for it.

@@ -62,16 +62,21 @@ pub(crate) fn at_one_rate(view: &View<'_>, primary: &Effect) -> Option<String> {
 
 /// Whether a cell is the closed loop beside a rung: the same in all but how messages come.
 fn is_closed_loop_of(cell: &CellSpec, rung: &CellSpec) -> bool {
+    cell.load == LoadMode::Closed && is_alike_but_for_rate(cell, rung)
+}
+
+/// Whether two cells differ in nothing but how messages come.
+pub(crate) fn is_alike_but_for_rate(one: &CellSpec, other: &CellSpec) -> bool {
     let bare = |cell: &CellSpec| CellSpec {
         id: String::new(),
-        role: rung.role,
+        role: other.role,
         load: LoadMode::Closed,
         blocks: 0,
         is_rung: false,
         alternation: None,
         ..cell.clone()
     };
-    cell.load == LoadMode::Closed && bare(cell) == bare(rung)
+    bare(one) == bare(other)
 }
 
 /// How much more it can do. Where the generator was the limit for the arm alone, at least that; where it was for the

@@ -2,7 +2,7 @@
 //! was called, definitions. Korean sentences avoid particles after names, whose form would depend on the name.
 
 use weir_record::{
-    effect::{Effect, EffectScale},
+    effect::{Effect, EffectScale, Question},
     figure::Figure,
     finding::{Finding, MessageKind},
     metric::Metric,
@@ -16,7 +16,7 @@ use crate::{
     added_cost, cause, change, format, frontier,
     language::{Language, localized},
     metrics, saturation,
-    view::{View, bound},
+    view::View,
     words::Word,
 };
 
@@ -59,9 +59,47 @@ pub(crate) fn beside(view: &View<'_>) -> Option<String> {
     });
     let also = also.map(|text| capitalised(view, &text));
     let saturation = saturation::beside(view, primary).or_else(|| saturation::at_one_rate(view, primary));
+    let achieved = at_achieved_rates(view, primary);
+    let rates = achieved.into_iter().chain(one_rate(view, primary));
     let parts: Vec<String> =
-        saturation.into_iter().chain(cause::because(view, primary)).chain(also).collect();
+        rates.chain(saturation).chain(cause::because(view, primary)).chain(also).collect();
     (!parts.is_empty()).then(|| parts.join(if view.language == Language::Chinese { "" } else { " " }))
+}
+
+/// The second estimate of a comparison of which slices missed the offered rate: with these slices, each at the rate
+/// that its arm achieved.
+pub(crate) fn at_achieved_rates(view: &View<'_>, comparison: &Effect) -> Option<String> {
+    let row = view.beside(comparison, Question::AchievedRates)?;
+    let ratio = format::ratio_and_interval(row.estimate, row.interval);
+    row.estimate.filter(|ratio| ratio.is_finite())?;
+    Some(localized!(
+        view.language,
+        "With the slices that missed the rate, each at the rate that its arm achieved, the ratio is {ratio}.",
+        "부하율을 지키지 못한 슬라이스까지 각자 도달한 부하율로 포함하면 비율은 {ratio}입니다.",
+        "计入未保持速率的时间片、各按其达到的速率计算时，比值为 {ratio}。",
+    ))
+}
+
+/// What a comparison leaves open that is measured at one offered rate and not on rungs.
+fn one_rate(view: &View<'_>, primary: &Effect) -> Option<String> {
+    let cell = view.cell(&primary.cell_id).filter(|cell| cell.load != LoadMode::Closed && !cell.is_rung)?;
+    let is_again = |other: &&CellSpec| {
+        other.id != cell.id
+            && other.load != LoadMode::Closed
+            && saturation::is_alike_but_for_rate(other, cell)
+    };
+    if view.result.spec.cells.iter().any(|other| is_again(&other)) {
+        return None;
+    }
+    Some(
+        view.language
+            .choose([
+                "It was measured at one offered rate: what comes out at others is not known.",
+                "부하율 한 가지에서만 측정했으므로 다른 부하율에서의 결과는 알 수 없습니다.",
+                "只在一个设定速率下测量，其他速率下的结果未知。",
+            ])
+            .to_owned(),
+    )
 }
 
 /// What to do next, where there is no verdict, an arm is missing, or a difference has no known cause.
@@ -101,6 +139,13 @@ fn ask_why(view: &View<'_>, primary: &Effect) -> Option<String> {
     })
 }
 
+/// The rounds to ask for where a claim wants so many: of a primary comparison on rungs the deciding one has three
+/// fifths.
+fn rounds_asked(view: &View<'_>, primary: &Effect, wanted: u32) -> u32 {
+    let is_rung = view.cell(&primary.cell_id).is_some_and(|cell| cell.is_rung);
+    if is_rung { wanted.saturating_mul(5).div_ceil(3) } else { wanted }
+}
+
 /// What a reason asks for.
 fn step_after(view: &View<'_>, primary: &Effect, reason: &Finding) -> Option<String> {
     let language = view.language;
@@ -108,12 +153,14 @@ fn step_after(view: &View<'_>, primary: &Effect, reason: &Finding) -> Option<Str
     let margin = format::percent(view.result.spec.equivalence_margin);
     Some(match reason {
         Finding::IncludesNone { units_wanted: Some(wanted), .. } => {
+            let rounds = rounds_asked(view, primary, *wanted);
             let (wanted, units) = (view.units(u64::from(*wanted)), view.units(u64::from(units)));
             localized!(
                 language,
-                "measure about {wanted} instead of {units}; that is enough to tell a difference of {margin}.",
-                "{units} 대신 약 {wanted} 측정하면 {margin} 차이를 판별할 수 있습니다.",
-                "测量约 {wanted}（现为 {units}），即可分辨 {margin} 的差异。",
+                "measure about {wanted} instead of {units} (--rounds {rounds}); that is enough to see a difference of \
+                 {margin}.",
+                "{units} 대신 약 {wanted} 측정하면(--rounds {rounds}) {margin} 차이를 판별할 수 있습니다.",
+                "测量约 {wanted}（现为 {units}；--rounds {rounds}），即可分辨 {margin} 的差异。",
             )
         }
         Finding::IncludesNone { .. }
@@ -121,9 +168,9 @@ fn step_after(view: &View<'_>, primary: &Effect, reason: &Finding) -> Option<Str
         | Finding::NoPairLeft
         | Finding::RateMissed { .. } => language
             .choose([
-                "run the study again with more rounds, or while less else runs on the machine.",
-                "라운드를 늘리거나 다른 작업이 적을 때 연구를 다시 실행하십시오.",
-                "增加轮数，或在机器较空闲时重新运行本研究。",
+                "run the study again with more rounds (--rounds), or while less else runs on the machine.",
+                "라운드를 늘리거나(--rounds) 다른 작업이 적을 때 연구를 다시 실행하십시오.",
+                "增加轮数（--rounds），或在机器较空闲时重新运行本研究。",
             ])
             .to_owned(),
         Finding::TooFewUnits { units_min, .. } => {
@@ -437,7 +484,7 @@ pub(crate) fn absolute(view: &View<'_>) -> Vec<String> {
             .iter()
             .filter_map(|it| {
                 let value = side(it.figures?);
-                let bound = view.summary(cell_id, name).map_or("", |summary| bound(summary, it.metric));
+                let bound = view.summary(cell_id, name).map_or("", |summary| view.bound(summary, it.metric));
                 let (name, figure) =
                     (metrics::short(view, it.metric), metrics::figure(view, it.metric, value));
                 // Of IOPS the unit says it all.
@@ -501,11 +548,14 @@ pub(crate) fn states(view: &View<'_>) -> (Word, String) {
     let states = &view.result.states;
     let near = format::nanos(states.near_ns);
     let (near_trials, far_trials, both) = states.trials;
-    let Some(far) = states.far_ns.filter(|_| states.boundary_ns.is_some()) else {
-        let cross_core = view.word(Word::CrossCore);
+    let cross_core = view.word(Word::CrossCore);
+    let Some(far_ns) = states.far_ns.filter(|_| states.boundary_ns.is_some() && far_trials > 0) else {
         return (Word::OneState, format!("{cross_core} {near}"));
     };
-    let far = format::nanos(far);
+    if near_trials == 0 {
+        return (Word::OneState, format!("{cross_core} {}", format::nanos(far_ns)));
+    }
+    let far = format::nanos(far_ns);
     let detail = localized!(
         view.language,
         "near {near}: {near_trials} trials, far {far}: {far_trials}, changed on the way: {both}",

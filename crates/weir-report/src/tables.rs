@@ -14,7 +14,7 @@ use crate::{
     language::localized,
     metrics, sentence,
     table::Table,
-    view::{View, bound},
+    view::View,
     words::{self, Word},
 };
 
@@ -170,7 +170,7 @@ fn figures_table(view: &View<'_>, shown: &[Metric]) -> Table {
     let measured = view.cells.iter().filter(|cell| !view.is_simulated(cell));
     let summaries = measured.flat_map(|cell| view.summaries(cell));
     let rows = summaries.map(|summary| {
-        let figures = shown.iter().map(|metric| figure(summary, *metric));
+        let figures = shown.iter().map(|metric| figure(view, summary, *metric));
         let subject = [view.cell_label(&summary.cell_id), summary.arm.clone()];
         subject.into_iter().chain(figures).chain([summary.trials.to_string()]).collect()
     });
@@ -180,10 +180,10 @@ fn figures_table(view: &View<'_>, shown: &[Metric]) -> Table {
 }
 
 /// `5.10 µs (4.98 µs – 5.31 µs)`.
-fn figure(summary: &ArmSummary, metric: Metric) -> String {
+fn figure(view: &View<'_>, summary: &ArmSummary, metric: Metric) -> String {
     let Some(figures) = summary.figures(metric) else { return format::ABSENT.to_owned() };
     let text = format::with_range(figures.mean, figures.range(), |value| metrics::bare(metric, value));
-    format!("{}{text}", bound(summary, metric))
+    format!("{}{text}", view.bound(summary, metric))
 }
 
 /// Quantiles of one cell.

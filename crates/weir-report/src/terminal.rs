@@ -16,7 +16,7 @@ use crate::{
     sentence,
     table::Table,
     tables,
-    view::{View, bound},
+    view::View,
     wait_series, when,
     words::Word,
 };
@@ -28,6 +28,9 @@ pub const TERMINAL_COLUMNS_MAX: usize = 120;
 
 /// Columns between two fields.
 const GAP: usize = 2;
+
+/// Most lines of a failed check; a map has one cell after the other in it.
+const CHECK_LINES_MAX: usize = 5;
 
 /// The document.
 pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> String {
@@ -213,7 +216,7 @@ fn arm_row(view: &View<'_>, arm: &str, summary: Option<&ArmSummary>, own: Option
     if let Some(summary) = summary {
         let figure = |metric: Metric| {
             let mean = summary.mean(metric)?;
-            Some(format!("{}{}", bound(summary, metric), metrics::bare(metric, mean)))
+            Some(format!("{}{}", view.bound(summary, metric), metrics::bare(metric, mean)))
         };
         row.throughput = figure(Metric::Throughput).unwrap_or_default();
         row.server_cpu = figure(Metric::ServerCpuPerMessage).unwrap_or_default();
@@ -359,11 +362,7 @@ fn notes(view: &View<'_>, out: &mut Output) {
             out.wrapped(&format!("- {subject}{colon}{text}"), "  ");
         }
     }
-    let mut lines: Vec<String> = Vec::new();
-    let bound = view.result.arms.iter().any(|summary| summary.generator_bound);
-    if bound {
-        lines.push(format!("≥{colon}{}", view.word(Word::GeneratorBound)));
-    }
+    let mut lines: Vec<String> = view.generator_limits().into_iter().map(|(text, _)| text).collect();
     for check in view.result.checks.iter().filter(|check| !check.passed) {
         let name = check_words::check(&check.name).map_or_else(|name| name, |word| view.word(word));
         let (failed, found) = (view.word(Word::Failed), view.finding(&check.detail));
@@ -373,7 +372,7 @@ fn notes(view: &View<'_>, out: &mut Output) {
         out.blank();
     }
     for line in lines {
-        out.wrapped(&format!("- {line}"), "  ");
+        out.shortened(&format!("- {line}"), "  ", view.word(Word::RestInReport));
     }
 }
 
@@ -581,6 +580,20 @@ impl Output {
         for (index, line) in wrap(text.trim_start(), self.width - columns(indent)).iter().enumerate() {
             let indent = if index == 0 { own_indent } else { indent };
             self.line(&format!("{indent}{line}"));
+        }
+    }
+
+    /// The same; what is longer than a few lines ends with where the rest is.
+    fn shortened(&mut self, text: &str, indent: &str, rest: &str) {
+        let text = printable(text);
+        let lines = wrap(&text, self.width - columns(indent));
+        let is_long = lines.len() > CHECK_LINES_MAX;
+        let shown = if is_long { CHECK_LINES_MAX - 1 } else { lines.len() };
+        for (index, line) in lines.iter().take(shown).enumerate() {
+            self.line(&format!("{}{line}", if index == 0 { "" } else { indent }));
+        }
+        if is_long {
+            self.line(&format!("{indent}… {rest}"));
         }
     }
 }

@@ -498,6 +498,15 @@ impl<'a> View<'a> {
     fn message_size(&self, cell: &CellSpec) -> String {
         let size = format::bytes(u64::from(cell.message_bytes));
         let Some(http) = &cell.http else { return size };
+        if http.mix {
+            let count = self.result.spec.requests.len();
+            return localized!(
+                self.language,
+                "mix of {count} requests",
+                "요청 {count}개 혼합",
+                "{count} 个请求的混合"
+            );
+        }
         let name = match http.content.as_str() {
             "html" => ["HTML page", "HTML 페이지", "HTML 页面"],
             "image" => ["image", "이미지", "图片"],
@@ -664,12 +673,42 @@ impl<'a> View<'a> {
         };
         self.cells.iter().copied().filter(|id| is_open(id) && has_curve(id)).collect()
     }
-}
 
-/// The sign of a lower bound, where the figure is one.
-pub(crate) fn bound(summary: &ArmSummary, metric: Metric) -> &'static str {
-    let is_bound = summary.generator_bound && metric.row().family == Family::Rate;
-    if is_bound { "≥ " } else { "" }
+    /// The sign of a lower bound, where the figure is one. At an offered rate nothing is a bound: the rate was kept or
+    /// it was not.
+    pub fn bound(&self, summary: &ArmSummary, metric: Metric) -> &'static str {
+        let is_bound = self.is_lower_bound(summary) && metric.row().family == Family::Rate;
+        if is_bound { "≥ " } else { "" }
+    }
+
+    /// Whether the arm may do more than its figure says.
+    pub fn is_lower_bound(&self, summary: &ArmSummary) -> bool {
+        summary.generator_bound && !self.is_at_offered_rate(summary)
+    }
+
+    /// What the sign of a lower bound means, and where the generator was late at an offered rate, each with its cells.
+    pub fn generator_limits(&self) -> Vec<(String, Vec<String>)> {
+        let cells = |is_offered: bool| -> Vec<String> {
+            let bound = self.result.arms.iter().filter(|arm| arm.generator_bound);
+            let own = bound.filter(|arm| self.is_at_offered_rate(arm) == is_offered);
+            distinct(own.map(|arm| arm.cell_id.as_str())).into_iter().map(str::to_owned).collect()
+        };
+        let (closed, offered) = (cells(false), cells(true));
+        let labels: Vec<String> = offered.iter().map(|cell| self.cell_label(cell)).collect();
+        let labels = labels.join(self.language.semicolon());
+        let late = localized!(
+            self.language,
+            "the generator was late at the offered rate, so that fewer messages were sent than the rate says: {labels}",
+            "부하 생성기가 정한 부하율보다 늦어, 그보다 적은 메시지를 보낸 조건: {labels}",
+            "负载生成器未能按设定速率发送，实际发送的消息少于该速率：{labels}",
+        );
+        let sign = format!("≥{}{}", self.language.colon(), self.word(Word::GeneratorBound));
+        [(sign, closed), (late, offered)].into_iter().filter(|(_, cells)| !cells.is_empty()).collect()
+    }
+
+    fn is_at_offered_rate(&self, summary: &ArmSummary) -> bool {
+        self.cell(&summary.cell_id).is_some_and(|cell| cell.load != LoadMode::Closed)
+    }
 }
 
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {

@@ -465,6 +465,7 @@ words! {
     Confirmatory: "confirmatory" | "확증" | "验证性";
     Exploratory: "exploratory" | "탐색적" | "探索性";
     GeneratorBound: "generator-bound" | "부하 생성기 한계" | "受限于负载生成器";
+    RestInReport: "the rest is in report.html" | "나머지는 report.html에 있습니다" | "其余见 report.html";
     ClosedLoop: "closed loop" | "폐쇄형 부하" | "闭环";
     Poisson: "Poisson arrivals" | "푸아송 도착" | "泊松到达";
     Uniform: "uniform arrivals" | "균등 간격 도착" | "均匀到达";

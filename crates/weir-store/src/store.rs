@@ -103,6 +103,13 @@ impl Store {
         }
     }
 
+    /// Leaves write-ahead mode, so that nothing stays beside the file and whoever reads it makes nothing there either.
+    /// While somebody reads, or where the disk is full, it stays as it is, which loses nothing.
+    pub fn settle(self) {
+        let _ = self.connection.busy_timeout(Duration::ZERO);
+        let _ = self.connection.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()));
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path

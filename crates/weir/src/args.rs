@@ -22,7 +22,7 @@ pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageTask, Workload,
 };
 pub(crate) use study::{
-    PEERS, PairFormat, PoolFormat, Study, StudyCompare, StudyPool, StudyTask, study_names,
+    PEERS, PairFormat, PoolFormat, Study, StudyCompare, StudyPool, StudyTask, all_study_names,
 };
 pub(crate) use study_arm::ArmFlags;
 pub(crate) use top::Top;
@@ -44,7 +44,7 @@ Begin with:
 Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 11 inconclusive, \
 12 not comparable or too noisy, 13 this environment cannot run it, 130 interrupted (finished blocks are kept); \
 10 a threshold is not met (--max-errors, --fail-if); 14 there is no baseline to compare with; \
-15 a server hung when it was told to end";
+15 a server hung when it was asked to end";
 
 /// Measures which I/O model is faster on this machine, by how much, why, and whether the number may be
 /// believed.
@@ -118,6 +118,9 @@ pub(crate) struct Report {
     /// its CPU the choice can touch
     #[arg(long, value_name = "FILE")]
     pub(crate) observed: Option<PathBuf>,
+    /// Write the pages, and print where they are instead of the report
+    #[arg(long)]
+    pub(crate) quiet: bool,
     /// Judge the stored run by a threshold, as `weir study --fail-if` does: exit code 10 when the whole interval is
     /// beyond it, 11 when it includes the bound
     #[arg(long, value_name = "THRESHOLD")]
@@ -159,8 +162,8 @@ pub(crate) struct Export {
 
 /// What the help of completions ends with.
 const AFTER_COMPLETIONS: &str = "\
-  source <(weir completions bash)                            in this shell
-  weir completions zsh > ~/.zfunc/_weir                      for every zsh, with ~/.zfunc in fpath
+  source <(weir completions bash)           in this shell
+  weir completions zsh > ~/.zfunc/_weir     for every zsh, with ~/.zfunc in fpath
   weir completions fish > ~/.config/fish/completions/weir.fish";
 
 #[derive(Debug, Args)]

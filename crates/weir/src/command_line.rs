@@ -1,5 +1,5 @@
-//! A command line that is wrong, told in the reader's language. English is clap's own; Korean and Chinese say the same:
-//! what is wrong, what was probably meant, how the command is used.
+//! What is said of a wrong command line, in the reader's language. English is clap's own; Korean and Chinese say the
+//! same: what is wrong, what was probably meant, how the command is used.
 
 use std::error::Error as _;
 
@@ -11,18 +11,69 @@ use clap::{
 use weir_report::{Language, localized};
 
 use crate::{
+    command::study_about,
     flags::{NO_NUMBER, NO_RATE, NO_SIZE, NO_WHOLE_NUMBER},
-    language, output,
+    help, language, output,
 };
 
 /// Tells what is wrong, or what was asked for (help, the version), and ends the process.
 pub(crate) fn exit(command: &Command, error: Error) -> ! {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let language = language::of_command_line();
+    if let Some(text) = help_text(command, &words, &error, language) {
+        // A command line that says nothing is a mistake all the same.
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            output::tell(text.trim_end());
+            std::process::exit(error.exit_code());
+        }
+        let printed = output::print(&text);
+        std::process::exit(i32::from(printed.is_err()));
+    }
     let error = with_tips(command, &words, error, language);
     let Some(text) = localized_error(&error, language) else { error.exit() };
     output::tell(&text);
     std::process::exit(error.exit_code())
+}
+
+/// What is asked for where it is help: of a study by its name, and else of a command in a language that clap's own
+/// text is not in.
+fn help_text(command: &Command, words: &[String], error: &Error, language: Language) -> Option<String> {
+    let plain = without_language(words);
+    let is_word = plain.first().is_some_and(|word| word == "help");
+    let is_flag = plain.iter().any(|word| word == "--help" || word == "-h");
+    let named = match &plain[..] {
+        [_, study, name, ..] if is_word && study == "study" => Some(name),
+        [study, name, ..] if is_flag && study == "study" => Some(name),
+        _ => None,
+    };
+    if let Some(text) = named.and_then(|name| study_about::about(name, language)) {
+        return Some(text);
+    }
+    let is_help = match error.kind() {
+        ErrorKind::DisplayHelp => true,
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => language != Language::English,
+        // `--lang` has a meaning for help too where the command has no such flag.
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => {
+            plain.len() < words.len() && (is_word || is_flag) && blames_language(error)
+        }
+        _ => false,
+    };
+    let is_ours = language != Language::English || error.kind() != ErrorKind::DisplayHelp;
+    (is_help && is_ours).then(|| help::text(command, &plain, language))
+}
+
+fn blames_language(error: &Error) -> bool {
+    let kinds = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
+    let blamed = kinds.into_iter().find_map(|kind| value(error, kind));
+    blamed.is_some_and(|argument| argument.starts_with("--lang"))
+}
+
+/// The words without `--lang` and its value.
+fn without_language(words: &[String]) -> Vec<String> {
+    let is_value = |at: usize| at > 0 && words[at - 1] == "--lang";
+    let is_left =
+        |(at, word): &(usize, &String)| *word != "--lang" && !word.starts_with("--lang=") && !is_value(*at);
+    words.iter().enumerate().filter(is_left).map(|(_, word)| word.clone()).collect()
 }
 
 /// Flags that other tools have, or that one would try: the command, the flag, what does it here.
@@ -83,6 +134,27 @@ const HABITS: [(&str, &[&str], [&str; 3]); 10] = [
     ),
 ];
 
+/// How to find a study.
+const STUDIES_ARE_LISTED: [&str; 3] = [
+    "`weir study --list` lists the studies, and `weir study quick` is the first to run",
+    "`weir study --list`로 연구를 볼 수 있으며, 처음에는 `weir study quick`이 좋습니다",
+    "`weir study --list` 列出各研究；可先运行 `weir study quick`",
+];
+
+/// How an arm is given its command.
+const ARM_FORM: [&str; 3] = [
+    "write the name and the command of an arm as one word: --arm NAME=\"./server --port {port}\"",
+    "비교 대상의 이름과 명령은 한 단어로 쓰십시오: --arm NAME=\"./server --port {port}\"",
+    "方案的名称与命令要写成一个词：--arm NAME=\"./server --port {port}\"",
+];
+
+/// The way out for an arm whose command stands in a word by itself.
+fn separate_command(words: &[String], language: Language) -> Option<&'static str> {
+    let is_command = |word: &String| word.contains([' ', '/', '{']);
+    let is_apart = |three: &[String]| three[0] == "--arm" && !three[1].contains('=') && is_command(&three[2]);
+    words.windows(3).any(is_apart).then(|| language.choose(ARM_FORM))
+}
+
 /// What does here what a flag of other tools does.
 fn habit(words: &[String], flag: &str, language: Language) -> Option<&'static str> {
     let flag = flag.split([' ', '=']).next().unwrap_or(flag);
@@ -101,11 +173,15 @@ fn with_tips(command: &Command, words: &[String], mut error: Error, language: La
         let shown = names.iter().filter(|name| !is_hidden(name)).cloned().collect();
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(shown));
     }
-    let flag = match error.kind() {
-        ErrorKind::UnknownArgument => value(&error, ContextKind::InvalidArg),
+    let tip = match error.kind() {
+        ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict => separate_command(words, language)
+            .or_else(|| habit(words, &value(&error, ContextKind::InvalidArg)?, language)),
+        ErrorKind::MissingRequiredArgument if words.first().is_some_and(|word| word == "study") => {
+            Some(language.choose(STUDIES_ARE_LISTED))
+        }
         _ => None,
     };
-    if let Some(tip) = flag.and_then(|flag| habit(words, &flag, language)) {
+    if let Some(tip) = tip {
         let tips = vec![StyledStr::from(tip)];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
@@ -298,13 +374,12 @@ fn tips(error: &Error, language: Language) -> Vec<String> {
         ))
     };
     let written = match error.get(ContextKind::Suggested) {
-        Some(ContextValue::StyledStrs(texts)) if error.kind() == ErrorKind::UnknownArgument => {
-            texts.as_slice()
-        }
+        Some(ContextValue::StyledStrs(texts)) => texts.as_slice(),
         _ => &[],
     };
     // What clap writes itself is English.
-    let ours = |text: &String| HABITS.iter().any(|(.., texts)| texts.contains(&text.as_str()));
+    let tables = || HABITS.iter().map(|(.., texts)| texts).chain([&STUDIES_ARE_LISTED, &ARM_FORM]);
+    let ours = |text: &String| tables().any(|texts| texts.contains(&text.as_str()));
     let habits = written.iter().map(ToString::to_string).filter(ours);
     kinds.into_iter().filter_map(tip).chain(habits).collect()
 }
@@ -373,6 +448,8 @@ mod tests {
             ("study quick --runs=3", "--repeat N"),
             ("export results --json", "--format summary"),
             ("load echo -R 1000", "--rate"),
+            ("study", "weir study --list"),
+            ("study quick --arm own ./server", "--arm NAME="),
         ] {
             for language in [Language::English, Language::Korean, Language::Chinese] {
                 let text = told(line, language);
@@ -382,6 +459,30 @@ mod tests {
         }
         let misspelt = told("servee", Language::English);
         assert!(misspelt.contains("serve") && !misspelt.contains("supervise"), "{misspelt}");
+    }
+
+    #[test]
+    fn a_study_is_described_where_its_help_is_asked_for_and_help_takes_a_language() {
+        let asked = |line: &str, language: Language| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let command = Arguments::command();
+            let parsed =
+                command.clone().try_get_matches_from(std::iter::once("weir".to_owned()).chain(words.clone()));
+            help_text(&command, &words, &parsed.expect_err("it is help"), language)
+        };
+        for line in ["study quick --help", "help study quick", "study quick -h", "study quick --rounds 4 -h"]
+        {
+            let text = asked(line, Language::English).unwrap_or_else(|| panic!("{line}"));
+            assert!(text.starts_with("quick: Is epoll or io_uring cheaper"), "{line}: {text}");
+        }
+        assert_eq!(asked("study --help", Language::English), None, "clap's own");
+        for line in ["--lang ko --help", "--help --lang ko", "help study --lang ko", "help --lang=ko"] {
+            let text = asked(line, Language::Korean).unwrap_or_else(|| panic!("{line}"));
+            assert!(text.contains("사용법: weir"), "{line}: {text}");
+        }
+        let english = asked("--lang en --help", Language::English).expect("it is help");
+        assert!(english.contains("Usage: weir"), "{english}");
+        assert_eq!(asked("study quick --qiet", Language::Korean), None, "it is a mistake");
     }
 
     #[test]

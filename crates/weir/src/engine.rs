@@ -1,11 +1,14 @@
-//! Engine options, addresses, CPUs and times as people type them. Every mistake is told with its flag.
+//! Engine options, addresses, CPUs and times as people type them. Every message names its flag.
 
 use std::{net::ToSocketAddrs, time::Duration};
 
 use anyhow::Result;
 use weir_engine::{Config, Driver, DriverChoice, Runtime, net::Address};
 use weir_lab::length::length_ns;
-use weir_record::kernel::{AS_ON_KERNEL, FEATURES, KernelVersion, lacking};
+use weir_record::{
+    kernel::{AS_ON_KERNEL, FEATURES, KernelVersion, lacking},
+    quantity,
+};
 use weir_report::localized;
 
 use crate::{exit::UsageError, language};
@@ -35,7 +38,7 @@ pub(crate) fn config(driver: &str, options: &[String]) -> Result<Config> {
             ))
             .into());
         };
-        config.set_option(name, value).map_err(|error| {
+        config.set_option(name, &quantity::option_value(name, value)).map_err(|error| {
             let (language, expected) = (language::of_command_line(), error.expected);
             UsageError(if error.name == name {
                 localized!(
@@ -203,6 +206,8 @@ mod tests {
         assert!(error.contains("receive") && error.contains("epoll"), "{error}");
         assert!(config("uring", &["receive=single".into()]).is_ok());
         assert!(config("uring", &["receive".into()]).is_err());
+        let sized = config("io_uring", &["buffer-bytes=4k".into()]).unwrap();
+        assert_eq!(sized.buffers.bytes, Some(4096));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Flags that servers and loads of all protocols have, and values that are refused in words that say what to
 //! write.
 
-use std::str::FromStr;
+use std::{ops::RangeInclusive, str::FromStr};
+
+use weir_record::quantity;
 
 mod load;
 mod serve;
@@ -33,17 +35,27 @@ pub(crate) const NO_SIZE: &str = "write bytes such as 64, 4k or 1m (powers of 10
 
 /// A rate: `10k` is ten thousand.
 fn rate(text: &str) -> Result<f64, &'static str> {
-    let (digits, factor) = match text.char_indices().last() {
-        Some((at, 'k' | 'K')) => (&text[..at], 1e3),
-        Some((at, 'm' | 'M')) => (&text[..at], 1e6),
-        _ => (text, 1.0),
-    };
-    digits.parse::<f64>().map(|number| number * factor).map_err(|_| NO_RATE)
+    quantity::per_second(text).ok_or(NO_RATE)
+}
+
+/// A rate of whole operations.
+pub(crate) fn whole_rate(text: &str) -> Result<u32, &'static str> {
+    let is_whole = |rate: &f64| rate.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(rate);
+    rate(text).ok().filter(is_whole).map(|rate| rate as u32).ok_or(NO_RATE)
 }
 
 /// A size in bytes: `4k` is 4096, as the storage commands have it.
-pub(crate) fn size(text: &str) -> Result<u32, &'static str> {
-    weir_storage::job::units::bytes(text).ok().and_then(|bytes| bytes.try_into().ok()).ok_or(NO_SIZE)
+pub(crate) fn size<N: TryFrom<u64>>(text: &str) -> Result<N, &'static str> {
+    quantity::bytes(text).and_then(|bytes| bytes.try_into().ok()).ok_or(NO_SIZE)
+}
+
+/// A size in a range, refused in the words in which clap refuses a number beyond one.
+pub(crate) fn size_within(text: &str, range: RangeInclusive<usize>) -> Result<usize, String> {
+    let bytes = size::<usize>(text)?;
+    if range.contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(format!("{text} is not in {}..={}", range.start(), range.end()))
 }
 
 #[cfg(test)]
@@ -56,8 +68,13 @@ mod tests {
             ["500", "10k", "1.5M", "0.5"].map(rate),
             [Ok(500.0), Ok(10_000.0), Ok(1_500_000.0), Ok(0.5)]
         );
-        assert_eq!(["64", "4k", "4KiB", "1m"].map(size), [Ok(64), Ok(4096), Ok(4096), Ok(1 << 20)]);
+        let sizes: [Result<u32, _>; 4] = ["64", "4k", "4KiB", "1m"].map(size);
+        assert_eq!(sizes, [Ok(64), Ok(4096), Ok(4096), Ok(1 << 20)]);
         assert_eq!((rate("10q"), rate(""), rate("k")), (Err(NO_RATE), Err(NO_RATE), Err(NO_RATE)));
-        assert_eq!((size("64q"), size(""), size("8192m")), (Err(NO_SIZE), Err(NO_SIZE), Err(NO_SIZE)));
+        let refused: [Result<u32, _>; 3] = ["64q", "", "8192m"].map(size);
+        assert_eq!(refused, [Err(NO_SIZE), Err(NO_SIZE), Err(NO_SIZE)]);
+        assert_eq!((whole_rate("2k"), whole_rate("0.5")), (Ok(2_000), Err(NO_RATE)));
+        assert_eq!(size_within("16k", 256..=1 << 20), Ok(16_384));
+        assert_eq!(size_within("2m", 256..=1 << 20), Err("2m is not in 256..=1048576".to_owned()));
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt::Display;
 
 use weir_record::{failure::FailureCounts, latency::LatencySummary, load::LoadReport};
-use weir_report::{Language, localized, pad_end, pad_start};
+use weir_report::{Language, keep_together, localized, pad_end, pad_start, spaced};
 
 /// Where the text of a row begins, behind its name.
 const INDENT: usize = 14;
@@ -75,14 +75,15 @@ fn broken(row: &str, columns: usize, indent: usize) -> Vec<String> {
     }
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
-    for piece in weir_report::pieces(row) {
+    // A figure and its unit stay together.
+    for piece in weir_report::pieces(&keep_together(row)) {
         // A word that is longer than a line stands on a line of its own.
         if width(&line) + width(piece.trim_end()) > columns && width(&line) > indent {
-            lines.push(std::mem::replace(&mut line, " ".repeat(indent)).trim_end().to_owned());
+            lines.push(spaced(&std::mem::replace(&mut line, " ".repeat(indent))));
         }
         line.push_str(piece);
     }
-    lines.push(line.trim_end().to_owned());
+    lines.push(spaced(&line));
     lines
 }
 
@@ -563,6 +564,9 @@ mod tests {
         assert!(rows.iter().all(|row| row.chars().count() <= 60), "{rows:#?}");
         assert_eq!(rows.iter().take(2).map(|row| row.trim()).collect::<Vec<_>>().join(" "), row);
         assert!(rows[1].starts_with(&" ".repeat(INDENT)));
+        let narrow = (30..60).flat_map(|columns| fit(vec![row.clone()], columns));
+        assert!(narrow.clone().all(|row| !row.trim().starts_with("ms") && !row.trim().starts_with("µs")));
+        assert!(narrow.into_iter().all(|row| !row.contains('\u{a0}')));
         let long = "x".repeat(100);
         assert_eq!(
             fit(vec![format!("target        {long}")], 60).len(),

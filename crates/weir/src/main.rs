@@ -8,6 +8,7 @@ mod engine;
 mod exit;
 mod flags;
 mod hanging;
+mod help;
 mod language;
 mod load;
 mod load_text;

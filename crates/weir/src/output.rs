@@ -49,7 +49,7 @@ pub(crate) fn fitted(text: &str) -> String {
     }
 }
 
-/// Tells people something on standard error. When nobody can be told, the work goes on.
+/// Tells people something on standard error. When nobody can read it, the work goes on.
 pub(crate) fn tell(text: &str) {
     let text = match terminal_columns(io::stderr()) {
         Some(columns) => text.lines().map(|line| broken(line, columns)).collect::<Vec<_>>().join("\n"),

@@ -107,6 +107,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         "weir-record",
         &[
             "calendar",
+            "quantity",
             "histogram_encoding",
             "latency",
             "figure",
@@ -240,6 +241,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "run_locks",
             "store_words",
             "stored",
+            "stored_folders",
             "host_defaults",
             "toml_table",
             "io_models",
@@ -463,7 +465,6 @@ const ORDERS: &[(&str, &[&str])] = &[
             "language",
             "request_mix",
             "flags",
-            "command_line",
             "engine",
             "load_text",
             "load",
@@ -471,6 +472,8 @@ const ORDERS: &[(&str, &[&str])] = &[
             "protocol",
             "args",
             "command",
+            "help",
+            "command_line",
         ],
     ),
 ];

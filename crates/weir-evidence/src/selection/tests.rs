@@ -1,3 +1,5 @@
+//! Selections in a folder like /proc, without a process of this machine.
+
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
 use weir_record::observation::FoundContainer;

@@ -23,6 +23,8 @@ pub(super) struct Root {
     pub(super) started_ticks: u64,
     pub(super) descriptor: Option<OwnedFd>,
     pub(super) has_ended: bool,
+    /// It is not in /proc any more, where one that ended and was not waited for still has its last figures.
+    pub(super) is_gone: bool,
 }
 
 impl Root {
@@ -33,7 +35,7 @@ impl Root {
         let descriptor = descriptor.and_then(open);
         let line = process_stat::read(pid)?;
         let started_ticks = ProcessStat::parse(&line)?.number(STARTED)?;
-        Some(Self { pid, started_ticks, descriptor, has_ended: false })
+        Some(Self { pid, started_ticks, descriptor, has_ended: false, is_gone: false })
     }
 
     /// Whether it has ended, with all its threads, waited for or not.

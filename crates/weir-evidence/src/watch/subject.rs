@@ -256,9 +256,9 @@ impl Subject {
         self.last.tree.processes.iter().map(|process| process.pid).collect()
     }
 
-    /// Those whose families are watched.
-    pub(super) fn living_roots(&self) -> Vec<u32> {
-        self.roots.iter().filter(|root| !root.has_ended).map(|root| root.pid).collect()
+    /// Those whose families are watched, as far as /proc has them.
+    pub(super) fn roots(&self) -> Vec<u32> {
+        there(&self.roots)
     }
 
     /// Ready when the first one that lives has ended.
@@ -293,8 +293,7 @@ impl Subject {
     /// Takes in whoever belongs to the selection by now and is no child of those that are known.
     fn join(&mut self) {
         let Some(rule) = &self.rule else { return };
-        let known: HashSet<u32> =
-            family_of_all(&self.living_roots()).unwrap_or_default().into_iter().collect();
+        let known: HashSet<u32> = family_of_all(&self.roots()).unwrap_or_default().into_iter().collect();
         let seen: HashSet<u32> = self.family().into_iter().collect();
         for pid in rule.members_now().into_iter().filter(|pid| !known.contains(pid)) {
             if self.roots.len() >= PROCESSES_MAX {
@@ -329,14 +328,15 @@ impl Subject {
     /// The processes now, without those that only have the number of one that ended.
     fn tree(&mut self) -> Option<ProcessTree> {
         loop {
-            let tree = ProcessTree::snapshot_of(&self.living_roots()).ok()?;
+            let tree = ProcessTree::snapshot_of(&self.roots()).ok()?;
             let started: HashMap<u32, u64> =
                 tree.processes.iter().map(|process| (process.pid, process.started_ticks)).collect();
             let mut has_stranger = false;
-            for root in self.roots.iter_mut().filter(|root| !root.has_ended) {
+            for root in self.roots.iter_mut().filter(|root| !root.is_gone) {
                 let now = started.get(&root.pid);
-                root.has_ended = now != Some(&root.started_ticks);
-                has_stranger |= root.has_ended && now.is_some();
+                root.is_gone = now != Some(&root.started_ticks);
+                root.has_ended |= root.is_gone;
+                has_stranger |= root.is_gone && now.is_some();
             }
             if !has_stranger {
                 return (!tree.processes.is_empty()).then_some(tree);
@@ -371,7 +371,7 @@ impl Subject {
         if !self.look() {
             self.is_read_late = true;
             let interval_ns = interval.as_nanos() as u64;
-            self.notes.push(match ProcessTree::snapshot_of(&self.living_roots()) {
+            self.notes.push(match ProcessTree::snapshot_of(&self.roots()) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     Note::Unread { interval_ns, error: error.to_string() }
                 }
@@ -440,9 +440,14 @@ pub(super) fn refuse_relatives(subjects: &[Subject]) -> Result<(), WatchError> {
 }
 
 fn snapshot(pid: u32, roots: &[Root]) -> Result<ProcessTree, WatchError> {
-    let living: Vec<u32> = roots.iter().filter(|root| !root.has_ended).map(|root| root.pid).collect();
-    let tree = ProcessTree::snapshot_of(&living).map_err(|error| WatchError::Unreadable { pid, error })?;
+    let tree =
+        ProcessTree::snapshot_of(&there(roots)).map_err(|error| WatchError::Unreadable { pid, error })?;
     if tree.processes.is_empty() { Err(WatchError::NoSuchProcess(pid)) } else { Ok(tree) }
+}
+
+/// The numbers of those that /proc has.
+fn there(roots: &[Root]) -> Vec<u32> {
+    roots.iter().filter(|root| !root.is_gone).map(|root| root.pid).collect()
 }
 
 /// What a record says of a selection at its begin.

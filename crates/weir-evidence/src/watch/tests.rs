@@ -1,3 +1,5 @@
+//! Watches of real processes that the tests start.
+
 use super::*;
 use crate::process::family_of;
 
@@ -414,4 +416,21 @@ fn what_is_done_in_each_interval_is_the_whole() {
     let writes: u64 =
         series.intervals.iter().filter_map(|it| Some(it.traced.as_ref()?.kinds[write].calls)).sum();
     assert_eq!(writes, 600);
+}
+
+#[test]
+fn one_that_ended_and_was_not_waited_for_has_the_figures_of_its_end() {
+    let mut child = becoming("true");
+    let plan = Plan { rung: Rung::Process, groups: &[] };
+    let mut watch = Watch::begin(child.id(), None, plan).expect("it lives");
+    drop(child.stdin.take());
+    let ending = watch.run(None, &AtomicBool::new(false));
+    let observation = watch.end(ending);
+    child.wait().expect("it can be reaped");
+    let is_late = |note: &Note| matches!(note, Note::EndedBetween { .. });
+    assert!(
+        ending == Ending::TargetEnded && !observation.notes.iter().any(is_late),
+        "{:?}",
+        observation.notes
+    );
 }

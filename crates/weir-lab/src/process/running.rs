@@ -16,7 +16,7 @@ use weir_evidence::{
     control_group::ControlGroup,
     fingerprint::program_of,
     listener::{Listener, listener},
-    process::{cpus_allowed, family_of},
+    process::{cpus_allowed, is_above},
 };
 use weir_record::{
     machine::RunningProcess,
@@ -205,10 +205,9 @@ fn named(pid: u32, address: SocketAddr) -> Result<u32, Refusal> {
     if started_ticks(pid).is_none() {
         return Err(Refusal::Environment(format!("there is no process {pid}")));
     }
-    let is_below = |pid: u32, above: u32| family_of(above).is_ok_and(|family| family.contains(&pid));
     if let Listener::One(other) = listener(address)
-        && !is_below(other, pid)
-        && !is_below(pid, other)
+        && !is_above(pid, other)
+        && !is_above(other, pid)
     {
         let program = program_of(other).map(|(program, _)| format!(" ({program})")).unwrap_or_default();
         return Err(Refusal::Usage(format!(
@@ -221,7 +220,7 @@ fn named(pid: u32, address: SocketAddr) -> Result<u32, Refusal> {
 
 /// Refuses a process that the laboratory itself is below.
 fn apart(pid: u32) -> Result<u32, Refusal> {
-    if family_of(pid).is_ok_and(|family| family.contains(&std::process::id())) {
+    if is_above(pid, std::process::id()) {
         return Err(Refusal::Usage(format!(
             "the laboratory itself is below process {pid}, and would count as the server; name the server's alone"
         )));

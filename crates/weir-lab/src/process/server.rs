@@ -55,7 +55,7 @@ enum Process {
     /// A child with all below it. A foreign server is below a supervisor, which is the child.
     Child(Box<Group>, Program),
     /// A process that ran before the study.
-    Running(Held),
+    Running(Box<Held>),
 }
 
 impl Process {
@@ -146,7 +146,7 @@ impl Server {
     fn running(held: Held) -> Self {
         Self {
             address: held.found.address.to_string(),
-            process: Process::Running(held),
+            process: Process::Running(Box::new(held)),
             surroundings: Surroundings::default(),
             name: "server",
             stats_socket: None,

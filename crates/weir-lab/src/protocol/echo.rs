@@ -215,7 +215,7 @@ pub(super) fn subject(arm: &mut Table<'_>, protocol: &str) -> Result<Subject, Fi
     match (driver, command) {
         (Some(entry), None) => {
             let at = entry.at;
-            let driver = entry.text()?;
+            let driver = driver_name(&entry.text()?).to_owned();
             check_driver(&driver).at(at)?;
             check_arguments(&arguments).at(arm.at())?;
             Ok(Subject::Weir { driver, options, arguments })
@@ -289,6 +289,11 @@ fn check_server(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {
         }
         Subject::Gateway(_) => wrong(format!("{} is a gateway, and no cell has orders", arm.name)),
     }
+}
+
+/// The name of a driver in a study: io_uring may go by the kernel's own name for it.
+pub(crate) fn driver_name(text: &str) -> &str {
+    if text == "io_uring" { "uring" } else { text }
 }
 
 pub(super) fn check_driver(driver: &str) -> Result<(), SpecError> {

@@ -3,6 +3,7 @@
 use weir_proto::content::Content;
 use weir_record::{
     finding::NoTurns,
+    quantity,
     spec::{CellSpec, HttpCell},
 };
 
@@ -58,7 +59,7 @@ fn http(cell: &mut CellSpec) -> &mut HttpCell {
 
 /// What a response carries, from its name.
 fn content(text: &str) -> Result<Content, SpecError> {
-    text.parse::<Content>().map_err(|error| {
+    quantity::in_digits(text).parse::<Content>().map_err(|error| {
         let message = format!("{text:?} is none: {error}");
         SpecError::new("content", message)
     })

@@ -19,7 +19,7 @@ use weir_record::{
     spec::{ArmSpec, CellSpec, LoadMode, StudySpec, Subject},
 };
 
-pub(crate) use echo::DRIVERS;
+pub(crate) use echo::{DRIVERS, driver_name};
 pub(crate) use factor::{Factor, Kind, Machine, Value};
 use start::ServerStart;
 

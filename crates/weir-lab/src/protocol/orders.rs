@@ -12,7 +12,7 @@ use weir_record::{
 
 use super::{
     Factor, Kind, LoadWords, Protocol, Setting, Value,
-    echo::{ACCEPTS, LOAD_CPUS, LOAD_WORKERS, check_arguments, check_driver},
+    echo::{ACCEPTS, LOAD_CPUS, LOAD_WORKERS, check_arguments, check_driver, driver_name},
     factor::{load_shown, unusual},
     start::{self, Program, ServerStart, UPSTREAM},
 };
@@ -99,8 +99,9 @@ const LOAD: Factor = Factor {
 const DRIVER: Factor = Factor {
     key: "driver",
     kind: Kind::Driver(|text| {
-        check_driver(text)
-            .map(|()| text.to_owned())
+        let driver = driver_name(text);
+        check_driver(driver)
+            .map(|()| driver.to_owned())
             .map_err(|error| SpecError { key: "driver".to_owned(), ..error })
     }),
     default: Some(Value::Word(Cow::Borrowed("uring"))),
@@ -173,7 +174,7 @@ impl Protocol for Orders {
         }
         let driver = |entry: Entry<'_>| {
             let (at, key) = (entry.at, entry.key.clone());
-            let driver = entry.text()?;
+            let driver = driver_name(&entry.text()?).to_owned();
             check_driver(&driver).map_err(|error| SpecError { key, ..error }).at(at).map(|()| driver)
         };
         if let Some(driver) = table.read("exchange_driver", driver)? {
@@ -201,7 +202,7 @@ impl Protocol for Orders {
             route,
             driver: arm.read("driver", |entry| {
                 let at = entry.at;
-                let driver = entry.text()?;
+                let driver = driver_name(&entry.text()?).to_owned();
                 check_driver(&driver).at(at).map(|()| driver)
             })?,
             workers: arm.read("workers", |entry| entry.level(Level::Workers))?,

@@ -504,8 +504,11 @@ fn fio(tool: &str) -> Result<String, SpecError> {
 }
 
 fn engine(key: &str, name: &str) -> Result<StorageEngine, SpecError> {
-    one_of(key, name, &StorageEngine::ALL.map(StorageEngine::name))?;
-    StorageEngine::from_str(name).map_err(|message| SpecError::new(key, message))
+    let found = StorageEngine::from_str(name);
+    found.or_else(|message| {
+        one_of(key, name, &StorageEngine::ALL.map(StorageEngine::name))?;
+        Err(SpecError::new(key, message))
+    })
 }
 
 fn pattern(name: &str) -> Result<AccessPattern, SpecError> {

@@ -56,13 +56,13 @@ pub(super) fn set(arms: &mut [Value], keys: &[ArmKey], is_file: bool) -> Result<
         let found = arms.iter_mut().find(|it| name_of(it) == *arm).and_then(Value::as_table_mut);
         let Some(table) = found else {
             match is_file {
-                true => return Err(ChoiceError::ArmKey { flag: *flag, name: arm.clone(), there }),
+                true => return Err(ChoiceError::ArmKey { flag, name: arm.clone(), there }),
                 false => continue,
             }
         };
         let is_same = |it: &ArmKey| (&it.arm, it.key) == (arm, *key) && has_one_place(it, value);
         if keys[..place].iter().any(is_same) {
-            return Err(ChoiceError::ArmKeyTwice { flag: *flag, name: arm.clone() });
+            return Err(ChoiceError::ArmKeyTwice { flag, name: arm.clone() });
         }
         match (table.get_mut(*key), value) {
             // A further entry stands beside those of the file.
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn an_arm_that_is_not_there_and_a_key_that_is_given_twice_are_mistakes() {
-        let unknown = set(&mut arms(), &[variable("c", "X", "1")], true);
+        let unknown = set(&mut arms(), &[variable("other", "X", "1")], true);
         let error = unknown.expect_err("there is none").to_string();
-        for words in ["--arm-env c", "no arm of that name", "a, b"] {
+        for words in ["--arm-env other", "no arm of that name", "a, b"] {
             assert!(error.contains(words), "{error}");
         }
         assert_eq!(set(&mut arms(), &[variable("c", "X", "1")], false), Ok(()));

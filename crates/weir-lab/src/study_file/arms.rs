@@ -17,7 +17,7 @@ use crate::{
     alternation,
     host_defaults::{DriverFound, HostDefaults},
     limits::{self, SpecError, WARMUP_NS, instead},
-    protocol::{Machine, Protocol, Value},
+    protocol::{Machine, Protocol, Value, driver_name},
     toml_table::{At, Entry, FieldError, Table},
 };
 
@@ -66,7 +66,8 @@ pub(super) fn of_drivers(tables: Vec<Table<'_>>) -> Result<Vec<OfDriver>, FieldE
         let name = arm.required("name", Entry::text)?;
         let words = arm.take("command").and_then(|command| command.words().ok()).unwrap_or_default();
         let of_build = words.iter().skip_while(|word| *word != "--driver").nth(1).cloned();
-        Ok(OfDriver { name, driver: arm.read("driver", Entry::text)?.or(of_build) })
+        let driver = arm.read("driver", Entry::text)?.or(of_build);
+        Ok(OfDriver { name, driver: driver.map(|driver| driver_name(&driver).to_owned()) })
     };
     tables.into_iter().map(one).collect()
 }

@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_record::spec::{CellRole, CellSpec, EvidencePlan, LoadMode};
+use weir_record::{
+    quantity,
+    spec::{CellRole, CellSpec, EvidencePlan, LoadMode},
+};
 
 use super::{elsewhere, fraction, neighbours, one_rate};
 use crate::{
@@ -482,12 +485,15 @@ fn latency(entry: Entry<'_>) -> Result<Vec<LoadMode>, FieldError> {
 
 /// Rates that are offered to every arm: shares of the smallest capacity, or so many messages a second.
 fn offered(table: &mut Table<'_>, poisson: bool) -> Result<Vec<LoadMode>, FieldError> {
-    let rates = |entry: Entry<'_>, range| -> Result<Vec<f64>, FieldError> {
-        entry.one_or_many()?.into_iter().map(|entry| fraction(entry, range)).collect()
-    };
-    let shares = table.read("share", |entry| rates(entry, &SHARE))?;
+    let shares = table.read("share", |entry| {
+        entry.one_or_many()?.into_iter().map(|entry| fraction(entry, &SHARE)).collect::<Result<Vec<_>, _>>()
+    })?;
     let rate_key = table.key("rate");
-    let per_second = table.read("rate", |entry| Ok((entry.at, rates(entry, &RATE_PER_SECOND)?)))?;
+    let per_second = table.read("rate", |entry| {
+        let at = entry.at;
+        let rates = entry.one_or_many()?.into_iter().map(rate).collect::<Result<Vec<_>, _>>()?;
+        Ok((at, rates))
+    })?;
     match (shares, per_second) {
         (Some(_), Some((at, _))) => {
             Err(FieldError::new(at, &rate_key, "give either `share` or `rate`".to_owned()))
@@ -501,6 +507,18 @@ fn offered(table: &mut Table<'_>, poisson: bool) -> Result<Vec<LoadMode>, FieldE
         }
         (None, None) => Ok(Vec::new()),
     }
+}
+
+/// A rate in its range: a number, or `"10k"`.
+fn rate(entry: Entry<'_>) -> Result<f64, FieldError> {
+    let (at, key) = (entry.at, entry.key.clone());
+    let per_second = match entry.is_text() {
+        true => quantity::per_second(&entry.shown()),
+        false => None,
+    };
+    let value = per_second.map_or_else(|| entry.fraction(), Ok)?;
+    limits::within(&key, value, &RATE_PER_SECOND).map_err(|error| FieldError { at, error })?;
+    Ok(value)
 }
 
 /// Reads levels of factors.

@@ -7,6 +7,7 @@ use toml::{Table, Value};
 use weir_record::{
     http::RequestMix,
     kernel::{AS_ON_KERNEL, lacking},
+    quantity,
 };
 
 use super::{
@@ -14,6 +15,7 @@ use super::{
     arm_keys::{self, ArmKey},
     builds::{self, Builds},
     choice_error::ChoiceError,
+    left_out::{Kept, LeftOut},
 };
 use crate::{length::length_ns, limits::WARMUP_NS, protocol};
 
@@ -67,7 +69,15 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
         study.insert("time_cap".to_owned(), Value::String(time_cap.clone()));
     }
     set_requests(&mut study, choices.requests.as_ref())?;
+    let own = arm_names(&study);
     set_arms(&mut study, choices, true)?;
+    let kept = kept(own, arm_names(&study), choices);
+    if choices.only_arms {
+        let left_out = kept.cut(&mut study);
+        study.insert("title".to_owned(), title_of(&kept.names.join(", "), &left_out));
+    } else {
+        kept.add_to_cells(&mut study);
+    }
     add_thresholds(&mut study, &choices.fail_if);
     let protocol = protocol_of(&study);
     if let Some(builds) = &choices.builds {
@@ -78,21 +88,33 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
     // Where a driver does not run, other arms take the place of the file's.
     if let Some(Value::Table(without)) = study.get_mut("without") {
         for (_, instead) in without.iter_mut() {
-            if let Some(instead) = instead.as_table_mut().filter(|instead| instead.contains_key("arm")) {
-                set_arms(instead, choices, false)?;
-                if let Some(builds) = &choices.builds {
-                    builds::set(instead, &protocol, builds)?;
-                    instead.insert("title".to_owned(), title_of_builds());
-                }
-                // One arm is no comparison: then those that were chosen stay, and what does not run is named.
-                if instead["arm"].as_array().is_none_or(|arms| arms.len() < 2) {
-                    instead.remove("arm");
-                }
+            let Some(instead) = instead.as_table_mut() else { continue };
+            if choices.only_arms {
+                // The title is about arms that take the place of others.
+                instead.remove("title");
+                kept.cut(instead);
+            }
+            if instead.contains_key("arm") {
+                set_arms_instead(instead, &protocol, choices)?;
             }
         }
     }
     // Every value came out of a table that was read.
     Ok(toml::to_string(&study).map_or(Cow::Borrowed(text), Cow::Owned))
+}
+
+/// The arms of a table that takes the place of the file's where a driver does not run.
+fn set_arms_instead(instead: &mut Table, protocol: &str, choices: &Choices) -> Result<(), ChoiceError> {
+    set_arms(instead, choices, false)?;
+    if let Some(builds) = &choices.builds {
+        builds::set(instead, protocol, builds)?;
+        instead.insert("title".to_owned(), title_of_builds());
+    }
+    // One arm is no comparison: then those that were chosen stay, and what does not run is named.
+    if instead["arm"].as_array().is_none_or(|arms| arms.len() < 2) {
+        instead.remove("arm");
+    }
+    Ok(())
 }
 
 /// Refuses a plan that the study does not have. A text that is no TOML is let pass: whoever reads it says why.
@@ -150,10 +172,12 @@ fn set_rounds(study: &mut Table, rounds: u32) {
 /// The levels of a factor. Claims about combinations that are gone go with them; the primary one moves to the first
 /// level there is. Cells beside the combinations that a further factor makes combinations are not there twice.
 fn set_levels(study: &mut Table, factor: &str, levels: &[String]) -> Result<(), ChoiceError> {
-    let value = |level: &String| match (level.parse::<i64>(), level.parse::<bool>()) {
+    let in_digits = |level| if counts_bytes(factor) { quantity::in_digits(level) } else { level.into() };
+    let levels: Vec<Cow<'_, str>> = levels.iter().map(|level| in_digits(level.as_str())).collect();
+    let value = |level: &Cow<'_, str>| match (level.parse::<i64>(), level.parse::<bool>()) {
         (Ok(number), _) => Value::Integer(number),
         (_, Ok(flag)) => Value::Boolean(flag),
-        _ => Value::String(level.clone()),
+        _ => Value::String(level.to_string()),
     };
     let levels: Vec<Value> = levels.iter().map(value).collect();
     let protocol = protocol_of(study);
@@ -214,9 +238,14 @@ fn fit_units(study: &mut Table, patterns: &[Value]) {
     }
 }
 
+/// Whether levels of a factor may be sizes: `4k`.
+fn counts_bytes(factor: &str) -> bool {
+    factor == "content" || factor.ends_with("_bytes")
+}
+
 /// Cuts the levels of a cell beside the combinations, or of a side of a contrast, to those there are now; says whether
 /// any is left. What does not speak of the factor stays.
-fn cut_levels(cell: &mut Table, factor: &str, levels: &[Value]) -> bool {
+pub(super) fn cut_levels(cell: &mut Table, factor: &str, levels: &[Value]) -> bool {
     match cell.get_mut(factor) {
         Some(Value::Array(own)) => {
             own.retain(|level| levels.contains(level));
@@ -313,17 +342,6 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
     }
     set_warmup(&mut arms, protocol, choices.warmup.as_deref())?;
     arm_keys::set(&mut arms, &choices.arm_keys, is_file)?;
-    let is_left = |name: &Value| name.as_str().is_none_or(|name| arms.iter().any(|arm| name_of(arm) == name));
-    if let (true, Some(Value::Array(tables))) = (is_file, study.get_mut("published_table")) {
-        // A table about an arm that was left out has nothing to stand beside.
-        tables.retain(|table| {
-            table.get("arms").and_then(Value::as_array).is_none_or(|it| it.iter().all(is_left))
-        });
-    }
-    if choices.only_arms && is_file {
-        let names: Vec<String> = arms.iter().map(name_of).collect();
-        study.insert("title".to_owned(), title_of(&names.join(", ")));
-    }
     study.insert("arm".to_owned(), Value::Array(arms));
     Ok(())
 }
@@ -338,6 +356,18 @@ fn further_arm(name: &str, words: &[String]) -> Value {
         }
     };
     Value::Table(Table::from_iter([("name".to_owned(), Value::String(name.to_owned())), runs]))
+}
+
+/// The arms that are left of a file's own.
+fn kept(own: Vec<String>, names: Vec<String>, choices: &Choices) -> Kept {
+    let gone = own.into_iter().filter(|name| !names.contains(name)).collect();
+    let further = choices.arms.iter().filter(|(_, command)| !command.is_empty());
+    Kept { further: further.map(|(name, _)| name.clone()).collect(), names, gone }
+}
+
+fn arm_names(study: &Table) -> Vec<String> {
+    let arms = study.get("arm").and_then(Value::as_array).into_iter().flatten();
+    arms.filter_map(|arm| arm.get("name")?.as_str().map(str::to_owned)).collect()
 }
 
 /// Every arm is warmed for so long, whatever the file says of it.
@@ -355,12 +385,25 @@ fn set_warmup(arms: &mut [Value], protocol: &str, warmup: Option<&str>) -> Resul
     Ok(())
 }
 
-/// What a study asks whose arms were all chosen: the file's question may be about others.
-fn title_of(names: &str) -> Value {
+/// What a study asks whose arms were all chosen: the file's question may be about others. Behind it stands what went
+/// with the arms that were not chosen.
+fn title_of(names: &str, left_out: &LeftOut) -> Value {
+    let listed = |language: usize, unit: &str, separator: &str| {
+        let one = |(texts, count): &([&str; 3], usize)| match language {
+            0 => format!("{count} {}", texts[0]),
+            _ => format!("{} {count}{unit}", texts[language]),
+        };
+        left_out.iter().map(one).collect::<Vec<_>>().join(separator)
+    };
+    let [en, ko, zh] = [listed(0, "", ", "), listed(1, "개", ", "), listed(2, " 项", "、")];
+    let is_whole = left_out.is_empty();
+    let behind = |text: String| if is_whole { String::new() } else { text };
     text_of([
-        format!("Which of these needs least CPU: {names}?"),
-        format!("CPU를 가장 적게 쓰는 것은? {names}"),
-        format!("哪个最省 CPU：{names}？"),
+        format!("Which of these needs least CPU: {names}?")
+            + &behind(format!(" (left out, because it is about arms that do not run: {en})")),
+        format!("CPU를 가장 적게 쓰는 것은? {names}")
+            + &behind(format!(" (실행하지 않는 대상에 관한 것이라 뺌: {ko})")),
+        format!("哪个最省 CPU：{names}？") + &behind(format!("（涉及未运行的方案，故略去：{zh}）")),
     ])
 }
 
@@ -535,7 +578,9 @@ mod tests {
             ..Choices::default()
         };
         assert_eq!(names(&alone), ["uring", "own"]);
-        assert_eq!(tps(&alone).spec.title.en, "Which of these needs least CPU: uring, own?");
+        let title = tps(&alone).spec.title.en;
+        assert!(title.starts_with("Which of these needs least CPU: uring, own? (left out"), "{title}");
+        assert!(title.ends_with("11 published tables)"), "{title}");
         let tables = |choices: &Choices| tps(choices).spec.published_tables.len();
         assert_eq!((tables(&beside), tables(&alone)), (11, 0), "a table is about arms that are there");
     }

@@ -137,6 +137,14 @@ fn check(
         let message = "\"any\" content and one hash contradict each other; leave one out".to_owned();
         return wrong(path_at, "request.expect_content", message);
     }
+    let no_path = || {
+        let message = format!("{:?} is no path; write it like /page?x=1, without a host", request.path);
+        wrong(path_at, "request.path", message)
+    };
+    // A proxy would be asked with a whole URL.
+    if !request.path.starts_with('/') && request.path != "*" {
+        return no_path();
+    }
     let mut bytes = Vec::new();
     let host = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
     let host = host.map_or("localhost", |(_, host)| host.as_str());
@@ -149,10 +157,7 @@ fn check(
         Err(EncodeError::Host) => {
             return wrong(headers_at, "request.headers", format!("{host:?} is no host for the field Host"));
         }
-        Err(_) => {
-            let message = format!("{:?} is no path; write it like /page?x=1, without a host", request.path);
-            return wrong(path_at, "request.path", message);
-        }
+        Err(_) => return no_path(),
     };
     for (name, value) in request.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("host")) {
         if let Err(error) = head.header(name, value.as_bytes()) {

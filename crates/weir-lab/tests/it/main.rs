@@ -3,6 +3,7 @@
 mod fixture;
 
 mod built_in;
+mod choices;
 mod contrasts;
 mod follow;
 mod http;

@@ -91,8 +91,6 @@ pub struct HttpSpec {
     pub expect_status: Vec<u16>,
     /// Contents that are right.
     pub expect_content: ExpectedContent,
-    /// With a counted run: exactly so many requests for each of the connections; in an open loop as many in all.
-    pub requests_each: Option<u64>,
     /// Local addresses to connect from, in turn; empty leaves the choice to the kernel.
     pub source_addresses: Vec<IpAddr>,
     /// A row for each response of the window goes into this file, in the columns of JMeter's CSV.
@@ -110,21 +108,8 @@ impl HttpSpec {
             connection_per_request: false,
             expect_status: vec![200],
             expect_content: ExpectedContent::AsFirst,
-            requests_each: None,
             source_addresses: Vec::new(),
             jtl: None,
-        }
-    }
-
-    fn validate_counts(&self, load: &LoadSpec) -> Result<(), LoadError> {
-        let together = |each: u64| each.checked_mul(load.connections.into());
-        match self.requests_each {
-            Some(0) => invalid("requests", "at least one request is needed"),
-            Some(each) if load.messages.is_none() || load.messages != together(each) => invalid(
-                "requests",
-                "the number of all messages must be that of each connection times connections",
-            ),
-            _ => Ok(()),
         }
     }
 
@@ -269,7 +254,6 @@ impl ProtocolSpec for HttpSpec {
         if self.connection_per_request && load.depth > 1 {
             return invalid("depth", "with a connection for each request there is no pipeline; use 1");
         }
-        self.validate_counts(load)?;
         self.validate_sources(target)?;
         self.requests().map(|_| ())
     }
@@ -283,7 +267,7 @@ impl ProtocolSpec for HttpSpec {
         Facts {
             // Known when the first right response has come.
             message_bytes: 0,
-            messages_each: self.requests_each,
+            messages_each: None,
             connection_per_message: self.connection_per_request,
             sections: Sections {
                 connections: true,
@@ -396,7 +380,6 @@ pub(crate) mod tests {
         assert!(refused(|_, http| http.urls[0].path = "/a b".into()).starts_with("url: http://"));
         assert!(refused(|_, http| http.method = "CONNECT".into()).starts_with("method: "));
         assert!(refused(|_, http| http.expect_status = vec![99]).starts_with("expect-status: "));
-        assert!(refused(|_, http| http.requests_each = Some(3)).starts_with("requests: "));
         let close = |load: &mut LoadSpec, http: &mut HttpSpec| {
             (load.depth, http.connection_per_request) = (2, true);
         };

@@ -172,18 +172,18 @@ fn a_request_has_its_method_fields_and_content() {
 }
 
 #[test]
-fn each_connection_makes_exactly_its_number_of_requests() {
-    for (workers, depth) in [(1, 1), (2, 3)] {
-        let counts = Arc::new(Mutex::new(vec![0; 5]));
-        let seen = Arc::clone(&counts);
-        let address = serve_http(move |connection, _, _| {
-            seen.lock().expect("no thread panicked")[connection] += 1;
+fn a_counted_run_makes_exactly_its_number_over_all_connections() {
+    // Fewer than connections, a number that threads cannot share evenly, and more than one for each connection.
+    for (requests, workers, depth) in [(3, 2, 1), (36, 1, 1), (37, 2, 3)] {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&seen);
+        let address = serve_http(move |_, _, _| {
+            count.fetch_add(1, Ordering::SeqCst);
             Reply::stay(ok(PAGE))
         });
-        let base = LoadSpec { connections: 5, workers, depth, messages: Some(35), ..spec(address) };
-        let (report, _) = right(&with(base, |http| http.requests_each = Some(7)), 35);
-        assert_eq!(*counts.lock().expect("no thread panicked"), [7; 5]);
-        assert_eq!(report.workers, workers);
+        let spec = LoadSpec { connections: 5, workers, depth, messages: Some(requests), ..spec(address) };
+        let (report, _) = right(&spec, requests);
+        assert_eq!((seen.load(Ordering::SeqCst) as u64, report.workers), (requests, workers));
     }
 }
 
@@ -191,8 +191,7 @@ fn each_connection_makes_exactly_its_number_of_requests() {
 fn users_with_a_connection_for_each_request_make_their_number_too() {
     let address = page(PAGE);
     let base = LoadSpec { connections: 4, workers: 2, messages: Some(40), ..spec(address) };
-    let spec = with(base, |http| (http.connection_per_request, http.requests_each) = (true, Some(10)));
-    let (report, http) = right(&spec, 40);
+    let (report, http) = right(&with(base, |http| http.connection_per_request = true), 40);
     assert_eq!((http.connections_opened, http.connections_closed_as_said), (40, 40));
     assert!(http.connect.ns_mean < report.service.ns_mean, "connecting is a part of it");
 }
@@ -228,7 +227,7 @@ fn requests_of_a_schedule_that_a_closing_server_left_unanswered_are_made_again_t
         while matches!(stream.read(&mut piece), Ok(1..)) {}
     });
     let base = LoadSpec { depth: 4, messages: Some(4), arrivals: open(1000.0), ..spec(address) };
-    let (report, http) = right(&with(base, |http| http.requests_each = Some(4)), 4);
+    let (report, http) = right(&base, 4);
     assert_eq!((report.missed_starts, http.requests_withdrawn, http.connections_opened), (0, 1, 2));
 }
 
@@ -248,8 +247,7 @@ fn with_a_rate_the_number_is_that_of_the_whole_run_and_a_slow_connection_takes_f
             }
         });
         let base = LoadSpec { connections: 2, messages: Some(20), arrivals: open(2000.0), ..spec(address) };
-        let spec = with(base, |http| (http.connection_per_request, http.requests_each) = (close, Some(10)));
-        right(&spec, 20);
+        right(&with(base, |http| http.connection_per_request = close), 20);
     }
 }
 

@@ -14,11 +14,11 @@ use super::{
     scale::Scale,
 };
 use crate::{
-    cited::{Sentence, distinct},
+    cited::Sentence,
     format, metrics,
     section::{Content, Plot, Section, Subject},
     sentence, tables,
-    view::{View, bound},
+    view::View,
     words::Word,
 };
 
@@ -30,12 +30,10 @@ pub(crate) fn bars(view: &View<'_>) -> Content {
         return Content::Nothing(Word::NoFigures);
     }
     let left_out = cells_left_out(view);
-    let cells = distinct(view.result.arms.iter().filter(|arm| arm.generator_bound).map(|arm| &arm.cell_id));
-    let text = format!("≥{}{}", view.language.colon(), view.word(Word::GeneratorBound));
-    let hint = (!cells.is_empty()).then_some(Sentence { text, cells });
+    let hints = view.generator_limits().into_iter().map(|(text, cells)| Sentence { text, cells });
     let drawn = drawn(view);
     Content::Shown(Box::new(Section {
-        sentences: hint.into_iter().collect(),
+        sentences: hints.collect(),
         tables: vec![tables::further_figures(view, &drawn)],
         plots: drawn.into_iter().map(|metric| plot(view, metric)).collect(),
         left_out: (left_out > 0).then(|| sentence::left_out(view, left_out)),
@@ -139,7 +137,7 @@ fn row(view: &View<'_>, scale: &Scale, metric: Metric, summary: &ArmSummary) -> 
         group: String::new(),
         subject,
         plot: Some(draw(view, scale, metric, summary, figures)),
-        number: format!("{}{mean}", bound(summary, metric)),
+        number: format!("{}{mean}", view.bound(summary, metric)),
         verdict: String::new(),
         is_void: false,
     }

@@ -12,8 +12,15 @@ use crate::{
     language::{Language, localized},
 };
 
+const NOTHING_COMPARED: [&str; 3] = [
+    "no response came back, so that no byte could be compared",
+    "돌아온 응답이 없어 비교할 바이트가 없음",
+    "没有任何响应返回，无字节可比较",
+];
+
 pub(super) fn of_responses(language: Language, finding: OfResponses<'_>) -> String {
     match finding {
+        OfResponses::BytesCompared { expected: 0, .. } => language.choose(NOTHING_COMPARED).to_owned(),
         OfResponses::BytesCompared { compared, expected, wrong } => {
             let (compared, expected, wrong) = (count(*compared), count(*expected), count(*wrong));
             localized!(
@@ -472,6 +479,18 @@ pub(super) fn of_states(language: Language, finding: OfStates<'_>) -> String {
                 "one state, {ns} between the cores, in all {trials} trials",
                 "상태 1개, 코어 간 왕복 {ns}, 시행 {trials}회 모두",
                 "单一状态，核间往返 {ns}，全部 {trials} 次试验",
+            )
+        }
+        OfStates::TwoStates { near_ns, far_ns, near, far, changed } if *near == 0 || *far == 0 => {
+            let (ns, trials, other) =
+                if *far == 0 { (near_ns, near, far_ns) } else { (far_ns, far, near_ns) };
+            let (ns, other) = (format::nanos(*ns), format::nanos(*other));
+            localized!(
+                language,
+                "one state, {ns} between the cores, in {trials} trials; no trial lay in the other one ({other}) as a whole, \
+                 {changed} changed on the way",
+                "상태 1개, 코어 간 왕복 {ns}, 시행 {trials}회. 다른 상태({other})에만 있던 시행은 없고, {changed}회는 도중에 바뀜",
+                "单一状态，核间往返 {ns}，{trials} 次试验；没有试验完全处于另一状态（{other}），{changed} 次中途变化",
             )
         }
         OfStates::TwoStates { near_ns, far_ns, near, far, changed } => {

@@ -116,6 +116,12 @@ pub(super) fn of_figures(language: Language, finding: OfFigures<'_>) -> String {
                 "{arm}：{kind}太少，无法得知负载生成器的发送滞后",
             )
         }
+        OfFigures::LagTooLarge { arm, share } if *share >= 2.0 => localized!(
+            language,
+            "the generator's p99 lag against {arm} is {share:.0} times the median response time",
+            "{arm}: 부하 생성기의 p99 전송 지연이 응답시간 중앙값의 {share:.0}배임",
+            "{arm}：负载生成器的 p99 发送滞后为响应时间中位数的 {share:.0} 倍",
+        ),
         OfFigures::LagTooLarge { arm, share } => {
             let share = percent(*share);
             localized!(

@@ -1,6 +1,7 @@
 //! What people read, checked on studies made by hand: snapshots of the texts, properties of the page.
 
 mod account;
+mod documents;
 mod every_study;
 mod evidence;
 mod findings;

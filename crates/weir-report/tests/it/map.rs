@@ -515,7 +515,7 @@ fn an_option_is_told_by_the_standing_of_its_arm_and_else_by_the_study_that_measu
         (Language::Chinese, "uring，此处实测：6 个条件", "不在本研究中"),
     ] {
         let plain = option_row(&mapped(), language, "receive=bundle");
-        let names_study = |row: &str| row.contains("weir study docs/studies/uring-");
+        let names_study = |row: &str| row.contains("weir study uring-");
         assert!(plain.contains(elsewhere) && names_study(&plain) && !plain.contains(here), "{plain}");
         let result = with_option("receive", "bundle");
         let own = option_row(&result, language, "receive=bundle");

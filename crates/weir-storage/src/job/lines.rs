@@ -6,6 +6,11 @@ use super::fio_file::{JobFileError, TEXT_BYTES_MAX, with_variables};
 /// How deep files may include each other.
 const INCLUDES_MAX: usize = 8;
 
+/// The value of a variable, where there is one.
+type Value<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// The text of a file, or why there is none.
+type Read<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
 /// Where a line was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -36,12 +41,7 @@ impl Lines {
 
     /// Those of a file with the values of its variables, and of the files that it includes. `value` knows variables,
     /// `read` reads an included file, whose name is also tried beside the file that names it.
-    pub fn expanded(
-        file: &str,
-        text: &str,
-        value: &dyn Fn(&str) -> Option<String>,
-        read: &dyn Fn(&str) -> Result<String, String>,
-    ) -> Result<Self, JobFileError> {
+    pub fn expanded(file: &str, text: &str, value: Value<'_>, read: Read<'_>) -> Result<Self, JobFileError> {
         let mut lines = Self { name: file.to_owned(), ..Self::default() };
         lines.include(file, text, (value, read), INCLUDES_MAX)?;
         Ok(lines)
@@ -51,7 +51,7 @@ impl Lines {
         &mut self,
         file: &str,
         text: &str,
-        (value, read): (&dyn Fn(&str) -> Option<String>, &dyn Fn(&str) -> Result<String, String>),
+        (value, read): (Value<'_>, Read<'_>),
         depth: usize,
     ) -> Result<(), JobFileError> {
         let text = with_variables(file, text, value)?;

@@ -5,23 +5,15 @@
 
 use std::time::Duration;
 
-use weir_record::storage::{BlockShare, BlockSizes, Skew, StorageJob};
+use weir_record::{
+    quantity::{self, binary_shift, split_unit},
+    storage::{BlockShare, BlockSizes, Skew, StorageJob},
+};
 use weir_sys::affinity::cpu_set;
 
 /// A size on the command line: `4096`, `4k`, `128KiB`, `1.5g`.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let lower = text.trim().to_ascii_lowercase();
-    let (number, unit) = split(&lower);
-    let binary = unit.strip_suffix("ib").filter(|letter| !letter.is_empty());
-    let letter = binary.or_else(|| unit.strip_suffix('b')).unwrap_or(unit);
-    let scaled = number.parse::<f64>().ok().zip(shift(letter));
-    let bytes = scaled.map(|(number, shift)| number * (1_u64 << shift) as f64);
-    match bytes {
-        Some(bytes) if bytes >= 0.0 && bytes <= (1_u64 << 60) as f64 && bytes.fract() == 0.0 => {
-            Ok(bytes as u64)
-        }
-        _ => Err(format!("{text:?} is not a size; write 4096, 4k, 64m or 4g")),
-    }
+    quantity::bytes(text).ok_or_else(|| format!("{text:?} is not a size; write 4096, 4k, 64m or 4g"))
 }
 
 /// A size in a job file: a whole number, also hexadecimal, with `k`, `m`, `g`, `t` or `p`, each with or without `b`.
@@ -31,26 +23,18 @@ pub fn fio_bytes(text: &str) -> Result<u64, String> {
     if let Some(digits) = lower.strip_prefix("0x") {
         return u64::from_str_radix(digits, 16).map_err(|_| wrong());
     }
-    let (number, unit) = split(&lower);
+    let (number, unit) = split_unit(&lower);
     if unit.ends_with("ib") || unit.ends_with('i') {
         return Err(format!(
             "{text:?} would be a power of 1000 to fio, whatever it looks like; write {number}{} for the power of 1024",
             &unit[..1]
         ));
     }
-    let scaled = number.parse::<u64>().ok().zip(shift(unit.strip_suffix('b').unwrap_or(unit)));
+    let scaled = number.parse::<u64>().ok().zip(binary_shift(unit.strip_suffix('b').unwrap_or(unit)));
     scaled
         .and_then(|(number, shift)| number.checked_mul(1 << shift))
         .filter(|bytes| *bytes <= 1 << 60)
         .ok_or_else(wrong)
-}
-
-fn split(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len()))
-}
-
-fn shift(letter: &str) -> Option<u32> {
-    ["", "k", "m", "g", "t", "p"].iter().position(|unit| *unit == letter).map(|place| 10 * place as u32)
 }
 
 /// A size as people read it, and as [`bytes`] reads it back: `4k`, `1536`, `4g`.
@@ -215,7 +199,7 @@ pub fn fio_time(text: &str, unit: TimeUnit) -> Result<Duration, String> {
         ("day", 86_400_000_000),
     ];
     let lower = text.trim().to_ascii_lowercase();
-    let (number, name) = split(&lower);
+    let (number, name) = split_unit(&lower);
     let scale = match name {
         "" => Some(match unit {
             TimeUnit::Seconds => 1_000_000,

@@ -388,6 +388,7 @@ fn result(complete: bool) -> StudyResult {
         guidance: None,
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
+        wait_series: Vec::new(),
         period: None,
         among_runs: None,
     }

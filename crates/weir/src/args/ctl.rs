@@ -17,7 +17,7 @@ pub(crate) struct Ctl {
 pub(crate) enum CtlTask {
     /// Show limits, or change them: weir ctl limits --account C00001 shares_max=1000 notional_max=off
     Limits {
-        /// Account [default: the limits of all accounts that have none of their own]
+        /// Account [default: the limits of all accounts without own ones]
         #[arg(long, value_name = "NAME")]
         account: Option<String>,
         /// Limits with new values; off takes one away. Keys: orders_per_second, orders_burst, symbol_orders_per_second,

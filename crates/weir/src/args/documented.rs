@@ -100,7 +100,9 @@ fn check_span(root: &Command, span: &str) -> Result<bool, String> {
     if command.get_name() == root.get_name() && words.peek().is_none_or(|word| *word != "help") {
         return Err("it names no command".to_owned());
     }
-    for word in words.filter(|word| word.starts_with("--")) {
+    // What follows `--` is in the words of another program.
+    let own = words.take_while(|word| *word != "--");
+    for word in own.filter(|word| word.starts_with("--")) {
         let flag = word.trim_start_matches('-').split('=').next().unwrap_or_default();
         if !has_flag(command, flag) {
             return Err(format!("{} has no --{flag}", command.get_name()));
@@ -175,6 +177,18 @@ fn every_command_of_a_package_is_one_that_there_is() {
     let default = container.lines().find_map(|line| line.strip_prefix("CMD ")).expect("it runs something");
     let words: Vec<String> = serde_json::from_str(default).expect("a list of words");
     assert_eq!(check_line(&format!("weir {}", words.join(" "))), Ok(true));
+}
+
+#[test]
+fn every_format_has_its_link_on_the_first_page() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = fs::read_to_string(root.join("README.md")).expect("the first page");
+    let pages = fs::read_dir(root.join("docs/formats")).expect("the formats");
+    let names = pages.map(|page| page.expect("an entry").file_name().to_string_lossy().into_owned());
+    let unlinked: Vec<String> = names
+        .filter(|name| name.ends_with(".md") && !readme.contains(&format!("(docs/formats/{name})")))
+        .collect();
+    assert_eq!(unlinked, [""; 0]);
 }
 
 #[test]

@@ -19,6 +19,11 @@ pub(crate) fn study_names() -> Vec<&'static str> {
     builtin::ALL.iter().map(|study| study.name).chain([PEERS]).collect()
 }
 
+/// The same with studies of single options of io_uring, which the guidance of a map names.
+pub(crate) fn all_study_names() -> Vec<&'static str> {
+    study_names().into_iter().chain(builtin::OF_OPTIONS.iter().map(|study| study.name)).collect()
+}
+
 #[derive(Clone, Debug, Args)]
 #[command(
     allow_negative_numbers = true,
@@ -104,11 +109,11 @@ pub(crate) struct Study {
     /// Print the study file, to start one of your own from, and run nothing
     #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
     pub(crate) print: bool,
-    /// Print what the study comes to here (arms, cells, rounds or blocks, and the time it takes) and run nothing
+    /// Print the plan of the study here (arms, cells, rounds or blocks, and the time it takes) and run nothing
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,
-    /// Stored results, of one study or a folder of several: what this schedule can be expected to find, by their
-    /// rounds, is told before it runs, and by --dry-run
+    /// Stored results, of one study or a folder of several: the run, and --dry-run, say first what this schedule can be
+    /// expected to find, going by their rounds
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) earlier: Option<PathBuf>,
     /// A record of your own server (weir observe -p PID --trace --record FILE): the guidance of a map says how much of

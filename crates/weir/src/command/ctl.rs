@@ -122,7 +122,7 @@ fn text(request: &ControlRequest, answer: &ControlResponse) -> String {
     let mut lines = Vec::new();
     match request {
         ControlRequest::Limits { account, .. } => {
-            let whose = account.as_deref().unwrap_or("accounts without limits of their own");
+            let whose = account.as_deref().unwrap_or("accounts without own limits");
             lines.push(format!("limits of {whose}:"));
             lines.extend(limits(answer.limits.as_ref()));
         }

@@ -1,9 +1,9 @@
 //! `weir export`: a study's data on standard output, or the schema of its JSON.
 
 use anyhow::Result;
-use weir_lab::stored::StoredRun;
+use weir_lab::{stored::StoredRun, stored_folders};
 
-use super::{report, stored_folders};
+use super::report;
 use crate::{
     args::{Export, Format},
     exit::Exit,

@@ -1,22 +1,71 @@
 //! `weir completions` and `weir man`: what the definition of the command line says, for shells and for `man`.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use anyhow::{Context, Result};
-use clap::{Arg, ArgGroup, CommandFactory};
+use clap::{Arg, ArgGroup, CommandFactory, builder::PossibleValuesParser};
+use clap_complete::Shell;
 use clap_mangen::Man as Page;
+use weir_lab::builtin::{self, BuiltIn};
+use weir_record::storage::StorageEngine;
 
 use crate::{
-    args::{Arguments, Completions, Man},
+    args::{Arguments, Completions, Man, all_study_names},
     exit::{Exit, UsageError},
     output,
 };
 
 pub(crate) fn completions(arguments: &Completions) -> Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut shown(Arguments::command()), "weir", &mut script);
-    output::print(&String::from_utf8_lossy(&script))?;
+    let mut command = with_values(shown(Arguments::command()));
+    clap_complete::generate(arguments.shell, &mut command, "weir", &mut script);
+    output::print(&with_studies(arguments.shell, String::from_utf8_lossy(&script).into_owned()))?;
     Ok(Exit::Ok)
+}
+
+/// The definition with the words that a flag usually has, for shells alone: more may be typed than these.
+fn with_values(command: clap::Command) -> clap::Command {
+    let named = |arg: Arg| match known_words(arg.get_id().as_str()) {
+        words if words.is_empty() => arg,
+        words => arg.value_parser(PossibleValuesParser::new(words)),
+    };
+    command.mut_args(named).mut_subcommands(with_values)
+}
+
+/// Words by the name of what takes them; none where nobody knows.
+fn known_words(id: &str) -> Vec<String> {
+    let of_studies = |words: fn(&BuiltIn) -> Vec<String>| -> Vec<String> {
+        let all: BTreeSet<String> = builtin::ALL.iter().flat_map(words).collect();
+        all.into_iter().collect()
+    };
+    let fixed = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    match id {
+        "study" => fixed(&all_study_names()),
+        "levels" => of_studies(BuiltIn::plans),
+        "arm" => of_studies(BuiltIn::arms),
+        "protocol" => fixed(&["echo", "http"]),
+        "lang" => fixed(&["en", "ko", "zh"]),
+        "driver" => fixed(&["auto", "uring", "epoll", "poll", "select", "blocking"]),
+        "engine" => StorageEngine::ALL.iter().map(ToString::to_string).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Studies beside files: zsh would offer the names alone, and fish none.
+fn with_studies(shell: Shell, script: String) -> String {
+    let names = all_study_names().join(" ");
+    match shell {
+        Shell::Zsh => {
+            let function = format!(
+                "_weir_studies() {{\n    _alternative 'studies:study:({names})' 'files:study file:_files'\n}}\n\n_weir() {{"
+            );
+            script.replace(&format!("({names})"), "_weir_studies").replacen("_weir() {", &function, 1)
+        }
+        Shell::Fish => {
+            format!("{script}complete -c weir -n \"__fish_seen_subcommand_from study\" -a \"{names}\"\n")
+        }
+        _ => script,
+    }
 }
 
 pub(crate) fn man(arguments: &Man) -> Result<Exit> {

@@ -15,7 +15,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    fs::{Access, access},
+    process::{Pid, Signal, kill_process},
+};
 use weir_evidence::{
     ladder::{DESCRIPTORS_ARE_KNOWN, Group, strace::Strace},
     recorded,
@@ -123,7 +126,7 @@ fn tell_cost(cost: &ProbeCost, language: Language) {
 fn tell_refusal(plan: Plan<'_>, watch: &Watch, language: Language) {
     if plan.rung == Rung::Programs && !watch.is_traced() {
         output::tell(language.choose([
-            "--trace is refused here: only what /proc tells is observed, and the exit code is 13",
+            "--trace is refused here: only /proc is observed, and the exit code is 13",
             "--trace는 여기서 거부되었습니다. /proc의 내용만 관찰하며 종료 코드는 13입니다",
             "此处拒绝 --trace：只观测 /proc 的内容，退出码为 13",
         ]));
@@ -262,8 +265,19 @@ fn of_command(
         ]);
         return Err(UsageError(text.into()).into());
     };
-    // Found here: a child that looks for it in each folder of the path would be seen to fail in most of them.
-    let mut command = Command::new(found_in_path(program));
+    let cannot_start = |error: io::Error| {
+        UsageError(localized!(
+            language::of_command_line(),
+            "cannot start {program}: {error}",
+            "{program} 프로그램을 시작할 수 없습니다: {error}",
+            "无法启动 {program}：{error}",
+        ))
+    };
+    // Found here: a child that looks for it in each folder of the path would be seen to fail in most of them. One that
+    // cannot be started is named before anything is traced.
+    let path = found_in_path(program);
+    access(path.as_path(), Access::EXEC_OK).map_err(|error| cannot_start(error.into()))?;
+    let mut command = Command::new(path);
     command.arg0(program).args(words);
     if arguments.json {
         // The record is all that standard output has.
@@ -286,14 +300,7 @@ fn of_command(
         drop(command);
         (started, watch.join().unwrap_or_else(|_| Err(anyhow!("the watch failed"))))
     });
-    let mut child = started.map_err(|error| {
-        UsageError(localized!(
-            language::of_command_line(),
-            "cannot start {program}: {error}",
-            "{program} 프로그램을 시작할 수 없습니다: {error}",
-            "无法启动 {program}：{error}",
-        ))
-    })?;
+    let mut child = started.map_err(cannot_start)?;
     let mut watch = watch?;
     let ending = watch.run(length, stop);
     // Before it is waited for, so that its last figures are there.
@@ -318,9 +325,7 @@ fn found_in_path(program: &str) -> PathBuf {
     if program.contains('/') {
         return program.into();
     }
-    let is_program = |path: &PathBuf| {
-        path.is_file() && rustix::fs::access(path.as_path(), rustix::fs::Access::EXEC_OK).is_ok()
-    };
+    let is_program = |path: &PathBuf| path.is_file() && access(path.as_path(), Access::EXEC_OK).is_ok();
     let path = env::var_os("PATH").unwrap_or_default();
     let mut candidates = env::split_paths(&path).map(|folder| folder.join(program));
     candidates.find(is_program).unwrap_or_else(|| program.into())
@@ -402,7 +407,11 @@ fn print(observation: &Observation, language: Language) -> Result<()> {
 }
 
 /// Draws a record again: on the terminal, and as a page beside it or in `folder`.
-pub(crate) fn report(path: &Path, language: Language, folder: Option<&Path>) -> Result<Exit> {
+pub(crate) fn report(
+    path: &Path,
+    language: Language,
+    (folder, is_quiet): (Option<&Path>, bool),
+) -> Result<Exit> {
     // What older records have is not what follows from their counts.
     let observation = judged(recorded::read(path)?);
     let page = match folder {
@@ -413,7 +422,9 @@ pub(crate) fn report(path: &Path, language: Language, folder: Option<&Path>) -> 
         None => path.with_extension("html"),
     };
     output::write_whole(&page, &weir_report::observation::html(&observation, language))?;
-    print(&observation, language)?;
+    if !is_quiet {
+        print(&observation, language)?;
+    }
     tell_page(&page, language);
     Ok(Exit::Ok)
 }

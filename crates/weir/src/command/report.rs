@@ -8,12 +8,12 @@ use weir_judge::batching_bound;
 use weir_lab::{
     exit::ExitCode,
     stored::{self, StoredRun},
-    study_file,
+    stored_folders, study_file,
 };
 use weir_record::{guidance::ObservedProcess, study::StudyResult, trial::TrialRecord};
 use weir_report::{Language, localized};
 
-use super::{observe, stored_folders, study};
+use super::{observe, study};
 use crate::{
     args::Report,
     exit::{Exit, UsageError},
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
             ]);
             return Err(UsageError(text.to_owned()).into());
         }
-        return observe::report(&arguments.run, language, arguments.out.as_deref());
+        return observe::report(&arguments.run, language, (arguments.out.as_deref(), arguments.quiet));
     }
     refuse_sweep(&arguments.run)?;
     let mut run = StoredRun::read(&arguments.run)?;
@@ -56,7 +56,13 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
     {
         return Err(UsageError(format!("--observed: {}", language.choose(NO_GUIDANCE))).into());
     }
-    write(&result, language, arguments.out.as_deref().unwrap_or(&arguments.run))?;
+    let folder = arguments.out.as_deref().unwrap_or(&arguments.run);
+    write_pages(&result, language, folder)?;
+    if arguments.quiet {
+        tell_page(&folder.join("report.html"), language);
+    } else {
+        show(&result, language, folder)?;
+    }
     if arguments.fail_if.is_empty() {
         return Ok(Exit::Ok);
     }
@@ -144,12 +150,6 @@ pub(crate) fn unmade(folder: &Path, language: Language) -> String {
         "{folder} 폴더를 만들 수 없습니다. --out으로 다른 폴더를 고르십시오",
         "无法创建 {folder}；请用 --out 选择其他文件夹",
     )
-}
-
-/// Writes the pages into `folder` and the table to standard output.
-pub(crate) fn write(result: &StudyResult, language: Language, folder: &Path) -> Result<()> {
-    write_pages(result, language, folder)?;
-    show(result, language, folder)
 }
 
 /// Writes the table to standard output, and says where the page is.

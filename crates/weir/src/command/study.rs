@@ -1,6 +1,7 @@
 //! `weir study`: plan, run, observe, judge, report.
 
 use std::{
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
     time::SystemTime,
@@ -8,15 +9,14 @@ use std::{
 
 use anyhow::{Context, Result};
 use weir_lab::{
-    builtin::BuiltIn,
     exit::ExitCode,
-    host_defaults::HostDefaults,
+    launch::Launcher,
     outline,
     process::{self, Deadlines, ProcessLauncher},
     run::{self, Callbacks, Ended, Event, Outcome, RunError},
     run_folder,
     stored::StoredRun,
-    study_file,
+    stored_folders, study_file,
 };
 use weir_record::{
     effect::Effect,
@@ -29,14 +29,14 @@ use weir_report::{Language, localized};
 use weir_store::{NewStudy, Store, StoreError, StudyHeader};
 
 use super::{
-    report, stored_folders, study_baseline, study_compare,
+    report, study_about, study_baseline, study_compare,
     study_display::Display,
-    study_launcher::StudyLauncher,
+    study_launcher::{Simulator, StudyLauncher},
     study_plan, study_pool, study_power, study_repeat,
     study_storage::{self, Ready},
 };
 use crate::{
-    args::{Study, StudyTask, study_names},
+    args::{Study, StudyTask},
     exit::{Exit, UsageError},
     language, orphans, output, signals,
 };
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     }
     let language = language::chosen(arguments.lang.as_deref())?;
     if arguments.list {
-        output::print(&list(language))?;
+        output::print(&study_about::list(language))?;
         return Ok(Exit::Ok);
     }
     if arguments.print || arguments.dry_run {
@@ -62,8 +62,11 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let session = match &arguments.resume {
         Some(folder) => host.resumed(arguments, folder)?.map(|outcome| (folder.clone(), outcome)),
         None => {
-            let folder = |name: &str| arguments.out.clone().unwrap_or_else(|| default_folder(name));
-            host.fresh(arguments, &folder)?
+            let place = |name: &str| match &arguments.out {
+                Some(folder) => Place { path: folder.clone(), is_new: false },
+                None => Place::new(Path::new(RESULTS), name),
+            };
+            host.fresh(arguments, &place)?
         }
     };
     let Some((folder, outcome)) = session else { return Ok(Exit::Interrupted) };
@@ -85,17 +88,6 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let code = ExitCode::of_session(ended, &run.result);
     let is_tolerant = arguments.inconclusive_passes;
     Ok(Exit::Study(after_thresholds(run.result.asked(), is_tolerant, code, language)))
-}
-
-/// The built-in studies, each with the question that it answers.
-fn list(language: Language) -> String {
-    let host_defaults = HostDefaults::default();
-    let line = |name: &str| {
-        let file = BuiltIn::named(name).or_else(|| BuiltIn::named(&format!("{name}-echo")))?;
-        let spec = file.study(&host_defaults).ok()?.spec;
-        Some(format!("{name:<18}{}\n", weir_report::localized(&spec.title, language)))
-    };
-    study_names().into_iter().filter_map(line).collect()
 }
 
 /// What all sessions of this process share.
@@ -123,14 +115,30 @@ impl Host {
     pub(super) fn fresh(
         &self,
         arguments: &Study,
-        folder: &dyn Fn(&str) -> PathBuf,
+        place: &dyn Fn(&str) -> Place,
     ) -> Result<Option<(PathBuf, Outcome)>> {
         let mut study = study_plan::written(arguments)?.study(arguments, self.fingerprint.clone())?;
         check_thresholds(arguments, &study.spec)?;
         announce(arguments, &study, self.language)?;
-        let folder = folder(&study.spec.name);
-        let interrupt = &self.interrupt;
-        if study_storage::prepare_what_can_be(&mut study.spec, &folder, interrupt)? == Ready::Interrupted {
+        let simulator = Simulator::new(&study.spec)?;
+        let folder = place(&study.spec.name);
+        let outcome = self.begin(arguments, &mut study, &folder, simulator);
+        if folder.is_new && !matches!(outcome, Ok(Some(_))) {
+            // What was laid out in it stays, and the folder with it.
+            let _ = std::fs::remove_dir(&folder.path);
+        }
+        Ok(outcome?.map(|outcome| (folder.path, outcome)))
+    }
+
+    /// The first session of a study, in its folder.
+    fn begin(
+        &self,
+        arguments: &Study,
+        study: &mut NewStudy,
+        Place { path, is_new }: &Place,
+        simulator: Simulator,
+    ) -> Result<Option<Outcome>> {
+        if study_storage::prepare_what_can_be(&mut study.spec, path, &self.interrupt)? == Ready::Interrupted {
             return Ok(None);
         }
         let processes = ProcessLauncher::new(self.program.clone(), &study.spec, Deadlines::default());
@@ -138,12 +146,12 @@ impl Host {
         study.fingerprint.program_builds = processes.program_builds(&study.spec);
         study.fingerprint.running = processes.running();
         tell_running(&study.fingerprint, self.language);
-        let mut launcher = StudyLauncher::new(processes.in_folder(folder.clone()), &study.spec)?;
-        let fresh = Fresh::look(&folder);
+        let mut launcher = StudyLauncher::new(processes.in_folder(path.clone()), simulator);
+        let fresh = Fresh::look(path, *is_new);
         let outcome = self.session(arguments, &mut launcher, |callbacks| {
-            run::start(&folder, &study, callbacks).inspect_err(|error| fresh.clear(&folder, error))
+            run::start(path, study, callbacks).inspect_err(|error| fresh.clear(path, error))
         })?;
-        Ok(Some((folder, outcome)))
+        Ok(Some(outcome))
     }
 
     /// Goes on with the study in a folder.
@@ -159,7 +167,8 @@ impl Host {
         let running = processes.running();
         let here = Fingerprint { programs, program_builds, running, ..self.fingerprint.clone() };
         tell_changes(&began, &here, self.language);
-        let mut launcher = StudyLauncher::new(processes.in_folder(folder.to_path_buf()), &spec)?;
+        let simulator = Simulator::new(&spec)?;
+        let mut launcher = StudyLauncher::new(processes.in_folder(folder.to_path_buf()), simulator);
         let run = |callbacks: Callbacks<'_>| run::resume(folder, &here, callbacks);
         self.session(arguments, &mut launcher, run).map(Some)
     }
@@ -291,7 +300,7 @@ pub(super) fn after_thresholds<'r>(
     if passes { ExitCode::Decided } else { code }
 }
 
-/// Prints the file of a study, or what it comes to here, and runs nothing.
+/// Prints the file of a study, or its plan here, and runs nothing.
 fn show(arguments: &Study, language: Language) -> Result<Exit> {
     let written = study_plan::written(arguments)?;
     if arguments.print {
@@ -302,7 +311,12 @@ fn show(arguments: &Study, language: Language) -> Result<Exit> {
     check_thresholds(arguments, &study.spec)?;
     let earlier = arguments.earlier.as_deref();
     let expected = study_power::lines(&study.spec, &study.fingerprint, earlier, language)?;
-    let study = study_file::Study { spec: study.spec, missing_arms: study.missing_arms };
+    let mut missing_arms = study.missing_arms;
+    // Programs that are not there are found now, and not when the study is meant to run.
+    let program = std::env::current_exe().context("cannot find the weir program itself")?;
+    let processes = ProcessLauncher::new(program, &study.spec, Deadlines::default());
+    missing_arms.extend(processes.missing(&study.spec));
+    let study = study_file::Study { spec: study.spec, missing_arms };
     output::print(&format!("{}{}\n", outline::text(&study, language), expected.join("\n")))?;
     Ok(Exit::Ok)
 }
@@ -314,8 +328,11 @@ struct Fresh {
 }
 
 impl Fresh {
-    fn look(folder: &Path) -> Self {
-        Self { had_folder: folder.exists(), had_store: folder.join(weir_store::FILE_NAME).exists() }
+    fn look(folder: &Path, is_new: bool) -> Self {
+        Self {
+            had_folder: folder.exists() && !is_new,
+            had_store: folder.join(weir_store::FILE_NAME).exists(),
+        }
     }
 
     /// Removes a store without a block, and the folder if it is ours and empty.
@@ -347,12 +364,37 @@ fn has_trials(folder: &Path) -> bool {
     Store::open_read_only(folder).and_then(|store| store.blocks()).is_ok_and(|blocks| !blocks.is_empty())
 }
 
+/// Most runs of a study that begin within one second.
+const SAME_SECOND_MAX: u32 = 100;
+
 /// Where studies are stored, and looked for, unless told otherwise.
 pub(super) const RESULTS: &str = "weir-results";
 
-/// `weir-results/NAME-YYYYMMDD-HHMMSS`, in UTC.
-fn default_folder(name: &str) -> PathBuf {
-    PathBuf::from(RESULTS).join(run_folder::name(name, seconds_now()))
+/// Where a run is stored.
+pub(super) struct Place {
+    path: PathBuf,
+    /// Whether the folder was made for this run.
+    is_new: bool,
+}
+
+impl Place {
+    /// Makes a folder `NAME-YYYYMMDD-HHMMSS`, in UTC, in `parent`. Runs that begin within one second, of this process
+    /// or of others, have a number behind it.
+    pub(super) fn new(parent: &Path, name: &str) -> Self {
+        let name = run_folder::name(name, seconds_now());
+        let further = (2..=SAME_SECOND_MAX).map(|number| format!("{name}-{number}"));
+        // Of a folder that cannot be made the store says what is wrong.
+        let _ = std::fs::create_dir_all(parent);
+        for name in std::iter::once(name.clone()).chain(further) {
+            let path = parent.join(name);
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Self { path, is_new: true },
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(_) => break,
+            }
+        }
+        Self { path: parent.join(name), is_new: false }
+    }
 }
 
 /// Seconds since 1970.

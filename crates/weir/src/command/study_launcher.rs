@@ -39,9 +39,8 @@ pub(super) struct StudyLauncher {
 }
 
 impl StudyLauncher {
-    /// A launcher for a study. Traces are read at once, so that one that cannot be is named before anything runs.
-    pub(super) fn new(processes: ProcessLauncher, spec: &StudySpec) -> Result<Self> {
-        Ok(Self { processes, simulator: Simulator::new(spec)? })
+    pub(super) fn new(processes: ProcessLauncher, simulator: Simulator) -> Self {
+        Self { processes, simulator }
     }
 }
 
@@ -81,7 +80,7 @@ impl Launcher for StudyLauncher {
 type Simulated = Result<LoadReport, String>;
 
 /// Computes the trials of a block together, when the first of them is asked for.
-struct Simulator {
+pub(super) struct Simulator {
     /// Arms in the order of the study: the baseline is computed twice in a block, as a check that it repeats.
     arms: Vec<ArmSpec>,
     traces: BTreeMap<String, Trace>,
@@ -92,7 +91,8 @@ struct Simulator {
 }
 
 impl Simulator {
-    fn new(spec: &StudySpec) -> Result<Self> {
+    /// A simulator for a study. Traces are read at once, so that one that cannot be is named before anything runs.
+    pub(super) fn new(spec: &StudySpec) -> Result<Self> {
         let mut traces = BTreeMap::new();
         for cell in spec.cells.iter().filter_map(|cell| cell.storage.as_ref()) {
             if let StorageDevice::Trace(file) = &cell.device
@@ -205,7 +205,7 @@ mod tests {
 
     fn launcher(spec: &StudySpec) -> StudyLauncher {
         let processes = ProcessLauncher::new("no-such-program".into(), spec, Deadlines::default());
-        StudyLauncher::new(processes, spec).expect("there is no trace")
+        StudyLauncher::new(processes, Simulator::new(spec).expect("there is no trace"))
     }
 
     fn request<'a>(spec: &'a StudySpec, arm: usize, interrupt: &'a AtomicBool) -> TrialRequest<'a> {
@@ -248,8 +248,7 @@ mod tests {
         let spec = study_file::parse(Path::new("waits.toml"), &text, &HostDefaults::default())
             .expect("it is right")
             .spec;
-        let processes = ProcessLauncher::new("no-such-program".into(), &spec, Deadlines::default());
-        let error = StudyLauncher::new(processes, &spec).err().expect("it is not there").to_string();
+        let error = Simulator::new(&spec).err().expect("it is not there").to_string();
         assert!(error.starts_with("cannot read the trace /nowhere/reads.csv: "), "{error}");
     }
 }

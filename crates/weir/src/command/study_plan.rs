@@ -1,11 +1,6 @@
-//! Which study is asked for, and what it comes to on this machine.
+//! Which study is asked for, and its plan on this machine.
 
-use std::{
-    borrow::Cow,
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::{borrow::Cow, collections::BTreeMap, path::PathBuf, time::SystemTime};
 
 use anyhow::Result;
 use rustix::net::{AddressFamily, SocketType, sockopt::set_tcp_congestion};
@@ -14,7 +9,7 @@ use weir_evidence::placement::{self, Topology};
 use weir_lab::{
     builtin::BuiltIn,
     host_defaults::{DriverFound, HostDefaults, OrderCpus},
-    outline,
+    limits, outline,
     study_file::{self, Choices, FileError},
 };
 use weir_record::{
@@ -28,7 +23,7 @@ use weir_store::NewStudy;
 
 use super::{doctor, study_arms, study_baseline, study_storage};
 use crate::{
-    args::{PEERS, Study, study_names},
+    args::{PEERS, Study, all_study_names},
     engine,
     exit::UsageError,
     language, request_mix,
@@ -174,12 +169,13 @@ fn choices(arguments: &Study) -> Result<Choices> {
 }
 
 fn unknown(name: &str) -> UsageError {
-    let names = study_names().join(", ");
+    let language = language::of_command_line();
+    let instead = limits::instead_in(language, name, &all_study_names());
     UsageError(localized!(
-        language::of_command_line(),
-        "there is no study {name:?}; use {names}, or a study file ending in .toml",
-        "{name:?} 연구가 없습니다. {names} 중 하나나 .toml로 끝나는 연구 파일을 쓰십시오",
-        "没有研究 {name:?}；可用 {names}，或以 .toml 结尾的研究文件",
+        language,
+        "there is no study {name:?}; {instead} (`weir study --list` says what each asks; a study file ends in .toml)",
+        "{name:?} 연구가 없습니다. {instead}(`weir study --list`로 각 연구의 질문을 볼 수 있으며, 연구 파일의 이름은 .toml로 끝납니다)",
+        "没有研究 {name:?}；{instead}（`weir study --list` 列出各研究的问题；研究文件的名称以 .toml 结尾）",
     ))
 }
 
@@ -190,19 +186,37 @@ fn wrong<T>(texts: [&'static str; 3]) -> Result<T> {
 impl Written {
     /// A mistake in a text that the command line changed: of the file, with its line there, where the file has one by
     /// itself, and else of the flag.
-    fn blamed(&self, error: FileError, host_defaults: &HostDefaults) -> anyhow::Error {
+    fn blamed(&self, arguments: &Study, error: FileError, host_defaults: &HostDefaults) -> anyhow::Error {
         let Some(own) = &self.own_text else { return error.into() };
         if let Err(own) = study_file::parse(&self.path, own, host_defaults) {
             return own.into();
         }
         let language = language::of_command_line();
         let first = error.key.split('.').next().unwrap_or_default();
+        let last = error.key.rsplit('.').next().unwrap_or_default();
+        let is_of_factor = |written: &&String| {
+            let factor = written.split('=').next().unwrap_or_default().trim();
+            factor == first || factor == last
+        };
         // Of an arm the key itself has a flag, unless it is about what the arm runs.
         let whole = study_arms::KEYS.iter().find(|(key, _)| *key == error.key);
-        let flag =
-            whole.or_else(|| FLAGS.iter().find(|(key, _)| *key == first)).map_or(first, |(_, flag)| flag);
+        let named = || whole.or_else(|| FLAGS.iter().find(|(key, _)| *key == first));
+        let flag = match arguments.levels.iter().find(is_of_factor) {
+            Some(written) => format!("--levels {written}"),
+            None => named().map_or(first, |(_, flag)| flag).to_owned(),
+        };
         let reason = error.reason.localized(language);
         UsageError(format!("{flag}{}{reason}", language.colon())).into()
+    }
+
+    /// Where an arm stands, for a message: its line in the file, or the flag that it is from.
+    fn place_of(&self, arm: &str) -> String {
+        let own = self.own_text.as_ref().unwrap_or(&self.text);
+        match line_of_arm(own, arm) {
+            Some(line) => format!("{}:{line}: ", self.path.display()),
+            None if arm.contains("-as-on-") => "--kernels: ".to_owned(),
+            None => "--arm: ".to_owned(),
+        }
     }
 
     /// The study, complete, for this machine.
@@ -210,8 +224,8 @@ impl Written {
         let host_defaults = host_defaults(arguments, self.plan.clone(), &fingerprint);
         let study_file::Study { mut spec, mut missing_arms } =
             study_file::parse(&self.path, &self.text, &host_defaults)
-                .map_err(|error| self.blamed(error, &host_defaults))?;
-        check_options(&self.path, &self.text, &spec)?;
+                .map_err(|error| self.blamed(arguments, error, &host_defaults))?;
+        check_options(&spec, |arm| self.place_of(arm))?;
         missing_arms.extend(refused_as_older(&spec, &missing_arms)?);
         if let Some(seed) = arguments.seed {
             spec.seed = seed;
@@ -281,15 +295,13 @@ fn congestion_controls() -> Vec<String> {
 }
 
 /// Refuses engine options of arms that do not exist or do not apply, before anything runs.
-fn check_options(path: &Path, text: &str, spec: &StudySpec) -> Result<()> {
-    let file = path.display();
-    study_storage::check(spec, |arm| format!("{file}:{}: ", line_of_arm(text, arm)))?;
+fn check_options(spec: &StudySpec, place: impl Fn(&str) -> String) -> Result<()> {
+    study_storage::check(spec, &place)?;
     for arm in &spec.arms {
         let Subject::Weir { driver, options, .. } = &arm.subject else { continue };
         let server = engine::config(driver, &as_typed(options));
         if let Err(error) = server.and_then(|_| engine::config("auto", &as_typed(&arm.load_options))) {
-            let line = line_of_arm(text, &arm.name);
-            return Err(UsageError(format!("{file}:{line}: arm {}: {error}", arm.name)).into());
+            return Err(UsageError(format!("{}arm {}: {error}", place(&arm.name), arm.name)).into());
         }
     }
     Ok(())
@@ -318,14 +330,15 @@ fn as_typed(options: &BTreeMap<String, String>) -> Vec<String> {
     options.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-/// Line on which an arm gets its name.
-fn line_of_arm(text: &str, arm: &str) -> usize {
+/// Line on which an arm gets its name; none where the text has no arm of that name.
+fn line_of_arm(text: &str, arm: &str) -> Option<usize> {
+    let is_quote = |letter: char| letter == '"' || letter == '\'';
     let is_name = |line: &str| {
         let value = line.trim().strip_prefix("name").and_then(|rest| rest.trim_start().strip_prefix('='));
-        value.is_some_and(|value| value.trim_start_matches([' ', '"', '\'']).starts_with(arm))
+        value.is_some_and(|value| value.trim_start().split(is_quote).nth(1) == Some(arm))
     };
     let arms = text.lines().position(|line| line.contains("[[arm]]")).unwrap_or(0);
-    text.lines().skip(arms).position(is_name).map_or(arms + 1, |below| arms + below + 1)
+    Some(arms + text.lines().skip(arms).position(is_name)? + 1)
 }
 
 /// What is found about each driver of sockets and each engine of disks.

@@ -6,11 +6,11 @@ use std::{
 };
 
 use anyhow::Result;
-use weir_lab::{exit::ExitCode, stored::StoredRun};
+use weir_lab::{exit::ExitCode, stored::StoredRun, stored_folders};
 use weir_record::run_pool::RunPool;
 use weir_report::{Language, localized, run_pool};
 
-use super::{report, stored_folders};
+use super::report;
 use crate::{
     args::{PoolFormat, StudyPool},
     exit::{Exit, UsageError, sentence},

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use weir_judge::power::{self, Expected, Found};
+use weir_lab::stored_folders;
 use weir_record::{finding::RoundComponents, machine::Fingerprint, spec::StudySpec, study::StudyResult};
 use weir_report::{Language, localized};
 use weir_store::Store;
 
-use super::{report, stored_folders};
+use super::report;
 use crate::{exit::UsageError, language};
 
 /// Most of them whose rounds are used.

@@ -9,12 +9,12 @@ use std::{
 };
 
 use anyhow::Result;
-use weir_lab::{exit::ExitCode, length::length_ns, outline, run::Ended, run_folder, stored::StoredRun};
+use weir_lab::{exit::ExitCode, length::length_ns, outline, run::Ended, stored::StoredRun, stored_folders};
 use weir_report::{Language, localized, run_pool};
 
 use super::{
-    report, stored_folders,
-    study::{Host, RESULTS, seconds_now},
+    report,
+    study::{Host, Place, RESULTS},
     study_plan, study_pool,
 };
 use crate::{
@@ -79,8 +79,8 @@ fn repeat(
         ));
         let seed = arguments.seed.map(|seed| seed.wrapping_add(u64::from(number - 1)));
         let own = Study { seed, ..arguments.clone() };
-        let folder = |name: &str| free(&parent, &run_folder::name(name, seconds_now()));
-        let Some((folder, outcome)) = host.fresh(&own, &folder)? else { return Ok(Stopped::Interrupted) };
+        let place = |name: &str| Place::new(&parent, name);
+        let Some((folder, outcome)) = host.fresh(&own, &place)? else { return Ok(Stopped::Interrupted) };
         if let Some(hint) = outcome.resume_hint(&folder, host.language) {
             output::tell(&hint);
         }
@@ -98,13 +98,6 @@ fn repeat(
         }
     }
     Ok(Stopped::Done)
-}
-
-/// A folder of that name that is not there yet: two runs may begin within one second.
-fn free(parent: &Path, name: &str) -> PathBuf {
-    let further = (2..).map(|number: u32| parent.join(format!("{name}-{number}")));
-    let mut all = std::iter::once(parent.join(name)).chain(further);
-    all.find(|folder| !folder.exists()).unwrap_or_else(|| parent.join(name))
 }
 
 /// Waits for the next start; `false` where it was interrupted. A run that took longer than the distance of two starts

@@ -23,7 +23,7 @@ pub(crate) struct ServeShared {
     /// auto, uring, epoll, poll, select or blocking
     #[arg(long, default_value = "auto")]
     pub(crate) driver: String,
-    /// Worker threads, each with a runtime of its own
+    /// Worker threads, each with its own runtime
     #[arg(long, default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=256))]
     pub(crate) workers: usize,
     /// How connections reach the workers

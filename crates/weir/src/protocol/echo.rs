@@ -95,7 +95,7 @@ pub(crate) struct LoadEcho {
     #[arg(long, default_value = "127.0.0.1:7007", value_name = "ADDR")]
     pub(crate) target: String,
     /// Bytes of a message, such as 64 or 4k
-    #[arg(long, default_value_t = 64, value_parser = size)]
+    #[arg(long, default_value_t = 64, value_parser = size::<u32>)]
     pub(crate) message_bytes: u32,
     /// Open a connection for each message, and end it after the answer
     #[arg(long)]

@@ -14,9 +14,12 @@ use rustix::{
 };
 use weir_lab::run_locks::Held;
 
-use super::harness::{
-    PATIENCE, Running, Server, TWO_ARMS, WEIR, every_server, expect_refusal, folder, shell, shown,
-    study_head, until, weir,
+use super::{
+    harness::{
+        PATIENCE, Running, Server, TWO_ARMS, WEIR, every_server, expect_refusal, folder, shell, shown,
+        study_head, until, weir,
+    },
+    study_earlier::store_run,
 };
 
 /// The page at `/` of a dashboard.
@@ -72,6 +75,29 @@ fn the_locale_is_the_language_unless_another_is_given() {
         let answer = first_page(address);
         assert!(answer.contains(&format!("<html lang=\"{language}\"")), "{answer}");
     }
+}
+
+#[test]
+fn runs_of_a_study_are_pooled_on_a_page_and_a_report_says_where_its_run_stands() {
+    let results = folder("dashboard-pool");
+    let text = study_head(12, "2min") + TWO_ARMS;
+    for (seed, cost) in [(1, 4.0), (2, 4.05), (3, 3.95)] {
+        store_run(&results.join(format!("run-{seed}")), &text, seed, cost);
+    }
+    let words = ["dashboard", shown(&results), "--listen", "127.0.0.1:0", "--lang", "en"];
+    let dashboard = Running::weir(&words);
+    let line = dashboard.next_line().expect("it says where");
+    let address = line.trim_start_matches("http://").split('/').next().expect("an address");
+    assert!(first_page(address).contains("href=\"/pool?study=tiny\""), "the list leads there");
+    let pooled = page(address, "/pool?study=tiny");
+    assert!(pooled.starts_with("HTTP/1.1 200 OK") && pooled.contains("3 of 3 runs"), "{pooled}");
+    assert!(pooled.contains("run-2") && !pooled.contains(shown(&results)), "names, and no path");
+    let other = page(address, "/pool?study=other");
+    assert!(other.starts_with("HTTP/1.1 404 ") && other.contains("nothing to pool"), "{other}");
+    assert!(
+        page(address, "/study/run-3").contains("earlier runs on this machine (2)"),
+        "its place among them"
+    );
 }
 
 /// What a program is answered that asks for something to be done.

@@ -56,7 +56,7 @@ fn url(address: SocketAddr, path: &str) -> String {
 fn a_counted_run_prints_one_line_of_json() {
     let url = url(serve(), "/");
     for close in [false, true] {
-        let words = ["load", "http", &url, "-c", "10", "-n", "20", "--json"];
+        let words = ["load", "http", &url, "-c", "10", "-n", "200", "--json"];
         let words = if close { [&words[..], &["--close"]].concat() } else { words.to_vec() };
         let said = weir(&words);
         assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{}", said.stdout);
@@ -74,7 +74,7 @@ fn a_counted_run_prints_one_line_of_json() {
 #[test]
 fn people_see_the_rows_they_know_and_what_to_doubt() {
     let address = serve();
-    let said = weir(&["load", "http", &url(address, "/old"), "-c", "2", "-n", "5"]);
+    let said = weir(&["load", "http", &url(address, "/old"), "-c", "2", "-n", "10"]);
     assert_eq!(said.code, Some(1), "nothing was right: {}", said.stderr);
     assert!(
         said.stderr.contains("10 wrong status; the first failure: status 302 instead"),
@@ -97,7 +97,7 @@ fn people_see_the_rows_they_know_and_what_to_doubt() {
         assert!(said.stdout.contains(words), "no {words:?} in:\n{}", said.stdout);
     }
     let expected =
-        weir(&["load", "http", &url(address, "/old"), "-c", "2", "-n", "5", "--expect-status", "302"]);
+        weir(&["load", "http", &url(address, "/old"), "-c", "2", "-n", "10", "--expect-status", "302"]);
     assert_eq!(expected.code, Some(0), "{}", expected.stderr);
     assert!(expected.stdout.contains("failures      none"), "{}", expected.stdout);
     assert!(expected.stdout.contains("up to   responses     share"), "{}", expected.stdout);

@@ -169,7 +169,8 @@ fn what_a_study_finds_is_told_in_the_language_that_is_asked_for() {
 fn a_generator_of_two_threads_loads_in_turns_and_in_whole_trials() {
     let folder = folder("study-load-workers");
     for protocol in ["echo", "http"] {
-        let head = study_head(8, "10min").replacen("rounds", &format!("protocol = \"{protocol}\"\nrounds"), 1);
+        let head =
+            study_head(8, "10min").replacen("rounds", &format!("protocol = \"{protocol}\"\nrounds"), 1);
         let whole = "[[cell]]\nconnections = 4\nload_workers = 2\nalternate = false\nblocks = 2\n";
         let text = head.replace("[factors]\n", "[factors]\nload_workers = [2]\n") + whole + TWO_ARMS;
         let (file, out) = study_file(&folder, &text.replace("tiny", protocol));

@@ -56,6 +56,74 @@ fn a_mistake_in_a_flag_names_the_flag_and_one_in_a_file_its_line() {
 }
 
 #[test]
+fn a_misspelt_study_is_told_the_one_that_is_meant_and_its_help_describes_it() {
+    expect_refusal(&weir(&["study", "quik"]), 2, &["\"quik\"", "did you mean quick?", "--list"]);
+    expect_refusal(&weir(&["study", "list"]), 2, &["weir study --list"]);
+    for words in [&["help", "study", "quick"][..], &["study", "quick", "--help"]] {
+        let said = weir(words);
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{words:?}");
+        assert!(
+            said.stdout.contains("arms: epoll, uring") && said.stdout.contains("--dry-run"),
+            "{}",
+            said.stdout
+        );
+    }
+    let apart = weir(&["study", "quick", "--arm", "mine", "./server --port {port}"]);
+    assert_eq!(apart.code, Some(2));
+    assert!(apart.stderr.contains("--arm NAME="), "{}", apart.stderr);
+}
+
+#[test]
+fn help_is_in_the_language_that_is_asked_for() {
+    for (words, expected) in [
+        (
+            &["--help", "--lang", "ko"][..],
+            ["사용법: weir", "명령:", "이 머신에서 실행하고 측정할 수 있는 것"],
+        ),
+        (&["--lang", "zh", "--help"], ["用法：weir", "命令:", "运行研究"]),
+        (&["help", "study", "--lang", "ko"], ["사용법: weir study", "--rounds", "라운드 수"]),
+        (&["study", "--help", "--lang=zh"], ["用法：weir study", "--only-arms", "第一个为基线"]),
+    ] {
+        let said = weir(words);
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{words:?}");
+        assert!(expected.iter().all(|it| said.stdout.contains(it)), "{words:?}: {}", said.stdout);
+    }
+}
+
+#[test]
+fn a_plan_names_the_programs_that_are_not_there_and_what_goes_with_the_arms_that_are_gone() {
+    let own = ["--arm", "old=./no-such-server {port} {content}", "--arm", "new=./no-other {port} {content}"];
+    let said = weir(&[&["study", "http", "--dry-run", "--lang", "en", "--only-arms"], &own[..]].concat());
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let missing = said.stdout.split("missing here").nth(1).unwrap_or_default();
+    assert!(missing.contains("old: ") && missing.contains("./no-such-server"), "{}", said.stdout);
+    assert!(
+        said.stdout.contains("left out") && said.stdout.contains("4 published figures"),
+        "{}",
+        said.stdout
+    );
+}
+
+#[test]
+fn a_level_that_cannot_be_names_its_flag() {
+    let zero = weir(&["study", "tps", "--dry-run", "--levels", "connections=0"]);
+    expect_refusal(&zero, 2, &["weir: --levels connections=0: "]);
+    let kernel = weir(&["study", "quick", "--dry-run", "--kernels", "5"]);
+    expect_refusal(&kernel, 2, &["weir: --kernels: arm uring-as-on-5"]);
+}
+
+#[test]
+fn a_report_can_be_refreshed_without_being_read() {
+    let run = stored("study-flags-quiet");
+    let said = weir(&["report", shown(&run), "--quiet", "--lang", "en"]);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), ""), "{}", said.stderr);
+    assert!(said.stderr.starts_with("report: ") && run.join("report.md").exists(), "{}", said.stderr);
+    let beside = std::fs::read_dir(&*run).expect("a folder").map(|it| it.expect("an entry").file_name());
+    let logs: Vec<_> = beside.filter(|name| name.to_string_lossy().starts_with("study.db-")).collect();
+    assert!(logs.is_empty(), "{logs:?}");
+}
+
+#[test]
 fn a_stored_run_is_judged_by_thresholds_and_told_in_short() {
     let run = stored("study-flags-stored");
     let judged = |line: &str| weir(&["report", shown(&run), "--fail-if", line]).code;

@@ -47,7 +47,7 @@ fn a_server_that_runs_already_is_an_arm_and_a_baseline() {
     let pid = one.process.pid().as_raw_nonzero().to_string();
     let named = format!("one={pid}");
     let words = ["--only-arms", "--arm", &one_arm, "--arm", &other_arm, "--arm-pid", &named];
-    let (said, result) = judged(&folder, &(study_head(6, "20s") + EPOLL), &words);
+    let (said, result) = judged(&folder, &(study_head(6, "10min") + EPOLL), &words);
     let told = format!("arm one runs already: the CPU of {} ({pid}) is read", super::harness::WEIR);
     assert!(said.stderr.contains(&told), "{}", said.stderr);
     let found = &result.fingerprint.running;
@@ -68,7 +68,7 @@ fn a_server_that_runs_already_is_an_arm_and_a_baseline() {
 #[test]
 fn what_is_no_server_here_is_refused_before_anything_runs() {
     let folder = folder("own-refused");
-    let (file, out) = study_file(&folder, &(study_head(6, "20s") + TWO_ARMS));
+    let (file, out) = study_file(&folder, &(study_head(6, "10min") + TWO_ARMS));
     let server = Server::start(&["--driver", "epoll"]);
     let own = format!("mine=tcp://{}", server.address);
     let study = |words: &[&str]| weir(&[&["study", &file, "--out", shown(&out)], words].concat());
@@ -126,7 +126,7 @@ fn a_command_has_its_folder_its_variables_and_what_runs_around_it() {
         "--arm-ready",
         "mine=line:listening on",
     ];
-    let (_, result) = judged(&folder, &(study_head(6, "20s") + EPOLL), &around);
+    let (_, result) = judged(&folder, &(study_head(6, "10min") + EPOLL), &around);
     expect_loaded(&result, "mine");
     let noted = fs::read_to_string(&log).expect("they ran");
     let lines: Vec<&str> = noted.lines().collect();
@@ -157,7 +157,7 @@ fn a_load_asks_for_a_mix_and_counts_failures_by_request() {
     fs::write(&file, MIX).expect("it is written");
     let (_server, address) = http_server("echo");
     let url = format!("http://{address}/");
-    let words = ["load", "http", &url, "--request-mix", shown(&file), "-c", "4", "-n", "40", "--json"];
+    let words = ["load", "http", &url, "--request-mix", shown(&file), "-c", "4", "-n", "160", "--json"];
     let load = || weir(&words);
     let report = |said: &Said| -> LoadReport { serde_json::from_str(&said.stdout).expect("a report") };
     let said = load();
@@ -179,6 +179,7 @@ fn a_load_asks_for_a_mix_and_counts_failures_by_request() {
     expect_refusal(&load(), 2, &["mix.toml:3: request.weihgt", "did you mean weight?"]);
     let twice = [&words[..], &["-X", "PUT"]].concat();
     assert_eq!(weir(&twice).code, Some(2));
+    fs::write(&file, MIX).expect("it is written");
     let with_path = format!("{url}a");
     let path = ["load", "http", &with_path, "--request-mix", shown(&file)];
     expect_refusal(&weir(&path), 2, &["the paths are in the file"]);
@@ -191,7 +192,7 @@ fn a_study_of_http_asks_servers_that_run_already_for_a_mix() {
     fs::write(&file, MIX).expect("it is written");
     let ((_one, first), (_other, second)) = (http_server("echo"), http_server("echo"));
     let (one, other) = (format!("one=http://{first}"), format!("other=http://{second}/"));
-    let head = study_head(6, "20s").replacen("saturation", "protocol = \"http\"\nsaturation", 1);
+    let head = study_head(6, "10min").replacen("saturation", "protocol = \"http\"\nsaturation", 1);
     let words = ["--only-arms", "--arm", &one, "--arm", &other, "--request-mix", shown(&file)];
     let (_, result) = judged(&folder, &(head.clone() + EPOLL), &words);
     for arm in ["one", "other"] {
@@ -206,7 +207,7 @@ fn a_study_of_http_asks_servers_that_run_already_for_a_mix() {
     let (plain, _) = study_file(&folder, &(head + TWO_ARMS));
     let printed = weir(&["study", &plain, "--request-mix", shown(&file), "--print"]);
     assert!(printed.stdout.contains("[[request]]") && printed.stdout.contains("hello"), "{}", printed.stdout);
-    let (echo, _) = study_file(&folder, &(study_head(6, "20s") + TWO_ARMS));
+    let (echo, _) = study_file(&folder, &(study_head(6, "10min") + TWO_ARMS));
     let refused = weir(&["study", &echo, "--request-mix", shown(&file), "--dry-run"]);
     expect_refusal(&refused, 2, &["--request-mix: it belongs to studies of HTTP"]);
 }

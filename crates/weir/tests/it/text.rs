@@ -1,6 +1,6 @@
 //! What people read first: help and version.
 
-use super::harness::{expect_refusal, folder, shown, weir};
+use super::harness::{expect_refusal, folder, shell, shown, weir};
 
 const FIRST_SCREEN: &str = "\
 Measures which I/O model is faster on this machine, by how much, why, and whether the number may be
@@ -44,7 +44,7 @@ Begin with:
 Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 11 inconclusive, 12
 not comparable or too noisy, 13 this environment cannot run it, 130 interrupted (finished blocks are
 kept); 10 a threshold is not met (--max-errors, --fail-if); 14 there is no baseline to compare with;
-15 a server hung when it was told to end
+15 a server hung when it was asked to end
 ";
 
 #[test]
@@ -98,6 +98,21 @@ fn every_shell_completes_every_command_and_no_hidden_one() {
             assert!(said.stdout.contains(word), "no {word} for {shell}");
         }
         assert!(!said.stdout.contains("supervise") && !said.stdout.contains("plant"), "{shell}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let said = weir(&["completions", shell]);
+        for word in ["quick", "http-confounders", "uring-bundle", "blocking", "libaio"] {
+            assert!(said.stdout.contains(word), "no {word} for {shell}");
+        }
+    }
+    let folder = folder("completions");
+    let bash = folder.join("weir.bash");
+    std::fs::write(&bash, weir(&["completions", "bash"]).stdout).expect("it is written");
+    let line = "COMP_WORDS=(weir study htt); COMP_CWORD=2; _weir weir htt study; echo \"${COMPREPLY[*]}\"";
+    let said = shell(&format!("command -v bash >/dev/null || exit 9; bash -c '. {}; {line}'", shown(&bash)));
+    match said.code {
+        Some(9) => println!("skipped: there is no bash"),
+        _ => assert_eq!(said.stdout, "http http-confounders\n", "{}", said.stderr),
     }
 }
 

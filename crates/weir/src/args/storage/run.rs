@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::flags::number;
+use crate::flags::{number, whole_rate};
 
 /// What the help ends with.
 const AFTER_HELP: &str = "\
@@ -13,14 +13,18 @@ A job file is the part of fio's format that docs/formats/storage-job.md names, a
 Completion methods: interrupt, poll, and predictors, which sleep a predicted time and then poll: fixed:5us, linux-mean,
 linux-mean:0.3, lmd, ehp, hybrid-iopoll, pas, dpas, ewma, quantile, regime, load-aware.
 
-  weir storage run                                             4 KiB random reads, one at a time, for 10 s
+  weir storage run                      4 KiB random reads, one at a time, for 10 s
   weir storage run --depth 32 --engine libaio --runtime 30s
   weir storage run --completion quantile:0.01 --armed --cpus 0
   weir storage run --file data.bin --rw randwrite --fsync 64 --verify
-  weir storage run --file data.bin --rw randwrite --fsync 64 --verify --ledger /other/disk/ledger   and, after a crash:
-  weir storage run --file data.bin --rw randwrite --fsync 64 --verify-only --ledger /other/disk/ledger
+  weir storage run --file data.bin --rw randwrite --fsync 64 --verify \\
+                   --ledger /other/disk/ledger
+  and, after a crash:
+  weir storage run --file data.bin --rw randwrite --fsync 64 --verify-only \\
+                   --ledger /other/disk/ledger
   weir storage run jobs.fio --json
-  weir storage run -- --name=a --filename=data.bin --rw=randread --bs=4k --direct=1 --runtime=10 --output-format=json";
+  weir storage run -- --name=a --filename=data.bin --rw=randread \\
+                      --bs=4k --direct=1 --runtime=10 --output-format=json";
 
 /// Yes or no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -84,7 +88,7 @@ pub(crate) struct Workload {
     /// Percent of the operations that read, of readwrite and randrw [default: 50]
     #[arg(long, value_name = "PERCENT", value_parser = number::<u8>)]
     pub(crate) read_percent: Option<u8>,
-    /// pread, pwritev, threads, posixaio, libaio or io_uring
+    /// pread, pwritev, threads, posixaio, libaio or io_uring (uring)
     #[arg(long, default_value = "io_uring")]
     pub(crate) engine: String,
     /// Operations in flight of each thread
@@ -114,8 +118,8 @@ pub(crate) struct Workload {
     /// Time before anything is counted
     #[arg(long, default_value = "0s", value_name = "TIME")]
     pub(crate) ramp: String,
-    /// Operations a second of each thread; latency counts from the intended start
-    #[arg(long, value_name = "PER_SECOND", value_parser = number::<u32>)]
+    /// Operations a second of each thread, such as 10k; latency counts from the intended start
+    #[arg(long, value_name = "PER_SECOND", value_parser = whole_rate)]
     pub(crate) rate: Option<u32>,
     /// Pause after an operation, when all in flight are complete: from the first pause on one is in flight
     #[arg(long, default_value = "0s", value_name = "TIME")]

@@ -215,7 +215,7 @@ fn without_disk(reason: NoDisk, language: Language) -> String {
     match reason {
         NoDisk::OfItsOwn => localized!(
             language,
-            "its file system has no disk of its own, or more than one",
+            "its file system is on no disk, or on more than one",
             "파일 시스템에 전용 디스크가 없거나 둘 이상입니다",
             "其文件系统没有自己的磁盘，或不止一个",
         ),

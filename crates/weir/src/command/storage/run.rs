@@ -34,11 +34,14 @@ pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     let PreparedJobs { jobs, notes } = prepare(arguments, &words)?;
     check_writable("--csv", arguments.csv.as_deref())?;
     check_writable("--output", to_file)?;
-    notes.iter().for_each(|note| output::tell(note));
     let stop = signals::stop_flag()?;
     let disks = Disks::read(jobs.iter().map(|job| job.file.as_str()));
     let shown = Shown::default();
+    // What the run does with its file is said when it does it, and not before a reason why there is no run.
+    let untold = Cell::new(Some(&notes));
+    let tell_notes = || untold.take().into_iter().flatten().for_each(|note| output::tell(note));
     let progress = |progress: &Progress<'_>| {
+        tell_notes();
         if !is_json {
             shown.show(progress, language);
         }
@@ -56,7 +59,8 @@ pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
         }
         outcome => outcome?,
     };
-    report.notes.splice(0..0, notes);
+    tell_notes();
+    report.notes.splice(0..0, notes.clone());
     let text = if is_json {
         let host_defaults = HostDefaults { has_bins: format == FioFormat::JsonPlus, ..host_defaults(&disks) };
         serde_json::to_string(&fio_json(&report, &host_defaults))?

@@ -111,7 +111,7 @@ fn head(job: &StorageJob, language: Language) -> Vec<String> {
     });
     let all = ["all", "전체", "全部"];
     let size = job.size_bytes.map(shown_bytes).unwrap_or_else(|| language.choose(all).to_owned());
-    let several = ["files of their own", "각자의 파일", "各自的文件"];
+    let several = ["separate files", "각자의 파일", "各自的文件"];
     let file = if job.file.is_empty() { language.choose(several) } else { &job.file };
     let name = &job.name;
     let what = localized!(

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
 use weir_proto::http1::Limits;
 use weir_servers::http::{CONNECTIONS_MAX, Timeouts};
 
-use crate::flags::{LoadShared, ServeShared, number};
+use crate::flags::{LoadShared, ServeShared, number, size, size_within};
 
 /// A length of time of whole seconds, as it is typed.
 fn typed(length: Duration) -> String {
@@ -48,7 +48,8 @@ pub(crate) struct ServeHttp {
     /// Address: HOST:PORT (port 0 takes a free one), unix:/path or @name
     #[arg(long, default_value = "127.0.0.1:8088", value_name = "ADDR")]
     pub(crate) listen: String,
-    /// What every path answers with: html, image (a JPEG of 148 KiB), a number of bytes, or echo (the request's own)
+    /// What every path answers with: html, image (a JPEG of 148 KiB), a number of bytes such as 16k, or echo (the
+    /// request's own)
     #[arg(long, default_value = "html", value_name = "BODY")]
     pub(crate) body: String,
     /// Where a body of 32 KiB or more lies
@@ -89,13 +90,13 @@ pub(crate) struct ServeHttp {
     /// Longest time for each 256 KiB of content, of a request to arrive and of a reply to be taken
     #[arg(long, default_value = typed(Timeouts::DEFAULT.content), value_name = "TIME")]
     pub(crate) body_timeout: String,
-    /// Largest head of a request
+    /// Largest head of a request, such as 16k
     #[arg(long, default_value_t = Limits::DEFAULT.head_bytes_max, value_name = "BYTES",
-          value_parser = RangedU64ValueParser::<usize>::new().range(256..=1_048_576))]
+          value_parser = |text: &str| size_within(text, 256..=1_048_576))]
     pub(crate) head_bytes_max: usize,
-    /// Largest content of a request
+    /// Largest content of a request, such as 1m
     #[arg(long, default_value_t = Limits::DEFAULT.body_bytes_max, value_name = "BYTES",
-          value_parser = number::<u64>)]
+          value_parser = size::<u64>)]
     pub(crate) content_bytes_max: u64,
     /// Most requests on one connection [default: no limit]
     #[arg(long, value_name = "COUNT", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
@@ -141,8 +142,7 @@ pub(crate) struct LoadHttp {
     /// What to ask for: http://HOST[:PORT]/PATH; several on one server are asked for in turn
     #[arg(required = true, value_name = "URL")]
     pub(crate) urls: Vec<String>,
-    /// Exactly so many requests on each connection, without a warm-up; with --rate as many in all, each on a connection
-    /// that is free then. --duration is the limit
+    /// Send exactly this many requests over all connections, without a warm-up; --duration is then the limit
     #[arg(long, short = 'n', value_parser = number::<u64>)]
     pub(crate) requests: Option<u64>,
     /// A new connection for each request, closed by the server after it

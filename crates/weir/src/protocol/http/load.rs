@@ -13,7 +13,10 @@ use weir_proto::{
     content::Content,
     http1::{Method, url::Url},
 };
-use weir_record::load::{LoadReport, SecondRow};
+use weir_record::{
+    load::{LoadReport, SecondRow},
+    quantity,
+};
 use weir_report::Language;
 use weir_sys::log_file::open_at_once;
 
@@ -33,12 +36,10 @@ impl LoadCommand for LoadHttp {
 
     fn spec(&self) -> Result<LoadSpec> {
         let urls = urls(&self.urls)?;
-        let connections = self.shared.connections.into();
-        let messages = self.requests.map(|each| each.saturating_mul(connections));
         let http = http(self, &urls)?.into();
         let (text, target) = target(&urls)?;
         // A host without an address is told with its URL, as it was written.
-        load::spec(&self.shared, http, text, &target, messages)
+        load::spec(&self.shared, http, text, &target, self.requests)
     }
 
     fn unit(&self) -> Unit {
@@ -105,7 +106,6 @@ fn http(arguments: &LoadHttp, urls: &[(String, Url)]) -> Result<HttpSpec> {
         connection_per_request: arguments.close,
         expect_status: arguments.expect_status.clone(),
         expect_content: expected(arguments.expect_content.as_deref())?,
-        requests_each: arguments.requests,
         source_addresses: arguments.source_addresses.as_deref().map_or(Ok(Vec::new()), source_addresses)?,
         jtl: arguments.jtl.clone(),
         ..HttpSpec::get(asked)
@@ -185,7 +185,7 @@ fn expected(content: Option<&str>) -> Result<ExpectedContent> {
     if text == "any" {
         return Ok(ExpectedContent::Anything);
     }
-    if let Ok(content) = text.parse::<Content>() {
+    if let Ok(content) = quantity::in_digits(text).parse::<Content>() {
         return Ok(ExpectedContent::Bytes(content.bytes()));
     }
     let bytes = fs::read(text).map_err(|error| {
@@ -295,8 +295,8 @@ mod tests {
         assert_eq!(header("X-A:  b c ").expect("a field"), ("X-A".to_owned(), b"b c".to_vec()));
         assert!(header("X-A").is_err());
         assert_eq!(expected(Some("any")).expect("known"), ExpectedContent::Anything);
-        let ExpectedContent::Bytes(bytes) = expected(Some("64")).expect("a size") else { panic!("bytes") };
-        assert_eq!(bytes, Content::Bytes(64).bytes());
+        let ExpectedContent::Bytes(bytes) = expected(Some("1k")).expect("a size") else { panic!("bytes") };
+        assert_eq!(bytes, Content::Bytes(1024).bytes());
         assert!(expected(Some("/nonexistent/page")).expect_err("no file").to_string().contains("no file"));
     }
 }

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use weir_proto::{content::CONTENT_BYTES_MAX, http1::Limits};
-use weir_record::engine::ServerStats;
+use weir_record::{engine::ServerStats, quantity};
 use weir_servers::http::{
     Body, Clock, FileCache, FileIo, HttpConfig, HttpCounters, HttpLogs, HttpServer, LargeContent, LogFormat,
     ReplyHeaders, Root, Timeouts,
@@ -125,7 +125,7 @@ fn body(arguments: &ServeHttp) -> Result<Body> {
     if text == "echo" {
         return Ok(Body::Echo);
     }
-    text.parse().map(Body::Fixed).map_err(|_| {
+    quantity::in_digits(text).parse().map(Body::Fixed).map_err(|_| {
         let sizes = format!("a number of bytes up to {CONTENT_BYTES_MAX}");
         UsageError(format!("--body {text:?} is not known; use html, image, echo or {sizes}")).into()
     })

@@ -82,8 +82,8 @@ pub(crate) struct ServeGateway {
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
     /// Let open orders expire that this configuration does not reach any more, instead of refusing to start. Their
-    /// clients are told, of an account that was removed when it is back; what a venue that was removed makes of them,
-    /// nobody hears: cancel them there first
+    /// clients get a message, those of a removed account when it is back. Nobody hears what a removed venue makes of
+    /// them: cancel them there first
     #[arg(long)]
     pub(crate) expire_unreachable: bool,
     /// Do not take the times of an order's hops
@@ -100,12 +100,13 @@ pub(crate) struct ServeGateway {
 const AFTER_HELP: &str = "\
 Each session logs in over SoupBinTCP and trades in OUCH 5.0. Every answer is checked: the fields that must come back as
 they were sent, its place among the answers of its session, the numbers of the stream over reconnects, and in the end
-the balance of all shares. The client order id holds the send time, so gateways and exchanges can tell the way to them.
+the balance of all shares. The client order id holds the send time, so gateways and exchanges can measure the way to them.
 
 One order in flight over ten sessions, in turn:
   weir load orders --target 127.0.0.1:9100 --sessions 10 --in-flight-total 1
 Orders at a steady rate, of which every third is cancelled again:
-  weir load orders --target 127.0.0.1:9100 --sessions 10 --in-flight 64 --rate 20000 --mix enter=3,cancel=1
+  weir load orders --target 127.0.0.1:9100 --sessions 10 --in-flight 64 \\
+                   --rate 20k --mix enter=3,cancel=1
 
 The password is that of --password, or of WEIR_PASSWORD, or DEMO.";
 
@@ -117,7 +118,7 @@ The password is that of --password, or of WEIR_PASSWORD, or DEMO.";
         .long("sessions")
         .value_name("N")
         .default_value("10")
-        .help("Sessions, each with an account and a connection of its own")),
+        .help("Sessions, each with its own account and connection")),
     mut_arg("depth", |argument| argument
         .long("in-flight")
         .value_name("K")

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &ServeExchange) -> Result<Exit> {
     let one_sided = recovered.one_sided_trades();
     if one_sided > 0 {
         output::tell(&format!(
-            "{one_sided} trades of which a crash has left one side are broken; whoever was told of its side is told so"
+            "a crash has left one side of {one_sided} trades: they are broken, and whoever got that side gets a message"
         ));
     }
     prepared.run_server(|config| {

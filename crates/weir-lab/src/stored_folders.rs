@@ -9,13 +9,14 @@ use weir_judge::{
     pool::{self, PlacedRun, is_same_group},
     progress::Progress,
 };
-use weir_lab::stored::StoredRun;
 use weir_record::{
     finding::Finding,
     run_pool::{AmongRuns, RunPool},
     study::StudyResult,
 };
 use weir_store::{FILE_NAME, Store};
+
+use crate::stored::StoredRun;
 
 /// Most stores of a folder that are looked into, the newest first.
 const STORES_MAX: usize = 200;
@@ -24,12 +25,12 @@ const STORES_MAX: usize = 200;
 const EARLIER_MAX: usize = 20;
 
 /// Whether a folder is that of a run.
-pub(super) fn has_store(folder: &Path) -> bool {
+fn has_store(folder: &Path) -> bool {
     folder.join(FILE_NAME).is_file()
 }
 
 /// The folder itself where it holds a study, and else those in it that do, the newest first.
-pub(super) fn stores(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn stores(folder: &Path) -> io::Result<Vec<PathBuf>> {
     if has_store(folder) {
         return Ok(vec![folder.to_path_buf()]);
     }
@@ -43,7 +44,7 @@ pub(super) fn stores(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Sets the place of a run among earlier ones of its study that lie beside its folder, where there are some.
-pub(super) fn set_among(run: &mut StoredRun, folder: &Path) {
+pub fn set_among(run: &mut StoredRun, folder: &Path) {
     run.result.among_runs = among(run, folder);
 }
 
@@ -69,7 +70,7 @@ fn among(run: &StoredRun, folder: &Path) -> Option<AmongRuns> {
 
 /// A finished run as it was judged when it ended. Only runs by the same build of Weir are set beside each other, so
 /// that judging its trials again would give the same; that is done where the result has other records.
-fn finished(folder: &Path) -> Option<StoredRun> {
+pub fn finished(folder: &Path) -> Option<StoredRun> {
     let store = Store::open_read_only(folder).ok()?;
     store.result_brief().ok()??;
     let run = match store.result().ok()? {
@@ -90,14 +91,14 @@ fn progress(result: &StudyResult) -> Option<Progress> {
 }
 
 /// Judged runs together, each with its folder.
-pub(super) fn pooled(runs: &[(PathBuf, StoredRun)]) -> RunPool {
+pub fn pooled(runs: &[(PathBuf, StoredRun)]) -> RunPool {
     let places: Vec<String> = runs.iter().map(|(folder, _)| folder.display().to_string()).collect();
     let placed = runs.iter().zip(&places).map(|((_, run), place)| PlacedRun { run: run.run(), place });
     pool::pool(&placed.collect::<Vec<_>>())
 }
 
 /// The run whose names a view of the pool uses: the last of those that count, else the last.
-pub(super) fn named<'a>(pool: &RunPool, runs: &'a [(PathBuf, StoredRun)]) -> Option<&'a StudyResult> {
+pub fn named<'a>(pool: &RunPool, runs: &'a [(PathBuf, StoredRun)]) -> Option<&'a StudyResult> {
     let counts = pool.runs.iter().rev().find(|run| run.left_out.is_none()).or(pool.runs.last())?;
     let is_it = |(folder, _): &&(PathBuf, StoredRun)| folder.display().to_string() == counts.place;
     runs.iter().find(is_it).map(|(_, run)| &run.result)

@@ -1,0 +1,486 @@
+//! Texts of the help in Korean and Chinese; English is in the definition of the command line.
+
+use weir_report::Language;
+
+/// A name, with its text in Korean and Chinese.
+type Row = (&'static str, [&'static str; 2]);
+
+/// What a command is for; the first is the program itself.
+const COMMANDS: [Row; 34] = [
+    (
+        "",
+        [
+            "이 머신에서 어느 I/O 모델이 더 빠른지, 얼마나 빠른지, 왜 그런지, 그 숫자를 믿어도 되는지 측정합니다",
+            "测量在本机上哪种 I/O 模型更快、快多少、原因何在，以及这个数字是否可信",
+        ],
+    ),
+    ("help", ["이 도움말, 또는 지정한 명령의 도움말을 출력합니다", "显示本帮助，或指定命令的帮助"]),
+    ("study", ["연구 실행: 계획, 측정, 관찰, 판정, 보고", "运行研究：计划、测量、观测、判定、报告"]),
+    (
+        "study compare",
+        [
+            "저장된 연구를 이전 것과 조건별로 비교합니다. 절댓값이 아니라 비교 대상의 비율을 봅니다",
+            "将已存储的研究与更早的一次逐条件比较：比较方案的比值，而非绝对数值",
+        ],
+    ),
+    (
+        "study pool",
+        [
+            "한 연구의 여러 실행을 종합합니다: 공통된 값, 서로 떨어진 정도, 다음 실행의 예상 범위",
+            "合并同一研究的多次运行：共同的值、彼此的差距、下一次的预期范围",
+        ],
+    ),
+    (
+        "doctor",
+        [
+            "이 머신에서 실행하고 측정할 수 있는 것, 할 수 없는 것, 가능하게 하는 방법",
+            "本机能运行和测量什么、不能做什么，以及如何解除限制",
+        ],
+    ),
+    ("serve", ["원하는 드라이버로 서버를 실행합니다", "用任意驱动运行服务器"]),
+    ("serve echo", ["받은 바이트를 모두 돌려보냅니다(RFC 862)", "原样返回每个字节（RFC 862）"]),
+    ("serve http", ["HTTP/1.1 요청에 응답합니다", "响应 HTTP/1.1 请求"]),
+    (
+        "serve exchange",
+        ["거래소처럼 주문을 받습니다(SoupBinTCP와 OUCH)", "像交易所一样接收订单（SoupBinTCP 与 OUCH）"],
+    ),
+    ("serve gateway", ["고객의 주문을 받아 거래소로 보냅니다", "接收客户的订单并发往交易所"]),
+    ("load", ["서버에 부하를 주고 모든 바이트를 검사합니다", "对服务器施加负载并检查每个字节"]),
+    (
+        "load echo",
+        [
+            "에코 서버에 메시지를 보내고 돌아온 바이트를 모두 검사합니다",
+            "向回显服务器发送消息并检查返回的每个字节",
+        ],
+    ),
+    ("load http", ["HTTP/1.1 요청을 보내고 모든 응답을 검사합니다", "发送 HTTP/1.1 请求并检查每个响应"]),
+    (
+        "load orders",
+        [
+            "게이트웨이나 거래소에 주문을 보내고 모든 응답을 검사합니다",
+            "向网关或交易所发送订单并检查每个应答",
+        ],
+    ),
+    (
+        "storage",
+        [
+            "디스크를 기다리는 모든 방식을 파일이나 시뮬레이터에서 실행합니다",
+            "在文件或模拟器上尝试等待磁盘的各种方式",
+        ],
+    ),
+    (
+        "storage run",
+        ["원하는 엔진과 대기 방식으로 파일을 읽거나 쓰고 측정합니다", "用任意引擎和等待方式读写文件并测量"],
+    ),
+    (
+        "storage simulate",
+        [
+            "모델 장치나 기록된 트레이스에서 완료 대기 방식을 비교합니다",
+            "在模型设备或录制的轨迹上比较完成等待方式",
+        ],
+    ),
+    (
+        "storage capture",
+        ["커널의 블록 트레이스포인트에서 장치 시간을 기록합니다", "从内核的块跟踪点录制设备时间"],
+    ),
+    (
+        "top",
+        [
+            "실행 중인 서버 보기: 메시지 처리율, 스레드별 문맥 전환과 CPU, 스레드 간 전달, 세션",
+            "查看运行中的服务器：消息速率、各线程的切换与 CPU、线程间移交、会话",
+        ],
+    ),
+    (
+        "observe",
+        [
+            "프로세스 관찰: 스레드, 그리고 --trace로 모든 시스템 콜과 시간이 쓰인 곳",
+            "观测任意进程：线程，以及用 --trace 查看每个系统调用与时间去向",
+        ],
+    ),
+    ("ctl", ["실행 중인 게이트웨이 조작: 한도, 킬 스위치, 종료", "操作运行中的网关：限额、紧急停止、排空"]),
+    (
+        "ctl limits",
+        [
+            "한도를 보거나 바꿉니다: weir ctl limits --account C00001 shares_max=1000 notional_max=off",
+            "查看或更改限额：weir ctl limits --account C00001 shares_max=1000 notional_max=off",
+        ],
+    ),
+    (
+        "ctl references",
+        [
+            "주문 가격의 기준가를 보거나 정합니다: weir ctl references WEIR=12.50",
+            "查看或设置衡量订单价格的参考价：weir ctl references WEIR=12.50",
+        ],
+    ),
+    (
+        "ctl kill",
+        [
+            "한 계좌나 전체를 정지합니다: 새 주문은 거부하고 미체결 주문은 취소합니다",
+            "停止某个账户或全部账户：拒绝新订单，撤销未成交订单",
+        ],
+    ),
+    (
+        "ctl drain",
+        [
+            "게이트웨이를 순서대로 끝냅니다. 다음 시작 뒤에 고객은 세션을 이어 갈 수 있습니다",
+            "有序结束网关；下次启动后客户可继续其会话",
+        ],
+    ),
+    (
+        "ctl end-session",
+        [
+            "고객과의 세션과 게이트웨이를 끝냅니다. 다음 시작은 새 세션입니다",
+            "结束与客户的会话并随之结束网关；下次启动为新会话",
+        ],
+    ),
+    ("ctl sessions", ["고객 및 거래소와의 세션을 봅니다", "查看与客户及交易所的会话"]),
+    (
+        "ctl hash-password",
+        [
+            "표준 입력의 비밀번호로 설정 파일에 쓸 해시를 출력합니다",
+            "从标准输入读取密码，输出配置文件所用的哈希",
+        ],
+    ),
+    ("report", ["연구나 관찰의 보고서를 다시 씁니다", "重新生成研究或观测的报告"]),
+    ("export", ["연구 데이터를 출력합니다", "输出研究的数据"]),
+    (
+        "dashboard",
+        [
+            "저장된 연구를 브라우저로 보기: 목록, 보고서, 다른 페이지에 넣을 수 있는 차트",
+            "在浏览器中查看已存储的研究：列表、报告，以及可嵌入其他页面的图表",
+        ],
+    ),
+    ("completions", ["셸의 명령 완성 스크립트를 출력합니다", "输出 shell 的命令补全脚本"]),
+    ("man", ["매뉴얼 페이지 하나를 출력하거나 전부 파일로 씁니다", "输出一页手册，或将全部手册写入文件"]),
+];
+
+/// What flags of `weir study` do; those of every command stand last.
+const STUDY: [Row; 41] = [
+    (
+        "study",
+        [
+            "내장 연구의 이름(`weir study --list`로 목록) 또는 연구 파일(NAME.toml). --resume에는 필요 없습니다",
+            "内置研究的名称（`weir study --list` 列出），或研究文件（NAME.toml）；用 --resume 时不需要",
+        ],
+    ),
+    (
+        "list",
+        [
+            "내장 연구를 각각의 질문과 함께 나열하고 아무것도 실행하지 않습니다",
+            "列出内置研究及其问题，不运行",
+        ],
+    ),
+    ("protocol", ["peers 연구의 프로토콜: echo 또는 http", "peers 研究的协议：echo 或 http"]),
+    (
+        "published_plan",
+        [
+            "발표된 조건대로 실행합니다: survey의 사용자 수, 점증 시간, 길이(2시간 미만), polling의 20초 작업, gateway의 모든 드라이버와 \
+             워커 1개·2개(여러 시간)",
+            "按已发表的条件运行：survey 的用户数、渐增时间与时长（不到两小时），polling 的 20 秒作业；gateway 为每种驱动各用一个和两个工作线程（数小时）",
+        ],
+    ),
+    (
+        "levels",
+        [
+            "연구를 줄입니다: 파일에 있는 계획(tps는 quick, standard, full) 또는 FACTOR=LEVEL,LEVEL. 요인마다 반복해서 쓸 수 있습니다",
+            "缩小研究：文件中的计划（tps 有 quick、standard、full），或 FACTOR=LEVEL,LEVEL，可对每个因素各写一次",
+        ],
+    ),
+    (
+        "arm",
+        [
+            "비교 대상을 더합니다: NAME=\"./server --port {port}\". 필요하면 {cpus}, {workers}, {address}를, HTTP 연구에서는 응답할 파일 \
+             {content}와 {content_type}를 쓸 수 있습니다. 이미 실행 중인 서버는 NAME=tcp://HOST:PORT, HTTP 연구에서는 \
+             NAME=http://HOST:PORT로 씁니다. --only-arms와 함께라면 파일에 있는 대상의 이름만 써도 됩니다",
+            "增加一个方案：NAME=\"./server --port {port}\"，可按需使用 {cpus}、{workers}、{address}；HTTP 研究中还有 {content}（用作响应的文件）和 \
+             {content_type}。已在运行的服务器写作 NAME=tcp://HOST:PORT，HTTP 研究中写作 NAME=http://HOST:PORT。与 --only-arms 一起时，也可只写文件中方案的名称",
+        ],
+    ),
+    (
+        "request_mix",
+        [
+            "HTTP 연구가 한 가지 본문 대신 요청할 것: 요청마다 메서드, 경로, 헤더, 본문, 가중치, 올바른 응답을 적은 파일",
+            "HTTP 研究所发的请求，代替单一内容：一个文件，写明每个请求的方法、路径、头部、正文、权重和正确响应",
+        ],
+    ),
+    (
+        "arm_pid",
+        [
+            "이미 실행 중인 서버에서 CPU를 셀 프로세스. 그 아래 프로세스도 셉니다 [기본값: 그 포트에서 수신하는 프로세스]",
+            "已在运行的服务器：计入其 CPU 的进程，包括其下所有进程 [默认：在该端口监听的进程]",
+        ],
+    ),
+    (
+        "arm_cgroup",
+        [
+            "프로세스 대신 CPU를 셀 컨트롤 그룹(예: /system.slice/nginx.service)",
+            "改为计入此控制组的 CPU，例如 /system.slice/nginx.service",
+        ],
+    ),
+    (
+        "arm_env",
+        [
+            "서버의 환경 변수. 변수마다 반복해서 쓰며 값에 {port}를 쓸 수 있습니다",
+            "服务器的环境变量，每个变量写一次；值中可用 {port}",
+        ],
+    ),
+    ("arm_dir", ["서버를 시작할 폴더", "启动服务器的文件夹"]),
+    ("arm_setup", ["서버를 시작하기 전마다 끝까지 실행할 명령", "每次启动服务器之前运行到结束的命令"]),
+    (
+        "arm_cleanup",
+        [
+            "서버가 끝난 뒤마다 실행할 명령. 어떻게 끝났든 실행합니다",
+            "每次服务器结束之后运行的命令，无论如何结束",
+        ],
+    ),
+    (
+        "arm_setup_timeout",
+        [
+            "두 명령이 각각 걸릴 수 있는 최대 시간, 100ms~10min [기본값: 30s]",
+            "这两个命令各自的最长时间，100ms 至 10min [默认：30s]",
+        ],
+    ),
+    (
+        "arm_ready",
+        [
+            "서버가 준비되었음을 아는 방법: port(연결을 받음), line:TEXT(그 글이 든 줄을 출력) 또는 command:COMMAND(상태 0으로 끝남) \
+             [기본값: port]",
+            "如何得知服务器已就绪：port（接受连接）、line:TEXT（输出含该文字的一行）或 command:COMMAND（以状态 0 结束）[默认：port]",
+        ],
+    ),
+    (
+        "arm_ready_timeout",
+        [
+            "준비될 때까지 기다릴 최대 시간, 100ms~10min [기본값: 10s]",
+            "等待就绪的最长时间，100ms 至 10min [默认：10s]",
+        ],
+    ),
+    (
+        "kernels",
+        [
+            "이 오래된 커널에서처럼 동작하는 io_uring을 각각 비교 대상으로 더합니다: 5.19,6.1(이 커널의 기능을 가림). epoll도 기능이 적었던 \
+             커널에서는 함께 더합니다",
+            "增加以这些旧内核方式运行的 io_uring，各为一个方案：5.19,6.1（在本内核上屏蔽功能）；epoll 在功能较少的内核上也一并加入",
+        ],
+    ),
+    (
+        "only_arms",
+        ["--arm으로 지정한 대상만 비교합니다. 첫째가 기준입니다", "只比较用 --arm 给出的方案；第一个为基线"],
+    ),
+    (
+        "warmup",
+        [
+            "시간을 재기 전에 모든 대상에 이만큼 부하를 줍니다. 최대 1min이며 파일의 `warmup`과 같습니다(스토리지 제외). 시작 직후 느린 서버에 \
+             씁니다",
+            "计时之前先对每个方案施加这么久的负载，最长 1min，与文件中的 `warmup` 相同（存储研究除外）；用于刚启动时较慢的服务器",
+        ],
+    ),
+    (
+        "rounds",
+        [
+            "주장마다의 라운드 수(전체 시행이면 블록 수), 2~1000 [기본값: 연구에 적힌 값]",
+            "每项论断的轮数（完整试验时为区组数），2 到 1000 [默认：研究所写的值]",
+        ],
+    ),
+    (
+        "time",
+        [
+            "첫 라운드가 시작하고 이 시간이 지나면 새 라운드나 블록을 시작하지 않습니다. 예: 5min [기본값: 연구에 적힌 값, 또는 라운드에 필요한 \
+             시간]",
+            "第一轮开始后超过此时长便不再开始新的轮次或区组，例如 5min [默认：研究所写的值，或其轮次所需的时间]",
+        ],
+    ),
+    (
+        "baseline",
+        [
+            "이전 빌드의 weir. 드라이버마다 그 빌드의 같은 대상을 옆에서 실행해 기준으로 삼습니다",
+            "较旧的 weir 构建：每个驱动方案旁都运行该构建的同一方案，作为其基线",
+        ],
+    ),
+    (
+        "placebo",
+        [
+            "기준의 소스를 한 번 더 빌드한 것. 코드 배치만으로 생기는 차이를 보여 주는 비교 대상입니다",
+            "将基线的源码再构建一次：作为另一个方案，显示仅由代码布局造成的差别",
+        ],
+    ),
+    (
+        "fail_if",
+        [
+            "임계값: \"[ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL]\". 예: \"cpu > 3%\", \"p99 > 2ms\". 구간 전체가 넘으면 종료 코드 10, 구간이 \
+             경계를 포함하면 11, 모두 지키면 0",
+            "阈值：\"[ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL]\"，例如 \"cpu > 3%\"、\"p99 > 2ms\"。整个区间超出时退出码为 10，区间包含界限时为 \
+             11，全部满足时为 0",
+        ],
+    ),
+    (
+        "inconclusive_passes",
+        ["임계값을 쓸 때, 구간이 경계를 포함해도 실패로 보지 않습니다", "设有阈值时，区间包含界限不算失败"],
+    ),
+    (
+        "storage",
+        [
+            "survey의 스토리지 부분: 디스크 하나에서 모든 엔진, 10분 이내",
+            "survey 的存储部分：在一块磁盘上测试每种引擎，不到十分钟",
+        ],
+    ),
+    (
+        "file",
+        [
+            "스토리지 연구의 데이터 파일. 이미 있어야 하며, 쓰기를 하는 연구(survey)는 내용을 덮어씁니다 [기본값: 결과 옆의 storage.dat, 한 번만 \
+             만듦]",
+            "存储研究的数据文件，必须已存在；会写入的研究（survey）将覆盖其内容 [默认：结果旁的 storage.dat，只生成一次]",
+        ],
+    ),
+    (
+        "print",
+        [
+            "연구 파일을 출력하고 아무것도 실행하지 않습니다. 직접 만들 때 출발점으로 씁니다",
+            "输出研究文件，可据此编写自己的研究，不运行",
+        ],
+    ),
+    (
+        "dry_run",
+        [
+            "여기서 무엇을 할지(비교 대상, 조건, 라운드나 블록, 걸리는 시간) 출력하고 아무것도 실행하지 않습니다",
+            "输出在此处的计划（方案、条件、轮次或区组、所需时间），不运行",
+        ],
+    ),
+    (
+        "earlier",
+        [
+            "저장된 결과 폴더, 또는 그런 폴더의 폴더. 그 라운드로 보아 이 일정으로 무엇을 찾아낼 수 있는지 실행 전과 --dry-run에서 알려 줍니다",
+            "已存储的结果文件夹，或这类文件夹的上级：按其轮次估计本计划能检出什么，在运行前和 --dry-run 中说明",
+        ],
+    ),
+    (
+        "observed",
+        [
+            "여러분 서버의 관찰 기록(weir observe -p PID --trace --record FILE). 맵의 안내가 그 서버의 CPU 중 선택이 영향을 줄 수 있는 부분을 \
+             알려 줍니다",
+            "您的服务器的观测记录（weir observe -p PID --trace --record FILE）：分布图的建议会说明选择能影响其 CPU 的多大部分",
+        ],
+    ),
+    (
+        "repeat",
+        [
+            "연구를 N번, 매번 새 폴더 NAME-TIME에 실행하고 종합합니다: 공통된 값, 서로 떨어진 정도, 다음 실행의 예상 범위. 종료 코드는 종합한 주 \
+             비교를 따릅니다",
+            "将研究运行 N 次，每次存入新文件夹 NAME-TIME，并合并各次运行：共同的值、彼此的差距、下一次的预期范围。退出码取决于合并后的主要比较",
+        ],
+    ),
+    (
+        "every",
+        [
+            "--repeat의 시작 간격. 예: 10min. 더 오래 걸린 실행 뒤에는 바로 이어서 시작합니다 [기본값: 연달아]",
+            "与 --repeat 一起：两次开始的间隔，例如 10min；运行更久时立即开始下一次 [默认：连续运行]",
+        ],
+    ),
+    (
+        "out",
+        [
+            "결과 폴더. --repeat에서는 모든 실행의 폴더를 담을 폴더 [기본값: weir-results/NAME-TIME]",
+            "结果文件夹；与 --repeat 一起时为存放各次运行的文件夹 [默认：weir-results/NAME-TIME]",
+        ],
+    ),
+    ("resume", ["이 폴더의 연구를 이어서 합니다", "继续此文件夹中的研究"]),
+    (
+        "seed",
+        [
+            "모든 무작위 선택의 시드 [기본값: 시계에서 얻으며, 저장하고 출력함]",
+            "所有随机选择的种子 [默认：取自时钟，会存储并显示]",
+        ],
+    ),
+    (
+        "lang",
+        [
+            "보고서의 언어: en, ko, zh [기본값: 로캘의 언어]",
+            "报告的语言：en、ko 或 zh [默认：区域设置的语言]",
+        ],
+    ),
+    (
+        "json",
+        ["표 대신 판정한 비교를 JSON으로 표준 출력에 씁니다", "以 JSON 将判定的比较写到标准输出，代替表格"],
+    ),
+    ("quiet", ["진행 상황을 표시하지 않습니다", "不显示进度"]),
+    ("help", ["도움말을 출력합니다", "显示帮助"]),
+    ("version", ["버전을 출력합니다", "显示版本"]),
+];
+
+/// What the first screen ends with.
+const AFTER: [&str; 2] = [
+    "\
+시작하기:
+  weir study quick                  epoll과 io_uring 비교, 90초
+  weir doctor                       여기서 가능한 것과 나머지를 가능하게 하는 방법
+  weir serve echo --driver epoll    서버 실행. 다른 터미널에서
+  weir load echo -c 100             부하를 주고 모든 바이트를 검사
+  weir top                          서버가 하는 일을 스레드별로 보기
+  weir dashboard                    모든 연구를 브라우저로 보기(3000번 포트)
+  weir observe -p PID --trace       프로세스의 시간이 어디에 쓰이는지 호출별로 보기
+  weir help serve gateway           명령 하나의 도움말
+
+종료 코드: 0 완료, 1 실행 중 실패, 2 잘못된 명령줄이나 연구 파일, 11 판정 보류, 12 비교할 수
+없거나 노이즈가 큼, 13 이 환경에서 실행할 수 없음, 130 중단(끝난 블록은 남음), 10 임계값을
+지키지 못함(--max-errors, --fail-if), 14 비교할 기준이 없음, 15 종료 요청에 서버가 멈춤",
+    "\
+从这里开始：
+  weir study quick                  比较 epoll 与 io_uring，90 秒
+  weir doctor                       这里能运行什么，如何解除其余限制
+  weir serve echo --driver epoll    运行服务器；在另一个终端
+  weir load echo -c 100             施加负载并检查每个字节
+  weir top                          按线程查看它在做什么
+  weir dashboard                    在浏览器中查看所有研究（端口 3000）
+  weir observe -p PID --trace       逐个调用查看进程的时间去向
+  weir help serve gateway           某个命令的帮助
+
+退出码：0 完成，1 运行中失败，2 命令行或研究文件有误，11 无法判定，12 不可比较或噪声过大，
+13 此环境无法运行，130 被中断（已完成的区组会保留），10 未满足阈值（--max-errors、--fail-if），
+14 没有可比较的基线，15 服务器在要求结束时无响应",
+];
+
+fn found(rows: &[Row], name: &str, language: Language) -> Option<&'static str> {
+    let (_, [korean, chinese]) = rows.iter().find(|(own, _)| *own == name)?;
+    match language {
+        Language::English => None,
+        Language::Korean => Some(korean),
+        Language::Chinese => Some(chinese),
+    }
+}
+
+/// What a command is for, by its path: `serve http`.
+pub(super) fn command(path: &str, language: Language) -> Option<&'static str> {
+    // Every command that has others below it has this one too.
+    let path = if path.ends_with(" help") { "help" } else { path };
+    found(&COMMANDS, path, language)
+}
+
+/// What a flag does. Flags that every command has are known everywhere, and the others of `weir study` alone.
+pub(super) fn argument(path: &str, id: &str, language: Language) -> Option<&'static str> {
+    let is_known = path == "study" || ["help", "version", "lang"].contains(&id);
+    found(&STUDY, id, language).filter(|_| is_known)
+}
+
+/// What stands above flags of one kind.
+pub(super) fn heading(english: &str, language: Language) -> &str {
+    match english {
+        "Experiments" => language.choose(["Experiments", "실험", "实验"]),
+        "Own servers" => language.choose(["Own servers", "직접 준비한 서버", "自备服务器"]),
+        other => other,
+    }
+}
+
+/// What the help of a command ends with.
+pub(super) fn after(path: &str, language: Language) -> Option<&'static str> {
+    match language {
+        Language::Korean if path.is_empty() => Some(AFTER[0]),
+        Language::Chinese if path.is_empty() => Some(AFTER[1]),
+        _ => None,
+    }
+}
+
+/// Texts of commands that there are not.
+#[cfg(test)]
+pub(super) fn unknown(paths: &[String]) -> Vec<&'static str> {
+    COMMANDS.iter().map(|(path, _)| *path).filter(|path| paths.iter().all(|own| own != path)).collect()
+}
