@@ -66,8 +66,7 @@ const LIBRARY: [Step; 2] = [
     },
 ];
 
-const TESTS: Step =
-    Step { name: "tests", arguments: &["test", "--workspace", "--no-fail-fast"], component: None };
+const TESTS: Step = Step { name: "tests", arguments: &["test", "--workspace"], component: None };
 
 /// How a step ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -137,7 +136,13 @@ fn run_step(root: &Path, step: &Step) -> Outcome {
 fn run_tests(root: &Path, skips: &mut Skips) -> Outcome {
     println!("== {}: cargo {}", TESTS.name, TESTS.arguments.join(" "));
     let mut command = cargo(root);
-    command.args(TESTS.arguments).args(SHOW_OUTPUT).stdin(Stdio::null()).stdout(Stdio::piped());
+    // All that fails is seen in one run.
+    command
+        .args(TESTS.arguments)
+        .arg("--no-fail-fast")
+        .args(SHOW_OUTPUT)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
     outcome(command.spawn().and_then(|child| watched(child, skips)))
 }
 
