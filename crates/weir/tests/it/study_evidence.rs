@@ -20,7 +20,8 @@ role = "primary"
 connections = 4
 rounds = 6
 evidence_rounds = 2
-evidence_pairs = 2
+# On a busy machine the kernel's own thread takes softirqs over for some slices: then no send has any.
+evidence_pairs = 8
 
 [[arm]]
 name = "plain"
@@ -90,11 +91,10 @@ fn what_is_planted_for_each_message_is_counted_once_for_each_and_stands_in_its_p
         assert!((sum - found.whole.ns).abs() < 1e-6, "{sum} {found:?}");
     }
     assert_eq!(others.len(), 3);
-    // What a send more sends is received within it, unless the kernel's own thread did that for all arms: it takes over
-    // where softirqs have much to do, as on a busy machine.
+    // What a send more sends is received within it.
     let [.., found] = others else { panic!("{others:?}") };
     let both = found.with_softirqs.iter().find(|(call, _)| call == "sendto").map(|(_, amount)| amount.ns);
-    assert!(both.is_none_or(|ns| ns > difference(found, "sendto")), "{found:?}");
+    assert!(both.is_some_and(|ns| ns > difference(found, "sendto")), "{found:?}");
     for name in [CheckName::CallsAgree, CheckName::CallsCover] {
         let check = result.checks.iter().find(|check| check.name == name).expect("calls were seen");
         assert!(check.passed, "{check:?}");

@@ -15,7 +15,7 @@ use crate::{
 #[test]
 fn a_megabyte_comes_back_byte_for_byte_under_short_operations() {
     const LENGTH: usize = 1 << 20;
-    for seed in 0..50 {
+    for seed in 0..200 {
         let sim = SimOptions { short_per_mille: 300, socket_buffer_bytes: 16 << 10, ..options(seed) };
         let runtime = Runtime::new(&config(sim)).unwrap();
         let received = runtime.block_on(async {
