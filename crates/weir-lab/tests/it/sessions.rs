@@ -187,6 +187,22 @@ fn a_time_cap_that_leaves_spoilt_blocks_unrepeated_leaves_the_study_incomplete()
     assert_eq!((resumed.ended, resumed.result.complete), (Ended::Complete, true));
 }
 
+#[test]
+fn what_decides_nothing_is_tried_twice_and_what_decides_four_times() {
+    let mut spec = study(&["epoll", "uring"], 4, SEED);
+    let look = CellSpec { id: "look".to_owned(), role: CellRole::Exploratory, ..spec.cells[0].clone() };
+    spec.cells.push(look);
+    spec.time_cap_ns = 3_600_000_000_000;
+    // No block of three trials passes without a change.
+    let states = FakeStates::Switching { near: Duration::from_secs(2), far: Duration::from_secs(2) };
+    let (outcome, _) = run_far("attempts", &spec, states);
+    let attempts = |id: &str| {
+        let own = outcome.trials.iter().filter(|trial| trial.cell_id == id);
+        own.map(|trial| trial.attempt + 1).max()
+    };
+    assert_eq!((attempts(&spec.cells[0].id), attempts("look")), (Some(4), Some(2)));
+}
+
 /// A session in a machine with these states, and how often it waited for the near one.
 fn run_far(name: &str, spec: &StudySpec, states: FakeStates) -> (Outcome, u32) {
     let mut waits = 0;

@@ -106,13 +106,13 @@ fn how_found(found: &Found, how: FoundContainer, language: Language) -> String {
         ),
         FoundContainer::Docker => localized!(
             language,
-            "docker inspect told the ID of the container {text}",
+            "docker inspect gave the ID of the container {text}",
             "컨테이너 {text}의 ID는 docker inspect로 알았습니다",
             "容器 {text} 的 ID 由 docker inspect 得知",
         ),
         FoundContainer::Podman => localized!(
             language,
-            "podman inspect told the ID of the container {text}",
+            "podman inspect gave the ID of the container {text}",
             "컨테이너 {text}의 ID는 podman inspect로 알았습니다",
             "容器 {text} 的 ID 由 podman inspect 得知",
         ),
