@@ -74,7 +74,7 @@ pub(crate) fn at_achieved_rates(view: &View<'_>, comparison: &Effect) -> Option<
     row.estimate.filter(|ratio| ratio.is_finite())?;
     Some(localized!(
         view.language,
-        "With the slices that missed the rate, each at the rate that its arm achieved, the ratio is {ratio}.",
+        "If slices that missed the rate count too, each at the rate that its arm achieved, the ratio is {ratio}.",
         "부하율을 지키지 못한 슬라이스까지 각자 도달한 부하율로 포함하면 비율은 {ratio}입니다.",
         "计入未保持速率的时间片、各按其达到的速率计算时，比值为 {ratio}。",
     ))

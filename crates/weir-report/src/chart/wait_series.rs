@@ -58,6 +58,9 @@ fn plot(view: &View<'_>, series: &WaitSeries) -> Plot {
     }
 }
 
+/// The label of a published level stands above its line, and would else lie on the name of the part.
+const ROOM_FOR_LABEL: f64 = 1.4;
+
 fn end_ns(part: &WaitPart) -> u64 {
     part.start_ns + part.length_ns
 }
@@ -71,7 +74,8 @@ fn panel(view: &View<'_>, series: &WaitSeries, metric: SeriesMetric) -> Markup {
     let shown =
         || levels().filter(|(_, it)| it.published.metric == metric && it.published.of != LevelOf::First);
     let values = series.points.iter().map(|point| point.figures.get(metric));
-    let y = Scale::from_zero(values.chain(shown().map(|(_, it)| it.published.level)), PLOT_Y.0, PLOT_Y.1);
+    let levels_with_room = shown().map(|(_, it)| it.published.level * ROOM_FOR_LABEL);
+    let y = Scale::from_zero(values.chain(levels_with_room), PLOT_Y.0, PLOT_Y.1);
     let written = wait_series::written(metric);
     let mut canvas = Canvas::fluid(HEIGHT);
     for tick in y.ticks(4.0) {
