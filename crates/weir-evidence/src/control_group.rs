@@ -7,11 +7,27 @@ use std::{
 
 use crate::{files, process::PROCESSES_MAX};
 
-/// Where control groups are found.
-const MOUNT: &str = "/sys/fs/cgroup";
+/// Where control groups are mounted, as people copy paths from there.
+pub(crate) const MOUNT: &str = "/sys/fs/cgroup";
 
 /// Folders below it that have the groups with a CPU clock: the second version alone, beside the first, and the first.
 const TOPS: [&str; 4] = ["", "unified", "cpuacct", "cpu,cpuacct"];
+
+/// A line of `/proc/PID/cgroup`, `HIERARCHY:CONTROLLERS:PATH`: the controllers of the hierarchy, with commas and
+/// nothing for version 2, and the path from its root, which may have colons in it.
+pub(crate) fn membership(line: &str) -> Option<(&str, &str)> {
+    let (_, rest) = line.split_once(':')?;
+    rest.split_once(':')
+}
+
+/// The folder of a hierarchy where control groups are mounted, if it has the controller or is of version 2.
+pub(crate) fn folder_of(mount: &Path, controllers: &str, controller: &str) -> Option<PathBuf> {
+    match controllers {
+        "" => Some(mount.to_owned()),
+        _ if controllers.split(',').any(|one| one == controller) => Some(mount.join(controllers)),
+        _ => None,
+    }
+}
 
 /// Most groups below one that are looked at.
 const GROUPS_MAX: usize = 4096;
@@ -86,6 +102,15 @@ mod tests {
         assert_eq!(usage_ns("usage_usec 1234\nuser_usec 1000\n"), Some(1_234_000));
         assert_eq!(usage_ns("nr_periods 0\nnr_throttled 0\n"), None, "the first version's");
         assert_eq!(usage_ns("usage_usec many\n"), None);
+    }
+
+    #[test]
+    fn a_line_has_controllers_and_a_path_and_those_of_version_1_have_a_folder() {
+        assert_eq!(membership("4:cpu,cpuacct:/a:b"), Some(("cpu,cpuacct", "/a:b")));
+        assert_eq!((membership("0::/a"), membership("0:/a"), membership("")), (Some(("", "/a")), None, None));
+        let folder = |controllers| folder_of(Path::new("/m"), controllers, "cpu");
+        assert_eq!(folder(""), Some("/m".into()));
+        assert_eq!((folder("cpuacct,cpu"), folder("cpuset")), (Some("/m/cpuacct,cpu".into()), None));
     }
 
     #[test]

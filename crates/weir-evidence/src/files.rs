@@ -7,9 +7,14 @@ const FILE_BYTES_MAX: usize = 4 << 20;
 
 /// The whole file, with bytes that are not UTF-8 replaced (a thread may call itself anything).
 pub(crate) fn read_text(path: impl AsRef<Path>) -> Option<String> {
+    read_or_cut(path).map(|(text, _)| text)
+}
+
+/// The same, and whether the file is longer than what is read, so that it ends in the middle of a line.
+pub(crate) fn read_or_cut(path: impl AsRef<Path>) -> Option<(String, bool)> {
     let mut file = File::open(path).ok()?;
     let mut bytes = vec![0; 4096];
-    let mut filled = 0;
+    let (mut filled, mut is_cut) = (0, false);
     // Plain reads: `read_to_end` would ask for the size first, which kernel files do not have.
     loop {
         match file.read(&mut bytes[filled..]) {
@@ -20,16 +25,18 @@ pub(crate) fn read_text(path: impl AsRef<Path>) -> Option<String> {
         }
         if filled == bytes.len() {
             if filled >= FILE_BYTES_MAX {
+                is_cut = true;
                 break;
             }
             bytes.resize(filled * 2, 0);
         }
     }
     bytes.truncate(filled);
-    Some(match String::from_utf8(bytes) {
+    let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    })
+    };
+    Some((text, is_cut))
 }
 
 /// The file without white space around it; `None` when nothing is left.
@@ -46,4 +53,32 @@ pub(crate) fn numbered_entries(path: impl AsRef<Path>) -> Vec<u32> {
         entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     numbers.sort_unstable();
     numbers
+}
+
+/// Whether a program of this name is in a folder of the path that shells look in.
+pub(crate) fn is_in_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_longer_than_what_is_read_is_said_to_be_cut() {
+        let path = std::env::temp_dir().join(format!("weir-files-{}", std::process::id()));
+        for (bytes, is_cut) in [(FILE_BYTES_MAX - 1, false), (FILE_BYTES_MAX + 1, true)] {
+            std::fs::write(&path, vec![b'a'; bytes]).expect("it can be written");
+            let (text, was_cut) = read_or_cut(&path).expect("it is there");
+            assert_eq!((text.len(), was_cut), (bytes.min(FILE_BYTES_MAX), is_cut));
+        }
+        std::fs::remove_file(&path).expect("it was made");
+        assert_eq!(read_or_cut(&path), None);
+    }
+
+    #[test]
+    fn programs_are_found_where_shells_find_them() {
+        assert!(is_in_path("sh") && !is_in_path("no-program-is-called-this"));
+    }
 }

@@ -10,7 +10,10 @@ use std::{
 use rustix::process::{Resource, getrlimit};
 use weir_record::machine::{Fingerprint, SYN_LINEAR_TIMEOUTS, SYN_RETRIES};
 
-use crate::{files, parse};
+use crate::{
+    control_group::{MOUNT, folder_of, membership},
+    files, parse,
+};
 
 /// Sysctls that decide results, by the name they get in [`Fingerprint::limits`].
 const SYSCTLS: [(&str, &str); 23] = [
@@ -154,18 +157,13 @@ fn distribution(root: &Path) -> String {
 /// Limits of the group this process is in. Where groups have namespaces, its own is the root of what can be seen.
 fn control_group(root: &Path) -> BTreeMap<String, String> {
     let groups = files::read_text(root.join("proc/self/cgroup")).unwrap_or_default();
-    let mount = root.join("sys/fs/cgroup");
+    let mount = root.join(MOUNT.trim_start_matches('/'));
     let path_of = |controller: &str, file: &str| {
         groups
             .lines()
             .filter_map(|line| {
-                let (_, line) = line.split_once(':')?;
-                let (controllers, path) = line.split_once(':')?;
-                let folder = match controllers {
-                    "" => mount.clone(),
-                    _ if controllers.split(',').any(|one| one == controller) => mount.join(controllers),
-                    _ => return None,
-                };
+                let (controllers, path) = membership(line)?;
+                let folder = folder_of(&mount, controllers, controller)?;
                 let own = folder.join(path.trim_start_matches('/')).join(file);
                 files::read_value(own).or_else(|| files::read_value(folder.join(file)))
             })

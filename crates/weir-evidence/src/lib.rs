@@ -34,3 +34,4 @@ pub mod doctor;
 
 mod files;
 mod parse;
+mod sockets;

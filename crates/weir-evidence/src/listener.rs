@@ -1,17 +1,18 @@
 //! Which process listens on an address, as /proc says it: the sockets of this network namespace, and who holds them.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    collections::BTreeSet,
+    net::{IpAddr, SocketAddr},
 };
 
-use crate::{files, parse};
+use crate::{
+    files,
+    process::{ancestors, parent},
+    sockets::{self, InetSocket},
+};
 
 /// Most descriptors of one process that are looked at.
 const DESCRIPTORS_MAX: usize = 1 << 16;
-
-/// State of a socket that listens, in the kernel's tables.
-const LISTENING: &str = "0A";
 
 /// Starts others and keeps their sockets; it serves none of them.
 const STARTS_OTHERS: &str = "systemd";
@@ -39,29 +40,17 @@ pub fn listener(address: SocketAddr) -> Listener {
     }
     let holds = |pid: &u32| {
         let mut tokens = descriptors(*pid);
-        tokens.any(|token| socket_inode(&token).is_some_and(|inode| inodes.contains(&inode)))
+        tokens.any(|token| sockets::inode_of(&token).is_some_and(|inode| inodes.contains(&inode)))
     };
     let holders: Vec<u32> = files::numbered_entries("/proc").into_iter().filter(holds).collect();
     let served: Vec<u32> = holders.iter().copied().filter(|pid| !starts_others(*pid)).collect();
     let holders = if served.is_empty() { holders } else { served };
-    let parents = holders.iter().filter_map(|pid| Some((*pid, parent(*pid)?))).collect();
-    topmost(&holders, &parents, parent)
+    topmost(&holders, parent)
 }
 
 /// The holder that all others descend from.
-fn topmost(holders: &[u32], parents: &BTreeMap<u32, u32>, parent: impl Fn(u32) -> Option<u32>) -> Listener {
-    let is_below = |pid: &u32| {
-        let mut above = parents.get(pid).copied();
-        // As many steps as there can be processes in a row; a table that changes meanwhile may hold a circle.
-        for _ in 0..crate::process::PROCESSES_MAX {
-            match above {
-                Some(pid) if holders.contains(&pid) => return true,
-                Some(pid) if pid > 1 => above = parent(pid),
-                _ => return false,
-            }
-        }
-        false
-    };
+fn topmost(holders: &[u32], parent: impl Fn(u32) -> Option<u32>) -> Listener {
+    let is_below = |pid: &u32| ancestors(*pid, &parent).any(|above| holders.contains(&above));
     let tops: Vec<u32> = holders.iter().copied().filter(|pid| !is_below(pid)).collect();
     match tops[..] {
         [] => Listener::Unseen,
@@ -74,11 +63,6 @@ fn starts_others(pid: u32) -> bool {
     pid == 1 || files::read_value(format!("/proc/{pid}/comm")).as_deref() == Some(STARTS_OTHERS)
 }
 
-fn parent(pid: u32) -> Option<u32> {
-    let text = files::read_text(format!("/proc/{pid}/stat"))?;
-    Some(parse::stat_line(&text)?.parent)
-}
-
 /// What the descriptors of a process are; nothing where they may not be read.
 fn descriptors(pid: u32) -> impl Iterator<Item = String> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().take(DESCRIPTORS_MAX);
@@ -86,43 +70,18 @@ fn descriptors(pid: u32) -> impl Iterator<Item = String> {
         .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()?.into_os_string().into_string().ok())
 }
 
-fn socket_inode(token: &str) -> Option<u64> {
-    token.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
-}
-
 /// Inodes of the sockets in a table of the kernel's that listen on an address or on all with its port.
 fn inodes(table: &str, address: SocketAddr) -> BTreeSet<u64> {
-    let one = |line: &str| {
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let (local, state, inode) = (words.get(1)?, words.get(3)?, words.get(9)?);
-        let (host, port) = local.split_once(':')?;
-        let port = u16::from_str_radix(port, 16).ok()?;
-        let host = hex_address(host)?;
-        let is_its = host.is_unspecified() || host.to_canonical() == address.ip().to_canonical();
-        (*state == LISTENING && port == address.port() && is_its).then(|| inode.parse().ok())?
-    };
-    table.lines().filter_map(one).collect()
-}
-
-/// An address as the kernel prints it: words of 32 bits in the order of this machine's bytes.
-fn hex_address(text: &str) -> Option<IpAddr> {
-    let word = |at: usize| {
-        let word = u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?;
-        Some(word.to_ne_bytes())
-    };
-    match text.len() {
-        8 => Some(Ipv4Addr::from(word(0)?).into()),
-        32 => {
-            let words = [word(0)?, word(8)?, word(16)?, word(24)?];
-            Some(Ipv6Addr::from(<[u8; 16]>::try_from(words.concat()).ok()?).into())
-        }
-        _ => None,
-    }
+    let port = address.port();
+    let is_its = |host: IpAddr| host.is_unspecified() || host == address.ip().to_canonical();
+    let sockets = table.lines().filter_map(InetSocket::parse).filter(|socket| socket.is_listening);
+    let its = sockets.filter(|socket| socket.local.port() == port && is_its(socket.local.ip()));
+    its.map(|socket| socket.inode).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::{collections::BTreeMap, net::TcpListener};
 
     use super::*;
 
@@ -145,14 +104,12 @@ mod tests {
         assert_eq!(found("127.0.0.1:8080"), [4711], "a connection does not listen");
         assert_eq!(found("127.0.0.1:80"), [4712], "it listens on all addresses");
         assert_eq!((found("127.0.0.2:8080"), found("127.0.0.1:81")), (vec![], vec![]));
-        assert_eq!(hex_address("00000000000000000000000001000000"), Some(Ipv6Addr::LOCALHOST.into()));
-        assert_eq!((hex_address("0100007"), hex_address("0100007G")), (None, None));
     }
 
     #[test]
     fn the_process_above_all_others_serves() {
         let parents = BTreeMap::from([(10, 1), (11, 10), (12, 11), (20, 1)]);
-        let of = |holders: &[u32]| topmost(holders, &parents, |pid| parents.get(&pid).copied());
+        let of = |holders: &[u32]| topmost(holders, |pid| parents.get(&pid).copied());
         assert_eq!(of(&[10, 11, 12]), Listener::One(10));
         assert_eq!(of(&[10, 12]), Listener::One(10), "its parent does not hold the socket");
         assert_eq!(of(&[11, 20]), Listener::Several(vec![11, 20]));

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{files, parse, process};
+use crate::{
+    control_group::{MOUNT, folder_of, membership},
+    files, parse, process,
+};
 
 /// Memory that this process and its children may still take before something is killed for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,16 +33,10 @@ fn budget_under(root: &Path) -> Option<MemoryBudget> {
 /// have namespaces, its own is the root of what can be seen.
 fn memory_groups(root: &Path) -> Vec<PathBuf> {
     let groups = files::read_text(root.join("proc/self/cgroup")).unwrap_or_default();
-    let mount = root.join("sys/fs/cgroup");
+    let mount = root.join(MOUNT.trim_start_matches('/'));
     let mut found = Vec::new();
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
-        let top = match controllers {
-            "" => mount.clone(),
-            _ if controllers.split(',').any(|one| one == "memory") => mount.join(controllers),
-            _ => continue,
-        };
+    for (controllers, path) in groups.lines().filter_map(membership) {
+        let Some(top) = folder_of(&mount, controllers, "memory") else { continue };
         let own = top.join(path.trim_start_matches('/'));
         found.extend(own.ancestors().take_while(|folder| folder.starts_with(&top)).map(Path::to_path_buf));
     }

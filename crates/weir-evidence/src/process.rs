@@ -356,11 +356,19 @@ pub fn family_of_all(roots: &[u32]) -> io::Result<Vec<u32>> {
 
 /// Whether a process is another one, or one of its ancestors.
 pub fn is_above(above: u32, pid: u32) -> bool {
-    let parent = |pid: &u32| {
-        let text = files::read_text(format!("/proc/{pid}/stat"))?;
-        Some(parse::stat_line(&text)?.parent)
-    };
-    std::iter::successors(Some(pid), parent).take(PROCESSES_MAX).any(|pid| pid == above)
+    above == pid || ancestors(pid, parent).any(|pid| pid == above)
+}
+
+/// The parent of a process, its parent's parent, and so on: as many as there can be in a row, because processes that
+/// end meanwhile may make a circle of them.
+pub(crate) fn ancestors(pid: u32, parent: impl Fn(u32) -> Option<u32>) -> impl Iterator<Item = u32> {
+    std::iter::successors(parent(pid), move |pid| parent(*pid)).take(PROCESSES_MAX)
+}
+
+/// The process that a process is a child of.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    let text = files::read_text(format!("/proc/{pid}/stat"))?;
+    Some(parse::stat_line(&text)?.parent)
 }
 
 /// Not every kernel lists children (CONFIG_PROC_CHILDREN); the other way is to ask every process for its parent.
@@ -440,13 +448,7 @@ fn listed_children(pid: u32) -> Vec<u32> {
 
 /// Every process with its parent.
 fn all_parents() -> Vec<(u32, u32)> {
-    files::numbered_entries("/proc")
-        .into_iter()
-        .filter_map(|pid| {
-            let text = files::read_text(format!("/proc/{pid}/stat"))?;
-            Some((pid, parse::stat_line(&text)?.parent))
-        })
-        .collect()
+    files::numbered_entries("/proc").into_iter().filter_map(|pid| Some((pid, parent(pid)?))).collect()
 }
 
 fn children_in(parents: &[(u32, u32)], pid: u32) -> Vec<u32> {

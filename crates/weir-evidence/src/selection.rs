@@ -9,17 +9,15 @@ mod container;
 use std::{collections::BTreeSet, path::Path};
 
 use weir_record::observation::{Found, Selected};
+use weir_sys::process_stat::NAME_BYTES_MAX;
 
 pub use self::candidate::{Candidate, Membership, candidates};
 use self::container::Container;
 pub use self::container::{Answer, Asked, ask_runtimes};
+use crate::control_group::MOUNT;
 
 /// Names that an error lists at most.
 const NEAR_MAX: usize = 5;
-/// What the kernel keeps of a program's name (`TASK_COMM_LEN`, less the byte that ends it).
-const NAME_BYTES_MAX: usize = 15;
-/// Where control groups are mounted, as people copy paths from there.
-const MOUNT: &str = "/sys/fs/cgroup";
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,9 @@
 
 use std::fs;
 
+/// Bytes that the kernel keeps of a name (`TASK_COMM_LEN`, less the one that ends it).
+pub const NAME_BYTES_MAX: usize = 15;
+
 /// What the line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessStat<'text> {

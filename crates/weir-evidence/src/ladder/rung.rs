@@ -76,9 +76,7 @@ impl Facts {
         let own_times = files::read_text("/proc/thread-self/schedstat");
         let lockdown = files::read_text("/sys/kernel/security/lockdown").unwrap_or_default();
         let status = files::read_text("/proc/thread-self/status").unwrap_or_default();
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let has_program = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
-        let installer = INSTALLERS.iter().find(|(tool, _)| has_program(tool));
+        let installer = INSTALLERS.iter().find(|(tool, _)| files::is_in_path(tool));
         Self {
             has_schedstat: own_times
                 .as_deref()
@@ -90,7 +88,7 @@ impl Facts {
             is_first_user_namespace: is_namespace("user", FIRST_USER_NAMESPACE),
             knows_numbers: knows_numbers(),
             lockdown: lockdown_mode(&lockdown).map(str::to_owned),
-            has_strace: has_program("strace"),
+            has_strace: files::is_in_path("strace"),
             install_strace: installer.map(|(_, command)| *command),
         }
     }

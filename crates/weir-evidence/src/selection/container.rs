@@ -6,7 +6,6 @@
 
 use std::{
     collections::BTreeSet,
-    env,
     io::Read,
     process::{Child, Command, Stdio},
     thread,
@@ -16,6 +15,7 @@ use std::{
 use weir_record::observation::FoundContainer;
 
 use super::{Candidate, Rule, SelectionError, Wanted, near};
+use crate::files;
 
 /// Programs that know containers by name.
 const RUNTIMES: [(&str, FoundContainer); 2] =
@@ -142,8 +142,7 @@ pub fn ask_runtimes(name: &str) -> Vec<Asked> {
 }
 
 fn asked(program: &str, name: &str) -> Answer {
-    let path = env::var_os("PATH").unwrap_or_default();
-    if !env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
+    if !files::is_in_path(program) {
         return Answer::NotInstalled;
     }
     let format = "{{.Id}} {{.State.Pid}}";

@@ -30,7 +30,7 @@ use weir_lab::supervise;
 use weir_monitor::live::Page;
 use weir_record::observation::{Ending, Note, Observation, ProbeCost, Rung, StraceTable, SwitchCounter};
 use weir_report::{Language, localized};
-use weir_sys::{child, usage::children_usage};
+use weir_sys::{child, process_stat::NAME_BYTES_MAX, usage::children_usage};
 
 use super::report::{tell_page, unmade};
 use crate::{
@@ -46,8 +46,6 @@ const LENGTH: Duration = Duration::from_secs(10);
 const COMMAND_END_MAX: Duration = Duration::from_secs(2);
 /// Between two looks whether strace has ended: by so much its window may be too long.
 const STRACE_LOOK_PAUSE: Duration = Duration::from_millis(20);
-/// What the kernel keeps of a program's name (`TASK_COMM_LEN`, less the byte that ends it).
-const NAME_BYTES_MAX: usize = 15;
 
 /// How it is to be observed.
 #[derive(Clone, Copy)]
