@@ -27,9 +27,11 @@ const FRAME: usize = 10;
 pub(super) struct Interpreter {
     /// What the clock says.
     pub(super) now_ns: u64,
-    /// Address of the thread that runs, and its numbers: process in the upper half.
+    /// Address of the thread that runs, and its numbers in the first PID namespace: process in the upper half.
     pub(super) task: u64,
     pub(super) ids: u64,
+    /// Device and inode of the namespace that it lives in, and its numbers there.
+    pub(super) namespaced: ([u32; 2], u64),
     registers: [u64; 11],
     stack: [u8; STACK_BYTES],
     arguments: Vec<u8>,
@@ -45,6 +47,7 @@ impl Interpreter {
             now_ns: 0,
             task: 0,
             ids: 0,
+            namespaced: ([0; 2], 0),
             registers: [0; 11],
             stack: [0; STACK_BYTES],
             arguments: Vec::new(),
@@ -127,10 +130,14 @@ impl Interpreter {
         } else if is(Helper::CurrentIds) {
             self.ids
         } else if is(Helper::IdsInNamespace) {
-            self.write(third, 4, self.ids & 0xffff_ffff);
-            self.write(third + 4, 4, self.ids >> 32);
             assert_eq!(fourth, 8, "as large as the kernel's structure");
-            0
+            let (own, ids) = self.namespaced;
+            // Threads of other namespaces are refused, also of those further below, and zeros are written.
+            let is_its_own = own.map(u64::from) == [first, second];
+            let ids = if is_its_own { ids } else { 0 };
+            self.write(third, 4, ids & 0xffff_ffff);
+            self.write(third + 4, 4, ids >> 32);
+            if is_its_own { 0 } else { u64::MAX }
         } else if is(Helper::CurrentName) {
             (0..second).for_each(|at| self.write(first + at, 1, if at == 0 { u64::from(b'x') } else { 0 }));
             0

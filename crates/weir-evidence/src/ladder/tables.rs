@@ -6,11 +6,11 @@ mod descriptors;
 
 use std::mem::offset_of;
 
-use weir_record::observation::CALL_BUCKETS;
+use weir_record::observation::{CALL_BUCKETS, total};
 use weir_sys::bpf::{MapKind, MapShape};
 
+pub(super) use self::descriptors::{BELOW, DescriptorKey, DescriptorState, TransferState};
 pub use self::descriptors::{DESCRIPTORS_MAX, TracedDescriptor, TracedTransfers};
-pub(super) use self::descriptors::{DescriptorKey, DescriptorState, TransferState};
 pub(super) use weir_record::observation::SIZE_BUCKETS;
 
 /// Most threads that are followed at one time; what is beyond is counted as lost.

@@ -18,7 +18,7 @@ use crate::ladder::{
         Width::{Eight, Four},
     },
     kernel::Kernel,
-    tables::{DescriptorKey, DescriptorState, SIZE_BUCKETS, Table, ThreadState, TransferState},
+    tables::{BELOW, DescriptorKey, DescriptorState, SIZE_BUCKETS, Table, ThreadState, TransferState},
 };
 
 /// Place of the registers with the third, the second and the first argument of a call (`dx`, `si` and `di` of
@@ -136,8 +136,13 @@ fn choose(it: &mut Assembler, moves: Label, ends: Label) {
     take(it, FIRST, FROM);
     it.jump(ends);
     it.bind(duplicates);
-    // What had the number that is answered is closed.
+    // What had the number that is answered is closed, unless it is the very one that was given.
+    let is_same = it.label();
+    it.load(Four, R1, Frame, FIRST);
+    it.with(Operation::Subtract, R1, R8);
+    it.jump_if(Condition::Equal, R1, 0, is_same);
     it.store(Eight, Frame, FROM, R8);
+    it.bind(is_same);
     it.jump(ends);
 }
 
@@ -150,6 +155,7 @@ fn transfer(it: &mut Assembler, place: i16, sums: i16, leave: Label) {
     key_of(it);
     state(it, leave);
     it.jump_if(Condition::Less, R8, 0, failed);
+    it.store_number(Eight, R7, field(offset_of!(DescriptorState, is_in_use)), 1);
     add(it, sums + field(offset_of!(TransferState, calls)), None);
     add(it, sums + field(offset_of!(TransferState, bytes)), Some(R8));
     it.set(R2, 0);
@@ -177,12 +183,22 @@ fn add(it: &mut Assembler, sum: i16, amount: Option<crate::ladder::assembler::Re
     it.atomically(Atomic::Add, R7, sum, R1);
 }
 
-/// The key of the descriptor in `R1`, of the process of the thread in `R9`.
+/// The key of the descriptor in `R1`, of the process of the thread in `R9`. `R0` to `R5` are lost.
 fn key_of(it: &mut Assembler) {
     it.store(Four, Frame, KEY + field(offset_of!(DescriptorKey, descriptor)), R1);
-    it.load(Eight, R2, R9, of_thread!(ids));
-    it.with_number(Operation::ShiftRight, R2, 32);
-    it.store(Four, Frame, KEY + field(offset_of!(DescriptorKey, pid)), R2);
+    it.load(Eight, R0, R9, of_thread!(ids));
+    if it.kernel().namespace.is_some() {
+        let has_number = it.label();
+        it.jump_if(Condition::NotEqual, R0, 0, has_number);
+        // Processes of namespaces further below would all be process 0.
+        it.call(Helper::CurrentIds);
+        it.set_unsigned(R1, BELOW);
+        it.with_number(Operation::ShiftLeft, R1, 32);
+        it.with(Operation::Add, R0, R1);
+        it.bind(has_number);
+    }
+    it.with_number(Operation::ShiftRight, R0, 32);
+    it.store(Four, Frame, KEY + field(offset_of!(DescriptorKey, pid)), R0);
 }
 
 /// `R7 =` the state of the descriptor whose key is on the stack, or that of all for which there is no room.
@@ -210,7 +226,8 @@ fn state(it: &mut Assembler, absent: Label) {
 }
 
 /// The descriptor in [`FROM`] has been closed, unless the answer says that there was none: whoever has its number next
-/// is another one.
+/// is another one. What is closed may never have moved anything, or never have been: a number that `close` freed is
+/// given to `dup2` to be closed again.
 fn end_of_descriptor(it: &mut Assembler, done: Label) {
     const NO_DESCRIPTOR: i32 = -9;
     it.jump_if(Condition::Equal, R8, NO_DESCRIPTOR, done);
@@ -221,4 +238,8 @@ fn end_of_descriptor(it: &mut Assembler, done: Label) {
     it.jump_if(Condition::Equal, R0, 0, done);
     it.copy(R7, R0);
     add(it, field(offset_of!(DescriptorState, closes)), None);
+    it.load(Eight, R1, R7, field(offset_of!(DescriptorState, is_in_use)));
+    it.jump_if(Condition::Equal, R1, 0, done);
+    it.store_number(Eight, R7, field(offset_of!(DescriptorState, is_in_use)), 0);
+    add(it, field(offset_of!(DescriptorState, users_ended)), None);
 }

@@ -456,13 +456,37 @@ fn a_number_that_is_closed_is_marked_and_one_that_moved_nothing_has_no_place() {
     {
         moves(&mut scene, number, [argument, 0, 0], answer);
     }
-    assert_eq!(
-        descriptor(&scene, 5).expect("it moved a byte").closes,
-        3,
-        "also where the close was interrupted"
-    );
+    let five = descriptor(&scene, 5).expect("it moved a byte");
+    assert_eq!(five.closes, 3, "also where the close was interrupted");
+    assert_eq!((five.users_ended, five.is_in_use), (1, false), "only the first had moved anything");
     moves(&mut scene, CLOSE, [6, 0, 0], 0);
     assert_eq!(descriptor(&scene, 6), None);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_number_that_is_put_aside_and_back_has_as_many_users_as_moved_something() {
+    use weir_sys::syscalls::{CLOSE, DUP2, DUP3, WRITES};
+    /// A shell does this for each command whose output goes to a file.
+    const COMMANDS: u64 = 8;
+    let (write, dup2) = (WRITES[0], DUP2.expect("it was kept here"));
+    let mut scene = Scene::new();
+    for _ in 0..COMMANDS {
+        moves(&mut scene, CLOSE, [1, 0, 0], 0);
+        moves(&mut scene, dup2, [3, 0, 0], 1);
+        moves(&mut scene, write, [1, 0, 0], 7);
+        moves(&mut scene, DUP3, [10, 0, 0], 1);
+    }
+    let one = |scene: &Scene| descriptor(scene, 1).expect("it moved something");
+    assert_eq!((one(&scene).users_ended, one(&scene).is_in_use), (COMMANDS, false));
+    moves(&mut scene, write, [1, 0, 0], 7);
+    moves(&mut scene, dup2, [1, 0, 0], 1);
+    assert_eq!((one(&scene).users_ended, one(&scene).is_in_use), (COMMANDS, true), "it stays itself");
+    moves(&mut scene, write, [1, 0, 0], -9);
+    moves(&mut scene, CLOSE, [1, 0, 0], 0);
+    moves(&mut scene, write, [1, 0, 0], -9);
+    moves(&mut scene, CLOSE, [1, 0, 0], -4);
+    assert_eq!((one(&scene).users_ended, one(&scene).is_in_use), (COMMANDS + 1, false));
 }
 
 #[test]
@@ -473,18 +497,78 @@ fn a_call_that_began_unseen_moves_nothing_through_a_descriptor() {
     assert_eq!(scene.0.values_of(Table::Descriptors).count(), 0);
 }
 
+/// That of whoever looks, and one further below.
+const NAMESPACE: PidNamespace = PidNamespace { device: 4, inode: 0xf000_0001 };
+const BELOW_IT: [u32; 2] = [4, 0xf000_0002];
+const NAMESPACED: Kernel = Kernel { namespace: Some(NAMESPACE), ..HERE };
+
+impl Scene {
+    /// The same event, of a thread with these numbers in the first namespace and those in its own.
+    fn namespaced(
+        &mut self,
+        task: u64,
+        ids: u64,
+        own: ([u32; 2], u64),
+        program: Assembled,
+        arguments: &[u64],
+    ) {
+        (self.0.task, self.0.ids, self.0.namespaced) = (task, ids, own);
+        self.0.run(&program, arguments);
+    }
+}
+
 #[test]
-fn in_a_namespace_threads_have_its_numbers() {
-    let namespace = Some(PidNamespace { device: 4, inode: 0xf000_0001 });
-    let kernel = Kernel { namespace, ..HERE };
+fn in_a_namespace_threads_have_its_numbers_and_those_of_others_have_none() {
+    const STRANGER: u64 = 0xa000;
+    let here = [NAMESPACE.device, NAMESPACE.inode];
+    // In the first namespace they have other numbers, which no program may take.
+    let (own, waker) = ((here, IDS), (here, 9 << 32 | 9));
     let mut scene = Scene::new();
-    scene.event(100, OWN, sys_enter(kernel), &[0, CALL.into()]).event(110, OWN, sys_exit(kernel), &[0, 0]);
+    scene.0.now_ns = 100;
+    scene.namespaced(OWN, 70 << 32 | 70, own, sys_enter(NAMESPACED), &[0, CALL.into()]);
+    scene.0.now_ns = 110;
+    scene.namespaced(OWN, 70 << 32 | 70, own, sys_exit(NAMESPACED), &[0, 0]);
     assert_eq!((scene.thread().pid, scene.thread().tid, scene.times().0), (7, 7, [10, 0, 0]));
-    scene.sleeps(120);
-    scene.event(130, OTHER, scheduling::waking(kernel), &[OWN]);
+    for (waker, ids) in [(waker, 90 << 32 | 90), ((BELOW_IT, 1 << 32 | 1), 91 << 32 | 91)] {
+        scene.sleeps(120);
+        scene.0.now_ns = 130;
+        scene.namespaced(OTHER, ids, waker, scheduling::waking(NAMESPACED), &[OWN]);
+        scene.goes_on(140);
+    }
     let wakes = scene.0.values_of(Table::Wakes);
     let wakes: Vec<_> = wakes.map(|(key, value)| tables::TracedWake::decode(key, value)).collect();
-    assert_eq!(wakes.iter().map(|wake| (wake.waker_pid, wake.waker_tid)).collect::<Vec<_>>(), [(9, 9)]);
+    let mut wakers: Vec<_> = wakes.iter().map(|wake| (wake.waker_pid, wake.waker_tid)).collect();
+    wakers.sort_unstable();
+    assert_eq!(wakers, [(0, tables::OUTSIDE), (9, 9)]);
+    // A stranger with the number of a member in the first namespace is none.
+    scene.namespaced(STRANGER, IDS, (BELOW_IT, IDS), sys_enter(NAMESPACED), &[0, CALL.into()]);
+    assert!(scene.0.value(Table::Threads, &STRANGER.to_ne_bytes()).is_none(), "it is nobody's");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn descriptors_of_processes_in_namespaces_further_below_are_kept_apart() {
+    use weir_sys::syscalls::READS;
+    let mut scene = Scene::new();
+    let here = ([NAMESPACE.device, NAMESPACE.inode], IDS);
+    scene.0.now_ns = 100;
+    scene.namespaced(OWN, 70 << 32 | 70, here, sys_enter(NAMESPACED), &[0, CALL.into()]);
+    // Two children in namespaces of their own, each of which reads from its descriptor 5.
+    for (child, ids, bytes) in [(0x9000, 71 << 32 | 71, 10_u64), (0xb000, 72 << 32 | 72, 30)] {
+        scene.namespaced(OWN, 70 << 32 | 70, here, scheduling::fork(NAMESPACED), &[OWN, child]);
+        let below = (BELOW_IT, 1 << 32 | 1);
+        let mut registers = [0_u64; 21];
+        registers[14] = 5;
+        scene.0.pointed_at = registers.iter().flat_map(|register| register.to_ne_bytes()).collect();
+        scene.namespaced(child, ids, below, sys_exit(NAMESPACED), &[POINTED_AT, 0]);
+        scene.namespaced(child, ids, below, sys_enter(NAMESPACED), &[0, READS[0].into()]);
+        scene.namespaced(child, ids, below, descriptors::exit(NAMESPACED), &[POINTED_AT, bytes]);
+    }
+    let all = scene.0.values_of(Table::Descriptors);
+    let all: Vec<_> = all.map(|(key, value)| tables::TracedDescriptor::decode(key, value)).collect();
+    let mut read: Vec<_> = all.iter().map(|it| (it.descriptor, it.read.bytes, it.is_below())).collect();
+    read.sort_unstable();
+    assert_eq!(read, [(5, 10, true), (5, 30, true)]);
 }
 
 #[test]

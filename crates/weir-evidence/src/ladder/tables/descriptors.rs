@@ -9,6 +9,11 @@ use super::{Side, half, side, word};
 /// Most descriptors with sums of their own; what further ones move is in one sum.
 pub const DESCRIPTORS_MAX: u32 = 4_096;
 
+/// Bit of a key's process number that has no number for whoever looks: it lives in a PID namespace further below. The
+/// rest is its number in the first namespace, which keeps such processes apart and means nothing else here.
+pub(in crate::ladder) const BELOW: u32 = 1 << 31;
+const _: () = assert!(BELOW >= super::PID_LIMIT);
+
 /// A descriptor of a process.
 #[repr(C)]
 pub(in crate::ladder) struct DescriptorKey {
@@ -21,8 +26,12 @@ pub(in crate::ladder) struct DescriptorKey {
 pub(in crate::ladder) struct DescriptorState {
     /// The process's [`Side`].
     pub(in crate::ladder) side: u64,
-    /// How often it was closed: whatever had its number afterwards was another one.
+    /// How often something by its number was closed: whatever has the number afterwards is another one.
     pub(in crate::ladder) closes: u64,
+    /// How often what was closed had moved something.
+    pub(in crate::ladder) users_ended: u64,
+    /// 1 where a call moved something and nothing was closed since.
+    pub(in crate::ladder) is_in_use: u64,
     pub(in crate::ladder) read: TransferState,
     pub(in crate::ladder) written: TransferState,
 }
@@ -52,14 +61,18 @@ pub struct TracedTransfers {
 /// A descriptor, whatever was behind its number in turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracedDescriptor {
-    /// Of this process.
+    /// Of this process. One without a number here has another one that no process has; see [`Self::is_below`].
     pub pid: u32,
     /// Its number.
     pub descriptor: u32,
     /// The process's side.
     pub side: Side,
-    /// How often it was closed.
+    /// How often something by its number was closed.
     pub closes: u64,
+    /// How often what was closed had moved something.
+    pub users_ended: u64,
+    /// Whether a call moved something since.
+    pub is_in_use: bool,
     /// Bytes that came from it.
     pub read: TracedTransfers,
     /// Bytes that went to it.
@@ -96,6 +109,8 @@ impl TracedDescriptor {
             descriptor: half(key, offset_of!(DescriptorKey, descriptor)),
             side: side(word(value, offset_of!(DescriptorState, side))),
             closes: word(value, offset_of!(DescriptorState, closes)),
+            users_ended: word(value, offset_of!(DescriptorState, users_ended)),
+            is_in_use: word(value, offset_of!(DescriptorState, is_in_use)) > 0,
             read: TracedTransfers::decode(value, offset_of!(DescriptorState, read)),
             written: TracedTransfers::decode(value, offset_of!(DescriptorState, written)),
         }
@@ -105,6 +120,7 @@ impl TracedDescriptor {
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             closes: self.closes.saturating_sub(earlier.closes),
+            users_ended: self.users_ended.saturating_sub(earlier.users_ended),
             read: self.read.combined(&earlier.read, u64::saturating_sub),
             written: self.written.combined(&earlier.written, u64::saturating_sub),
             ..*self
@@ -113,7 +129,12 @@ impl TracedDescriptor {
 
     /// Whether anything was tried with it.
     pub fn is_used(&self) -> bool {
-        [self.read, self.written].iter().any(|it| it.calls + it.failed > 0)
+        [self.read, self.written].iter().any(|it| it.calls > 0 || it.failed > 0)
+    }
+
+    /// Whether its process lives in a PID namespace further below, where this program sees no number of it.
+    pub fn is_below(&self) -> bool {
+        self.pid & BELOW != 0
     }
 }
 
