@@ -28,7 +28,7 @@ use weir_record::{
 
 pub use self::subject::WatchError;
 use self::{
-    descriptors::{Files, is_open},
+    descriptors::{Files, Moment, is_open},
     subject::{Subject, Window, is_of_32_bits},
 };
 use crate::{
@@ -85,6 +85,26 @@ pub struct Watch {
     own_cpu_ns: Option<u64>,
     machine: Option<SystemSnapshot>,
     due: Instant,
+}
+
+/// What a moment is the end of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Due {
+    /// A second since the last such moment.
+    of_second: bool,
+    /// An interval, which may be shorter.
+    of_interval: bool,
+}
+
+impl Due {
+    /// And moves the end of the second on.
+    fn at(now: Instant, second: &mut Instant, interval: Option<Instant>) -> Self {
+        let of_second = now >= *second;
+        if of_second {
+            *second = now + INTERVAL;
+        }
+        Self { of_second, of_interval: interval.is_some_and(|due| now >= due) }
+    }
 }
 
 /// A window, and what was counted in it from when on.
@@ -197,19 +217,22 @@ impl Watch {
             return Step::Over(Ending::Time);
         }
         let interval_due = self.subjects.iter().filter_map(Subject::interval_due).min();
-        let ends_interval = interval_due.is_some_and(|due| now >= due);
-        let is_due = now >= self.due || ends_interval;
+        let Due { of_second, of_interval } = Due::at(now, &mut self.due, interval_due);
+        if of_second {
+            // Whoever joins is looked for among all processes of the machine.
+            self.subjects.iter_mut().for_each(Subject::join);
+        }
+        let is_due = of_second || of_interval;
         if is_due {
             for subject in &mut self.subjects {
                 subject.look();
             }
             self.mark_joined();
-            self.due = now + INTERVAL;
         }
         if let Some(tracing) = &mut self.tracing {
-            tracing.look_at_descriptors(is_due);
+            tracing.look_at_descriptors(if of_second { Moment::Second } else { Moment::Between });
         }
-        if ends_interval {
+        if of_interval {
             self.end_interval();
         }
         let interval_due = self.subjects.iter().filter_map(Subject::interval_due).min();
@@ -286,6 +309,7 @@ impl Watch {
     /// Ends, and gives what was seen.
     pub fn end(mut self, ending: Ending) -> Observation {
         for subject in &mut self.subjects {
+            subject.join();
             subject.end(INTERVAL);
         }
         let own_cpu_ns = self.own_cpu_ns.zip(own_cpu_ns()).map(|(before, now)| now.saturating_sub(before));
@@ -299,11 +323,8 @@ impl Watch {
             }
         }
         let mut tables = self.tracing.as_mut().map(Tracing::end_descriptors).unwrap_or_default();
-        let at = Instant::now();
-        let series = self.subjects.iter_mut().zip(&counted).map(|(subject, counts)| {
-            subject.end_interval(at, counts.as_ref());
-            subject.take_series()
-        });
+        let each = self.subjects.iter_mut().zip(&counted);
+        let series = each.map(|(subject, counts)| subject.take_series(counts.as_ref()));
         let mut series: Vec<Option<Series>> = series.collect();
         let parts = self.subjects.iter_mut().zip(counted).map(|(subject, counts)| {
             let traced = subject.traced(counts);
@@ -522,12 +543,11 @@ impl Tracing {
         }
     }
 
-    /// Looks what those are that were opened meanwhile: all of them when /proc is read, and in between where they are
-    /// few, because some live for less than a second.
-    fn look_at_descriptors(&mut self, is_due: bool) {
+    /// Looks what those are that were opened meanwhile: all of them once a second, and in between where they are few.
+    fn look_at_descriptors(&mut self, moment: Moment) {
         for (files, side) in self.files.iter_mut().zip(Side::ALL) {
-            if is_due || files.are_few() {
-                files.look(&self.tracer.descriptors(side).unwrap_or_default().0);
+            if moment != Moment::Between || files.are_few() {
+                files.look(&self.tracer.descriptors(side).unwrap_or_default().0, moment);
             }
         }
     }
@@ -536,7 +556,7 @@ impl Tracing {
     fn end_descriptors(&mut self) -> Vec<Option<DescriptorTable>> {
         let end = |(files, side): (&mut Files, Side)| {
             let now = self.tracer.descriptors(side).ok()?;
-            files.look(&now.0);
+            files.look(&now.0, Moment::End);
             Some(files.table(&now, &is_open))
         };
         self.files.iter_mut().zip(Side::ALL).map(end).collect()

@@ -244,6 +244,11 @@ pub enum Note {
         /// Calls that were counted.
         counted: u64,
     },
+    /// More processes joined a selection than can be observed at one time; others are not observed.
+    JoinedTooMany {
+        /// So many can.
+        processes_max: u32,
+    },
     /// Processes that joined a selection could not be traced.
     JoinedUntraced {
         /// Why.

@@ -1,24 +1,22 @@
 //! What descriptors are: names from /proc while they are open, beside what was moved through them.
 
-use std::{
-    collections::HashMap,
-    fs,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    path::PathBuf,
-};
+use std::{collections::HashMap, fs, path::PathBuf};
 
 use weir_record::observation::{
-    DESCRIPTOR_ROWS_MAX, DescriptorFigures, DescriptorKind, DescriptorMark, DescriptorTable,
+    DESCRIPTOR_ROWS_MAX, DescriptorFigures, DescriptorKind, DescriptorMark, DescriptorTable, OUTSIDE,
     OtherDescriptors, Transfers,
 };
 
 use crate::{
     files,
     ladder::tables::{TracedDescriptor, TracedTransfers},
+    sockets::{self, InetSocket},
 };
 
-/// So many descriptors are looked at ten times a second.
+/// So many descriptors are looked at ten times a second,
 const FEW: usize = 128;
+/// as long as the kernel's tables of sockets have no more bytes than these: it writes them anew for each look.
+const TABLES_BYTES_FEW: usize = 128 << 10;
 
 /// A process and the number of its descriptor.
 type Key = (u32, u32);
@@ -31,16 +29,42 @@ struct What {
     local: Option<String>,
 }
 
+/// What a descriptor was at its last look.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    /// How often its number had been closed then.
+    closes: u64,
+    what: What,
+    /// The second in which it was looked at first.
+    second: u64,
+}
+
+/// When descriptors are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// In between, because some live for less than a second.
+    Between,
+    /// Once a second.
+    Second,
+    /// After the programs have stopped.
+    End,
+}
+
 /// Descriptors of one side: what had been moved when the window began, and what they were when they were looked at. As
 /// many at most as the programs tell apart.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     before: HashMap<Key, TracedDescriptor>,
     others_before: TracedDescriptor,
-    /// With how often the number had been closed then.
-    known: HashMap<Key, (u64, What)>,
+    known: HashMap<Key, Seen>,
     /// How many there were at the last look.
     seen: usize,
+    /// Looks at all of them so far.
+    seconds: u64,
+    /// Of the kernel's tables of sockets when they were read last.
+    tables_bytes: usize,
+    /// One of them was longer than what is read of a file.
+    are_tables_cut: bool,
 }
 
 fn key(it: &TracedDescriptor) -> Key {
@@ -51,22 +75,52 @@ impl Files {
     /// The window begins here.
     pub(super) fn begin((now, others): (Vec<TracedDescriptor>, TracedDescriptor)) -> Self {
         let before = now.iter().map(|it| (key(it), *it)).collect();
-        Self { seen: now.len(), before, others_before: others, known: HashMap::new() }
+        Self { seen: now.len(), before, others_before: others, ..Self::default() }
     }
 
-    /// Looks at those that were not looked at since they have been opened.
-    pub(super) fn look(&mut self, now: &[TracedDescriptor]) {
+    /// Looks at those that were not looked at since they have been opened, and again at sockets that may have got a
+    /// peer.
+    pub(super) fn look(&mut self, now: &[TracedDescriptor], moment: Moment) {
+        let may_read = moment != Moment::Between || self.tables_bytes <= TABLES_BYTES_FEW;
+        let mut sockets = Sockets { may_read, ..Sockets::default() };
+        self.look_by(now, moment, &mut |key| look_at(key, &mut sockets));
+        if !sockets.by_namespace.is_empty() {
+            self.tables_bytes = sockets.bytes;
+            self.are_tables_cut |= sockets.are_cut;
+        }
+    }
+
+    /// The same by whoever says what a descriptor is, or nothing where that is not to be known now.
+    fn look_by(
+        &mut self,
+        now: &[TracedDescriptor],
+        moment: Moment,
+        look_at: &mut dyn FnMut(Key) -> Option<What>,
+    ) {
         self.seen = now.len();
-        let mut sockets = Sockets::default();
-        for it in now {
-            let is_known = |(closes, what): &(u64, What)| *closes == it.closes && !what.may_get_a_peer();
-            if self.known.get(&key(it)).is_some_and(is_known) {
-                continue;
-            }
-            if let Some(what) = look_at(key(it), &mut sockets) {
-                self.known.insert(key(it), (it.closes, what));
+        self.seconds += u64::from(moment == Moment::Second);
+        for it in now.iter().filter(|it| !it.is_below()) {
+            let seen = self.known.get(&key(it)).filter(|seen| seen.closes == it.closes);
+            let second = match seen {
+                Some(seen) if !self.may_have_changed(seen, moment) => continue,
+                Some(seen) => seen.second,
+                None => self.seconds,
+            };
+            if let Some(what) = look_at(key(it)) {
+                self.known.insert(key(it), Seen { closes: it.closes, what, second });
             }
         }
+    }
+
+    /// Whether something that was not closed is to be looked at again. A socket without a peer may get one; it is asked
+    /// for after 1, 2, 4 seconds and so on, because most servers that receive datagrams never have one.
+    fn may_have_changed(&self, seen: &Seen, moment: Moment) -> bool {
+        let is_time = match moment {
+            Moment::Between => false,
+            Moment::Second => self.seconds.saturating_sub(seen.second).is_power_of_two(),
+            Moment::End => true,
+        };
+        is_time && seen.what.may_get_a_peer()
     }
 
     /// Whether a look at them is next to nothing.
@@ -83,10 +137,14 @@ impl Files {
         let since = |it: &TracedDescriptor| {
             it.since(self.before.get(&key(it)).unwrap_or(&TracedDescriptor::default()))
         };
-        let moved = now.iter().map(since).filter(TracedDescriptor::is_used);
-        let mut rows: Vec<DescriptorFigures> = moved.map(|it| self.row(&it, is_open(key(&it)))).collect();
+        let row = |it: &TracedDescriptor| {
+            let moved = since(it);
+            moved.is_used().then(|| self.row(it, &moved, is_open(key(it))))
+        };
+        let mut rows: Vec<DescriptorFigures> = now.iter().filter_map(row).collect();
         rows.sort_by_key(|row| {
-            let (bytes, calls) = (row.read.bytes + row.written.bytes, row.read.calls + row.written.calls);
+            let bytes = row.read.bytes.saturating_add(row.written.bytes);
+            let calls = row.read.calls.saturating_add(row.written.calls);
             (std::cmp::Reverse((bytes, calls)), row.pid, row.descriptor)
         });
         let left_out = rows.split_off(rows.len().min(DESCRIPTOR_ROWS_MAX));
@@ -101,27 +159,34 @@ impl Files {
             rest.read.add(&row.read);
             rest.written.add(&row.written);
         }
-        DescriptorTable { rows, others: rest }
+        DescriptorTable { rows, others: rest, are_sockets_cut: self.are_tables_cut }
     }
 
-    fn row(&self, it: &TracedDescriptor, is_open: bool) -> DescriptorFigures {
-        let what = self.known.get(&key(it)).map(|(_, what)| what.clone()).unwrap_or_default();
-        let users = (it.closes + u64::from(is_open)).max(1);
+    /// Of a descriptor now, and what it moved in the window.
+    fn row(&self, now: &TracedDescriptor, moved: &TracedDescriptor, is_open: bool) -> DescriptorFigures {
+        let seen = self.known.get(&key(now));
+        let what = seen.map(|seen| seen.what.clone()).unwrap_or_default();
+        // Of a process without a number here /proc has nothing: what moved something last is taken to be open.
+        let is_open = is_open || now.is_below() && now.is_in_use;
+        // The last one may have ended with its process, which closes nothing.
+        let was_seen = seen.is_some_and(|seen| seen.closes == now.closes);
+        let has_another = is_open || now.is_in_use || was_seen;
+        let users = moved.users_ended.saturating_add(u64::from(has_another)).max(1);
         let state = match users {
             1 if is_open => DescriptorMark::Open,
             1 => DescriptorMark::Gone,
             _ => DescriptorMark::Reused,
         };
         DescriptorFigures {
-            pid: it.pid,
-            descriptor: it.descriptor,
+            pid: if now.is_below() { OUTSIDE } else { now.pid },
+            descriptor: now.descriptor,
             kind: what.kind,
             name: what.name,
             local: what.local,
             state,
             users,
-            read: transfers(&it.read),
-            written: transfers(&it.written),
+            read: transfers(&moved.read),
+            written: transfers(&moved.written),
         }
     }
 }
@@ -136,21 +201,19 @@ pub(super) fn is_open((pid, descriptor): Key) -> bool {
     fs::symlink_metadata(format!("/proc/{pid}/fd/{descriptor}")).is_ok()
 }
 
+/// Nothing of one that is gone, and of a socket for which no table may be read now.
 fn look_at((pid, descriptor): Key, sockets: &mut Sockets) -> Option<What> {
     let link = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
     let link = link.to_string_lossy();
-    Some(match inode_of_socket(&link) {
-        Some(inode) => sockets.find(pid, inode).unwrap_or_else(|| What {
+    match sockets::inode_of(&link) {
+        None => Some(without_socket(&link)),
+        Some(_) if !sockets.may_read => None,
+        Some(inode) => Some(sockets.find(pid, inode).unwrap_or_else(|| What {
             kind: DescriptorKind::Socket,
             name: Some(link.into_owned()),
             local: None,
-        }),
-        None => without_socket(&link),
-    })
-}
-
-fn inode_of_socket(link: &str) -> Option<u64> {
-    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+        })),
+    }
 }
 
 /// By what the link says: a path, or the kernel's words.
@@ -172,65 +235,56 @@ impl What {
 
 /// Sockets by their inodes, of each network namespace that was asked for.
 #[derive(Default)]
-struct Sockets(HashMap<PathBuf, HashMap<u64, What>>);
+struct Sockets {
+    may_read: bool,
+    by_namespace: HashMap<PathBuf, HashMap<u64, What>>,
+    /// Of all tables that were read.
+    bytes: usize,
+    /// One of them was longer than what is read of a file.
+    are_cut: bool,
+}
 
 impl Sockets {
     fn find(&mut self, pid: u32, inode: u64) -> Option<What> {
         let namespace = fs::read_link(format!("/proc/{pid}/ns/net")).unwrap_or_default();
-        let of_namespace = self.0.entry(namespace).or_insert_with(|| read_sockets(pid));
-        of_namespace.get(&inode).cloned()
+        if let Some(known) = self.by_namespace.get(&namespace) {
+            return known.get(&inode).cloned();
+        }
+        let found = self.read(pid);
+        let what = found.get(&inode).cloned();
+        self.by_namespace.insert(namespace, found);
+        what
+    }
+
+    fn read(&mut self, pid: u32) -> HashMap<u64, What> {
+        let mut read = |table: &str| {
+            let path = format!("/proc/{pid}/net/{table}");
+            let (text, is_cut) = files::read_or_cut(path).unwrap_or_default();
+            self.bytes += text.len();
+            self.are_cut |= is_cut;
+            text
+        };
+        let mut found: HashMap<u64, What> = read("unix").lines().filter_map(unix_socket).collect();
+        for (table, kind) in [
+            ("tcp", DescriptorKind::Tcp),
+            ("tcp6", DescriptorKind::Tcp),
+            ("udp", DescriptorKind::Udp),
+            ("udp6", DescriptorKind::Udp),
+        ] {
+            found.extend(read(table).lines().filter_map(|line| inet_socket(line, kind)));
+        }
+        found
     }
 }
 
-fn read_sockets(pid: u32) -> HashMap<u64, What> {
-    let read = |table: &str| files::read_text(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
-    let mut found: HashMap<u64, What> = read("unix").lines().filter_map(unix_socket).collect();
-    for (table, kind) in [
-        ("tcp", DescriptorKind::Tcp),
-        ("tcp6", DescriptorKind::Tcp),
-        ("udp", DescriptorKind::Udp),
-        ("udp6", DescriptorKind::Udp),
-    ] {
-        found.extend(read(table).lines().filter_map(|line| inet_socket(line, kind)));
-    }
-    found
-}
-
-/// A line of `/proc/net/tcp` and its like: own address, the peer's, state, and the inode at the tenth place.
 fn inet_socket(line: &str, kind: DescriptorKind) -> Option<(u64, What)> {
-    let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    let [_, local, peer, ..] = words[..] else { return None };
-    let (local, peer) = (address(local)?, address(peer)?);
-    let inode = words.get(9)?.parse().ok()?;
+    let InetSocket { local, peer, inode, .. } = InetSocket::parse(line)?;
     let name = (peer.port() != 0).then(|| peer.to_string());
     Some((inode, What { kind, name, local: Some(local.to_string()) }))
 }
 
-/// `0100007F:1F90`: words of 32 bits as they lie in memory, and a number.
-fn address(text: &str) -> Option<SocketAddr> {
-    let (address, port) = text.split_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok()?;
-    let word = |at: usize| u32::from_str_radix(address.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
-    let address = match address.len() {
-        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
-        32 => {
-            let mut bytes = [0; 16];
-            for (at, part) in bytes.chunks_exact_mut(4).enumerate() {
-                part.copy_from_slice(&word(8 * at)?);
-            }
-            IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
-        }
-        _ => return None,
-    };
-    Some(SocketAddr::new(address, port))
-}
-
-/// A line of `/proc/net/unix`: the inode at the seventh place, and a path if it has one.
 fn unix_socket(line: &str) -> Option<(u64, What)> {
-    let mut words = line.split_ascii_whitespace();
-    let inode = words.nth(6)?.parse().ok()?;
-    let path = words.collect::<Vec<_>>().join(" ");
-    let name = Some(path).filter(|path| !path.is_empty());
+    let (inode, name) = sockets::unix(line)?;
     Some((inode, What { kind: DescriptorKind::Unix, name, local: None }))
 }
 
@@ -239,27 +293,95 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_have_the_addresses_of_the_kernels_tables_and_lines_of_any_length_do_no_harm() {
-        let line = "   1: 0100007F:1F90 0100007F:8AEE 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0";
+    fn sockets_are_named_by_their_peer_and_one_without_may_get_one() {
+        let line = "1: 0100007F:1F90 0100007F:8AEE 01 0:0 0:0 0 0 0 4712 1 0";
         let (inode, what) = inet_socket(line, DescriptorKind::Tcp).expect("a socket");
         assert_eq!((inode, what.local.as_deref()), (4712, Some("127.0.0.1:8080")));
         assert_eq!((what.name.as_deref(), what.may_get_a_peer()), (Some("127.0.0.1:35566"), false));
         let listens = line.replace("0100007F:8AEE 01", "00000000:0000 0A");
         let (_, what) = inet_socket(&listens, DescriptorKind::Tcp).expect("a socket");
         assert!(what.name.is_none() && what.may_get_a_peer());
-        let mapped =
-            "0: 0000000000000000FFFF00000100007F:0050 00000000000000000000000001000000:0051 01 a b c 0 0 9 1";
-        let (_, what) = inet_socket(mapped, DescriptorKind::Udp).expect("a socket");
-        assert_eq!((what.local.as_deref(), what.name.as_deref()), (Some("127.0.0.1:80"), Some("[::1]:81")));
-        for cut in 0..line.len() {
-            let _ = inet_socket(&line[..cut], DescriptorKind::Tcp);
+        let (_, what) = unix_socket("0: 2 0 1 1 1 77").expect("a socket");
+        assert!(what.name.is_none() && !what.may_get_a_peer());
+    }
+
+    #[test]
+    fn a_socket_that_never_gets_a_peer_is_looked_at_ever_more_rarely() {
+        const SECONDS: u64 = 3_600;
+        let now = [moved(3, 0, 9)];
+        let mut files = Files::default();
+        let mut looks = 0;
+        let alone = || What { kind: DescriptorKind::Udp, name: None, local: Some("127.0.0.1:53".to_owned()) };
+        for _ in 0..SECONDS {
+            for moment in [Moment::Between; 9].into_iter().chain([Moment::Second]) {
+                files.look_by(&now, moment, &mut |_| {
+                    looks += 1;
+                    Some(alone())
+                });
+            }
         }
-        let unix = "0000000000000000: 00000002 00000000 00010000 0001 01 20563 /run/a b.sock";
-        let (inode, what) = unix_socket(unix).expect("a socket");
-        assert_eq!((inode, what.name.as_deref()), (20563, Some("/run/a b.sock")));
-        assert_eq!(unix_socket("0: 2 0 1 1 1 77").expect("a socket").1.name, None);
-        assert_eq!((unix_socket("Num RefCount"), inode_of_socket("socket:[x]")), (None, None));
-        assert_eq!(address("서버서버:1F90"), None);
+        assert_eq!(
+            looks,
+            1 + u64::from(SECONDS.ilog2()) + 1,
+            "at first, and after 1, 2, 4 seconds and so on"
+        );
+        // At the end it is asked once more, and what it is then stays.
+        let peer = || What { name: Some("127.0.0.1:99".to_owned()), ..alone() };
+        files.look_by(&now, Moment::End, &mut |_| Some(peer()));
+        files.look_by(&now, Moment::End, &mut |_| panic!("it has a peer"));
+        assert_eq!(files.known[&(7, 3)].what, peer());
+    }
+
+    #[test]
+    fn what_is_not_to_be_known_now_is_asked_for_at_the_next_look_and_a_new_user_is_another_one() {
+        let mut files = Files::default();
+        let zero = || Some(without_socket("/dev/zero"));
+        files.look_by(&[moved(3, 0, 9)], Moment::Between, &mut |_| None);
+        assert!(files.known.is_empty());
+        files.look_by(&[moved(3, 0, 9)], Moment::Between, &mut |_| zero());
+        files.look_by(&[moved(3, 0, 9)], Moment::Second, &mut |_| panic!("it is the same"));
+        files.look_by(&[moved(3, 1, 9)], Moment::Between, &mut |_| Some(without_socket("pipe:[7]")));
+        assert_eq!(files.known[&(7, 3)].what.kind, DescriptorKind::Pipe);
+    }
+
+    #[test]
+    fn a_table_of_sockets_that_was_cut_is_told() {
+        let files = Files { are_tables_cut: true, ..Files::default() };
+        let nothing = (Vec::new(), TracedDescriptor::default());
+        assert!(files.table(&nothing, &|_| true).are_sockets_cut);
+        assert!(!Files::default().table(&nothing, &|_| true).are_sockets_cut);
+    }
+
+    #[test]
+    fn the_last_user_counts_though_it_ended_with_its_process_and_those_that_moved_nothing_do_not() {
+        // One moved something and was closed; what was opened then moved something too, and closed nothing.
+        let ended = TracedDescriptor { users_ended: 1, is_in_use: true, ..moved(3, 1, 50) };
+        // Closed by that number again and again, and nothing was moved by any other.
+        let one = TracedDescriptor { users_ended: 0, is_in_use: true, ..moved(4, 16, 50) };
+        // Opened after the last was closed, seen, and gone with its process before it moved anything.
+        let seen = TracedDescriptor { users_ended: 1, is_in_use: false, ..moved(5, 1, 50) };
+        let mut files = Files::default();
+        files.look_by(&[seen], Moment::Second, &mut |_| Some(without_socket("/dev/null")));
+        let now = (vec![ended, one, seen], TracedDescriptor::default());
+        let told = |is_open: bool| -> Vec<_> {
+            let table = files.table(&now, &|_| is_open);
+            table.rows.iter().map(|row| (row.descriptor, row.state, row.users)).collect()
+        };
+        let (reused, gone, open) = (DescriptorMark::Reused, DescriptorMark::Gone, DescriptorMark::Open);
+        assert_eq!(told(false), [(3, reused, 2), (4, gone, 1), (5, reused, 2)]);
+        assert_eq!(told(true), [(3, reused, 2), (4, open, 1), (5, reused, 2)]);
+    }
+
+    #[test]
+    fn descriptors_of_processes_without_a_number_here_have_rows_and_are_not_looked_for() {
+        let below =
+            |pid: u32, bytes| TracedDescriptor { pid: 1 << 31 | pid, is_in_use: true, ..moved(5, 0, bytes) };
+        let now = (vec![below(70, 30), below(71, 20)], TracedDescriptor::default());
+        let mut files = Files::default();
+        files.look_by(&now.0, Moment::End, &mut |_| panic!("another process may have that number"));
+        let rows = files.table(&now, &|_| false).rows;
+        let told: Vec<_> = rows.iter().map(|row| (row.pid, row.read.bytes, row.state, row.users)).collect();
+        assert_eq!(told, [(OUTSIDE, 30, DescriptorMark::Open, 1), (OUTSIDE, 20, DescriptorMark::Open, 1)]);
     }
 
     #[test]
@@ -275,7 +397,8 @@ mod tests {
     fn moved(descriptor: u32, closes: u64, bytes: u64) -> TracedDescriptor {
         let mut read = TracedTransfers { calls: 1, bytes, ..TracedTransfers::default() };
         read.buckets[3] = 1;
-        TracedDescriptor { pid: 7, descriptor, closes, read, ..TracedDescriptor::default() }
+        let (users_ended, is_in_use) = (closes, closes == 0);
+        TracedDescriptor { pid: 7, descriptor, closes, users_ended, is_in_use, read, ..Default::default() }
     }
 
     #[test]
@@ -328,7 +451,7 @@ mod tests {
         let now = [listener.as_raw_fd(), stream.as_raw_fd(), file.as_raw_fd()]
             .map(|it| TracedDescriptor { pid: own, ..of(it) });
         let mut files = Files::default();
-        files.look(&now);
+        files.look(&now, Moment::End);
         let table = files.table(&(now.to_vec(), TracedDescriptor::default()), &is_open);
         let find = |descriptor: i32| {
             let is_it = |row: &&DescriptorFigures| row.descriptor == descriptor.cast_unsigned();

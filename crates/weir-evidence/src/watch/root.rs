@@ -22,31 +22,39 @@ pub(super) struct Root {
     /// With the number it identifies the process.
     pub(super) started_ticks: u64,
     pub(super) descriptor: Option<OwnedFd>,
+    /// One that was not waited for yet still has its last figures in /proc.
     pub(super) has_ended: bool,
-    /// It is not in /proc any more, where one that ended and was not waited for still has its last figures.
-    pub(super) is_gone: bool,
 }
 
 impl Root {
-    /// The process with this number beside so many others; none where it is gone.
+    /// The process with this number beside so many others that have a descriptor; none where it is gone.
     pub(super) fn of(pid: u32, others: usize) -> Option<Self> {
         let open = |pid| pidfd_open(pid, PidfdFlags::empty()).ok();
         let descriptor = Pid::from_raw(i32::try_from(pid).ok()?).filter(|_| others < DESCRIPTORS_MAX);
         let descriptor = descriptor.and_then(open);
         let line = process_stat::read(pid)?;
         let started_ticks = ProcessStat::parse(&line)?.number(STARTED)?;
-        Some(Self { pid, started_ticks, descriptor, has_ended: false, is_gone: false })
+        Some(Self { pid, started_ticks, descriptor, has_ended: false })
     }
 
-    /// Whether it has ended, with all its threads, waited for or not.
+    /// Another process beside these.
+    pub(super) fn beside(pid: u32, roots: &[Self]) -> Option<Self> {
+        Self::of(pid, roots.iter().filter(|root| root.descriptor.is_some()).count())
+    }
+
+    /// Whether it has ended, with all its threads, waited for or not. One that has needs no descriptor any more.
     pub(super) fn notice_end(&mut self) -> bool {
-        self.has_ended |= match &self.descriptor {
-            Some(descriptor) => {
-                let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-                matches!(poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&now)), Ok(1..))
-            }
-            None => is_over(self.pid),
-        };
+        self.has_ended = self.has_ended
+            || match &self.descriptor {
+                Some(descriptor) => {
+                    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+                    matches!(poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&now)), Ok(1..))
+                }
+                None => is_over(self.pid),
+            };
+        if self.has_ended {
+            self.descriptor = None;
+        }
         self.has_ended
     }
 }
@@ -67,6 +75,13 @@ mod tests {
             let mut root = Root::of(own, others).expect("it lives");
             assert!(!root.notice_end() && root.descriptor.is_some() == (others == 0));
         }
+        let mut beside: Vec<Root> = (0..DESCRIPTORS_MAX).filter_map(|others| Root::of(own, others)).collect();
+        let has_one =
+            |beside: &[Root]| Root::beside(own, beside).is_some_and(|root| root.descriptor.is_some());
+        assert!(!has_one(&beside));
+        // One that ended makes room for another.
+        beside[3].has_ended = true;
+        assert!(beside[3].notice_end() && has_one(&beside));
         assert!(Root::of(1 << 29, 0).is_none() && Root::of(u32::MAX, 0).is_none() && is_over(1 << 29));
     }
 }

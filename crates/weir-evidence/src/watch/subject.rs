@@ -177,6 +177,8 @@ pub(super) struct Subject {
     did_since_glimpse: Sums,
     /// Absent where nobody asked for intervals.
     intervals: Option<Collector>,
+    /// When the window ended.
+    ended: Option<Instant>,
 }
 
 impl Subject {
@@ -184,7 +186,7 @@ impl Subject {
     pub(super) fn of(selected: &Selection, interval: Duration) -> Result<Self, WatchError> {
         let mut roots = Vec::new();
         for &pid in &selected.pids {
-            match Root::of(pid, roots.len()) {
+            match Root::beside(pid, &roots) {
                 Some(root) => roots.push(root),
                 None if selected.rule.is_none() => return Err(WatchError::NoSuchProcess(pid)),
                 None => {}
@@ -213,6 +215,7 @@ impl Subject {
             did: Sums::default(),
             did_since_glimpse: Sums::default(),
             intervals: None,
+            ended: None,
         })
     }
 
@@ -241,8 +244,10 @@ impl Subject {
         }
     }
 
-    /// What was done in each interval, the last of which ended.
-    pub(super) fn take_series(&mut self) -> Option<Series> {
+    /// What was done in each interval, the last of which ends with the window: what is done with the programs afterwards
+    /// takes time in which nothing is counted.
+    pub(super) fn take_series(&mut self, counts: Option<&KernelCounts>) -> Option<Series> {
+        self.end_interval(self.ended.unwrap_or_else(Instant::now), counts);
         self.intervals.take().map(Collector::finish)
     }
 
@@ -258,7 +263,7 @@ impl Subject {
 
     /// Those whose families are watched, as far as /proc has them.
     pub(super) fn roots(&self) -> Vec<u32> {
-        there(&self.roots)
+        numbers(&self.roots)
     }
 
     /// Ready when the first one that lives has ended.
@@ -290,16 +295,25 @@ impl Subject {
         self.selection.clone()
     }
 
-    /// Takes in whoever belongs to the selection by now and is no child of those that are known.
-    fn join(&mut self) {
-        let Some(rule) = &self.rule else { return };
-        let known: HashSet<u32> = family_of_all(&self.roots()).unwrap_or_default().into_iter().collect();
+    /// Takes in whoever belongs to the selection by now and is no child of those that are known. All processes of the
+    /// machine are looked at, so not more often than it is told to readers.
+    pub(super) fn join(&mut self) {
+        if let Some(members) = self.rule.as_ref().map(Rule::members_now) {
+            self.take_members(members);
+        }
+    }
+
+    fn take_members(&mut self, members: Vec<u32>) {
         let seen: HashSet<u32> = self.family().into_iter().collect();
-        for pid in rule.members_now().into_iter().filter(|pid| !known.contains(pid)) {
+        for pid in strangers(members, family_of_all(&self.roots())) {
             if self.roots.len() >= PROCESSES_MAX {
+                let note = Note::JoinedTooMany { processes_max: PROCESSES_MAX as u32 };
+                if !self.notes.contains(&note) {
+                    self.notes.push(note);
+                }
                 break;
             }
-            let Some(root) = Root::of(pid, self.roots.len()) else { continue };
+            let Some(root) = Root::beside(pid, &self.roots) else { continue };
             self.roots.push(root);
             self.joined.push(pid);
             // A child whose parent has ended was there before.
@@ -311,7 +325,6 @@ impl Subject {
 
     /// Reads /proc; false when the processes are gone or cannot be read any more, and the last reading stays.
     pub(super) fn look(&mut self) -> bool {
-        self.join();
         let Some(tree) = self.tree() else { return false };
         let mut reading = Reading::of(tree);
         self.begin_with_older(&reading.tree);
@@ -325,19 +338,20 @@ impl Subject {
         true
     }
 
-    /// The processes now, without those that only have the number of one that ended.
+    /// The processes now, without those that only have the number of one that ended. Roots that are gone go: what they
+    /// did is in the sums, and in a long window there may be any number of them.
     fn tree(&mut self) -> Option<ProcessTree> {
         loop {
             let tree = ProcessTree::snapshot_of(&self.roots()).ok()?;
             let started: HashMap<u32, u64> =
                 tree.processes.iter().map(|process| (process.pid, process.started_ticks)).collect();
             let mut has_stranger = false;
-            for root in self.roots.iter_mut().filter(|root| !root.is_gone) {
+            self.roots.retain(|root| {
                 let now = started.get(&root.pid);
-                root.is_gone = now != Some(&root.started_ticks);
-                root.has_ended |= root.is_gone;
-                has_stranger |= root.is_gone && now.is_some();
-            }
+                let is_there = now == Some(&root.started_ticks);
+                has_stranger |= !is_there && now.is_some();
+                is_there
+            });
             if !has_stranger {
                 return (!tree.processes.is_empty()).then_some(tree);
             }
@@ -368,7 +382,9 @@ impl Subject {
 
     /// The last look, and what a reader must know of the whole window.
     pub(super) fn end(&mut self, interval: Duration) {
-        if !self.look() {
+        let was_read = self.look();
+        self.ended = Some(Instant::now());
+        if !was_read {
             self.is_read_late = true;
             let interval_ns = interval.as_nanos() as u64;
             self.notes.push(match ProcessTree::snapshot_of(&self.roots()) {
@@ -441,13 +457,20 @@ pub(super) fn refuse_relatives(subjects: &[Subject]) -> Result<(), WatchError> {
 
 fn snapshot(pid: u32, roots: &[Root]) -> Result<ProcessTree, WatchError> {
     let tree =
-        ProcessTree::snapshot_of(&there(roots)).map_err(|error| WatchError::Unreadable { pid, error })?;
+        ProcessTree::snapshot_of(&numbers(roots)).map_err(|error| WatchError::Unreadable { pid, error })?;
     if tree.processes.is_empty() { Err(WatchError::NoSuchProcess(pid)) } else { Ok(tree) }
 }
 
-/// The numbers of those that /proc has.
-fn there(roots: &[Root]) -> Vec<u32> {
-    roots.iter().filter(|root| !root.is_gone).map(|root| root.pid).collect()
+fn numbers(roots: &[Root]) -> Vec<u32> {
+    roots.iter().map(|root| root.pid).collect()
+}
+
+/// Those of a selection that are in no family that is known. Where families could not be listed nobody is new: whoever
+/// is known already must not be taken for another one.
+fn strangers(members: Vec<u32>, known: io::Result<Vec<u32>>) -> Vec<u32> {
+    let Ok(known) = known else { return Vec::new() };
+    let known: HashSet<u32> = known.into_iter().collect();
+    members.into_iter().filter(|pid| !known.contains(pid)).collect()
 }
 
 /// What a record says of a selection at its begin.
@@ -549,6 +572,7 @@ mod tests {
             did: Sums::default(),
             did_since_glimpse: Sums::default(),
             intervals: None,
+            ended: None,
         }
     }
 
@@ -592,6 +616,78 @@ mod tests {
         assert_eq!((totals.cpu_ns, totals.ended_cpu_ns, totals.processes), (10 + 50 + 40, 0, 3));
         let (rows, _) = subject.window().thread_rows(None);
         assert_eq!(rows.iter().map(|row| row.cpu_ns).collect::<Vec<_>>(), [50, 40, 10]);
+    }
+
+    /// A root of a process that is not there.
+    fn gone(pid: u32) -> Root {
+        Root { pid, started_ticks: 0, descriptor: None, has_ended: false }
+    }
+
+    /// Of a process that lives, beside others.
+    fn with_roots(others: impl Iterator<Item = Root>) -> Subject {
+        let own = Root::of(std::process::id(), 0).expect("it lives");
+        Subject { roots: std::iter::once(own).chain(others).collect(), ..subject(reading(0, Vec::new())) }
+    }
+
+    #[test]
+    fn roots_that_are_gone_make_room_and_what_they_did_stays() {
+        let mut subject = with_roots((0..500).map(|it| gone((1 << 29) + it)));
+        let mut earlier = reading(0, Vec::new());
+        earlier.tree.processes[0].pid = 1 << 29;
+        subject.last = earlier.clone();
+        let mut later = earlier;
+        later.tree.processes[0].cpu_ns = 77_000;
+        subject.take_in(later);
+        assert!(subject.look() && subject.look());
+        assert_eq!(subject.roots(), [std::process::id()]);
+        assert!(subject.did.tree.cpu_ns >= 77_000 && subject.did.tree.processes_vanished >= 1);
+        // Nobody is left.
+        subject.roots = vec![gone(1 << 29)];
+        assert!(!subject.look() && subject.roots.is_empty() && subject.notice_end());
+    }
+
+    #[test]
+    fn whoever_joins_beyond_the_most_is_not_observed_which_is_told_once() {
+        let others = (1..PROCESSES_MAX as u32).map(|it| gone((1 << 29) + it));
+        let mut subject = Subject { roots: others.collect(), ..subject(reading(0, Vec::new())) };
+        let (mut one, mut other) = (waiting(), waiting());
+        for _ in 0..2 {
+            subject.take_members(vec![one.id(), other.id()]);
+        }
+        let note = Note::JoinedTooMany { processes_max: PROCESSES_MAX as u32 };
+        assert_eq!((subject.roots.len(), subject.take_joined()), (PROCESSES_MAX, vec![one.id()]));
+        assert_eq!(subject.notes, [note]);
+        for child in [&mut one, &mut other] {
+            drop(child.stdin.take());
+            child.wait().expect("it ends with its input");
+        }
+    }
+
+    fn waiting() -> std::process::Child {
+        let mut command = std::process::Command::new("cat");
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+        command.spawn().expect("cat, waiting for its input")
+    }
+
+    #[test]
+    fn nobody_is_taken_in_twice_where_families_cannot_be_listed() {
+        let too_many = || Err(io::Error::other("more than there may be"));
+        assert_eq!(strangers(vec![5, 6], Ok(vec![5])), [6]);
+        assert_eq!(strangers(vec![5, 6], too_many()), [0; 0]);
+    }
+
+    #[test]
+    fn the_last_interval_ends_with_the_window_whatever_is_done_afterwards() {
+        let mut subject = with_roots(std::iter::empty());
+        let began = Instant::now();
+        subject.keep_intervals(Duration::from_secs(3_600), began);
+        subject.end(Duration::from_secs(1));
+        let ended = Instant::now();
+        // The programs are stopped meanwhile.
+        while Instant::now() == ended {}
+        let series = subject.take_series(None).expect("it was asked for");
+        let [last] = &series.intervals[..] else { panic!("{series:?}") };
+        assert!(u128::from(last.length_ns) <= (ended - began).as_nanos(), "{last:?}");
     }
 
     #[test]

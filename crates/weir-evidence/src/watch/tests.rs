@@ -69,6 +69,23 @@ fn switches_that_no_reading_has_are_the_programs_and_fewer_are_not_taken() {
 }
 
 #[test]
+fn short_intervals_are_read_at_their_ends_and_all_processes_are_looked_at_once_a_second() {
+    const INTERVALS: u32 = 100;
+    let length = Duration::from_millis(100);
+    let began = Instant::now();
+    let (mut second, mut of_second, mut of_interval) = (began + INTERVAL, 0, 0);
+    for index in 1..=INTERVALS {
+        let due = began + length * index;
+        let found = Due::at(due, &mut second, Some(due));
+        of_second += u32::from(found.of_second);
+        of_interval += u32::from(found.of_interval);
+    }
+    assert_eq!((of_second, of_interval), (INTERVALS / 10, INTERVALS));
+    let without = Due::at(began, &mut second, None);
+    assert_eq!(without, Due { of_second: false, of_interval: false });
+}
+
+#[test]
 fn a_stop_ends_the_watch_and_keeps_what_was_seen() {
     let plan = Plan { rung: Rung::Process, groups: &[] };
     let mut watch = Watch::begin(std::process::id(), None, plan).expect("it lives");

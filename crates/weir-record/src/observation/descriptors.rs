@@ -14,6 +14,10 @@ pub struct DescriptorTable {
     pub rows: Vec<DescriptorFigures>,
     /// All others together.
     pub others: OtherDescriptors,
+    /// Whether a table of the kernel's sockets was longer than what is read of it, so that sockets may have the kernel's
+    /// name in place of their addresses.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub are_sockets_cut: bool,
 }
 
 /// Descriptors without a row.
@@ -32,7 +36,7 @@ pub struct OtherDescriptors {
 /// A descriptor, whatever had its number in turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DescriptorFigures {
-    /// Its process.
+    /// Its process; [`super::OUTSIDE`] for one that has no number for whoever looked.
     pub pid: u32,
     /// Its number.
     pub descriptor: u32,
@@ -46,7 +50,7 @@ pub struct DescriptorFigures {
     pub local: Option<String>,
     /// Whether that is what moved the bytes.
     pub state: DescriptorMark,
-    /// How many had the number in turn, as far as closing was seen.
+    /// How many had the number in turn and moved something, as far as closing was seen, with the last one.
     pub users: u64,
     /// What came from it.
     pub read: Transfers,

@@ -1,12 +1,13 @@
 //! What a process moved through each of its descriptors.
 
 use weir_record::observation::{
-    DescriptorFigures, DescriptorKind, DescriptorMark, DescriptorTable, OtherDescriptors, SIZE_BUCKETS,
-    Trace, Transfers,
+    DescriptorFigures, DescriptorKind, DescriptorMark, DescriptorTable, OUTSIDE, OtherDescriptors,
+    SIZE_BUCKETS, Trace, Transfers,
 };
 
 use super::{
     blocks::{Block, Columns, Window},
+    sentences,
     tables::{Legend, all_columns, explained},
 };
 use crate::{
@@ -46,23 +47,28 @@ pub(super) fn block(trace: &Trace, language: Language) -> Option<Block> {
     Some(Block {
         title: title.to_owned(),
         help: help.to_owned(),
-        lines: none(found, language).into_iter().collect(),
+        lines: lines(found, trace, language),
         table: table(found, trace, language),
         ..Block::default()
     })
 }
 
-fn none(found: &DescriptorTable, language: Language) -> Option<String> {
-    let line = || {
-        language
-            .choose([
-                "No system call moved bytes through a descriptor.",
-                "디스크립터로 바이트를 옮긴 시스템 콜이 없습니다.",
-                "没有系统调用通过描述符传输字节。",
-            ])
-            .to_owned()
-    };
-    found.rows.is_empty().then(line)
+fn lines(found: &DescriptorTable, trace: &Trace, language: Language) -> Vec<String> {
+    let none = [
+        "No system call moved bytes through a descriptor.",
+        "디스크립터로 바이트를 옮긴 시스템 콜이 없습니다.",
+        "没有系统调用通过描述符传输字节。",
+    ];
+    let cut = [
+        "This machine has more sockets than are read of the kernel's tables (4 MiB of each): those beyond have the \
+         kernel's name, socket:[N], in place of their addresses.",
+        "이 머신의 소켓이 커널 표에서 읽는 양(표마다 4 MiB)보다 많습니다. 그 뒤의 소켓은 주소 대신 커널의 이름 socket:[N]으로 나타납니다.",
+        "本机的套接字多于从内核表中读取的量（每张表 4 MiB）：其后的套接字以内核名称 socket:[N] 代替地址。",
+    ];
+    let told = [(found.rows.is_empty(), none), (found.are_sockets_cut, cut)];
+    let told = told.into_iter().filter(|(is_told, _)| *is_told);
+    let ring = sentences::bytes_of_rings(trace, language);
+    told.map(|(_, texts)| language.choose(texts).to_owned()).chain(ring).collect()
 }
 
 fn table(found: &DescriptorTable, trace: &Trace, language: Language) -> Option<Columns> {
@@ -75,7 +81,7 @@ fn table(found: &DescriptorTable, trace: &Trace, language: Language) -> Option<C
     };
     let window = Window(trace.window_ns);
     let row = |it: &DescriptorFigures| {
-        let mut row = vec![format!("{}:{}", it.pid, it.descriptor), name(it, language)];
+        let mut row = vec![number(it), name(it, language)];
         row.extend(cells(&it.read, &window).into_iter().chain(cells(&it.written, &window)));
         row.push(mark(it, language));
         row
@@ -96,7 +102,7 @@ fn table(found: &DescriptorTable, trace: &Trace, language: Language) -> Option<C
 fn others(found: &DescriptorTable, language: Language) -> Option<(String, OtherDescriptors)> {
     let mut all = found.others.clone();
     for row in found.rows.iter().skip(ROWS_MAX) {
-        all.count += 1;
+        all.count = all.count.saturating_add(1);
         all.read.add(&row.read);
         all.written.add(&row.written);
     }
@@ -114,7 +120,20 @@ fn others(found: &DescriptorTable, language: Language) -> Option<(String, OtherD
     Some((name, all))
 }
 
+fn number(it: &DescriptorFigures) -> String {
+    let process = if it.pid == OUTSIDE { ABSENT.to_owned() } else { it.pid.to_string() };
+    format!("{process}:{}", it.descriptor)
+}
+
 fn name(it: &DescriptorFigures, language: Language) -> String {
+    if it.pid == OUTSIDE {
+        let below = [
+            "of a process in a PID namespace further below",
+            "더 안쪽 PID 네임스페이스의 프로세스",
+            "属于更内层 PID 命名空间的进程",
+        ];
+        return language.choose(below).to_owned();
+    }
     let kind = match it.kind {
         DescriptorKind::Tcp => "tcp ",
         DescriptorKind::Udp => "udp ",
@@ -131,7 +150,7 @@ fn name(it: &DescriptorFigures, language: Language) -> String {
 }
 
 fn cells(it: &Transfers, window: &Window) -> [String; 3] {
-    if it.calls + it.failed == 0 {
+    if it.calls == 0 && it.failed == 0 {
         return [ABSENT, ABSENT, ABSENT].map(str::to_owned);
     }
     let bytes = format!("{}/s", format::memory(it.bytes as f64 * 1e9 / window.0.max(1) as f64));
@@ -161,6 +180,8 @@ fn mark(it: &DescriptorFigures, language: Language) -> String {
 
 #[cfg(test)]
 mod tests {
+    use weir_record::observation::UringFigures;
+
     use super::*;
 
     fn moved(descriptor: u32, bytes: u64) -> DescriptorFigures {
@@ -176,8 +197,37 @@ mod tests {
     }
 
     fn trace(rows: Vec<DescriptorFigures>, others: OtherDescriptors) -> Trace {
-        let descriptors = Some(DescriptorTable { rows, others });
+        let descriptors = Some(DescriptorTable { rows, others, ..DescriptorTable::default() });
         Trace { window_ns: 1_000_000_000, descriptors, ..Trace::default() }
+    }
+
+    #[test]
+    fn what_is_not_in_the_table_is_told_below_it() {
+        let mut trace = trace(vec![moved(9, 1_000)], OtherDescriptors::default());
+        let lines = |trace: &Trace, language| block(trace, language).expect("there are rows").lines;
+        assert!(lines(&trace, Language::English).is_empty());
+        let submitted = UringFigures { event: "submit_req".to_owned(), count: 1, elsewhere_count: 0 };
+        trace.uring = vec![submitted];
+        trace.descriptors.as_mut().expect("there are rows").are_sockets_cut = true;
+        for language in Language::ALL {
+            let told = lines(&trace, language);
+            assert!(told[0].contains("4 MiB") && told[1].contains("io_uring"), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_without_a_number_here_has_none_in_its_rows() {
+        let below = DescriptorFigures {
+            pid: OUTSIDE,
+            kind: DescriptorKind::Unknown,
+            name: None,
+            local: None,
+            ..moved(5, 9)
+        };
+        let trace = trace(vec![below], OtherDescriptors::default());
+        let table = block(&trace, Language::English).and_then(|block| block.table).expect("a row").table;
+        assert_eq!(table.rows[0][0], format!("{ABSENT}:5"));
+        assert!(table.rows[0][1].contains("PID namespace"), "{:?}", table.rows[0]);
     }
 
     #[test]

@@ -139,6 +139,18 @@ pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
     lines
 }
 
+/// That bytes are those of system calls alone, of who used a ring.
+pub(super) fn bytes_of_rings(trace: &Trace, language: Language) -> Option<String> {
+    let has_events = trace.uring.iter().any(|it| it.event == "submit_req" && it.count > 0);
+    let is_used = has_events || trace.calls.iter().any(|call| call.name == "io_uring_enter");
+    let line = language.choose([
+        "Bytes that io_uring moved are not in these figures: they are no answer of a system call.",
+        "io_uring이 옮긴 바이트는 이 수치에 들어 있지 않습니다. 시스템 콜의 반환값이 아니기 때문입니다.",
+        "io_uring 传输的字节不在这些数值中：它们不是系统调用的返回值。",
+    ]);
+    is_used.then(|| line.to_owned())
+}
+
 /// Kinds of calls that failed, most often first, with the errors that they answered.
 fn failures(trace: &Trace, language: Language) -> Option<String> {
     let mut failed: Vec<&CallFigures> = trace.calls.iter().filter(|call| call.errors > 0).collect();
@@ -305,6 +317,17 @@ fn joined_untraced(error: &str, language: Language) -> String {
     )
 }
 
+fn joined_too_many(processes_max: u32, language: Language) -> String {
+    let most = count(processes_max.into());
+    localized!(
+        language,
+        "More processes belong to the selection than can be observed at one time ({most}): further ones were not \
+         observed.",
+        "선택에 속한 프로세스가 한 번에 관찰할 수 있는 수({most}개)보다 많습니다. 나머지는 관찰하지 않았습니다.",
+        "属于所选范围的进程多于可同时观测的数量（{most} 个）：其余的未被观测。",
+    )
+}
+
 /// What a reader must know beside the figures.
 pub(super) fn note(note: &Note, language: Language) -> String {
     match note {
@@ -364,6 +387,7 @@ pub(super) fn note(note: &Note, language: Language) -> String {
         ),
         Note::NoStrace { error } => without_strace(error, language),
         Note::JoinedUntraced { error } => joined_untraced(error, language),
+        Note::JoinedTooMany { processes_max } => joined_too_many(*processes_max, language),
         Note::PartLeftOut { tracepoint, error } => {
             let (tracepoint, error) = (printable(tracepoint), printable(error));
             localized!(

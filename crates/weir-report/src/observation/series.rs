@@ -5,6 +5,7 @@ use weir_record::observation::{Interval, IntervalCalls, IntervalKind, Observatio
 
 use super::{
     blocks::{Block, Columns},
+    sentences,
     tables::all_columns,
 };
 use crate::{
@@ -32,7 +33,7 @@ pub(super) fn block(observation: &Observation, language: Language) -> Option<Blo
     Some(Block {
         title: title.to_owned(),
         help: help.to_owned(),
-        lines: joined(series, language).into_iter().collect(),
+        lines: joined(series, language).into_iter().chain(of_rings(observation, language)).collect(),
         table: table(series, language),
         picture: Some(drawn(series, language)),
     })
@@ -50,6 +51,10 @@ fn joined(series: &Series, language: Language) -> Option<String> {
         )
     };
     (series.interval_ns > series.asked_ns).then(line)
+}
+
+fn of_rings(observation: &Observation, language: Language) -> Option<String> {
+    sentences::bytes_of_rings(observation.trace.as_ref()?, language)
 }
 
 /// As many rows as there is room for.
