@@ -62,6 +62,8 @@ pub struct Cgroup {
 /// Why nothing is selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectionError {
+    /// No name is written.
+    Empty,
     /// That is no path of a control group.
     NoCgroupPath,
     /// No process is meant, or there is nothing by that name.
@@ -122,6 +124,9 @@ fn find_among(
     all: &[Candidate],
     ask: &dyn Fn(&str) -> Vec<Asked>,
 ) -> Result<Selection, SelectionError> {
+    if wanted.is_empty() {
+        return Err(SelectionError::Empty);
+    }
     let (by, rule, container) = match wanted {
         Wanted::Pids(pids) => return Ok(Selection::of_pids(pids)),
         Wanted::Cgroup(text) => {
@@ -147,6 +152,16 @@ fn find_among(
 }
 
 impl Wanted {
+    /// Nothing is written: a process whose program may not be read has no other name of it.
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Pids(pids) => pids.is_empty(),
+            Self::Cgroup(text) | Self::Unit(text) | Self::Container(text) | Self::Name(text) => {
+                text.is_empty()
+            }
+        }
+    }
+
     /// What was looked for, in words.
     pub fn text(&self) -> String {
         match self {
@@ -182,10 +197,13 @@ impl Rule {
 }
 
 impl Candidate {
+    /// Whether that is its name, or its program's. The kernel keeps the begin of a long name: then the rest must be in
+    /// what it was called with.
     fn is_called(&self, name: &str) -> bool {
-        let is_cut =
-            || name.len() > NAME_BYTES_MAX && self.name.as_bytes() == &name.as_bytes()[..NAME_BYTES_MAX];
-        self.name == name || self.program == name || is_cut()
+        // It may have been cut in the middle of a letter.
+        let is_cut = || self.name == String::from_utf8_lossy(&name.as_bytes()[..NAME_BYTES_MAX]);
+        let is_whole = || self.words.iter().any(|word| word == name);
+        self.name == name || self.program == name || name.len() > NAME_BYTES_MAX && is_cut() && is_whole()
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use weir_sys::process_stat::ProcessStat;
+use weir_sys::process_stat::{NAME_BYTES_MAX, ProcessStat};
 
-use crate::files;
+use crate::{control_group::membership, files};
 
 /// Field of `/proc/PID/stat` with the kernel's flags of a task, and the one of its own threads (`PF_KTHREAD`).
 const FLAGS: usize = 9;
@@ -19,6 +19,9 @@ pub struct Candidate {
     pub name: String,
     /// The last part of its program's path; nothing where that may not be read.
     pub program: String,
+    /// The last parts of what it was called with, where the kernel may keep less than its name: its own, and what
+    /// follows, which is the file of a script.
+    pub words: Vec<String>,
     /// The control groups that it is in.
     pub cgroups: Vec<Membership>,
 }
@@ -53,13 +56,22 @@ fn read(proc: &Path, pid: u32) -> Option<Candidate> {
         pid,
         name: stat.name.to_owned(),
         program: program.strip_suffix(" (deleted)").map_or(program.clone(), str::to_owned),
-        cgroups: cgroups.lines().filter_map(membership).collect(),
+        words: if stat.name.len() < NAME_BYTES_MAX { Vec::new() } else { words(&folder) },
+        cgroups: cgroups.lines().filter_map(membership).map(Membership::from).collect(),
     })
 }
 
-/// `HIERARCHY:CONTROLLERS:PATH`; a path may have colons in it.
-fn membership(line: &str) -> Option<Membership> {
-    let (_, rest) = line.split_once(':')?;
-    let (controllers, path) = rest.split_once(':')?;
-    Some(Membership { controllers: controllers.to_owned(), path: path.to_owned() })
+impl From<(&str, &str)> for Membership {
+    fn from((controllers, path): (&str, &str)) -> Self {
+        Self { controllers: controllers.to_owned(), path: path.to_owned() }
+    }
+}
+
+/// Words of a command line that may be the name of a program.
+const WORDS_MAX: usize = 2;
+
+fn words(folder: &Path) -> Vec<String> {
+    let text = files::read_text(folder.join("cmdline")).unwrap_or_default();
+    let last = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
+    text.split('\0').take(WORDS_MAX).map(last).filter(|word| !word.is_empty()).collect()
 }

@@ -86,11 +86,43 @@ fn a_name_is_that_of_the_process_or_of_its_program_and_means_all_that_have_it() 
     assert_eq!(find("nginx"), Ok(vec![10, 11]), "no kernel thread and none that has ended");
     assert_eq!(find("redis-check-rdb"), Ok(vec![20]));
     assert_eq!(find("redis-server"), Ok(vec![20]));
-    assert_eq!(find("a-name-that-is-too-long"), Ok(vec![22]), "the kernel keeps fifteen bytes");
+    assert_eq!(find("a-name-that-is-"), Ok(vec![22]), "what `ps -o comm` shows");
+    assert!(find("a-name-that-is-too-long").is_err(), "nothing says that it is this one");
     assert_eq!(find("server) S ("), Ok(vec![12]));
     assert_eq!(nothing(find("ngin").expect_err("exact names alone")), ["nginx"]);
     assert_eq!(nothing(find("redis-servre").expect_err("none")), ["redis-server"]);
     assert_eq!(nothing(find("서버").expect_err("none")), [""; 0]);
+}
+
+#[test]
+fn of_a_long_name_the_kernel_keeps_the_begin_and_the_command_line_has_the_rest() {
+    let with = |proc: Proc, pid: u32, words: &str| {
+        let proc = proc.with(pid, "a-name-that-is-", "/usr/bin/python3", "0::/\n");
+        fs::write(proc.0.join(pid.to_string()).join("cmdline"), words).expect("a file can be written");
+        proc
+    };
+    let proc = with(Proc::new("long"), 30, "/opt/a-name-that-is-too-long\0--port\x008080\0");
+    let proc = with(proc, 31, "/opt/a-name-that-is-another-one\0");
+    let proc = with(proc, 32, "python3\0./a-name-that-is-too-long\0");
+    let proc = with(proc, 33, "sh\0-c\0a-name-that-is-too-long\0");
+    let proc = proc.with(34, "a-name-that-is-", "/opt/a-name-that-is-another-one", "0::/\n");
+    let find = |name: &str| proc.find(&Wanted::Name(name.to_owned()));
+    assert_eq!(find("a-name-that-is-too-long"), Ok(vec![30, 32]), "of a script it is the second word");
+    assert_eq!(find("a-name-that-is-another-one"), Ok(vec![31, 34]), "by its program too");
+    assert_eq!(find("a-name-that-is-"), Ok(vec![30, 31, 32, 33, 34]), "what `ps -o comm` shows");
+    assert!(find("a-name-that-is-too").is_err(), "a part of a name is none");
+}
+
+#[test]
+fn an_empty_name_means_nothing_though_programs_may_not_be_read() {
+    let proc = machine("empty");
+    let empty = String::new;
+    for wanted in
+        [Wanted::Name(empty()), Wanted::Unit(empty()), Wanted::Container(empty()), Wanted::Cgroup(empty())]
+    {
+        assert_eq!(proc.find(&wanted), Err(SelectionError::Empty), "{wanted:?}");
+    }
+    assert_eq!(proc.find(&Wanted::Pids(Vec::new())), Err(SelectionError::Empty));
 }
 
 #[test]

@@ -84,7 +84,11 @@ fn a_selection_that_means_nothing_is_refused_with_what_is_near() {
     let idle = Idle::new(&folder, "none");
     let _one = idle.start();
     let almost = &idle.name[..idle.name.len() - 1];
-    expect_refusal(&weir(&["observe", "--name", almost]), 2, &["--name", almost, "near it", &idle.name]);
+    expect_refusal(
+        &weir(&["observe", "--name", almost]),
+        2,
+        &["--name", almost, "similar names", &idle.name],
+    );
     let path = "/no/such/group";
     expect_refusal(&weir(&["observe", "--cgroup", path]), 2, &["--cgroup", path, "no process"]);
     expect_refusal(&weir(&["observe", "--cgroup", "web"]), 2, &["--cgroup", "/proc/PID/cgroup"]);

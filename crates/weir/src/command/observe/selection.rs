@@ -32,6 +32,12 @@ pub(super) fn refuse_several(arguments: &Observe, selected: &Selection) -> Resul
 
 fn refusal(flag: &str, wanted: &Wanted, error: &SelectionError, language: Language) -> String {
     match error {
+        SelectionError::Empty => localized!(
+            language,
+            "{flag}: it is empty; write the name of what is to be observed",
+            "{flag}: 비어 있습니다. 관찰할 대상의 이름을 쓰십시오",
+            "{flag}：为空；请写要观测的对象的名称",
+        ),
         SelectionError::NoCgroupPath => localized!(
             language,
             "{flag}: that is no path of a control group; write it as /proc/PID/cgroup has it, such as \
@@ -120,7 +126,7 @@ fn said(asked: &[Asked], language: Language) -> String {
 fn near_words(wanted: &Wanted, near: &[String], language: Language) -> String {
     if !near.is_empty() {
         let list = near.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(language.list());
-        return localized!(language, "near it: {list}", "비슷한 것: {list}", "相近的有：{list}");
+        return localized!(language, "similar names: {list}", "비슷한 이름: {list}", "相近的名称：{list}");
     }
     let command = match wanted {
         Wanted::Pids(_) | Wanted::Name(_) => "ps -e",
@@ -130,9 +136,9 @@ fn near_words(wanted: &Wanted, near: &[String], language: Language) -> String {
     };
     localized!(
         language,
-        "nothing is near it; {command} lists what there is",
-        "비슷한 것이 없습니다. {command}(으)로 목록을 볼 수 있습니다",
-        "没有相近的；可用 {command} 查看",
+        "there is no similar name; {command} lists what there is",
+        "비슷한 이름이 없습니다. {command}(으)로 목록을 볼 수 있습니다",
+        "没有相近的名称；可用 {command} 查看",
     )
 }
 
@@ -151,8 +157,12 @@ mod tests {
         assert_eq!(
             refusal("--container", &wanted, &error, Language::English),
             "--container: no process is in a control group of a container \"shop\" (docker: \"no such object: \
-             shop\"; podman is not installed); near it: \"shop-1\""
+             shop\"; podman is not installed); similar names: \"shop-1\""
         );
+        for language in Language::ALL {
+            let text = refusal("--name", &Wanted::Name(String::new()), &SelectionError::Empty, language);
+            assert!(text.starts_with("--name") && text.len() > 20, "{text}");
+        }
         let alone = SelectionError::Nothing { near: Vec::new(), asked: Vec::new() };
         for wanted in [
             Wanted::Unit("nginx".to_owned()),
