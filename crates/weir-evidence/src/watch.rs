@@ -22,7 +22,7 @@ use weir_record::{
     machine::Fingerprint,
     observation::{
         DescriptorTable, Ending, Note, Observation, Obstacle, ProbeCost, Rung, RungState, Series,
-        SwitchCounter, Totals, Trace,
+        SwitchCounter, Totals, Trace, total,
     },
 };
 
@@ -439,11 +439,11 @@ fn beyond_readings(
     if totals.take_switches(trace.sleeps, trace.preemptions) {
         notes.push(Note::SwitchesOfEnded { by: SwitchCounter::Programs });
     }
-    let softirqs_ns: u64 = trace.softirqs.iter().map(|softirq| softirq.ns).sum();
+    let softirqs_ns = total(trace.softirqs.iter().map(|softirq| softirq.ns));
     let apart_ns = if trace.softirqs_are_apart == Some(true) { softirqs_ns } else { 0 };
     let ran_ns = trace.ran_ns.saturating_sub(apart_ns);
     if is_read_late && ran_ns > totals.cpu_ns {
-        totals.ended_cpu_ns += ran_ns - totals.cpu_ns;
+        totals.ended_cpu_ns = totals.ended_cpu_ns.saturating_add(ran_ns - totals.cpu_ns);
         totals.cpu_ns = ran_ns;
         window_ns = window_ns.max(trace.window_ns);
         for note in notes {

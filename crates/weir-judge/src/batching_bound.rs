@@ -19,7 +19,9 @@ pub use self::advice::advice;
 
 use weir_record::{
     guidance::ObservedProcess,
-    observation::{Advice, Bound, CallFigures, Conclusion, Observation, ProbeCost, Purpose, Totals, Trace},
+    observation::{
+        Advice, Bound, CallFigures, Conclusion, Observation, ProbeCost, Purpose, Totals, Trace, total,
+    },
 };
 
 /// Below this share of a CPU a process is idle.
@@ -49,10 +51,10 @@ pub fn bound(observation: &Observation) -> Option<Bound> {
     };
     let concerned: Vec<&CallFigures> =
         trace.calls.iter().filter(|call| call.purpose != Purpose::Other).collect();
-    let calls: u64 = concerned.iter().map(|call| call.count).sum();
+    let calls = total(concerned.iter().map(|call| call.count));
     let io_ns = concerned.iter().map(|call| of_call(call)).sum::<f64>();
     let asking_ns: f64 = concerned.iter().map(|call| asking_ns(call, of_call(call), &cost)).sum();
-    let entered: u64 = concerned.iter().map(|call| transfers(call)).sum();
+    let entered = total(concerned.iter().map(|call| transfers(call)));
     let entering_ns = (entered as f64 * trace.cost.untraced_ns).min(io_ns - asking_ns).max(0.0);
     let cpu_ns = observation.totals.cpu_ns;
     let share_max = if io_ns > 0.0 { io_ns / observation.unwatched_cpu_ns().max(io_ns) } else { 0.0 };
@@ -77,7 +79,7 @@ fn softirqs_left(trace: &Trace) -> f64 {
     if trace.softirqs_are_apart == Some(true) {
         return 0.0;
     }
-    let whole_ns: u64 = trace.softirqs.iter().map(|softirq| softirq.ns).sum();
+    let whole_ns = total(trace.softirqs.iter().map(|softirq| softirq.ns));
     if whole_ns == 0 { 1.0 } else { trace.softirqs_ns() / whole_ns as f64 }
 }
 
@@ -102,11 +104,11 @@ pub fn observed(observation: &Observation) -> Option<ObservedProcess> {
 /// runtimes move their work between threads, so that none of them is busy and the process is.
 fn wanted_ns(observation: &Observation) -> f64 {
     let Totals { cpu_ns, run_delay_ns, ended_cpu_ns, .. } = observation.totals;
-    let threads = observation.threads.iter().map(|thread| thread.cpu_ns + thread.run_delay_ns);
+    let threads = observation.threads.iter().map(|thread| thread.cpu_ns.saturating_add(thread.run_delay_ns));
     // A thread that ended may have been the busiest one.
     let busiest_ns = threads.max().unwrap_or(0).max(ended_cpu_ns);
     let cpus = f64::from(observation.fingerprint.cpus_online.max(1));
-    (busiest_ns as f64).max((cpu_ns + run_delay_ns) as f64 / cpus)
+    (busiest_ns as f64).max(cpu_ns.saturating_add(run_delay_ns) as f64 / cpus)
 }
 
 /// Of what calls of one kind cost, the part that is asking.
@@ -128,9 +130,9 @@ fn transfers(call: &CallFigures) -> u64 {
 }
 
 fn conclusion(bound: &Bound, calls: &[&CallFigures], window_ns: f64, goes_to_workers: bool) -> Conclusion {
-    let submissions = calls.iter().filter(|call| advice::is_submission(&call.name));
-    let (submitting, submitted) =
-        submissions.fold((0, 0), |sum, call| (sum.0 + call.count, sum.1 + call.returned));
+    let submissions = || calls.iter().filter(|call| advice::is_submission(&call.name));
+    let submitting = total(submissions().map(|call| call.count));
+    let submitted = total(submissions().map(|call| call.returned));
     let of_ring = calls.iter().filter(|call| call.purpose == Purpose::Ring);
     let ring_ns: f64 = of_ring.map(|call| call.on_cpu_ns as f64).sum();
     let is_batched = ring_ns > bound.io_ns / 2.0 && submitted as f64 >= BATCH * submitting as f64;
@@ -153,7 +155,7 @@ mod tests {
     use weir_record::{
         SCHEMA_VERSION,
         machine::Fingerprint,
-        observation::{Ending, Rung, SoftirqFigures, ThreadFigures, UringFigures},
+        observation::{Ending, OpenedFile, Rung, SoftirqFigures, ThreadFigures, UringFigures},
     };
 
     use super::*;
@@ -317,6 +319,40 @@ mod tests {
         assert!(super::observed(&observed(5_000_000, few)).is_some_and(|it| it.is_idle));
         observation.trace = None;
         assert_eq!(super::observed(&observation), None);
+    }
+
+    #[test]
+    fn of_a_record_of_the_largest_numbers_something_follows_or_nothing_does() {
+        const MOST: u64 = u64::MAX;
+        let of = |name: &str, purpose| CallFigures {
+            errors: MOST,
+            again: MOST,
+            again_ns: MOST,
+            returned: MOST,
+            softirq_ns: MOST,
+            probe_ns: MOST,
+            probe_runs: MOST,
+            blocked_ns: MOST,
+            ..call(name, purpose, MOST, MOST)
+        };
+        let calls =
+            [("read", Purpose::Transfer), ("io_uring_enter", Purpose::Ring), ("openat", Purpose::Transfer)];
+        let twice = calls.into_iter().chain(calls).map(|(name, purpose)| of(name, purpose)).collect();
+        let mut seen = observed(MOST, twice);
+        (seen.totals.run_delay_ns, seen.totals.ended_cpu_ns, seen.threads[0].run_delay_ns) =
+            (MOST, MOST, MOST);
+        let trace = seen.trace.as_mut().expect("it was traced");
+        let softirqs = SoftirqFigures { ns: MOST, probe_ns: MOST, probe_runs: MOST, ..Default::default() };
+        trace.softirqs = vec![softirqs.clone(), softirqs];
+        (trace.files_opened_again, trace.opens_of_those) = (MOST, MOST);
+        let file = OpenedFile { path: "/etc/hosts".to_owned(), opens: MOST };
+        trace.opened_again = vec![file];
+        for window_ns in [0, 1, MOST] {
+            seen.window_ns = window_ns;
+            seen.trace.as_mut().expect("it was traced").window_ns = window_ns;
+            let _ = (bound(&seen), advice(&seen), super::observed(&seen));
+        }
+        assert!(!advice(&seen).is_empty(), "it slept");
     }
 
     #[test]

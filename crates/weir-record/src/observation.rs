@@ -96,12 +96,18 @@ pub struct Observation {
     pub beside: Option<Box<Observation>>,
 }
 
+/// A sum of counts. A record may come from anywhere, and its counts may be more than there can be: then it is the largest
+/// number.
+pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 impl Totals {
     /// Takes these counts of switches where they are more than what was read, by more than two windows differ that do
     /// not begin and end in the same moments, and says whether they are.
     pub fn take_switches(&mut self, voluntary: u64, involuntary: u64) -> bool {
-        let read = self.context_switches_voluntary + self.context_switches_involuntary;
-        let are_more = voluntary + involuntary > read + read / 100 + SWITCHES_AT_EDGES;
+        let read = total([self.context_switches_voluntary, self.context_switches_involuntary]);
+        let are_more = total([voluntary, involuntary]) > total([read, read / 100, SWITCHES_AT_EDGES]);
         if are_more {
             (self.context_switches_voluntary, self.context_switches_involuntary) = (voluntary, involuntary);
         }
@@ -348,10 +354,14 @@ impl ThreadFigures {
     pub fn add(&mut self, later: &Self) {
         (self.pid, self.tid) = (later.pid, later.tid);
         self.name.clone_from(&later.name);
-        self.cpu_ns += later.cpu_ns;
-        self.run_delay_ns += later.run_delay_ns;
-        self.context_switches_voluntary += later.context_switches_voluntary;
-        self.context_switches_involuntary += later.context_switches_involuntary;
+        for (own, later) in [
+            (&mut self.cpu_ns, later.cpu_ns),
+            (&mut self.run_delay_ns, later.run_delay_ns),
+            (&mut self.context_switches_voluntary, later.context_switches_voluntary),
+            (&mut self.context_switches_involuntary, later.context_switches_involuntary),
+        ] {
+            *own = own.saturating_add(later);
+        }
     }
 }
 
@@ -432,7 +442,7 @@ pub struct Trace {
 impl Trace {
     /// CPU that watching added to the process: to its calls, and by programs at what happened on its threads.
     pub fn added_ns(&self) -> f64 {
-        let calls = self.calls.iter().map(|call| call.count).sum::<u64>() as f64;
+        let calls = total(self.calls.iter().map(|call| call.count)) as f64;
         let of_softirqs: f64 = self
             .softirqs
             .iter()
@@ -510,14 +520,13 @@ pub struct CallFigures {
 impl CallFigures {
     /// Time between begin and end of the calls that returned.
     pub fn wall_ns(&self) -> u64 {
-        self.on_cpu_ns + self.blocked_ns + self.queued_ns
+        total([self.on_cpu_ns, self.blocked_ns, self.queued_ns])
     }
 
     /// Between which powers of two the wall time lies within which this share of the calls returned; no upper
     /// one in the last bucket, and `None` where no call returned.
     pub fn wall_bounds_ns(&self, share: f64) -> Option<(u64, Option<u64>)> {
-        // A record may come from anywhere: its counts may be more than there can be.
-        let all = self.buckets.iter().fold(0_u64, |all, count| all.saturating_add(*count));
+        let all = total(self.buckets.iter().copied());
         let rank = (share * all as f64).ceil().max(1.0) as u64;
         let mut passed = 0_u64;
         let is_reached = |count: &u64| {

@@ -400,7 +400,7 @@ impl TracedThread {
     /// How long it has slept so far in the call that it is in.
     pub fn asleep_in_call_ns(&self, at_ns: u64) -> u64 {
         let still = self.parked_since_ns.filter(|_| !self.is_runnable);
-        self.in_call_blocked_ns + still.map_or(0, |since_ns| at_ns.saturating_sub(since_ns))
+        self.in_call_blocked_ns.saturating_add(still.map_or(0, |since_ns| at_ns.saturating_sub(since_ns)))
     }
 }
 
@@ -630,7 +630,7 @@ impl TracedCall {
 
     /// Time between begin and end.
     pub fn wall_ns(&self) -> u64 {
-        self.on_cpu_ns + self.blocked_ns + self.queued_ns
+        total([self.on_cpu_ns, self.blocked_ns, self.queued_ns])
     }
 
     /// Field by field.

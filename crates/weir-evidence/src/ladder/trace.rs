@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use weir_record::observation::{
     CallFigures, ErrorFigures, OPENED_ROWS_MAX, OpenedFile, OperationFigures, ProbeCost, Purpose,
-    SoftirqFigures, TIMER, Trace, UringFigures, WAKE_ROWS_MAX, WakeFigures,
+    SoftirqFigures, TIMER, Trace, UringFigures, WAKE_ROWS_MAX, WakeFigures, total,
 };
 use weir_sys::{errors, ring_operations, syscalls};
 
@@ -32,10 +32,10 @@ pub fn trace(counts: &KernelCounts, began_ns: u64, is_split: bool, cost: ProbeCo
         is_split,
         wakes,
         wakes_left_out: wakes_left_out as u64,
-        queued_ns: of_threads(counts, |it| it.queued_ns) + counts.ended_queued_ns,
-        ran_ns: of_threads(counts, |it| it.ran_ns) + counts.ended_ran_ns,
-        sleeps: of_threads(counts, |it| it.sleeps) + counts.ended_sleeps,
-        preemptions: of_threads(counts, |it| it.preemptions) + counts.ended_preemptions,
+        queued_ns: of_threads(counts, |it| it.queued_ns, counts.ended_queued_ns),
+        ran_ns: of_threads(counts, |it| it.ran_ns, counts.ended_ran_ns),
+        sleeps: of_threads(counts, |it| it.sleeps, counts.ended_sleeps),
+        preemptions: of_threads(counts, |it| it.preemptions, counts.ended_preemptions),
         softirqs: softirqs(counts),
         uring: counts.uring.iter().map(|(name, (own, elsewhere))| event(name, *own, *elsewhere)).collect(),
         operations: operations(counts),
@@ -45,8 +45,8 @@ pub fn trace(counts: &KernelCounts, began_ns: u64, is_split: bool, cost: ProbeCo
         wakes_lost: counts.wakes_lost,
         misses: counts.misses,
         cost,
-        probe_ns: of_threads(counts, |it| it.probe.ns) + counts.ended_probe.ns,
-        probe_runs: of_threads(counts, |it| it.probe.runs) + counts.ended_probe.runs,
+        probe_ns: of_threads(counts, |it| it.probe.ns, counts.ended_probe.ns),
+        probe_runs: of_threads(counts, |it| it.probe.runs, counts.ended_probe.runs),
         softirqs_are_apart: None,
         ..opened(counts)
     }
@@ -58,14 +58,14 @@ fn opened(counts: &KernelCounts) -> Trace {
     let mut files: Vec<OpenedFile> =
         again.map(|(path, opens)| OpenedFile { path: path.clone(), opens: *opens }).collect();
     files.sort_by(|one, other| (other.opens, &one.path).cmp(&(one.opens, &other.path)));
-    let (files_opened_again, opens_of_those) = (files.len() as u64, files.iter().map(|it| it.opens).sum());
+    let (files_opened_again, opens_of_those) = (files.len() as u64, total(files.iter().map(|it| it.opens)));
     files.truncate(OPENED_ROWS_MAX);
     Trace { opened_again: files, files_opened_again, opens_of_those, ..Trace::default() }
 }
 
-/// Of the threads that live.
-fn of_threads(counts: &KernelCounts, figure: fn(&TracedThread) -> u64) -> u64 {
-    counts.threads.iter().map(figure).sum()
+/// Of the threads that live, with what those had that ended.
+fn of_threads(counts: &KernelCounts, figure: fn(&TracedThread) -> u64, ended: u64) -> u64 {
+    total(counts.threads.iter().map(figure).chain([ended]))
 }
 
 /// Calls that returned and calls that did not yet, by kind.
@@ -74,7 +74,7 @@ fn calls(counts: &KernelCounts, began_ns: u64) -> Vec<CallFigures> {
     for (number, since_ns) in counts.threads.iter().filter_map(|thread| thread.in_call) {
         let sum = in_flight.entry(number).or_default();
         sum.0 += 1;
-        sum.1 += counts.at_ns.saturating_sub(since_ns.max(began_ns));
+        sum.1 = sum.1.saturating_add(counts.at_ns.saturating_sub(since_ns.max(began_ns)));
     }
     let nothing = TracedCall::default();
     let mut numbers: Vec<u32> = counts.calls.keys().chain(in_flight.keys()).copied().collect();

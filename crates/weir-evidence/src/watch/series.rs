@@ -125,7 +125,8 @@ impl Collector {
     pub(super) fn finish(self) -> Series {
         let mut calls: BTreeMap<u32, u64> = BTreeMap::new();
         for (number, kind) in self.intervals.iter().flat_map(|(_, kinds)| kinds) {
-            *calls.entry(*number).or_default() += kind.calls;
+            let calls = calls.entry(*number).or_default();
+            *calls = calls.saturating_add(kind.calls);
         }
         let mut numbers: Vec<(u32, u64)> = calls.into_iter().filter(|(_, calls)| *calls > 0).collect();
         numbers.sort_by_key(|(number, calls)| (std::cmp::Reverse(*calls), *number));
@@ -161,7 +162,8 @@ fn sums(counts: &KernelCounts) -> BTreeMap<u32, IntervalKind> {
     }
     for thread in &counts.threads {
         if let Some((number, _)) = thread.in_call {
-            sums.entry(number).or_default().blocked_ns += thread.asleep_in_call_ns(counts.at_ns);
+            let asleep = &mut sums.entry(number).or_default().blocked_ns;
+            *asleep = asleep.saturating_add(thread.asleep_in_call_ns(counts.at_ns));
         }
     }
     sums
@@ -172,8 +174,8 @@ fn of_all(kinds: &BTreeMap<u32, IntervalKind>) -> IntervalCalls {
     for (number, kind) in kinds {
         all.sum.add(kind);
         match direction(&name_of(*number)) {
-            Some(Direction::Read) => all.read_bytes += kind.bytes,
-            Some(Direction::Written) => all.written_bytes += kind.bytes,
+            Some(Direction::Read) => all.read_bytes = all.read_bytes.saturating_add(kind.bytes),
+            Some(Direction::Written) => all.written_bytes = all.written_bytes.saturating_add(kind.bytes),
             None => {}
         }
     }

@@ -6,7 +6,7 @@
 //! bring to one that waits, and that calls enter the kernel often says nothing of what io_uring would do with them.
 
 use weir_record::observation::{
-    Advice, BATCHED_OPERATIONS, CallFigures, GATHERED_BYTES, Observation, Trace, WaitsFor,
+    Advice, BATCHED_OPERATIONS, CallFigures, GATHERED_BYTES, Observation, Trace, WaitsFor, total,
 };
 
 /// Sleeping for less of the window than this is not told.
@@ -101,7 +101,8 @@ pub(super) fn moves_bytes(name: &str) -> bool {
 
 fn coalesce(call: &CallFigures, trace: &Trace, whole_ns: f64) -> Option<Advice> {
     let calls = call.count.saturating_sub(call.errors).saturating_sub(call.again);
-    let is_small = calls >= CALLS_MIN && call.returned > 0 && call.returned < SMALL_BYTES * calls;
+    let is_small =
+        calls >= CALLS_MIN && call.returned > 0 && call.returned < SMALL_BYTES.saturating_mul(calls);
     let is_much = call.cpu_ns(&trace.cost) > SMALL_SHARE * whole_ns;
     (moves_bytes(&call.name) && is_small && is_much).then(|| Advice::Coalesce {
         call: call.name.clone(),
@@ -135,9 +136,9 @@ fn keep_open(trace: &Trace, whole_ns: f64) -> Option<Advice> {
     let most = trace.opened_again.first()?;
     let (files, opens) = (trace.files_opened_again, trace.opens_of_those);
     let cost_ns = |names: &[&str]| {
-        let calls = trace.calls.iter().filter(|call| names.contains(&call.name.as_str()));
-        let (count, cpu_ns) =
-            calls.fold((0, 0.0), |sum, call| (sum.0 + call.count, sum.1 + call.cpu_ns(&trace.cost)));
+        let calls = || trace.calls.iter().filter(|call| names.contains(&call.name.as_str()));
+        let count = total(calls().map(|call| call.count));
+        let cpu_ns: f64 = calls().map(|call| call.cpu_ns(&trace.cost)).sum();
         cpu_ns * (opens as f64 / count.max(1) as f64).min(1.0)
     };
     let is_much = cost_ns(&["open", "openat", "openat2"]) + cost_ns(&["close"]) > OPENS_SHARE * whole_ns;

@@ -111,14 +111,14 @@ pub struct Transfers {
 impl Transfers {
     /// Adds others.
     pub fn add(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.failed += other.failed;
-        self.bytes += other.bytes;
+        self.calls = self.calls.saturating_add(other.calls);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.bytes = self.bytes.saturating_add(other.bytes);
         if self.sizes.len() < other.sizes.len() {
             self.sizes.resize(other.sizes.len(), 0);
         }
         for (own, other) in self.sizes.iter_mut().zip(&other.sizes) {
-            *own += other;
+            *own = own.saturating_add(*other);
         }
     }
 
@@ -130,8 +130,7 @@ impl Transfers {
     /// The bytes that this share of the calls did not reach: to a factor of two, exactly for none; absent where they
     /// were in the last bucket, and without calls.
     pub fn below_bytes(&self, share: f64) -> Option<u64> {
-        // A record may come from anywhere: its counts may be more than there can be.
-        let all = self.sizes.iter().fold(0_u64, |all, count| all.saturating_add(*count));
+        let all = super::total(self.sizes.iter().copied());
         let rank = (share * all as f64).ceil().max(1.0) as u64;
         let mut passed = 0_u64;
         let is_reached = |count: &u64| {

@@ -66,23 +66,31 @@ pub struct IntervalKind {
 impl IntervalKind {
     /// Adds what others did.
     pub fn add(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.on_cpu_ns += other.on_cpu_ns;
-        self.blocked_ns += other.blocked_ns;
-        self.bytes += other.bytes;
+        for (own, other) in [
+            (&mut self.calls, other.calls),
+            (&mut self.on_cpu_ns, other.on_cpu_ns),
+            (&mut self.blocked_ns, other.blocked_ns),
+            (&mut self.bytes, other.bytes),
+        ] {
+            *own = own.saturating_add(other);
+        }
     }
 }
 
 impl Interval {
     /// Adds the interval that follows.
     pub fn add(&mut self, next: &Self) {
-        self.length_ns += next.length_ns;
-        self.cpu_ns += next.cpu_ns;
-        self.run_delay_ns += next.run_delay_ns;
+        for (own, next) in [
+            (&mut self.length_ns, next.length_ns),
+            (&mut self.cpu_ns, next.cpu_ns),
+            (&mut self.run_delay_ns, next.run_delay_ns),
+        ] {
+            *own = own.saturating_add(next);
+        }
         if let (Some(own), Some(other)) = (&mut self.traced, &next.traced) {
             own.sum.add(&other.sum);
-            own.read_bytes += other.read_bytes;
-            own.written_bytes += other.written_bytes;
+            own.read_bytes = own.read_bytes.saturating_add(other.read_bytes);
+            own.written_bytes = own.written_bytes.saturating_add(other.written_bytes);
             for (own, other) in own.kinds.iter_mut().zip(&other.kinds) {
                 own.add(other);
             }

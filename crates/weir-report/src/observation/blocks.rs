@@ -1,7 +1,7 @@
 //! What a view of an observation shows, in order: sentences and tables, in one language.
 
 use maud::Markup;
-use weir_record::observation::{Observation, Rung, StraceTable, Trace};
+use weir_record::observation::{Observation, Rung, StraceTable, Trace, total};
 
 use super::{compared, conclusion, descriptors, picture::picture, selected, sentences, series, tables};
 use crate::{
@@ -315,8 +315,8 @@ fn under_strace(observation: &Observation, strace: &StraceTable, language: Langu
     let rate = |calls: u64, window_ns: u64| calls as f64 * 1e9 / window_ns as f64;
     let mut lines = Vec::new();
     if let Some(trace) = &observation.trace {
-        let traced = rate(trace.calls.iter().map(|call| call.count).sum(), trace.window_ns);
-        let slowed = rate(strace.rows.iter().map(|row| row.calls).sum(), strace.window_ns);
+        let traced = rate(total(trace.calls.iter().map(|call| call.count)), trace.window_ns);
+        let slowed = rate(total(strace.rows.iter().map(|row| row.calls)), strace.window_ns);
         let (traced, slowed, kept) =
             (format::rare_rate(traced), format::rare_rate(slowed), format::percent(slowed / traced));
         lines.push(localized!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_record::observation::{CallFigures, Observation, Trace};
+use weir_record::observation::{CallFigures, Observation, Trace, total};
 
 use super::{
     advice,
@@ -141,16 +141,16 @@ const ROWS: [Row; 18] = [
         Window(it.window_ns).share(it.totals.run_delay_ns)
     }),
     (["system calls", "시스템 콜", "系统调用"], |it| {
-        of_trace(it, |trace, window| window.rate(trace.calls.iter().map(|call| call.count).sum()))
+        of_trace(it, |trace, window| window.rate(total(trace.calls.iter().map(|call| call.count))))
     }),
     (["of them found nothing", "그중 빈손", "其中空手"], |it| {
-        of_trace(it, |trace, window| window.rate(trace.calls.iter().map(|call| call.again).sum()))
+        of_trace(it, |trace, window| window.rate(total(trace.calls.iter().map(|call| call.again))))
     }),
     (["events a wait", "대기당 이벤트", "每次等待的事件"], |it| {
         or_absent(sentences::events_of_a_wait(it), format::per_message)
     }),
     (["wake-ups", "깨어남", "唤醒"], |it| {
-        of_trace(it, |trace, window| window.rate(trace.wakes.iter().map(|wake| wake.count).sum()))
+        of_trace(it, |trace, window| window.rate(total(trace.wakes.iter().map(|wake| wake.count))))
     }),
     (["voluntary switches", "자발적 컨텍스트 스위치", "自愿切换"], |it| {
         Window(it.window_ns).rate(it.totals.context_switches_voluntary)
@@ -159,7 +159,7 @@ const ROWS: [Row; 18] = [
         Window(it.window_ns).rate(it.totals.context_switches_involuntary)
     }),
     (["softirqs in its threads", "자기 스레드의 softirq", "其线程中的软中断"], |it| {
-        of_trace(it, |trace, window| window.share(trace.softirqs.iter().map(|softirq| softirq.ns).sum()))
+        of_trace(it, |trace, window| window.share(total(trace.softirqs.iter().map(|softirq| softirq.ns))))
     }),
     (["processes", "프로세스", "进程"], |it| it.totals.processes.to_string()),
     (["threads", "스레드", "线程"], |it| it.totals.threads.to_string()),
@@ -220,14 +220,15 @@ fn table_of_calls(pair: Pair<'_>, language: Language) -> Option<Columns> {
     let found = |it: &Observation, name: &str| {
         it.trace.as_ref()?.calls.iter().find(|call| call.name == name).cloned()
     };
-    let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut kinds: BTreeMap<&str, f64> = BTreeMap::new();
     for trace in pair.into_iter().filter_map(|it| it.trace.as_ref()) {
         for call in &trace.calls {
-            *kinds.entry(&call.name).or_default() += call.cpu_ns(&trace.cost) as u64;
+            *kinds.entry(&call.name).or_default() += call.cpu_ns(&trace.cost);
         }
     }
     let mut kinds: Vec<_> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(name, cpu_ns)| (std::cmp::Reverse(*cpu_ns), *name));
+    // Those of the same time stay by their names.
+    kinds.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     let rows = kinds.into_iter().map(|(name, _)| {
         let cells = pair.map(|it| cells_of_call(it, found(it, name).as_ref()));
         let mut row = vec![printable(name)];
@@ -281,14 +282,18 @@ fn threads(pair: Pair<'_>, language: Language) -> Block {
         for thread in &observation.threads {
             let sum = &mut by_name.entry(&thread.name).or_default()[place];
             sum.threads += u64::from(!thread.has_ended);
-            sum.cpu_ns += thread.cpu_ns;
-            sum.run_delay_ns += thread.run_delay_ns;
-            sum.voluntary += thread.context_switches_voluntary;
-            sum.involuntary += thread.context_switches_involuntary;
+            for (sum, own) in [
+                (&mut sum.cpu_ns, thread.cpu_ns),
+                (&mut sum.run_delay_ns, thread.run_delay_ns),
+                (&mut sum.voluntary, thread.context_switches_voluntary),
+                (&mut sum.involuntary, thread.context_switches_involuntary),
+            ] {
+                *sum = sum.saturating_add(own);
+            }
         }
     }
     let mut by_name: Vec<_> = by_name.into_iter().collect();
-    by_name.sort_by_key(|(name, sums)| (std::cmp::Reverse(sums[0].cpu_ns + sums[1].cpu_ns), *name));
+    by_name.sort_by_key(|(name, sums)| (std::cmp::Reverse(total(sums.map(|sum| sum.cpu_ns))), *name));
     let rows = by_name.into_iter().map(|(name, sums)| {
         let cells = [cells_of_threads(pair[0], sums[0]), cells_of_threads(pair[1], sums[1])];
         let mut row = vec![printable(name)];

@@ -4,7 +4,7 @@
 //! No sentence has a factor, and none says that batches or concurrency bring nothing: what another I/O model would do
 //! to a program does not follow from its calls.
 
-use weir_record::observation::{Bound, Conclusion, Observation, Trace};
+use weir_record::observation::{Bound, Conclusion, Observation, Trace, total};
 
 use super::{advice, blocks::Window};
 use crate::{
@@ -186,7 +186,7 @@ fn files(observation: &Observation, language: Language) -> Option<String> {
 /// sockets.
 fn files_ns(trace: &Trace) -> f64 {
     let opens = trace.calls.iter().filter(|call| matches!(call.name.as_str(), "open" | "openat" | "openat2"));
-    let opened = opens.map(|call| call.count).sum::<u64>() as f64;
+    let opened = total(opens.map(|call| call.count)) as f64;
     let of_files = trace.calls.iter().map(|call| {
         let cpu_ns = call.cpu_ns(&trace.cost);
         match call.name.as_str() {

@@ -50,9 +50,10 @@ mod tests {
         SCHEMA_VERSION,
         machine::Fingerprint,
         observation::{
-            Bound, CallFigures, Conclusion, Descriptors, Ending, ErrorFigures, Note, Obstacle, ProbeCost,
-            Purpose, Rung, RungState, SoftirqFigures, StraceRow, StraceTable, ThreadFigures, Totals, Trace,
-            UringFigures, WakeFigures,
+            Bound, CallFigures, Conclusion, DescriptorFigures, DescriptorTable, Descriptors, Ending,
+            ErrorFigures, Found, Interval, IntervalCalls, IntervalKind, Note, Obstacle, ProbeCost, Purpose,
+            Rung, RungState, Selected, SelectedProcess, Selection, Series, SoftirqFigures, StraceRow,
+            StraceTable, ThreadFigures, Totals, Trace, Transfers, UringFigures, WakeFigures,
         },
     };
 
@@ -198,6 +199,86 @@ mod tests {
             strace: traced.then(strace),
             observer_cpu_ns: Some(9_000_000),
             beside: None,
+        }
+    }
+
+    /// The same with the largest number in place of each.
+    fn forged(value: serde_json::Value) -> serde_json::Value {
+        use serde_json::Value;
+        match value {
+            Value::Number(number) if number.is_u64() => u64::MAX.into(),
+            Value::Array(all) => all.into_iter().map(forged).collect(),
+            Value::Object(all) => all.into_iter().map(|(name, value)| forged_field(name, value)).collect(),
+            other => other,
+        }
+    }
+
+    /// Some fields have no room for it, and a reader refuses more than they have.
+    fn forged_field(name: String, value: serde_json::Value) -> (String, serde_json::Value) {
+        const NARROW: [&str; 11] = [
+            "schema_version",
+            "pid",
+            "tid",
+            "processes",
+            "threads",
+            "number",
+            "descriptor",
+            "sleeper_tid",
+            "waker_pid",
+            "waker_tid",
+            "opcode",
+        ];
+        let value = match name.as_str() {
+            "fingerprint" => value,
+            narrow if NARROW.contains(&narrow) && value.is_u64() => u32::MAX.into(),
+            _ => forged(value),
+        };
+        (name, value)
+    }
+
+    /// A record that somebody made of the largest numbers there are, with several rows in each list.
+    fn forgery() -> Observation {
+        let kinds = || vec![IntervalKind { calls: 1, ..IntervalKind::default() }; 2];
+        let traced = IntervalCalls { kinds: kinds(), ..IntervalCalls::default() };
+        let interval = Interval { traced: Some(traced), ..Interval::default() };
+        let descriptor = DescriptorFigures {
+            read: Transfers { sizes: vec![1; 3], ..Transfers::default() },
+            ..DescriptorFigures::default()
+        };
+        let mut seen = pair();
+        seen.series = Some(Series {
+            kinds: ["read", "write"].map(str::to_owned).to_vec(),
+            intervals: vec![interval; 200],
+            ..Series::default()
+        });
+        let trace = seen.trace.as_mut().expect("it was traced");
+        trace.descriptors = Some(DescriptorTable { rows: vec![descriptor; 40], ..Default::default() });
+        trace.softirqs.extend(trace.softirqs.clone());
+        trace.wakes.extend(trace.wakes.clone());
+        seen.threads.extend(seen.threads.clone());
+        seen.selection = Some(Selection {
+            found: Found { by: Selected::Name, text: "web".to_owned(), container: None },
+            processes: vec![SelectedProcess::default(); 2],
+            processes_left_out: 1,
+            joined: 1,
+            looked_every_ns: 1,
+        });
+        seen.notes.clear();
+        seen.beside.as_mut().expect("there are two").notes.clear();
+        let value = serde_json::to_value(&seen).expect("it is a record");
+        serde_json::from_value(forged(value)).expect("it is a record")
+    }
+
+    #[test]
+    fn a_record_of_the_largest_numbers_is_drawn_in_every_view() {
+        let both = forgery();
+        let alone = Observation { beside: None, ..both.clone() };
+        for observation in [both, alone] {
+            for language in Language::ALL {
+                assert!(terminal(&observation, language, 120, false).contains("epoll_wait"));
+                assert!(html(&observation, language).contains("epoll_wait"));
+                assert!(!live(&observation, language, 120, 50).is_empty());
+            }
         }
     }
 

@@ -56,7 +56,7 @@ pub(super) fn subject(observation: &Observation, language: Language) -> String {
 
 /// At the begin, without children that are not selected themselves.
 fn processes(selection: &Selection) -> u64 {
-    selection.processes.len() as u64 + selection.processes_left_out
+    selection.processes_left_out.saturating_add(selection.processes.len() as u64)
 }
 
 /// Which they were, and who joined.
@@ -76,7 +76,7 @@ fn listed(selection: &Selection, language: Language) -> String {
         format!("{} {command}", process.pid)
     };
     let list: Vec<String> = selection.processes.iter().take(LISTED_MAX).map(name).collect();
-    let more = processes(selection) - list.len() as u64;
+    let more = processes(selection).saturating_sub(list.len() as u64);
     let list = list.join(language.semicolon());
     if more > 0 {
         let more = format::count(more);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     calendar::utc,
-    observation::{CallFigures, Ending, Note, Observation, Purpose, RungState, SwitchCounter, Trace},
+    observation::{CallFigures, Ending, Note, Observation, Purpose, RungState, SwitchCounter, Trace, total},
 };
 
 use super::{blocks::Window, tables};
@@ -32,8 +32,9 @@ pub(super) fn ending(ending: Ending, language: Language) -> &'static str {
 /// Waits for readiness, and what each gave on the mean; nothing where they hardly ever happen, which says nothing of
 /// how a program waits.
 fn waits(trace: &Trace) -> Option<(u64, f64)> {
-    let waits = trace.calls.iter().filter(|call| call.purpose == Purpose::Readiness);
-    let (waited, events) = waits.fold((0, 0), |sum, call| (sum.0 + call.count, sum.1 + call.returned));
+    let waits = || trace.calls.iter().filter(|call| call.purpose == Purpose::Readiness);
+    let waited = total(waits().map(|call| call.count));
+    let events = total(waits().map(|call| call.returned));
     let is_often = waited > 0 && waited as f64 * 1e9 >= trace.window_ns as f64;
     is_often.then(|| (waited, events as f64 / waited as f64))
 }
@@ -119,7 +120,7 @@ pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
         ));
     }
     lines.extend(failures(trace, language));
-    let in_flight: u64 = trace.calls.iter().map(|call| call.in_flight).sum();
+    let in_flight = total(trace.calls.iter().map(|call| call.in_flight));
     if in_flight > 0 {
         let list: Vec<String> = trace
             .calls
@@ -202,7 +203,7 @@ pub(super) fn losses(observation: &Observation, trace: &Trace, language: Languag
         ));
     }
     let (threads, wakes, misses) = (trace.threads_lost, trace.wakes_lost, trace.misses);
-    if threads + wakes + misses > 0 {
+    if total([threads, wakes, misses]) > 0 {
         lines.push(localized!(
             language,
             "Lost: {threads} times a thread found no room in the kernel's table, {wakes} wakes found none, {misses} \

@@ -1,7 +1,7 @@
 //! The tables of an observation.
 
 use weir_record::observation::{
-    CallFigures, OUTSIDE, Observation, Purpose, StraceTable, TIMER, ThreadFigures, Trace, direction,
+    CallFigures, OUTSIDE, Observation, Purpose, StraceTable, TIMER, ThreadFigures, Trace, direction, total,
 };
 
 use super::blocks::{Columns, Window};
@@ -238,12 +238,12 @@ fn beside_calls(trace: &Trace, calls_ns: f64, whole_ns: f64, language: Language)
         row
     };
     let softirqs_ns = trace.softirqs_ns();
-    let count = trace.softirqs.iter().map(|softirq| softirq.count).sum();
+    let count = total(trace.softirqs.iter().map(|softirq| softirq.count));
     let softirqs =
         (softirqs_ns > 0.0).then(|| row(["softirqs", "softirq", "软中断"], Some(count), softirqs_ns));
     let outside_ns = (whole_ns - calls_ns - softirqs_ns).max(0.0);
     let mut outside = row(["outside of calls", "시스템 콜 밖", "系统调用之外"], None, outside_ns);
-    let in_calls_ns: u64 = trace.calls.iter().map(|call| call.queued_ns).sum();
+    let in_calls_ns = total(trace.calls.iter().map(|call| call.queued_ns));
     outside[QUEUED] = time_or_absent(trace.queued_ns.saturating_sub(in_calls_ns));
     softirqs.into_iter().chain([outside]).collect()
 }
@@ -336,7 +336,7 @@ pub(super) fn threads_at_rest(observation: &Observation) -> Vec<&ThreadFigures> 
 /// Whether its shares round to nothing, and it was switched less than once a second.
 fn is_at_rest(thread: &ThreadFigures, window_ns: u64) -> bool {
     let least_ns = window_ns / 2_000;
-    let switches = thread.context_switches_voluntary + thread.context_switches_involuntary;
+    let switches = total([thread.context_switches_voluntary, thread.context_switches_involuntary]);
     let is_switched = switches as f64 * 1e9 >= window_ns as f64;
     thread.cpu_ns < least_ns && thread.run_delay_ns < least_ns && !is_switched
 }

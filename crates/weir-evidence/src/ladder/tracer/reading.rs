@@ -2,6 +2,8 @@
 
 use std::io;
 
+use weir_record::observation::total;
+
 use super::{KernelCounts, Tracer, monotonic_ns};
 use crate::ladder::{
     Group,
@@ -26,7 +28,7 @@ impl Tracer {
         self.read_softirqs(side, &mut counts)?;
         self.read_errors(side, &mut counts)?;
         self.read_operations(side, &mut counts)?;
-        counts.misses = self.programs.iter().map(|it| it.program.misses().unwrap_or_default()).sum();
+        counts.misses = total(self.programs.iter().map(|it| it.program.misses().unwrap_or_default()));
         Ok(counts)
     }
 
@@ -67,7 +69,7 @@ impl Tracer {
         let stride = (table.shape().value_bytes as usize).next_multiple_of(8);
         table.read(&(side as u32 * CALLS_MAX + number).to_ne_bytes(), &mut values)?;
         let each = values.chunks_exact(stride).map(TracedCall::decode);
-        Ok(each.fold(TracedCall::default(), |sum, it| sum.combined(&it, |one, other| one + other)))
+        Ok(each.fold(TracedCall::default(), |sum, it| sum.combined(&it, u64::saturating_add)))
     }
 
     fn read_threads(&self, side: Side, counts: &mut KernelCounts) -> io::Result<()> {
@@ -111,7 +113,9 @@ impl Tracer {
         counts.wakes_lost = self.counter(Counter::WakesLost as u32)?;
         for (index, name) in (0..).zip(URING_EVENTS) {
             let first = Counter::Uring as u32 + (1 + SIDES) * index;
-            let all = (0..=SIDES).map(|place| self.counter(first + place)).sum::<io::Result<u64>>()?;
+            let all =
+                (0..=SIDES).map(|place| self.counter(first + place)).collect::<io::Result<Vec<u64>>>()?;
+            let all = total(all);
             let own = self.counter(first + 1 + side as u32)?;
             if all > 0 {
                 counts.uring.insert(name, (own, all.saturating_sub(own)));
@@ -136,7 +140,7 @@ impl Tracer {
         let table = self.table(Table::Counters);
         let mut values = vec![0; table.read_bytes()];
         table.read(&index.to_ne_bytes(), &mut values)?;
-        Ok(values.chunks_exact(8).map(tables::decode_counter).sum())
+        Ok(total(values.chunks_exact(8).map(tables::decode_counter)))
     }
 
     fn read_softirqs(&self, side: Side, counts: &mut KernelCounts) -> io::Result<()> {
@@ -146,12 +150,11 @@ impl Tracer {
         for index in 0..(1 + SIDES) * SOFTIRQS_MAX {
             table.read(&index.to_ne_bytes(), &mut values)?;
             let each = values.chunks_exact(stride).map(TracedSoftirq::decode);
-            let sum =
-                each.fold(TracedSoftirq::default(), |sum, it| sum.combined(&it, |one, other| one + other));
+            let sum = each.fold(TracedSoftirq::default(), |sum, it| sum.combined(&it, u64::saturating_add));
             if sum.count > 0 {
                 let kind = counts.softirqs.entry(index % SOFTIRQS_MAX).or_default();
                 let place = &mut kind[usize::from(index / SOFTIRQS_MAX != 1 + side as u32)];
-                *place = place.combined(&sum, |one, other| one + other);
+                *place = place.combined(&sum, u64::saturating_add);
             }
         }
         Ok(())
@@ -167,7 +170,8 @@ impl Tracer {
         for kind in 0..OPERATIONS_MAX {
             table.read(&(side as u32 * OPERATIONS_MAX + kind).to_ne_bytes(), &mut values)?;
             let each = values.chunks_exact(stride).map(tables::decode_operation);
-            let sum = each.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+            let sum =
+                each.fold((0_u64, 0_u64), |sum, it| (sum.0.saturating_add(it.0), sum.1.saturating_add(it.1)));
             if sum != (0, 0) {
                 counts.operations.insert(kind, sum);
             }
