@@ -424,16 +424,16 @@ fn family(roots: &[u32], lists_children: bool) -> io::Result<Vec<u32>> {
             if lists_children { listed_children(found[next]) } else { children_in(&parents, found[next]) };
         found.extend(children.into_iter().filter(|child| seen.insert(*child)));
         if found.len() > PROCESSES_MAX {
-            return Err(too_large(roots.first().copied().unwrap_or_default(), "processes", PROCESSES_MAX));
+            return Err(too_large("processes", PROCESSES_MAX));
         }
         next += 1;
     }
     Ok(found)
 }
 
-fn too_large(root: u32, what: &str, limit: usize) -> io::Error {
+fn too_large(what: &str, limit: usize) -> io::Error {
     io::Error::other(format!(
-        "process {root}, those selected with it and their descendants have more than {limit} {what}; select fewer"
+        "more than {limit} {what} would be observed at one time; observe fewer processes"
     ))
 }
 
@@ -463,7 +463,7 @@ fn read_process(pid: u32, threads_max: usize) -> io::Result<Option<ProcessSample
     let clock_ns = weir_sys::clock::process_cpu_ns(pid).ok();
     let tids = files::numbered_entries(directory.join("task"));
     if tids.len() > threads_max {
-        return Err(too_large(pid, "threads", THREADS_MAX));
+        return Err(too_large("threads", THREADS_MAX));
     }
     let mut threads = Vec::with_capacity(tids.len());
     let (mut rss_anon_bytes, mut uid) = (0, 0);

@@ -111,6 +111,14 @@ pub(crate) fn nanos_tick(ns: f64) -> String {
     nanos(ns).replace(".00 ", " ").replace(".0 ", " ")
 }
 
+/// Seconds on an axis, without zeros that say nothing: `0.6 s`.
+pub(crate) fn seconds_tick(seconds: f64) -> String {
+    match seconds.abs() {
+        magnitude if magnitude > 0.0 && magnitude < 0.001 => nanos_tick(seconds * 1e9),
+        _ => format!("{} s", bound(seconds)),
+    }
+}
+
 /// A bound as it was asked: no more digits than it has.
 pub(crate) fn bound(bound: f64) -> String {
     finite(bound, |value| {
@@ -244,6 +252,10 @@ mod tests {
         assert_eq!(per_message_in_prose(0.0312), "0.03");
         assert_eq!(per_message_in_prose(0.004), "0.004");
         assert_eq!(nanos_tick(50_000.0), "50 µs");
+        assert_eq!(
+            [0.0, 0.2 * 3.0, 5.0, 0.000_2, 20_000.0].map(seconds_tick),
+            ["0 s", "0.6 s", "5 s", "200 µs", "20,000 s"]
+        );
         assert_eq!(per_message(0.0001), "<0.001");
         assert_eq!(bytes(64), "64 B");
         assert_eq!(bytes(4096), "4 KiB");

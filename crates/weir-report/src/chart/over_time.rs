@@ -7,6 +7,7 @@ use super::{
     framed,
     scale::Scale,
 };
+use crate::format;
 
 const HEIGHT: f64 = 200.0;
 const PLOT_Y: (f64, f64) = (170.0, 12.0);
@@ -54,7 +55,7 @@ fn draw(chart: &OverTime) -> Markup {
             _ => Anchor::Middle,
         };
         canvas.line("grid", [at, PLOT_Y.1, at, PLOT_Y.0]);
-        canvas.text("tick", at, PLOT_Y.0 + 17.0, anchor, &format!("{tick} s"));
+        canvas.text("tick", at, PLOT_Y.0 + 17.0, anchor, &format::seconds_tick(tick));
     }
     for (index, line) in chart.lines.iter().enumerate() {
         let steps = chart.intervals.iter().zip(&line.values).filter(|(_, value)| value.is_finite());
@@ -80,6 +81,10 @@ mod tests {
         };
         let drawn = over_time(&chart).into_string();
         assert!(drawn.contains("calls &lt;all&gt;") && drawn.contains("10/s"), "{drawn}");
+        // Ticks are multiples of a step, which binary numbers miss by a little.
+        let narrow = OverTime { intervals: vec![(0.0, 0.65)], ..chart };
+        let drawn_narrow = over_time(&narrow).into_string();
+        assert!(drawn_narrow.contains("0.6 s") && !drawn_narrow.contains("0.6000"), "{drawn_narrow}");
         assert!(drawn.contains("M0 170H500V") && !drawn.contains("NaN"), "{drawn}");
         let empty = OverTime { intervals: Vec::new(), lines: Vec::new(), tick: |_| String::new() };
         assert!(over_time(&empty).into_string().contains("svg"));

@@ -82,7 +82,7 @@ fn draw(view: &View<'_>) -> Markup {
             _ => Anchor::Middle,
         };
         canvas.line("grid", [x, CELLS, x, bottom]);
-        canvas.text("tick", x, bottom + 17.0, anchor, &format!("{tick} s"));
+        canvas.text("tick", x, bottom + 17.0, anchor, &format::seconds_tick(tick));
     }
     cells(&mut canvas, view, &time, entries);
     for (lane, arm) in view.arms.iter().enumerate() {

@@ -123,10 +123,11 @@ fn joined(selection: &Selection, language: Language) -> String {
     let (count, every) = (format::count(selection.joined), language.duration(selection.looked_every_ns));
     localized!(
         language,
-        "joined later, and observed from then on: {count}; it was looked for them every {every}, and who came and went \
-         between two looks without a selected parent was not seen",
-        "나중에 합류해 그때부터 관찰한 프로세스: {count}개. {every}마다 찾았으므로, 선택된 부모 없이 그 사이에 왔다 간 프로세스는 보지 못했습니다",
-        "之后加入并从那时起观测的进程：{count} 个；每 {every} 查找一次，两次之间出现又消失且没有被选中父进程的未被看到",
+        "joined later, and observed from then on: {count}; weir looks for them every {every}. A process that started and \
+         ended between two looks was not seen, unless its parent was observed",
+        "나중에 합류해 그때부터 관찰한 프로세스: {count}개. weir는 {every}마다 찾습니다. 그 사이에 시작해 끝난 프로세스는 부모를 관찰하고 있지 않았다면 보지 \
+         못했습니다",
+        "之后加入并从那时起观测的进程：{count} 个；weir 每 {every} 查找一次。两次之间启动又结束的进程，若其父进程未被观测，则未被看到",
     )
 }
 

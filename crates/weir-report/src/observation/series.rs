@@ -169,13 +169,13 @@ fn drawn(series: &Series, language: Language) -> Markup {
     }
 }
 
-const CPU: [&str; 3] = ["CPU, of one", "CPU, 코어 하나 기준", "CPU，以一个核计"];
+const CPU: [&str; 3] = ["CPU, as a share of one core", "CPU, 코어 하나에 대한 비율", "CPU，占一个核的比例"];
 const CALLS: [&str; 3] = ["System calls a second", "초당 시스템 콜", "每秒系统调用"];
 const BYTES: [&str; 3] = ["Bytes a second", "초당 바이트", "每秒字节"];
 const ASLEEP: [&str; 3] = [
-    "Asleep in system calls, of one thread's time",
-    "시스템 콜 안에서 잠든 시간, 스레드 하나 기준",
-    "系统调用中的睡眠，以一个线程计",
+    "Asleep in system calls, as a share of one thread's time",
+    "시스템 콜 안에서 잠든 시간, 스레드 하나의 시간에 대한 비율",
+    "系统调用中的睡眠，占一个线程时间的比例",
 ];
 
 #[cfg(test)]

@@ -113,10 +113,11 @@ fn tell_cost(cost: &ProbeCost, language: Language) {
     let [without, with] = [cost.untraced_ns, cost.traced_ns].map(|ns| format!("{ns:.0}"));
     output::tell(&localized!(
         language,
-        "tracing: until this ends every system call of the machine is slower; one that does nothing takes {with} ns in place of \
-         {without} ns, and a process that only computes loses nothing",
-        "추적 중: 끝날 때까지 머신의 모든 시스템 콜이 느려집니다. 아무 일도 하지 않는 호출이 {without} ns 대신 {with} ns 걸리며, 계산만 하는 프로세스는 느려지지 않습니다",
-        "正在跟踪：结束之前，本机的每次系统调用都会变慢；什么都不做的调用耗时 {with} ns，而非 {without} ns，只做计算的进程不受影响",
+        "tracing: until this ends every system call of the machine is slower: one that does nothing takes {with} ns in place \
+         of {without} ns, and one that sleeps, wakes a thread or sends loses more; a process that only computes loses nothing",
+        "추적 중: 끝날 때까지 머신의 모든 시스템 콜이 느려집니다. 아무 일도 하지 않는 호출이 {without} ns 대신 {with} ns 걸리고, 잠들거나 스레드를 깨우거나 \
+         보내는 호출은 더 느려집니다. 계산만 하는 프로세스는 느려지지 않습니다",
+        "正在跟踪：结束之前，本机的每次系统调用都会变慢：什么都不做的调用耗时 {with} ns，而非 {without} ns；会睡眠、唤醒线程或发送的调用更慢；只做计算的进程不受影响",
     ));
 }
 
