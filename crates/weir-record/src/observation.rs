@@ -96,8 +96,8 @@ pub struct Observation {
     pub beside: Option<Box<Observation>>,
 }
 
-/// A sum of counts. A record may come from anywhere, and its counts may be more than there can be: then it is the largest
-/// number.
+/// A sum of counts. A record may come from anywhere, and its counts may be more than there can be: then it is the
+/// largest number.
 pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }

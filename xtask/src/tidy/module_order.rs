@@ -159,6 +159,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         &[
             "parse",
             "files",
+            "sockets",
             "foreign",
             "crosscore",
             "placement",

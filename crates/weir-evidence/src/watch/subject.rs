@@ -244,8 +244,8 @@ impl Subject {
         }
     }
 
-    /// What was done in each interval, the last of which ends with the window: what is done with the programs afterwards
-    /// takes time in which nothing is counted.
+    /// What was done in each interval, the last of which ends with the window: what is done with the programs
+    /// afterwards takes time in which nothing is counted.
     pub(super) fn take_series(&mut self, counts: Option<&KernelCounts>) -> Option<Series> {
         self.end_interval(self.ended.unwrap_or_else(Instant::now), counts);
         self.intervals.take().map(Collector::finish)

@@ -14,8 +14,8 @@ pub struct DescriptorTable {
     pub rows: Vec<DescriptorFigures>,
     /// All others together.
     pub others: OtherDescriptors,
-    /// Whether a table of the kernel's sockets was longer than what is read of it, so that sockets may have the kernel's
-    /// name in place of their addresses.
+    /// Whether a table of the kernel's sockets was longer than what is read of it, so that sockets may have the
+    /// kernel's name in place of their addresses.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub are_sockets_cut: bool,
 }
