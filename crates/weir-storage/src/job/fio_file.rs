@@ -351,12 +351,16 @@ fn each_thread(
     Ok((0..count).map(each).collect())
 }
 
-/// Two operations in flight may touch one block where blocks repeat.
+/// Refuses `serialize_overlap` where two operations in flight may touch one block: it repeats, or two sequences that
+/// know nothing of each other reach it.
 fn overlap(job: &StorageJob, must_not: bool) -> Result<(), (&'static str, String)> {
     let is_random = job.pattern.is_random();
-    let repeats = job.no_random_map || job.skew != Skew::None || job.random_every > 1;
-    let again = job.time_based || job.loops > 1 || job.done_bytes.is_some();
-    if must_not && job.depth > 1 && (is_random && repeats || again) {
+    let repeats = is_random && (job.no_random_map || job.skew != Skew::None || job.random_every > 1);
+    let again = job.time_based || job.loops > 1 || job.done_bytes.is_some() || job.stride_bytes != 0;
+    let is_mixed = job.pattern.reads() && job.pattern.writes();
+    // In sequence each direction has a place of its own; at random with lengths of its own a map of its own.
+    let apart = is_mixed && (!is_random || matches!(job.block_sizes, BlockSizes::ByDirection { .. }));
+    if must_not && job.depth > 1 && (repeats || again || apart) {
         let text = "serialize_overlap: operations in flight that touch one block are not held back, and here they can be; \
                     use iodepth=1, or each block once";
         return Err(("serialize_overlap", text.to_owned()));
@@ -608,6 +612,30 @@ mod tests {
     }
 
     #[test]
+    fn overlaps_are_refused_wherever_two_operations_in_flight_can_touch_one_block() {
+        let of = |keys: &str| {
+            let head = "[j]\nfilename=f\nioengine=libaio\niodepth=4\nserialize_overlap=1\n";
+            JobFile::parse("jobs.fio", &format!("{head}{keys}"), false).is_ok()
+        };
+        for keys in [
+            "rw=rw\n",
+            "rw=randrw\nbs=4k,16k\n",
+            "rw=read:4k\n",
+            "rw=write:-4k\n",
+            "rw=randread:4\n",
+            "rw=randwrite\nrandom_distribution=zipf\n",
+            "rw=write\nloops=2\n",
+            "rw=read\ntime_based\nruntime=1\n",
+        ] {
+            assert!(!of(keys), "{keys}");
+        }
+        for keys in ["rw=write\n", "rw=randrw\n", "rw=randrw\nbsrange=4k-16k\n", "rw=write\nbs=4k,16k\n"] {
+            assert!(of(keys), "{keys}");
+        }
+        assert!(of("rw=rw\niodepth=1\n"), "one at a time");
+    }
+
+    #[test]
     fn another_checksum_is_told_to_be_ours() {
         let file = read("[j]\nfilename=f\nrw=write\nverify=md5\n");
         assert!(file.jobs[0].verify_crc32c);
@@ -718,6 +746,8 @@ mod tests {
             ("[j]\nfilename=f\nrw_sequencer=identical\n", 3, "rw=randread:8"),
             ("[j]\nfilename=f\nbs=4k,6k\nrw=randrw\n", 3, "no multiple of 4096"),
             ("[a]\nfilename=f\n[b]\nfilename=f\nwait_for=c\n", 5, "no job c above"),
+            ("[j]\nfilename=f\nbs=4k,16k\nrw=randrw\nrandom_distribution=zipf\n", 3, "one length"),
+            ("[j]\nfilename=f\nbs=16k,4k\nrw=randread\nrandom_distribution=normal\n", 3, "one length"),
             ("[j]\nfilename=f\nzonemode=zbd\n", 3, "only none"),
             ("[j]\nfilename=f\nsync=1\n", 3, "fsync=1"),
             ("[j]\nfilename=f\nio_submit_mode=offload\n", 3, "only inline"),

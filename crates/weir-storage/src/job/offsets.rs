@@ -207,12 +207,10 @@ impl Offsets {
             self.begin_round();
         }
         self.left = self.left.checked_sub(1)?;
-        let direction = match &mut self.direction {
-            Direction::Reads => READ,
-            Direction::Writes => WRITE,
-            Direction::Mixed(mix) => mix.next(reads),
+        let Some((direction, block, is_free)) = self.place(reads).or_else(|| self.place_anew(reads)) else {
+            self.left = 0;
+            return None;
         };
-        let (block, is_free) = self.block(direction)?;
         let mut units = self.lengths.next(direction, self.blocks - block);
         if let Order::Random { map: Some(map), .. } = &mut self.order
             && is_free
@@ -226,6 +224,36 @@ impl Offsets {
             offset_bytes: self.first_byte + block * self.unit_bytes,
             bytes: (units * self.unit_bytes) as u32,
         })
+    }
+
+    /// The direction of the next operation, where it begins, and whether the map is to know of it. `None` where it would
+    /// not lie in the used part.
+    fn place(&mut self, reads: Option<bool>) -> Option<(usize, u64, bool)> {
+        let direction = match &mut self.direction {
+            Direction::Reads => READ,
+            Direction::Writes => WRITE,
+            Direction::Mixed(mix) => mix.next(reads),
+        };
+        let (block, is_free) = self.block(direction)?;
+        let fits = block + self.lengths.of_direction(direction) <= self.blocks;
+        fits.then_some((direction, block, is_free))
+    }
+
+    /// The same in the next round, where there is one. With lengths that differ by direction a round ends before all
+    /// units are touched: what is left of them is too short for an operation, or lies beyond the last block of its
+    /// length. The draw that found this was the one in vain.
+    fn place_anew(&mut self, reads: Option<bool>) -> Option<(usize, u64, bool)> {
+        self.lengths.by_direction?;
+        if !self.follow.begins_again {
+            self.rounds = self.rounds.checked_sub(1)?;
+            self.round = self.blocks;
+        }
+        if let Order::Random { map: Some(map), .. } = &mut self.order {
+            map.clear();
+        }
+        self.last = [None; 2];
+        self.reseed();
+        self.place(reads)
     }
 
     /// Where the next operation of a direction begins, and whether the map is to know of it. `None` where it would lie
@@ -259,6 +287,11 @@ impl Offsets {
                 mix.next(None);
             }
         }
+        self.reseed();
+    }
+
+    /// A round begins with the same numbers, if they shall repeat.
+    fn reseed(&mut self) {
         if !self.seeds.repeat {
             return;
         }

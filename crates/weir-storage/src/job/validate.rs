@@ -183,9 +183,17 @@ fn sizes(job: &StorageJob) -> Result<(), JobError> {
             )
         })?;
     }
-    if let BlockSizes::ByDirection { .. } = job.block_sizes {
+    if let BlockSizes::ByDirection { reads, writes } = job.block_sizes {
         refuse_if(!block.is_multiple_of(unit), BLOCK, || {
             format!("{block} bytes are no multiple of {unit}, the length of the other direction; use one")
+        })?;
+        let lengths = [(job.pattern.reads(), reads), (job.pattern.writes(), writes)];
+        let has_longer = lengths.iter().any(|(is_done, bytes)| *is_done && u64::from(*bytes) > unit);
+        // fio ends such a job at the first block that lies behind the end, without a word.
+        refuse_if(has_longer && job.skew != Skew::None, BLOCK, || {
+            "random_distribution draws blocks of the shorter length, and a longer one would lie behind the end; use one \
+             length for reads and writes"
+                .to_owned()
         })?;
     }
     sequence(job)?;

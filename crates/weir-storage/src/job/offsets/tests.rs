@@ -237,6 +237,60 @@ fn reads_and_writes_of_lengths_of_their_own_are_those_of_fio() {
     }
 }
 
+/// A job whose reads and writes have these lengths.
+fn of_lengths(job: StorageJob, (reads, writes): (u32, u32)) -> StorageJob {
+    StorageJob {
+        block_bytes: reads.max(writes),
+        block_sizes: BlockSizes::ByDirection { reads, writes },
+        ..job
+    }
+}
+
+#[test]
+fn a_run_that_is_bound_by_time_goes_on_where_reads_and_writes_have_lengths_of_their_own() {
+    // The last size is no multiple of the longer length.
+    for (lengths, used_bytes) in
+        [((4096, 16_384), 64 << 10), ((16_384, 4096), 64 << 10), ((4096, 16_384), 68 << 10)]
+    {
+        for pattern in AccessPattern::ALL {
+            for random_repeat in [false, true] {
+                let timed = StorageJob {
+                    time_based: true,
+                    operations_max: Some(2000),
+                    random_repeat,
+                    ..job(pattern)
+                };
+                let steps = all(&of_lengths(timed, lengths), used_bytes);
+                assert_eq!(steps.len(), 2000, "{pattern} {lengths:?} over {used_bytes}");
+                let ends = steps.iter().map(|step| step.offset_bytes + u64::from(step.bytes));
+                assert!(ends.max() <= Some(used_bytes), "{pattern} {lengths:?} over {used_bytes}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_done_behind_a_used_part_that_is_no_multiple_of_the_longer_length() {
+    let write = |loops| of_lengths(StorageJob { loops, ..job(AccessPattern::Write) }, (4096, 16_384));
+    assert_eq!(shown(&all(&write(1), 20 << 10)), "w0+16");
+    assert_eq!(shown(&all(&write(2), 20 << 10)), "w0+16 w0+16");
+    let mut offsets = Offsets::new(&write(1), 0, 20 << 10);
+    while offsets.next().is_some() {}
+    assert_eq!(offsets.left(), 0, "what cannot be done is not left");
+}
+
+#[test]
+fn a_round_that_ends_early_is_followed_by_the_next_one() {
+    // Whatever its lots, a round is the same each time.
+    for thread_first in 1..=50 {
+        let rounds = |loops| {
+            let repeated = StorageJob { loops, thread_first, ..repeating(AccessPattern::RandRw) };
+            all(&of_lengths(repeated, (4096, 16_384)), 64 << 10)
+        };
+        assert_eq!(rounds(3), [rounds(1), rounds(1), rounds(1)].concat(), "{thread_first}");
+    }
+}
+
 #[test]
 fn more_bytes_than_the_used_part_begin_it_again_as_fio_does() {
     let of = |job: StorageJob| shown(&all(&StorageJob { done_bytes: Some(40 << 10), ..job }, 16 << 10));
