@@ -272,6 +272,7 @@ fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str,
     let Draft { mut job, filename, directory, filename_format, .. } = draft;
     let Draft { polled, log_prefixes, rates_iops, rates_bytes, io_bytes, file_bytes, .. } = draft;
     let increment = draft.offset_increment_bytes;
+    job.end_fsync = draft.syncs_at_end.contains(&true);
     (job.rate_iops, job.rate_writes_iops) = rates(&job, rates_iops);
     (job.rate_bytes, job.rate_writes_bytes) = rates(&job, rates_bytes);
     amount(&mut job, io_bytes, file_bytes)?;
@@ -292,8 +293,8 @@ fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str,
             }
         }
     }
-    if let Some(first) = log_prefixes.first() {
-        if log_prefixes.iter().any(|prefix| prefix != first) {
+    if let Some(first) = log_prefixes.values().next() {
+        if log_prefixes.values().any(|prefix| prefix != first) {
             return Err((
                 "write_lat_log",
                 "all logs of a job have one prefix; name the same in each".to_owned(),
@@ -609,6 +610,18 @@ mod tests {
         assert_eq!([a.new_group, b.new_group, c.new_group], [false, true, false]);
         assert_eq!([a.end_fsync, b.end_fsync, c.end_fsync], [true, true, false], "it is about writes");
         assert!(a.exit_all && c.exit_all);
+    }
+
+    #[test]
+    fn a_job_can_undo_what_is_said_for_all() {
+        let file = read(
+            "[global]\nfilename=f\nrw=write\nend_fsync=1\nwrite_lat_log=all\n[a]\n[b]\nend_fsync=0\n\
+             write_lat_log=own\n[c]\nend_fsync=0\nfsync_on_close=1\n[d]\nfsync_on_close=0\n",
+        );
+        let at_end: Vec<bool> = file.jobs.iter().map(|job| job.end_fsync).collect();
+        assert_eq!(at_end, [true, false, true, true]);
+        let prefixes: Vec<_> = file.jobs.iter().filter_map(|job| job.log_prefix.as_deref()).collect();
+        assert_eq!(prefixes, ["all", "own", "all", "all"]);
     }
 
     #[test]

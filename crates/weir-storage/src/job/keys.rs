@@ -1,6 +1,6 @@
 //! The keys of job files that are read: fio's, and our own under `weir_`. One table; whatever is not in it is unknown.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use weir_record::storage::{
     AccessPattern, DeviceClock, RingMode, Sequencer, Skew, SleepPrimitive, StorageEngine, StorageJob,
@@ -17,8 +17,10 @@ pub(super) struct Draft {
     pub(super) filename_format: Option<String>,
     /// `hipri`, whose meaning depends on the engine.
     pub(super) polled: bool,
-    /// Where logs are asked to go, empty for the job's name.
-    pub(super) log_prefixes: Vec<String>,
+    /// Where each key of a log has it go, empty for the job's name.
+    pub(super) log_prefixes: BTreeMap<&'static str, String>,
+    /// `end_fsync` and `fsync_on_close`, which ask for the same here.
+    pub(super) syncs_at_end: [bool; 2],
     /// Of reads and of writes.
     pub(super) rates_iops: Option<[u32; 2]>,
     pub(super) rates_bytes: Option<[u64; 2]>,
@@ -56,7 +58,8 @@ impl Draft {
             directory: None,
             filename_format: None,
             polled: false,
-            log_prefixes: Vec::new(),
+            log_prefixes: BTreeMap::new(),
+            syncs_at_end: [false; 2],
             rates_iops: None,
             rates_bytes: None,
             io_bytes: None,
@@ -304,9 +307,16 @@ const TIME: &[Key] = &[
         },
     },
     Key {
-        names: &["end_fsync", "fsync_on_close"],
+        names: &["end_fsync"],
         apply: |draft, value| {
-            draft.job.end_fsync |= flag(value)?;
+            draft.syncs_at_end[0] = flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["fsync_on_close"],
+        apply: |draft, value| {
+            draft.syncs_at_end[1] = flag(value)?;
             Ok(())
         },
     },
@@ -407,9 +417,9 @@ const REPORT: &[Key] = &[
             Ok(())
         },
     },
-    Key { names: &["write_lat_log"], apply: log_prefix },
-    Key { names: &["write_iops_log"], apply: log_prefix },
-    Key { names: &["write_bw_log"], apply: log_prefix },
+    Key { names: &["write_lat_log"], apply: |draft, value| log_prefix(draft, "write_lat_log", value) },
+    Key { names: &["write_iops_log"], apply: |draft, value| log_prefix(draft, "write_iops_log", value) },
+    Key { names: &["write_bw_log"], apply: |draft, value| log_prefix(draft, "write_bw_log", value) },
     Key {
         names: &["log_avg_msec"],
         apply: |draft, value| {
@@ -707,8 +717,9 @@ fn filename(draft: &mut Draft, value: &str) -> Result<(), String> {
     set(&mut draft.filename, text(value)?)
 }
 
-fn log_prefix(draft: &mut Draft, value: &str) -> Result<(), String> {
-    draft.log_prefixes.push(value.to_owned());
+/// The last value of a key holds: a job's replaces that for all jobs.
+fn log_prefix(draft: &mut Draft, key: &'static str, value: &str) -> Result<(), String> {
+    draft.log_prefixes.insert(key, value.to_owned());
     Ok(())
 }
 

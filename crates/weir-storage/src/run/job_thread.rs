@@ -158,9 +158,10 @@ impl<'a, T: Time> JobThread<'a, T> {
     }
 
     /// Makes all that was written durable, where the job asks for it when it ends. As in fio it takes the job's time
-    /// and is none of its syncs.
+    /// and is none of its syncs. fio leaves it out where the last operation was a sync; but that one may have been of
+    /// data alone, have failed, or have been done before writes that were in flight beside it.
     fn sync_all_written(&self) -> io::Result<()> {
-        if !self.job.end_fsync || self.writes == 0 || self.was_sync {
+        if !self.job.end_fsync || self.writes == 0 {
             return Ok(());
         }
         File::open(&self.job.file)?.sync_all()

@@ -429,3 +429,23 @@ fn what_was_written_is_made_durable_at_the_end_where_that_is_asked_for() {
     assert!(of(false, AccessPattern::Write) && of(true, AccessPattern::Read));
     assert!(!of(true, AccessPattern::Write), "a file that is not there cannot be made durable");
 }
+
+#[test]
+fn a_sync_as_the_last_operation_does_not_replace_the_one_at_the_end() {
+    for (fsync_every, fdatasync_every, last) in
+        [(0, 1, OperationKind::Fdatasync), (1, 0, OperationKind::Fsync)]
+    {
+        let job = StorageJob {
+            end_fsync: true,
+            pattern: AccessPattern::Write,
+            file: "/nowhere/at/all".into(),
+            fsync_every,
+            fdatasync_every,
+            depth: 4,
+            ..job()
+        };
+        let outcome = run(&job, Method::Interrupt);
+        assert_eq!(order(&outcome).last(), Some(&last));
+        assert!(outcome.result.is_err(), "without the file there can be no sync at the end: {last:?}");
+    }
+}
