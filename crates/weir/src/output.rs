@@ -86,25 +86,97 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
     write_whole_or(path, text, "choose another folder with --out")
 }
 
-/// The same with another remedy for whoever has no space.
+/// The same with another remedy for whoever has no space. A link stays one: the file behind it is written.
 pub(crate) fn write_whole_or(path: &Path, text: &str, remedy: &str) -> Result<()> {
     refuse_device(path, remedy)?;
-    let is_no_file = fs::metadata(path).is_ok_and(|found| !found.is_file());
-    let write = || {
-        if is_no_file {
-            // A terminal or a pipe is written to; taking its name would remove it.
-            let options = fs::OpenOptions::new().write(true).clone();
-            return open_at_once(&options, path)?.write_all(text.as_bytes());
+    let write = || match Way::to(path)? {
+        Way::Through(stream) => write_through(stream, text),
+        Way::Beside(path) => {
+            let (partial, mut file) = begin_beside(&path)?;
+            let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+            written.and_then(|()| fs::rename(&partial, path)).inspect_err(|_| {
+                // It was made here, so it is nobody else's; that it stays is no worse than the error that is told.
+                let _ = fs::remove_file(&partial);
+            })
         }
-        let (partial, mut file) = begin_beside(path)?;
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-        written.and_then(|()| fs::rename(&partial, path)).inspect_err(|_| {
-            // It was made here, so it is nobody else's; that it stays is no worse than the error that is told.
-            let _ = fs::remove_file(&partial);
-        })
     };
     let cannot = || format!("cannot write {}; free some space or {remedy}", path.display());
     write().with_context(cannot)
+}
+
+/// How a file is written.
+#[derive(Debug, PartialEq, Eq)]
+enum Way {
+    /// It is open already, or is a terminal or a pipe: taking its name would remove it.
+    Through(Stream),
+    /// A new file takes its place.
+    Beside(PathBuf),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Stream {
+    Stdout,
+    Stderr,
+    /// Another descriptor of this process by its name; a regular file among them is added to.
+    Open(PathBuf),
+    Named(PathBuf),
+}
+
+impl Way {
+    fn to(path: &Path) -> io::Result<Self> {
+        if let Some(number) = own_descriptor(path) {
+            return Ok(Self::Through(match number {
+                1 => Stream::Stdout,
+                2 => Stream::Stderr,
+                _ => Stream::Open(path.to_owned()),
+            }));
+        }
+        Ok(match fs::metadata(path) {
+            Ok(found) if !found.is_file() => Self::Through(Stream::Named(path.to_owned())),
+            _ => Self::Beside(behind_links(path)?),
+        })
+    }
+}
+
+fn write_through(stream: Stream, text: &str) -> io::Result<()> {
+    let text = text.as_bytes();
+    match stream {
+        Stream::Stdout => io::stdout().lock().write_all(text).and_then(|()| io::stdout().flush()),
+        Stream::Stderr => io::stderr().write_all(text),
+        Stream::Open(path) => {
+            open_at_once(&fs::OpenOptions::new().append(true).clone(), &path)?.write_all(text)
+        }
+        Stream::Named(path) => {
+            open_at_once(&fs::OpenOptions::new().write(true).clone(), &path)?.write_all(text)
+        }
+    }
+}
+
+/// Links that are followed one after the other, as many as the kernel does.
+const LINKS_MAX: usize = 40;
+
+/// A path, and where it leads link by link.
+fn links(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let behind = |link: &PathBuf| {
+        let target = fs::read_link(link).ok()?;
+        Some(link.parent().unwrap_or(Path::new("")).join(target))
+    };
+    std::iter::successors(Some(path.to_owned()), behind).take(LINKS_MAX + 1)
+}
+
+/// The file behind all links, whether it is there or not.
+pub(crate) fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    let last = links(path).last().unwrap_or_default();
+    if last.is_symlink() { Err(rustix::io::Errno::LOOP.into()) } else { Ok(last) }
+}
+
+/// The number of the descriptor of this process that a path is a name of (`/dev/stdout`).
+fn own_descriptor(path: &Path) -> Option<u32> {
+    let own = fs::canonicalize("/proc/self/fd").ok()?;
+    links(path).find_map(|link| {
+        let folder = fs::canonicalize(link.parent()?).ok()?;
+        if folder == own { link.file_name()?.to_str()?.parse().ok() } else { None }
+    })
 }
 
 /// A block device is no place for a result: what is on it would be lost, or its name.
@@ -117,12 +189,14 @@ pub(crate) fn refuse_device(path: &Path, remedy: &str) -> Result<()> {
 /// Whether a file can be written there, found out before there is anything to write; what is there stays as it is, and
 /// whoever reads from a pipe sees no end of it.
 pub(crate) fn can_be_written(path: &Path, flag: &str) -> Result<()> {
-    let tried = match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        Ok(found) if !found.is_file() => {
+    let tried = match Way::to(path) {
+        _ if path.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(Way::Through(Stream::Stdout | Stream::Stderr)) => Ok(()),
+        Ok(Way::Through(Stream::Open(path) | Stream::Named(path))) => {
             rustix::fs::access(path, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
         }
-        _ => begin_beside(path).and_then(|(partial, _)| fs::remove_file(partial)),
+        Ok(Way::Beside(path)) => begin_beside(&path).and_then(|(partial, _)| fs::remove_file(partial)),
+        Err(error) => Err(error),
     };
     tried.with_context(|| format!("{flag}: cannot write {}; choose another file with {flag}", path.display()))
 }
@@ -167,6 +241,45 @@ mod tests {
         assert!(format!("{error:#}").contains("No space left"), "{error:#}");
         assert!(fs::metadata(&full).is_ok_and(|found| !found.is_file()), "it was replaced");
         fs::remove_file(&full).expect("it can be removed");
+    }
+
+    #[test]
+    fn a_link_stays_one_and_the_file_behind_it_is_written() {
+        let folder = std::env::temp_dir().join(format!("weir-links-{}", std::process::id()));
+        fs::create_dir_all(folder.join("inner")).expect("a folder can be made");
+        let (first, second, file) =
+            (folder.join("first"), folder.join("inner/second"), folder.join("inner/file"));
+        std::os::unix::fs::symlink("inner/second", &first).expect("a link can be made");
+        std::os::unix::fs::symlink("file", &second).expect("a link can be made");
+        for text in ["new\n", "again\n"] {
+            can_be_written(&first, "--csv").expect("it can");
+            write_whole(&first, text).expect("it can be written");
+            assert!(first.is_symlink() && second.is_symlink(), "a link was replaced");
+            assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
+        }
+        let round = folder.join("round");
+        std::os::unix::fs::symlink("round", &round).expect("a link can be made");
+        assert!(can_be_written(&round, "--csv").is_err() && write_whole(&round, "row\n").is_err());
+        assert!(round.is_symlink());
+        fs::remove_dir_all(&folder).expect("it can be removed");
+    }
+
+    #[test]
+    fn what_is_open_is_written_through_and_keeps_its_name() {
+        for (name, stream) in [
+            ("/dev/stdout", Stream::Stdout),
+            ("/dev/fd/1", Stream::Stdout),
+            ("/proc/self/fd/2", Stream::Stderr),
+        ] {
+            assert_eq!(Way::to(Path::new(name)).expect("it leads there"), Way::Through(stream), "{name}");
+        }
+        let path = std::env::temp_dir().join(format!("weir-open-{}", std::process::id()));
+        fs::write(&path, "before\n").expect("a file can be written");
+        let open = File::open(&path).expect("it is there");
+        let name = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open));
+        write_whole(Path::new(&name), "after\n").expect("it can be written");
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), "before\nafter\n");
+        fs::remove_file(&path).expect("it can be removed");
     }
 
     #[test]

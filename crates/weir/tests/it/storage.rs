@@ -365,6 +365,10 @@ fn logs_and_intervals_are_files_that_others_can_read() {
     assert!(rows.starts_with("job,start_s,") && rows.lines().count() >= 2, "{rows}");
     let nowhere = run(&["--file", &file, "-n", "1", "--csv", "/dev/null/x.csv"]);
     expect_refusal(&nowhere, 1, &["--csv", "/dev/null/x.csv"]);
+    let new = folder.join("new");
+    let words = ["--", "--name=a", "--filename", shown(&new), "--rw=write", "--size=64k", "--output"];
+    expect_refusal(&run(&[&words[..], &["/dev/null/x.json"]].concat()), 1, &["--output", "/dev/null/x.json"]);
+    assert!(!new.exists(), "it is refused before anything is made");
 }
 
 #[test]

@@ -21,6 +21,8 @@ fn mistakes_are_told_in_one_sentence_and_leave_no_file() {
     }
     let onto_a_folder = weir(&["storage", "capture", "/proc/self/stat", "--out", shown(&folder)]);
     expect_refusal(&onto_a_folder, 2, &["--out", "it is a folder"]);
+    let onto_a_device = weir(&["storage", "capture", "/proc/self/stat", "--out", "/dev/null"]);
+    expect_refusal(&onto_a_device, 2, &["--out /dev/null", "no regular file"]);
     assert_eq!(fs::read_dir(&*folder).expect("the folder").count(), 0);
     let target = folder.join("data");
     fs::write(&target, "precious").expect("the folder is ours");

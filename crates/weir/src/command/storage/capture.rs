@@ -52,7 +52,8 @@ pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
     let out = arguments.out.display();
     let cannot =
         || localized!(language, "cannot write {out}", "{out} 파일에 쓸 수 없습니다", "无法写入 {out}");
-    let (partial, file) = output::begin_beside(&arguments.out).with_context(cannot)?;
+    let place = output::behind_links(&arguments.out).with_context(cannot)?;
+    let (partial, file) = output::begin_beside(&place).with_context(cannot)?;
     let mut file = BufWriter::new(file);
     let shown = Cell::new(Instant::now());
     let progress = |counts: CaptureCounts| {
@@ -89,7 +90,7 @@ pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
         ));
         return Ok(if is_interrupted { Exit::Interrupted } else { Exit::RuntimeError });
     }
-    keep(file, &partial, &arguments.out).with_context(cannot)?;
+    keep(file, &partial, &place).with_context(cannot)?;
     output::print(&output::fitted(&summary(&recorded, &arguments.out, language)))?;
     Ok(if is_interrupted { Exit::Interrupted } else { Exit::Ok })
 }
@@ -125,6 +126,17 @@ fn check_paths(target: &Path, out: &Path, language: Language) -> Result<()> {
             "--out {out}: it is a folder; name a file in it",
             "--out {out}: 폴더입니다. 그 안의 파일을 지정하십시오",
             "--out {out}：这是目录；请指定其中的文件",
+        ))
+        .into());
+    }
+    // The trace takes the place of what is there, and a pipe or a terminal would be gone.
+    if out.exists() && !out.is_file() {
+        let out = out.display();
+        return Err(UsageError(localized!(
+            language,
+            "--out {out}: it is no regular file; name one",
+            "--out {out}: 일반 파일이 아닙니다. 일반 파일을 지정하십시오",
+            "--out {out}：这不是普通文件；请指定普通文件",
         ))
         .into());
     }

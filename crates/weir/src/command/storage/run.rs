@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::Value;
 use weir_record::storage::StorageReport;
 use weir_report::{Language, localized};
@@ -32,8 +32,6 @@ pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     let (format, to_file) = (words.format, words.output.as_deref().map(Path::new));
     let is_json = arguments.json || format != FioFormat::Normal;
     let PreparedJobs { jobs, notes } = prepare(arguments, &words)?;
-    check_writable("--csv", arguments.csv.as_deref())?;
-    check_writable("--output", to_file)?;
     let stop = signals::stop_flag()?;
     let disks = Disks::read(jobs.iter().map(|job| job.file.as_str()));
     let shown = Shown::default();
@@ -86,17 +84,6 @@ fn exit(report: &StorageReport, is_interrupted: bool) -> Exit {
     } else {
         Exit::Ok
     }
-}
-
-/// An output that cannot be written is told before the run, not after it.
-fn check_writable(flag: &str, path: Option<&Path>) -> Result<()> {
-    let Some(path) = path else { return Ok(()) };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let is_folder =
-        folder.metadata().with_context(|| format!("{flag} {}: cannot be written", path.display()))?.is_dir();
-    anyhow::ensure!(is_folder, "{flag} {}: {} is no folder", path.display(), folder.display());
-    anyhow::ensure!(!path.is_dir(), "{flag} {}: it is a folder; name a file in it", path.display());
-    Ok(())
 }
 
 /// Counters of the disks below the files, before the run.

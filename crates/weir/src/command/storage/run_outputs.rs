@@ -7,10 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::Result;
 use weir_record::storage::StorageJob;
 use weir_storage::output::log;
 
-use crate::{args::StorageRun, exit::UsageError};
+use crate::{args::StorageRun, exit::UsageError, output};
 
 /// A file, whatever its name, or the place of one that is not there yet.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -34,13 +35,14 @@ impl Identity {
     }
 }
 
-/// Refuses outputs that would overwrite a device, what is measured, what says what to do, or each other.
+/// Refuses outputs that would overwrite a device, what is measured, what says what to do, or each other, and those that
+/// cannot be written.
 pub(super) fn check(
     arguments: &StorageRun,
-    output: Option<&str>,
+    report: Option<&str>,
     job_files: &[PathBuf],
     jobs: &[StorageJob],
-) -> Result<(), UsageError> {
+) -> Result<()> {
     let mut taken: HashMap<Identity, String> = HashMap::new();
     let job_file = job_files.iter().map(|path| (path.clone(), "the job file".to_owned()));
     let ledgers = jobs.iter().filter_map(|job| job.ledger.as_ref());
@@ -53,26 +55,26 @@ pub(super) fn check(
     let flag = if is_of_fio { "write_lat_log" } else { "--log-prefix" };
     let logs = jobs.iter().flat_map(log::paths).map(|path| (flag, PathBuf::from(path)));
     let table = arguments.csv.iter().map(|path| ("--csv", path.clone()));
-    let report = output.iter().map(|path| ("--output", PathBuf::from(path)));
-    for (flag, path) in table.chain(report).chain(logs) {
+    let report = report.iter().map(|path| ("--output", PathBuf::from(path)));
+    let whole: Vec<(&str, PathBuf)> = table.chain(report).collect();
+    for (flag, path) in whole.iter().cloned().chain(logs) {
         let shown = path.display();
         let identity = Identity::of(&path);
         if let Some(what) = taken.get(&identity) {
-            return Err(UsageError(format!(
-                "{flag}: {shown} is {what}, and would be overwritten; name another file"
-            )));
+            let reason = format!("{flag}: {shown} is {what}, and would be overwritten; name another file");
+            return Err(UsageError(reason).into());
         }
         if let Identity::Device(_) = identity {
             let reason =
                 format!("{flag}: {shown} is a block device, and would be overwritten; name a regular file");
-            return Err(UsageError(reason));
+            return Err(UsageError(reason).into());
         }
         // A pipe or a terminal takes what several write.
         if !matches!(identity, Identity::Inode(..)) || path.is_file() {
             taken.insert(identity, format!("written by {flag} too"));
         }
     }
-    Ok(())
+    whole.iter().try_for_each(|(flag, path)| output::can_be_written(path, flag))
 }
 
 #[cfg(test)]
