@@ -5,11 +5,13 @@ use super::fio_file::{JobFileError, TEXT_BYTES_MAX, with_variables};
 
 /// How deep files may include each other.
 const INCLUDES_MAX: usize = 8;
+/// Most files that are included in all, each as often as it is named.
+const FILES_MAX: usize = 256;
 
 /// The value of a variable, where there is one.
 type Value<'a> = &'a dyn Fn(&str) -> Option<String>;
-/// The text of a file, or why there is none.
-type Read<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+/// The text of a file of so many bytes at most, or why there is none.
+type Read<'a> = &'a dyn Fn(&str, usize) -> Result<String, String>;
 
 /// Where a line was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +29,49 @@ pub struct Lines {
     name: String,
     texts: Vec<String>,
     places: Vec<Place>,
+    /// Names of the files that are included.
+    included: Vec<String>,
+}
+
+/// What may still be read, of all files together.
+struct Room {
+    files: usize,
+    /// As the files have them.
+    bytes_read: usize,
+    /// With the values of variables.
+    bytes_kept: usize,
+}
+
+impl Room {
+    /// Takes the bytes of a file.
+    fn take(&mut self, text: &str) -> Result<(), String> {
+        self.bytes_read = self.bytes_read.checked_sub(text.len()).ok_or_else(too_long)?;
+        Ok(())
+    }
+
+    /// Takes what they became. The last line may have got its end there.
+    fn keep(&mut self, text: &str) -> Result<(), String> {
+        self.bytes_kept = self.bytes_kept.checked_sub(text.len().saturating_sub(1)).ok_or_else(too_long)?;
+        Ok(())
+    }
+
+    /// Reads an included file. As in fio it is found by its own name, or else beside the file that includes it.
+    fn read(&mut self, file: &str, name: &str, read: Read<'_>) -> Result<(String, String), String> {
+        let more = || format!("more than {FILES_MAX} files are included; write their lines into one");
+        self.files = self.files.checked_sub(1).ok_or_else(more)?;
+        let beside = file.rsplit_once('/').map(|(folder, _)| format!("{folder}/{name}"));
+        let by_name = read(name, self.bytes_read).map(|text| (name.to_owned(), text));
+        let (name, text) = by_name.or_else(|reason| {
+            let beside = beside.ok_or_else(|| reason.clone())?;
+            read(&beside, self.bytes_read).map(|text| (beside, text)).map_err(|_| reason)
+        })?;
+        self.take(&text)?;
+        Ok((name, text))
+    }
+}
+
+fn too_long() -> String {
+    format!("with what it includes the job file is too long; at most {TEXT_BYTES_MAX} bytes are read")
 }
 
 impl Lines {
@@ -43,7 +88,9 @@ impl Lines {
     /// `read` reads an included file, whose name is also tried beside the file that names it.
     pub fn expanded(file: &str, text: &str, value: Value<'_>, read: Read<'_>) -> Result<Self, JobFileError> {
         let mut lines = Self { name: file.to_owned(), ..Self::default() };
-        lines.include(file, text, (value, read), INCLUDES_MAX)?;
+        let mut room = Room { files: FILES_MAX, bytes_read: TEXT_BYTES_MAX, bytes_kept: TEXT_BYTES_MAX };
+        room.take(text).map_err(|reason| JobFileError { file: file.to_owned(), line: 1, reason })?;
+        lines.include(file, text, (value, read), &mut room, INCLUDES_MAX)?;
         Ok(lines)
     }
 
@@ -52,32 +99,32 @@ impl Lines {
         file: &str,
         text: &str,
         (value, read): (Value<'_>, Read<'_>),
+        room: &mut Room,
         depth: usize,
     ) -> Result<(), JobFileError> {
+        let error = |line: usize, reason: String| JobFileError { file: file.to_owned(), line, reason };
         let text = with_variables(file, text, value)?;
-        for (index, line) in text.lines().enumerate() {
-            let place = Place { file: file.to_owned(), line: index + 1 };
-            let Some(name) = included(line) else {
-                self.push(line, place);
+        room.keep(&text).map_err(|reason| error(1, reason))?;
+        for (index, content) in text.lines().enumerate() {
+            let line = index + 1;
+            let Some(name) = included(content) else {
+                self.push(content, Place { file: file.to_owned(), line });
                 continue;
             };
-            let error = |reason: String| JobFileError { file: file.to_owned(), line: index + 1, reason };
             let Some(depth) = depth.checked_sub(1) else {
-                return Err(error(format!("files include each other more than {INCLUDES_MAX} times")));
+                return Err(error(line, format!("files include each other more than {INCLUDES_MAX} times")));
             };
-            // As in fio: by its own name, or else beside the file that includes it.
-            let beside = file.rsplit_once('/').map(|(folder, _)| format!("{folder}/{name}"));
-            let found = read(name).map(|text| (name.to_owned(), text)).or_else(|reason| {
-                let beside = beside.ok_or_else(|| reason.clone())?;
-                read(&beside).map(|text| (beside, text)).map_err(|_| reason)
-            });
-            let (name, text) = found.map_err(|reason| error(format!("include: {reason}")))?;
-            self.include(&name, &text, (value, read), depth)?;
-            if self.texts.iter().map(String::len).sum::<usize>() > TEXT_BYTES_MAX {
-                return Err(error("with what it includes the job file is too long".to_owned()));
-            }
+            let found = room.read(file, name, read);
+            let (name, text) = found.map_err(|reason| error(line, format!("include: {reason}")))?;
+            self.included.push(name.clone());
+            self.include(&name, &text, (value, read), room, depth)?;
         }
         Ok(())
+    }
+
+    /// Names of the files that are included, each as often as it is.
+    pub fn included(&self) -> &[String] {
+        &self.included
     }
 
     fn push(&mut self, text: &str, place: Place) {
@@ -130,7 +177,7 @@ mod tests {
     use super::*;
 
     fn expanded(files: &[(&str, &str)]) -> Result<Lines, String> {
-        let read = |name: &str| {
+        let read = |name: &str, _: usize| {
             let found = files.iter().find(|(own, _)| *own == name);
             found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| format!("{name} is not there"))
         };
@@ -151,6 +198,7 @@ mod tests {
         assert_eq!(texts, ["[global]", "bs=8k", "size=1m", "rw=read"]);
         let places = [1, 2, 3, 4].map(|number| lines.error(number, "x".to_owned()).to_string());
         assert_eq!(places, ["jobs/a.fio:1: x", "jobs/common.inc:1: x", "/etc/more:1: x", "jobs/a.fio:3: x"]);
+        assert_eq!(lines.included(), ["jobs/common.inc", "/etc/more"]);
     }
 
     #[test]
@@ -161,5 +209,55 @@ mod tests {
         assert!(itself.contains("more than 8 times"), "{itself}");
         let keys = expanded(&[("a.fio", "includes=1\ninclude\n")]).expect("these are keys");
         assert_eq!(keys.contents().count(), 2);
+    }
+
+    #[test]
+    fn as_many_files_are_included_as_the_maximum_and_no_more() {
+        let of = |count| expanded(&[("a.fio", &"include b\n".repeat(count)), ("b", "")]);
+        assert_eq!(of(FILES_MAX).expect("they are few enough").included().len(), FILES_MAX);
+        let more = of(FILES_MAX + 1).expect_err("they are too many");
+        assert!(more.starts_with("a.fio:257: include: more than 256 files"), "{more}");
+        // A tree of empty files is long to read, however short it is.
+        let wide = |name: &str| format!("include {name}\n").repeat(100);
+        let tree =
+            expanded(&[("a.fio", &wide("b")), ("b", &wide("c")), ("c", "")]).expect_err("they are too many");
+        assert!(tree.contains("more than 256 files"), "{tree}");
+    }
+
+    #[test]
+    fn all_files_together_have_as_many_bytes_as_the_maximum_and_no_more() {
+        let include = "include b\ninclude b\n";
+        let half = (TEXT_BYTES_MAX - include.len()) / 2;
+        let of = |bytes| expanded(&[("a.fio", include), ("b", &format!("{}\n", "#".repeat(bytes - 1)))]);
+        assert_eq!(of(half).expect("it is short enough").texts.len(), 2);
+        let longer = of(half + 1).expect_err("it is too long");
+        assert!(longer.starts_with("a.fio:2: include: ") && longer.contains("too long"), "{longer}");
+        let alone = expanded(&[("a.fio", &"#".repeat(TEXT_BYTES_MAX))]).expect("it is as long as it may be");
+        assert_eq!(alone.bytes(), TEXT_BYTES_MAX);
+        let longer = expanded(&[("a.fio", &"#".repeat(TEXT_BYTES_MAX + 1))]).expect_err("it is too long");
+        assert!(longer.starts_with("a.fio:1: ") && longer.contains("too long"), "{longer}");
+    }
+
+    #[test]
+    fn a_reader_is_told_how_much_is_left_for_it() {
+        let asked = std::cell::RefCell::new(Vec::new());
+        let read = |_: &str, bytes: usize| {
+            asked.borrow_mut().push(bytes);
+            Ok("x".repeat(100))
+        };
+        let text = "include b\ninclude c\n";
+        Lines::expanded("a.fio", text, &|_| None, &read).expect("it is short enough");
+        let left = TEXT_BYTES_MAX - text.len();
+        assert_eq!(*asked.borrow(), [left, left - 100]);
+    }
+
+    #[test]
+    fn values_of_variables_count_in_every_file_that_has_them() {
+        let value = |_: &str| Some("x".repeat(TEXT_BYTES_MAX / 4));
+        let read = |_: &str, _: usize| Ok("${X}".to_owned());
+        let of = |count| Lines::expanded("a.fio", &"include b\n".repeat(count), &value, &read);
+        assert!(of(3).is_ok());
+        let longer = of(4).expect_err("it is too long").to_string();
+        assert!(longer.starts_with("b:1: ") && longer.contains("too long"), "{longer}");
     }
 }

@@ -403,6 +403,15 @@ fn no_output_overwrites_what_is_measured_or_says_what_to_do() {
     fs::remove_file(&log).expect("a second name");
     expect_refusal(&run(&[shown(&jobs), "--csv", shown(&jobs)]), 2, &["--csv", "the job file"]);
     assert_eq!(fs::read_to_string(&jobs).expect("it is there"), text);
+    let (inner, including) = (folder.join("inner.inc"), folder.join("including.fio"));
+    fs::write(&inner, &text).expect("a file can be written");
+    fs::write(&including, "include inner.inc\n").expect("a file can be written");
+    let link_to_inner = folder.join("link-to-inner");
+    std::os::unix::fs::symlink(&inner, &link_to_inner).expect("a link can be made");
+    for output in [&inner, &link_to_inner] {
+        expect_refusal(&run(&[shown(&including), "--csv", shown(output)]), 2, &["--csv", "the job file"]);
+    }
+    assert_eq!(fs::read_to_string(&inner).expect("it is there"), text);
     let prefix = folder.join("log");
     let both = ["--csv", shown(&log), "--log-prefix", shown(&prefix)];
     expect_refusal(&run(&[&words[..], &both].concat()), 2, &["--log-prefix", "written by --csv too"]);

@@ -1,15 +1,18 @@
 //! `weir storage run`: from what was typed, or a job file, to jobs that are complete.
 
 use std::{
-    fs,
+    fs::{File, OpenOptions},
+    io::{self, Read},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::Result;
+use rustix::fs::OFlags;
 use weir_record::storage::{CompletionMethod, StorageEngine, StorageEngineOptions, StorageJob};
 use weir_storage::{
-    job::{self, FioWords, JobError, JobFile, Lines, units},
+    job::{self, FioWords, JobError, JobFile, Lines, fio_file::TEXT_BYTES_MAX, units},
     layout,
 };
 
@@ -57,12 +60,35 @@ pub(super) fn prepare(arguments: &StorageRun, words: &FioWords) -> Result<Prepar
 /// The lines of a job file and of those that it includes.
 fn lines_of(path: &Path) -> Result<Lines> {
     let shown = path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|error| {
+    // It may be a pipe of the shell's.
+    let text = File::open(path).and_then(|file| read_at_most(file, TEXT_BYTES_MAX)).map_err(|error| {
         UsageError(format!("{shown} cannot be read: {error}; name a job file, or use flags such as --file"))
     })?;
-    let read =
-        |name: &str| fs::read_to_string(name).map_err(|error| format!("{name} cannot be read: {error}"));
-    Ok(Lines::expanded(&shown, &text, &|name| std::env::var(name).ok(), &read)?)
+    Ok(Lines::expanded(&shown, &text, &|name| std::env::var(name).ok(), &read_included)?)
+}
+
+/// An included file is a regular one: nobody waits for a pipe whose name stands in a file, or reads a device.
+fn read_included(name: &str, bytes_max: usize) -> Result<String, String> {
+    let at_once = OFlags::NONBLOCK.bits() as i32;
+    let read = || {
+        let file = OpenOptions::new().read(true).custom_flags(at_once).open(name)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
+        read_at_most(file, bytes_max)
+    };
+    read().map_err(|error| format!("{name} cannot be read: {error}"))
+}
+
+fn read_at_most(file: File, bytes_max: usize) -> io::Result<String> {
+    let mut text = String::new();
+    file.take(bytes_max as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > bytes_max {
+        return Err(io::Error::other(format!(
+            "it is too long; a job file has at most {TEXT_BYTES_MAX} bytes, with what it includes"
+        )));
+    }
+    Ok(text)
 }
 
 fn from_lines(
@@ -72,6 +98,7 @@ fn from_lines(
     job_files: &[PathBuf],
 ) -> Result<PreparedJobs> {
     let may_destroy = arguments.i_know_this_destroys_data;
+    let job_files = [job_files, &lines.included().iter().map(PathBuf::from).collect::<Vec<_>>()].concat();
     let mut file = JobFile::of_lines(lines, arguments.fio_lenient)?;
     file.validate()?;
     if let Some(job) = file.jobs.iter().find(|job| words.readonly && job.pattern.writes()) {
@@ -80,7 +107,7 @@ fn from_lines(
         return Err(UsageError(text).into());
     }
     // Before any file is made.
-    run_outputs::check(arguments, words.output.as_deref(), job_files, &file.jobs)?;
+    run_outputs::check(arguments, words.output.as_deref(), &job_files, &file.jobs)?;
     let mut notes = words.notes.clone();
     notes.extend(file.warnings.iter().cloned());
     for index in 0..file.jobs.len() {
@@ -290,4 +317,31 @@ fn percentiles(workload: &Workload) -> Result<Vec<f64>> {
     let Some(text) = &workload.percentiles else { return Ok(Vec::new()) };
     let list: Result<Vec<f64>, _> = text.split(':').map(str::parse).collect();
     list.map_err(|_| UsageError(format!("--percentiles {text:?} is no list; write 50:99:99.9")).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_is_included_is_a_regular_file_of_bounded_length() {
+        let folder = std::env::temp_dir().join(format!("weir-include-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        let named = |name: &str| folder.join(name).display().to_string();
+        let (pipe, file) = (named("pipe"), named("file"));
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .expect("a pipe can be made");
+        fs::write(&file, "bs=4k\n").expect("a file can be written");
+        for name in [pipe.as_str(), "/dev/zero", folder.to_str().expect("a plain path")] {
+            let refused = read_included(name, TEXT_BYTES_MAX).expect_err("it is no file");
+            assert!(refused.contains("no regular file"), "{name}: {refused}");
+        }
+        assert_eq!(read_included(&file, 6), Ok("bs=4k\n".to_owned()));
+        assert!(read_included(&file, 5).expect_err("it is longer").contains("too long"));
+        let zeros = File::open("/dev/zero").and_then(|file| read_at_most(file, TEXT_BYTES_MAX));
+        assert!(zeros.expect_err("it has no end").to_string().contains("too long"));
+        fs::remove_dir_all(&folder).expect("it can be removed");
+    }
 }
