@@ -21,7 +21,7 @@ pub use fio_words::{FioFormat, FioWords};
 pub use keys::{device_clock, ring_mode, sleep_primitive};
 pub use lines::Lines;
 pub use offsets::{Offsets, Step};
-pub use target::{Target, check_target, requested_bytes};
+pub use target::{Target, check_target, requested_bytes, written_until_bytes};
 pub use validate::{
     BLOCK_BYTES_MAX, DEPTH_MAX, Field, JobError, MAP_BLOCKS_MAX, THREADS_MAX, validate, validate_all,
 };

@@ -46,15 +46,16 @@ pub struct Target {
 
 /// Looks at the file of a job. A file of writes alone is made when the job says its size; one that is read must be
 /// there, and one that is there stays as long as it is: it is the user's. A device is written to only if that is said
-/// to be wanted, and never while it is in use.
-pub fn check_target(job: &StorageJob, may_destroy: bool) -> Result<Target, JobError> {
+/// to be wanted, and never while it is in use. A file that is made reaches to `end_bytes` at least
+/// ([`written_until_bytes`]).
+pub fn check_target(job: &StorageJob, end_bytes: u64, may_destroy: bool) -> Result<Target, JobError> {
     let path = Path::new(&job.file);
     let refuse = |reason: String| Err(JobError::new(FILE, reason));
     let kind = match path.metadata() {
         Ok(metadata) => metadata.file_type(),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return match job.size_bytes {
-                Some(size_bytes) if !job.pattern.reads() => make(job, size_bytes),
+                Some(size_bytes) if !job.pattern.reads() => make(job, size_bytes, end_bytes),
                 _ => refuse(missing(job)),
             };
         }
@@ -72,6 +73,14 @@ pub fn check_target(job: &StorageJob, may_destroy: bool) -> Result<Target, JobEr
         .and_then(|mut file| file.seek(SeekFrom::End(0)))
         .map_err(|error| JobError::new(FILE, format!("{} cannot be opened: {error}", job.file)))?;
     used_part(job, is_device, size_bytes)
+}
+
+/// Where the last part of a file ends that jobs only write: the first of them makes the file for all. What another one
+/// reads of it must be there.
+pub fn written_until_bytes(jobs: &[StorageJob], file: &str) -> u64 {
+    let writers = jobs.iter().filter(|job| job.file == file && !job.pattern.reads());
+    let ends = writers.filter_map(|job| Some(job.offset_bytes.saturating_add(job.size_bytes?)));
+    ends.max().unwrap_or(0)
 }
 
 /// Bytes that a job asks for, of a file that has so many; nothing for all of them. A share is of the whole file, as far
@@ -96,8 +105,8 @@ fn missing(job: &StorageJob) -> String {
 }
 
 /// Makes the file of a job that only writes.
-fn make(job: &StorageJob, used_bytes: u64) -> Result<Target, JobError> {
-    let end = job.offset_bytes.saturating_add(used_bytes);
+fn make(job: &StorageJob, used_bytes: u64, end_bytes: u64) -> Result<Target, JobError> {
+    let end = job.offset_bytes.saturating_add(used_bytes).max(end_bytes);
     let path = behind_links(Path::new(&job.file));
     let refuse = |error: std::io::Error| {
         JobError::new(FILE, format!("{} cannot be made {} bytes long: {error}", job.file, shown_bytes(end)))
@@ -213,7 +222,7 @@ mod tests {
     }
 
     fn refusal(job: &StorageJob) -> String {
-        check_target(job, false).expect_err("it is refused").to_string()
+        check_target(job, 0, false).expect_err("it is refused").to_string()
     }
 
     #[test]
@@ -231,10 +240,31 @@ mod tests {
         let unsized_job = folder.job("new", AccessPattern::Write);
         assert!(refusal(&unsized_job).contains("say with size"));
         let job = StorageJob { size_bytes: Some(8192), offset_bytes: 4096, ..unsized_job };
-        let target = check_target(&job, false).expect("it is made");
+        let target = check_target(&job, 0, false).expect("it is made");
         assert_eq!((target.used_bytes, target.size_bytes, target.is_new), (8192, 12_288, true));
-        let again = check_target(&job, false).expect("it is there");
+        let again = check_target(&job, 0, false).expect("it is there");
         assert_eq!((again.used_bytes, again.is_new), (8192, false));
+    }
+
+    #[test]
+    fn a_file_that_several_jobs_write_is_made_for_all_of_them() {
+        let folder = Folder::new("parts");
+        let part = |place: u64, pattern| StorageJob {
+            size_bytes: Some(4096),
+            offset_bytes: 8192 * place,
+            ..folder.job("new", pattern)
+        };
+        let mut jobs: Vec<StorageJob> = (0..3).map(|place| part(place, AccessPattern::Write)).collect();
+        // What is read must be there: nothing is made for it.
+        jobs.push(part(9, AccessPattern::RandRead));
+        let end = written_until_bytes(&jobs, &jobs[0].file);
+        assert_eq!((end, written_until_bytes(&jobs, "other")), (2 * 8192 + 4096, 0));
+        let made: Vec<_> = jobs[..3].iter().map(|job| check_target(job, end, false)).collect();
+        for (place, target) in made.into_iter().enumerate() {
+            let target = target.expect("there is room for all");
+            assert_eq!((target.size_bytes, target.used_bytes, target.is_new), (end, 4096, place == 0));
+        }
+        assert!(check_target(&jobs[3], end, false).is_err());
     }
 
     #[test]
@@ -258,7 +288,7 @@ mod tests {
             assert_eq!(fs::read(&job.file).expect("it is there"), content);
         }
         let job = StorageJob { size_bytes: Some(8192), ..folder.job("theirs", AccessPattern::Write) };
-        assert_eq!(check_target(&job, false).map(|target| target.is_new), Ok(false));
+        assert_eq!(check_target(&job, 0, false).map(|target| target.is_new), Ok(false));
     }
 
     #[test]
@@ -274,7 +304,8 @@ mod tests {
         assert!(refusal(&too_long).contains("cannot be made"));
         assert!(fs::symlink_metadata(&link.file).expect("it is still there").is_symlink());
         assert!(!behind.exists(), "what could not be made is not left there");
-        let target = check_target(&StorageJob { size_bytes: Some(8192), ..link }, false).expect("it is made");
+        let target =
+            check_target(&StorageJob { size_bytes: Some(8192), ..link }, 0, false).expect("it is made");
         assert_eq!((target.size_bytes, fs::metadata(&behind).expect("it is there").len()), (8192, 8192));
     }
 
@@ -283,10 +314,10 @@ mod tests {
         let folder = Folder::new("small");
         let job = folder.job("file", AccessPattern::RandRead);
         fs::write(&job.file, vec![7; 10_000]).expect("a file can be written");
-        let target = check_target(&job, false).expect("it is a file");
+        let target = check_target(&job, 0, false).expect("it is a file");
         assert_eq!((target.size_bytes, target.used_bytes, target.is_device), (10_000, 10_000, false));
         let part = StorageJob { offset_bytes: 4096, ..job.clone() };
-        assert_eq!(check_target(&part, false).map(|target| target.used_bytes), Ok(5904));
+        assert_eq!(check_target(&part, 0, false).map(|target| target.used_bytes), Ok(5904));
         for (wrong, flag) in [
             (StorageJob { size_bytes: Some(16_384), ..job.clone() }, "--size: "),
             (StorageJob { offset_bytes: 8192, ..job.clone() }, "--offset: "),
@@ -304,7 +335,7 @@ mod tests {
         let job = StorageJob { size_percent: Some(50), ..folder.job("file", AccessPattern::Read) };
         assert!(refusal(&job).contains("does not exist"));
         fs::write(&job.file, vec![7; 100_000]).expect("a file can be written");
-        let used = |job: StorageJob| check_target(&job, false).map(|target| target.used_bytes);
+        let used = |job: StorageJob| check_target(&job, 0, false).map(|target| target.used_bytes);
         assert_eq!(used(job.clone()), Ok(49_152));
         assert_eq!(used(StorageJob { offset_bytes: 81_920, ..job.clone() }), Ok(16_384), "to the end");
         assert!(used(StorageJob { size_percent: Some(1), ..job }).is_err());

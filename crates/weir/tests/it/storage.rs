@@ -723,7 +723,13 @@ fn included_files_offsets_of_threads_and_jobs_that_end_others_are_those_of_fio()
     let (others, told) = report(&run(&[shown(&apart), "--json"]));
     let offsets: Vec<u64> =
         told.jobs.iter().filter_map(|job| Some(job.job.as_ref()?.offset_bytes >> 10)).collect();
-    assert_eq!((offsets.as_slice(), rows(&others)), (&[0, 256, 512][..], vec![part; 3]));
+    assert_eq!((offsets.as_slice(), rows(&others)), (&[0, 256, 512][..], vec![part.clone(); 3]));
+    let (missing, alone) = (folder.join("missing"), folder.join("alone.fio"));
+    let text_of_missing = parts.replace("include common.inc", &format!("filename={}\nbs=4k", shown(&missing)));
+    fs::write(&alone, text_of_missing).expect("a file can be written");
+    let (made, _) = report(&run(&[shown(&alone), "--json"]));
+    assert_eq!(rows(&made), vec![part; 3], "the first makes the file for all");
+    assert_eq!(fs::metadata(&missing).expect("it was made").len(), (512 + 128) << 10);
     let (ours, _) = report(&run(&[shown(&shared), "--json"]));
     assert_eq!(rows(&ours), [("\"short\"".to_owned(), 16), ("\"last\"".to_owned(), 8)]);
     let Some(version) = fio_version() else { return };

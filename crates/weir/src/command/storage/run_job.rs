@@ -113,10 +113,11 @@ fn from_lines(
     for index in 0..file.jobs.len() {
         engine::check_cpus(&file.jobs[index].cpus)
             .map_err(|reason| file.error_of_key(index, "cpus_allowed", reason))?;
+        let end_bytes = job::written_until_bytes(&file.jobs, &file.jobs[index].file);
         let (before, rest) = file.jobs.split_at_mut(index);
         use_if_foreign(&mut rest[0], &mut notes);
         lay_out_if_missing(before, &mut rest[0], &mut notes);
-        let found = find_target(&mut file.jobs[index], may_destroy, &mut notes);
+        let found = find_target(&mut file.jobs[index], end_bytes, may_destroy, &mut notes);
         found.map_err(|error| file.locate(index, error))?;
     }
     Ok(PreparedJobs { jobs: file.jobs, notes })
@@ -137,7 +138,7 @@ fn from_flags(arguments: &StorageRun, may_destroy: bool) -> Result<PreparedJobs>
     job::validate_all(std::slice::from_ref(&job))?;
     engine::check_cpus(&job.cpus).map_err(|reason| UsageError(format!("--cpus: {reason}")))?;
     run_outputs::check(arguments, None, &[], std::slice::from_ref(&job))?;
-    find_target(&mut job, may_destroy, &mut notes)?;
+    find_target(&mut job, 0, may_destroy, &mut notes)?;
     Ok(PreparedJobs { jobs: vec![job], notes })
 }
 
@@ -268,13 +269,18 @@ fn lay_out_if_missing(before: &[StorageJob], job: &mut StorageJob, notes: &mut V
     notes.push(format!("{} is not there: it is laid out with {}", job.file, units::shown_bytes(size_bytes)));
 }
 
-/// Looks at a file that the user named, and writes down how much of it is used.
-fn find_target(job: &mut StorageJob, may_destroy: bool, notes: &mut Vec<String>) -> Result<(), JobError> {
+/// Looks at a file that the user named, and writes down how much of it is used. One that is made reaches to `end_bytes`.
+fn find_target(
+    job: &mut StorageJob,
+    end_bytes: u64,
+    may_destroy: bool,
+    notes: &mut Vec<String>,
+) -> Result<(), JobError> {
     // What is only checked is neither made nor laid out, and may have lost its end.
     if !job.file_given || job.verify_only {
         return Ok(());
     }
-    let target = job::check_target(job, may_destroy)?;
+    let target = job::check_target(job, end_bytes, may_destroy)?;
     job.size_bytes = Some(target.used_bytes);
     // Beyond the used part a stride goes on to the end of the file.
     job.file_bytes = (job.stride_bytes != 0).then_some(target.size_bytes);
