@@ -126,15 +126,15 @@ impl JobFile {
             waits.extend(std::iter::repeat_n(wait_for, jobs.len()));
             read.jobs.extend(jobs);
         }
+        // As in fio 3.33: whoever says it says it for all.
+        let exit_all = read.jobs.iter().any(|job| job.exit_all);
+        read.jobs.iter_mut().for_each(|job| job.exit_all = exit_all);
         waits::resolve(&mut read.jobs, &waits)
             .map_err(|(job, reason)| read.locate(job, JobError::new(waits::FIELD, reason)))?;
         if read.jobs.is_empty() {
             return Err(error(1, NO_JOB.to_owned()));
         }
         number_threads(&mut read.jobs);
-        // As in fio 3.33: whoever says it says it for all.
-        let exit_all = read.jobs.iter().any(|job| job.exit_all);
-        read.jobs.iter_mut().for_each(|job| job.exit_all = exit_all);
         Ok(read)
     }
 

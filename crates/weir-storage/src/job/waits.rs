@@ -2,6 +2,10 @@
 //!
 //! In fio such a job holds back nobody else. Groups that follow each other mean the same where all that run side by
 //! side are waited for, and all that stand behind wait too; whatever else is refused.
+//!
+//! A group of fio's report (`groupid`) begins with `stonewall` and `new_group`, and not with a job that waits by name.
+//! So `group_reporting` and `exitall` need one of the two in such a job: else fio would have it in a group with the
+//! jobs above.
 
 use weir_record::storage::StorageJob;
 
@@ -43,12 +47,29 @@ pub(super) fn resolve(jobs: &mut [StorageJob], waits: &[Option<String>]) -> Resu
                     );
                     return Err((place, reason));
                 }
+                one_group_in_fio(&jobs[place]).map_err(|reason| (place, reason))?;
                 jobs[place].stonewall = true;
                 (begin, awaited) = (place, Some(name));
             }
         }
     }
     Ok(())
+}
+
+/// Refuses what means something else where waiting begins no group.
+fn one_group_in_fio(job: &StorageJob) -> Result<(), String> {
+    let (key, what) = match job {
+        StorageJob { new_group: true, .. } => return Ok(()),
+        StorageJob { group_reporting: true, .. } => {
+            ("group_reporting", "adds it to the row of the jobs above")
+        }
+        StorageJob { exit_all: true, .. } => ("exitall", "ends it when a job above ends"),
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "with {key} fio {what}: there a job that waits by name begins no group, and here it does; say new_group or \
+         stonewall in it"
+    ))
 }
 
 #[cfg(test)]
@@ -86,5 +107,25 @@ mod tests {
         assert!(beside.starts_with("2: job b runs beside a"), "{beside}");
         let behind = refused(&[("a", false, None), ("b", false, Some("a")), ("c", false, None)]);
         assert!(behind.starts_with("2: job c would begin with the first"), "{behind}");
+    }
+
+    #[test]
+    fn whoever_waits_is_summed_up_or_ended_with_nobody_unless_it_begins_a_group() {
+        let resolved = |change: fn(&mut StorageJob)| {
+            let job = |name: &str| StorageJob { name: name.to_owned(), ..StorageJob::default() };
+            let mut jobs = vec![job("a"), job("b")];
+            jobs.iter_mut().for_each(change);
+            resolve(&mut jobs, &[None, Some("a".to_owned())]).map(|()| jobs[1].stonewall)
+        };
+        let row = resolved(|job| job.group_reporting = true).expect_err("fio has one row");
+        assert!(row.0 == 1 && row.1.contains("with group_reporting fio adds it"), "{row:?}");
+        let end = resolved(|job| job.exit_all = true).expect_err("fio ends it");
+        assert!(end.0 == 1 && end.1.contains("with exitall fio ends it"), "{end:?}");
+        for change in [
+            |job: &mut StorageJob| (job.group_reporting, job.new_group) = (true, true),
+            |job: &mut StorageJob| (job.exit_all, job.new_group) = (true, true),
+        ] {
+            assert_eq!(resolved(change), Ok(true));
+        }
     }
 }
