@@ -565,6 +565,10 @@ pub struct StorageJobReport {
     /// Reads and writes by how many were in flight when they began, with the operation itself: 1, from 2, 4, 8, 16, 32,
     /// and 64 on.
     pub in_flight: [u64; 7],
+    /// Calls that handed operations over, by how many were taken: up to 4, 8, 16, 32, 64, and more.
+    pub submitted_at_once: [u64; 6],
+    /// Looks that found complete operations, by how many, in the same classes.
+    pub completed_at_once: [u64; 6],
     /// `fsync(2)` and `fdatasync(2)` calls.
     pub fsyncs: u64,
     /// What they took, from the decision to make them.
@@ -665,6 +669,10 @@ pub struct StorageCpu {
     /// Involuntary ones.
     #[serde(alias = "switches_involuntary")]
     pub context_switches_involuntary: u64,
+    /// Page faults of the job's own threads that waited for a device.
+    pub page_faults_major: u64,
+    /// Those that did not.
+    pub page_faults_minor: u64,
 }
 
 /// Where the truth about device times comes from.

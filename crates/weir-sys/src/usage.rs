@@ -3,7 +3,7 @@
 
 use std::io;
 
-/// CPU time and context switches of one thread since it began, or of several.
+/// CPU time, context switches and page faults of one thread since it began, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
     /// CPU in user mode.
@@ -14,6 +14,10 @@ pub struct ThreadUsage {
     pub context_switches_voluntary: u64,
     /// Switches because another thread was given its CPU.
     pub context_switches_involuntary: u64,
+    /// Page faults that waited for a device.
+    pub page_faults_major: u64,
+    /// Those that did not.
+    pub page_faults_minor: u64,
 }
 
 impl ThreadUsage {
@@ -28,6 +32,8 @@ impl ThreadUsage {
             context_switches_involuntary: self
                 .context_switches_involuntary
                 .saturating_sub(earlier.context_switches_involuntary),
+            page_faults_major: self.page_faults_major.saturating_sub(earlier.page_faults_major),
+            page_faults_minor: self.page_faults_minor.saturating_sub(earlier.page_faults_minor),
         }
     }
 }
@@ -61,12 +67,23 @@ fn usage_of(whom: libc::c_int) -> io::Result<ThreadUsage> {
         system_ns: ns(usage.ru_stime),
         context_switches_voluntary: count(usage.ru_nvcsw),
         context_switches_involuntary: count(usage.ru_nivcsw),
+        page_faults_major: count(usage.ru_majflt),
+        page_faults_minor: count(usage.ru_minflt),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_that_is_touched_for_the_first_time_is_a_fault_of_the_thread_that_touches_it() {
+        let before = thread_usage().expect("own usage");
+        // Too large for any memory that was given back, so each page of it is new.
+        let pages = std::hint::black_box(vec![1_u8; 64 << 20]);
+        let used = thread_usage().expect("own usage").since(&before);
+        assert!(used.page_faults_minor > 0 && pages[1] == 1, "{used:?}");
+    }
 
     #[test]
     fn work_is_used_by_the_thread_that_does_it() {

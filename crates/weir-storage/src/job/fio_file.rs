@@ -48,6 +48,8 @@ pub struct JobFile {
     pub jobs: Vec<StorageJob>,
     /// What was left out, when that was allowed, and keys without effect.
     pub warnings: Vec<String>,
+    /// Keys that are said for all jobs and were read, each with its last value.
+    pub global_options: Vec<(String, String)>,
     lines: Lines,
     places: Vec<Places>,
 }
@@ -87,8 +89,13 @@ impl JobFile {
             return Err(error(1, format!("{} bytes are too long for a job file", lines.bytes())));
         }
         let (globals, sections) = split(&lines).map_err(|(line, reason)| error(line, reason))?;
-        let mut read =
-            Self { jobs: Vec::new(), warnings: Vec::new(), lines: lines.clone(), places: Vec::new() };
+        let mut read = Self {
+            jobs: Vec::new(),
+            warnings: Vec::new(),
+            global_options: last_values(&globals),
+            lines: lines.clone(),
+            places: Vec::new(),
+        };
         let mut waits = Vec::new();
         for section in &sections {
             let mut draft = Draft::new(section.name);
@@ -247,6 +254,18 @@ fn split(lines: &Lines) -> Result<(Vec<Entry<'_>>, Vec<Section<'_>>), (usize, St
         }
     }
     Ok((globals, sections))
+}
+
+/// Each key that is known, with its last value.
+fn last_values(entries: &[Entry<'_>]) -> Vec<(String, String)> {
+    let mut values: Vec<(String, String)> = Vec::new();
+    for entry in entries.iter().filter(|entry| keys::find(entry.key).is_some()) {
+        match values.iter_mut().find(|(key, _)| key == entry.key) {
+            Some((_, value)) => entry.value.clone_into(value),
+            None => values.push((entry.key.to_owned(), entry.value.to_owned())),
+        }
+    }
+    values
 }
 
 enum Wrong {
@@ -695,6 +714,14 @@ mod tests {
         assert!(lines.is_err(), "a value is no second line");
         let long = with_variables("jobs.fio", &"${X}".repeat(100), |_| Some("x".repeat(TEXT_BYTES_MAX / 50)));
         assert!(long.expect_err("it is too long").to_string().contains("too long"));
+    }
+
+    #[test]
+    fn what_is_said_for_all_jobs_is_known_with_its_last_value() {
+        let text = "[global]\nbs=4k\ntime_based\nlockmem=1g\n[a]\nfilename=f\nrw=read\n[global]\nbs=8k\n";
+        let file = JobFile::parse("jobs.fio", text, true).expect("it is lenient");
+        let said = [("bs", "8k"), ("time_based", "")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(file.global_options, said);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The report as fio writes it, with everything of ours under the one key `weir`. Pure.
 //!
-//! What fio would measure and we do not (page faults, how many operations went in a call) is left out rather than made
-//! up.
+//! What fio would measure and we do not (`latency_depth` and its like) is left out rather than made up.
 
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
@@ -28,6 +27,8 @@ pub struct HostDefaults {
     pub elapsed_ns: u64,
     /// Entries of `disk_util`.
     pub disks: Vec<Value>,
+    /// What a job file says for all jobs, in its order.
+    pub global_options: Vec<(String, String)>,
     /// Completion times have all their classes with counts, as in fio's `json+`.
     pub has_bins: bool,
 }
@@ -40,7 +41,7 @@ pub fn fio_json(report: &StorageReport, host_defaults: &HostDefaults) -> Value {
         let beside: Vec<&StorageJobReport> = beside.map(|(job, _)| job).collect();
         one_job(job, &beside, groups[place], host_defaults)
     };
-    json!({
+    let mut value = json!({
         "fio version": format!("weir-{}", host_defaults.version),
         "timestamp": host_defaults.timestamp_ms / 1000,
         "timestamp_ms": host_defaults.timestamp_ms,
@@ -48,7 +49,14 @@ pub fn fio_json(report: &StorageReport, host_defaults: &HostDefaults) -> Value {
         "jobs": report.told().into_iter().map(row).collect::<Vec<_>>(),
         "disk_util": host_defaults.disks,
         "weir": report,
-    })
+    });
+    // As in fio, it is there where a job file has any.
+    if !host_defaults.global_options.is_empty() {
+        let said = host_defaults.global_options.iter();
+        let said = said.map(|(key, value)| (key.clone(), Value::String(value.clone())));
+        value["global options"] = Value::Object(said.collect());
+    }
+    value
 }
 
 /// A group of fio is what runs together: it ends where a job waits for those before it.
@@ -99,7 +107,11 @@ fn one_job(
         "usr_cpu": share(report.cpu.user_ns),
         "sys_cpu": share(report.cpu.system_ns),
         "ctx": report.cpu.context_switches_voluntary + report.cpu.context_switches_involuntary,
+        "majf": report.cpu.page_faults_major,
+        "minf": report.cpu.page_faults_minor,
         "iodepth_level": depths(&report.in_flight),
+        "iodepth_submit": at_once(&report.submitted_at_once),
+        "iodepth_complete": at_once(&report.completed_at_once),
     });
     let shares = latency_shares(&[&report.reads.completion, &report.writes.completion]);
     if let Value::Object(object) = &mut value {
@@ -122,6 +134,15 @@ fn depths(in_flight: &[u64; 7]) -> Value {
         .zip(in_flight)
         .map(|(name, count)| ((*name).to_owned(), json!(*count as f64 * 100.0 / total)));
     Value::Object(shares.collect())
+}
+
+/// Percent of the calls by how many operations were in each. None of ours is without one.
+fn at_once(calls: &[u64; 6]) -> Value {
+    const NAMES: [&str; 6] = ["4", "8", "16", "32", "64", ">=64"];
+    let total = calls.iter().sum::<u64>().max(1) as f64;
+    let share = |(name, count): (&&str, &u64)| ((*name).to_owned(), json!(*count as f64 * 100.0 / total));
+    let shares = NAMES.iter().zip(calls).map(share);
+    Value::Object([("0".to_owned(), json!(0.0))].into_iter().chain(shares).collect())
 }
 
 /// A moment as fio writes it, in UTC: `Mon Nov 30 00:05:30 2026`.
@@ -377,9 +398,17 @@ mod tests {
             elapsed_ns: 2_000_000_000,
             reads: reads.clone(),
             in_flight: [250, 0, 750, 0, 0, 0, 0],
+            submitted_at_once: [75, 25, 0, 0, 0, 0],
+            completed_at_once: [0, 0, 0, 0, 0, 5],
             fsyncs: 9,
             fsync_latency: summary((1..=9).map(|step| step * 1_000_000)),
-            cpu: StorageCpu { user_ns: 500_000_000, system_ns: 1_000_000_000, ..StorageCpu::default() },
+            cpu: StorageCpu {
+                user_ns: 500_000_000,
+                system_ns: 1_000_000_000,
+                page_faults_major: 2,
+                page_faults_minor: 30,
+                ..StorageCpu::default()
+            },
             ..StorageJobReport::default()
         };
         let walled = StorageJob { stonewall: true, percentiles: Vec::new(), ..job.clone() };
@@ -425,6 +454,12 @@ mod tests {
             job["iodepth_level"],
             json!({"1": 25.0, "2": 0.0, "4": 75.0, "8": 0.0, "16": 0.0, "32": 0.0, ">=64": 0.0})
         );
+        let at_once =
+            ["0", "4", "8", "16", "32", "64", ">=64"].map(|name| job["iodepth_submit"][name].as_f64());
+        assert_eq!(at_once, [0.0, 75.0, 25.0, 0.0, 0.0, 0.0, 0.0].map(Some));
+        assert_eq!(job["iodepth_complete"][">=64"], 100.0);
+        assert_eq!((&job["majf"], &job["minf"]), (&json!(2), &json!(30)));
+        assert_eq!(value.get("global options"), None, "nothing was said for all jobs");
         // 2560 bytes a second of the 2,048,000 that it moved.
         assert_eq!(job["read"]["bw_agg"], json!(0.125));
         assert_eq!(value["time"], "Thu Jan  1 00:00:01 1970");
@@ -434,6 +469,14 @@ mod tests {
         assert_eq!((&value["jobs"][0]["groupid"], &value["jobs"][1]["groupid"]), (&json!(0), &json!(1)));
         let ours: StorageReport = serde_json::from_value(value["weir"].clone()).expect("our own report");
         assert_eq!(ours, report());
+    }
+
+    #[test]
+    fn what_a_job_file_says_for_all_jobs_is_told_as_it_stands_there() {
+        let said = [("bs", "4k"), ("time_based", "")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let host_defaults = HostDefaults { global_options: said.to_vec(), ..HostDefaults::default() };
+        let value = fio_json(&report(), &host_defaults);
+        assert_eq!(value["global options"], json!({"bs": "4k", "time_based": ""}));
     }
 
     #[test]

@@ -99,6 +99,8 @@ pub(super) fn add_thread(cpu: &mut StorageCpu, used: &ThreadUsage) {
     cpu.system_ns += used.system_ns;
     cpu.context_switches_voluntary += used.context_switches_voluntary;
     cpu.context_switches_involuntary += used.context_switches_involuntary;
+    cpu.page_faults_major += used.page_faults_major;
+    cpu.page_faults_minor += used.page_faults_minor;
 }
 
 /// Busy time of the whole machine over a run, from readings at irregular moments.

@@ -148,6 +148,8 @@ pub(super) fn of_recorder(
         reads: recorder.reads.report(elapsed_ns, job.interval_ns),
         writes: recorder.writes.report(elapsed_ns, job.interval_ns),
         in_flight: recorder.in_flight,
+        submitted_at_once: recorder.submitted_at_once,
+        completed_at_once: recorder.completed_at_once,
         fsyncs: recorder.fsyncs,
         fsync_latency: LatencySummary::from_histogram(&recorder.fsync_latency),
         never_begun,
@@ -252,7 +254,11 @@ mod tests {
             woken_ns: None,
         };
         recorder.succeeded(&flight, &polled(opened_ns + 1_000, opened_ns + 50_000));
-        recorder.close(closed_ns, 10, ThreadUsage { user_ns: 3, system_ns: 4, ..ThreadUsage::default() });
+        recorder.close(
+            closed_ns,
+            10,
+            ThreadUsage { user_ns: 3, system_ns: 4, page_faults_minor: 5, ..ThreadUsage::default() },
+        );
         JobThreadReport { thread_number, recorder, broken: None, fill_ns: None }
     }
 
@@ -287,6 +293,7 @@ mod tests {
         assert_eq!((report.reads.operations, report.elapsed_ns, report.failed), (2, 2_000_000_000, false));
         assert!((report.reads.iops - 1.0).abs() < 1e-9);
         assert_eq!((report.cpu.user_ns, report.cpu.system_ns), (6, 108));
+        assert_eq!((report.cpu.page_faults_major, report.cpu.page_faults_minor), (0, 10));
         assert_eq!(report.cpu.machine_busy_ns, 1_000_000_000);
         assert_eq!(
             report.intervals.iter().map(|row| row.machine_busy_ns).collect::<Vec<_>>(),

@@ -310,6 +310,7 @@ impl<'a, T: Time> JobThread<'a, T> {
     fn submit(&mut self) -> io::Result<u64> {
         let started_ns = self.waiter.time.now_ns();
         let taken = self.engine.submit(&self.batch)?;
+        self.recorder.submitted(taken);
         // In an engine that does the work in the call, the call is the operation.
         let is_asynchronous = self.engine.is_asynchronous();
         let handed_ns = if is_asynchronous { self.waiter.time.now_ns() } else { started_ns };
@@ -368,11 +369,12 @@ impl<'a, T: Time> JobThread<'a, T> {
     }
 
     fn reap(&mut self, wait: Wait) -> io::Result<()> {
-        let mut transfers = 0;
+        let (mut transfers, mut count) = (0, 0);
         for index in 0..self.completed.len() {
             let done = self.completed[index];
             let Some(flight) = self.flights.remove(done.slot) else { continue };
             self.idle.push(done.slot);
+            count += 1;
             let result = outcome(&flight.operation, done);
             self.contents.ended(done.slot, result.is_ok())?;
             let measured = self.waiter.complete(&flight, wait, result.is_ok());
@@ -385,6 +387,7 @@ impl<'a, T: Time> JobThread<'a, T> {
             }
             transfers += u64::from(flight.operation.kind.transfers());
         }
+        self.recorder.completed(count);
         self.pace.complete(transfers, wait.noticed_ns, self.flights.count() == 0 && self.batch.is_empty());
         self.shared.completed.store(self.completed_count, Ordering::Relaxed);
         Ok(())

@@ -157,6 +157,9 @@ pub(super) struct Recorder {
     pub(super) writes: Side,
     /// Reads and writes by how many were in flight when they began: 1, from 2, 4, 8, 16, 32, 64 on.
     pub(super) in_flight: [u64; 7],
+    /// Calls by how many operations were taken, and looks by how many were complete.
+    pub(super) submitted_at_once: [u64; 6],
+    pub(super) completed_at_once: [u64; 6],
     pub(super) fsyncs: u64,
     /// What each of them took.
     pub(super) fsync_latency: Histogram<u64>,
@@ -188,6 +191,8 @@ impl Recorder {
             reads: Side::new(),
             writes: Side::new(),
             in_flight: [0; 7],
+            submitted_at_once: [0; 6],
+            completed_at_once: [0; 6],
             fsyncs: 0,
             fsync_latency: empty_histogram(),
             unbegun: Unbegun::new(),
@@ -226,6 +231,7 @@ impl Recorder {
         self.reads.forget();
         self.writes.forget();
         self.in_flight = [0; 7];
+        (self.submitted_at_once, self.completed_at_once) = ([0; 6], [0; 6]);
         self.fsyncs = 0;
         self.fsync_latency.reset();
         self.unbegun.operations = 0;
@@ -263,6 +269,22 @@ impl Recorder {
     pub(super) fn finish_log(&mut self) -> std::io::Result<()> {
         let window_ns = self.closed_ns.saturating_sub(self.opened_ns.unwrap_or(self.closed_ns));
         self.log.take().map_or(Ok(()), |log| log.finish(window_ns))
+    }
+
+    /// A call handed over so many operations.
+    #[inline]
+    pub(super) fn submitted(&mut self, count: usize) {
+        if self.opened_ns.is_some() && count > 0 {
+            self.submitted_at_once[class_at_once(count)] += 1;
+        }
+    }
+
+    /// A look found so many operations complete. One that found none is not counted: whoever polls makes millions.
+    #[inline]
+    pub(super) fn completed(&mut self, count: usize) {
+        if self.opened_ns.is_some() && count > 0 {
+            self.completed_at_once[class_at_once(count)] += 1;
+        }
     }
 
     /// An operation succeeded.
@@ -357,6 +379,8 @@ impl Recorder {
             reads: self.reads.clone(),
             writes: self.writes.clone(),
             in_flight: self.in_flight,
+            submitted_at_once: self.submitted_at_once,
+            completed_at_once: self.completed_at_once,
             fsyncs: self.fsyncs,
             fsync_latency: self.fsync_latency.clone(),
             unbegun: self.unbegun.clone(),
@@ -378,9 +402,9 @@ impl Recorder {
     pub(super) fn merge(&mut self, other: &Self) {
         self.reads.merge(&other.reads);
         self.writes.merge(&other.writes);
-        for (into, from) in self.in_flight.iter_mut().zip(&other.in_flight) {
-            *into += from;
-        }
+        add_counts(&mut self.in_flight, &other.in_flight);
+        add_counts(&mut self.submitted_at_once, &other.submitted_at_once);
+        add_counts(&mut self.completed_at_once, &other.completed_at_once);
         self.fsyncs += other.fsyncs;
         let _ = self.fsync_latency.add(&other.fsync_latency);
         self.unbegun.operations += other.unbegun.operations;
@@ -398,6 +422,15 @@ impl Recorder {
             (own, other) => own.or(other),
         };
     }
+}
+
+fn add_counts(into: &mut [u64], from: &[u64]) {
+    into.iter_mut().zip(from).for_each(|(into, from)| *into += from);
+}
+
+/// The class of so many operations at once, of those up to 4, 8, 16, 32, 64, and more.
+fn class_at_once(count: usize) -> usize {
+    count.clamp(4, 65).next_power_of_two().ilog2() as usize - 2
 }
 
 fn add_error(errors: &mut Vec<(Cow<'static, str>, u64)>, name: Cow<'static, str>, count: u64) {
@@ -454,6 +487,24 @@ mod tests {
             device_done_ns: None,
             cpu_ns: 0,
         }
+    }
+
+    #[test]
+    fn operations_at_once_are_counted_in_the_window_by_how_many_they_are() {
+        let mut notes = recorder(true, false);
+        notes.submitted(1);
+        notes.open_ramp(5_000, 0, ThreadUsage::default());
+        notes.submitted(1);
+        notes.open(6_000, 0, ThreadUsage::default());
+        for count in [0, 1, 4, 5, 8, 9, 16, 17, 32, 33, 64, 65, 4096] {
+            notes.submitted(count);
+        }
+        notes.completed(0);
+        notes.completed(6);
+        let mut sum = notes.copied();
+        sum.merge(&notes);
+        assert_eq!((notes.submitted_at_once, notes.completed_at_once), ([2; 6], [0, 1, 0, 0, 0, 0]));
+        assert_eq!((sum.submitted_at_once, sum.completed_at_once), ([4; 6], [0, 2, 0, 0, 0, 0]));
     }
 
     #[test]

@@ -84,6 +84,8 @@ fn add_cpu(into: &mut StorageCpu, from: &StorageCpu) {
     into.kernel_threads_ns += from.kernel_threads_ns;
     into.context_switches_voluntary += from.context_switches_voluntary;
     into.context_switches_involuntary += from.context_switches_involuntary;
+    into.page_faults_major += from.page_faults_major;
+    into.page_faults_minor += from.page_faults_minor;
 }
 
 /// The report of several jobs: that of one with the threads of all.

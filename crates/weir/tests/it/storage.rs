@@ -313,6 +313,9 @@ fn a_job_file_is_run_or_refused_with_its_line() {
     let counts: Vec<u64> = ours.jobs.iter().map(|job| job.reads.operations).collect();
     assert_eq!(counts, [256, 10]);
     assert_eq!((&fio["jobs"][1]["jobname"], &fio["jobs"][1]["groupid"]), (&"b".into(), &1.into()));
+    assert_eq!((&fio["global options"]["bs"], &fio["global options"]["direct"]), (&"4k".into(), &"1".into()));
+    assert_eq!(fio["jobs"][0]["iodepth_submit"]["4"], 100.0, "one call for each read");
+    assert!(fio["jobs"][0]["minf"].is_u64() && fio["jobs"][0]["majf"].is_u64());
 
     let unknown = format!("{head}lockmem=1g\n[a]\nrw=read\n");
     let unknown = job_file(&folder, &unknown);
@@ -725,7 +728,8 @@ fn included_files_offsets_of_threads_and_jobs_that_end_others_are_those_of_fio()
         told.jobs.iter().filter_map(|job| Some(job.job.as_ref()?.offset_bytes >> 10)).collect();
     assert_eq!((offsets.as_slice(), rows(&others)), (&[0, 256, 512][..], vec![part.clone(); 3]));
     let (missing, alone) = (folder.join("missing"), folder.join("alone.fio"));
-    let text_of_missing = parts.replace("include common.inc", &format!("filename={}\nbs=4k", shown(&missing)));
+    let text_of_missing =
+        parts.replace("include common.inc", &format!("filename={}\nbs=4k", shown(&missing)));
     fs::write(&alone, text_of_missing).expect("a file can be written");
     let (made, _) = report(&run(&[shown(&alone), "--json"]));
     assert_eq!(rows(&made), vec![part; 3], "the first makes the file for all");

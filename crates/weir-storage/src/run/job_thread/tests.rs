@@ -119,6 +119,9 @@ fn as_many_as_the_depth_are_in_flight_and_may_go_in_one_call() {
     let calls = starts.chunk_by(|first, second| first == second).count();
     assert_eq!(calls as u64, BLOCKS.div_ceil(8));
     assert_eq!(outcome.recorder.in_flight, [13, 26, 49, 12, 0, 0, 0]);
+    // Twelve batches of eight and one of four.
+    assert_eq!(outcome.recorder.submitted_at_once, [1, 12, 0, 0, 0, 0]);
+    assert_eq!(outcome.recorder.completed_at_once, [1, 12, 0, 0, 0, 0]);
     let waiting = outcome.waiting();
     assert_eq!((waiting.operations, waiting.interrupted), (BLOCKS, BLOCKS));
 }

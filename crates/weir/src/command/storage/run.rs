@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     let words = FioWords::read(&arguments.fio)?;
     let (format, to_file) = (words.format, words.output.as_deref().map(Path::new));
     let is_json = arguments.json || format != FioFormat::Normal;
-    let PreparedJobs { jobs, notes } = prepare(arguments, &words)?;
+    let PreparedJobs { jobs, notes, global_options } = prepare(arguments, &words)?;
     let stop = signals::stop_flag()?;
     let disks = Disks::read(jobs.iter().map(|job| job.file.as_str()));
     let shown = Shown::default();
@@ -60,7 +60,8 @@ pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     tell_notes();
     report.notes.splice(0..0, notes.clone());
     let text = if is_json {
-        let host_defaults = HostDefaults { has_bins: format == FioFormat::JsonPlus, ..host_defaults(&disks) };
+        let has_bins = format == FioFormat::JsonPlus;
+        let host_defaults = HostDefaults { has_bins, global_options, ..host_defaults(&disks) };
         serde_json::to_string(&fio_json(&report, &host_defaults))?
     } else {
         output::fitted(&table(&report, output::width_columns(), language))
@@ -129,6 +130,7 @@ fn host_defaults(disks: &Disks) -> HostDefaults {
         timestamp_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
         elapsed_ns: disks.elapsed_ns(),
         disks: disks.used(),
+        global_options: Vec::new(),
         has_bins: false,
     }
 }

@@ -33,6 +33,8 @@ const RUNTIME_DEFAULT_NS: u64 = 10_000_000_000;
 pub(super) struct PreparedJobs {
     pub(super) jobs: Vec<StorageJob>,
     pub(super) notes: Vec<String>,
+    /// What a job file says for all of them.
+    pub(super) global_options: Vec<(String, String)>,
 }
 
 /// Reads, completes and checks what is asked.
@@ -120,7 +122,7 @@ fn from_lines(
         let found = find_target(&mut file.jobs[index], end_bytes, may_destroy, &mut notes);
         found.map_err(|error| file.locate(index, error))?;
     }
-    Ok(PreparedJobs { jobs: file.jobs, notes })
+    Ok(PreparedJobs { jobs: file.jobs, notes, global_options: file.global_options })
 }
 
 fn from_flags(arguments: &StorageRun, may_destroy: bool) -> Result<PreparedJobs> {
@@ -139,7 +141,7 @@ fn from_flags(arguments: &StorageRun, may_destroy: bool) -> Result<PreparedJobs>
     engine::check_cpus(&job.cpus).map_err(|reason| UsageError(format!("--cpus: {reason}")))?;
     run_outputs::check(arguments, None, &[], std::slice::from_ref(&job))?;
     find_target(&mut job, 0, may_destroy, &mut notes)?;
-    Ok(PreparedJobs { jobs: vec![job], notes })
+    Ok(PreparedJobs { jobs: vec![job], notes, global_options: Vec::new() })
 }
 
 fn check_ledger(workload: &Workload) -> Result<()> {
@@ -269,7 +271,8 @@ fn lay_out_if_missing(before: &[StorageJob], job: &mut StorageJob, notes: &mut V
     notes.push(format!("{} is not there: it is laid out with {}", job.file, units::shown_bytes(size_bytes)));
 }
 
-/// Looks at a file that the user named, and writes down how much of it is used. One that is made reaches to `end_bytes`.
+/// Looks at a file that the user named, and writes down how much of it is used. One that is made reaches to
+/// `end_bytes`.
 fn find_target(
     job: &mut StorageJob,
     end_bytes: u64,
