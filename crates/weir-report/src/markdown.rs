@@ -1,5 +1,7 @@
 //! The page's blocks in GitHub-flavoured Markdown; charts become tables.
 
+use weir_record::{check::Check, finding::Finding, spec::MissingCell, study::MissingArm};
+
 use crate::{
     definitions, language::localized, section::Section, sections, sentence, table::Table, tables, titles,
     view::View, when, words::Word,
@@ -8,6 +10,14 @@ use crate::{
 /// Most characters of sections and what stands around them: a comment on GitHub holds 65,536, and the sentence about
 /// what was left out is among the rest.
 const CHARACTERS_MAX: usize = 62_000;
+
+/// Most characters of what could not run, and of the checks: however many they are, sections have room beside them.
+const MISSING_CHARACTERS_MAX: usize = 8_000;
+const CHECKS_CHARACTERS_MAX: usize = 16_000;
+/// Most characters of one text among them.
+const TEXT_CHARACTERS_MAX: usize = 1_000;
+/// Most characters of the document, whatever a study is called.
+const DOCUMENT_CHARACTERS_MAX: usize = 65_000;
 
 /// The document.
 pub(crate) fn document(view: &View<'_>) -> String {
@@ -56,7 +66,62 @@ pub(crate) fn document(view: &View<'_>) -> String {
     let empty: Vec<&str> = empty.iter().map(|reason| view.word(*reason)).collect();
     paragraph(&mut out, &empty.join(" "));
     append(&mut out, &behind);
-    format!("{}\n", out.trim_end())
+    whole(view, &format!("{}\n", out.trim_end()))
+}
+
+/// A document that is not too long, or its first lines.
+fn whole(view: &View<'_>, document: &str) -> String {
+    if characters(document) <= DOCUMENT_CHARACTERS_MAX {
+        return document.to_owned();
+    }
+    let mut kept = String::new();
+    let mut room = DOCUMENT_CHARACTERS_MAX;
+    for line in document.lines() {
+        let Some(left) = room.checked_sub(characters(line) + 1) else { break };
+        room = left;
+        kept.push_str(line);
+        kept.push('\n');
+    }
+    let is_code = kept.lines().filter(|line| line.starts_with("```")).count() % 2 == 1;
+    let rest = view.language.choose([
+        "The rest is in report.html.",
+        "나머지는 report.html에 있습니다.",
+        "其余内容见 report.html。",
+    ]);
+    format!("{kept}{}\n{rest}\n", if is_code { "```\n" } else { "" })
+}
+
+/// The first entries, as many as there is room for, and how many more there are.
+fn first(mut entries: Vec<String>, characters_max: usize) -> (Vec<String>, usize) {
+    let mut room = Some(characters_max);
+    let fits = |entry: &&String| {
+        room = room.and_then(|room| room.checked_sub(characters(entry)));
+        room.is_some()
+    };
+    let count = entries.iter().take_while(fits).count();
+    let more = entries.len() - count;
+    entries.truncate(count);
+    (entries, more)
+}
+
+fn and_more(view: &View<'_>, count: usize) -> String {
+    if count == 0 {
+        return String::new();
+    }
+    localized!(
+        view.language,
+        "And {count} more, in report.html.",
+        "그 밖의 {count}개는 report.html에 있습니다.",
+        "其余 {count} 项见 report.html。",
+    )
+}
+
+/// A text as long as one may be.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(TEXT_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// Appends what begins with a heading, behind one empty line.
@@ -72,7 +137,7 @@ fn behind(view: &View<'_>) -> String {
     heading(view, &mut out, Word::ChecksTitle);
     match view.result.checks.is_empty() {
         true => paragraph(&mut out, view.word(Word::NoChecks)),
-        false => table(view, &mut out, &tables::checks(view)),
+        false => checks(view, &mut out),
     }
     heading(view, &mut out, Word::DefinitionsTitle);
     for (term, text) in definitions::all(view) {
@@ -86,32 +151,48 @@ fn characters(text: &str) -> usize {
     text.chars().count()
 }
 
+/// Where there is no room for all checks, those that failed are the first.
+fn checks(view: &View<'_>, out: &mut String) {
+    let table_of = |checks: &[&Check]| {
+        let mut table = tables::checks_of(view, checks);
+        table.rows.iter_mut().flatten().for_each(|text| *text = shortened(text));
+        table
+    };
+    let fitting = |checks: &[&Check]| {
+        let lines = table_of(checks).rows.iter().map(|row| line(row)).collect();
+        first(lines, CHECKS_CHARACTERS_MAX).0.len()
+    };
+    let mut checks: Vec<&Check> = view.result.checks.iter().collect();
+    let count = checks.len();
+    if fitting(&checks) < count {
+        checks.sort_by_key(|check| check.passed);
+        checks.truncate(fitting(&checks));
+    }
+    table(view, out, &table_of(&checks));
+    paragraph(out, &and_more(view, count - checks.len()));
+}
+
 fn missing_arms(view: &View<'_>, out: &mut String) {
     let cells = &view.result.spec.missing_cells;
     if view.result.missing_arms.is_empty() && cells.is_empty() {
         return;
     }
     heading(view, out, Word::MissingTitle);
-    for arm in &view.result.missing_arms {
-        out.push_str(&format!(
-            "- **{}**{}{}\n",
-            escape(&arm.name),
-            view.language.colon(),
-            escape(&view.finding(&arm.reason))
-        ));
-        if let Some(unlock) = &arm.unlock {
-            out.push_str(&format!(
-                "  - {}{}{}\n",
-                view.word(Word::Unlock),
-                view.language.colon(),
-                escape(&view.finding(unlock))
-            ));
-        }
-    }
-    for cell in cells {
-        let (reason, colon) = (view.finding(&cell.reason), view.language.colon());
-        out.push_str(&format!("- {}{colon}{}\n", escape(&cell.id), escape(&reason)));
-    }
+    let text = |finding: &Finding| escape(&shortened(&view.finding(finding)));
+    let colon = view.language.colon();
+    let of_arm = |arm: &MissingArm| {
+        let (name, reason) = (escape(&shortened(&arm.name)), text(&arm.reason));
+        let unlock = |unlock: &Finding| format!("  - {}{colon}{}\n", view.word(Word::Unlock), text(unlock));
+        let unlock = arm.unlock.as_ref().map(unlock).unwrap_or_default();
+        format!("- **{name}**{colon}{reason}\n{unlock}")
+    };
+    let of_cell =
+        |cell: &MissingCell| format!("- {}{colon}{}\n", escape(&shortened(&cell.id)), text(&cell.reason));
+    let entries = view.result.missing_arms.iter().map(of_arm).chain(cells.iter().map(of_cell));
+    let (entries, more) = first(entries.collect(), MISSING_CHARACTERS_MAX);
+    out.push_str(&entries.concat());
+    out.push_str(if more > 0 { "\n" } else { "" });
+    paragraph(out, &and_more(view, more));
 }
 
 /// A section as a page of its own, with how to measure it again.
@@ -197,18 +278,20 @@ fn table(view: &View<'_>, out: &mut String, table: &Table) {
     if table.rows.is_empty() {
         return;
     }
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let head: Vec<_> = table.head.iter().map(|cell| escape(cell)).collect();
-    let rule: Vec<_> = (0..head.len())
+    let rule: Vec<_> = (0..table.head.len())
         .map(|column| if column < table.text_columns { "---" } else { "---:" }.to_owned())
         .collect();
-    out.push_str(&line(&head));
+    out.push_str(&line(&table.head));
     out.push_str(&line(&rule));
-    for row in &table.rows {
-        out.push_str(&line(&row.iter().map(|cell| escape(cell)).collect::<Vec<_>>()));
-    }
+    table.rows.iter().for_each(|row| out.push_str(&line(row)));
     out.push('\n');
     left_out(view, out, table.left_out);
+}
+
+/// A row of a table.
+fn line(cells: &[String]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
+    format!("| {} |\n", cells.join(" | "))
 }
 
 fn join(view: &View<'_>, title: &str, detail: &str) -> String {

@@ -1,7 +1,7 @@
 //! The numbers behind every block as plain tables of text, shared by the page and by Markdown.
 
 use weir_record::{
-    check::CheckName,
+    check::{Check, CheckName},
     effect::Effect,
     machine::RunningProcess,
     metric::{Family, Metric},
@@ -281,7 +281,12 @@ pub(crate) fn why(view: &View<'_>, summaries: &[&ArmSummary]) -> Table {
 
 /// Validity checks.
 pub(crate) fn checks(view: &View<'_>) -> Table {
-    let rows = view.result.checks.iter().map(|check| {
+    checks_of(view, &view.result.checks.iter().collect::<Vec<_>>())
+}
+
+/// Some of them.
+pub(crate) fn checks_of(view: &View<'_>, checks: &[&Check]) -> Table {
+    let rows = checks.iter().map(|check| {
         let outcome = if check.name == CheckName::NotAsked {
             format::ABSENT.to_owned()
         } else if check.passed {
