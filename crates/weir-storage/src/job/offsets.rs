@@ -18,7 +18,8 @@
 //! - a mixed job changes between reads and writes by lot, and keeps a direction until its share of the operations is
 //!   done; the sequential forms have a position for each direction;
 //! - where reads and writes have lengths of their own, a block is one of its direction's length, and the map has a bit
-//!   for a number of a block, whichever direction's it is;
+//!   for a number of a block, whichever direction's it is. Where the next block would not lie in the used part the
+//!   round ends, and the next one begins with an empty map, without further draws in vain;
 //! - where only some operations have a random block (`rw=randread:8`), the others follow the last one of their
 //!   direction and leave the map as it is; at the end of the used part a block is drawn for them, which the map does
 //!   not get either;
@@ -226,8 +227,8 @@ impl Offsets {
         })
     }
 
-    /// The direction of the next operation, where it begins, and whether the map is to know of it. `None` where it would
-    /// not lie in the used part.
+    /// The direction of the next operation, where it begins, and whether the map is to know of it. `None` where it
+    /// would not lie in the used part.
     fn place(&mut self, reads: Option<bool>) -> Option<(usize, u64, bool)> {
         let direction = match &mut self.direction {
             Direction::Reads => READ,
