@@ -45,6 +45,7 @@ mod storage;
 mod storage_capture;
 mod storage_crash;
 mod storage_failures;
+mod storage_outputs;
 mod storage_simulate;
 mod study_baseline;
 mod study_compare;
