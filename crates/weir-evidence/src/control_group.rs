@@ -66,24 +66,34 @@ impl ControlGroup {
         of_second.or_else(|| files::read_value(self.folder.join("cpuacct.usage"))?.parse().ok())
     }
 
-    /// Processes in it and below it, rising.
-    pub fn pids(&self) -> Vec<u32> {
+    /// Processes in it and below it that have a number here, rising.
+    ///
+    /// # Errors
+    /// When there are more of them, or more groups, than are looked at.
+    pub fn pids(&self) -> io::Result<Vec<u32>> {
         let (mut found, mut folders, mut next) = (Vec::new(), vec![self.folder.clone()], 0);
         while let Some(folder) = folders.get(next).cloned() {
             next += 1;
             let own = files::read_text(folder.join("cgroup.procs")).unwrap_or_default();
-            found.extend(own.lines().filter_map(|line| line.parse::<u32>().ok()));
+            // The kernel writes 0 for a process of a PID namespace that is not seen from here.
+            found.extend(own.lines().filter_map(|line| line.parse::<u32>().ok()).filter(|pid| *pid > 0));
             let below = std::fs::read_dir(&folder).into_iter().flatten().flatten();
             let below = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
             folders.extend(below.map(|entry| entry.path()));
             if folders.len() > GROUPS_MAX || found.len() > PROCESSES_MAX {
-                break;
+                return Err(self.too_large());
             }
         }
-        found.truncate(PROCESSES_MAX);
         found.sort_unstable();
         found.dedup();
-        found
+        Ok(found)
+    }
+
+    fn too_large(&self) -> io::Error {
+        let folder = self.folder.display();
+        io::Error::other(format!(
+            "the control group {folder} has more than {PROCESSES_MAX} processes, or more than {GROUPS_MAX} groups"
+        ))
     }
 }
 
@@ -124,11 +134,33 @@ mod tests {
         let group = ControlGroup { folder: folder.clone() };
         assert_eq!(group.cpu_ns(), None, "nobody says");
         write(folder.join("cpuacct.usage"), "77\n");
-        assert_eq!((group.cpu_ns(), group.pids()), (Some(77), vec![10, 20, 30]));
+        assert_eq!((group.cpu_ns(), pids(&group)), (Some(77), vec![10, 20, 30]));
+        write(below.join("cgroup.procs"), "0\n20\n0\n");
+        assert_eq!(pids(&group), [10, 20, 30], "those of another PID namespace have no number here");
         write(folder.join("cpu.stat"), "usage_usec 5\n");
         assert_eq!(group.cpu_ns(), Some(5_000));
         std::fs::remove_dir_all(&folder).expect("it was made");
-        assert_eq!((group.cpu_ns(), group.pids()), (None, vec![]), "it is gone");
+        assert_eq!((group.cpu_ns(), pids(&group)), (None, vec![]), "it is gone");
+    }
+
+    fn pids(group: &ControlGroup) -> Vec<u32> {
+        group.pids().expect("there are few")
+    }
+
+    #[test]
+    fn a_group_of_too_many_processes_is_no_smaller_one() {
+        let folder = std::env::temp_dir().join(format!("weir-large-group-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("it can be made");
+        let group = ControlGroup { folder: folder.clone() };
+        let with = |count: usize| {
+            let text: String = (1..=count).map(|pid| format!("{pid}\n")).collect();
+            std::fs::write(folder.join("cgroup.procs"), text).expect("it can be written");
+            group.pids().map(|pids| pids.len()).map_err(|error| error.to_string())
+        };
+        assert_eq!(with(PROCESSES_MAX), Ok(PROCESSES_MAX));
+        let error = with(PROCESSES_MAX + 1).expect_err("one too many");
+        assert!(error.contains("more than 4096 processes"), "{error}");
+        std::fs::remove_dir_all(&folder).expect("it was made");
     }
 
     #[test]

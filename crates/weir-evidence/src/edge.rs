@@ -10,11 +10,11 @@ use weir_sys::clock::local_time;
 
 use crate::{
     foreign::ProcessClocks,
-    process::{ProcessSample, ProcessTree},
+    process::{ProcessSample, ProcessTree, family_of_all},
     system::{ProcessUse, SystemSnapshot, noise_window},
 };
 
-/// Most processes that are read beside a target.
+/// Most processes that are read with their threads beside a target.
 pub const BESIDE_MAX: usize = 16;
 
 /// A process that belongs to a trial beside its target: an exchange, a neighbour.
@@ -34,6 +34,8 @@ pub struct Edge {
     beside: Vec<(String, ProcessTree)>,
     own: ProcessTree,
     clocks: ProcessClocks,
+    /// Further processes that are ours.
+    serving: Vec<u32>,
 }
 
 impl Edge {
@@ -43,8 +45,22 @@ impl Edge {
     }
 
     /// The same with processes beside it, which are ours as well. One that cannot be read is left out.
+    ///
+    /// # Errors
+    /// Also when there are more of them than [`BESIDE_MAX`].
     pub fn read_with(target: u32, beside: &[Beside]) -> io::Result<Self> {
         Self::with(target, beside, ProcessClocks::read)
+    }
+
+    /// As [`Self::read`], where these processes and all below them are ours as well, although none of them is below
+    /// this one. A process that is named twice, or is below another one of them, is the same as if it were not.
+    ///
+    /// # Errors
+    /// Also when they and all below them are more than [`PROCESSES_MAX`](crate::process::PROCESSES_MAX).
+    pub fn read_serving(target: u32, serving: &[u32]) -> io::Result<Self> {
+        let edge = Self::read(target)?;
+        // Read after the clocks, so that whoever has one is known.
+        Ok(Self { serving: family_of_all(serving)?, ..edge })
     }
 
     /// As [`Self::read`], for a target that writes to a disk: the kernel's threads, which do that work, are not
@@ -54,11 +70,16 @@ impl Edge {
     }
 
     fn with(target: u32, beside: &[Beside], clocks: fn() -> io::Result<ProcessClocks>) -> io::Result<Self> {
+        if beside.len() > BESIDE_MAX {
+            let reason = format!("{} processes beside the target are more than {BESIDE_MAX}", beside.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
         let target = ProcessTree::snapshot(target)?;
         let of_one = |it: &Beside| Some((it.node.clone(), ProcessTree::snapshot(it.pid).ok()?));
-        let beside = beside.iter().take(BESIDE_MAX).filter_map(of_one).collect();
+        let beside = beside.iter().filter_map(of_one).collect();
         let own = ProcessTree::snapshot(std::process::id())?.without(&target);
-        Ok(Self { system: SystemSnapshot::read()?, target, beside, own, clocks: clocks()? })
+        let (system, clocks) = (SystemSnapshot::read()?, clocks()?);
+        Ok(Self { system, target, beside, own, clocks, serving: Vec::new() })
     }
 
     /// What was seen between this edge and a later one. `engine` is empty: those counters come from the target.
@@ -89,7 +110,8 @@ impl Edge {
 
     fn pids(&self) -> impl Iterator<Item = u32> + '_ {
         let beside = self.beside.iter().flat_map(|(_, tree)| &tree.processes);
-        self.target.processes.iter().chain(beside).chain(&self.own.processes).map(|process| process.pid)
+        let with_threads = self.target.processes.iter().chain(beside).chain(&self.own.processes);
+        with_threads.map(|process| process.pid).chain(self.serving.iter().copied())
     }
 }
 
@@ -116,6 +138,8 @@ fn threads_of(node: &str, before: &ProcessTree, after: &ProcessTree) -> Vec<Proc
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Child, Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -126,5 +150,27 @@ mod tests {
         assert!(is_ours(Edge::read_with(own, &init)) && (own == 1 || !is_ours(Edge::read(own))));
         let gone = [Beside { node: "exchange".to_owned(), pid: u32::MAX }];
         assert!(Edge::read_with(own, &gone).is_ok_and(|edge| edge.beside.is_empty()));
+        let many = |count: usize| vec![gone[0].clone(); count];
+        assert!(Edge::read_with(own, &many(BESIDE_MAX)).is_ok());
+        let error = Edge::read_with(own, &many(BESIDE_MAX + 1)).expect_err("one too many").to_string();
+        assert_eq!(error, "17 processes beside the target are more than 16");
+    }
+
+    #[test]
+    fn servers_of_many_processes_are_ours_to_the_last_and_each_once() {
+        let start = || Command::new("cat").stdin(Stdio::piped()).spawn().expect("it starts");
+        let mut children: Vec<Child> = (0..=BESIDE_MAX).map(|_| start()).collect();
+        let pids: Vec<u32> = children.iter().map(Child::id).collect();
+        // As a control group and a process in it that two arms name.
+        let named = [&pids[..], &pids[..2]].concat();
+        let edge = Edge::read_serving(std::process::id(), &named).expect("they are there");
+        assert_eq!(edge.serving, pids);
+        assert!(pids.iter().all(|pid| edge.pids().any(|own| own == *pid)));
+        for child in &mut children {
+            drop(child.stdin.take());
+            child.wait().expect("it ends with its input");
+        }
+        let none = Edge::read_serving(std::process::id(), &[]).expect("none is no mistake");
+        assert!(none.serving.is_empty());
     }
 }

@@ -57,6 +57,15 @@ impl RunningServers {
         refusals.next().map_or(Ok(()), |refusal| Err(refusal.into()))
     }
 
+    /// What was found of each, or why it would be refused.
+    pub(super) fn looked_for(&self) -> Vec<(String, Result<RunningProcess, String>)> {
+        let one = |found: &Result<Found, Refusal>| match found {
+            Ok(found) => Ok(found.record.clone()),
+            Err(refusal) => Err(refusal.reason().to_owned()),
+        };
+        self.0.iter().map(|(arm, found)| (arm.clone(), one(found))).collect()
+    }
+
     /// What is stored of them.
     pub(super) fn records(&self) -> BTreeMap<String, RunningProcess> {
         let found = self.0.iter().filter_map(|(arm, found)| Some((arm, found.as_ref().ok()?)));
@@ -97,7 +106,8 @@ impl Held {
 
     pub(super) fn has_ended(&self) -> bool {
         match (&self.found.cpu, &self.end) {
-            (ServerCpu::Group(group), _) => group.pids().is_empty(),
+            // One that cannot be listed has more processes than are looked at.
+            (ServerCpu::Group(group), _) => group.pids().is_ok_and(|pids| pids.is_empty()),
             (ServerCpu::Process(_), Some(end)) => {
                 let mut ends = [PollFd::new(end, PollFlags::IN)];
                 poll(&mut ends, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
@@ -170,9 +180,14 @@ fn own_address(text: &str) -> Result<SocketAddr, Refusal> {
 
 fn group(name: &str) -> Result<ControlGroup, Refusal> {
     let group = ControlGroup::find(name).map_err(|error| Refusal::Usage(error.to_string()))?;
-    let pids = group.pids();
+    let pids = group.pids().map_err(|error| {
+        Refusal::Usage(format!("{error}; name the group of the server's own processes below it"))
+    })?;
     if pids.is_empty() {
-        return Err(Refusal::Environment(format!("the control group {name} has no process")));
+        return Err(Refusal::Environment(format!(
+            "the control group {name} has no process that is seen here; start the server first, and run weir in the PID \
+             namespace of its processes or in one above it"
+        )));
     }
     if pids.contains(&std::process::id()) {
         return Err(Refusal::Usage(format!(
@@ -200,22 +215,40 @@ fn by_port(address: SocketAddr) -> Result<u32, Refusal> {
     }
 }
 
-/// The process of this number, which serves there as far as that can be seen.
+/// The process of this number, which serves there as far as that can be seen: with all below it, it has the CPU of all
+/// that listen.
 fn named(pid: u32, address: SocketAddr) -> Result<u32, Refusal> {
     if started_ticks(pid).is_none() {
         return Err(Refusal::Environment(format!("there is no process {pid}")));
     }
-    if let Listener::One(other) = listener(address)
-        && !is_above(pid, other)
-        && !is_above(other, pid)
-    {
-        let program = program_of(other).map(|(program, _)| format!(" ({program})")).unwrap_or_default();
-        return Err(Refusal::Usage(format!(
-            "process {other}{program} listens at {address}, and {pid} is neither it nor related to it; name {other}, or \
-             a control group that holds all that serve"
-        )));
+    let listeners = match listener(address) {
+        Listener::One(pid) => vec![pid],
+        Listener::Several(pids) => pids,
+        Listener::Unseen | Listener::None => Vec::new(),
+    };
+    match first_elsewhere(pid, &listeners, is_above) {
+        Some(other) => Err(not_above(pid, other, address, &listeners)),
+        None => apart(pid),
     }
-    apart(pid)
+}
+
+/// The first of these processes that is neither this one nor below it.
+fn first_elsewhere(pid: u32, listeners: &[u32], is_above: impl Fn(u32, u32) -> bool) -> Option<u32> {
+    listeners.iter().copied().find(|other| !is_above(pid, *other))
+}
+
+/// Why a process is not taken: some of the server's CPU, or all, would be missing.
+fn not_above(pid: u32, other: u32, address: SocketAddr, listeners: &[u32]) -> Refusal {
+    const GROUP: &str = "--arm-cgroup NAME=PATH (in a file `cgroup`)";
+    let program = program_of(other).map(|(program, _)| format!(" ({program})")).unwrap_or_default();
+    let way_out = match listeners {
+        [_] => format!("name {other}, or the control group of all that serve with {GROUP}"),
+        _ => format!("name the process above all that listen, or their control group with {GROUP}"),
+    };
+    Refusal::Usage(format!(
+        "process {other}{program} listens at {address}, and {pid} is neither it nor above it, so that CPU of the server \
+         would not be counted; {way_out}"
+    ))
 }
 
 /// Refuses a process that the laboratory itself is below.
@@ -257,6 +290,23 @@ mod tests {
     }
 
     #[test]
+    fn a_named_process_is_above_all_that_listen() {
+        // A master with two workers, and a process that started the master and a third.
+        let parents = BTreeMap::from([(11, 10), (12, 10), (10, 5), (13, 5), (5, 1)]);
+        let is_above = |above: u32, pid: u32| {
+            std::iter::successors(Some(pid), |pid| parents.get(pid).copied()).any(|pid| pid == above)
+        };
+        let elsewhere = |pid: u32, listeners: &[u32]| first_elsewhere(pid, listeners, is_above);
+        assert_eq!([elsewhere(10, &[10]), elsewhere(5, &[10]), elsewhere(10, &[11, 12])], [None; 3]);
+        assert_eq!(elsewhere(11, &[10]), Some(10), "a worker of the one that listens");
+        assert_eq!(elsewhere(11, &[11, 12]), Some(12), "one of several");
+        assert_eq!((elsewhere(10, &[11, 13]), elsewhere(5, &[11, 13])), (Some(13), None));
+        assert_eq!(elsewhere(99, &[]), None, "nobody is seen who listens");
+        let several = not_above(11, 12, SocketAddr::from(([127, 0, 0, 1], 80)), &[11, 12]);
+        assert!(several.reason().contains("the process above all that listen"), "{}", several.reason());
+    }
+
+    #[test]
     fn the_laboratory_is_no_server_of_its_own() {
         let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = socket.local_addr().expect("it has one").to_string();
@@ -265,10 +315,19 @@ mod tests {
             let refused = reason(RunningServer { address: address.clone(), pid, cgroup: None });
             assert!(refused.contains("the laboratory itself"), "{refused}");
         }
+        // A worker below the process that listens has only a part of its CPU.
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it starts");
         let pid = Some(child.id());
-        let found =
-            find(&RunningServer { address: address.clone(), pid, cgroup: None }).expect("it is below");
+        let worker = reason(RunningServer { address: address.clone(), pid, cgroup: None });
+        for words in [&format!("process {own} "), "neither it nor above it", "--arm-cgroup NAME=PATH"] {
+            assert!(worker.contains(words), "no {words:?}: {worker}");
+        }
+        let found = Found {
+            address: socket.local_addr().expect("it has one"),
+            cpu: ServerCpu::Process(child.id()),
+            started_ticks: started_ticks(child.id()),
+            record: RunningProcess::default(),
+        };
         let held = Held::new(&found).expect("it runs");
         assert!(!held.has_ended());
         drop(child.stdin.take());

@@ -22,6 +22,14 @@ pub(crate) struct CpuEdge {
 }
 
 impl ServerCpu {
+    /// The process, or those in the group; none where these cannot be listed.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        match self {
+            Self::Process(pid) => vec![*pid],
+            Self::Group(group) => group.pids().unwrap_or_default(),
+        }
+    }
+
     /// CPU since it began. What cannot be read has used nothing.
     pub(super) fn ns(&self) -> u64 {
         match self {
@@ -37,7 +45,7 @@ impl ServerCpu {
                 CpuEdge { tree: ProcessTree::snapshot(*pid).unwrap_or_default(), group_ns: None }
             }
             Self::Group(group) => {
-                CpuEdge { tree: ProcessTree::of(group.pids()).unwrap_or_default(), group_ns: group.cpu_ns() }
+                CpuEdge { tree: ProcessTree::of(self.pids()).unwrap_or_default(), group_ns: group.cpu_ns() }
             }
         }
     }
@@ -46,7 +54,7 @@ impl ServerCpu {
     pub(super) fn pss_bytes(&self) -> u64 {
         match self {
             Self::Process(pid) => memory::pss_bytes(*pid).unwrap_or(0),
-            Self::Group(group) => group.pids().into_iter().filter_map(memory::pss_bytes).sum(),
+            Self::Group(_) => self.pids().into_iter().filter_map(memory::pss_bytes).sum(),
         }
     }
 }

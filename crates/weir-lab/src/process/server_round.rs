@@ -19,7 +19,7 @@ use std::{
 };
 
 use weir_evidence::{
-    edge::{Beside, Edge},
+    edge::Edge,
     ladder, memory, network,
     process::{TreeDelta, cpu_ns_of, family_cpu_ns},
     slice_observers::{
@@ -194,9 +194,7 @@ impl Round<'_> {
         if let Err(error) = self.warm_up(&mut generator, arms, &there) {
             return error.into_reports(arms, &there, reports);
         }
-        let beside: Vec<Beside> = arms.iter().flat_map(Arm::beside).collect();
-        let edge = || Edge::read_with(std::process::id(), &beside).ok();
-        let before = edge();
+        let before = noise_edge(arms);
         for (permutation, order) in (0_u32..).zip(self.request.orders) {
             let turns =
                 order.iter().filter_map(|arm| there.iter().position(|it| it == arm).map(|it| (*arm, it)));
@@ -214,7 +212,7 @@ impl Round<'_> {
                 share_turn(arms, index);
             }
         }
-        let noise = before.and_then(|before| Some(before.until(&edge()?).noise));
+        let noise = before.and_then(|before| Some(before.until(&noise_edge(arms)?).noise));
         let kernel_bytes = taken_each(kernel_bytes, there.len());
         for arm in arms.iter_mut().filter(|arm| arm.failure.is_none()) {
             arm.memory = (arm.cpu.pss_bytes(), kernel_bytes);
@@ -483,6 +481,13 @@ fn share_turn(arms: &mut [Arm], index: usize) {
     }
 }
 
+/// The machine at one edge of all that is timed. Servers that ran before are no children of the laboratory's, and are
+/// looked for at each edge: they may start others meanwhile.
+fn noise_edge(arms: &[Arm]) -> Option<Edge> {
+    let serving: Vec<u32> = arms.iter().filter(|arm| arm.ran_before).flat_map(|arm| arm.cpu.pids()).collect();
+    Edge::read_serving(std::process::id(), &serving).ok()
+}
+
 fn number(target: usize) -> u32 {
     u32::try_from(target).unwrap_or(u32::MAX)
 }
@@ -621,16 +626,6 @@ impl Arm {
             }
         }
         observers
-    }
-
-    /// Its processes as what is beside the laboratory's own: of a server that is no child of it.
-    fn beside(&self) -> Vec<Beside> {
-        let pids = match &self.cpu {
-            _ if !self.ran_before => Vec::new(),
-            ServerCpu::Process(pid) => vec![*pid],
-            ServerCpu::Group(group) => group.pids(),
-        };
-        pids.into_iter().map(|pid| Beside { node: "server".to_owned(), pid }).collect()
     }
 
     /// Why it does not answer: it may be about to end, and what it says then tells more.
