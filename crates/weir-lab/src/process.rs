@@ -26,14 +26,12 @@ mod suspend;
 
 use std::{
     collections::BTreeMap,
-    ffi::OsStr,
     path::PathBuf,
     process::Command,
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
-use rustix::fs::Access;
 use weir_evidence::{
     crosscore::read_cross_core,
     fingerprint::program_hash,
@@ -44,10 +42,9 @@ use weir_evidence::{
     slice_observers::{LoadedPrograms, Programs},
 };
 use weir_record::{
-    finding::Finding,
     gateway::ChainTotals,
     machine::{CrossCoreReading, RunningProcess},
-    spec::{ArmSpec, ArmStart, CellSpec, StudySpec},
+    spec::{ArmSpec, CellSpec, StudySpec},
     study::MissingArm,
 };
 use weir_stats::random::{Random, derived_seed};
@@ -58,6 +55,7 @@ use crate::{
 };
 use files::{Files, TrialFiles};
 use generator::Loaded;
+use programs::{Found, Lookup};
 use running::RunningServers;
 use server::{NoServer, Server};
 use server_round::Round;
@@ -139,12 +137,9 @@ impl ProcessLauncher {
 
     /// The foreign programs of a study that are there, with what tells their builds from others.
     pub fn programs(&self, spec: &StudySpec) -> BTreeMap<String, String> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let found = self.foreign(spec).into_iter().filter_map(|(_, program)| {
-            let file = file_of(&program, &path)?;
-            Some((file.display().to_string(), program_hash(&file)?))
-        });
-        found.collect()
+        let files =
+            self.foreign(spec).filter_map(|file| Some((file.display().to_string(), program_hash(&file)?)));
+        files.collect()
     }
 
     /// The servers of a study that ran before it, by their arms, as they were found.
@@ -152,31 +147,32 @@ impl ProcessLauncher {
         self.running.records()
     }
 
+    /// The same with those that a study would be refused for, and why.
+    pub fn looked_for(&self) -> Vec<(String, Result<RunningProcess, String>)> {
+        self.running.looked_for()
+    }
+
     /// How those of them are built that are builds of Weir.
     pub fn program_builds(&self, spec: &StudySpec) -> BTreeMap<String, String> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let found = self.foreign(spec).into_iter().filter_map(|(_, program)| {
-            let file = file_of(&program, &path)?;
-            Some((file.display().to_string(), program_file::build_of(&file)?))
-        });
-        found.collect()
+        let build = |file: PathBuf| Some((file.display().to_string(), program_file::build_of(&file)?));
+        self.foreign(spec).filter_map(build).collect()
     }
 
     /// What the servers of an arm are started from.
     fn files_of(&mut self, request: &TrialRequest<'_>) -> BTreeMap<String, String> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        programs::of_arm(&mut self.contents, &self.weir, request, &path)
+        programs::of_arm(&mut self.contents, &self.weir, request, std::env::var_os("PATH"))
     }
 
-    /// Arms that start a foreign program, and its name.
-    fn foreign<'a>(&self, spec: &'a StudySpec) -> Vec<(&'a ArmSpec, String)> {
-        let folder = self.weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
-        let named = spec.arms.iter();
-        let program = |arm: &ArmSpec| {
-            let program = arm.subject.program()?.replace("{bin}", &folder);
-            Some(in_folder(&program, &arm.start))
-        };
-        named.filter_map(|arm| Some((arm, program(arm)?))).collect()
+    /// The foreign programs that arms start, where they are there.
+    fn foreign(&self, spec: &StudySpec) -> impl Iterator<Item = PathBuf> {
+        spec.arms.iter().filter_map(|arm| match self.lookup(arm).find(arm.subject.program()?) {
+            Found::File(file) => Some(file),
+            Found::InTrial | Found::Nowhere => None,
+        })
+    }
+
+    fn lookup<'a>(&self, arm: &'a ArmSpec) -> Lookup<'a> {
+        Lookup::new(&self.weir, &arm.start, std::env::var_os("PATH"))
     }
 
     /// Starts the servers of an arm and loads the last of them.
@@ -217,9 +213,8 @@ impl ProcessLauncher {
 
 impl Launcher for ProcessLauncher {
     fn missing(&self, spec: &StudySpec) -> Vec<MissingArm> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let arms = self.foreign(spec).into_iter().filter_map(|(arm, program)| {
-            let reason = not_there(&program, &path)?;
+        let arms = spec.arms.iter().filter_map(|arm| {
+            let reason = self.lookup(arm).not_there(arm.subject.program()?)?;
             Some(MissingArm { name: arm.name.clone(), reason, unlock: None })
         });
         arms.collect()
@@ -292,37 +287,6 @@ fn is_job(cell: &CellSpec) -> bool {
     protocol::of(cell).generator().is_none()
 }
 
-/// The name of a program as it is looked for: one with a path that does not begin at the root is below the arm's
-/// folder.
-fn in_folder(program: &str, start: &ArmStart) -> String {
-    match &start.folder {
-        Some(folder) if program.contains('/') && !program.starts_with('/') => format!("{folder}/{program}"),
-        _ => program.to_owned(),
-    }
-}
-
-/// Why a program cannot be started by this name, looked up as the system does. A name that is completed for each trial
-/// is not looked for.
-fn not_there(program: &str, path: &OsStr) -> Option<Finding> {
-    if program.contains('{') {
-        return None;
-    }
-    if file_of(program, path).is_some() {
-        return None;
-    }
-    let program = program.to_owned();
-    Some(if program.contains('/') { Finding::NoProgram { program } } else { Finding::NotOnPath { program } })
-}
-
-/// The file that the system would start by this name.
-fn file_of(program: &str, path: &OsStr) -> Option<PathBuf> {
-    let is_program = |file: &PathBuf| rustix::fs::access(file, Access::EXEC_OK).is_ok() && file.is_file();
-    if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(is_program);
-    }
-    std::env::split_paths(path).map(|folder| folder.join(program)).find(is_program)
-}
-
 /// Gives each child an environment of another size. Where the stack starts follows from it, and with it effects of
 /// alignment that would otherwise be the same in every trial and pass for an effect of the arm.
 fn vary_environment(command: &mut Command, request: &TrialRequest<'_>, side: &str) {
@@ -333,21 +297,4 @@ fn vary_environment(command: &mut Command, request: &TrialRequest<'_>, side: &st
 fn pad_environment(command: &mut Command, seed: u64) {
     let length = Random::seeded(seed).below(PADDING_BYTES_MAX);
     command.env("WEIR_PADDING", "x".repeat(usize::try_from(length).unwrap_or(0)));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_is_looked_for_as_the_system_does() {
-        let path = OsStr::new("/nonexistent:/bin");
-        let found = |program: &str| not_there(program, path);
-        assert_eq!([found("sh"), found("/bin/sh"), found("{scratch}/server")], [None, None, None]);
-        let program = "weir-no-such-server".to_owned();
-        assert_eq!(found(&program), Some(Finding::NotOnPath { program: program.clone() }));
-        for program in ["/bin/weir-no-such-server", "/bin", "/etc/passwd"] {
-            assert_eq!(found(program), Some(Finding::NoProgram { program: program.to_owned() }));
-        }
-    }
 }

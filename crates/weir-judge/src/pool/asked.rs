@@ -25,9 +25,12 @@ impl Asked {
             let ran_before = machine.running.get(&arm.name).map(|found| found.program_hash.clone());
             let program = arm.subject.program().and_then(|name| {
                 let name = name.rsplit('/').next()?;
-                let is_own = |path: &&String| path.rsplit('/').next() == Some(name);
-                let path = machine.programs.keys().find(is_own)?;
-                machine.programs.get(path).cloned()
+                let is_own = |path: &String| path.rsplit('/').next() == Some(name);
+                // Arms may start files of one name in several folders. What they are is then asked of each.
+                let own =
+                    machine.programs.iter().filter(|(path, _)| is_own(path)).map(|(_, hash)| hash.as_str());
+                let own = own.collect::<Vec<_>>().join(", ");
+                (!own.is_empty()).then_some(own)
             });
             let value = serde_json::json!({ "spec": lasting(arm), "program": ran_before.or(program) });
             (arm.name.clone(), value)

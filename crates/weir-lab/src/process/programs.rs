@@ -1,16 +1,22 @@
 //! The files that servers are started from: their programs, and of a foreign command the files among its words, which
 //! for an interpreted program are the program.
+//!
+//! A program is looked up as the system does when it starts the arm: on the `PATH` of its environment, and from its
+//! folder.
 
 use std::{
     collections::BTreeMap,
-    ffi::OsStr,
+    ffi::OsString,
     path::{Path, PathBuf},
 };
 
+use rustix::fs::Access;
 use weir_evidence::program_file::Contents;
-use weir_record::spec::Subject;
+use weir_record::{
+    finding::Finding,
+    spec::{ArmStart, Subject},
+};
 
-use super::{file_of, in_folder};
 use crate::{
     launch::TrialRequest,
     protocol::{self, start::Program},
@@ -22,31 +28,108 @@ const FILES_MAX: usize = 8;
 /// Largest of them.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// What the servers of an arm are started from, each file with a hash of its content. What is made for
-/// each trial or study is none of them: a word that names it has a brace.
+/// The variable with the folders in which programs are.
+const PATH: &str = "PATH";
+
+/// What a name of a program stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    File(PathBuf),
+    /// It names what is made for each trial, or is looked for there first. Such a word has a brace.
+    InTrial,
+    Nowhere,
+}
+
+/// How an arm's programs are looked up.
+pub(super) struct Lookup<'a> {
+    bin: String,
+    folder: Option<&'a str>,
+    path: OsString,
+}
+
+impl<'a> Lookup<'a> {
+    /// For an arm with this start, by the laboratory's own program and its own `PATH`, if it has one.
+    pub(super) fn new(weir: &Path, start: &'a ArmStart, own_path: Option<OsString>) -> Self {
+        let bin = weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+        let of_arm = start.environment.get(PATH).map(|path| OsString::from(path.replace("{bin}", &bin)));
+        let path = of_arm.or(own_path).unwrap_or_default();
+        Self { bin, folder: start.folder.as_deref(), path }
+    }
+
+    /// What the system would start by this name.
+    pub(super) fn find(&self, program: &str) -> Found {
+        let name = self.named(program);
+        let folders: Vec<PathBuf> = match name.contains('/') {
+            true => vec![PathBuf::new()],
+            false => std::env::split_paths(&self.path).collect(),
+        };
+        for file in folders.iter().map(|folder| self.seen_in_folder(&folder.join(&name))) {
+            if file.to_string_lossy().contains('{') {
+                return Found::InTrial;
+            }
+            if is_program(&file) {
+                return Found::File(file);
+            }
+        }
+        Found::Nowhere
+    }
+
+    /// Why a program cannot be started by this name.
+    pub(super) fn not_there(&self, program: &str) -> Option<Finding> {
+        if self.find(program) != Found::Nowhere {
+            return None;
+        }
+        let name = self.named(program);
+        Some(match name.contains('/') {
+            true => {
+                Finding::NoProgram { program: self.seen_in_folder(Path::new(&name)).display().to_string() }
+            }
+            false => Finding::NotOnPath { program: name },
+        })
+    }
+
+    fn named(&self, word: &str) -> String {
+        word.replace("{bin}", &self.bin)
+    }
+
+    /// A path as it is seen from the arm's folder.
+    fn seen_in_folder(&self, path: &Path) -> PathBuf {
+        self.folder.map_or_else(|| path.to_path_buf(), |folder| Path::new(folder).join(path))
+    }
+}
+
+fn is_program(file: &Path) -> bool {
+    rustix::fs::access(file, Access::EXEC_OK).is_ok() && file.is_file()
+}
+
+/// What the servers of an arm are started from, each file with a hash of its content. What is made for each trial or
+/// study is none of them.
 pub(super) fn of_arm(
     contents: &mut Contents,
     weir: &Path,
     request: &TrialRequest<'_>,
-    path: &OsStr,
+    own_path: Option<OsString>,
 ) -> BTreeMap<String, String> {
-    let folder = weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
-    let named = |word: &str| word.replace("{bin}", &folder);
+    let lookup = Lookup::new(weir, &request.arm.start, own_path);
+    let program = |name: &str| match lookup.find(name) {
+        Found::File(file) => Some(file),
+        Found::InTrial | Found::Nowhere => None,
+    };
     let mut files: Vec<PathBuf> = Vec::new();
     for start in protocol::of(request.cell).servers(request) {
         match start.program {
             Program::Weir => files.push(start.build.map_or_else(|| weir.to_path_buf(), PathBuf::from)),
             Program::Foreign => {
-                let mut words = start.words.iter().map(|word| named(word));
-                let program = words.next().map(|program| in_folder(&program, &request.arm.start));
-                files.extend(program.and_then(|program| file_of(&program, path)));
-                files.extend(words.map(PathBuf::from).filter(|word| is_small_file(word)).take(FILES_MAX));
+                let mut words = start.words.iter();
+                files.extend(words.next().and_then(|name| program(name)));
+                let words = words.map(|word| lookup.seen_in_folder(Path::new(&lookup.named(word))));
+                files.extend(words.filter(|word| is_small_file(word)).take(FILES_MAX));
             }
         }
     }
     match &request.arm.subject {
         Subject::Storage(_) => files.push(weir.to_path_buf()),
-        Subject::Fio { program, .. } => files.extend(file_of(&named(program), path)),
+        Subject::Fio { program: name, .. } => files.extend(program(name)),
         Subject::Weir { .. } | Subject::Command { .. } | Subject::Running(_) | Subject::Gateway(_) => {}
     }
     files.into_iter().filter_map(|file| Some((file.display().to_string(), contents.of(&file)?))).collect()
@@ -54,4 +137,50 @@ pub(super) fn of_arm(
 
 fn is_small_file(word: &Path) -> bool {
     word.metadata().is_ok_and(|found| found.is_file() && found.len() <= FILE_BYTES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn starting(folder: Option<&str>, path: Option<&str>) -> ArmStart {
+        let environment = path.map(|path| (PATH.to_owned(), path.to_owned())).into_iter().collect();
+        ArmStart { environment, folder: folder.map(str::to_owned), ..ArmStart::default() }
+    }
+
+    /// With the laboratory's program in /bin.
+    fn find(start: &ArmStart, program: &str) -> Found {
+        Lookup::new(Path::new("/bin/weir"), start, Some("/nonexistent:/bin".into())).find(program)
+    }
+
+    fn file(path: &str) -> Found {
+        Found::File(PathBuf::from(path))
+    }
+
+    #[test]
+    fn a_program_is_looked_for_as_the_system_does() {
+        let plain = starting(None, None);
+        let lookup = Lookup::new(Path::new("/bin/weir"), &plain, Some("/nonexistent:/bin".into()));
+        let found = |program: &str| lookup.not_there(program);
+        assert_eq!([found("sh"), found("/bin/sh"), found("{scratch}/server")], [None, None, None]);
+        let program = "weir-no-such-server".to_owned();
+        assert_eq!(found(&program), Some(Finding::NotOnPath { program: program.clone() }));
+        for program in ["/bin/weir-no-such-server", "/bin", "/etc/passwd"] {
+            assert_eq!(found(program), Some(Finding::NoProgram { program: program.to_owned() }));
+        }
+    }
+
+    #[test]
+    fn the_path_of_an_arm_takes_the_place_of_the_laboratorys() {
+        assert_eq!(find(&starting(None, None), "sh"), file("/bin/sh"));
+        assert_eq!(find(&starting(None, Some("/nonexistent")), "sh"), Found::Nowhere);
+        assert_eq!(find(&starting(None, Some("/nonexistent:{bin}")), "sh"), file("/bin/sh"));
+        // Seen from the folder of the arm, like a program with a path.
+        assert_eq!(find(&starting(Some("/"), Some("bin")), "sh"), file("/bin/sh"));
+        assert_eq!(find(&starting(Some("/"), None), "bin/sh"), file("/bin/sh"));
+        assert_eq!(find(&starting(Some("/bin"), Some("")), "sh"), file("/bin/sh"), "an empty one is here");
+        // A setup may put another one where it is looked for first.
+        assert_eq!(find(&starting(None, Some("{scratch}:/bin")), "sh"), Found::InTrial);
+        assert_eq!(find(&starting(None, Some("/bin:{scratch}")), "sh"), file("/bin/sh"));
+    }
 }
