@@ -5,6 +5,9 @@
 //! It adopts orphans below it (`PR_SET_CHILD_SUBREAPER`), so that a server that forks into the background is still
 //! found. The command itself is bound to the supervisor by the kernel; a process that both left its group and lost its
 //! supervisor to SIGKILL is out of reach.
+//!
+//! A command that only does some work, as a setup does, is supervised until it has ended: it may start a daemon that is
+//! meant to stay. Until then it and all below it end as a server does.
 
 use std::{
     ffi::OsString,
@@ -46,6 +49,18 @@ const POLITE: Duration = Duration::from_secs(10);
 /// born during the first.
 const KILL_ROUNDS_MAX: u32 = 1_000;
 
+/// How long a supervisor holds what it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Until the command and all below it have ended: a server may go on in the background.
+    AllEnded,
+    /// Until the command has: what left its process group by then may stay.
+    CommandEnded,
+}
+
+/// The flag that asks for [`Until::CommandEnded`].
+pub const UNTIL_EXIT: &str = "--until-exit";
+
 /// Why nothing was supervised.
 #[derive(Debug, Error)]
 pub enum SuperviseError {
@@ -73,15 +88,20 @@ pub fn arguments(cpus: &[usize]) -> Vec<String> {
     arguments
 }
 
+/// The same for a command that is supervised until it has ended, on any CPU.
+pub fn arguments_until_exit() -> [&'static str; 3] {
+    ["supervise", UNTIL_EXIT, "--"]
+}
+
 /// The program and its arguments, up to a command that may run on any CPU.
 pub fn words(weir: &Path) -> Vec<OsString> {
     let arguments = arguments(&[]).into_iter().map(OsString::from);
     iter::once(weir.as_os_str().to_owned()).chain(arguments).collect()
 }
 
-/// Runs the command until it and all its descendants have ended, or standard input closes. Gives the command's exit
-/// status (128 and the signal's number when it was killed). Belongs on the main thread of a process of its own.
-pub fn run(cpus: &[usize], argv: &[String]) -> Result<u8, SuperviseError> {
+/// Runs the command until it is over, or standard input closes. Gives the command's exit status (128 and the signal's
+/// number when it was killed). Belongs on the main thread of a process of its own.
+pub fn run(cpus: &[usize], argv: &[String], until: Until) -> Result<u8, SuperviseError> {
     set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
     if !cpus.is_empty() {
         pin_current_thread(cpus)?;
@@ -91,13 +111,26 @@ pub fn run(cpus: &[usize], argv: &[String]) -> Result<u8, SuperviseError> {
         .map_err(|source| SuperviseError::NotStarted { program: program.clone(), source })?;
     let pid = Pid::from_child(&child);
     let mut household = Household { command: pid, status: None };
-    let politely = household.until_empty_or_input()?;
-    if politely {
-        household.signal_all(Signal::TERM);
-        household.until_empty(Instant::now() + POLITE);
+    match household.until_over(until)? {
+        Over::ByItself => return Ok(household.status.unwrap_or(0)),
+        Over::Politely => {
+            household.signal_all(Signal::TERM);
+            household.until_empty(Instant::now() + POLITE);
+        }
+        Over::AtOnce => {}
     }
     household.kill_all();
     Ok(household.status.unwrap_or(0))
+}
+
+/// How a supervision comes to its end.
+enum Over {
+    /// What was waited for has ended.
+    ByItself,
+    /// Whoever started it asks for the end, and waits.
+    Politely,
+    /// Whoever started it is gone, or has lost patience.
+    AtOnce,
 }
 
 /// The command and whoever it left to us.
@@ -108,12 +141,15 @@ struct Household {
 }
 
 impl Household {
-    /// Waits until the household is empty or the input says something or closes. Says whether to be polite.
-    fn until_empty_or_input(&mut self) -> io::Result<bool> {
+    /// Waits until it is over by itself, or the input says something or closes.
+    fn until_over(&mut self, until: Until) -> io::Result<Over> {
         loop {
             self.reap();
+            if until == Until::CommandEnded && self.status.is_some() {
+                return Ok(Over::ByItself);
+            }
             let Some(oldest) = self.oldest() else {
-                return Ok(false);
+                return Ok(Over::ByItself);
             };
             let ended = match pidfd_open(oldest, PidfdFlags::empty()) {
                 Ok(ended) => ended,
@@ -128,7 +164,8 @@ impl Household {
             }
             if !ends[0].revents().is_empty() {
                 let mut word = [0; 16];
-                return Ok(input.lock().read(&mut word).is_ok_and(|length| length > 0));
+                let is_asked = input.lock().read(&mut word).is_ok_and(|length| length > 0);
+                return Ok(if is_asked { Over::Politely } else { Over::AtOnce });
             }
         }
     }

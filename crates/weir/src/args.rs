@@ -195,6 +195,9 @@ pub(crate) struct Supervise {
     /// CPUs to pin to
     #[arg(long, value_delimiter = ',')]
     pub(crate) pin: Vec<usize>,
+    /// Until the command has ended, whatever it leaves behind outside its process group
+    #[arg(long)]
+    pub(crate) until_exit: bool,
     /// Program and arguments
     #[arg(last = true, required = true)]
     pub(crate) argv: Vec<String>,

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    iter,
+    io, iter,
     net::{SocketAddr, TcpListener, TcpStream},
     path::Path,
     process::Command,
@@ -389,15 +389,17 @@ impl Probe {
     /// Runs the command again and again; between two looks at it the server's output is read.
     fn ask(&mut self, surroundings: &Surroundings, words: &[String]) -> Result<bool, NoServer> {
         let Some(command) = &mut self.command else {
-            let Some(mut command) = surroundings.command(words) else { return Ok(true) };
-            let started = Group::start(&mut command, Bond::Dies);
-            let cannot = |error| failed(format!("its ready command cannot start: {}: {error}", words[0]));
-            self.command = Some(started.map_err(cannot)?);
-            return Ok(false);
+            let cannot = |error: io::Error| surroundings::cannot_start(&words[0], &error);
+            let started = surroundings.start(words).map_err(cannot);
+            self.command = started.map_err(|reason| failed(format!("its ready command {reason}")))?;
+            return Ok(self.command.is_none());
         };
         command.drain();
         if !command.has_ended() {
             return Ok(false);
+        }
+        if let Some(reason) = surroundings::not_started(command, &words[0]) {
+            return Err(failed(format!("its ready command {reason}")));
         }
         let is_ready = command.end().is_ok_and(|status| status.success());
         self.no = (!is_ready).then(|| surroundings::exit_reason(command));
@@ -443,7 +445,7 @@ pub(super) fn failed(reason: String) -> NoServer {
 
 /// A port that was free a moment ago. Nobody else on this machine picks it unless by chance; then the trial fails,
 /// and its block runs again.
-fn free_port() -> std::io::Result<u16> {
+fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
@@ -495,7 +497,7 @@ impl FilledStart {
             build: build.clone(),
             stats_socket,
             port,
-            surroundings: Surroundings::new(&request.arm.start, deadlines, fill),
+            surroundings: Surroundings::new(weir, &request.arm.start, deadlines, fill),
         })
     }
 }

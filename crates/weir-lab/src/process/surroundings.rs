@@ -2,12 +2,14 @@
 //! ended.
 //!
 //! Both commands run to their end in a process group of their own, on any CPU, and what they leave in that group ends
-//! with them. What runs after the server does so however it ended, also when the study is interrupted; only a
-//! laboratory that is killed leaves it out.
+//! with them. Until then a supervisor holds them, so that they and all below them end with a laboratory that is killed.
+//! What runs after the server does so however it ended, also when the study is interrupted; only a laboratory that is
+//! killed leaves it out.
 
 use std::{
     collections::BTreeMap,
-    path::Path,
+    fmt, io,
+    path::{Path, PathBuf},
     process::Command,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
@@ -20,11 +22,13 @@ use super::{
     group::{Bond, Group},
     server::{NoServer, failed},
 };
-use crate::launch::LaunchError;
+use crate::{launch::LaunchError, supervise};
 
 /// What is known of it when a server is about to start.
 #[derive(Default)]
 pub(crate) struct Surroundings {
+    /// The program whose `supervise` holds the commands.
+    weir: PathBuf,
     environment: BTreeMap<String, String>,
     folder: Option<String>,
     setup: Vec<String>,
@@ -47,17 +51,24 @@ enum Undone {
 
 impl Surroundings {
     /// Those of an arm, with everything filled in that is known only now.
-    pub(super) fn new(start: &ArmStart, deadlines: &Deadlines, fill: impl Fn(&String) -> String) -> Self {
+    pub(super) fn new(
+        weir: &Path,
+        start: &ArmStart,
+        deadlines: &Deadlines,
+        fill: impl Fn(&String) -> String,
+    ) -> Self {
         let words = |words: &[String]| words.iter().map(&fill).collect();
         let length = |ns: Option<u64>, usual: Duration| ns.map_or(usual, Duration::from_nanos);
         Self {
+            weir: weir.to_path_buf(),
             environment: start.environment.iter().map(|(name, value)| (name.clone(), fill(value))).collect(),
             folder: start.folder.as_ref().map(&fill),
             setup: words(&start.setup),
             cleanup: words(&start.cleanup),
             ready: match &start.ready {
                 Ready::Command(command) => Ready::Command(words(command)),
-                other => other.clone(),
+                Ready::Line(text) => Ready::Line(fill(text)),
+                Ready::Port => Ready::Port,
             },
             ready_within: length(start.ready_ns_max, deadlines.ready),
             longest: length(start.command_ns_max, deadlines.setup),
@@ -73,13 +84,15 @@ impl Surroundings {
         }
     }
 
-    /// A command of the arm's beside its server.
-    pub(super) fn command(&self, words: &[String]) -> Option<Command> {
-        let (program, rest) = words.split_first()?;
-        let mut command = Command::new(program);
-        command.args(rest);
+    /// Starts a command of the arm's beside its server, if there is one.
+    pub(super) fn start(&self, words: &[String]) -> io::Result<Option<Group>> {
+        if words.is_empty() {
+            return Ok(None);
+        }
+        let mut command = Command::new(&self.weir);
+        command.args(supervise::arguments_until_exit()).args(words);
         self.dress(&mut command);
-        Some(command)
+        Group::start(&mut command, Bond::CleansUp).map(Some)
     }
 
     /// Runs what comes before the server.
@@ -111,11 +124,8 @@ impl Surroundings {
 
     /// Runs a command to its end, if there is one. An interruption ends it where it may.
     fn run(&self, words: &[String], interrupt: Option<&AtomicBool>) -> Result<(), Undone> {
-        let Some(mut command) = self.command(words) else { return Ok(()) };
-        let program = &words[0];
-        let started = Group::start(&mut command, Bond::Dies);
-        let mut group =
-            started.map_err(|error| Undone::Failed(format!("cannot start: {program}: {error}")))?;
+        let started = self.start(words).map_err(|error| Undone::Failed(cannot_start(&words[0], &error)))?;
+        let Some(mut group) = started else { return Ok(()) };
         let deadline = Instant::now() + self.longest;
         while !group.has_ended() {
             if interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed)) {
@@ -130,7 +140,10 @@ impl Surroundings {
         }
         match group.end() {
             Ok(status) if status.success() => Ok(()),
-            _ => Err(Undone::Failed(exit_reason(&mut group))),
+            _ => {
+                let not_started = not_started(&mut group, &words[0]);
+                Err(Undone::Failed(not_started.unwrap_or_else(|| exit_reason(&mut group))))
+            }
         }
     }
 }
@@ -140,6 +153,20 @@ impl Drop for Surroundings {
         // Whoever ends in good order has asked for it and knows what came of it.
         let _ = self.clean_up();
     }
+}
+
+/// Why a command did not even begin, in the words of its supervisor; `None` of one that ended by itself. A shell has
+/// the same exit status for what it cannot start.
+pub(super) fn not_started(group: &mut Group, program: &str) -> Option<String> {
+    let status = group.end().ok()?;
+    let said = group.said();
+    let why = said.strip_prefix(&format!("cannot start {program}: "))?;
+    let is_supervisors = status.code() == Some(supervise::EXIT_NOT_STARTED);
+    is_supervisors.then(|| cannot_start(program, &why))
+}
+
+pub(super) fn cannot_start(program: &str, why: &dyn fmt::Display) -> String {
+    format!("cannot start: {program}: {why}")
 }
 
 /// How a command ended, and the end of what it said: of its error output, or else of its output.

@@ -36,6 +36,16 @@ pub fn wait_for_any() {
     }
 }
 
+/// Waits until a marked process runs whose command ends with this word.
+pub fn wait_for(mark: &str, word: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    let end = format!(" {word} ");
+    while !find(mark).iter().any(|found| found.command.ends_with(&end)) {
+        assert!(Instant::now() < deadline, "no {word} was started");
+        std::thread::yield_now();
+    }
+}
+
 /// Commands of the children of this process that were seen stopped until then, or for a while.
 pub fn stopped_until(over: &AtomicBool) -> BTreeSet<String> {
     let deadline = Instant::now() + PATIENCE;

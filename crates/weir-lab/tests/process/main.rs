@@ -52,7 +52,7 @@ const DEADLINES: Deadlines = Deadlines {
 const SEED: u64 = 5;
 
 /// The tests by their names.
-const TESTS: [(&str, fn()); 35] = [
+const TESTS: [(&str, fn()); 38] = [
     ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
     ("what servers are started from is noted", what_servers_are_started_from_is_noted),
     ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
@@ -89,6 +89,10 @@ const TESTS: [(&str, fn()); 35] = [
         own::what_surrounds_a_server_runs_before_it_and_after_it,
     ),
     (
+        "a daemon that a setup starts stays until its cleanup",
+        own::a_daemon_that_a_setup_starts_stays_until_its_cleanup,
+    ),
+    (
         "what takes too long is killed and an interruption cleans up",
         own::what_takes_too_long_is_killed_and_an_interruption_cleans_up,
     ),
@@ -97,10 +101,15 @@ const TESTS: [(&str, fn()); 35] = [
         own::a_server_is_ready_when_its_line_comes_or_its_command_says_so,
     ),
     ("a server has its environment and its folder", own::a_server_has_its_environment_and_its_folder),
+    ("a program is that on the path of its arm", own::a_program_is_that_on_the_path_of_its_arm),
     ("a server that ran before is loaded and goes on", own::a_server_that_ran_before_is_loaded_and_goes_on),
     ("a server that ran before and ends is named", own::a_server_that_ran_before_and_ends_is_named),
     ("an interrupted round leaves nothing", an_interrupted_round_leaves_nothing),
     ("a killed laboratory leaves nothing but its store", a_killed_laboratory_leaves_nothing_but_its_store),
+    (
+        "a laboratory killed in a setup or a ready command leaves nothing",
+        a_laboratory_killed_in_a_setup_or_a_ready_command_leaves_nothing,
+    ),
     (
         "a laboratory killed while arms are stopped leaves nothing but its store",
         a_laboratory_killed_while_arms_are_stopped_leaves_nothing_but_its_store,
@@ -569,6 +578,26 @@ fn a_laboratory_killed_while_arms_are_stopped_leaves_nothing_but_its_store() {
 fn a_laboratory_killed_while_an_orphan_is_stopped_leaves_nothing_but_its_store() {
     let stopped = kill_laboratories("laboratory-of-orphans", 400);
     assert!(stopped > 0, "no arm was stopped when its laboratory was killed");
+}
+
+/// What such a command started left its process group, so that only a supervisor finds it.
+fn a_laboratory_killed_in_a_setup_or_a_ready_command_leaves_nothing() {
+    for role in ["laboratory-in-setup", "laboratory-in-ready"] {
+        let name = format!("weir-lab-{}-{role}", std::process::id());
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(&name);
+        let mut laboratory = Command::new(this_program())
+            .arg(role)
+            .arg(&folder)
+            .env(MARK, &name)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the laboratory starts");
+        leftovers::wait_for(&name, "linger");
+        laboratory.kill().expect("it can be killed");
+        laboratory.wait().expect("it can be reaped");
+        expect_none(&name);
+        std::fs::remove_dir_all(&folder).expect("the folder can be removed");
+    }
 }
 
 /// Ten kills, fifty with `WEIR_SLOW_TESTS=1`, each some events into the session and up to so many milliseconds more.

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_lab::launch::{LaunchError, TrialFailure};
+use weir_lab::launch::{LaunchError, Launcher, TrialFailure};
 use weir_record::spec::{ArmStart, Ready, RunningServer, StudySpec, Subject};
 
 use super::{failure, foreign, leftovers, roles, round_with, spec, this_program, trial, trial_with};
@@ -116,9 +116,27 @@ pub(super) fn what_surrounds_a_server_runs_before_it_and_after_it() {
         failure(&starting(foreign(&["listen", "{port}"]), around("", "echo still busy >&2; exit 4")));
     let reason = server("its cleanup exited with status 4: still busy");
     assert_eq!((failed, folder.noted().as_str()), (reason, "setup cleanup "));
+    let absent = ArmStart { setup: vec!["/no/such/program".to_owned()], ..around("", "") };
+    let TrialFailure::Server { reason } = failure(&starting(foreign(&["listen", "{port}"]), absent)) else {
+        panic!("it cannot start")
+    };
+    assert!(reason.starts_with("its setup cannot start: /no/such/program: "), "{reason}");
+    assert_eq!(folder.noted(), "cleanup ", "what has begun is cleaned up");
     let missing = ArmStart { folder: Some("/no/such/folder".to_owned()), ..around("", "") };
     let failed = failure(&starting(foreign(&["listen", "{port}"]), missing));
     assert_eq!((failed, folder.noted().as_str()), (server("its folder /no/such/folder is not there"), ""));
+}
+
+/// It left the process group of the setup, as daemons do. Its cleanup can only end it when it is there.
+pub(super) fn a_daemon_that_a_setup_starts_stays_until_its_cleanup() {
+    let folder = Folder::new("daemon");
+    let [has_left, may_end] = ["has-left", "may-end"].map(|name| folder.0.join(name).display().to_string());
+    let daemon = format!("setsid sh -c \"echo > '{has_left}'; read end < '{may_end}'\" >/dev/null 2>&1");
+    let setup = format!("mkfifo '{has_left}' '{may_end}'; {daemon} & read left < '{has_left}'");
+    let cleanup = format!("echo > '{may_end}'; rm '{has_left}' '{may_end}'");
+    let start = ArmStart { setup: shell(&setup), cleanup: shell(&cleanup), ..ArmStart::default() };
+    let report = trial(&starting(foreign(&["listen", "{port}"]), start)).expect("it runs").report;
+    assert_eq!(report.map(|report| report.messages), Ok(1_000));
 }
 
 pub(super) fn what_takes_too_long_is_killed_and_an_interruption_cleans_up() {
@@ -158,6 +176,9 @@ pub(super) fn a_server_is_ready_when_its_line_comes_or_its_command_says_so() {
         let TrialFailure::Server { reason } = failed else { panic!("{failed:?}") };
         assert!(reason.starts_with("wrote no line with \"is down\" within 1.5 s"), "{reason}");
     }
+    // What a line holds is filled in as in a command.
+    let saying = becoming("echo up at {port};", "linger {port}");
+    assert_eq!(messages(&command(saying, with(Ready::Line("up at {port}".to_owned())))), Ok(1_000));
     let mark = folder.0.join("mark");
     let marking = becoming(&format!("echo x > '{}';", mark.display()), "linger {port}");
     let asking = Ready::Command(shell(&format!("test -e '{}'", mark.display())));
@@ -187,6 +208,29 @@ pub(super) fn a_server_has_its_environment_and_its_folder() {
     assert_eq!(report.map(|report| report.messages), Ok(1_000));
     let failed = failure(&command(listening, start(&env::temp_dir())));
     assert_eq!(failed, server("exited with status 5"));
+}
+
+pub(super) fn a_program_is_that_on_the_path_of_its_arm() {
+    let folder = Folder::new("path");
+    let bin = folder.0.join("bin");
+    fs::create_dir(&bin).expect("it can be made");
+    std::os::unix::fs::symlink(this_program(), bin.join("weir-own-server")).expect("it can be linked");
+    let start = |path: &str| ArmStart {
+        environment: [("PATH".to_owned(), path.to_owned())].into(),
+        folder: Some(folder.0.display().to_string()),
+        ..ArmStart::default()
+    };
+    let argv = ["weir-own-server", "listen", "{port}"].map(str::to_owned).to_vec();
+    for path in ["bin", &bin.display().to_string()] {
+        let spec = command(argv.clone(), start(path));
+        let launcher = weir_lab::process::ProcessLauncher::new(this_program(), &spec, super::DEADLINES);
+        assert_eq!(launcher.missing(&spec), []);
+        let outcome = trial(&spec).expect("it runs");
+        assert_eq!(outcome.report.map(|report| report.messages), Ok(1_000));
+        let file = bin.join("weir-own-server").display().to_string();
+        assert_eq!(outcome.programs.keys().collect::<Vec<_>>(), [&file]);
+        assert_eq!(launcher.programs(&spec).keys().collect::<Vec<_>>(), [&file]);
+    }
 }
 
 /// This program as a server that nobody here starts again or ends.

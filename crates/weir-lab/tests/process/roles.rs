@@ -16,13 +16,13 @@ use weir_lab::{
     fake::NEVER,
     process::ProcessLauncher,
     run::{self, Callbacks, Event},
-    supervise,
+    supervise::{self, Until},
 };
 use weir_record::{
     load::LoadReport,
     machine::Fingerprint,
     slices::{SliceAnswer, SliceCommand, SliceCounts, SliceSetup},
-    spec::{Alternation, ArmSpec, ArmStart, StudySpec, Subject},
+    spec::{Alternation, ArmSpec, ArmStart, Ready, StudySpec, Subject},
 };
 use weir_store::NewStudy;
 
@@ -61,13 +61,8 @@ pub fn play(words: &[&str]) -> bool {
         ["serve", "echo" | "http", "--driver", driver, ..] => serve(driver),
         ["load", "echo", ..] => load(words),
         ["load-slices"] => load_slices(),
-        ["supervise", "--", argv @ ..] => {
-            let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
-            match supervise::run(&[], &argv) {
-                Ok(code) => exit(code.into()),
-                Err(error) => end(supervise::EXIT_NOT_STARTED, &format!("weir: {error}")),
-            }
-        }
+        ["supervise", "--", argv @ ..] => supervised(argv, Until::AllEnded),
+        ["supervise", supervise::UNTIL_EXIT, "--", argv @ ..] => supervised(argv, Until::CommandEnded),
         ["listen", port, ..] => listen(port),
         ["listen-with-orphan", port] => {
             start(&["start-lingerer"]).wait().expect("it starts its child and ends");
@@ -93,9 +88,19 @@ pub fn play(words: &[&str]) -> bool {
         ["laboratory", folder] => laboratory(Path::new(folder), in_trials()),
         ["laboratory-in-turns", folder] => laboratory(Path::new(folder), in_turns()),
         ["laboratory-of-orphans", folder] => laboratory(Path::new(folder), orphans_in_turns()),
+        ["laboratory-in-setup", folder] => laboratory(Path::new(folder), in_setup()),
+        ["laboratory-in-ready", folder] => laboratory(Path::new(folder), in_ready()),
         _ => return false,
     }
     true
+}
+
+fn supervised(argv: &[&str], until: Until) -> ! {
+    let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
+    match supervise::run(&[], &argv, until) {
+        Ok(code) => exit(code.into()),
+        Err(error) => end(supervise::EXIT_NOT_STARTED, &format!("weir: {error}")),
+    }
 }
 
 /// Starts this program in a role, in a process group of its own, as a server that leaves its starter does.
@@ -339,6 +344,32 @@ fn in_turns() -> StudySpec {
 fn orphans_in_turns() -> StudySpec {
     let mut spec = super::foreign(&["listen-with-spinner", "{port}"]);
     spec.cells[0].alternation = in_turns().cells[0].alternation;
+    spec
+}
+
+/// A server whose setup does not end, and has a child that left its group.
+fn in_setup() -> StudySpec {
+    let mut spec = super::foreign(&["listen", "{port}"]);
+    spec.arms[0].start.setup = in_role("linger-with-orphan");
+    patient(spec)
+}
+
+/// The same of the command that says whether a server is ready.
+fn in_ready() -> StudySpec {
+    let mut spec = super::foreign(&["linger", "{port}"]);
+    spec.arms[0].start.ready = Ready::Command(in_role("linger-with-orphan"));
+    patient(spec)
+}
+
+fn in_role(role: &str) -> Vec<String> {
+    let program = env::current_exe().expect("this program has a path");
+    vec![program.display().to_string(), role.to_owned()]
+}
+
+/// No trial gives up while a test looks.
+fn patient(mut spec: StudySpec) -> StudySpec {
+    let start = &mut spec.arms[0].start;
+    (start.command_ns_max, start.ready_ns_max) = (Some(60_000_000_000), Some(60_000_000_000));
     spec
 }
 

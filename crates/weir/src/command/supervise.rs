@@ -1,14 +1,15 @@
 //! `weir supervise` (hidden): holds a foreign server and all it starts, and ends them with the laboratory.
 
 use anyhow::Result;
-use weir_lab::supervise::{self, EXIT_NOT_STARTED, SuperviseError};
+use weir_lab::supervise::{self, EXIT_NOT_STARTED, SuperviseError, Until};
 
 use crate::{args::Supervise, exit::Exit, output, signals};
 
 pub(crate) fn run(arguments: &Supervise) -> Result<Exit> {
     // It ends when the laboratory closes its input. A signal that merely ended it would leave its servers to nobody.
     signals::on_stop(|_| {})?;
-    match supervise::run(&arguments.pin, &arguments.argv) {
+    let until = if arguments.until_exit { Until::CommandEnded } else { Until::AllEnded };
+    match supervise::run(&arguments.pin, &arguments.argv, until) {
         Ok(status) => Ok(Exit::Supervised(status)),
         Err(error @ SuperviseError::NotStarted { .. }) => {
             output::tell(&format!("weir: {error}"));
