@@ -5,7 +5,9 @@
 
 use std::{
     collections::BTreeSet,
-    fs, io,
+    fs,
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -70,7 +72,8 @@ impl Files {
             start.environment.values().chain(&start.folder).chain(&start.setup).chain(&start.cleanup);
         let ready = match &start.ready {
             Ready::Command(command) => command.as_slice(),
-            Ready::Port | Ready::Line(_) => &[],
+            Ready::Line(text) => std::slice::from_ref(text),
+            Ready::Port => &[],
         };
         let words = servers.iter().flat_map(|server| &server.words).chain(beside).chain(around).chain(ready);
         let words: Vec<&String> = words.collect();
@@ -100,12 +103,12 @@ impl Files {
         Ok(files)
     }
 
-    /// The file of the requests of a mix, as a generator reads it.
+    /// The file of the requests of a mix, as a generator reads it. Their fields and bodies may be secrets.
     fn mix(&mut self) -> io::Result<PathBuf> {
         let path = self.make(Path::new(CONTENTS))?.join("requests.toml");
         if self.written.insert(REQUESTS.to_owned()) {
             let text = toml::to_string(&RequestMix { request: self.requests.clone() });
-            fs::write(&path, text.map_err(io::Error::other)?)?;
+            write_privately(&path, &text.map_err(io::Error::other)?)?;
         }
         Ok(path)
     }
@@ -164,13 +167,23 @@ impl Drop for TrialFiles {
     }
 }
 
+/// Writes a file that its owner alone may read. An earlier one, whoever may read that, is gone.
+fn write_privately(path: &Path, text: &str) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
 fn unable(error: io::Error) -> LaunchError {
     LaunchError::Environment(format!("cannot write what the servers answer with: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
+    use std::{os::unix::fs::PermissionsExt, sync::atomic::AtomicBool};
 
     use weir_judge::sample;
     use weir_record::spec::{CellSpec, HttpCell, StudySpec};
@@ -223,6 +236,29 @@ mod tests {
             assert!(fs::read(&path).expect("it was written") == bytes, "{content}");
             let whole = trial.substituted("a {content_type} in {content_dir}/x");
             assert_eq!(whole, format!("a {media_type} in {}/x", path.parent().expect("a folder").display()));
+        }
+        fs::remove_dir_all(&run).expect("it can be removed");
+    }
+
+    #[test]
+    fn only_its_owner_may_read_the_requests_of_a_mix() {
+        let run = folder("mix");
+        let secret = MixedRequest {
+            path: "/".to_owned(),
+            headers: [("Authorization".to_owned(), "Bearer secret".to_owned())].into(),
+            ..MixedRequest::default()
+        };
+        let mut spec = asking(Some("html"));
+        spec.cells[0].http = Some(HttpCell { mix: true, ..HttpCell::default() });
+        // The second time as over the file of an earlier version, which everybody may read.
+        for _ in 0..2 {
+            let mut files = Files::asking(std::slice::from_ref(&secret)).below(run.clone());
+            let trial = prepare(&mut files, &spec, &[]).expect("it can");
+            let path = PathBuf::from(trial.substituted(REQUESTS));
+            let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+            assert_eq!(mode(&path), 0o600);
+            assert!(fs::read_to_string(&path).expect("it is ours").contains("Bearer secret"));
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("it is ours");
         }
         fs::remove_dir_all(&run).expect("it can be removed");
     }
