@@ -65,8 +65,9 @@ impl Kept {
     fn stands(&self, key: &str, table: &mut Table) -> bool {
         let names: Vec<Value> = self.names.iter().cloned().map(Value::String).collect();
         if let Some(Value::Array(causes)) = table.get_mut("causes") {
-            let pair = |pair: &Value| ["arm", "baseline"].iter().all(|it| self.is_there(&pair[*it]));
-            causes.retain(pair);
+            // What is no pair stays, and whoever reads the study says what is wrong with it.
+            let is_left = |pair: &Value, key: &str| pair.get(key).is_none_or(|name| self.is_there(name));
+            causes.retain(|pair| ["arm", "baseline"].iter().all(|key| is_left(pair, key)));
         }
         let mut side = |key: &str, names: &[Value]| {
             table.get_mut(key).and_then(Value::as_table_mut).is_none_or(|it| cut_levels(it, "arm", names))

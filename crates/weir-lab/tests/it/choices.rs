@@ -47,6 +47,22 @@ fn every_study_of_servers_takes_arms_in_the_place_of_all_its_own() {
 }
 
 #[test]
+fn causes_that_are_no_pairs_are_a_mistake_of_the_file_whatever_arms_run() {
+    for causes in ["{ arm = \"epoll\" }", "{ baseline = \"epoll\" }", "\"epoll\"", "3", "{}", "[\"epoll\"]"] {
+        let text = format!(
+            "name = \"x\"\n[factors]\nconnections = [4]\n[[arm]]\nname = \"epoll\"\ndriver = \"epoll\"\n\
+             [[arm]]\nname = \"poll\"\ndriver = \"poll\"\n[[published]]\nid = \"a\"\ncauses = [{causes}]\n"
+        );
+        let arms = vec![("epoll".to_owned(), Vec::new()), own("new")];
+        let choices = Choices { arms, only_arms: true, ..Choices::default() };
+        let text = chosen(&text, &choices).unwrap_or_else(|error| panic!("{causes}: {error}"));
+        assert!(text.contains("causes"), "it stays, and is told: {text}");
+        let error = read(&text).expect_err(causes);
+        assert!(error.contains("published"), "{causes}: {error}");
+    }
+}
+
+#[test]
 fn what_is_about_arms_that_are_gone_is_left_out_and_counted_in_the_title() {
     let http = builtin::BuiltIn::named("http").expect("it is built in").text;
     let spec = only_own(http, &[]);
