@@ -19,6 +19,7 @@ mod published;
 mod published_level;
 mod published_table;
 mod request_mix;
+mod requests_instead;
 mod threshold;
 
 pub use arm_keys::{ArmKey, ArmValue};

@@ -8,9 +8,10 @@ use weir_record::{
     spec::{CellRole, CellSpec, EvidencePlan, LoadMode},
 };
 
-use super::{elsewhere, fraction, neighbours, one_rate};
+use super::{elsewhere, fraction, neighbours, one_rate, requests_instead::CONTENT};
 use crate::{
     limits::{self, BYTES_IN_FLIGHT_MAX, CELLS_MAX, Level, RATE_PER_SECOND, SHARE, instead},
+    mistake::Mistake,
     protocol::{self, Kind, Machine, Protocol, Setting, Value},
     toml_table::{At, Entry, FieldError, Table},
 };
@@ -53,6 +54,12 @@ const NO_FEWER_CPUS: &str = "the server's side has one CPU here, and fewer there
 
 const NO_CLOSED_CLAIM: &str =
     "the claims are at one rate already; leave it out, add rates as a [[cell]], or ask for saturation = true";
+
+const NO_CONTENT: [&str; 3] = [
+    "the requests of [[request]] take the place of a content, and every level would be the same cell; leave it out",
+    "[[request]]의 요청이 content를 대신하므로 어느 수준이나 같은 조건이 됩니다. 빼십시오",
+    "[[request]] 中的请求取代了 content，每个水平都是同一个条件；请去掉",
+];
 
 /// The way out for a study of too many cells.
 const FEWER_CELLS: &str = "cut a factor with --levels FACTOR=LEVEL,LEVEL, or leave levels out of the file";
@@ -394,7 +401,8 @@ pub(super) fn read(
     let place = |key: &'static str| Some((*places.get(key)?, key));
     let blocks_at = OF_BLOCKS.into_iter().find_map(place);
     let rounds_at = OF_ROUNDS.into_iter().chain(OF_EXPLORATORY_ROUNDS).find_map(place);
-    let mut levels = Levels { protocol, machine, left_out: Vec::new() };
+    let is_mix = protocol.has_requests() && table.has("request");
+    let mut levels = Levels { protocol, machine, is_mix, left_out: Vec::new() };
     let own = table.tables("cell")?;
     let factors = table.take("factors");
     let has_matrix = factors.is_some() || own.is_empty();
@@ -525,6 +533,8 @@ fn rate(entry: Entry<'_>) -> Result<f64, FieldError> {
 struct Levels<'s> {
     protocol: &'static dyn Protocol,
     machine: Machine<'s>,
+    /// Whether requests of a mix take the place of a content.
+    is_mix: bool,
     left_out: Vec<String>,
 }
 
@@ -537,6 +547,9 @@ impl Levels<'_> {
                 all.push(vec![factor.default.clone()]);
                 continue;
             };
+            if self.is_mix && factor.key == CONTENT {
+                return Err(entry.wrong(Mistake::fixed(NO_CONTENT)));
+            }
             let mut own: Shape = Vec::new();
             let (at, key) = (entry.at, entry.key.clone());
             for entry in entry.one_or_many()? {

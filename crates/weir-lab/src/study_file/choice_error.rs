@@ -45,6 +45,8 @@ pub enum ChoiceError {
     Kernels,
     /// The study is not of HTTP.
     Requests,
+    /// Contents are chosen where a mix of requests takes their place.
+    ContentOfMix,
     /// No length of a warm-up.
     Warmup(String),
     /// A job on a disk has one in its cells.
@@ -108,6 +110,7 @@ impl ChoiceError {
             ),
             Self::Kernels
             | Self::Requests
+            | Self::ContentOfMix
             | Self::NoWarmup
             | Self::NoArms
             | Self::NoBuilds
@@ -127,6 +130,12 @@ impl ChoiceError {
                 "--request-mix: it belongs to studies of HTTP; leave it out",
                 "--request-mix는 HTTP 연구에만 씁니다. 빼십시오",
                 "--request-mix 只用于 HTTP 研究；请去掉",
+            ],
+            Self::ContentOfMix => [
+                "--levels content: the study asks for a mix of requests, and its paths decide what is served; leave \
+                 `content` out",
+                "--levels content: 이 연구는 요청 묶음을 보내며 응답 내용은 각 요청의 경로가 정합니다. `content`를 빼십시오",
+                "--levels content：本研究发送一组混合请求，响应内容由各请求的路径决定；请去掉 `content`",
             ],
             Self::NoWarmup => [
                 "--warmup: arms of storage have none; leave it out, and write `warmup_max` into the file",
@@ -195,7 +204,7 @@ mod tests {
     fn every_reason_is_told_in_every_language_with_what_was_asked_for() {
         let name = || "quik".to_owned();
         let there = || vec!["quick".to_owned(), "wide".to_owned()];
-        let errors: [(ChoiceError, &[&str]); 15] = [
+        let errors: [(ChoiceError, &[&str]); 16] = [
             (ChoiceError::Plan { name: name(), there: there() }, &["--levels quik", "quick", "FACTOR="]),
             (ChoiceError::Plan { name: name(), there: Vec::new() }, &["--levels quik", "FACTOR="]),
             (ChoiceError::NoFactors(name()), &["--levels quik", "[factors]"]),
@@ -206,6 +215,7 @@ mod tests {
             ),
             (ChoiceError::ArmKeyTwice { flag: "--arm-dir", name: name() }, &["--arm-dir quik"]),
             (ChoiceError::Requests, &["--request-mix", "HTTP"]),
+            (ChoiceError::ContentOfMix, &["--levels content"]),
             (ChoiceError::Kernels, &["--kernels", "echo", "http"]),
             (ChoiceError::Warmup(name()), &["--warmup quik", "1min", "400ms"]),
             (ChoiceError::NoWarmup, &["--warmup", "`warmup_max`"]),

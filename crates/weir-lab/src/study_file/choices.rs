@@ -16,6 +16,7 @@ use super::{
     builds::{self, Builds},
     choice_error::ChoiceError,
     left_out::{Kept, LeftOut},
+    requests_instead,
 };
 use crate::{length::length_ns, limits::WARMUP_NS, protocol};
 
@@ -59,6 +60,10 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
         take_plan(&mut study, plan)?;
     }
     study.remove("plan");
+    let is_mix = choices.requests.is_some() || study.contains_key("request");
+    if is_mix && choices.levels.iter().any(|(factor, _)| factor == requests_instead::CONTENT) {
+        return Err(ChoiceError::ContentOfMix);
+    }
     for (factor, levels) in &choices.levels {
         set_levels(&mut study, factor, levels)?;
     }
@@ -68,7 +73,9 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
     if let Some(time_cap) = &choices.time_cap {
         study.insert("time_cap".to_owned(), Value::String(time_cap.clone()));
     }
-    set_requests(&mut study, choices.requests.as_ref())?;
+    if let Some(mix) = &choices.requests {
+        requests_instead::set(&mut study, mix)?;
+    }
     let own = arm_names(&study);
     set_arms(&mut study, choices, true)?;
     let kept = kept(own, arm_names(&study), choices);
@@ -131,19 +138,6 @@ fn take_plan(study: &mut Table, name: &str) -> Result<(), ChoiceError> {
         }
         _ => Err(ChoiceError::Plan { name: name.to_owned(), there: plans.keys().cloned().collect() }),
     }
-}
-
-/// Requests of a mix. Those of the file are none of it.
-fn set_requests(study: &mut Table, requests: Option<&RequestMix>) -> Result<(), ChoiceError> {
-    let Some(mix) = requests else { return Ok(()) };
-    if protocol_of(study) != "http" {
-        return Err(ChoiceError::Requests);
-    }
-    // Every value of a mix is one of TOML.
-    if let Ok(Value::Table(mix)) = Value::try_from(mix) {
-        study.extend(mix);
-    }
-    Ok(())
 }
 
 /// Rounds of each claim, by the keys that the file has for them: a study whose arms all take turns has no blocks, and
@@ -258,7 +252,7 @@ pub(super) fn cut_levels(cell: &mut Table, factor: &str, levels: &[Value]) -> bo
 
 /// Whether all that a cell asks for are combinations of the factors, in closed loop and in turns as these are: then it
 /// would have their identifiers.
-fn is_combination(cell: &Table, factors: &Table, protocol: &str) -> bool {
+pub(super) fn is_combination(cell: &Table, factors: &Table, protocol: &str) -> bool {
     const APART: [&str; 5] = ["share", "rate", "slice", "alternate", "neighbours"];
     if APART.iter().any(|key| cell.contains_key(*key)) || cell.get("role").is_some_and(is_claim) {
         return false;
@@ -280,11 +274,11 @@ fn is_claim(role: &Value) -> bool {
     role.as_str() != Some("exploratory")
 }
 
-fn shown(level: &Value) -> String {
+pub(super) fn shown(level: &Value) -> String {
     level.as_str().map_or_else(|| level.to_string(), str::to_owned)
 }
 
-fn protocol_of(study: &Table) -> String {
+pub(super) fn protocol_of(study: &Table) -> String {
     study.get("protocol").and_then(Value::as_str).unwrap_or("echo").to_owned()
 }
 
