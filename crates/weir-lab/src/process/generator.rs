@@ -122,6 +122,7 @@ pub(super) fn words(
     })?;
     let mut words: Vec<String> =
         of_protocol(cell, address).iter().map(|word| files.substituted(word)).collect();
+    words.extend(protocol.arm_words(request.arm));
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     option("--seed", request.seed.to_string());
     match cell.load {
@@ -168,8 +169,10 @@ fn of_trial(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use weir_judge::sample;
-    use weir_record::spec::HttpCell;
+    use weir_record::spec::{ArmSpec, HttpCell, RunningServer, Subject};
 
     use super::*;
 
@@ -185,6 +188,35 @@ mod tests {
         };
         assert_eq!(seconds(0, 60), (5, 55));
         assert_eq!(seconds(30, 1), (30, 25), "a shorter wait takes nothing from the margin");
+    }
+
+    #[test]
+    fn a_server_that_runs_already_is_asked_by_the_name_that_was_written() {
+        let study = sample::study(&["epoll", "uring"], 6, 1);
+        let told = |protocol: &str, arm: &ArmSpec| {
+            let http = (protocol == "http").then(HttpCell::default);
+            let cell = CellSpec { protocol: protocol.to_owned(), http, ..study.cells[0].clone() };
+            let request = TrialRequest {
+                arm,
+                cell: &cell,
+                server_cpus: &[],
+                load_cpus: &[],
+                neighbours: &[],
+                seed: 1,
+                block: 0,
+                position: 0,
+                interrupt: &AtomicBool::new(false),
+            };
+            words((&request, &TrialFiles::default()), "127.0.0.1:8080").expect("there is a generator")
+        };
+        let server = RunningServer { address: "api.example:8080".to_owned(), ..RunningServer::default() };
+        let running = ArmSpec { subject: Subject::Running(server), ..study.arms[0].clone() };
+        let words = told("http", &running);
+        assert!(words.iter().any(|word| word == "http://127.0.0.1:8080/"), "{words:?}");
+        assert!(words.windows(2).any(|two| two == ["--header", "Host: api.example:8080"]), "{words:?}");
+        for words in [told("http", &study.arms[0]), told("echo", &running)] {
+            assert!(words.iter().all(|word| word != "--header"), "{words:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use weir_proto::content::Content;
 use weir_record::{
     finding::NoTurns,
     quantity,
-    spec::{CellSpec, HttpCell},
+    spec::{ArmSpec, CellSpec, HttpCell},
 };
 
 use super::{
@@ -13,6 +13,7 @@ use super::{
         ACCEPT, CONGESTION_CONTROL, CONNECTIONS, DEPTH, IDLE_CONNECTIONS, LOAD_CPUS, LOAD_WORKERS,
         SERVER_CPUS, WORKERS,
     },
+    running::HTTP_PORT,
     seconds,
 };
 use crate::{
@@ -109,6 +110,14 @@ fn words(cell: &CellSpec, address: &str) -> Vec<String> {
     words
 }
 
+/// What the field `Host` says of a server at `HOST:PORT`, as it was written: the usual port is left out.
+fn host(address: &str) -> &str {
+    match address.rsplit_once(':') {
+        Some((host, port)) if port.parse() == Ok(HTTP_PORT) => host,
+        _ => address,
+    }
+}
+
 /// Requests and their responses.
 pub(super) struct Http;
 
@@ -166,6 +175,12 @@ impl Protocol for Http {
 
     fn generator(&self) -> Option<LoadWords> {
         Some(words)
+    }
+
+    /// It is loaded by the address that its name had, and serves by name.
+    fn arm_words(&self, arm: &ArmSpec) -> Vec<String> {
+        let host = arm.running().map(|server| format!("Host: {}", host(&server.address)));
+        host.map_or(Vec::new(), |host| vec!["--header".to_owned(), host])
     }
 
     fn content(&self, cell: &CellSpec) -> Option<Content> {
@@ -227,5 +242,17 @@ mod tests {
     fn a_page_is_asked_for_at_the_root_and_others_by_name() {
         let path = |content: &str| url_path(&HttpCell { content: content.to_owned(), ..HttpCell::default() });
         assert_eq!(["html", "image", "64"].map(path), ["/", "/image.jpg", "/64.bin"]);
+    }
+
+    #[test]
+    fn a_host_has_its_port_where_that_is_not_the_usual_one() {
+        for (address, told) in [
+            ("localhost:80", "localhost"),
+            ("api.example:8080", "api.example:8080"),
+            ("[::1]:80", "[::1]"),
+            ("[::80]:81", "[::80]:81"),
+        ] {
+            assert_eq!(host(address), told);
+        }
     }
 }

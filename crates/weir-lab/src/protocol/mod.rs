@@ -63,6 +63,11 @@ pub(crate) trait Protocol: Sync {
     /// Words that only a generator of this protocol is told; `None` where what is measured is its own load.
     fn generator(&self) -> Option<LoadWords>;
 
+    /// Words that the generator is told for the server of one arm.
+    fn arm_words(&self, _arm: &ArmSpec) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The servers that an arm has in a cell, in the order in which they start. The last is loaded, and each stands
     /// before the one that was started before it. None where an arm does its work itself.
     fn servers(&self, request: &TrialRequest<'_>) -> Vec<ServerStart> {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Port of a URL that names none.
-const HTTP_PORT: u16 = 80;
+pub(super) const HTTP_PORT: u16 = 80;
 
 /// Reads the keys of an arm that runs already; the value of `running` is taken already.
 pub(super) fn read(
