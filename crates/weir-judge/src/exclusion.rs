@@ -6,6 +6,7 @@
 use weir_record::{
     failure::FailureCounts,
     finding::{ExclusionKind, FailedTrial, FailureClass, FailureCount},
+    http::RequestOutcome,
     load::LoadReport,
     machine::{FOREIGN_CPUS_MAX, NetworkCounters, NoiseWindow, STEAL_SHARE_MAX},
     orders::OrdersLoadReport,
@@ -88,14 +89,50 @@ fn unproven(load: &LoadReport, protocol: &ProtocolRow) -> Option<Exclusion> {
         Proof::Responses => "had their framing and length checked",
         Proof::Bytes => "were compared",
     };
+    if let Some(reason) = unproven_of_mix(load) {
+        return Some(Exclusion::LoadFailed { reason });
+    }
     let reason = format!("{} of {expected} bytes {done}", load.bytes_verified);
     (load.bytes_verified != expected).then_some(Exclusion::LoadFailed { reason })
 }
 
-/// Content bytes that right answers have. Those of a mix have as many as they have: the length of each is checked where
-/// it is known, and its framing always.
+/// Content bytes that right answers have. Of a mix they are counted by request, each with its own length. Where the
+/// length of a request's contents may differ, they have as many as they have, and no fewer than the others.
 pub(crate) fn bytes_expected(load: &LoadReport) -> u64 {
-    if is_mix(load) { load.bytes_verified } else { load.messages * u64::from(load.message_bytes) }
+    if !is_mix(load) {
+        return load.messages * u64::from(load.message_bytes);
+    }
+    let Some(counted) = counted_by_request(load) else { return load.bytes_verified };
+    let bytes = |(own, right): &(&RequestOutcome, u64)| Some(own.content_bytes?.saturating_mul(*right));
+    let known = counted.iter().filter_map(bytes).fold(0, u64::saturating_add);
+    match counted.iter().all(|it| it.1 == 0 || bytes(it).is_some()) {
+        true => known,
+        false => known.max(load.bytes_verified),
+    }
+}
+
+/// Requests of a mix with their right responses in the window. `None` where an earlier version did not count them, and
+/// where there were failures: a response that was right before more came behind it is counted here, and not there.
+fn counted_by_request(load: &LoadReport) -> Option<Vec<(&RequestOutcome, u64)>> {
+    let requests = &load.http.as_ref().filter(|_| load.failures.errors() == 0)?.requests;
+    requests.iter().map(|own| Some((own, own.right_in_window?))).collect()
+}
+
+/// What speaks against the contents of a mix: responses that no request has, and contents none of which was compared
+/// although they are right only if they are as the first.
+fn unproven_of_mix(load: &LoadReport) -> Option<String> {
+    let counted = counted_by_request(load).filter(|_| is_mix(load))?;
+    let all = counted.iter().fold(0_u64, |sum, (_, right)| sum.saturating_add(*right));
+    if all != load.messages {
+        return Some(format!("{all} of {} responses were counted by their request", load.messages));
+    }
+    let (own, right) =
+        counted.into_iter().find(|(own, right)| *right > 0 && own.compared_in_window == Some(0))?;
+    Some(format!(
+        "none of {right} contents of {:?} was compared, because they are too long to be kept; give the request \
+         expect_hash or expect_content = \"any\"",
+        own.name
+    ))
 }
 
 /// Whether requests of a mix were asked for.
@@ -202,11 +239,7 @@ pub fn is_noise(exclusion: &Exclusion) -> bool {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        engine::EngineStats,
-        http::{HttpLoadReport, RequestOutcome},
-        load::LittlesLaw,
-        machine::NoiseWindow,
-        protocol::row,
+        engine::EngineStats, http::HttpLoadReport, load::LittlesLaw, machine::NoiseWindow, protocol::row,
         window::ObservedWindow,
     };
 
@@ -248,6 +281,55 @@ mod tests {
         assert_eq!(asking(2), []);
         let reason = "777 of 0 bytes had their framing and length checked".to_owned();
         assert_eq!(asking(0), [Exclusion::LoadFailed { reason }]);
+    }
+
+    #[test]
+    fn contents_of_a_mix_are_proven_by_request() {
+        // 60 of 100 bytes and compared, 40 of any length.
+        let page = RequestOutcome {
+            name: "page".to_owned(),
+            right_in_window: Some(60),
+            compared_in_window: Some(60),
+            content_bytes: Some(100),
+            ..RequestOutcome::default()
+        };
+        let search =
+            RequestOutcome { right_in_window: Some(40), content_bytes: None, ..RequestOutcome::default() };
+        let of_two = |page: RequestOutcome, search: RequestOutcome, bytes: u64| {
+            let found = of("http", |load| {
+                (load.message_bytes, load.bytes_verified) = (0, bytes);
+                let requests = vec![page, search];
+                load.http = Some(HttpLoadReport { requests, ..HttpLoadReport::default() });
+            });
+            found.into_iter().map(|it| match it {
+                Exclusion::LoadFailed { reason } => reason,
+                other => panic!("{other:?}"),
+            })
+        };
+        let reasons = |page: &RequestOutcome, search: &RequestOutcome, bytes: u64| {
+            of_two(page.clone(), search.clone(), bytes).collect::<Vec<_>>()
+        };
+        assert_eq!(reasons(&page, &search, 6_777), Vec::<String>::new());
+        assert_eq!(
+            reasons(&page, &search, 5_900),
+            ["5900 of 6000 bytes had their framing and length checked"],
+            "fewer than the pages alone have"
+        );
+        let fixed = RequestOutcome { content_bytes: Some(10), ..search.clone() };
+        assert_eq!(reasons(&page, &fixed, 6_400), Vec::<String>::new());
+        assert_eq!(
+            reasons(&page, &fixed, 6_401),
+            ["6401 of 6400 bytes had their framing and length checked"]
+        );
+        let fewer = RequestOutcome { right_in_window: Some(39), ..search.clone() };
+        assert_eq!(reasons(&page, &fewer, 6_777), ["99 of 100 responses were counted by their request"]);
+        let unseen = RequestOutcome { compared_in_window: Some(0), ..page.clone() };
+        let [reason] = &reasons(&unseen, &search, 6_777)[..] else { panic!("one reason") };
+        assert!(reason.starts_with("none of 60 contents of \"page\" was compared"), "{reason}");
+        assert!(reason.contains("expect_hash"), "{reason}");
+        let unused = RequestOutcome { right_in_window: Some(0), ..search };
+        let all = RequestOutcome { right_in_window: Some(100), compared_in_window: Some(100), ..page };
+        assert_eq!(reasons(&all, &unused, 10_000), Vec::<String>::new(), "what never came has no length");
     }
 
     #[test]

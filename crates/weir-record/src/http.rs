@@ -63,7 +63,8 @@ pub struct HttpLoadReport {
     pub jtl_rows_dropped: u64,
 }
 
-/// What became of one request of a mix, over the whole run: warm-up, window, and the moment after it.
+/// What became of one request of a mix, over the whole run where nothing else is said: warm-up, window, and the moment
+/// after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RequestOutcome {
@@ -75,6 +76,15 @@ pub struct RequestOutcome {
     pub right: u64,
     /// Failures by class, but those of connections on which it is not known what would have been asked.
     pub failures: FailureCounts,
+    /// Right responses in the window; absent in records of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub right_in_window: Option<u64>,
+    /// Of these, those whose content was compared, byte for byte or by its hash; absent where any content is right.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compared_in_window: Option<u64>,
+    /// Bytes of every right content; absent where they may differ, or none was there to know them from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_bytes: Option<u64>,
 }
 
 /// A request of a mix, as a file says it.

@@ -1,8 +1,8 @@
 //! What the contents of responses are compared with, and the comparison of one content as it comes in pieces.
 //!
 //! What is expected is given, or it is the content of the first right response to a URL; then all workers share it,
-//! whichever of them saw it. Until it is known, contents are held back and compared when they are complete. No I/O, no
-//! clock.
+//! whichever of them saw it. Until it is known, contents are held back and compared when they are complete. One that is
+//! too long for that is hashed as it comes where its hash is known. No I/O, no clock.
 
 use std::{cell::Cell, rc::Rc, sync::OnceLock};
 
@@ -10,7 +10,7 @@ use blake2::{Blake2b128, Blake2b256, Blake2b512, Digest};
 
 use super::spec::{ExpectedContent, HttpSpec, HttpUrl};
 
-/// Bytes that one worker may hold back while nothing is expected yet; beyond, contents go uncompared.
+/// Bytes that one worker may hold back while nothing is expected yet; beyond, contents without a hash go uncompared.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
 /// What is expected from every URL.
@@ -43,7 +43,7 @@ impl Expected {
         Self {
             is_any: *content == ExpectedContent::Anything || is_head,
             content: known,
-            length: own.filter(|_| !is_head).and_then(|own| own.expect_length),
+            length: own.and_then(|own| if is_head { Some(0) } else { own.expect_length }),
             hash: own.and_then(|own| own.expect_hash.clone()),
         }
     }
@@ -51,12 +51,51 @@ impl Expected {
     /// Whether a content may be the one that all are compared with.
     fn has_hash_of(&self, content: &[u8]) -> bool {
         let Some(expected) = self.hash.as_deref() else { return true };
-        match expected.len() {
-            16 => Blake2b128::digest(content)[..] == *expected,
-            32 => Blake2b256::digest(content)[..] == *expected,
-            64 => Blake2b512::digest(content)[..] == *expected,
-            // Another length was refused with its request.
-            _ => false,
+        Hasher::of_length(expected.len()).is_some_and(|mut hasher| {
+            hasher.push(content);
+            hasher.gives(expected)
+        })
+    }
+
+    /// The length of every right content, where it is known.
+    fn length(&self) -> Option<u64> {
+        let content = || self.content.get().filter(|_| !self.is_any);
+        self.length.or_else(|| content().map(|content| content.len() as u64))
+    }
+}
+
+/// A hash of what comes in pieces.
+#[derive(Debug)]
+enum Hasher {
+    Short(Blake2b128),
+    Middle(Blake2b256),
+    Long(Blake2b512),
+}
+
+impl Hasher {
+    /// One that gives so many bytes. Another length was refused with its request.
+    fn of_length(bytes: usize) -> Option<Self> {
+        match bytes {
+            16 => Some(Self::Short(Blake2b128::new())),
+            32 => Some(Self::Middle(Blake2b256::new())),
+            64 => Some(Self::Long(Blake2b512::new())),
+            _ => None,
+        }
+    }
+
+    fn push(&mut self, piece: &[u8]) {
+        match self {
+            Self::Short(hasher) => hasher.update(piece),
+            Self::Middle(hasher) => hasher.update(piece),
+            Self::Long(hasher) => hasher.update(piece),
+        }
+    }
+
+    fn gives(self, expected: &[u8]) -> bool {
+        match self {
+            Self::Short(hasher) => hasher.finalize()[..] == *expected,
+            Self::Middle(hasher) => hasher.finalize()[..] == *expected,
+            Self::Long(hasher) => hasher.finalize()[..] == *expected,
         }
     }
 }
@@ -69,6 +108,16 @@ impl ExpectedContents {
     /// Nothing is compared of a URL.
     pub(crate) fn is_any(&self, url: usize) -> bool {
         self.0[url].is_any
+    }
+
+    /// Bytes of the hash that the contents of a URL must have, if they must have one.
+    pub(crate) fn hash_bytes(&self, url: usize) -> Option<usize> {
+        self.0[url].hash.as_ref().map(Vec::len)
+    }
+
+    /// The length of every right content of a URL, where it is known.
+    pub(crate) fn length(&self, url: usize) -> Option<u64> {
+        self.0[url].length()
     }
 
     /// What is expected from a URL, when it is known.
@@ -94,6 +143,8 @@ enum Check {
     Compare { differs_at: Option<usize> },
     /// Nothing is expected yet.
     Hold(Held),
+    /// With a hash, because it is too long to be held back.
+    Hash(Box<Hasher>),
     /// Only its length.
     Measure,
 }
@@ -102,6 +153,8 @@ enum Check {
 #[derive(Debug)]
 struct Held {
     bytes: Vec<u8>,
+    /// Of the hash that it must have, if it must have one.
+    hash_bytes: Option<usize>,
     account: Rc<Cell<usize>>,
 }
 
@@ -115,6 +168,15 @@ impl Held {
         self.account.set(total);
         self.bytes.extend_from_slice(piece);
         true
+    }
+
+    /// How a content is checked for which there is no room, with a further piece.
+    #[cold]
+    fn beyond(&self, piece: &[u8]) -> Check {
+        let Some(mut hasher) = self.hash_bytes.and_then(Hasher::of_length) else { return Check::Measure };
+        hasher.push(&self.bytes);
+        hasher.push(piece);
+        Check::Hash(Box::new(hasher))
     }
 }
 
@@ -154,8 +216,8 @@ impl Content {
     }
 
     /// It is compared when it is complete, or becomes what is expected. `account` is what this worker holds back.
-    pub(crate) fn held_back(account: &Rc<Cell<usize>>) -> Self {
-        let held = Held { bytes: Vec::new(), account: Rc::clone(account) };
+    pub(crate) fn held_back(account: &Rc<Cell<usize>>, hash_bytes: Option<usize>) -> Self {
+        let held = Held { bytes: Vec::new(), hash_bytes, account: Rc::clone(account) };
         Self { check: Check::Hold(held), bytes: 0 }
     }
 
@@ -176,9 +238,10 @@ impl Content {
             }
             Check::Hold(held) => {
                 if !held.push(piece) {
-                    self.check = Check::Measure;
+                    self.check = held.beyond(piece);
                 }
             }
+            Check::Hash(hasher) => hasher.push(piece),
             Check::Measure => {}
         }
         self.bytes += piece.len();
@@ -211,6 +274,10 @@ impl Content {
         }
         match self.check {
             Check::Measure => Ok(false),
+            Check::Hash(hasher) => match hasher.gives(wanted.hash.as_deref().unwrap_or_default()) {
+                true => Ok(true),
+                false => Err(Mismatch::Hash { bytes: self.bytes }),
+            },
             Check::Compare { differs_at: Some(at) } => Err(Mismatch::Differs { at }),
             Check::Hold(held) if expected != Some(&held.bytes) => {
                 Err(Mismatch::Differs { at: difference(&held.bytes, expected, 0) })
@@ -242,10 +309,14 @@ mod tests {
         ExpectedContents::new(&HttpSpec { expect_content, ..http() })
     }
 
+    fn held_back(contents: &ExpectedContents, account: &Rc<Cell<usize>>) -> Content {
+        Content::held_back(account, contents.hash_bytes(0))
+    }
+
     fn check(contents: &ExpectedContents, pieces: &[&[u8]]) -> Result<bool, Mismatch> {
         let account = Rc::new(Cell::new(0));
         let mut content =
-            if contents.get(0).is_some() { Content::compared() } else { Content::held_back(&account) };
+            if contents.get(0).is_some() { Content::compared() } else { held_back(contents, &account) };
         pieces.iter().for_each(|piece| content.push(piece, contents.get(0)));
         let outcome = content.finish(contents, 0);
         assert_eq!(account.get(), 0);
@@ -274,7 +345,7 @@ mod tests {
     fn the_first_content_is_what_is_expected_of_all_that_were_held_back() {
         let contents = contents(ExpectedContent::AsFirst);
         let account = Rc::new(Cell::new(0));
-        let mut late = Content::held_back(&account);
+        let mut late = held_back(&contents, &account);
         late.push(b"on", None);
         assert_eq!(check(&contents, &[b"one"]), Ok(true));
         assert_eq!(contents.get(0), Some(&b"one"[..]));
@@ -303,13 +374,50 @@ mod tests {
         ExpectedContents::new(&spec)
     }
 
-    #[test]
-    fn a_content_of_a_mix_has_the_hash_and_the_length_that_were_given() {
-        // What `b2sum -l 128` prints of "abc".
+    /// What `b2sum -l 128` prints of "abc".
+    fn hash_of_abc() -> Vec<u8> {
         let hash = "cf4ab791c62b8d2b2109c90275287816";
         let byte = |at: usize| u8::from_str_radix(&hash[at..at + 2], 16).expect("hexadecimal");
-        let hash: Vec<u8> = (0..hash.len()).step_by(2).map(byte).collect();
-        let contents = of_mix(|own| own.expect_hash = Some(hash));
+        (0..hash.len()).step_by(2).map(byte).collect()
+    }
+
+    #[test]
+    fn a_content_too_long_to_be_held_back_still_has_its_hash() {
+        let contents = of_mix(|own| own.expect_hash = Some(hash_of_abc()));
+        let account = Rc::new(Cell::new(HELD_BYTES_MAX - 1));
+        let checked = |pieces: &[&[u8]]| {
+            let mut content = held_back(&contents, &account);
+            pieces.iter().for_each(|piece| content.push(piece, None));
+            content.finish(&contents, 0)
+        };
+        assert_eq!(checked(&[b"a", b"b", b"c"]), Ok(true), "one byte was held back");
+        assert_eq!(checked(&[b"abc"]), Ok(true), "none was");
+        assert_eq!(checked(&[b"a", b"b", b"d"]), Err(Mismatch::Hash { bytes: 3 }));
+        assert_eq!((contents.get(0), account.get()), (None, HELD_BYTES_MAX - 1), "nothing is kept");
+    }
+
+    #[test]
+    fn every_length_of_a_hash_is_that_of_the_whole() {
+        for bytes in [16, 32, 64] {
+            let whole = Hasher::of_length(bytes).map(|mut hasher| {
+                hasher.push(b"abc");
+                hasher
+            });
+            let expected = match whole.expect("there is one") {
+                Hasher::Short(hasher) => hasher.finalize().to_vec(),
+                Hasher::Middle(hasher) => hasher.finalize().to_vec(),
+                Hasher::Long(hasher) => hasher.finalize().to_vec(),
+            };
+            let mut pieces = Hasher::of_length(bytes).expect("there is one");
+            [b"a", b"b", b"c"].into_iter().for_each(|piece| pieces.push(piece));
+            assert!(expected.len() == bytes && pieces.gives(&expected));
+        }
+        assert!(Hasher::of_length(20).is_none());
+    }
+
+    #[test]
+    fn a_content_of_a_mix_has_the_hash_and_the_length_that_were_given() {
+        let contents = of_mix(|own| own.expect_hash = Some(hash_of_abc()));
         assert_eq!(check(&contents, &[b"abd"]), Err(Mismatch::Hash { bytes: 3 }));
         assert_eq!(contents.get(0), None, "what is wrong is not expected");
         assert_eq!(check(&contents, &[b"a", b"bc"]), Ok(true));
@@ -335,13 +443,13 @@ mod tests {
     fn contents_beyond_what_may_be_held_back_go_uncompared() {
         let contents = contents(ExpectedContent::AsFirst);
         let account = Rc::new(Cell::new(HELD_BYTES_MAX - 4));
-        let mut content = Content::held_back(&account);
+        let mut content = held_back(&contents, &account);
         content.push(b"1234", None);
         content.push(b"5", None);
         assert_eq!((content.bytes(), account.get()), (5, HELD_BYTES_MAX - 4));
         assert_eq!(content.finish(&contents, 0), Ok(false));
         assert_eq!(contents.get(0), None, "what was not kept is not expected");
-        let mut abandoned = Content::held_back(&account);
+        let mut abandoned = held_back(&contents, &account);
         abandoned.push(b"12", None);
         drop(abandoned);
         assert_eq!(account.get(), HELD_BYTES_MAX - 4);

@@ -15,8 +15,19 @@ pub struct Right {
     pub first_byte_ns: u64,
     /// Bytes of its content.
     pub content_bytes: u64,
-    /// The content was compared byte for byte.
+    /// The content was compared byte for byte, or with its hash.
     pub compared: bool,
+    /// Place of its request in a mix, if it is of one.
+    pub request: Option<usize>,
+}
+
+/// Right responses to one request of a mix in one interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RightOfRequest {
+    /// All of them.
+    pub right: u64,
+    /// Those that were compared.
+    pub compared: u64,
 }
 
 /// What responses said in one interval.
@@ -28,11 +39,18 @@ pub struct ResponseNotes {
     pub statuses: StatusCounts,
     /// Right responses that were compared.
     pub compared: u64,
+    /// Right responses by the place of their request in a mix, up to the last that has one.
+    pub by_request: Vec<RightOfRequest>,
 }
 
 impl Default for ResponseNotes {
     fn default() -> Self {
-        Self { first_byte: empty_histogram(), statuses: StatusCounts::default(), compared: 0 }
+        Self {
+            first_byte: empty_histogram(),
+            statuses: StatusCounts::default(),
+            compared: 0,
+            by_request: Vec::new(),
+        }
     }
 }
 
@@ -42,6 +60,20 @@ impl ResponseNotes {
     pub fn right(&mut self, right: &Right, started_ns: u64) {
         self.first_byte.saturating_record(right.first_byte_ns.saturating_sub(started_ns));
         self.compared += u64::from(right.compared);
+        if let Some(request) = right.request {
+            let own = self.of_request(request);
+            own.right += 1;
+            own.compared += u64::from(right.compared);
+        }
+    }
+
+    /// Right responses to a request. There are as many places as a mix has requests.
+    #[inline]
+    fn of_request(&mut self, request: usize) -> &mut RightOfRequest {
+        if self.by_request.len() <= request {
+            self.by_request.resize(request + 1, RightOfRequest::default());
+        }
+        &mut self.by_request[request]
     }
 }
 
@@ -51,6 +83,11 @@ impl Section for ResponseNotes {
         add(&mut self.first_byte, &other.first_byte);
         other.statuses.list().iter().for_each(|entry| self.statuses.add(entry.status, entry.count));
         self.compared += other.compared;
+        for (request, added) in other.by_request.iter().enumerate() {
+            let own = self.of_request(request);
+            own.right += added.right;
+            own.compared += added.compared;
+        }
     }
 }
 
@@ -115,7 +152,7 @@ mod tests {
 
     #[test]
     fn notes_of_two_workers_add_up() {
-        let right = Right { first_byte_ns: 1500, content_bytes: 3, compared: true };
+        let right = Right { first_byte_ns: 1500, content_bytes: 3, compared: true, request: Some(1) };
         let mut sum = ResponseNotes::default();
         sum.right(&right, 1000);
         sum.statuses.add(200, 1);
@@ -125,6 +162,8 @@ mod tests {
         other.statuses.add(200, 5);
         sum.add(&other);
         assert_eq!((sum.first_byte.len(), sum.first_byte.max(), sum.compared), (2, 500, 1));
+        let own = RightOfRequest { right: 2, compared: 1 };
+        assert_eq!(sum.by_request, [RightOfRequest::default(), own]);
         assert_eq!((sum.statuses.of(200), sum.statuses.of(404), sum.statuses.of(500)), (6, 2, 0));
     }
 }

@@ -72,14 +72,19 @@ pub(crate) fn section(
         },
         rows: rows(report, errors, ramp_seconds),
         too_short: too_short(steady(&report.seconds, ramp_seconds)),
-        requests: by_request(http, totals()),
+        requests: by_request(http, responses, outcomes.common(), totals()),
         jtl_rows: written.rows,
         jtl_rows_dropped: written.dropped,
     }
 }
 
 /// What became of each request of a mix, over all workers.
-fn by_request<'a>(http: &HttpSpec, totals: impl Iterator<Item = &'a HttpTotals>) -> Vec<RequestOutcome> {
+fn by_request<'a>(
+    http: &HttpSpec,
+    responses: &ResponseNotes,
+    common: Option<&HttpCommon>,
+    totals: impl Iterator<Item = &'a HttpTotals>,
+) -> Vec<RequestOutcome> {
     let mix = http.urls.iter().filter_map(|url| Some((url, url.own.as_deref()?)));
     let mut rows: Vec<RequestOutcome> = mix
         .map(|(url, own)| RequestOutcome {
@@ -92,8 +97,13 @@ fn by_request<'a>(http: &HttpSpec, totals: impl Iterator<Item = &'a HttpTotals>)
     for totals in totals {
         sums.iter_mut().zip(&totals.by_request).for_each(|(sum, counts)| sum.merge(counts));
     }
-    for (row, RequestCounts { right, failures }) in rows.iter_mut().zip(sums) {
+    for (request, (row, RequestCounts { right, failures })) in rows.iter_mut().zip(sums).enumerate() {
         (row.right, row.failures) = (right, failures);
+        let in_window = responses.by_request.get(request).copied().unwrap_or_default();
+        row.right_in_window = Some(in_window.right);
+        let is_compared = common.is_some_and(|common| !common.expected.is_any(request));
+        row.compared_in_window = is_compared.then_some(in_window.compared);
+        row.content_bytes = common.and_then(|common| common.expected.length(request));
     }
     rows
 }

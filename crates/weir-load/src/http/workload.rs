@@ -142,6 +142,12 @@ impl Http {
         }
     }
 
+    /// The same if it is a request of a mix.
+    #[inline]
+    fn request(&self, url: usize) -> Option<usize> {
+        (!self.by_request.is_empty()).then_some(url)
+    }
+
     /// Counts what became of a request of a mix.
     #[inline]
     fn count(&self, url: usize, failed: Option<Class>) {
@@ -179,8 +185,12 @@ impl Http {
         self.count(url, None);
         let size = head.len() + expected.len();
         answered(notes.recorder, known.status);
-        let right =
-            Right { first_byte_ns: notes.now_ns, content_bytes: expected.len() as u64, compared: true };
+        let right = Right {
+            first_byte_ns: notes.now_ns,
+            content_bytes: expected.len() as u64,
+            compared: true,
+            request: self.request(url),
+        };
         responded(notes, pending, &right);
         if self.results.is_some() {
             let answer = Answer {
@@ -255,7 +265,7 @@ impl Http {
             return Content::measured();
         }
         match expected.get(url) {
-            None => Content::held_back(&self.held_bytes),
+            None => Content::held_back(&self.held_bytes, expected.hash_bytes(url)),
             Some(_) => Content::compared(),
         }
     }
@@ -311,7 +321,7 @@ impl Http {
         let failure = if self.expected[url].1.contains(&status) {
             match content.finish(&self.common.expected, url) {
                 Ok(compared) => {
-                    let right = Right { first_byte_ns, content_bytes, compared };
+                    let right = Right { first_byte_ns, content_bytes, compared, request: self.request(url) };
                     responded(notes, pending, &right);
                     None
                 }

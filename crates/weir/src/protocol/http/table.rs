@@ -158,7 +158,7 @@ fn requests(http: &HttpLoadReport, language: Language) -> Vec<String> {
     requests.sort_by_key(|request| std::cmp::Reverse(request.failures.errors()));
     let all = requests.len();
     let one = |request: &&RequestOutcome| {
-        let RequestOutcome { name, weight, right, failures } = request;
+        let RequestOutcome { name, weight, right, failures, .. } = request;
         let failed = failures_of(failures, 0, language);
         let text = localized!(
             language,
