@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use weir_record::{
     finding::NoTurns,
+    machine::RunningProcess,
     spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, WholeTrials},
     storage::StorageDevice,
 };
@@ -125,6 +126,58 @@ pub fn text(study: &Study, language: Language) -> String {
     );
     let _ = writeln!(out, "{time}");
     out
+}
+
+/// The servers of a study that run already, as they were found: where connections go, and whose CPU counts. Nothing of
+/// a study that has none.
+pub fn running(found: &[(String, Result<RunningProcess, String>)], language: Language) -> String {
+    let mut out = String::new();
+    if found.is_empty() {
+        return out;
+    }
+    let texts = [
+        "servers that run already; none is started, pinned or stopped",
+        "이미 실행 중인 서버. 시작하거나 CPU에 고정하거나 멈추지 않음",
+        "已在运行的服务器；不会启动、绑定或暂停",
+    ];
+    title(language, texts, &mut out);
+    let width = found.iter().map(|(arm, _)| columns(arm)).max().unwrap_or(0);
+    for (arm, process) in found {
+        let text = match process {
+            Ok(process) => running_one(process, language),
+            Err(reason) => localized!(
+                language,
+                "the study would be refused: {reason}",
+                "연구가 거부됨: {reason}",
+                "研究会被拒绝：{reason}",
+            ),
+        };
+        let _ = writeln!(out, "  {}  {text}", pad_end(arm, width));
+    }
+    out
+}
+
+fn running_one(process: &RunningProcess, language: Language) -> String {
+    let RunningProcess { address, program, .. } = process;
+    if let Some(folder) = &process.cgroup {
+        return localized!(
+            language,
+            "connections to {address}, CPU of all processes of the control group {folder}",
+            "연결 주소 {address}, CPU는 컨트롤 그룹 {folder}의 모든 프로세스를 합산",
+            "连接到 {address}，CPU 为控制组 {folder} 的全部进程之和",
+        );
+    }
+    let pid = process.pid.unwrap_or_default();
+    let how = language.choose(match process.found_by_port {
+        true => ["found by its port", "포트로 찾음", "按端口找到"],
+        false => ["as named", "지정한 프로세스", "所指定的进程"],
+    });
+    localized!(
+        language,
+        "connections to {address}, CPU of {program} ({pid}) and all below it, {how}",
+        "연결 주소 {address}, CPU는 {program}({pid})와 그 아래 모든 프로세스를 합산, {how}",
+        "连接到 {address}，CPU 为 {program}（{pid}）及其下所有进程之和，{how}",
+    )
 }
 
 /// What stands above a part, behind an empty line.
@@ -442,6 +495,40 @@ mod tests {
         let once_ns: u64 = paths.map(|entry| takes_ns(&entry.expect("it can be listed").path())).sum();
         // Each is taken twice: on the quiet machine and beside the hog.
         assert!((1..=20 * 60).contains(&(2 * once_ns / 1_000_000_000)), "{once_ns} ns");
+    }
+
+    #[test]
+    fn servers_that_run_already_are_told_with_their_address_and_whose_cpu_counts() {
+        let process = |pid: Option<u32>, cgroup: Option<&str>, found_by_port: bool| RunningProcess {
+            address: "127.0.0.1:80".to_owned(),
+            pid,
+            cgroup: cgroup.map(str::to_owned),
+            found_by_port,
+            program: "/usr/sbin/nginx".to_owned(),
+            ..RunningProcess::default()
+        };
+        let found = [
+            ("nginx".to_owned(), Ok(process(Some(7), None, true))),
+            ("mine".to_owned(), Ok(process(Some(8), None, false))),
+            ("box".to_owned(), Ok(process(None, Some("/sys/fs/cgroup/box"), false))),
+            ("gone".to_owned(), Err("nobody accepts connections at 127.0.0.1:81".to_owned())),
+        ];
+        assert_eq!(
+            running(&found, Language::English),
+            "
+servers that run already; none is started, pinned or stopped
+  nginx  connections to 127.0.0.1:80, CPU of /usr/sbin/nginx (7) and all below it, found by its port
+  mine   connections to 127.0.0.1:80, CPU of /usr/sbin/nginx (8) and all below it, as named
+  box    connections to 127.0.0.1:80, CPU of all processes of the control group /sys/fs/cgroup/box
+  gone   the study would be refused: nobody accepts connections at 127.0.0.1:81
+"
+        );
+        for language in Language::ALL {
+            let text = running(&found, language);
+            let words = ["127.0.0.1:80", "/usr/sbin/nginx", "7", "/sys/fs/cgroup/box", "127.0.0.1:81"];
+            assert!(words.iter().all(|word| text.contains(word)), "{text}");
+            assert_eq!(running(&[], language), "");
+        }
     }
 
     #[test]

@@ -317,7 +317,8 @@ fn show(arguments: &Study, language: Language) -> Result<Exit> {
     let processes = ProcessLauncher::new(program, &study.spec, Deadlines::default());
     missing_arms.extend(processes.missing(&study.spec));
     let study = study_file::Study { spec: study.spec, missing_arms };
-    output::print(&format!("{}{}\n", outline::text(&study, language), expected.join("\n")))?;
+    let running = outline::running(&processes.looked_for(), language);
+    output::print(&format!("{}{running}{}\n", outline::text(&study, language), expected.join("\n")))?;
     Ok(Exit::Ok)
 }
 

@@ -47,6 +47,16 @@ fn a_server_that_runs_already_is_an_arm_and_a_baseline() {
     let pid = one.process.pid().as_raw_nonzero().to_string();
     let named = format!("one={pid}");
     let words = ["--only-arms", "--arm", &one_arm, "--arm", &other_arm, "--arm-pid", &named];
+    let (file, out) = study_file(&folder, &(study_head(6, "10min") + EPOLL));
+    let dry = weir(&[&["study", &file, "--out", shown(&out), "--dry-run"], &words[..]].concat());
+    for told in [
+        format!("one    connections to {}, CPU of {} ({pid}) and all", one.address, super::harness::WEIR),
+        format!("other  connections to {}, CPU of", other.address),
+        "as named".to_owned(),
+        "found by its port".to_owned(),
+    ] {
+        assert!(dry.stdout.contains(&told), "no {told:?}: {}", dry.stdout);
+    }
     let (said, result) = judged(&folder, &(study_head(6, "10min") + EPOLL), &words);
     let told = format!("arm one runs already: the CPU of {} ({pid}) is read", super::harness::WEIR);
     assert!(said.stderr.contains(&told), "{}", said.stderr);
