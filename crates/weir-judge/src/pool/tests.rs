@@ -155,6 +155,17 @@ fn a_run_of_another_question_is_named_with_what_it_asked() {
         it.fingerprint.programs.insert("/usr/sbin/nginx".to_owned(), "7 bytes, 0a".to_owned());
     };
     assert!(names(differing(program)).contains(&"uring.program".to_owned()));
+    // Of files of one name in two folders, the second.
+    let mut results = six();
+    for run in &mut results {
+        run.spec.arms[1].subject = Subject::Command { argv: vec!["server".to_owned()] };
+        for folder in ["/new", "/old"] {
+            run.fingerprint.programs.insert(format!("{folder}/server"), "1 byte, 0a".to_owned());
+        }
+    }
+    assert_eq!(cpu(&pool_of(&results)).all.runs, 6);
+    results[2].fingerprint.programs.insert("/old/server".to_owned(), "1 byte, 0b".to_owned());
+    assert_eq!(cpu(&pool_of(&results)).all.runs, 5);
     // How often it was measured, its CPUs and its seed are no other question.
     let mut results = six();
     results[2].spec.cells[0].blocks = 9;
