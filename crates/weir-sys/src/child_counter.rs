@@ -1,0 +1,149 @@
+//! Counts what programs that this thread starts do (`perf_event_open(2)`): from the exec on, with all their threads and
+//! children, in user mode. Not what this thread does itself, and nothing where the kernel or the machine does not count.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    mem,
+    os::fd::FromRawFd,
+};
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Instructions, by the processor. Most virtual machines have no such counter.
+    Instructions,
+    /// Page faults, by the kernel, which counts them everywhere.
+    PageFaults,
+}
+
+impl Counted {
+    /// `PERF_TYPE_HARDWARE` with `PERF_COUNT_HW_INSTRUCTIONS`; `PERF_TYPE_SOFTWARE` with `PERF_COUNT_SW_PAGE_FAULTS`.
+    fn numbers(self) -> (u32, u64) {
+        match self {
+            Self::Instructions => (0, 1),
+            Self::PageFaults => (1, 2),
+        }
+    }
+}
+
+/// The kernel's `struct perf_event_attr` as its first version has it; newer kernels take it.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_kind: u32,
+    breakpoint_address: u64,
+}
+
+const _: () = assert!(mem::size_of::<Attributes>() == 64);
+
+/// It stands still in this thread, children inherit it, and an exec starts it there; the kernel and the hypervisor do
+/// not count.
+const FLAGS: u64 = 1 | 1 << 1 | 1 << 5 | 1 << 6 | 1 << 12;
+
+/// With the count come the times for which it was enabled and for which it really ran.
+const READ_FORMAT: u64 = 1 | 1 << 1;
+
+/// `PERF_FLAG_FD_CLOEXEC`.
+const CLOSE_ON_EXEC: u64 = 1 << 3;
+
+/// A counter of what the programs do that this thread starts from now on.
+#[derive(Debug)]
+pub struct ChildCounter {
+    event: File,
+}
+
+impl ChildCounter {
+    /// Opens one for the calling thread.
+    ///
+    /// # Errors
+    /// When the machine does not count this, or does not let this user see it.
+    pub fn open(counted: Counted) -> io::Result<Self> {
+        let (kind, config) = counted.numbers();
+        let size = u32::try_from(mem::size_of::<Attributes>()).map_err(io::Error::other)?;
+        let attributes = Attributes {
+            kind,
+            size,
+            config,
+            read_format: READ_FORMAT,
+            flags: FLAGS,
+            ..Attributes::default()
+        };
+        // SAFETY: `attributes` is a valid structure of the size that it names, and the call keeps no pointer. The other
+        // numbers are this thread, any CPU and no group.
+        let event = unsafe {
+            libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, CLOSE_ON_EXEC)
+        };
+        match i32::try_from(event) {
+            Ok(event @ 0..) => {
+                // SAFETY: the kernel has just given this descriptor to this process alone.
+                Ok(Self { event: unsafe { File::from_raw_fd(event) } })
+            }
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// The count of all programs so far. `None` when the counter had to be shared meanwhile, so that it missed some.
+    pub fn count(&mut self) -> Option<u64> {
+        let mut numbers = [0; 24];
+        self.event.read_exact(&mut numbers).ok()?;
+        let number = |at: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&numbers[at * 8..at * 8 + 8]);
+            u64::from_ne_bytes(bytes)
+        };
+        let (count, enabled, ran) = (number(0), number(1), number(2));
+        (ran >= enabled).then_some(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::print_stdout, reason = "says why the test was skipped")]
+    fn programs_are_counted_from_their_exec_on_and_this_thread_is_not() {
+        let mut counter = match ChildCounter::open(Counted::PageFaults) {
+            Ok(counter) => counter,
+            Err(error) => {
+                println!("skipped: no counter can be opened: {error}");
+                return;
+            }
+        };
+        // Touches memory that no page is behind yet.
+        let touched = vec![1_u8; 4 << 20];
+        assert_eq!(counter.count(), Some(0), "{} bytes here", touched.len());
+        let run =
+            || assert!(Command::new("sh").args(["-c", "true & wait"]).status().expect("a shell").success());
+        run();
+        let once = counter.count().expect("it is not shared");
+        assert!(once > 10, "a program maps some pages: {once}");
+        run();
+        let twice = counter.count().expect("it is not shared");
+        assert!(twice > once + once / 2, "{once}, then {twice}");
+    }
+
+    #[test]
+    fn what_the_machine_does_not_count_is_an_error() {
+        // Where there is a counter it must count; where there is none it must say so.
+        match ChildCounter::open(Counted::Instructions) {
+            Err(error) => assert!(error.raw_os_error().is_some(), "{error}"),
+            Ok(mut counter) => {
+                assert_eq!(counter.count(), Some(0));
+                assert!(Command::new("true").status().expect("it is everywhere").success());
+                assert!(counter.count().is_none_or(|count| count > 1_000));
+            }
+        }
+    }
+}

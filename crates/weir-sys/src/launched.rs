@@ -1,0 +1,606 @@
+//! Processes that are started to be measured: born in a control group, and asked what they have used up to their exec;
+//! and what each has used in all when it is reaped.
+//!
+//! Invariants:
+//! 1. Between fork and exec a child runs only system calls that are safe after a fork: no allocation, no lock, no panic.
+//! 2. What the child needs is built before the fork, and the pointers to it are used before [`launch`] returns.
+//! 3. The death signal is set before the parent is checked. A parent that died in between is then noticed by the
+//!    check; one that dies later is noticed by the kernel.
+
+use std::{
+    ffi::{CStr, CString, c_char},
+    io::{self, Read},
+    mem,
+    os::fd::{AsRawFd, BorrowedFd, RawFd},
+    ptr,
+};
+
+use rustix::process::{Pid, Signal, WaitOptions, getpid, getppid, set_parent_process_death_signal};
+
+/// What becomes a process.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// The file that is executed; without one the child ends where it would be.
+    pub program: Option<&'a CStr>,
+    /// Its words, the program's name first.
+    pub words: &'a [CString],
+    /// Its environment, as `NAME=value`.
+    pub environment: &'a [CString],
+    /// Where it runs.
+    pub folder: Option<&'a CStr>,
+    /// Its input.
+    pub input: BorrowedFd<'a>,
+    /// Its output.
+    pub output: BorrowedFd<'a>,
+    /// Its error output.
+    pub errors: BorrowedFd<'a>,
+    /// The control group it is in.
+    pub group: Membership<'a>,
+}
+
+/// How a child comes into a control group.
+#[derive(Clone, Copy, Debug)]
+pub enum Membership<'a> {
+    /// Not at all.
+    Inherited,
+    /// It is born there (`CLONE_INTO_CGROUP`): the group's folder, of the second version.
+    Born(BorrowedFd<'a>),
+    /// It goes there: the group's `tasks`, or `cgroup.procs`, open for writing.
+    Joins(BorrowedFd<'a>),
+}
+
+/// What a child had used just before its exec.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BeforeExec {
+    /// The moment, on the monotonic clock.
+    pub at_ns: u64,
+    /// CPU since the fork.
+    pub cpu_ns: u64,
+    /// Of that, what it used before it was in its group.
+    pub cpu_ns_outside: u64,
+    /// Page faults without a disk.
+    pub faults_minor: u64,
+    /// Page faults with one.
+    pub faults_major: u64,
+    /// Switches because it waited.
+    pub switches_voluntary: u64,
+    /// Switches because another thread was given its CPU.
+    pub switches_involuntary: u64,
+    /// Bytes that it wrote: its report, and the word that moved it into a group.
+    pub written_bytes: u64,
+}
+
+/// Numbers in a report, each of eight bytes.
+const REPORT_NUMBERS: usize = 8;
+const REPORT_BYTES: usize = REPORT_NUMBERS * 8;
+
+/// Bytes in which a child that failed says at which step, and the error's number.
+const FAILURE_BYTES: usize = 8;
+
+/// What failed between fork and exec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The fork, or what a parent does for it.
+    Fork,
+    /// Becoming a session of its own that dies with its parent.
+    Session,
+    /// Joining its control group.
+    Group,
+    /// Its folder.
+    Folder,
+    /// Its input and outputs.
+    Streams,
+    /// The exec.
+    Exec,
+}
+
+impl Step {
+    const IN_CHILD: [Self; 5] = [Self::Session, Self::Group, Self::Folder, Self::Streams, Self::Exec];
+
+    fn number(self) -> u32 {
+        match self {
+            Self::Fork => 0,
+            Self::Session => 1,
+            Self::Group => 2,
+            Self::Folder => 3,
+            Self::Streams => 4,
+            Self::Exec => 5,
+        }
+    }
+
+    fn of(number: u32) -> Self {
+        Self::IN_CHILD.into_iter().find(|step| step.number() == number).unwrap_or(Self::Fork)
+    }
+}
+
+/// A process was not started.
+#[derive(Debug)]
+pub struct LaunchFailure {
+    /// Where it failed.
+    pub step: Step,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// Starts a process in a session of its own, with default signals; the kernel kills it when the calling *thread* ends.
+/// Returns when the process has become its program. It must be reaped by its number.
+pub fn launch(launch: &Launch) -> Result<(Pid, BeforeExec), LaunchFailure> {
+    let of_fork = |source| LaunchFailure { step: Step::Fork, source };
+    let (mut report, report_of_child) = io::pipe().map_err(of_fork)?;
+    let child = Child {
+        program: launch.program.map_or(ptr::null(), CStr::as_ptr),
+        words: &pointers(launch.words),
+        environment: &pointers(launch.environment),
+        folder: launch.folder.map_or(ptr::null(), CStr::as_ptr),
+        streams: [launch.input, launch.output, launch.errors].map(|stream| stream.as_raw_fd()),
+        joins: match launch.group {
+            Membership::Joins(tasks) => Some(tasks.as_raw_fd()),
+            Membership::Inherited | Membership::Born(_) => None,
+        },
+        parent: getpid(),
+        report: report_of_child.as_raw_fd(),
+    };
+    let born_in = match launch.group {
+        Membership::Born(folder) => Some(folder.as_raw_fd()),
+        Membership::Inherited | Membership::Joins(_) => None,
+    };
+    // SAFETY: invariants 1 and 2: the child calls `become_program`, which makes system calls alone and never returns,
+    // with pointers into `launch` and the lists above, which its copy of this memory has.
+    let forked = unsafe {
+        match fork(born_in) {
+            Ok(None) => become_program(&child),
+            Ok(Some(pid)) => Ok(pid),
+            Err(error) => Err(error),
+        }
+    };
+    let pid = forked.map_err(of_fork)?;
+    drop(report_of_child);
+    let mut said = Vec::with_capacity(REPORT_BYTES + FAILURE_BYTES);
+    let heard = report.read_to_end(&mut said).map_err(of_fork);
+    match heard.and_then(|_| outcome(&said)) {
+        Ok(before) => Ok((pid, before)),
+        Err(failure) => {
+            // It has ended, or is about to; without this it would stay as a zombie.
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+            let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
+            Err(failure)
+        }
+    }
+}
+
+/// Reads what a child said until its exec closed the pipe.
+fn outcome(said: &[u8]) -> Result<BeforeExec, LaunchFailure> {
+    let failure = match said.len() {
+        REPORT_BYTES => return Ok(BeforeExec::read(said)),
+        FAILURE_BYTES => said,
+        // It got as far as the exec.
+        length if length == REPORT_BYTES + FAILURE_BYTES => &said[REPORT_BYTES..],
+        _ => {
+            let source = io::Error::other("the process was killed before it became the program");
+            return Err(LaunchFailure { step: Step::Fork, source });
+        }
+    };
+    let number =
+        |at: usize| u32::from_ne_bytes([failure[at], failure[at + 1], failure[at + 2], failure[at + 3]]);
+    let source = io::Error::from_raw_os_error(i32::try_from(number(4)).unwrap_or(0));
+    Err(LaunchFailure { step: Step::of(number(0)), source })
+}
+
+impl BeforeExec {
+    fn numbers(&self) -> [u64; REPORT_NUMBERS] {
+        [
+            self.at_ns,
+            self.cpu_ns,
+            self.cpu_ns_outside,
+            self.faults_minor,
+            self.faults_major,
+            self.switches_voluntary,
+            self.switches_involuntary,
+            self.written_bytes,
+        ]
+    }
+
+    fn read(said: &[u8]) -> Self {
+        let number = |at: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&said[at * 8..at * 8 + 8]);
+            u64::from_ne_bytes(bytes)
+        };
+        Self {
+            at_ns: number(0),
+            cpu_ns: number(1),
+            cpu_ns_outside: number(2),
+            faults_minor: number(3),
+            faults_major: number(4),
+            switches_voluntary: number(5),
+            switches_involuntary: number(6),
+            written_bytes: number(7),
+        }
+    }
+}
+
+/// A list as `execve` takes it, with its end.
+fn pointers(texts: &[CString]) -> Vec<*const c_char> {
+    texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+}
+
+/// What the child uses between fork and exec, in types that need no work there.
+struct Child<'a> {
+    program: *const c_char,
+    words: &'a [*const c_char],
+    environment: &'a [*const c_char],
+    folder: *const c_char,
+    streams: [RawFd; 3],
+    joins: Option<RawFd>,
+    parent: Pid,
+    report: RawFd,
+}
+
+/// `fork(2)`, or `clone3(2)` straight into a control group. `None` in the child.
+///
+/// # Safety
+/// The child must keep to invariant 1.
+unsafe fn fork(born_in: Option<RawFd>) -> io::Result<Option<Pid>> {
+    let number = match born_in {
+        // SAFETY: the caller promises what a child of fork must keep to.
+        None => i64::from(unsafe { libc::fork() }),
+        // SAFETY: the same; without a stack of its own the child goes on in a copy of this one, as after fork.
+        Some(folder) => unsafe { clone_into(folder) },
+    };
+    match number {
+        0 => Ok(None),
+        1.. => {
+            i32::try_from(number).ok().and_then(Pid::from_raw).map(Some).ok_or_else(io::Error::last_os_error)
+        }
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The kernel's `struct clone_args` up to `cgroup`.
+#[repr(C)]
+#[derive(Default)]
+struct CloneArguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+/// `CLONE_INTO_CGROUP`.
+const INTO_GROUP: u64 = 0x2_0000_0000;
+
+/// # Safety
+/// As of [`fork`].
+unsafe fn clone_into(folder: RawFd) -> i64 {
+    let arguments = CloneArguments {
+        flags: INTO_GROUP,
+        exit_signal: libc::SIGCHLD.unsigned_abs().into(),
+        cgroup: u64::from(folder.unsigned_abs()),
+        ..CloneArguments::default()
+    };
+    // SAFETY: `arguments` is a valid structure of the length that is named, and the call keeps no pointer. The child
+    // shares no memory with its parent.
+    unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, mem::size_of::<CloneArguments>()) }
+}
+
+/// Runs in the child, between fork and exec.
+///
+/// # Safety
+/// Only in a child of [`fork`], with pointers that are valid there.
+unsafe fn become_program(child: &Child) -> ! {
+    // SAFETY: system calls with plain numbers, and with the pointers and lists that the caller vouches for; each list
+    // ends with a null pointer.
+    unsafe {
+        let (step, error) = match prepare(child) {
+            Ok(before) => {
+                say(child.report, &before.numbers());
+                if child.program.is_null() {
+                    libc::_exit(0);
+                }
+                libc::execve(child.program, child.words.as_ptr(), child.environment.as_ptr());
+                (Step::Exec, errno())
+            }
+            Err(failed) => failed,
+        };
+        say(child.report, &[step.number(), error.unsigned_abs()]);
+        libc::_exit(127)
+    }
+}
+
+/// Everything up to the exec, and what was used for it.
+///
+/// # Safety
+/// As of [`become_program`].
+unsafe fn prepare(child: &Child) -> Result<BeforeExec, (Step, i32)> {
+    begin_session(child.parent).map_err(|error| (Step::Session, error))?;
+    // SAFETY: numbers of descriptors that this process has, and a folder that the caller vouches for.
+    unsafe {
+        if !child.folder.is_null() && libc::chdir(child.folder) != 0 {
+            return Err((Step::Folder, errno()));
+        }
+        for (target, stream) in (0..).zip(child.streams) {
+            if libc::dup2(stream, target) < 0 {
+                return Err((Step::Streams, errno()));
+            }
+        }
+    }
+    let cpu_ns_outside = match child.joins {
+        None => 0,
+        Some(tasks) => {
+            let before = cpu_ns();
+            // SAFETY: the bytes are valid for the length that is named. "0" is the process that writes.
+            if unsafe { libc::write(tasks, c"0".as_ptr().cast(), 1) } != 1 {
+                return Err((Step::Group, errno()));
+            }
+            before
+        }
+    };
+    let usage = own_usage();
+    let count = |number: libc::c_long| u64::try_from(number).unwrap_or(0);
+    Ok(BeforeExec {
+        at_ns: time_ns(libc::CLOCK_MONOTONIC),
+        cpu_ns: cpu_ns(),
+        cpu_ns_outside,
+        faults_minor: count(usage.ru_minflt),
+        faults_major: count(usage.ru_majflt),
+        switches_voluntary: count(usage.ru_nvcsw),
+        switches_involuntary: count(usage.ru_nivcsw),
+        written_bytes: REPORT_BYTES as u64 + u64::from(child.joins.is_some()),
+    })
+}
+
+/// A session of its own that ends with its parent, with signals as a program expects them.
+fn begin_session(parent: Pid) -> Result<(), i32> {
+    // SAFETY: plain calls on this process; the set is a valid place, which `sigemptyset` fills.
+    unsafe {
+        if libc::setsid() < 0 {
+            return Err(errno());
+        }
+        // Rust's programs ignore it, and a program would inherit that.
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        let mut none = mem::MaybeUninit::<libc::sigset_t>::zeroed();
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
+    }
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.raw_os_error())?;
+    match getppid() == Some(parent) {
+        true => Ok(()),
+        // Invariant 3: the parent is gone, and no signal will come.
+        false => Err(libc::ESRCH),
+    }
+}
+
+/// Writes numbers to the parent. What does not get through is noticed there.
+///
+/// # Safety
+/// `T` must be a plain number.
+unsafe fn say<T: Copy>(report: RawFd, numbers: &[T]) {
+    // SAFETY: a slice of plain numbers is valid bytes of that length. Less than a page goes into a pipe at once.
+    unsafe { libc::write(report, numbers.as_ptr().cast(), mem::size_of_val(numbers)) };
+}
+
+fn errno() -> i32 {
+    // `last_os_error` reads a number and allocates nothing.
+    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+fn cpu_ns() -> u64 {
+    time_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn time_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place for one timespec, and the call keeps no pointer. A clock that cannot be read
+    // leaves it zero.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// The moment, on the clock of [`BeforeExec::at_ns`].
+pub fn now_ns() -> u64 {
+    time_ns(libc::CLOCK_MONOTONIC)
+}
+
+fn own_usage() -> libc::rusage {
+    let mut usage = mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is a valid place for one rusage, the call keeps no pointer, and all-zero bytes are a valid one.
+    unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    }
+}
+
+/// A child that ended, with what it and the children that it waited for have used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reaped {
+    /// Its number.
+    pub pid: Pid,
+    /// Its exit status, if it ended by itself.
+    pub status: Option<i32>,
+    /// The signal that killed it.
+    pub signal: Option<i32>,
+    /// CPU in user mode.
+    pub user_ns: u64,
+    /// CPU in the kernel.
+    pub system_ns: u64,
+    /// Resident memory of the largest of these processes at its peak.
+    pub memory_bytes_max: u64,
+    /// Page faults without a disk.
+    pub faults_minor: u64,
+    /// Page faults with one.
+    pub faults_major: u64,
+    /// Switches because a thread waited.
+    pub switches_voluntary: u64,
+    /// Switches because another thread was given the CPU.
+    pub switches_involuntary: u64,
+}
+
+/// What a look at children found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reaping {
+    /// One had ended, and is gone now.
+    Ended(Reaped),
+    /// There are children, and none has ended.
+    Running,
+    /// There are no children.
+    Childless,
+}
+
+/// Takes a child that has ended, this one or any, without waiting.
+pub fn reap(child: Option<Pid>) -> io::Result<Reaping> {
+    let which = child.map_or(-1, |pid| pid.as_raw_nonzero().get());
+    let mut status = 0;
+    let mut usage = mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both are valid places, and the call keeps no pointer.
+    let pid = unsafe { libc::wait4(which, &mut status, libc::WNOHANG, usage.as_mut_ptr()) };
+    if pid < 0 {
+        let error = io::Error::last_os_error();
+        return if error.raw_os_error() == Some(libc::ECHILD) { Ok(Reaping::Childless) } else { Err(error) };
+    }
+    let Some(pid) = Pid::from_raw(pid) else { return Ok(Reaping::Running) };
+    // SAFETY: all-zero bytes are a valid rusage, and the kernel has filled it.
+    let usage = unsafe { usage.assume_init() };
+    Ok(Reaping::Ended(Reaped::of(pid, status, &usage)))
+}
+
+impl Reaped {
+    fn of(pid: Pid, status: i32, usage: &libc::rusage) -> Self {
+        let number = |number: libc::c_long| u64::try_from(number).unwrap_or(0);
+        let ns = |time: libc::timeval| {
+            let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+            let rest = u64::try_from(time.tv_usec).unwrap_or(0);
+            seconds.saturating_mul(1_000_000_000).saturating_add(rest.saturating_mul(1_000))
+        };
+        Self {
+            pid,
+            status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+            signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+            user_ns: ns(usage.ru_utime),
+            system_ns: ns(usage.ru_stime),
+            memory_bytes_max: number(usage.ru_maxrss).saturating_mul(1 << 10),
+            faults_minor: number(usage.ru_minflt),
+            faults_major: number(usage.ru_majflt),
+            switches_voluntary: number(usage.ru_nvcsw),
+            switches_involuntary: number(usage.ru_nivcsw),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, os::fd::AsFd};
+
+    use rustix::{
+        event::{PollFd, PollFlags, poll},
+        process::{PidfdFlags, pidfd_open},
+    };
+
+    use super::*;
+
+    fn launched(program: Option<&CStr>, words: &[&CStr]) -> Result<(Pid, BeforeExec), LaunchFailure> {
+        let null = File::open("/dev/null").expect("it is always there");
+        let words: Vec<CString> = words.iter().map(|word| (*word).to_owned()).collect();
+        launch(&Launch {
+            program,
+            words: &words,
+            environment: &[c"A=b".to_owned()],
+            folder: Some(c"/"),
+            input: null.as_fd(),
+            output: null.as_fd(),
+            errors: null.as_fd(),
+            group: Membership::Inherited,
+        })
+    }
+
+    fn ended(pid: Pid) -> Reaped {
+        let life = pidfd_open(pid, PidfdFlags::empty()).expect("it is not reaped");
+        poll(&mut [PollFd::new(&life, PollFlags::IN)], None).expect("it ends");
+        match reap(Some(pid)).expect("it is ours") {
+            Reaping::Ended(reaped) => reaped,
+            other => panic!("it has ended: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_launched_program_has_its_words_its_folder_its_environment_and_a_session_of_its_own() {
+        // Field 6 of its line in /proc is its session.
+        let script =
+            c"test \"$PWD$A$1\" = /bc && read -r _ _ _ _ _ session _ < /proc/$$/stat && test $session = $$";
+        let (pid, before) =
+            launched(Some(c"/bin/sh"), &[c"sh", c"-c", script, c"sh", c"c"]).expect("there is a shell");
+        let reaped = ended(pid);
+        assert_eq!((reaped.pid, reaped.status, reaped.signal), (pid, Some(0), None));
+        assert!(before.cpu_ns > 0 && before.faults_minor > 0 && before.at_ns <= now_ns(), "{before:?}");
+        assert!(reaped.faults_minor >= before.faults_minor, "{reaped:?}");
+        assert!(reaped.user_ns + reaped.system_ns + 2_000 >= before.cpu_ns, "{reaped:?} {before:?}");
+        assert!(reaped.memory_bytes_max > 0);
+    }
+
+    #[test]
+    fn a_launch_without_a_program_ends_where_the_exec_would_be() {
+        let (pid, _) = launched(None, &[]).expect("a fork");
+        assert_eq!(ended(pid).status, Some(0));
+        assert_eq!(reap(Some(pid)).expect("an answer"), Reaping::Childless);
+    }
+
+    #[test]
+    fn what_fails_in_the_child_is_said_with_its_step_and_leaves_no_child() {
+        let failure = launched(Some(c"/no/such/program"), &[c"x"]).expect_err("it is not there");
+        assert_eq!((failure.step, failure.source.raw_os_error()), (Step::Exec, Some(libc::ENOENT)));
+        let null = File::open("/dev/null").expect("it is always there");
+        let failure = launch(&Launch {
+            program: Some(c"/bin/sh"),
+            words: &[],
+            environment: &[],
+            folder: Some(c"/no/such/folder"),
+            input: null.as_fd(),
+            output: null.as_fd(),
+            errors: null.as_fd(),
+            group: Membership::Inherited,
+        });
+        let failure = failure.expect_err("the folder is not there");
+        assert_eq!((failure.step, failure.source.raw_os_error()), (Step::Folder, Some(libc::ENOENT)));
+        let failure = launch(&Launch {
+            program: Some(c"/bin/sh"),
+            words: &[],
+            environment: &[],
+            folder: None,
+            input: null.as_fd(),
+            output: null.as_fd(),
+            errors: null.as_fd(),
+            group: Membership::Joins(null.as_fd()),
+        });
+        let failure = failure.expect_err("nobody joins by a file that is open for reading");
+        assert_eq!((failure.step, failure.source.raw_os_error()), (Step::Group, Some(libc::EBADF)));
+    }
+
+    #[test]
+    fn a_report_reads_as_it_was_written_and_a_broken_one_is_a_failure() {
+        let before = BeforeExec {
+            at_ns: 1,
+            cpu_ns: 2,
+            cpu_ns_outside: 3,
+            faults_minor: 4,
+            faults_major: 5,
+            switches_voluntary: 6,
+            switches_involuntary: 7,
+            written_bytes: 8,
+        };
+        let mut bytes: Vec<u8> = before.numbers().iter().flat_map(|number| number.to_ne_bytes()).collect();
+        assert_eq!(outcome(&bytes).expect("a report"), before);
+        bytes.extend([Step::Exec.number(), 2].iter().flat_map(|number: &u32| number.to_ne_bytes()));
+        assert_eq!(outcome(&bytes).expect_err("the exec failed").step, Step::Exec);
+        assert_eq!(outcome(&bytes[REPORT_BYTES..]).expect_err("a step failed").step, Step::Exec);
+        for length in [0, 1, FAILURE_BYTES - 1, REPORT_BYTES - 1, REPORT_BYTES + 1] {
+            assert_eq!(outcome(&bytes[..length]).expect_err("it is cut").step, Step::Fork, "{length}");
+        }
+    }
+}
