@@ -275,6 +275,11 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// Every comparison of every cell, primary cell first.
     pub fn comparisons(&self) -> impl Iterator<Item = &Effect> {
         self.rows.iter().filter(|row| row.is_comparison())

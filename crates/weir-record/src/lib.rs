@@ -1,7 +1,7 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`, `protocol`, `published`), what was
 //! measured (`engine`, `load`, `failure`, `http`, `orders`, `gateway`, `storage`, `machine`, `kernel`,
 //! `window`, `trial`, `slices`) and what was concluded: the table of effects (`effect`, `verdict`, `finding`), `check`,
-//! `study`, and views of them (`cpu_account`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`, `run_pool`). What
+//! `study`, `commands`, and views of them (`cpu_account`, `frontier`, `grid`, `guidance`, `overview`, `run_pair`, `run_pool`). What
 //! is compared in all of them is a `metric`; its row in `metric_rows` knows how the records have it.
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
@@ -12,6 +12,7 @@ pub mod added_cost;
 pub mod calendar;
 pub mod cause;
 pub mod check;
+pub mod commands;
 pub mod connection_costs;
 pub mod contrast;
 pub mod cpu_account;

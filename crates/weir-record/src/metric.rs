@@ -61,6 +61,30 @@ pub enum Metric {
     ServerPss,
     /// Memory of the kernel for the connections of a server, both ends of them.
     KernelMemory,
+    /// CPU time of a run of a command, user and system, its children's among it. What `weir compare` decides by.
+    CommandCpu,
+    /// The part of it outside the kernel.
+    CommandUserCpu,
+    /// The part of it inside the kernel.
+    CommandSystemCpu,
+    /// Time from the start of a run of a command to its end.
+    CommandWall,
+    /// Largest memory that a run of a command had at one time.
+    CommandMemoryMax,
+    /// Pages that a run mapped without reading them from a disk.
+    CommandFaultsMinor,
+    /// Pages that a run read from a disk when it touched them.
+    CommandFaultsMajor,
+    /// Times that a run gave its CPU away to wait.
+    CommandSwitchesVoluntary,
+    /// Times that the scheduler took a run's CPU away.
+    CommandSwitchesInvoluntary,
+    /// Bytes that a run read through system calls.
+    CommandReadBytes,
+    /// Bytes that a run wrote through system calls.
+    CommandWrittenBytes,
+    /// Instructions that a run retired; only where the CPU has counters for it.
+    CommandInstructions,
 }
 
 /// How figures of a metric are compared.

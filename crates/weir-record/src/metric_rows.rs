@@ -2,6 +2,7 @@
 //! which cells, and what it is called. Judge, tables, charts and exports go through [`METRICS`]; a further
 //! metric is a variant of [`Metric`] and a row in `table.rs`.
 
+mod commands;
 mod table;
 
 use crate::{
@@ -9,12 +10,14 @@ use crate::{
     spec::CellSpec,
     trial::{SliceRecord, TrialRecord},
 };
+pub use commands::COMMAND_METRICS;
 pub use table::METRICS;
 
 impl Metric {
     /// Its row.
     pub fn row(self) -> &'static MetricRow {
-        &METRICS[self as usize]
+        let place = self as usize;
+        METRICS.get(place).unwrap_or_else(|| &COMMAND_METRICS[place - METRICS.len()])
     }
 
     /// Whether a larger figure is an improvement.
@@ -107,7 +110,7 @@ mod tests {
 
     #[test]
     fn rows_stand_in_the_order_of_the_enum_and_have_the_names_of_the_records() {
-        for (index, row) in METRICS.iter().enumerate() {
+        for (index, row) in METRICS.iter().chain(COMMAND_METRICS).enumerate() {
             assert_eq!(row.metric as usize, index, "{}", row.key);
             let name = serde_json::to_value(row.metric).expect("it is plain data");
             assert_eq!(name, row.key);
@@ -164,15 +167,16 @@ mod tests {
 
     #[test]
     fn every_metric_has_its_words_in_three_languages_and_one_korean_particle_fits_them() {
-        for row in METRICS {
+        for row in METRICS.iter().chain(COMMAND_METRICS) {
             let Words { name, prose, short } = row.words;
             for [english, korean, chinese] in [name, prose, short] {
                 assert!(english.is_ascii(), "{english}");
                 assert!(
-                    korean == "CPU/{one}" || korean.chars().any(|letter| ('가'..='힣').contains(&letter))
+                    ["CPU", "CPU/{one}"].contains(&korean)
+                        || korean.chars().any(|letter| ('가'..='힣').contains(&letter))
                 );
                 let is_han = |letter: char| ('一'..='鿿').contains(&letter);
-                assert!(chinese == "CPU/{one}" || chinese.chars().any(is_han), "{chinese}");
+                assert!(["CPU", "CPU/{one}"].contains(&chinese) || chinese.chars().any(is_han), "{chinese}");
             }
             let last = prose[1].chars().last().expect("it is not empty");
             let has_final_consonant = !(last as u32 - '가' as u32).is_multiple_of(28);

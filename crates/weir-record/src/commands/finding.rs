@@ -1,0 +1,219 @@
+//! What was found while commands were compared, as codes with arguments. A report has the sentences, in its reader's
+//! language.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A stream of a command's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// How a run failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailedEnd {
+    /// With this status.
+    Status(i32),
+    /// By this signal.
+    Signal(i32),
+    /// The kernel ended it because memory was short.
+    OutOfMemory,
+    /// It took longer than this.
+    Overran {
+        /// Longest that a run may take.
+        limit_ns: u64,
+    },
+}
+
+/// One thing that was found. Names are those of commands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "code", rename_all = "kebab-case")]
+pub enum CommandFinding {
+    /// A command wrote something else than the baseline, in every run.
+    OutputDiffers {
+        /// The command.
+        command: String,
+        /// The baseline.
+        baseline: String,
+        /// Where.
+        stream: Stream,
+        /// Bytes of the command and of the baseline.
+        bytes: (u64, u64),
+    },
+    /// Runs of one command wrote different things, so that nothing is known of a difference between commands.
+    OutputVaries {
+        /// The command.
+        command: String,
+        /// Where.
+        stream: Stream,
+    },
+    /// A command ended with another status than the baseline.
+    StatusDiffers {
+        /// The command.
+        command: String,
+        /// The baseline.
+        baseline: String,
+        /// Of the command and of the baseline.
+        statuses: (i32, i32),
+    },
+    /// A command could not be started.
+    NotStarted {
+        /// The command.
+        command: String,
+        /// Why, in the system's words.
+        reason: String,
+    },
+    /// A command failed in its first run.
+    Failed {
+        /// The command.
+        command: String,
+        /// How.
+        end: FailedEnd,
+        /// The end of what it wrote to standard error.
+        said: String,
+    },
+    /// A command failed in some of its runs.
+    FailedSometimes {
+        /// The command.
+        command: String,
+        /// How, the first time.
+        end: FailedEnd,
+        /// Runs that failed.
+        failed: u32,
+        /// All of its runs.
+        runs: u32,
+        /// The end of what it wrote to standard error, the first time.
+        said: String,
+    },
+    /// Processes of a command outlived it; they were counted until it ended, and then ended.
+    LeftProcesses {
+        /// The command.
+        command: String,
+        /// Names of some of them.
+        names: Vec<String>,
+        /// Most in one run.
+        processes_max: u32,
+        /// Runs that left some.
+        runs: u32,
+        /// Whether they are part of the figures: a control group counts them.
+        is_counted: bool,
+    },
+    /// A file that a command's words name changed while the comparison ran.
+    FileChanged {
+        /// The command.
+        command: String,
+        /// The file.
+        path: String,
+    },
+    /// Commands are the same, so that nothing but noise is to be expected.
+    SameCommands {
+        /// The command.
+        command: String,
+        /// The baseline.
+        baseline: String,
+    },
+    /// The CPU time of a run is close to what the source shows at least.
+    ShortRuns {
+        /// The command.
+        command: String,
+        /// CPU time of a run, in the middle.
+        cpu_ns: u64,
+        /// Smallest difference that the source shows.
+        resolution_ns: u64,
+    },
+    /// What every run is charged with for its start is a part of the figures that matters.
+    StartCost {
+        /// CPU time, at most.
+        charged_cpu_ns: u64,
+        /// As a share of the baseline's run.
+        share: f64,
+    },
+    /// The baseline differs from itself: order, or something that is not balanced.
+    BaselineDiffers {
+        /// Ratio of its second run to its first.
+        ratio: f64,
+        /// Its interval.
+        interval: (f64, f64),
+    },
+    /// What the earlier of the baseline's two runs in a pair costs over the later one.
+    OrderEffect {
+        /// Ratio less one.
+        change: f64,
+        /// Its interval.
+        interval: (f64, f64),
+        /// Largest that is harmless.
+        change_max: f64,
+    },
+    /// A verdict does not stand, because placebos differ from the baseline by as much.
+    WithinPlacebos {
+        /// The command.
+        command: String,
+        /// Largest difference of a placebo, as a ratio less one.
+        floor: f64,
+    },
+    /// The comparison did not finish.
+    CutShort {
+        /// Pairs that ran.
+        pairs_done: u32,
+        /// Pairs that were planned.
+        pairs: u32,
+        /// Whether somebody interrupted it; else it took several times its budget.
+        is_interrupted: bool,
+    },
+    /// CPU time does not come from a control group.
+    NoControlGroup {
+        /// Why.
+        reason: String,
+    },
+    /// System calls were not counted.
+    NoSystemCalls {
+        /// Why.
+        reason: NoCalls,
+    },
+    /// Runs could not go on.
+    Broken {
+        /// Why.
+        reason: String,
+    },
+    /// A command around the runs failed.
+    AroundFailed {
+        /// The flag that has it.
+        flag: String,
+        /// How.
+        end: FailedEnd,
+        /// The end of what it wrote to standard error.
+        said: String,
+    },
+}
+
+/// Why system calls were not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoCalls {
+    /// There is no `strace`.
+    NotInstalled,
+    /// `strace` could not trace the command.
+    Refused,
+    /// The comparison was interrupted, or nothing was compared.
+    NotReached,
+}
+
+impl CommandFinding {
+    /// Whether the comparison of a command, or all of it, is worth less for it. The others are notes.
+    pub fn is_defect(&self) -> bool {
+        !matches!(
+            self,
+            Self::SameCommands { .. }
+                | Self::StartCost { .. }
+                | Self::NoControlGroup { .. }
+                | Self::NoSystemCalls { .. }
+                | Self::OutputVaries { .. }
+        )
+    }
+}
