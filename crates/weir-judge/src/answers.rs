@@ -19,7 +19,7 @@ use weir_record::{
     study::MissingArm,
     trial::TrialRecord,
 };
-use weir_stats::decide::{ALPHA, Estimate, UNITS_MIN};
+use weir_stats::decide::{ALPHA, Estimate, UNITS_MIN, estimate};
 
 use crate::{
     cell_trials::CellTrials,
@@ -95,12 +95,54 @@ pub(crate) fn is_of_witness(found: &Finding) -> bool {
 }
 
 /// A schedule that is not finished decides nothing.
-fn withheld(mut answer: Effect, progress: &Progress) -> Effect {
+pub(crate) fn withheld(mut answer: Effect, progress: &Progress) -> Effect {
     let Progress { blocks_done, blocks, .. } = *progress;
     if blocks_done < blocks && answer.outcome.is_some_and(|outcome| outcome != Outcome::Open) {
         answer.outcome = Some(Outcome::Open);
         answer.reasons.push(Finding::Unfinished { blocks_done, blocks });
     }
+    answer
+}
+
+/// The answer to a comparison or goal by values in time order alone: differences on the metric's scale, or figures on
+/// it.
+pub(crate) fn of_values(
+    asked: &ComparisonSpec,
+    place: u32,
+    values: &[f64],
+    obstacles: Vec<Finding>,
+) -> Effect {
+    let found = Found {
+        estimate: estimate(values),
+        is_paired: !asked.to.is_empty(),
+        was_tried: !values.is_empty(),
+        obstacles,
+        ..Found::default()
+    };
+    answered(asked, place, CellRole::Primary, found)
+}
+
+/// The row of what was found.
+fn answered(asked: &ComparisonSpec, place: u32, role: CellRole, found: Found) -> Effect {
+    let of = &asked.of;
+    let scale = if asked.to.is_empty() { EffectScale::Figure } else { EffectScale::of(of.metric) };
+    let mut answer = Effect {
+        cell_id: of.cell_id.clone(),
+        arm: of.arm.clone(),
+        baseline: if let [to] = &asked.to[..] { to.arm.clone() } else { String::new() },
+        metric: of.metric,
+        is_paired: found.is_paired,
+        role,
+        ..question::row(Question::Asked(place), scale, found.estimate.as_ref())
+    };
+    // Figures of a metric without a zero are averaged as logarithms.
+    if scale == EffectScale::Figure {
+        let shown = |value: f64| of.metric.row().scale.figure(value);
+        answer.estimate = answer.estimate.map(shown);
+        answer.interval = answer.interval.map(|(low, high)| (shown(low), shown(high)));
+    }
+    answer.outcome = asked.goal.map(|goal| outcome(goal, answer.interval, &found));
+    answer.reasons = reasons(asked, &answer, found);
     answer
 }
 
@@ -167,26 +209,8 @@ impl<'a> Judge<'a> {
             Some(reason) => Found { obstacles: vec![reason], ..Found::default() },
             None => self.found(asked),
         };
-        let of = &asked.of;
-        let scale = if asked.to.is_empty() { EffectScale::Figure } else { EffectScale::of(of.metric) };
-        let mut answer = Effect {
-            cell_id: of.cell_id.clone(),
-            arm: of.arm.clone(),
-            baseline: if let [to] = &asked.to[..] { to.arm.clone() } else { String::new() },
-            metric: of.metric,
-            is_paired: found.is_paired,
-            role: self.cell(of).map_or(CellRole::Exploratory, |cell| cell.spec.role),
-            ..question::row(Question::Asked(place), scale, found.estimate.as_ref())
-        };
-        // Figures of a metric without a zero are averaged as logarithms.
-        if scale == EffectScale::Figure {
-            let shown = |value: f64| of.metric.row().scale.figure(value);
-            answer.estimate = answer.estimate.map(shown);
-            answer.interval = answer.interval.map(|(low, high)| (shown(low), shown(high)));
-        }
-        answer.outcome = asked.goal.map(|goal| outcome(goal, answer.interval, &found));
-        answer.reasons = reasons(asked, &answer, found);
-        answer
+        let role = self.cell(&asked.of).map_or(CellRole::Exploratory, |cell| cell.spec.role);
+        answered(asked, place, role, found)
     }
 
     /// An arm that did not run.

@@ -291,7 +291,12 @@ pub(crate) fn itself(spec: &StudySpec, gate: &ValidityGate, cell: &CellTrials<'_
 }
 
 /// A row with the effects of units; one unit has no interval.
-fn of_values(question: Question, metric: Metric, effect: Option<&Estimate>, values: Vec<f64>) -> Effect {
+pub(crate) fn of_values(
+    question: Question,
+    metric: Metric,
+    effect: Option<&Estimate>,
+    values: Vec<f64>,
+) -> Effect {
     let scale = EffectScale::of(metric);
     let row = question::row(question, scale, effect);
     let alone = values.first().filter(|_| values.len() == 1).map(|value| scale.shown(*value));

@@ -309,16 +309,15 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Effect {
     };
     let reading = Reading {
         p_value: comparison.p_value_holm.unwrap_or(effect.p_value),
-        margin: match draft.row.scale {
-            Scale::Ratio => spec.equivalence_margin.ln_1p(),
-            Scale::Difference { margin } => margin,
-        },
+        margin: margin(draft.row.scale, spec.equivalence_margin),
         larger_is_better: comparison.metric.larger_is_better(),
     };
-    comparison.verdict =
-        if draft.is_claim() { verdict_of(decide(effect, &reading)) } else { Verdict::NoClaim };
-    if comparison.verdict == Verdict::Inconclusive {
-        comparison.reasons.push(undecided(effect, &reading, draft.row.scale));
+    if draft.is_claim() {
+        let (verdict, reason) = claimed(effect, &reading, draft.row.scale);
+        comparison.verdict = verdict;
+        comparison.reasons.extend(reason);
+    } else {
+        comparison.verdict = Verdict::NoClaim;
     }
     match draft.rate_missed.clone() {
         Some(missed) if comparison.verdict == Verdict::NoClaim => comparison.notes.push(missed),
@@ -329,6 +328,21 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Effect {
         None => {}
     }
     comparison
+}
+
+/// What matters on a scale: a positive log-ratio, or a difference.
+pub(crate) fn margin(scale: Scale, equivalence_margin: f64) -> f64 {
+    match scale {
+        Scale::Ratio => equivalence_margin.ln_1p(),
+        Scale::Difference { margin } => margin,
+    }
+}
+
+/// What the rule decides of a claim, and why it decides nothing where it does not.
+pub(crate) fn claimed(effect: &Estimate, reading: &Reading, scale: Scale) -> (Verdict, Option<Finding>) {
+    let verdict = verdict_of(decide(effect, reading));
+    let reason = (verdict == Verdict::Inconclusive).then(|| undecided(effect, reading, scale));
+    (verdict, reason)
 }
 
 /// The verdict on a claim that the rule has decided so.
@@ -481,11 +495,15 @@ fn withhold_unfinished(progress: &Progress, comparisons: &mut [Effect]) {
     }
     let Progress { blocks_done, blocks, .. } = progress;
     for comparison in comparisons {
-        if matches!(comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Equivalent) {
-            comparison.verdict = Verdict::Inconclusive;
-            let found = Finding::Unfinished { blocks_done: *blocks_done, blocks: *blocks };
-            comparison.reasons.push(found);
-        }
+        withhold(comparison, Finding::Unfinished { blocks_done: *blocks_done, blocks: *blocks });
+    }
+}
+
+/// Takes a verdict back, where there is one, for this reason.
+pub(crate) fn withhold(comparison: &mut Effect, reason: Finding) {
+    if matches!(comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Equivalent) {
+        comparison.verdict = Verdict::Inconclusive;
+        comparison.reasons.push(reason);
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Largest effect of order or of carry-over, as a share of the equivalence margin.
-const MARGIN_SHARE_MAX: f64 = 0.25;
+pub(crate) const MARGIN_SHARE_MAX: f64 = 0.25;
 
 /// The check, over the rounds each cell is compared in; `None` when no cell's arms take turns.
 pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
@@ -53,7 +53,7 @@ pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecor
     Some(Check { name: CheckName::SliceOrder, passed, detail })
 }
 
-fn is_shown(estimate: &Estimate) -> bool {
+pub(crate) fn is_shown(estimate: &Estimate) -> bool {
     estimate.low > 0.0 || estimate.high < 0.0
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Units {
 }
 
 impl Units {
-    fn push(&mut self, block: u32, value: Value) {
+    pub(crate) fn push(&mut self, block: u32, value: Value) {
         self.values.push(value.effect);
         self.levels.push(value.levels);
         self.blocks.push(block);
@@ -163,14 +163,14 @@ pub(crate) fn of_itself(
 
 /// What one unit says.
 #[derive(Clone, Copy)]
-struct Value {
-    effect: f64,
+pub(crate) struct Value {
+    pub(crate) effect: f64,
     /// Figures of the arm and of the baseline.
     levels: (f64, f64),
 }
 
 /// An arm's figure against the baseline's two.
-fn value(row: &MetricRow, arm: f64, first: f64, second: f64) -> Option<Value> {
+pub(crate) fn value(row: &MetricRow, arm: f64, first: f64, second: f64) -> Option<Value> {
     if ![arm, first, second].into_iter().all(|figure| row.has(figure)) {
         return None;
     }

@@ -1,0 +1,406 @@
+//! Commands that end: from their runs to rows, verdicts and findings. Pure.
+//!
+//! The rules are those of studies, by the same functions: a value of a pair is what a round gives ([`units::value`]),
+//! one rule decides ([`judge::claimed`]), claims share Holm's correction, a schedule that is not finished decides
+//! nothing. What is different is what there is to judge: a run costs what it costs, so no load can be the limit, and no
+//! second figure stands beside CPU time that could contradict it. The unit is a pair: one run each of the baseline,
+//! of the baseline again and of every other command, each in a fresh process.
+//!
+//! What a study learns of its arms from their answers is learnt here from what commands write and how they end
+//! ([`facts`]).
+
+mod facts;
+mod plan;
+
+use std::collections::BTreeSet;
+
+use weir_record::{
+    commands::{CommandArm, CommandFinding, CommandRole, CommandRun, MeasuredBy, RunEnding, RunPhase},
+    effect::{Effect, Effects, Question},
+    finding::{ExclusionKind, Finding},
+    goal::ComparisonSpec,
+    metric::{Metric, Scale},
+    metric_rows::{COMMAND_METRICS, MetricRow},
+    spec::CellRole,
+    verdict::Verdict,
+};
+use weir_stats::{
+    decide::{Estimate, Reading, UNITS_MIN, estimate},
+    holm::holm,
+    order::{log_ratio, median},
+};
+
+use crate::{
+    answers, draft,
+    judge::{self, claimed, withhold},
+    progress::Progress,
+    question::{self, count},
+    slice_order::{self, MARGIN_SHARE_MAX},
+    units::{self, Units},
+};
+
+pub use plan::{PAIRS_DECIDING_MIN, PAIRS_MAX, Pilot, order, planned};
+
+/// Commands and their runs, finished or not.
+#[derive(Clone, Copy, Debug)]
+pub struct Judged<'a> {
+    /// The baseline first.
+    pub commands: &'a [CommandArm],
+    /// Every run, in time order.
+    pub runs: &'a [CommandRun],
+    /// Pairs that were planned.
+    pub pairs: u32,
+    /// Whether it was interrupted, where it is not finished.
+    pub is_interrupted: bool,
+    /// Share of a difference that matters.
+    pub equivalence_margin: f64,
+    /// Whether runs that fail are compared.
+    pub ignore_failure: bool,
+    /// Longest that a run may take.
+    pub limit_ns: u64,
+    /// How costs are read.
+    pub measured_by: &'a MeasuredBy,
+    /// What fails the comparison.
+    pub thresholds: &'a [ComparisonSpec],
+    /// What was found where it ran: commands that do not start, files that changed.
+    pub seen: &'a [CommandFinding],
+}
+
+/// What follows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conclusion {
+    /// Comparisons, then the baseline against itself.
+    pub effects: Effects,
+    /// A row for each threshold, in their order.
+    pub thresholds: Effects,
+    /// What a reader must know, the gravest first.
+    pub findings: Vec<CommandFinding>,
+    /// Pairs of which every run ended.
+    pub pairs_done: u32,
+}
+
+/// Judges them.
+pub fn conclude(judged: &Judged<'_>) -> Conclusion {
+    let pairs = Pairs::of(judged);
+    let mut findings = facts::all(judged);
+    let barred = facts::barred(judged.commands, &findings);
+    let mut drafts = drafts(judged, &pairs);
+    let claims = decide_all(judged, &barred, &mut drafts);
+    let is_finished = pairs.done() >= judged.pairs && judged.pairs > 0;
+    if !is_finished {
+        let cut = Finding::Unfinished { blocks_done: pairs.done(), blocks: judged.pairs };
+        drafts.iter_mut().for_each(|it| withhold(&mut it.row, cut.clone()));
+        let (pairs_done, pairs, is_interrupted) = (pairs.done(), judged.pairs, judged.is_interrupted);
+        // Where nothing could be compared, that is told.
+        if pairs > 0 || is_interrupted {
+            findings.push(CommandFinding::CutShort { pairs_done, pairs, is_interrupted });
+        }
+    }
+    findings.extend(hold_against_placebos(judged.commands, &claims, &mut drafts));
+    let rows: Vec<Effect> = drafts.into_iter().map(|it| it.row).chain(itself(judged, &pairs)).collect();
+    let effects = Effects { rows };
+    findings.extend(of_baseline(judged, &pairs, &effects));
+    findings.sort_by_key(facts::gravity);
+    let thresholds = thresholds(judged, &pairs, &barred);
+    Conclusion { effects, thresholds, findings, pairs_done: pairs.done() }
+}
+
+/// The measured runs by pair; of each pair its slots: the baseline's first run, its second, then the others in their
+/// order.
+pub(crate) struct Pairs<'a>(Vec<Vec<Option<&'a CommandRun>>>);
+
+impl<'a> Pairs<'a> {
+    fn of(judged: &Judged<'a>) -> Self {
+        Self::in_phase(judged.commands.len(), judged.runs, RunPhase::Measured)
+    }
+
+    /// Those of one phase, in the order in which they ran.
+    pub(crate) fn in_phase(commands: usize, runs: &'a [CommandRun], phase: RunPhase) -> Self {
+        let mut pairs: Vec<(u32, Vec<Option<&CommandRun>>)> = Vec::new();
+        for run in runs.iter().filter(|run| run.phase == phase) {
+            if pairs.last().is_none_or(|(number, _)| *number != run.pair) {
+                pairs.push((run.pair, vec![None; commands + 1]));
+            }
+            let slot = if run.command == 0 { usize::from(run.repeat) } else { run.command as usize + 1 };
+            if let Some((_, slots)) = pairs.last_mut()
+                && let Some(place) = slots.get_mut(slot)
+            {
+                *place = Some(run);
+            }
+        }
+        Self(pairs.into_iter().map(|(_, slots)| slots).collect())
+    }
+
+    /// Slots that ran at all: a command that cannot run has none.
+    pub(crate) fn live(&self) -> Vec<usize> {
+        let slots = self.0.first().map_or(0, Vec::len);
+        (0..slots).filter(|slot| self.0.iter().any(|pair| pair[*slot].is_some())).collect()
+    }
+
+    /// Pairs of which every run ended.
+    fn done(&self) -> u32 {
+        let live = self.live();
+        count(self.0.iter().filter(|pair| live.iter().all(|slot| pair[*slot].is_some())).count())
+    }
+
+    /// Runs of the named slots in each pair that has them.
+    pub(crate) fn slots<const N: usize>(
+        &self,
+        slots: [usize; N],
+    ) -> impl Iterator<Item = [&'a CommandRun; N]> {
+        self.0.iter().filter_map(move |pair| {
+            let found: Vec<&CommandRun> = slots.iter().filter_map(|slot| *pair.get(*slot)?).collect();
+            found.try_into().ok()
+        })
+    }
+}
+
+/// A comparison before its verdict.
+struct Draft {
+    row: Effect,
+    metric: &'static MetricRow,
+    effect: Option<Estimate>,
+}
+
+fn drafts(judged: &Judged<'_>, pairs: &Pairs<'_>) -> Vec<Draft> {
+    let arms = || judged.commands.iter().enumerate().skip(1);
+    let of_metric = |row: &'static MetricRow| arms().filter_map(move |arm| draft(judged, pairs, arm, row));
+    COMMAND_METRICS.iter().flat_map(of_metric).collect()
+}
+
+/// A command against the baseline by one metric; none where no run has the figure.
+fn draft(
+    judged: &Judged<'_>,
+    pairs: &Pairs<'_>,
+    (place, arm): (usize, &CommandArm),
+    row: &'static MetricRow,
+) -> Option<Draft> {
+    let units = units_of(judged, pairs, place, row);
+    let is_measured = !units.values.is_empty() || !units.excluded.is_empty();
+    if !is_measured && row.metric != Metric::CommandCpu {
+        return None;
+    }
+    let effect = estimate(&units.values);
+    let found = draft::of_values(Question::Comparison, row.metric, effect.as_ref(), units.values.clone());
+    let excluded = units.excluded.iter();
+    let row_found = Effect {
+        arm: arm.name.clone(),
+        baseline: judged.commands[0].name.clone(),
+        role: role(judged.commands, place, row.metric),
+        figures: units.means(row.scale),
+        excluded: excluded.map(|(&reason, &count)| Finding::Excluded { reason, count }).collect(),
+        notes: units.movement(row.scale).into_iter().collect(),
+        ..found
+    };
+    Some(Draft { row: row_found, metric: row, effect })
+}
+
+/// How much a row may claim: CPU time of what is compared, and nothing else.
+fn role(commands: &[CommandArm], place: usize, metric: Metric) -> CellRole {
+    let is_candidate = |it: &CommandArm| it.role == CommandRole::Candidate;
+    if metric != Metric::CommandCpu || !is_candidate(&commands[place]) {
+        return CellRole::Exploratory;
+    }
+    match commands.iter().position(is_candidate) {
+        Some(first) if first == place => CellRole::Primary,
+        _ => CellRole::Confirmatory,
+    }
+}
+
+/// The values of a command against the baseline. Pairs with a run that failed, or without the figure, have none.
+fn units_of(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &MetricRow) -> Units {
+    let mut units = Units::default();
+    for runs in pairs.slots([place + 1, 0, 1]) {
+        // Failures are counted by command, and told as such.
+        if !runs.iter().all(|run| is_usable(judged, run)) {
+            continue;
+        }
+        let [arm, first, second] = runs.map(|run| run.cost.figure(row.metric));
+        let (Some(arm), Some(first), Some(second)) = (arm, first, second) else { continue };
+        match units::value(row, arm, first, second) {
+            Some(value) => units.push(runs[0].pair, value),
+            None => *units.excluded.entry(ExclusionKind::WithoutFigure).or_default() += 1,
+        }
+    }
+    units
+}
+
+/// Whether a run may be compared. One that took too long was cut, whatever is asked.
+fn is_usable(judged: &Judged<'_>, run: &CommandRun) -> bool {
+    match run.end {
+        RunEnding::Exited(0) => true,
+        RunEnding::Exited(_) | RunEnding::Killed(_) => judged.ignore_failure,
+        RunEnding::OutOfMemory | RunEnding::Overran => false,
+    }
+}
+
+/// Holm over the claims, then a verdict for each of them. Gives the places of the claims that had one.
+fn decide_all(judged: &Judged<'_>, barred: &BTreeSet<String>, drafts: &mut [Draft]) -> Vec<usize> {
+    let mut claims = Vec::new();
+    for (place, draft) in drafts.iter_mut().enumerate() {
+        if draft.row.role == CellRole::Exploratory {
+            continue;
+        }
+        if barred.contains(&draft.row.arm) || barred.contains(&draft.row.baseline) {
+            draft.row.verdict = Verdict::NotComparable;
+        } else if draft.effect.is_some() {
+            claims.push(place);
+        } else {
+            draft.row.verdict = Verdict::Inconclusive;
+            let units = draft.row.units;
+            draft.row.reasons.push(Finding::TooFewUnits { units, units_min: UNITS_MIN as u32 });
+        }
+    }
+    let p_values: Vec<f64> = claims.iter().filter_map(|place| drafts[*place].row.p_value).collect();
+    let adjusted = holm(&p_values).unwrap_or_default();
+    for (place, adjusted) in claims.iter().zip(adjusted) {
+        let Draft { row, metric, effect } = &mut drafts[*place];
+        let Some(effect) = effect else { continue };
+        row.p_value_holm = Some(adjusted);
+        let reading = Reading {
+            p_value: adjusted,
+            margin: judge::margin(metric.scale, judged.equivalence_margin),
+            larger_is_better: metric.metric.larger_is_better(),
+        };
+        let (verdict, reason) = claimed(effect, &reading, metric.scale);
+        row.verdict = verdict;
+        row.reasons.extend(reason);
+    }
+    claims
+}
+
+/// A difference that a placebo shows too is no difference of the command: what layout alone does is in it.
+fn hold_against_placebos(
+    commands: &[CommandArm],
+    claims: &[usize],
+    drafts: &mut [Draft],
+) -> Vec<CommandFinding> {
+    let is_placebo =
+        |name: &str| commands.iter().any(|it| it.name == name && it.role == CommandRole::Placebo);
+    let of_placebos =
+        drafts.iter().filter(|it| it.metric.metric == Metric::CommandCpu && is_placebo(&it.row.arm));
+    let Some(floor) = of_placebos.filter_map(|it| it.effect).map(|it| it.mean.abs()).reduce(f64::max) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for place in claims {
+        let Draft { row, effect: Some(effect), .. } = &mut drafts[*place] else { continue };
+        let is_called = matches!(row.verdict, Verdict::Better | Verdict::Worse);
+        if is_called && effect.low <= floor && effect.high >= -floor {
+            row.verdict = Verdict::Inconclusive;
+            let command = row.arm.clone();
+            found.push(CommandFinding::WithinPlacebos { command, floor: floor.exp_m1() });
+        }
+    }
+    found
+}
+
+/// The baseline against its own second run, by every metric that it has.
+fn itself(judged: &Judged<'_>, pairs: &Pairs<'_>) -> Vec<Effect> {
+    let baseline = &judged.commands[0].name;
+    let one = |row: &'static MetricRow| {
+        let usable = pairs.slots([1, 0]).filter(|runs| runs.iter().all(|run| is_usable(judged, run)));
+        let values: Vec<f64> = usable
+            .filter_map(|runs| {
+                let [second, first] = runs.map(|run| run.cost.figure(row.metric));
+                Some(units::value(row, second?, first?, first?)?.effect)
+            })
+            .collect();
+        let effect = estimate(&values);
+        let found = draft::of_values(Question::Itself, row.metric, effect.as_ref(), values);
+        let role = CellRole::Exploratory;
+        let found = Effect { arm: baseline.clone(), baseline: baseline.clone(), role, ..found };
+        (!found.values.is_empty()).then_some(found)
+    };
+    COMMAND_METRICS.iter().filter_map(one).collect()
+}
+
+/// What the baseline says of the method: whether it agrees with itself, what going first does, and how much of a run
+/// its start is.
+fn of_baseline(judged: &Judged<'_>, pairs: &Pairs<'_>, effects: &Effects) -> Vec<CommandFinding> {
+    let mut found = Vec::new();
+    let mut own = effects.of(Question::Itself).filter(|row| row.metric == Metric::CommandCpu);
+    if let Some((ratio, interval)) = own.next().and_then(|row| row.estimate.zip(row.interval))
+        && (interval.0 > 1.0 || interval.1 < 1.0)
+    {
+        found.push(CommandFinding::BaselineDiffers { ratio, interval });
+    }
+    found.extend(order_effect(judged, pairs));
+    let all = pairs.slots([0, 1]).flatten();
+    let cpu: Vec<f64> = all.filter_map(|run| run.cost.figure(Metric::CommandCpu)).collect();
+    let charged = judged.measured_by.charged_cpu_ns;
+    if let (Some(charged_cpu_ns), Some(cpu_us)) = (charged, median(&cpu).filter(|it| *it > 0.0)) {
+        let share = charged_cpu_ns as f64 / 1e3 / cpu_us;
+        if share > START_SHARE_MAX {
+            found.push(CommandFinding::StartCost { charged_cpu_ns, share });
+        }
+    }
+    found
+}
+
+/// Largest share of a run that its start may be without a word.
+const START_SHARE_MAX: f64 = 0.01;
+
+/// What the earlier of the baseline's two runs costs over the later one, where that is too much for the random order to
+/// leave nothing of it.
+fn order_effect(judged: &Judged<'_>, pairs: &Pairs<'_>) -> Option<CommandFinding> {
+    let earlier_over_later = |[one, other]: [&CommandRun; 2]| {
+        let (earlier, later) = if one.place < other.place { (one, other) } else { (other, one) };
+        let figure = |run: &CommandRun| run.cost.figure(Metric::CommandCpu);
+        log_ratio(figure(earlier)?, figure(later)?)
+    };
+    let values: Vec<f64> = pairs.slots([0, 1]).filter_map(earlier_over_later).collect();
+    let found = estimate(&values).filter(|it| it.units >= UNITS_MIN)?;
+    let limit = MARGIN_SHARE_MAX * judged.equivalence_margin.ln_1p();
+    let is_large = slice_order::is_shown(&found) && found.mean.abs() > limit;
+    is_large.then(|| CommandFinding::OrderEffect {
+        change: found.mean.exp_m1(),
+        interval: (found.low.exp_m1(), found.high.exp_m1()),
+        change_max: limit.exp_m1(),
+    })
+}
+
+/// A row for each threshold: the command against the baseline, or its figure alone.
+fn thresholds(judged: &Judged<'_>, pairs: &Pairs<'_>, barred: &BTreeSet<String>) -> Effects {
+    let progress = Progress {
+        blocks_done: pairs.done(),
+        blocks: judged.pairs.max(1),
+        blocks_to_repeat: 0,
+        has_near_state: false,
+    };
+    let one = |(place, asked): (usize, &ComparisonSpec)| {
+        let row = asked.of.metric.row();
+        let arm = judged.commands.iter().position(|it| it.name == asked.of.arm).unwrap_or_default();
+        let values = match asked.to.is_empty() {
+            false => units_of(judged, pairs, arm, row).values,
+            true => alone(judged, pairs, arm, row),
+        };
+        let is_barred = barred.contains(&asked.of.arm) || barred.contains(&judged.commands[0].name);
+        let obstacles =
+            if is_barred { vec![Finding::ArmMissing { arm: asked.of.arm.clone() }] } else { Vec::new() };
+        let answer = answers::of_values(asked, question::place(place), &values, obstacles);
+        answers::withheld(answer, &progress)
+    };
+    Effects { rows: judged.thresholds.iter().enumerate().map(one).collect() }
+}
+
+/// Figures of one command on the metric's scale, one for each pair.
+fn alone(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &MetricRow) -> Vec<f64> {
+    let slot = if place == 0 { 0 } else { place + 1 };
+    let usable = pairs.slots([slot]).filter(|[run]| is_usable(judged, run));
+    let figures = usable.filter_map(|[run]| run.cost.figure(row.metric)).filter(|figure| row.has(*figure));
+    figures.map(|figure| row.scale.value(figure)).collect()
+}
+
+/// The running estimate of the first command that is compared: its ratio and the interval. It decides nothing. `None`
+/// with fewer pairs than would decide anything.
+pub fn so_far(judged: &Judged<'_>) -> Option<(f64, (f64, f64))> {
+    let place = judged.commands.iter().position(|it| it.role == CommandRole::Candidate)?;
+    let row = Metric::CommandCpu.row();
+    let units = units_of(judged, &Pairs::of(judged), place, row);
+    let found = estimate(&units.values).filter(|it| it.units >= UNITS_MIN && row.scale == Scale::Ratio)?;
+    Some((found.mean.exp(), (found.low.exp(), found.high.exp())))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! What the runs of commands show beside their cost: what they write, how they end, what they leave behind. Pure.
+
+use std::collections::BTreeSet;
+
+use weir_record::{
+    commands::{CommandArm, CommandFinding, CommandRun, FailedEnd, RunEnding, RunPhase, Stream, Written},
+    metric::Metric,
+};
+use weir_stats::order::median;
+
+use super::Judged;
+
+/// Largest share of a command's runs that may fail before it is not comparable, as of a study's arms.
+const FAILED_SHARE_MAX: f64 = 0.25;
+
+/// CPU time below which a run is called short.
+const SHORT_NS: f64 = 1e6;
+
+/// Likewise in steps of the clock.
+const SHORT_STEPS: f64 = 20.0;
+
+/// The source that counts processes which outlive a run.
+const GROUPS: &str = "cgroup";
+
+/// Everything that runs show, and what was seen where they ran.
+pub(super) fn all(judged: &Judged<'_>) -> Vec<CommandFinding> {
+    let mut found = judged.seen.to_vec();
+    for (place, command) in judged.commands.iter().enumerate() {
+        let own: Vec<&CommandRun> = judged.runs.iter().filter(|run| run.command as usize == place).collect();
+        if !judged.ignore_failure {
+            found.extend(failures(command, &own, judged.limit_ns));
+        } else {
+            found.extend(cut(command, &own, judged.limit_ns));
+        }
+        found.extend(left_processes(command, &own, &judged.measured_by.cpu_source));
+        found.extend(short(command, &own, judged.measured_by.cpu_resolution_ns));
+    }
+    found.extend(outputs(judged));
+    if judged.ignore_failure {
+        found.extend(statuses(judged));
+    }
+    found.extend(same_commands(judged.commands));
+    found
+}
+
+/// Commands that are not comparable for what was found.
+pub(super) fn barred(commands: &[CommandArm], findings: &[CommandFinding]) -> BTreeSet<String> {
+    let names = findings.iter().filter_map(|found| match found {
+        CommandFinding::OutputDiffers { command, .. }
+        | CommandFinding::StatusDiffers { command, .. }
+        | CommandFinding::NotStarted { command, .. }
+        | CommandFinding::Failed { command, .. }
+        | CommandFinding::FileChanged { command, .. } => Some(command),
+        CommandFinding::FailedSometimes { command, failed, runs, .. } => {
+            (f64::from(*failed) > FAILED_SHARE_MAX * f64::from(*runs)).then_some(command)
+        }
+        _ => None,
+    });
+    names.filter(|name| commands.iter().any(|it| it.name == **name)).cloned().collect()
+}
+
+/// In which order findings are told: what makes a figure meaningless first.
+pub(super) fn gravity(found: &CommandFinding) -> u8 {
+    match found {
+        CommandFinding::NotStarted { .. }
+        | CommandFinding::Failed { .. }
+        | CommandFinding::AroundFailed { .. }
+        | CommandFinding::Broken { .. } => 0,
+        CommandFinding::OutputDiffers { .. } | CommandFinding::StatusDiffers { .. } => 1,
+        CommandFinding::FileChanged { .. } | CommandFinding::FailedSometimes { .. } => 2,
+        CommandFinding::CutShort { .. } => 3,
+        CommandFinding::WithinPlacebos { .. } | CommandFinding::BaselineDiffers { .. } => 4,
+        CommandFinding::LeftProcesses { .. } | CommandFinding::OrderEffect { .. } => 5,
+        CommandFinding::SameCommands { .. } | CommandFinding::OutputVaries { .. } => 6,
+        CommandFinding::ShortRuns { .. } | CommandFinding::StartCost { .. } => 7,
+        CommandFinding::NoControlGroup { .. } | CommandFinding::NoSystemCalls { .. } => 8,
+    }
+}
+
+fn failed_end(end: RunEnding, limit_ns: u64) -> Option<FailedEnd> {
+    match end {
+        RunEnding::Exited(0) => None,
+        RunEnding::Exited(status) => Some(FailedEnd::Status(status)),
+        RunEnding::Killed(signal) => Some(FailedEnd::Signal(signal)),
+        RunEnding::OutOfMemory => Some(FailedEnd::OutOfMemory),
+        RunEnding::Overran => Some(FailedEnd::Overran { limit_ns }),
+    }
+}
+
+/// Runs that failed: a first one, or some of the others.
+fn failures(command: &CommandArm, own: &[&CommandRun], limit_ns: u64) -> Option<CommandFinding> {
+    failed(command, own, |run| failed_end(run.end, limit_ns))
+}
+
+/// Runs that did not end by themselves: where failures are ignored, these are failures all the same.
+fn cut(command: &CommandArm, own: &[&CommandRun], limit_ns: u64) -> Option<CommandFinding> {
+    let is_cut = |end: RunEnding| matches!(end, RunEnding::OutOfMemory | RunEnding::Overran);
+    failed(command, own, |run| failed_end(run.end, limit_ns).filter(|_| is_cut(run.end)))
+}
+
+fn failed(
+    command: &CommandArm,
+    own: &[&CommandRun],
+    end: impl Fn(&CommandRun) -> Option<FailedEnd>,
+) -> Option<CommandFinding> {
+    let ends = || own.iter().filter_map(|run| Some((*run, end(run)?)));
+    let (first, end) = ends().next()?;
+    let (command, said) = (command.name.clone(), first.said.clone());
+    // What fails in its first run is not run again.
+    if first.phase == RunPhase::First {
+        return Some(CommandFinding::Failed { command, end, said });
+    }
+    let (failed, runs) = (count(ends().count()), count(own.len()));
+    Some(CommandFinding::FailedSometimes { command, end, failed, runs, said })
+}
+
+fn left_processes(command: &CommandArm, own: &[&CommandRun], source: &str) -> Option<CommandFinding> {
+    let processes_max = own.iter().map(|run| run.children_left).max().filter(|most| *most > 0)?;
+    Some(CommandFinding::LeftProcesses {
+        command: command.name.clone(),
+        names: own
+            .iter()
+            .map(|run| &run.children_left_names)
+            .find(|it| !it.is_empty())
+            .cloned()
+            .unwrap_or_default(),
+        processes_max,
+        runs: count(own.iter().filter(|run| run.children_left > 0).count()),
+        is_counted: source.starts_with(GROUPS),
+    })
+}
+
+fn short(command: &CommandArm, own: &[&CommandRun], resolution_ns: u64) -> Option<CommandFinding> {
+    let measured = own.iter().filter(|run| run.phase == RunPhase::Measured);
+    let cpu: Vec<f64> = measured.filter_map(|run| run.cost.figure(Metric::CommandCpu)).collect();
+    let cpu_ns = median(&cpu)? * 1e3;
+    let is_short = cpu_ns < SHORT_NS || cpu_ns < SHORT_STEPS * resolution_ns as f64;
+    is_short.then(|| CommandFinding::ShortRuns {
+        command: command.name.clone(),
+        cpu_ns: cpu_ns as u64,
+        resolution_ns,
+    })
+}
+
+/// What runs of one command wrote to a stream: every different thing once. Cut runs wrote a part of it.
+fn written<'a>(judged: &Judged<'a>, place: usize, stream: Stream) -> BTreeSet<(u64, &'a str)> {
+    let of = |run: &'a CommandRun| -> &'a Written {
+        match stream {
+            Stream::Stdout => &run.stdout,
+            Stream::Stderr => &run.stderr,
+        }
+    };
+    let own = judged.runs.iter().filter(|run| run.command as usize == place);
+    let ended = own.filter(|run| matches!(run.end, RunEnding::Exited(_)));
+    let looked_at = ended.map(of).filter(|it| !it.content.is_empty());
+    looked_at.map(|it| (it.bytes, it.content.as_str())).collect()
+}
+
+/// Where commands wrote different things. Of a command that failed nothing is said: its failure says more.
+fn outputs(judged: &Judged<'_>) -> Vec<CommandFinding> {
+    let baseline = &judged.commands[0].name;
+    let mut found = Vec::new();
+    for stream in [Stream::Stdout, Stream::Stderr] {
+        let expected = written(judged, 0, stream);
+        if expected.len() > 1 {
+            found.push(CommandFinding::OutputVaries { command: baseline.clone(), stream });
+            continue;
+        }
+        let Some((bytes, _)) = expected.first().copied() else { continue };
+        for (place, command) in judged.commands.iter().enumerate().skip(1) {
+            let own = written(judged, place, stream);
+            let Some((own_bytes, _)) = own.first().copied() else { continue };
+            let command = command.name.clone();
+            if own.is_disjoint(&expected) {
+                let (baseline, bytes) = (baseline.clone(), (own_bytes, bytes));
+                found.push(CommandFinding::OutputDiffers { command, baseline, stream, bytes });
+            } else if own.len() > 1 {
+                found.push(CommandFinding::OutputVaries { command, stream });
+            }
+        }
+    }
+    found
+}
+
+/// Where failures are ignored: commands that always end with another status than the baseline always does.
+fn statuses(judged: &Judged<'_>) -> Vec<CommandFinding> {
+    let of = |place: usize| -> BTreeSet<i32> {
+        let own = judged.runs.iter().filter(|run| run.command as usize == place);
+        own.filter_map(|run| if let RunEnding::Exited(status) = run.end { Some(status) } else { None })
+            .collect()
+    };
+    let expected = of(0);
+    let Some(status) = expected.first().copied() else { return Vec::new() };
+    let differs = |(place, command): (usize, &CommandArm)| {
+        let own = of(place);
+        let own_status = own.first().copied().filter(|_| own.is_disjoint(&expected))?;
+        Some(CommandFinding::StatusDiffers {
+            command: command.name.clone(),
+            baseline: judged.commands[0].name.clone(),
+            statuses: (own_status, status),
+        })
+    };
+    judged.commands.iter().enumerate().skip(1).filter_map(differs).collect()
+}
+
+/// Commands that run the same words as the baseline with the same files: no mistake, where it is meant.
+fn same_commands(commands: &[CommandArm]) -> Vec<CommandFinding> {
+    let Some((baseline, others)) = commands.split_first() else { return Vec::new() };
+    let same = others.iter().filter(|it| it.words == baseline.words);
+    let found = |it: &CommandArm| CommandFinding::SameCommands {
+        command: it.name.clone(),
+        baseline: baseline.name.clone(),
+    };
+    same.map(found).collect()
+}
+
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}

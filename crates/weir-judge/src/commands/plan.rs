@@ -1,0 +1,105 @@
+//! How many pairs a comparison of commands has, and in which order their runs come. Pure.
+//!
+//! The pilot sees how runs scatter and nothing else: every slot of a pair is in turn held against two others, so that
+//! which command is which does not matter, and a difference between commands is in no figure. What it finds can
+//! therefore not favour a verdict, and its pairs are not part of the result.
+
+use weir_record::{
+    commands::{CommandRun, PairPlan, PlanReason, RunPhase},
+    metric::Metric,
+};
+use weir_stats::{
+    decide::{UNITS_MIN, expected_detectable},
+    random::{Random, derived_seed},
+};
+
+use super::Pairs;
+use crate::units;
+
+/// Most pairs of a comparison.
+pub const PAIRS_MAX: u32 = 10_000;
+
+/// Fewest pairs that decide anything.
+pub const PAIRS_DECIDING_MIN: u32 = UNITS_MIN as u32;
+
+/// So many more pairs than find a difference of the margin in eight of ten comparisons call equal commands equal in
+/// nine of ten: the interval must then fit into the margin around a mean that is not exactly nothing.
+const PAIRS_FACTOR: f64 = 1.6;
+
+/// What the pilot and the budget allow.
+#[derive(Clone, Copy, Debug)]
+pub struct Pilot<'a> {
+    /// Commands.
+    pub commands: usize,
+    /// All runs so far.
+    pub runs: &'a [CommandRun],
+    /// Pairs of the pilot.
+    pub pairs: u32,
+    /// Pairs that fit into what is left of the budget.
+    pub pairs_fitting: u32,
+    /// Fewest that were asked for; absent where nothing was.
+    pub pairs_min: Option<u32>,
+    /// Share of a difference that matters.
+    pub equivalence_margin: f64,
+}
+
+/// Fewest pairs unless something else is asked, where they fit.
+const PAIRS_MIN: u32 = 10;
+
+/// Plans the pairs.
+pub fn planned(pilot: &Pilot<'_>) -> PairPlan {
+    let values = scatter(pilot);
+    let detectable = |pairs: u32| expected_detectable(&values, pairs);
+    let fewest = pilot.pairs_min.unwrap_or_else(|| pilot.pairs_fitting.clamp(PAIRS_DECIDING_MIN, PAIRS_MIN));
+    let fewest = fewest.clamp(PAIRS_DECIDING_MIN, PAIRS_MAX);
+    let margin = pilot.equivalence_margin.ln_1p();
+    let enough = fewest_that_find(margin, fewest, detectable);
+    let wanted = enough.map(|pairs| (f64::from(pairs) * PAIRS_FACTOR).ceil() as u32);
+    let (pairs, reason) = match wanted.filter(|pairs| *pairs <= PAIRS_MAX) {
+        Some(pairs) if pairs <= pilot.pairs_fitting => (pairs, PlanReason::Detectable),
+        _ if pilot.pairs_fitting > PAIRS_MAX => (PAIRS_MAX, PlanReason::Most),
+        _ => (pilot.pairs_fitting, PlanReason::Budget),
+    };
+    let (pairs, reason) = if pairs < fewest { (fewest, PlanReason::Fewest) } else { (pairs, reason) };
+    let detectable = detectable(pairs).map(f64::exp_m1);
+    PairPlan { pairs, pilot_pairs: pilot.pairs, detectable, reason }
+}
+
+/// The fewest pairs, from so many on, of which the detectable effect is at most this; none where the most do not do.
+fn fewest_that_find(margin: f64, fewest: u32, detectable: impl Fn(u32) -> Option<f64>) -> Option<u32> {
+    let finds = |pairs: u32| detectable(pairs).is_some_and(|it| it <= margin);
+    if !finds(PAIRS_MAX) {
+        return None;
+    }
+    let (mut low, mut high) = (fewest, PAIRS_MAX);
+    while low < high {
+        let middle = low.midpoint(high);
+        (low, high) = if finds(middle) { (low, middle) } else { (middle + 1, high) };
+    }
+    Some(low)
+}
+
+/// Values of every slot against the two that follow it, around in a circle: one set for each slot.
+fn scatter(pilot: &Pilot<'_>) -> Vec<Vec<f64>> {
+    let pairs = Pairs::in_phase(pilot.commands, pilot.runs, RunPhase::Pilot);
+    let (live, row) = (pairs.live(), Metric::CommandCpu.row());
+    let slot = |place: usize| live[place % live.len()];
+    let of_slot = |place: usize| {
+        let runs = pairs.slots([slot(place), slot(place + 1), slot(place + 2)]);
+        let value = |runs: [&CommandRun; 3]| {
+            let [own, one, other] = runs.map(|run| run.cost.figure(row.metric));
+            Some(units::value(row, own?, one?, other?)?.effect)
+        };
+        runs.filter_map(value).collect()
+    };
+    (0..live.len()).map(of_slot).collect()
+}
+
+/// The order of a pair: commands by their place, the baseline twice, of which one is the repeat.
+pub fn order(seed: u64, phase: RunPhase, pair: u32, commands: usize) -> Vec<(usize, bool)> {
+    let mut order: Vec<(usize, bool)> = (0..commands).map(|command| (command, false)).collect();
+    order.push((0, true));
+    let of_phase = derived_seed(seed, phase as u64);
+    Random::seeded(derived_seed(of_phase, u64::from(pair))).shuffle(&mut order);
+    order
+}

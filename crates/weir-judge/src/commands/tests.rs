@@ -1,0 +1,394 @@
+use weir_record::{
+    commands::{FailedEnd, RunFigures, Stream, Written},
+    goal::{Goal, Outcome, Side},
+};
+use weir_stats::random::Random;
+
+use super::*;
+
+const MARGIN: f64 = 0.01;
+const PAIRS: u32 = 20;
+const LIMIT_NS: u64 = 1_000_000_000;
+
+fn arms(roles: &[(&str, CommandRole)]) -> Vec<CommandArm> {
+    let arm = |(name, role): &(&str, CommandRole)| CommandArm {
+        name: (*name).to_owned(),
+        role: *role,
+        words: vec![(*name).to_owned()],
+        ..CommandArm::default()
+    };
+    roles.iter().map(arm).collect()
+}
+
+fn two() -> Vec<CommandArm> {
+    arms(&[("old", CommandRole::Baseline), ("new", CommandRole::Candidate)])
+}
+
+fn run(pair: u32, (command, repeat): (usize, bool), place: usize, cpu_us: f64) -> CommandRun {
+    CommandRun {
+        pair,
+        place: count(place),
+        command: count(command),
+        repeat,
+        cost: RunFigures {
+            wall_ns: (cpu_us * 1.1e3) as u64,
+            user_ns: (cpu_us * 0.8e3) as u64,
+            system_ns: (cpu_us * 0.2e3) as u64,
+            memory_bytes_max: Some(1 << 20),
+            ..RunFigures::default()
+        },
+        stdout: Written { bytes: 3, content: "abc".to_owned() },
+        ..CommandRun::default()
+    }
+}
+
+/// Runs of pairs in which each command costs so much, with a scatter that its pair shares and one for each run.
+fn runs(phase: RunPhase, costs_us: &[f64], pairs: u32, scatter: f64) -> Vec<CommandRun> {
+    let mut random = Random::seeded(11);
+    let mut all = Vec::new();
+    for pair in 0..pairs {
+        let shared = 0.2 * random.normal();
+        for (place, slot) in order(3, phase, pair, costs_us.len()).into_iter().enumerate() {
+            let cpu_us = costs_us[slot.0] * (shared + scatter * random.normal()).exp();
+            all.push(CommandRun { phase, ..run(pair, slot, place, cpu_us) });
+        }
+    }
+    all
+}
+
+fn measured(costs_us: &[f64]) -> Vec<CommandRun> {
+    runs(RunPhase::Measured, costs_us, PAIRS, 0.005)
+}
+
+fn judged<'a>(commands: &'a [CommandArm], runs: &'a [CommandRun], measured_by: &'a MeasuredBy) -> Judged<'a> {
+    Judged {
+        commands,
+        runs,
+        pairs: PAIRS,
+        is_interrupted: false,
+        equivalence_margin: MARGIN,
+        ignore_failure: false,
+        limit_ns: LIMIT_NS,
+        measured_by,
+        thresholds: &[],
+        seen: &[],
+    }
+}
+
+fn concluded(commands: &[CommandArm], runs: &[CommandRun]) -> Conclusion {
+    conclude(&judged(commands, runs, &MeasuredBy::default()))
+}
+
+fn decisive<'c>(conclusion: &'c Conclusion, arm: &str) -> &'c Effect {
+    let mut rows = conclusion.effects.comparisons();
+    rows.find(|row| row.metric == Metric::CommandCpu && row.arm == arm).expect("it is compared")
+}
+
+#[test]
+fn commands_that_cost_more_less_and_as_much_are_called_so() {
+    let cases = [(103_000.0, Verdict::Worse), (97_000.0, Verdict::Better), (100_000.0, Verdict::Equivalent)];
+    for (cost, verdict) in cases {
+        let found = concluded(&two(), &measured(&[100_000.0, cost]));
+        let row = decisive(&found, "new");
+        assert_eq!(row.verdict, verdict, "{row:?}");
+        assert!((row.estimate.expect("it was measured") - cost / 1e5).abs() < 0.006);
+        assert_eq!((row.units, row.role), (PAIRS, CellRole::Primary));
+        assert_eq!(found.findings, []);
+        let itself = found.effects.itself(row).expect("the baseline ran twice");
+        assert!(itself.interval.is_some_and(|(low, high)| low < 1.0 && high > 1.0));
+    }
+}
+
+#[test]
+fn what_a_pair_shares_is_not_in_the_interval() {
+    let found = concluded(&two(), &measured(&[100_000.0, 103_000.0]));
+    let (low, high) = decisive(&found, "new").interval.expect("it was measured");
+    assert!(high - low < 0.02, "pairs differ by 20 %: {low} {high}");
+}
+
+#[test]
+fn a_claim_is_cpu_time_alone_and_several_share_a_correction() {
+    let commands = arms(&[
+        ("old", CommandRole::Baseline),
+        ("one", CommandRole::Candidate),
+        ("two", CommandRole::Candidate),
+    ]);
+    let found = concluded(&commands, &measured(&[100_000.0, 103_000.0, 100_300.0]));
+    for row in found.effects.comparisons() {
+        assert_eq!(row.p_value_holm.is_some(), row.metric == Metric::CommandCpu, "{:?}", row.metric);
+        assert_eq!(row.verdict == Verdict::NoClaim, row.metric != Metric::CommandCpu, "{:?}", row.metric);
+    }
+    assert_eq!(decisive(&found, "two").role, CellRole::Confirmatory);
+    assert!(
+        found.effects.comparisons().all(|row| row.metric != Metric::CommandInstructions),
+        "nothing counted them"
+    );
+}
+
+#[test]
+fn an_unfinished_comparison_decides_nothing_and_says_how_far_it_came() {
+    let mut runs = measured(&[100_000.0, 130_000.0]);
+    runs.truncate(runs.len() - 1);
+    let commands = two();
+    let measured_by = MeasuredBy::default();
+    let found = conclude(&Judged { is_interrupted: true, ..judged(&commands, &runs, &measured_by) });
+    let row = decisive(&found, "new");
+    assert_eq!(row.verdict, Verdict::Inconclusive);
+    assert!(row.interval.is_some(), "what was measured is shown");
+    let cut = CommandFinding::CutShort { pairs_done: PAIRS - 1, pairs: PAIRS, is_interrupted: true };
+    assert_eq!(found.findings, [cut]);
+}
+
+#[test]
+fn another_output_is_named_first_and_leaves_nothing_to_compare() {
+    let mut runs = measured(&[100_000.0, 90_000.0]);
+    for run in runs.iter_mut().filter(|run| run.command == 1) {
+        run.stdout = Written { bytes: 4, content: "abcd".to_owned() };
+    }
+    let found = concluded(&two(), &runs);
+    assert_eq!(decisive(&found, "new").verdict, Verdict::NotComparable);
+    let CommandFinding::OutputDiffers { stream, bytes, .. } = &found.findings[0] else { panic!("{found:?}") };
+    assert_eq!((*stream, *bytes), (Stream::Stdout, (4, 3)));
+}
+
+#[test]
+fn an_output_that_differs_from_run_to_run_says_nothing_of_commands() {
+    let mut runs = measured(&[100_000.0, 90_000.0]);
+    for (number, run) in runs.iter_mut().enumerate() {
+        run.stderr = Written { bytes: 8, content: format!("{number}") };
+    }
+    let found = concluded(&two(), &runs);
+    assert_eq!(decisive(&found, "new").verdict, Verdict::Better);
+    let varies = CommandFinding::OutputVaries { command: "old".to_owned(), stream: Stream::Stderr };
+    assert_eq!(found.findings, [varies]);
+}
+
+#[test]
+fn few_failures_cost_their_pairs_and_many_the_comparison() {
+    let failing = |every: usize| {
+        let mut runs = measured(&[100_000.0, 90_000.0]);
+        let own = runs.iter_mut().filter(|run| run.command == 1);
+        for run in own.step_by(every) {
+            run.end = RunEnding::Exited(7);
+            run.said = "the port is taken".to_owned();
+        }
+        concluded(&two(), &runs)
+    };
+    let few = failing(10);
+    assert_eq!((decisive(&few, "new").verdict, decisive(&few, "new").units), (Verdict::Better, PAIRS - 2));
+    let CommandFinding::FailedSometimes { end, failed, runs, said, .. } = &few.findings[0] else {
+        panic!("{few:?}")
+    };
+    assert_eq!((*end, *failed, *runs, said.as_str()), (FailedEnd::Status(7), 2, PAIRS, "the port is taken"));
+    assert_eq!(decisive(&failing(3), "new").verdict, Verdict::NotComparable);
+}
+
+#[test]
+fn failures_that_are_ignored_are_compared_and_another_status_is_a_difference() {
+    let commands = two();
+    let measured_by = MeasuredBy::default();
+    let with = |old: i32, new: i32| {
+        let mut runs = measured(&[100_000.0, 90_000.0]);
+        for run in &mut runs {
+            run.end = RunEnding::Exited(if run.command == 0 { old } else { new });
+        }
+        conclude(&Judged { ignore_failure: true, ..judged(&commands, &runs, &measured_by) })
+    };
+    assert_eq!(decisive(&with(1, 1), "new").verdict, Verdict::Better);
+    let found = with(1, 2);
+    assert_eq!(decisive(&found, "new").verdict, Verdict::NotComparable);
+    assert!(matches!(found.findings[0], CommandFinding::StatusDiffers { statuses: (2, 1), .. }), "{found:?}");
+}
+
+#[test]
+fn what_a_placebo_does_is_no_verdict_on_a_command() {
+    let commands = arms(&[
+        ("old", CommandRole::Baseline),
+        ("new", CommandRole::Candidate),
+        ("shuffled", CommandRole::Placebo),
+    ]);
+    let of = |new: f64, shuffled: f64| concluded(&commands, &measured(&[100_000.0, new, shuffled]));
+    assert_eq!(decisive(&of(104_000.0, 100_500.0), "new").verdict, Verdict::Worse);
+    let found = of(104_000.0, 95_000.0);
+    assert_eq!(decisive(&found, "new").verdict, Verdict::Inconclusive);
+    assert!(matches!(found.findings[0], CommandFinding::WithinPlacebos { .. }), "{found:?}");
+    assert_eq!(decisive(&found, "shuffled").verdict, Verdict::NoClaim);
+}
+
+#[test]
+fn a_threshold_is_held_against_the_whole_interval_and_needs_a_comparable_command() {
+    let side = |arm: &str| Side { arm: arm.to_owned(), cell_id: String::new(), metric: Metric::CommandCpu };
+    let asked = |bound: f64| ComparisonSpec {
+        of: side("new"),
+        to: vec![side("old")],
+        goal: Some(Goal::AtMost(bound)),
+        is_threshold: true,
+    };
+    let figure = ComparisonSpec { to: Vec::new(), ..asked(200_000.0) };
+    let thresholds = [asked(1.01), asked(1.03), asked(1.06), figure];
+    let (commands, measured_by) = (two(), MeasuredBy::default());
+    let runs = measured(&[100_000.0, 103_000.0]);
+    let outcomes = |runs: &[CommandRun]| {
+        let found = conclude(&Judged { thresholds: &thresholds, ..judged(&commands, runs, &measured_by) });
+        found.thresholds.rows.iter().filter_map(|row| row.outcome).collect::<Vec<_>>()
+    };
+    assert_eq!(outcomes(&runs), [Outcome::Missed, Outcome::Open, Outcome::Met, Outcome::Met]);
+    let mut wrong = runs.clone();
+    for run in wrong.iter_mut().filter(|run| run.command == 1) {
+        run.stdout.content = "other".to_owned();
+    }
+    assert_eq!(outcomes(&wrong), [Outcome::Open; 4]);
+    assert_eq!(outcomes(&runs[..30]), [Outcome::Open; 4], "it is unfinished");
+}
+
+#[test]
+fn short_runs_processes_left_and_equal_commands_are_named() {
+    let mut commands = two();
+    commands[1].words = commands[0].words.clone();
+    let mut runs = measured(&[800.0, 800.0]);
+    runs[0].children_left = 2;
+    runs[0].children_left_names = vec!["sleep".to_owned()];
+    let measured_by = MeasuredBy {
+        cpu_source: "cgroup-v2".to_owned(),
+        cpu_resolution_ns: 1_000,
+        charged_cpu_ns: Some(20_000),
+        ..MeasuredBy::default()
+    };
+    let found = conclude(&judged(&commands, &runs, &measured_by)).findings;
+    let has = |is_it: fn(&CommandFinding) -> bool| found.iter().any(is_it);
+    assert!(has(|it| matches!(it, CommandFinding::ShortRuns { .. })), "{found:?}");
+    assert!(has(|it| matches!(
+        it,
+        CommandFinding::LeftProcesses { processes_max: 2, runs: 1, is_counted: true, .. }
+    )));
+    assert!(has(|it| matches!(it, CommandFinding::SameCommands { .. })));
+    assert!(has(|it| matches!(it, CommandFinding::StartCost { share, .. } if (0.02..0.03).contains(share))));
+}
+
+#[test]
+fn going_first_is_told_where_it_costs_more_than_the_margin_allows() {
+    let slowed = |by: f64| {
+        let mut runs = measured(&[100_000.0, 100_000.0]);
+        let places: Vec<(u32, u32)> =
+            runs.iter().filter(|run| run.command == 0).map(|run| (run.pair, run.place)).collect();
+        for run in runs.iter_mut().filter(|run| run.command == 0) {
+            let is_earlier = places.iter().all(|(pair, place)| *pair != run.pair || run.place <= *place);
+            if is_earlier {
+                run.cost.user_ns = (run.cost.user_ns as f64 * (1.0 + by)) as u64;
+            }
+        }
+        concluded(&two(), &runs).findings
+    };
+    assert!(
+        slowed(0.05)
+            .iter()
+            .any(|it| matches!(it, CommandFinding::OrderEffect { change, .. } if *change > 0.03))
+    );
+    assert!(!slowed(0.0).iter().any(|it| matches!(it, CommandFinding::OrderEffect { .. })));
+}
+
+#[test]
+fn nothing_at_all_is_judged_without_a_panic() {
+    let found = concluded(&two(), &[]);
+    assert_eq!(decisive(&found, "new").verdict, Verdict::Inconclusive);
+    assert_eq!(so_far(&judged(&two(), &[], &MeasuredBy::default())), None);
+    let stray = CommandRun { command: 9, ..CommandRun::default() };
+    assert_eq!(decisive(&concluded(&two(), &[stray]), "new").verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn the_running_estimate_needs_as_many_pairs_as_a_verdict() {
+    let (commands, measured_by) = (two(), MeasuredBy::default());
+    let runs = measured(&[100_000.0, 103_000.0]);
+    let so_far = |pairs: usize| so_far(&judged(&commands, &runs[..3 * pairs], &measured_by));
+    assert_eq!(so_far(5), None);
+    let (ratio, (low, high)) = so_far(20).expect("there are pairs");
+    assert!(low < ratio && ratio < high && (ratio - 1.03).abs() < 0.01);
+}
+
+fn pilot(costs_us: &[f64], scatter: f64, pairs_fitting: u32) -> weir_record::commands::PairPlan {
+    let runs = runs(RunPhase::Pilot, costs_us, 10, scatter);
+    let pilot = Pilot {
+        commands: costs_us.len(),
+        runs: &runs,
+        pairs: 10,
+        pairs_fitting,
+        pairs_min: None,
+        equivalence_margin: MARGIN,
+    };
+    planned(&pilot)
+}
+
+#[test]
+fn the_pilot_sees_scatter_and_no_difference() {
+    let equal = pilot(&[100_000.0, 100_000.0], 0.02, PAIRS_MAX);
+    let apart = pilot(&[100_000.0, 250_000.0], 0.02, PAIRS_MAX);
+    assert_eq!(equal.pairs, apart.pairs, "a difference between commands is in no figure of the plan");
+    let swapped = pilot(&[250_000.0, 100_000.0], 0.02, PAIRS_MAX);
+    assert_eq!(apart.pairs, swapped.pairs, "nor is which of them is which");
+}
+
+#[test]
+fn more_scatter_takes_more_pairs_until_the_budget_ends_them() {
+    use weir_record::commands::PlanReason;
+    let (calm, noisy) = (pilot(&[1e5, 1e5], 0.003, 5_000), pilot(&[1e5, 1e5], 0.02, 5_000));
+    assert!(calm.pairs >= 10 && 5 * calm.pairs < noisy.pairs, "{calm:?} {noisy:?}");
+    assert_eq!((calm.reason, noisy.reason), (PlanReason::Detectable, PlanReason::Detectable));
+    assert!(noisy.detectable.is_some_and(|it| it <= MARGIN), "{noisy:?}");
+    let short = pilot(&[1e5, 1e5], 0.02, 30);
+    assert_eq!((short.pairs, short.reason), (30, PlanReason::Budget));
+    assert!(short.detectable.is_some_and(|it| it > MARGIN));
+    let none = pilot(&[1e5, 1e5], 0.02, 2);
+    assert_eq!((none.pairs, none.reason), (PAIRS_DECIDING_MIN, PlanReason::Fewest));
+    let wild = pilot(&[1e5, 1e5], 3.0, u32::MAX);
+    assert_eq!((wild.pairs, wild.reason), (PAIRS_MAX, PlanReason::Most));
+}
+
+#[test]
+fn an_order_is_that_of_its_seed_and_every_run_has_a_place() {
+    assert_eq!(order(1, RunPhase::Measured, 5, 3), order(1, RunPhase::Measured, 5, 3));
+    assert_ne!(
+        (0..9).map(|pair| order(1, RunPhase::Measured, pair, 3)).collect::<Vec<_>>(),
+        (0..9).map(|pair| order(1, RunPhase::Pilot, pair, 3)).collect::<Vec<_>>()
+    );
+    let mut places = order(1, RunPhase::Measured, 0, 3);
+    places.sort_unstable();
+    assert_eq!(places, [(0, false), (0, true), (1, false), (2, false)]);
+}
+
+/// The share of comparisons that call a difference.
+fn called(effect: f64, comparisons: u64) -> f64 {
+    let mut random = Random::seeded(20_261_130);
+    let commands = two();
+    let measured_by = MeasuredBy::default();
+    let mut one = || {
+        let mut runs = Vec::new();
+        for pair in 0..PAIRS {
+            // Heavy tails on one side: something disturbs one run of ten.
+            let shared = 0.1 * random.normal();
+            for (place, slot) in order(random.next_u64(), RunPhase::Measured, pair, 2).into_iter().enumerate()
+            {
+                let tail = if random.uniform() < 0.1 { random.exponential(0.05) } else { 0.0 };
+                let own = if slot.0 == 1 { effect } else { 0.0 };
+                let cpu_us = 50_000.0 * (shared + own + 0.01 * random.normal() + tail).exp();
+                runs.push(run(pair, slot, place, cpu_us));
+            }
+        }
+        let found = conclude(&judged(&commands, &runs, &measured_by));
+        matches!(decisive(&found, "new").verdict, Verdict::Better | Verdict::Worse)
+    };
+    (0..comparisons).filter(|_| one()).count() as f64 / comparisons as f64
+}
+
+#[test]
+fn equal_commands_are_called_different_as_seldom_as_alpha_says() {
+    // 1000 comparisons at 1 %: four standard deviations are 1.26 points.
+    let share = called(0.0, 1_000);
+    assert!(share < 0.0226, "{share}");
+}
+
+#[test]
+fn a_command_that_costs_three_per_cent_more_is_found() {
+    let share = called(0.03, 200);
+    assert!(share > 0.5, "{share}");
+}
