@@ -21,6 +21,7 @@ mod chart;
 mod chart_page;
 mod check_words;
 mod cited;
+pub mod commands;
 mod connection_costs;
 mod contrasts;
 mod cpu_account;

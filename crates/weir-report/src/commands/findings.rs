@@ -1,0 +1,337 @@
+//! What was found while commands were compared, in the reader's language, each with its way out.
+
+use weir_record::commands::{CommandFinding, FailedEnd, NoCalls, Stream};
+
+use super::name;
+use crate::{
+    change,
+    display::{printable, truncate},
+    format,
+    language::{Language, localized},
+};
+
+/// Columns that a command's own words may take.
+const SAID_COLUMNS_MAX: usize = 120;
+
+/// A finding in one sentence.
+pub fn finding(found: &CommandFinding, language: Language) -> String {
+    match found {
+        CommandFinding::OutputDiffers { .. }
+        | CommandFinding::OutputVaries { .. }
+        | CommandFinding::StatusDiffers { .. } => of_output(found, language),
+        CommandFinding::NotStarted { .. }
+        | CommandFinding::Failed { .. }
+        | CommandFinding::FailedSometimes { .. }
+        | CommandFinding::AroundFailed { .. }
+        | CommandFinding::Broken { .. } => of_failure(found, language),
+        CommandFinding::LeftProcesses { .. }
+        | CommandFinding::FileChanged { .. }
+        | CommandFinding::SameCommands { .. } => of_commands(found, language),
+        CommandFinding::ShortRuns { .. }
+        | CommandFinding::StartCost { .. }
+        | CommandFinding::NoControlGroup { .. }
+        | CommandFinding::NoSystemCalls { .. } => of_measurement(found, language),
+        CommandFinding::BaselineDiffers { .. }
+        | CommandFinding::OrderEffect { .. }
+        | CommandFinding::WithinPlacebos { .. }
+        | CommandFinding::CutShort { .. } => of_design(found, language),
+    }
+}
+
+fn stream(stream: Stream, language: Language) -> &'static str {
+    match stream {
+        Stream::Stdout => language.choose(["standard output", "표준 출력", "标准输出"]),
+        Stream::Stderr => language.choose(["standard error", "표준 오류", "标准错误"]),
+    }
+}
+
+fn of_output(found: &CommandFinding, language: Language) -> String {
+    match found {
+        CommandFinding::OutputDiffers { command, baseline, stream: at, bytes: (own, other) } => {
+            let (command, baseline, at) = (name(command), name(baseline), stream(*at, language));
+            let (own, other) = (format::count(*own), format::count(*other));
+            localized!(
+                language,
+                "different output: {command} wrote other bytes to {at} than {baseline} ({own} against {other} bytes); \
+                 --output null compares without output",
+                "출력이 다름: {command} 명령의 {at} 내용이 {baseline} 명령과 다릅니다({own} 대 {other}바이트). \
+                 출력을 빼고 비교하려면 --output null",
+                "输出不同：{command} 写入{at}的内容与 {baseline} 不同（{own} 对 {other} 字节）；若不比较输出，请用 --output null",
+            )
+        }
+        CommandFinding::OutputVaries { command, stream: at } => {
+            let (command, at) = (name(command), stream(*at, language));
+            localized!(
+                language,
+                "{command} writes something else to {at} in each run, so it is not compared",
+                "{command} 명령의 {at} 내용이 실행마다 달라 비교하지 않았습니다",
+                "{command} 每次写入{at}的内容都不同，因此未作比较",
+            )
+        }
+        CommandFinding::StatusDiffers { command, baseline, statuses: (own, other) } => {
+            let (command, baseline) = (name(command), name(baseline));
+            localized!(
+                language,
+                "different exit status: {command} ends with {own}, {baseline} with {other}",
+                "종료 상태가 다름: {command} 명령은 {own}, {baseline} 명령은 {other}",
+                "退出状态不同：{command} 为 {own}，{baseline} 为 {other}",
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+/// How it failed.
+fn ended(end: FailedEnd, language: Language) -> String {
+    match end {
+        FailedEnd::Status(status) => {
+            localized!(language, "exit status {status}", "종료 상태 {status}", "退出状态 {status}")
+        }
+        FailedEnd::Signal(signal) => {
+            localized!(language, "signal {signal}", "시그널 {signal}", "信号 {signal}")
+        }
+        FailedEnd::OutOfMemory => language
+            .choose([
+                "killed by the kernel because memory was short",
+                "메모리 부족으로 커널이 종료함",
+                "因内存不足被内核终止",
+            ])
+            .to_owned(),
+        FailedEnd::Overran { limit_ns } => {
+            let limit = language.duration(limit_ns);
+            localized!(
+                language,
+                "no end within {limit}, so it was killed with all it started; --limit allows longer",
+                "{limit} 안에 끝나지 않아, 시작한 것까지 모두 종료했습니다. --limit로 늘릴 수 있습니다",
+                "{limit} 内未结束，已连同其启动的一切终止；--limit 可放宽",
+            )
+        }
+    }
+}
+
+/// What it said, after what is told of it.
+fn quoted(said: &str, language: Language) -> String {
+    let said = truncate(&printable(said.trim()), SAID_COLUMNS_MAX);
+    if said.is_empty() { String::new() } else { format!("{}{said}", language.colon()) }
+}
+
+/// What lets a command that fails be compared, where that can be.
+fn way_out(end: FailedEnd, language: Language) -> &'static str {
+    match end {
+        FailedEnd::Status(_) | FailedEnd::Signal(_) => language.choose([
+            "; its input is empty unless --input names a file; --ignore-failure compares it all the same",
+            ". --input으로 파일을 주지 않으면 입력은 비어 있습니다. 그래도 비교하려면 --ignore-failure",
+            "；除非用 --input 指定文件，否则输入为空；仍要比较请用 --ignore-failure",
+        ]),
+        FailedEnd::OutOfMemory | FailedEnd::Overran { .. } => "",
+    }
+}
+
+fn of_failure(found: &CommandFinding, language: Language) -> String {
+    match found {
+        CommandFinding::NotStarted { command, reason } => {
+            let (command, reason) = (name(command), printable(reason));
+            localized!(
+                language,
+                "{command} was left out: {reason}",
+                "{command} 명령을 뺐습니다: {reason}",
+                "已略去 {command}：{reason}",
+            )
+        }
+        CommandFinding::Failed { command, end, said } => {
+            let (command, how, said) = (name(command), ended(*end, language), quoted(said, language));
+            let way_out = way_out(*end, language);
+            localized!(
+                language,
+                "{command} failed ({how}){way_out}{said}",
+                "{command} 명령 실패({how}){way_out}{said}",
+                "{command} 失败（{how}）{way_out}{said}",
+            )
+        }
+        CommandFinding::FailedSometimes { command, end, failed, runs, said } => {
+            let (command, how, said) = (name(command), ended(*end, language), quoted(said, language));
+            localized!(
+                language,
+                "{command} failed in {failed} of {runs} runs ({how}), which are not compared; if runs leave a lock or a \
+                 port behind, --prepare clears it{said}",
+                "{command} 명령이 {runs}번 중 {failed}번 실패했습니다({how}). 이 실행은 비교하지 않습니다. 앞선 실행이 잠금이나 포트를 \
+                 남긴다면 --prepare로 치우십시오{said}",
+                "{command} 在 {runs} 次运行中失败 {failed} 次（{how}），这些运行不参与比较；若运行遗留锁或端口，请用 --prepare 清除{said}",
+            )
+        }
+        CommandFinding::AroundFailed { flag, end, said } => {
+            let (how, said) = (ended(*end, language), quoted(said, language));
+            localized!(
+                language,
+                "{flag} failed ({how}), so nothing further ran; without --shell it is one program with its words{said}",
+                "{flag} 실패({how}). 더 실행하지 않았습니다. --shell이 없으면 프로그램 하나와 그 인자로 실행합니다{said}",
+                "{flag} 失败（{how}），此后不再运行；没有 --shell 时它只是一个程序及其参数{said}",
+            )
+        }
+        CommandFinding::Broken { reason } => {
+            let reason = printable(reason);
+            localized!(
+                language,
+                "the runs could not go on: {reason}",
+                "실행을 계속할 수 없었습니다: {reason}",
+                "运行无法继续：{reason}",
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+fn of_commands(found: &CommandFinding, language: Language) -> String {
+    match found {
+        CommandFinding::LeftProcesses { command, names, processes_max, runs, is_counted } => {
+            let command = name(command);
+            let names = printable(&names.join(language.list()));
+            let counted = language.choose(match is_counted {
+                true => [
+                    "their CPU time up to then is in its figures",
+                    "그때까지의 CPU 시간은 수치에 들어 있습니다",
+                    "截至当时的 CPU 时间已计入数值",
+                ],
+                false => [
+                    "their CPU time may be missing in its figures",
+                    "그 CPU 시간이 수치에서 빠졌을 수 있습니다",
+                    "其 CPU 时间可能未计入数值",
+                ],
+            });
+            localized!(
+                language,
+                "{command} left up to {processes_max} processes behind in {runs} runs ({names}); they were ended, and \
+                 {counted}",
+                "{command} 명령이 {runs}번의 실행에서 프로세스를 최대 {processes_max}개 남겼습니다({names}). 모두 종료했고 {counted}",
+                "{command} 在 {runs} 次运行中遗留最多 {processes_max} 个进程（{names}）；它们已被终止，{counted}",
+            )
+        }
+        CommandFinding::FileChanged { command, path } => {
+            let (command, path) = (name(command), printable(path));
+            localized!(
+                language,
+                "{path} changed while {command} was compared; compare again when it stays as it is",
+                "{command} 명령을 비교하는 동안 {path} 파일이 바뀌었습니다. 바뀌지 않을 때 다시 비교하십시오",
+                "比较 {command} 期间 {path} 发生了变化；请在其不变时重新比较",
+            )
+        }
+        CommandFinding::SameCommands { command, baseline } => {
+            let (command, baseline) = (name(command), name(baseline));
+            localized!(
+                language,
+                "{command} is the same command as {baseline}: only noise is to be expected",
+                "{command} 명령은 {baseline} 명령과 같습니다. 잡음만 보일 것입니다",
+                "{command} 与 {baseline} 是同一命令：只应看到噪声",
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+fn of_measurement(found: &CommandFinding, language: Language) -> String {
+    match found {
+        CommandFinding::ShortRuns { command, cpu_ns, resolution_ns } => {
+            let command = name(command);
+            let (cpu, step) = (format::nanos(*cpu_ns as f64), format::nanos_tick(*resolution_ns as f64));
+            localized!(
+                language,
+                "a run of {command} is short: {cpu} of CPU time, counted in steps of {step}; starting the program is much \
+                 of it, so give it more work",
+                "{command} 실행이 짧습니다: CPU 시간 {cpu}, 단위 {step}. 대부분이 프로그램 시작이므로 일을 더 주십시오",
+                "{command} 的运行很短：CPU 时间 {cpu}，步长 {step}；其中多为程序启动，请给它更多工作",
+            )
+        }
+        CommandFinding::StartCost { charged_cpu_ns, share } => {
+            let (cpu, share) = (format::nanos(*charged_cpu_ns as f64), format::percent(*share));
+            localized!(
+                language,
+                "starting a run charges it at most {cpu}, {share} of the baseline, the same for every command",
+                "실행 시작에 드는 CPU는 최대 {cpu}로 기준의 {share}이며, 모든 명령에 똑같습니다",
+                "启动一次运行至多计入 {cpu}，为基线的 {share}，对每个命令都相同",
+            )
+        }
+        CommandFinding::NoControlGroup { reason } => {
+            let reason = printable(reason);
+            localized!(
+                language,
+                "no control group could be made ({reason}), so processes that nobody waits for are not counted; \
+                 systemd-run --user --scope gives one",
+                "제어 그룹을 만들 수 없어({reason}) 아무도 기다리지 않는 프로세스는 세지 못합니다. systemd-run --user --scope로 얻을 수 \
+                 있습니다",
+                "无法建立控制组（{reason}），无人等待的进程不被计入；可用 systemd-run --user --scope 取得",
+            )
+        }
+        CommandFinding::NoSystemCalls { reason } => {
+            let texts = match reason {
+                NoCalls::NotInstalled => [
+                    "system calls were not counted: there is no strace here",
+                    "시스템 콜을 세지 않았습니다: strace가 없습니다",
+                    "未统计系统调用：此处没有 strace",
+                ],
+                NoCalls::Refused => [
+                    "system calls were not counted: strace could not trace the commands",
+                    "시스템 콜을 세지 않았습니다: strace로 명령을 추적할 수 없었습니다",
+                    "未统计系统调用：strace 无法跟踪这些命令",
+                ],
+                NoCalls::NotReached => [
+                    "system calls were not counted: the comparison ended before",
+                    "시스템 콜을 세지 않았습니다: 그 전에 비교가 끝났습니다",
+                    "未统计系统调用：比较在此之前已结束",
+                ],
+            };
+            language.choose(texts).to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+fn of_design(found: &CommandFinding, language: Language) -> String {
+    match found {
+        CommandFinding::BaselineDiffers { ratio, interval } => {
+            let (amount, range) = (change::amount(language, *ratio), change::range(language, *interval));
+            localized!(
+                language,
+                "the baseline differs from itself: its second run uses {amount} CPU time (99 % interval {range}); repeat \
+                 the comparison",
+                "기준이 자신과 다릅니다: 두 번째 실행이 CPU 시간을 {amount} 씁니다(99 % 구간 {range}). 비교를 다시 하십시오",
+                "基线与自身不同：其第二次运行的 CPU 时间{amount}（99 % 区间：{range}）；请重新比较",
+            )
+        }
+        CommandFinding::OrderEffect { change, interval: (low, high), change_max } => {
+            let amount = change::amount(language, 1.0 + change);
+            let range = change::range(language, (1.0 + low, 1.0 + high));
+            let most = format::percent(*change_max);
+            localized!(
+                language,
+                "a run that goes first uses {amount} CPU time (99 % interval {range}; harmless up to {most}); --prepare \
+                 can bring every run to the same state",
+                "먼저 실행하면 CPU 시간을 {amount} 씁니다(99 % 구간 {range}, {most}까지는 무해). --prepare로 모든 실행의 시작 상태를 \
+                 같게 할 수 있습니다",
+                "先运行者的 CPU 时间{amount}（99 % 区间：{range}；{most} 以内无妨）；--prepare 可使每次运行从同一状态开始",
+            )
+        }
+        CommandFinding::WithinPlacebos { command, floor } => {
+            let (command, floor) = (name(command), format::percent(*floor));
+            localized!(
+                language,
+                "{command} differs by no more than a placebo does ({floor}), so there is no verdict: layout alone does as \
+                 much",
+                "{command} 명령의 차이가 위약의 차이({floor})를 넘지 않아 판정하지 않습니다. 코드 배치만으로도 그만큼 달라집니다",
+                "{command} 的差别未超过安慰剂（{floor}），因此不作判定：仅代码布局就有这样大的影响",
+            )
+        }
+        CommandFinding::CutShort { pairs_done, pairs, is_interrupted } => {
+            let why = language.choose(match is_interrupted {
+                true => ["it was interrupted", "중단됨", "被中断"],
+                false => ["it did not get there in time", "제때 끝나지 않음", "未能按时完成"],
+            });
+            localized!(
+                language,
+                "unfinished: {pairs_done} of {pairs} pairs ran ({why}), so there is no verdict",
+                "미완료: {pairs}쌍 중 {pairs_done}쌍 실행({why}). 판정하지 않습니다",
+                "未完成：{pairs} 对中运行了 {pairs_done} 对（{why}），因此不作判定",
+            )
+        }
+        _ => String::new(),
+    }
+}

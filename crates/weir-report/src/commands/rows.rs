@@ -1,0 +1,165 @@
+//! The table of what was measured: by metric where two commands were compared, and else by command.
+
+use weir_record::{
+    commands::{CallKind, SystemCalls},
+    metric::{MetricUnit, Scale},
+};
+
+use super::*;
+
+/// Kinds of system calls that are named.
+const KINDS_SHOWN: usize = 6;
+
+/// A row: what it is of, the baseline's figure, the command's, and the effect.
+type Row = [String; 4];
+
+/// Name of a metric in a table.
+pub(super) fn short(metric: Metric, language: Language) -> &'static str {
+    language.choose(metric.row().words.short)
+}
+
+/// A figure with its unit, in the unit that suits it.
+pub(super) fn figure(metric: Metric, value: f64) -> String {
+    match metric.row().unit {
+        MetricUnit::Micros => format::nanos(value * 1e3),
+        MetricUnit::Bytes => format::memory(value),
+        _ => format::per_message(value),
+    }
+}
+
+/// An effect with its interval: `0.782 [0.774, 0.790]`, `+1.20 ms [+1.00 ms, +1.40 ms]`.
+fn effect(row: &Effect) -> String {
+    let signed = |value: f64| {
+        let sign = if value < 0.0 { "−" } else { "+" };
+        format!("{sign}{}", figure(row.metric, value.abs()))
+    };
+    match (row.metric.row().scale, row.estimate, row.interval) {
+        (Scale::Difference { .. }, Some(found), Some((low, high))) => {
+            format!("{} [{}, {}]", signed(found), signed(low), signed(high))
+        }
+        (Scale::Difference { .. }, Some(found), None) => signed(found),
+        (_, found, interval) => format::ratio_and_interval(found, interval),
+    }
+}
+
+/// Lines for a terminal, the head first.
+pub(super) fn table(report: &CommandReport, language: Language) -> Vec<String> {
+    let rows = rows(report, language);
+    let width = |column: usize| rows.iter().map(|row| crate::columns(&row[column])).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2)];
+    let line = |row: &Row| {
+        let columns = row.iter().zip(widths.iter().chain(&[0]));
+        columns.map(|(text, width)| pad_end(text, *width)).collect::<Vec<_>>().join("  ")
+    };
+    rows.iter().map(line).chain(calls(report, language)).collect()
+}
+
+/// The same in Markdown, with so many rows at most.
+pub(super) fn markdown(report: &CommandReport, language: Language, most: usize) -> Vec<String> {
+    let rows = rows(report, language);
+    let line = |row: &Row| format!("| {} |", row.each_ref().map(|text| escape(text)).join(" | "));
+    let mut lines: Vec<String> = rows.iter().take(most + 1).map(line).collect();
+    lines.insert(1.min(lines.len()), "| --- | --- | --- | --- |".to_owned());
+    lines
+}
+
+fn rows(report: &CommandReport, language: Language) -> Vec<Row> {
+    match is_single(report) {
+        Some((comparison, arm)) => by_metric(comparison, arm, language),
+        None => by_command(report, language),
+    }
+}
+
+fn by_metric(comparison: &CommandComparison, arm: &CommandArm, language: Language) -> Vec<Row> {
+    let baseline = comparison.commands.first().map_or_else(String::new, |it| name(&it.name));
+    let head = [String::new(), baseline, name(&arm.name), effect_title(language)];
+    let own = comparison.effects.comparisons().filter(|row| row.arm == arm.name);
+    // What never happened in either says nothing.
+    let has_happened = |row: &&Effect| row.figures.is_some_and(|figures| figures != (0.0, 0.0));
+    let row = |row: &Effect| {
+        let (of, to) = row.figures.unwrap_or_default();
+        let figures = [to, of].map(|value| figure(row.metric, value));
+        let [baseline, own] = figures;
+        [short(row.metric, language).to_owned(), baseline, own, effect(row)]
+    };
+    std::iter::once(head).chain(own.filter(has_happened).map(row)).collect()
+}
+
+fn by_command(report: &CommandReport, language: Language) -> Vec<Row> {
+    let head = [
+        language.choose(["command", "명령", "命令"]).to_owned(),
+        short(Metric::CommandCpu, language).to_owned(),
+        short(Metric::CommandWall, language).to_owned(),
+        effect_title(language),
+    ];
+    let mut rows = vec![head];
+    for comparison in &report.comparisons {
+        for arm in comparison.commands.iter().skip(1) {
+            let of = |metric: Metric| {
+                comparison.effects.comparisons().find(|row| row.metric == metric && row.arm == arm.name)
+            };
+            let own = |metric: Metric| {
+                let figures = of(metric).and_then(|row| row.figures);
+                figures.map_or_else(|| format::ABSENT.to_owned(), |(own, _)| figure(metric, own))
+            };
+            let title = format!(
+                "{}{}{}",
+                role(arm, language),
+                name(&arm.name),
+                with_parameters(comparison, language)
+            );
+            let effect = of(Metric::CommandCpu).map_or_else(|| format::ABSENT.to_owned(), effect);
+            rows.push([title, own(Metric::CommandCpu), own(Metric::CommandWall), effect]);
+        }
+    }
+    rows
+}
+
+fn role(arm: &CommandArm, language: Language) -> &'static str {
+    match arm.role {
+        CommandRole::Placebo => language.choose(["placebo ", "위약 ", "安慰剂 "]),
+        CommandRole::Baseline | CommandRole::Candidate => "",
+    }
+}
+
+fn effect_title(language: Language) -> String {
+    language.choose(["ratio or difference [99 %]", "비율 또는 차이 [99 %]", "比值或差 [99 %]"]).to_owned()
+}
+
+/// System calls that differ, of two commands.
+fn calls(report: &CommandReport, language: Language) -> Option<String> {
+    let (comparison, arm) = is_single(report)?;
+    let place = comparison.commands.iter().position(|it| it.name == arm.name)?;
+    let SystemCalls { counted_by, kinds, .. } = comparison.system_calls.as_ref()?;
+    let sides = |kind: &CallKind| Some((*kind.counts.first()?, *kind.counts.get(place)?));
+    let differ = |kind: &&CallKind| sides(kind).is_some_and(|(one, other)| one != other);
+    let different: Vec<&CallKind> = kinds.iter().filter(differ).collect();
+    let equal = kinds.len() - different.len();
+    let shown = different.iter().take(KINDS_SHOWN).filter_map(|kind| {
+        let (one, other) = sides(kind)?;
+        Some(format!("{} {} → {}", kind.name, range(one), range(other)))
+    });
+    let shown: Vec<String> = shown.collect();
+    Some(match shown.is_empty() {
+        true => localized!(
+            language,
+            "system calls ({counted_by}): all {equal} kinds are equal",
+            "시스템 콜({counted_by}): {equal}종 모두 같음",
+            "系统调用（{counted_by}）：{equal} 种全部相同",
+        ),
+        false => {
+            let shown = shown.join(language.list());
+            let more = different.len().saturating_sub(KINDS_SHOWN);
+            localized!(
+                language,
+                "system calls ({counted_by}): {shown}; {more} more differ, {equal} kinds are equal",
+                "시스템 콜({counted_by}): {shown}. 이 밖에 {more}종이 다르고 {equal}종은 같음",
+                "系统调用（{counted_by}）：{shown}；另有 {more} 种不同，{equal} 种相同",
+            )
+        }
+    })
+}
+
+fn range((low, high): (u64, u64)) -> String {
+    if low == high { format::count(low) } else { format!("{}–{}", format::count(low), format::count(high)) }
+}

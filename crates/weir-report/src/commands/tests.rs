@@ -1,0 +1,226 @@
+use weir_record::{
+    commands::{
+        CallKind, CommandFinding, CommandRun, FailedEnd, MeasuredBy, NoCalls, RunFigures, Stream, SystemCalls,
+    },
+    effect::{Effects, Question},
+    finding::Finding,
+    goal::{ComparisonSpec, Side},
+    metric_rows::COMMAND_METRICS,
+};
+
+use super::*;
+
+fn arm(name: &str, role: CommandRole) -> CommandArm {
+    CommandArm { name: name.to_owned(), role, ..CommandArm::default() }
+}
+
+fn row(question: Question, arm: &str, metric: Metric, verdict: Verdict) -> Effect {
+    let scale = EffectScale::of(metric);
+    let (estimate, interval) = match scale {
+        EffectScale::Ratio => (1.031, (1.02, 1.042)),
+        _ => (1_500.0, (1_000.0, 2_000.0)),
+    };
+    Effect {
+        question,
+        arm: arm.to_owned(),
+        baseline: "old/sort big.txt".to_owned(),
+        metric,
+        scale,
+        estimate: Some(if question == Question::Itself { 1.001 } else { estimate }),
+        interval: Some(if question == Question::Itself { (0.994, 1.008) } else { interval }),
+        units: 40,
+        detectable: Some(0.012),
+        verdict,
+        figures: Some((51_500.0, 50_000.0)),
+        ..Effect::default()
+    }
+}
+
+fn comparison(candidates: &[&str], verdict: Verdict) -> CommandComparison {
+    let baseline = "old/sort big.txt";
+    let mut rows = Vec::new();
+    for metric in COMMAND_METRICS {
+        for name in candidates {
+            let own = if metric.metric == Metric::CommandCpu { verdict } else { Verdict::NoClaim };
+            rows.push(row(Question::Comparison, name, metric.metric, own));
+        }
+    }
+    rows.push(row(Question::Itself, baseline, Metric::CommandCpu, Verdict::NoClaim));
+    let others = candidates.iter().map(|name| arm(name, CommandRole::Candidate));
+    CommandComparison {
+        commands: std::iter::once(arm(baseline, CommandRole::Baseline)).chain(others).collect(),
+        effects: Effects { rows },
+        pairs_done: 40,
+        ..CommandComparison::default()
+    }
+}
+
+fn report(comparisons: Vec<CommandComparison>) -> CommandReport {
+    CommandReport {
+        seed: 7,
+        measured_by: MeasuredBy {
+            cpu_source: "cgroup-v2".to_owned(),
+            cpu_resolution_ns: 1_000,
+            launch_wall_ns: Some(420_000),
+            charged_cpu_ns: Some(21_000),
+            ..MeasuredBy::default()
+        },
+        comparisons,
+        ..CommandReport::default()
+    }
+}
+
+fn single(verdict: Verdict) -> CommandReport {
+    let mut comparison = comparison(&["new/sort big.txt"], verdict);
+    let kind = |name: &str, one, other| CallKind { name: name.to_owned(), counts: vec![one, other] };
+    comparison.system_calls = Some(SystemCalls {
+        counted_by: "strace -c -f".to_owned(),
+        runs: 2,
+        kinds: vec![
+            kind("read", (5, 5), (9, 9)),
+            kind("futex", (3, 8), (4, 4)),
+            kind("mmap", (26, 26), (26, 26)),
+        ],
+    });
+    report(vec![comparison])
+}
+
+#[test]
+fn a_screen_and_a_comment_begin_with_the_verdict() {
+    insta::assert_snapshot!("terminal", terminal(&single(Verdict::Worse), Language::English));
+    insta::assert_snapshot!("comment", markdown(&single(Verdict::Worse), Language::English));
+    insta::assert_snapshot!("terminal_ko", terminal(&single(Verdict::Worse), Language::Korean));
+    insta::assert_snapshot!("terminal_zh", terminal(&single(Verdict::Worse), Language::Chinese));
+    for (verdict, words) in [
+        (Verdict::Better, "costs less: new"),
+        (Verdict::Worse, "costs more: new"),
+        (Verdict::Equivalent, "no difference above 4.2 %: new"),
+        (Verdict::Inconclusive, "inconclusive: new"),
+        (Verdict::NotComparable, "inconclusive: new"),
+    ] {
+        for text in
+            [terminal(&single(verdict), Language::English), markdown(&single(verdict), Language::English)]
+        {
+            assert!(text.starts_with(words), "{text}");
+        }
+    }
+}
+
+/// One of each finding.
+fn all_findings() -> Vec<CommandFinding> {
+    let (command, baseline) = ("new/sort big.txt".to_owned(), "old/sort big.txt".to_owned());
+    let said = "cannot open\n\u{1b}[31mfile".to_owned();
+    let interval = (1.01, 1.03);
+    vec![
+        CommandFinding::NotStarted {
+            command: command.clone(),
+            reason: "there is no program new/sort".to_owned(),
+        },
+        CommandFinding::Failed { command: command.clone(), end: FailedEnd::Status(2), said: said.clone() },
+        CommandFinding::Failed { command: command.clone(), end: FailedEnd::Signal(11), said: String::new() },
+        CommandFinding::Failed { command: command.clone(), end: FailedEnd::OutOfMemory, said: String::new() },
+        CommandFinding::Failed {
+            command: command.clone(),
+            end: FailedEnd::Overran { limit_ns: 300_000_000_000 },
+            said: String::new(),
+        },
+        CommandFinding::FailedSometimes {
+            command: command.clone(),
+            end: FailedEnd::Status(1),
+            failed: 3,
+            runs: 40,
+            said: "Address already in use".to_owned(),
+        },
+        CommandFinding::AroundFailed { flag: "--prepare".to_owned(), end: FailedEnd::Status(1), said },
+        CommandFinding::Broken { reason: "the process that starts runs: it is gone".to_owned() },
+        CommandFinding::OutputDiffers {
+            command: command.clone(),
+            baseline: baseline.clone(),
+            stream: Stream::Stdout,
+            bytes: (12_000, 11_999),
+        },
+        CommandFinding::OutputVaries { command: command.clone(), stream: Stream::Stderr },
+        CommandFinding::StatusDiffers {
+            command: command.clone(),
+            baseline: baseline.clone(),
+            statuses: (1, 0),
+        },
+        CommandFinding::LeftProcesses {
+            command: command.clone(),
+            names: vec!["sleep".to_owned()],
+            processes_max: 2,
+            runs: 40,
+            is_counted: true,
+        },
+        CommandFinding::FileChanged { command: command.clone(), path: "/x/new/sort".to_owned() },
+        CommandFinding::SameCommands { command: command.clone(), baseline },
+        CommandFinding::ShortRuns { command: command.clone(), cpu_ns: 700_000, resolution_ns: 1_000 },
+        CommandFinding::StartCost { charged_cpu_ns: 21_000, share: 0.03 },
+        CommandFinding::NoControlGroup { reason: "Permission denied".to_owned() },
+        CommandFinding::NoSystemCalls { reason: NoCalls::NotInstalled },
+        CommandFinding::NoSystemCalls { reason: NoCalls::Refused },
+        CommandFinding::NoSystemCalls { reason: NoCalls::NotReached },
+        CommandFinding::BaselineDiffers { ratio: 1.02, interval },
+        CommandFinding::OrderEffect { change: 0.02, interval: (0.01, 0.03), change_max: 0.0025 },
+        CommandFinding::WithinPlacebos { command, floor: 0.05 },
+        CommandFinding::CutShort { pairs_done: 3, pairs: 40, is_interrupted: true },
+        CommandFinding::CutShort { pairs_done: 3, pairs: 40, is_interrupted: false },
+    ]
+}
+
+#[test]
+fn every_finding_is_a_sentence_with_its_way_out() {
+    let text: Vec<String> = all_findings().iter().map(|it| finding(it, Language::English)).collect();
+    insta::assert_snapshot!("findings", text.join("\n"));
+    for language in Language::ALL {
+        for found in all_findings() {
+            let text = finding(&found, language);
+            assert!(!text.is_empty() && !text.contains(char::is_control), "{found:?}: {text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_screen_and_a_comment_have_room_for_so_many_lines_and_no_more() {
+    let long = |number: u32| format!("new-{number}/a\tcommand with | a long name and * more");
+    let names: Vec<String> = (0..15).map(long).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut full = comparison(&names, Verdict::Inconclusive);
+    full.findings = all_findings();
+    let side = Side { arm: names[0].to_owned(), cell_id: String::new(), metric: Metric::CommandCpu };
+    let asked =
+        ComparisonSpec { of: side, to: Vec::new(), goal: Some(Goal::AtMost(1.0)), is_threshold: true };
+    full.thresholds_asked = vec![asked; 20];
+    full.thresholds.rows = vec![row(Question::Asked(0), names[0], Metric::CommandCpu, Verdict::NoClaim); 20];
+    let mut one = single(Verdict::Worse);
+    one.comparisons[0].findings = all_findings();
+    for report in [report(vec![full; 64]), one, report(Vec::new())] {
+        for language in Language::ALL {
+            let (screen, comment) = (terminal(&report, language), markdown(&report, language));
+            assert!(screen.lines().count() <= TERMINAL_LINES_MAX, "{screen}");
+            assert!(comment.lines().count() <= MARKDOWN_LINES_MAX, "{comment}");
+        }
+    }
+}
+
+#[test]
+fn an_open_verdict_says_how_many_pairs_would_decide() {
+    let mut report = single(Verdict::Inconclusive);
+    let row = &mut report.comparisons[0].effects.rows[0];
+    row.reasons = vec![Finding::IncludesNone { none: 1.0, units_wanted: Some(90) }];
+    let text = terminal(&report, Language::English);
+    assert!(text.contains("about 90 pairs would decide (--runs 90)"), "{text}");
+}
+
+#[test]
+fn every_run_is_a_line_of_the_table() {
+    let mut report = single(Verdict::Worse);
+    let cost = RunFigures { wall_ns: 5, user_ns: 3, memory_bytes_max: Some(9), ..RunFigures::default() };
+    report.comparisons[0].runs = vec![CommandRun { cost, command: 1, ..CommandRun::default() }; 2];
+    let text = csv(&report);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3);
+    let columns = lines[0].split(',').count();
+    assert!(lines.iter().all(|line| line.split(',').count() == columns), "{text}");
+    assert!(lines[1].starts_with("0,measured,0,0,new/sort big.txt,false,0,exit-0,5,3,0,9,"), "{}", lines[1]);
+}
