@@ -1,6 +1,7 @@
 //! What a session's end, or a comparison of two runs, means to a script: the documented exit codes.
 
 use weir_record::{
+    commands::{CommandComparison, CommandEnd, CommandFinding},
     effect::Effect,
     finding::{Finding, WitnessBearing},
     goal::{ComparisonSpec, Outcome},
@@ -72,6 +73,36 @@ impl ExitCode {
             Some(code) if is_compared => code,
             None if is_compared => Self::Decided,
             _ => Self::NotComparable,
+        }
+    }
+
+    /// Code of commands that were compared: what ended the comparison, what could not run or is not comparable, its
+    /// thresholds, and where it has none the verdict on the first command that was compared.
+    pub fn of_commands(comparison: &CommandComparison) -> Self {
+        let is_baseline = |name: &String| comparison.commands.first().is_some_and(|it| it.name == *name);
+        let left_out = comparison.findings.iter().filter_map(|found| match found {
+            CommandFinding::NotStarted { command, .. } => Some((command, Self::Environment)),
+            CommandFinding::Failed { command, .. } => Some((command, Self::NotComparable)),
+            _ => None,
+        });
+        let left_out: Vec<(&String, Self)> = left_out.collect();
+        match comparison.ended {
+            CommandEnd::Interrupted => return Self::Interrupted,
+            CommandEnd::Broken => return Self::RuntimeError,
+            _ if left_out.iter().any(|(name, _)| is_baseline(name)) => return Self::NoBaseline,
+            _ => {}
+        }
+        if let Some((_, code)) = left_out.iter().find(|(_, code)| *code == Self::Environment) {
+            return *code;
+        }
+        let thresholds =
+            Self::of_thresholds(comparison.thresholds_asked.iter().zip(&comparison.thresholds.rows));
+        let has_barred = comparison.effects.comparisons().any(|row| row.verdict == Verdict::NotComparable);
+        match thresholds {
+            Some(Self::Threshold) => Self::Threshold,
+            _ if has_barred || !left_out.is_empty() => Self::NotComparable,
+            Some(code) => code,
+            None => Self::of_verdict(comparison.verdict()),
         }
     }
 

@@ -27,7 +27,7 @@ pub use builds::Builds;
 pub use choice_error::ChoiceError;
 pub use choices::{Choices, check_plan, chosen};
 pub use request_mix::{hex_bytes, requests};
-pub use threshold::thresholds;
+pub use threshold::{command_thresholds, thresholds};
 
 use std::path::{Path, PathBuf};
 

@@ -7,7 +7,7 @@
 use weir_record::{
     goal::{ComparisonSpec, Goal, Side},
     metric::{MetricUnit, Scale},
-    metric_rows::{METRICS, MetricRow, Part},
+    metric_rows::{COMMAND_METRICS, METRICS, MetricRow, Part},
     spec::{CellRole, CellSpec, StudySpec},
 };
 use weir_report::localized;
@@ -21,8 +21,36 @@ use crate::{
     toml_table::{Entry, FieldError},
 };
 
-/// Metrics by the names people type.
-const SHORT: [(&str, &str); 7] = [
+/// Metrics that a threshold may name.
+struct Vocabulary {
+    rows: &'static [MetricRow],
+    /// By the names people type.
+    short: &'static [(&'static str, &'static str)],
+}
+
+/// Those of studies.
+static OF_STUDIES: Vocabulary = Vocabulary { rows: METRICS, short: &SHORT };
+
+/// Those of commands that end.
+static OF_COMMANDS: Vocabulary = Vocabulary { rows: COMMAND_METRICS, short: &SHORT_OF_COMMANDS };
+
+static SHORT_OF_COMMANDS: [(&str, &str); 13] = [
+    ("cpu", "command-cpu"),
+    ("user", "command-user-cpu"),
+    ("system", "command-system-cpu"),
+    ("time", "command-wall"),
+    ("wall", "command-wall"),
+    ("memory", "command-memory-max"),
+    ("minor-faults", "command-faults-minor"),
+    ("major-faults", "command-faults-major"),
+    ("voluntary-switches", "command-switches-voluntary"),
+    ("involuntary-switches", "command-switches-involuntary"),
+    ("bytes-read", "command-read-bytes"),
+    ("bytes-written", "command-written-bytes"),
+    ("instructions", "command-instructions"),
+];
+
+static SHORT: [(&str, &str); 7] = [
     ("cpu-per-message", "server-cpu-per-message"),
     ("cpu/msg", "server-cpu-per-message"),
     ("cpu/message", "server-cpu-per-message"),
@@ -53,6 +81,72 @@ pub fn thresholds(spec: &StudySpec, lines: &[String]) -> Result<Vec<ComparisonSp
         }
     }
     Ok(all)
+}
+
+/// Thresholds of commands that end, the first of which is the baseline: `[COMMAND] METRIC [ratio] > NUMBER[UNIT]`. A
+/// line that names no command is about each of the others.
+pub fn command_thresholds(commands: &[&str], lines: &[String]) -> Result<Vec<ComparisonSpec>, Mistake> {
+    let mut all = Vec::new();
+    for text in lines {
+        all.extend(command_threshold(commands, text).map_err(|mistake| mistake.about(&format!("{text:?}")))?);
+        if all.len() > COMPARISONS_MAX {
+            return Err(too_many().about(&format!("{text:?}")));
+        }
+    }
+    Ok(all)
+}
+
+fn command_threshold(commands: &[&str], text: &str) -> Result<Vec<ComparisonSpec>, Mistake> {
+    let line = Line::of(text, &OF_COMMANDS)?;
+    let goal = line.goal()?;
+    let Some((baseline, others)) = commands.split_first() else { return Ok(Vec::new()) };
+    let meant = match line.arm {
+        _ if line.cell.is_some() => return Err(no_cells()),
+        None => others.to_vec(),
+        Some(arm) if !commands.contains(&arm) => return Err(no_command(arm, commands)),
+        Some(arm) if line.is_ratio && arm == *baseline => return Err(baseline_itself(arm)),
+        Some(arm) => vec![arm],
+    };
+    let metric = line.row.metric;
+    let side = |arm: &str| Side { arm: arm.to_owned(), cell_id: String::new(), metric };
+    let one = |arm: &str| ComparisonSpec {
+        of: side(arm),
+        to: if line.is_ratio { vec![side(baseline)] } else { Vec::new() },
+        goal: Some(goal),
+        is_threshold: true,
+    };
+    Ok(meant.into_iter().map(one).collect())
+}
+
+fn no_cells() -> Mistake {
+    Mistake::fixed([
+        "commands are compared in one place; leave `at CELL` out",
+        "명령의 비교에는 조건이 없습니다. `at CELL`을 빼십시오",
+        "命令的比较没有条件；请去掉 `at CELL`",
+    ])
+}
+
+fn no_command(name: &str, known: &[&str]) -> Mistake {
+    Mistake::of(|language| {
+        let instead = instead_in(language, name, known);
+        localized!(
+            language,
+            "there is no command {name:?}; {instead} (-n names commands)",
+            "알 수 없는 명령 {name:?}({instead}). 이름은 -n으로 정합니다",
+            "没有名为 {name:?} 的命令（{instead}）；用 -n 为命令命名",
+        )
+    })
+}
+
+fn baseline_itself(arm: &str) -> Mistake {
+    Mistake::of(|language| {
+        localized!(
+            language,
+            "{arm} is the baseline, and its ratio to itself is 1",
+            "{arm} 자신이 기준이므로 비율은 언제나 1입니다",
+            "{arm} 是基线，与自身的比值恒为 1",
+        )
+    })
 }
 
 /// A line, taken apart.
@@ -87,7 +181,7 @@ fn not_of_this_form() -> Mistake {
 
 impl Known<'_> {
     fn threshold(&self, text: &str) -> Result<Vec<ComparisonSpec>, Mistake> {
-        let line = Line::of(text)?;
+        let line = Line::of(text, &OF_STUDIES)?;
         let goal = line.goal()?;
         let Some(cell) = self.cell_of(line.cell, line.row)? else { return Ok(Vec::new()) };
         let baseline = self.spec.arms[0].name.as_str();
@@ -126,14 +220,7 @@ impl Known<'_> {
             }));
         }
         if line.is_ratio && arm == self.spec.arms[0].name {
-            return Err(Mistake::of(|language| {
-                localized!(
-                    language,
-                    "{arm} is the baseline, and its ratio to itself is 1",
-                    "{arm} 자신이 기준이므로 비율은 언제나 1입니다",
-                    "{arm} 是基线，与自身的比值恒为 1",
-                )
-            }));
+            return Err(baseline_itself(arm));
         }
         if !self.runs(arm, cell) {
             return Err(Mistake::of(|language| {
@@ -237,7 +324,7 @@ fn no_cell(name: &str, known: &[&str]) -> Mistake {
 }
 
 impl<'t> Line<'t> {
-    fn of(text: &'t str) -> Result<Self, Mistake> {
+    fn of(text: &'t str, vocabulary: &Vocabulary) -> Result<Self, Mistake> {
         let at = text.find(['>', '<']).ok_or_else(not_of_this_form)?;
         let (left, right) = (&text[..at], &text[at + 1..]);
         let right = right.strip_prefix('=').unwrap_or(right).trim();
@@ -255,7 +342,7 @@ impl<'t> Line<'t> {
             [arm, metric] => (Some(arm), metric),
             _ => return Err(not_of_this_form()),
         };
-        let row = row(metric)?;
+        let row = row(metric, vocabulary)?;
         // Per cent of a figure that is none of a whole can only be meant of the baseline's.
         let is_ratio = says_ratio || (bound.ends_with('%') && row.unit != MetricUnit::Share);
         Ok(Self { arm, row, is_ratio, is_above: text[at..].starts_with('>'), bound, cell })
@@ -324,11 +411,12 @@ fn counted_in(key: &str, units: &[(&str, f64)]) -> Mistake {
     })
 }
 
-fn row(name: &str) -> Result<&'static MetricRow, Mistake> {
+fn row(name: &str, vocabulary: &Vocabulary) -> Result<&'static MetricRow, Mistake> {
+    let Vocabulary { rows, short } = *vocabulary;
     let key = name.replace('_', "-").to_lowercase();
-    let key = SHORT.iter().find(|(short, _)| *short == key).map_or(key.as_str(), |(_, key)| key);
-    let known: Vec<&str> = METRICS.iter().map(|row| row.key).collect();
-    let found = METRICS.iter().find(|row| row.key == key);
+    let key = short.iter().find(|(short, _)| *short == key).map_or(key.as_str(), |(_, key)| key);
+    let known: Vec<&str> = rows.iter().map(|row| row.key).collect();
+    let found = rows.iter().find(|row| row.key == key);
     found.ok_or_else(|| {
         Mistake::of(|language| {
             let instead = instead_in(language, key, &known);
@@ -351,5 +439,57 @@ fn units(unit: MetricUnit) -> &'static [(&'static str, f64)] {
         MetricUnit::Count => &[],
         MetricUnit::Share => &[("%", 0.01)],
         MetricUnit::Bytes => &[("B", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::metric::Metric;
+
+    use super::*;
+
+    fn read(line: &str) -> Result<Vec<ComparisonSpec>, String> {
+        command_thresholds(&["old", "new", "other"], &[line.to_owned()])
+            .map_err(|mistake| mistake.to_string())
+    }
+
+    #[test]
+    fn a_threshold_of_commands_is_about_each_of_them_or_the_one_that_it_names() {
+        let all = read("cpu ratio > 1.03").expect("it is right");
+        assert_eq!(all.len(), 2);
+        assert!(
+            all.iter()
+                .all(|it| it.of.metric == Metric::CommandCpu && it.to[0].arm == "old" && it.is_threshold)
+        );
+        let one = read("new memory > 100MiB").expect("it is right");
+        assert_eq!((one.len(), one[0].goal), (1, Some(Goal::AtMost(104_857_600.0))));
+        assert!(one[0].to.is_empty() && one[0].of.metric == Metric::CommandMemoryMax);
+        assert_eq!(read("old time < 20ms").expect("a figure")[0].goal, Some(Goal::AtLeast(20_000.0)));
+        assert_eq!(read("wall > 3%").expect("a ratio")[0].goal, Some(Goal::AtMost(1.03)));
+    }
+
+    #[test]
+    fn a_threshold_of_commands_that_cannot_be_meant_is_refused_with_what_could() {
+        for (line, there) in [
+            ("cpu", "write [ARM] METRIC"),
+            ("p99 > 2ms", "there is no metric"),
+            ("user ratio > 1.1", "may be zero"),
+            ("mine cpu > 3%", "there is no command \"mine\""),
+            ("old cpu ratio > 1.1", "old is the baseline"),
+            ("cpu > 3% at c100", "leave `at CELL` out"),
+        ] {
+            let error = read(line).expect_err("it is wrong");
+            assert!(error.contains(there), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn there_are_so_many_thresholds_of_commands_and_no_more() {
+        let lines = |count: usize| vec!["new cpu > 3%".to_owned(); count];
+        assert_eq!(
+            command_thresholds(&["old", "new"], &lines(COMPARISONS_MAX)).map(|it| it.len()),
+            Ok(COMPARISONS_MAX)
+        );
+        assert!(command_thresholds(&["old", "new"], &lines(COMPARISONS_MAX + 1)).is_err());
     }
 }
