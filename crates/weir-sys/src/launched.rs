@@ -9,7 +9,7 @@
 
 use std::{
     ffi::{CStr, CString, c_char},
-    io::{self, Read},
+    io::{self, Read, Write},
     mem,
     os::fd::{AsRawFd, BorrowedFd, RawFd},
     ptr,
@@ -66,12 +66,14 @@ pub struct BeforeExec {
     pub switches_voluntary: u64,
     /// Switches because another thread was given its CPU.
     pub switches_involuntary: u64,
+    /// Bytes that it read: the word that let it go on.
+    pub read_bytes: u64,
     /// Bytes that it wrote: its report, and the word that moved it into a group.
     pub written_bytes: u64,
 }
 
 /// Numbers in a report, each of eight bytes.
-const REPORT_NUMBERS: usize = 8;
+const REPORT_NUMBERS: usize = 9;
 const REPORT_BYTES: usize = REPORT_NUMBERS * 8;
 
 /// Bytes in which a child that failed says at which step, and the error's number.
@@ -122,11 +124,17 @@ pub struct LaunchFailure {
     pub source: io::Error,
 }
 
+/// Lets a child go on.
+const GO: &[u8] = b".";
+
 /// Starts a process in a session of its own, with default signals; the kernel kills it when the calling *thread* ends.
-/// Returns when the process has become its program. It must be reaped by its number.
-pub fn launch(launch: &Launch) -> Result<(Pid, BeforeExec), LaunchFailure> {
+/// The process waits while `held` is called with its number: what its parent opens of it in `/proc` then can be read
+/// when it has ended, which is too late for an opening by users other than root. Returns when the process has become
+/// its program. It must be reaped by its number.
+pub fn launch(launch: &Launch, held: impl FnOnce(Pid)) -> Result<(Pid, BeforeExec), LaunchFailure> {
     let of_fork = |source| LaunchFailure { step: Step::Fork, source };
     let (mut report, report_of_child) = io::pipe().map_err(of_fork)?;
+    let (go_of_child, mut go) = io::pipe().map_err(of_fork)?;
     let child = Child {
         program: launch.program.map_or(ptr::null(), CStr::as_ptr),
         words: &pointers(launch.words),
@@ -138,6 +146,8 @@ pub fn launch(launch: &Launch) -> Result<(Pid, BeforeExec), LaunchFailure> {
             Membership::Inherited | Membership::Born(_) => None,
         },
         parent: getpid(),
+        go: go_of_child.as_raw_fd(),
+        go_of_parent: go.as_raw_fd(),
         report: report_of_child.as_raw_fd(),
     };
     let born_in = match launch.group {
@@ -154,7 +164,10 @@ pub fn launch(launch: &Launch) -> Result<(Pid, BeforeExec), LaunchFailure> {
         }
     };
     let pid = forked.map_err(of_fork)?;
-    drop(report_of_child);
+    drop((report_of_child, go_of_child));
+    held(pid);
+    // Fails only when the child is gone, which its report says as well.
+    let _ = go.write_all(GO);
     let mut said = Vec::with_capacity(REPORT_BYTES + FAILURE_BYTES);
     let heard = report.read_to_end(&mut said).map_err(of_fork);
     match heard.and_then(|_| outcome(&said)) {
@@ -196,6 +209,7 @@ impl BeforeExec {
             self.faults_major,
             self.switches_voluntary,
             self.switches_involuntary,
+            self.read_bytes,
             self.written_bytes,
         ]
     }
@@ -214,7 +228,8 @@ impl BeforeExec {
             faults_major: number(4),
             switches_voluntary: number(5),
             switches_involuntary: number(6),
-            written_bytes: number(7),
+            read_bytes: number(7),
+            written_bytes: number(8),
         }
     }
 }
@@ -233,6 +248,8 @@ struct Child<'a> {
     streams: [RawFd; 3],
     joins: Option<RawFd>,
     parent: Pid,
+    go: RawFd,
+    go_of_parent: RawFd,
     report: RawFd,
 }
 
@@ -319,6 +336,8 @@ unsafe fn become_program(child: &Child) -> ! {
 /// # Safety
 /// As of [`become_program`].
 unsafe fn prepare(child: &Child) -> Result<BeforeExec, (Step, i32)> {
+    // SAFETY: as of this function.
+    unsafe { wait_for_parent(child) }.map_err(|error| (Step::Session, error))?;
     begin_session(child.parent).map_err(|error| (Step::Session, error))?;
     // SAFETY: numbers of descriptors that this process has, and a folder that the caller vouches for.
     unsafe {
@@ -352,8 +371,28 @@ unsafe fn prepare(child: &Child) -> Result<BeforeExec, (Step, i32)> {
         faults_major: count(usage.ru_majflt),
         switches_voluntary: count(usage.ru_nvcsw),
         switches_involuntary: count(usage.ru_nivcsw),
+        read_bytes: GO.len() as u64,
         written_bytes: REPORT_BYTES as u64 + u64::from(child.joins.is_some()),
     })
+}
+
+/// Waits until the parent lets it go on, or is gone.
+///
+/// # Safety
+/// As of [`become_program`].
+unsafe fn wait_for_parent(child: &Child) -> Result<(), i32> {
+    let mut word = [0_u8; GO.len()];
+    // SAFETY: both are this process's own copies, and nobody else uses them; the place is valid for its length. With the
+    // parent's end open here as well, the parent's death would not show.
+    let read = unsafe {
+        libc::close(child.go_of_parent);
+        libc::read(child.go, word.as_mut_ptr().cast(), word.len())
+    };
+    match read {
+        0 => Err(libc::ESRCH),
+        1.. => Ok(()),
+        _ => Err(errno()),
+    }
 }
 
 /// A session of its own that ends with its parent, with signals as a program expects them.
@@ -508,16 +547,19 @@ mod tests {
     fn launched(program: Option<&CStr>, words: &[&CStr]) -> Result<(Pid, BeforeExec), LaunchFailure> {
         let null = File::open("/dev/null").expect("it is always there");
         let words: Vec<CString> = words.iter().map(|word| (*word).to_owned()).collect();
-        launch(&Launch {
-            program,
-            words: &words,
-            environment: &[c"A=b".to_owned()],
-            folder: Some(c"/"),
-            input: null.as_fd(),
-            output: null.as_fd(),
-            errors: null.as_fd(),
-            group: Membership::Inherited,
-        })
+        launch(
+            &Launch {
+                program,
+                words: &words,
+                environment: &[c"A=b".to_owned()],
+                folder: Some(c"/"),
+                input: null.as_fd(),
+                output: null.as_fd(),
+                errors: null.as_fd(),
+                group: Membership::Inherited,
+            },
+            |_| {},
+        )
     }
 
     fn ended(pid: Pid) -> Reaped {
@@ -552,32 +594,59 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_in_the_child_is_said_with_its_step_and_leaves_no_child() {
-        let failure = launched(Some(c"/no/such/program"), &[c"x"]).expect_err("it is not there");
-        assert_eq!((failure.step, failure.source.raw_os_error()), (Step::Exec, Some(libc::ENOENT)));
+    fn a_process_waits_while_it_is_held() {
         let null = File::open("/dev/null").expect("it is always there");
-        let failure = launch(&Launch {
-            program: Some(c"/bin/sh"),
-            words: &[],
-            environment: &[],
-            folder: Some(c"/no/such/folder"),
-            input: null.as_fd(),
-            output: null.as_fd(),
-            errors: null.as_fd(),
-            group: Membership::Inherited,
-        });
-        let failure = failure.expect_err("the folder is not there");
-        assert_eq!((failure.step, failure.source.raw_os_error()), (Step::Folder, Some(libc::ENOENT)));
-        let failure = launch(&Launch {
-            program: Some(c"/bin/sh"),
+        let mut seen = None;
+        let nothing = Launch {
+            program: None,
             words: &[],
             environment: &[],
             folder: None,
             input: null.as_fd(),
             output: null.as_fd(),
             errors: null.as_fd(),
-            group: Membership::Joins(null.as_fd()),
-        });
+            group: Membership::Inherited,
+        };
+        let held = |pid: Pid| seen = Some((pid, reap(Some(pid)).expect("it is ours")));
+        let (pid, before) = launch(&nothing, held).expect("a fork");
+        assert_eq!(seen, Some((pid, Reaping::Running)), "it has not ended");
+        assert_eq!((before.read_bytes, before.written_bytes), (1, REPORT_BYTES as u64));
+        assert_eq!(ended(pid).status, Some(0));
+    }
+
+    #[test]
+    fn what_fails_in_the_child_is_said_with_its_step_and_leaves_no_child() {
+        let failure = launched(Some(c"/no/such/program"), &[c"x"]).expect_err("it is not there");
+        assert_eq!((failure.step, failure.source.raw_os_error()), (Step::Exec, Some(libc::ENOENT)));
+        let null = File::open("/dev/null").expect("it is always there");
+        let failure = launch(
+            &Launch {
+                program: Some(c"/bin/sh"),
+                words: &[],
+                environment: &[],
+                folder: Some(c"/no/such/folder"),
+                input: null.as_fd(),
+                output: null.as_fd(),
+                errors: null.as_fd(),
+                group: Membership::Inherited,
+            },
+            |_| {},
+        );
+        let failure = failure.expect_err("the folder is not there");
+        assert_eq!((failure.step, failure.source.raw_os_error()), (Step::Folder, Some(libc::ENOENT)));
+        let failure = launch(
+            &Launch {
+                program: Some(c"/bin/sh"),
+                words: &[],
+                environment: &[],
+                folder: None,
+                input: null.as_fd(),
+                output: null.as_fd(),
+                errors: null.as_fd(),
+                group: Membership::Joins(null.as_fd()),
+            },
+            |_| {},
+        );
         let failure = failure.expect_err("nobody joins by a file that is open for reading");
         assert_eq!((failure.step, failure.source.raw_os_error()), (Step::Group, Some(libc::EBADF)));
     }
@@ -592,7 +661,8 @@ mod tests {
             faults_major: 5,
             switches_voluntary: 6,
             switches_involuntary: 7,
-            written_bytes: 8,
+            read_bytes: 8,
+            written_bytes: 9,
         };
         let mut bytes: Vec<u8> = before.numbers().iter().flat_map(|number| number.to_ne_bytes()).collect();
         assert_eq!(outcome(&bytes).expect("a report"), before);
