@@ -1,5 +1,6 @@
 //! Counts what programs that this thread starts do (`perf_event_open(2)`): from the exec on, with all their threads and
-//! children, in user mode. Not what this thread does itself, and nothing where the kernel or the machine does not count.
+//! children, in user mode. Not what this thread does itself, and nothing where the kernel or the machine does not
+//! count.
 
 use std::{
     fs::File,

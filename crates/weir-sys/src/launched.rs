@@ -2,7 +2,8 @@
 //! and what each has used in all when it is reaped.
 //!
 //! Invariants:
-//! 1. Between fork and exec a child runs only system calls that are safe after a fork: no allocation, no lock, no panic.
+//! 1. Between fork and exec a child runs only system calls that are safe after a fork: no allocation, no lock and no
+//!    panic.
 //! 2. What the child needs is built before the fork, and the pointers to it are used before [`launch`] returns.
 //! 3. The death signal is set before the parent is checked. A parent that died in between is then noticed by the
 //!    check; one that dies later is noticed by the kernel.
@@ -66,6 +67,8 @@ pub struct BeforeExec {
     pub switches_voluntary: u64,
     /// Switches because another thread was given its CPU.
     pub switches_involuntary: u64,
+    /// Resident memory at its peak: that of its parent which a fork copies. No peak of the process is ever less.
+    pub memory_bytes_max: u64,
     /// Bytes that it read: the word that let it go on.
     pub read_bytes: u64,
     /// Bytes that it wrote: its report, and the word that moved it into a group.
@@ -73,7 +76,7 @@ pub struct BeforeExec {
 }
 
 /// Numbers in a report, each of eight bytes.
-const REPORT_NUMBERS: usize = 9;
+const REPORT_NUMBERS: usize = 10;
 const REPORT_BYTES: usize = REPORT_NUMBERS * 8;
 
 /// Bytes in which a child that failed says at which step, and the error's number.
@@ -209,6 +212,7 @@ impl BeforeExec {
             self.faults_major,
             self.switches_voluntary,
             self.switches_involuntary,
+            self.memory_bytes_max,
             self.read_bytes,
             self.written_bytes,
         ]
@@ -228,8 +232,9 @@ impl BeforeExec {
             faults_major: number(4),
             switches_voluntary: number(5),
             switches_involuntary: number(6),
-            read_bytes: number(7),
-            written_bytes: number(8),
+            memory_bytes_max: number(7),
+            read_bytes: number(8),
+            written_bytes: number(9),
         }
     }
 }
@@ -371,6 +376,7 @@ unsafe fn prepare(child: &Child) -> Result<BeforeExec, (Step, i32)> {
         faults_major: count(usage.ru_majflt),
         switches_voluntary: count(usage.ru_nvcsw),
         switches_involuntary: count(usage.ru_nivcsw),
+        memory_bytes_max: count(usage.ru_maxrss).saturating_mul(1 << 10),
         read_bytes: GO.len() as u64,
         written_bytes: REPORT_BYTES as u64 + u64::from(child.joins.is_some()),
     })
@@ -382,8 +388,8 @@ unsafe fn prepare(child: &Child) -> Result<BeforeExec, (Step, i32)> {
 /// As of [`become_program`].
 unsafe fn wait_for_parent(child: &Child) -> Result<(), i32> {
     let mut word = [0_u8; GO.len()];
-    // SAFETY: both are this process's own copies, and nobody else uses them; the place is valid for its length. With the
-    // parent's end open here as well, the parent's death would not show.
+    // SAFETY: both are this process's own copies, and nobody else uses them; the place is valid for its length. With
+    // the parent's end open here as well, the parent's death would not show.
     let read = unsafe {
         libc::close(child.go_of_parent);
         libc::read(child.go, word.as_mut_ptr().cast(), word.len())
@@ -583,7 +589,10 @@ mod tests {
         assert!(before.cpu_ns > 0 && before.faults_minor > 0 && before.at_ns <= now_ns(), "{before:?}");
         assert!(reaped.faults_minor >= before.faults_minor, "{reaped:?}");
         assert!(reaped.user_ns + reaped.system_ns + 2_000 >= before.cpu_ns, "{reaped:?} {before:?}");
-        assert!(reaped.memory_bytes_max > 0);
+        assert!(
+            before.memory_bytes_max > 0 && reaped.memory_bytes_max >= before.memory_bytes_max / 2,
+            "{reaped:?}"
+        );
     }
 
     #[test]
@@ -661,8 +670,9 @@ mod tests {
             faults_major: 5,
             switches_voluntary: 6,
             switches_involuntary: 7,
-            read_bytes: 8,
-            written_bytes: 9,
+            memory_bytes_max: 8,
+            read_bytes: 9,
+            written_bytes: 10,
         };
         let mut bytes: Vec<u8> = before.numbers().iter().flat_map(|number| number.to_ne_bytes()).collect();
         assert_eq!(outcome(&bytes).expect("a report"), before);
