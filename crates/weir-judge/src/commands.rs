@@ -1,10 +1,11 @@
 //! Commands that end: from their runs to rows, verdicts and findings. Pure.
 //!
-//! The rules are those of studies, by the same functions: a value of a pair is what a round gives ([`units::value`]),
-//! one rule decides ([`judge::claimed`]), claims share Holm's correction, a schedule that is not finished decides
-//! nothing. What is different is what there is to judge: a run costs what it costs, so no load can be the limit, and no
-//! second figure stands beside CPU time that could contradict it. The unit is a pair: one run each of the baseline,
-//! of the baseline again and of every other command, each in a fresh process.
+//! The rules are those of studies, by the same functions: a round has a robust value ([`Slices::value`]), one rule
+//! decides ([`judge::claimed`]), claims share Holm's correction, a schedule that is not finished decides nothing. What
+//! is different is what there is to judge: a run costs what it costs, so no load can be the limit, and no second figure
+//! stands beside CPU time that could contradict it. A pair is one run each of the baseline, of the baseline again and
+//! of every other command, each in a fresh process. Where there are many pairs, some that follow one another are a
+//! round ([`unit_pairs`]): a run that something disturbed then reaches no value. Else each pair is one.
 //!
 //! What a study learns of its arms from their answers is learnt here from what commands write and how they end
 //! ([`facts`]).
@@ -12,7 +13,7 @@
 mod facts;
 mod plan;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
     commands::{CommandArm, CommandFinding, CommandRole, CommandRun, MeasuredBy, RunEnding, RunPhase},
@@ -36,10 +37,10 @@ use crate::{
     progress::Progress,
     question::{self, count},
     slice_order::{self, MARGIN_SHARE_MAX},
-    units::{self, Units},
+    units::{Slices, Units},
 };
 
-pub use plan::{PAIRS_DECIDING_MIN, PAIRS_MAX, Pilot, order, planned};
+pub use plan::{PAIRS_DECIDING_MIN, PAIRS_MAX, Pilot, order, planned, unit_pairs};
 
 /// Commands and their runs, finished or not.
 #[derive(Clone, Copy, Debug)]
@@ -207,19 +208,30 @@ fn role(commands: &[CommandArm], place: usize, metric: Metric) -> CellRole {
     }
 }
 
-/// The values of a command against the baseline. Pairs with a run that failed, or without the figure, have none.
+/// The values of a command against the baseline, one for each round. Pairs with a run that failed, or without the
+/// figure, are in none.
 fn units_of(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &MetricRow) -> Units {
-    let mut units = Units::default();
-    for runs in pairs.slots([place + 1, 0, 1]) {
-        // Failures are counted by command, and told as such.
-        if !runs.iter().all(|run| is_usable(judged, run)) {
-            continue;
-        }
+    of_rounds(judged, pairs.slots([place + 1, 0, 1]), row)
+}
+
+fn of_rounds<'a>(
+    judged: &Judged<'_>,
+    pairs: impl Iterator<Item = [&'a CommandRun; 3]>,
+    row: &MetricRow,
+) -> Units {
+    let (mut units, mut rounds) = (Units::default(), BTreeMap::<u32, Slices>::new());
+    // Failures are counted by command, and told as such.
+    for runs in pairs.filter(|runs| runs.iter().all(|run| is_usable(judged, run))) {
         let [arm, first, second] = runs.map(|run| run.cost.figure(row.metric));
         let (Some(arm), Some(first), Some(second)) = (arm, first, second) else { continue };
-        match units::value(row, arm, first, second) {
-            Some(value) => units.push(runs[0].pair, value),
-            None => *units.excluded.entry(ExclusionKind::WithoutFigure).or_default() += 1,
+        let round = rounds.entry(plan::round_of(runs[0].pair, judged.pairs)).or_default();
+        if !round.push(row, [arm, first, second]) {
+            *units.excluded.entry(ExclusionKind::WithoutFigure).or_default() += 1;
+        }
+    }
+    for (round, slices) in rounds {
+        if let Some(value) = slices.value(row.scale) {
+            units.push(round, value);
         }
     }
     units
@@ -299,13 +311,8 @@ fn hold_against_placebos(
 fn itself(judged: &Judged<'_>, pairs: &Pairs<'_>) -> Vec<Effect> {
     let baseline = &judged.commands[0].name;
     let one = |row: &'static MetricRow| {
-        let usable = pairs.slots([1, 0]).filter(|runs| runs.iter().all(|run| is_usable(judged, run)));
-        let values: Vec<f64> = usable
-            .filter_map(|runs| {
-                let [second, first] = runs.map(|run| run.cost.figure(row.metric));
-                Some(units::value(row, second?, first?, first?)?.effect)
-            })
-            .collect();
+        let second_to_first = pairs.slots([1, 0]).map(|[second, first]| [second, first, first]);
+        let values = of_rounds(judged, second_to_first, row).values;
         let effect = estimate(&values);
         let found = draft::of_values(Question::Itself, row.metric, effect.as_ref(), values);
         let role = CellRole::Exploratory;

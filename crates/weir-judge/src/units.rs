@@ -164,13 +164,13 @@ pub(crate) fn of_itself(
 /// What one unit says.
 #[derive(Clone, Copy)]
 pub(crate) struct Value {
-    pub(crate) effect: f64,
+    effect: f64,
     /// Figures of the arm and of the baseline.
     levels: (f64, f64),
 }
 
 /// An arm's figure against the baseline's two.
-pub(crate) fn value(row: &MetricRow, arm: f64, first: f64, second: f64) -> Option<Value> {
+fn value(row: &MetricRow, arm: f64, first: f64, second: f64) -> Option<Value> {
     if ![arm, first, second].into_iter().all(|figure| row.has(figure)) {
         return None;
     }
@@ -197,13 +197,7 @@ fn round_value(
     let Some(slices) = Slices::of(arm, [first, second], row, counted) else {
         return value(row, (row.read)(arm)?, (row.read)(first)?, (row.read)(second)?);
     };
-    let (effect, baseline) = (slices.effect()?, slices.baseline()?);
-    // The middle of an arm's slices is not the baseline's with the effect, and would contradict the ratio.
-    let levels = match row.scale {
-        Scale::Ratio => ((baseline + effect).exp(), baseline.exp()),
-        Scale::Difference { .. } => (baseline + effect, baseline),
-    };
-    Some(Value { effect, levels })
+    slices.value(row.scale)
 }
 
 /// Figures of the runs of one round on the metric's scale, by permutation: those in which all three have one.
@@ -244,6 +238,28 @@ impl Slices {
             }
         }
         Some(found)
+    }
+
+    /// Adds a permutation in which all three have this figure; says whether the metric's scale has them.
+    pub(crate) fn push(&mut self, row: &MetricRow, [arm, first, second]: [f64; 3]) -> bool {
+        let is_there = [arm, first, second].into_iter().all(|figure| row.has(figure));
+        if is_there {
+            self.arm.push(row.scale.value(arm));
+            self.first.push(row.scale.value(first));
+            self.second.push(row.scale.value(second));
+        }
+        is_there
+    }
+
+    /// What the round says.
+    pub(crate) fn value(&self, scale: Scale) -> Option<Value> {
+        let (effect, baseline) = (self.effect()?, self.baseline()?);
+        // The middle of an arm's slices is not the baseline's with the effect, and would contradict the ratio.
+        let levels = match scale {
+            Scale::Ratio => ((baseline + effect).exp(), baseline.exp()),
+            Scale::Difference { .. } => (baseline + effect, baseline),
+        };
+        Some(Value { effect, levels })
     }
 
     pub(crate) fn permutations(&self) -> usize {

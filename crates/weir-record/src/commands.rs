@@ -187,6 +187,8 @@ pub struct PairPlan {
     pub pairs: u32,
     /// Pairs of the pilot, which are not part of the result.
     pub pilot_pairs: u32,
+    /// Pairs that follow one another and make a unit of the rows: one value of each round of them.
+    pub unit_pairs: u32,
     /// Smallest effect that so many pairs were expected to find, as a ratio less one; absent without a pilot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,

@@ -141,11 +141,11 @@ fn head(comparison: &CommandComparison, arm: &CommandArm, language: Language) ->
         "{verdict}: {own} 명령은 {baseline} 명령보다 실행당 CPU 시간을 {amount} 씁니다(99 % 구간 {range})",
         "{verdict}：{own} 每次运行的 CPU 时间比 {baseline} {amount}（99 % 区间：{range}）",
     );
-    format!("{told}{}", why_not(row, language))
+    format!("{told}{}", why_not(row, comparison.plan.unit_pairs, language))
 }
 
 /// Why there is no verdict: what the estimate itself says. Other causes are findings, and told as such.
-fn why_not(row: &Effect, language: Language) -> String {
+fn why_not(row: &Effect, unit_pairs: u32, language: Language) -> String {
     let is_own = |reason: &&Finding| !matches!(reason, Finding::Unfinished { .. });
     let Some(reason) = row.reasons.iter().find(is_own).filter(|_| row.verdict == Verdict::Inconclusive)
     else {
@@ -153,12 +153,15 @@ fn why_not(row: &Effect, language: Language) -> String {
     };
     let told = crate::finding(reason, language);
     let more = match reason {
-        Finding::IncludesNone { units_wanted: Some(pairs), .. } => localized!(
-            language,
-            "; about {pairs} pairs would decide (--runs {pairs})",
-            ". 약 {pairs}쌍이면 판정할 수 있습니다(--runs {pairs})",
-            "；约 {pairs} 对可以判定（--runs {pairs}）",
-        ),
+        Finding::IncludesNone { units_wanted: Some(units), .. } => {
+            let pairs = units.saturating_mul(unit_pairs.max(1));
+            localized!(
+                language,
+                "; about {pairs} pairs would decide (--runs {pairs})",
+                ". 약 {pairs}쌍이면 판정할 수 있습니다(--runs {pairs})",
+                "；约 {pairs} 对可以判定（--runs {pairs}）",
+            )
+        }
         _ => String::new(),
     };
     format!("{}{told}{more}", language.semicolon())
@@ -219,7 +222,7 @@ fn ends(report: &CommandReport, language: Language) -> Vec<String> {
     let Some(comparison) = report.comparisons.first() else { return Vec::new() };
     let mut lines = Vec::new();
     let row = comparison.candidates().next().and_then(|arm| comparison.decisive(&arm.name));
-    let pairs = row.map_or(0, |row| row.units);
+    let pairs = comparison.pairs_done;
     let itself =
         row.and_then(|row| comparison.effects.itself(row)).and_then(Effect::reach).map(format::percent);
     if let (Some(detectable), Some(floor)) = (row.and_then(|row| row.detectable).map(format::percent), itself)

@@ -14,7 +14,7 @@ use weir_stats::{
 };
 
 use super::Pairs;
-use crate::units;
+use crate::units::Slices;
 
 /// Most pairs of a comparison.
 pub const PAIRS_MAX: u32 = 10_000;
@@ -46,6 +46,29 @@ pub struct Pilot<'a> {
 /// Fewest pairs unless something else is asked, where they fit.
 const PAIRS_MIN: u32 = 10;
 
+/// Pairs of a round that are enough for a robust value; more of them would only make rounds few.
+const UNIT_PAIRS_MAX: u32 = 8;
+
+/// Fewer than these have no middle.
+const UNIT_PAIRS_MIN: u32 = 3;
+
+/// Rounds that are kept, so that their own scatter is known well.
+const ROUNDS_MIN: u32 = 24;
+
+/// Pairs that make a round, where so many are planned: their number is known before the first of them runs.
+pub fn unit_pairs(pairs: u32) -> u32 {
+    match pairs / ROUNDS_MIN {
+        0..UNIT_PAIRS_MIN => 1,
+        several => several.min(UNIT_PAIRS_MAX),
+    }
+}
+
+/// The round of a pair. Pairs that would make no whole one belong to the last.
+pub(crate) fn round_of(pair: u32, pairs: u32) -> u32 {
+    let size = unit_pairs(pairs);
+    (pair / size).min((pairs / size).saturating_sub(1))
+}
+
 /// Plans the pairs.
 pub fn planned(pilot: &Pilot<'_>) -> PairPlan {
     let values = scatter(pilot);
@@ -62,7 +85,7 @@ pub fn planned(pilot: &Pilot<'_>) -> PairPlan {
     };
     let (pairs, reason) = if pairs < fewest { (fewest, PlanReason::Fewest) } else { (pairs, reason) };
     let detectable = detectable(pairs).map(f64::exp_m1);
-    PairPlan { pairs, pilot_pairs: pilot.pairs, detectable, reason }
+    PairPlan { pairs, pilot_pairs: pilot.pairs, unit_pairs: unit_pairs(pairs), detectable, reason }
 }
 
 /// The fewest pairs, from so many on, of which the detectable effect is at most this; none where the most do not do.
@@ -88,7 +111,9 @@ fn scatter(pilot: &Pilot<'_>) -> Vec<Vec<f64>> {
         let runs = pairs.slots([slot(place), slot(place + 1), slot(place + 2)]);
         let value = |runs: [&CommandRun; 3]| {
             let [own, one, other] = runs.map(|run| run.cost.figure(row.metric));
-            Some(units::value(row, own?, one?, other?)?.effect)
+            let mut pair = Slices::default();
+            pair.push(row, [own?, one?, other?]);
+            pair.effect()
         };
         runs.filter_map(value).collect()
     };

@@ -1,3 +1,5 @@
+//! Runs of a known cost through everything that judges them.
+
 use weir_record::{
     commands::{FailedEnd, RunFigures, Stream, Written},
     goal::{Goal, Outcome, Side},
@@ -342,6 +344,38 @@ fn more_scatter_takes_more_pairs_until_the_budget_ends_them() {
     assert_eq!((none.pairs, none.reason), (PAIRS_DECIDING_MIN, PlanReason::Fewest));
     let wild = pilot(&[1e5, 1e5], 3.0, u32::MAX);
     assert_eq!((wild.pairs, wild.reason), (PAIRS_MAX, PlanReason::Most));
+}
+
+#[test]
+fn many_pairs_make_rounds_that_are_as_many_as_their_scatter_needs() {
+    for (pairs, size) in [(0, 1), (6, 1), (71, 1), (72, 3), (100, 4), (192, 8), (PAIRS_MAX, 8)] {
+        assert_eq!(unit_pairs(pairs), size, "{pairs}");
+    }
+    let rounds: Vec<u32> = (0..74).map(|pair| plan::round_of(pair, 74)).collect();
+    assert!(rounds.is_sorted() && rounds[..6] == [0, 0, 0, 1, 1, 1] && rounds[71..] == [23, 23, 23]);
+    assert_eq!(plan::round_of(0, 0), 0);
+}
+
+/// Pairs of which one run in ten takes half as long again: the interval, pair by pair and in rounds.
+#[test]
+fn a_run_that_something_disturbed_reaches_no_value_of_a_round() {
+    let mut random = Random::seeded(4);
+    let mut disturbed = runs(RunPhase::Measured, &[100_000.0, 100_000.0], 240, 0.005);
+    for run in &mut disturbed {
+        if random.uniform() < 0.1 {
+            run.cost.user_ns += run.cost.user_ns / 2;
+        }
+    }
+    let (commands, measured_by) = (two(), MeasuredBy::default());
+    let width = |pairs: u32| {
+        let found = conclude(&Judged { pairs, ..judged(&commands, &disturbed, &measured_by) });
+        let row = decisive(&found, "new");
+        (row.units, row.interval.map(|(low, high)| high - low).expect("it was measured"))
+    };
+    // So few planned pairs have no rounds.
+    let ((_, by_pair), (units, in_rounds)) = (width(20), width(240));
+    assert_eq!(units, 30);
+    assert!(in_rounds < 0.4 * by_pair, "{in_rounds} {by_pair}");
 }
 
 #[test]

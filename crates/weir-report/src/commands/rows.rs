@@ -149,12 +149,20 @@ fn calls(report: &CommandReport, language: Language) -> Option<String> {
         ),
         false => {
             let shown = shown.join(language.list());
-            let more = different.len().saturating_sub(KINDS_SHOWN);
+            let shown = match different.len().saturating_sub(KINDS_SHOWN) {
+                0 => shown,
+                more => localized!(
+                    language,
+                    "{shown}, {more} more differ",
+                    "{shown}, 이 밖에 {more}종이 다름",
+                    "{shown}，另有 {more} 种不同"
+                ),
+            };
             localized!(
                 language,
-                "system calls ({counted_by}): {shown}; {more} more differ, {equal} kinds are equal",
-                "시스템 콜({counted_by}): {shown}. 이 밖에 {more}종이 다르고 {equal}종은 같음",
-                "系统调用（{counted_by}）：{shown}；另有 {more} 种不同，{equal} 种相同",
+                "system calls ({counted_by}): {shown}; equal kinds: {equal}",
+                "시스템 콜({counted_by}): {shown}. 같은 것 {equal}종",
+                "系统调用（{counted_by}）：{shown}；相同的有 {equal} 种",
             )
         }
     })

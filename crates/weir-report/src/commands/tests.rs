@@ -1,3 +1,5 @@
+//! One comparison in every form, and as many lines as there may be.
+
 use weir_record::{
     commands::{
         CallKind, CommandFinding, CommandRun, FailedEnd, MeasuredBy, NoCalls, RunFigures, Stream, SystemCalls,
