@@ -17,6 +17,7 @@ const PLACES: &[(&str, Place)] = &[
     (BINARY, Place::Layer(5)),
     ("weir-dashboard", Place::Layer(4)),
     ("weir-lab", Place::Layer(3)),
+    ("weir-compare", Place::Layer(3)),
     ("weir-storage", Place::Layer(3)),
     ("weir-load", Place::Layer(3)),
     ("weir-servers", Place::Layer(3)),

@@ -154,6 +154,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "run_pool",
             "study",
             "run_pair",
+            "commands",
         ],
     ),
     (

@@ -1,0 +1,117 @@
+//! What is asked of one comparison, complete: words are split, parameters are in their places, files are named.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use weir_record::{
+    commands::{CommandRole, CommandSettings},
+    goal::ComparisonSpec,
+};
+
+use crate::run::{OutputTo, RunSpec};
+
+/// Most commands of a comparison, placebos among them.
+pub const COMMANDS_MAX: usize = 16;
+
+/// Most comparisons of one call: combinations of parameters.
+pub const COMPARISONS_MAX: usize = 64;
+
+/// Most rounds before the first one that is looked at.
+pub const WARMUP_MAX: u32 = 1_000;
+
+/// One comparison.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Parameters and their values, for the record.
+    pub parameters: Vec<(String, String)>,
+    /// The baseline first.
+    pub commands: Vec<AskedCommand>,
+    /// What is asked beside, for the record and to be followed.
+    pub settings: CommandSettings,
+    /// Variables that are set.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Folder in which commands run.
+    pub folder: Option<PathBuf>,
+    /// File on standard input.
+    pub input: Option<PathBuf>,
+    /// What becomes of the output.
+    pub output: OutputTo,
+    /// What fails the comparison.
+    pub thresholds: Vec<ComparisonSpec>,
+    /// Seed of every random order.
+    pub seed: u64,
+}
+
+/// A command, with what runs around it.
+#[derive(Clone, Debug, Default)]
+pub struct AskedCommand {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub role: CommandRole,
+    /// Program and arguments.
+    pub words: Vec<OsString>,
+    /// Before each run.
+    pub prepare: Vec<OsString>,
+    /// After each run.
+    pub conclude: Vec<OsString>,
+    /// Before the first run.
+    pub setup: Vec<OsString>,
+    /// After the last run.
+    pub cleanup: Vec<OsString>,
+}
+
+/// What runs around a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Around {
+    /// Before the first run.
+    Setup,
+    /// Before each run.
+    Prepare,
+    /// After each run.
+    Conclude,
+    /// After the last run.
+    Cleanup,
+}
+
+impl Around {
+    /// The flag that asks for it.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Self::Setup => "--setup",
+            Self::Prepare => "--prepare",
+            Self::Conclude => "--conclude",
+            Self::Cleanup => "--cleanup",
+        }
+    }
+}
+
+impl AskedCommand {
+    /// The words of what runs around it; empty where nothing does.
+    pub fn around(&self, around: Around) -> &[OsString] {
+        match around {
+            Around::Setup => &self.setup,
+            Around::Prepare => &self.prepare,
+            Around::Conclude => &self.conclude,
+            Around::Cleanup => &self.cleanup,
+        }
+    }
+}
+
+impl Asked {
+    /// A run of these words, with its output where that of commands goes.
+    pub(crate) fn spec(&self, words: &[OsString]) -> RunSpec {
+        RunSpec {
+            words: words.to_vec(),
+            environment: self.environment.clone(),
+            folder: self.folder.clone(),
+            input: self.input.clone(),
+            output: self.output.clone(),
+            limit: Duration::from_nanos(self.settings.limit_ns),
+        }
+    }
+
+    /// A run around those that are measured: it reads nothing, and what it writes is for messages.
+    pub(crate) fn spec_around(&self, words: &[OsString]) -> RunSpec {
+        RunSpec { input: None, output: OutputTo::Digest, ..self.spec(words) }
+    }
+}

@@ -1,0 +1,234 @@
+//! One run of a command: what is run, what it cost, how it ended. A small helper process starts the runs ([`Runner`] is
+//! this end of it, [`launcher_main`] the other), so that a fork is cheap, and a run begins without Weir's memory.
+//!
+//! CPU is that of every process of a run. It comes from a control group where one can be made, and otherwise from what
+//! the kernel says of each process when it is reaped ([`CpuSource`]). What Weir itself does in a run, from the fork to
+//! the command's own exec, is left out of each figure.
+
+mod cpu_group;
+mod digest;
+mod household;
+mod launch;
+mod launcher;
+mod program;
+mod runner;
+mod wire;
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use launcher::launcher_main;
+pub use program::program_path;
+pub use runner::{Runner, launcher_words};
+
+/// How long processes that a run leaves may take to end by themselves. A pipeline's members do not end at one moment.
+pub const LEAVE_MAX: Duration = Duration::from_millis(100);
+
+/// Most bytes of the end of an output that are kept for messages.
+pub const TAIL_BYTES_MAX: usize = 2 << 10;
+
+/// Most names of processes left behind that are kept.
+pub const NAMES_LEFT_MAX: usize = 4;
+
+/// What is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunSpec {
+    /// The program and its arguments, without a shell.
+    pub words: Vec<OsString>,
+    /// Variables beside those that Weir has, or in their place.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The folder it runs in; Weir's own if there is none.
+    pub folder: Option<PathBuf>,
+    /// A file that it reads as its input; `/dev/null` if there is none.
+    pub input: Option<PathBuf>,
+    /// Where its output goes.
+    pub output: OutputTo,
+    /// The longest it may take.
+    pub limit: Duration,
+}
+
+/// Where the output of a run goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutputTo {
+    /// Both outputs are read and hashed as they come, and nothing of them is kept but the end.
+    Digest,
+    /// Standard output goes to `/dev/null`. Standard error is hashed.
+    Discard,
+    /// Standard output goes to a file, which is emptied first. Standard error is hashed.
+    File(PathBuf),
+    /// Both go where Weir's go.
+    Inherit,
+}
+
+/// What a run was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunOutcome {
+    /// What it cost, without what Weir does before the command begins.
+    pub cost: RunCost,
+    /// How it ended.
+    pub end: RunEnd,
+    /// Its standard output; empty where that was not read.
+    pub stdout: OutputDigest,
+    /// Its standard error; empty where that was not read.
+    pub stderr: OutputDigest,
+    /// Processes that still lived [`LEAVE_MAX`] after the command had ended, and were killed.
+    pub children_left: u32,
+    /// Names of some of these, at most [`NAMES_LEFT_MAX`].
+    pub children_left_names: Vec<String>,
+    /// What Weir did in it before the command began. It is in no figure of `cost`.
+    pub launch: LaunchCost,
+}
+
+/// What a run cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunCost {
+    /// From the exec to the end of the command.
+    pub wall_ns: u64,
+    /// CPU in user mode, of all its processes. The kernel samples how CPU divides between user and system; their sum is
+    /// exact.
+    pub user_ns: u64,
+    /// CPU in the kernel.
+    pub system_ns: u64,
+    /// Resident memory of its largest process at its peak. The kernel counts the launcher's memory that a fork copies in
+    /// it; `None` where the peak does not stand out from that.
+    pub memory_bytes_max: Option<u64>,
+    /// Page faults that needed no disk.
+    pub faults_minor: u64,
+    /// Page faults that did.
+    pub faults_major: u64,
+    /// Context switches because a thread waited for something.
+    pub switches_voluntary: u64,
+    /// Context switches because another thread was given the CPU.
+    pub switches_involuntary: u64,
+    /// Bytes that system calls read, of the command and the children that it waited for.
+    pub read_bytes: Option<u64>,
+    /// Bytes that system calls wrote, of the same.
+    pub written_bytes: Option<u64>,
+    /// Instructions in user mode, where the machine counts them.
+    pub instructions: Option<u64>,
+}
+
+impl RunCost {
+    /// User and system time together.
+    pub fn cpu_ns(&self) -> u64 {
+        self.user_ns.saturating_add(self.system_ns)
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RunEnd {
+    /// By itself, with this status.
+    Exited(i32),
+    /// By a signal.
+    Killed {
+        /// Its number.
+        signal: i32,
+        /// The kernel killed for want of memory meanwhile.
+        out_of_memory: bool,
+    },
+    /// It took longer than its limit, and was killed with all it had started.
+    Overran,
+}
+
+/// An output that was read: equal outputs have equal length and hash.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputDigest {
+    /// Its length.
+    pub bytes: u64,
+    /// Its hash (BLAKE2b, 128 bits), in hexadecimal.
+    pub hash: String,
+    /// Its end as text, at most [`TAIL_BYTES_MAX`] bytes.
+    pub tail: String,
+}
+
+/// What Weir does in a process of a run, from the fork to the exec.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchCost {
+    /// From just before the fork to just before the exec.
+    pub wall_ns: u64,
+    /// CPU of the child up to its exec.
+    pub cpu_ns: u64,
+}
+
+/// Weir's own cost in a run that does nothing: a process that ends where others become the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnCost {
+    /// The median of what precedes the exec. No figure has it.
+    pub launch: LaunchCost,
+    /// The median of CPU that is still charged to a run: letting go of the launcher's memory, at most.
+    pub cpu_ns_left: u64,
+}
+
+/// Where CPU comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum CpuSource {
+    /// `cpu.stat` of a control group (v2) of the run.
+    GroupSecond,
+    /// `cpuacct.usage` of a control group (v1) of the run.
+    GroupFirst,
+    /// What `wait4(2)` says of each process of the run. A process whose parent does not wait for it is missing.
+    Rusage,
+}
+
+impl CpuSource {
+    /// All, the best first.
+    pub const ALL: [Self; 3] = [Self::GroupSecond, Self::GroupFirst, Self::Rusage];
+
+    /// How it is called in every language.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GroupSecond => "cgroup v2",
+            Self::GroupFirst => "cgroup v1",
+            Self::Rusage => "wait4",
+        }
+    }
+
+    /// The step in which it counts.
+    pub fn resolution_ns(self) -> u64 {
+        match self {
+            Self::GroupSecond | Self::Rusage => 1_000,
+            Self::GroupFirst => 1,
+        }
+    }
+}
+
+/// Why there is no outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
+pub enum RunError {
+    /// There are no words.
+    #[error("the command is empty; name a program")]
+    Empty,
+    /// There is no such program.
+    #[error("there is no program {0}; give its path, or put its folder into PATH")]
+    Missing(String),
+    /// It is there and cannot be executed.
+    #[error("cannot start {program}: {reason}")]
+    NotStarted {
+        /// The program.
+        program: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// The folder, the input or the output cannot be used.
+    #[error("{flag} {path}: {reason}")]
+    File {
+        /// The flag that names it.
+        flag: String,
+        /// Which it is.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The run was stopped, and all of it was killed.
+    #[error("the run was stopped")]
+    Stopped,
+    /// Some processes cannot be killed.
+    #[error("these processes of the run cannot be killed: {0}; end them by hand, as root if need be")]
+    Unkillable(String),
+    /// The helper that starts runs failed or is gone.
+    #[error("the process that starts runs: {0}")]
+    Launcher(String),
+}

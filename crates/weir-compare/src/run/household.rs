@@ -1,0 +1,155 @@
+//! The processes of a run: who lives, and ending all of them. Orphans come to the launcher, which adopts them.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open},
+};
+use weir_evidence::process::family_of;
+use weir_sys::{
+    launched::{Reaped, Reaping, reap},
+    process_stat::{self, ProcessStat},
+};
+
+use super::{LEAVE_MAX, NAMES_LEFT_MAX, RunError, cpu_group::RunGroup};
+
+/// How long killed processes have to be gone. One that waits for a disk may take so long.
+const KILL_MAX: Duration = Duration::from_secs(5);
+
+/// Between two rounds of killing: a process may be born during the first.
+const KILL_ROUND: Duration = Duration::from_millis(20);
+
+/// What the processes that were reaped have used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Used {
+    pub(super) user_ns: u64,
+    pub(super) system_ns: u64,
+    pub(super) memory_bytes_max: u64,
+    pub(super) faults_minor: u64,
+    pub(super) faults_major: u64,
+    pub(super) switches_voluntary: u64,
+    pub(super) switches_involuntary: u64,
+}
+
+impl Used {
+    /// Adds a process. Children that it waited for are in it.
+    pub(super) fn add(&mut self, reaped: &Reaped) {
+        self.user_ns += reaped.user_ns;
+        self.system_ns += reaped.system_ns;
+        self.memory_bytes_max = self.memory_bytes_max.max(reaped.memory_bytes_max);
+        self.faults_minor += reaped.faults_minor;
+        self.faults_major += reaped.faults_major;
+        self.switches_voluntary += reaped.switches_voluntary;
+        self.switches_involuntary += reaped.switches_involuntary;
+    }
+}
+
+/// Processes that were left and killed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Left {
+    pub(super) count: u32,
+    pub(super) names: Vec<String>,
+}
+
+/// Reaps what the command left, for as long as it may take to leave by itself; then kills it.
+pub(super) fn end_those_left(used: &mut Used, group: Option<&RunGroup>) -> Result<Left, RunError> {
+    if all_end_within(used, LEAVE_MAX)? {
+        return Ok(Left::default());
+    }
+    let living: Vec<u32> = living(group).into_iter().filter(|pid| !has_ended(*pid)).collect();
+    let names = living.iter().filter_map(|pid| name(*pid)).take(NAMES_LEFT_MAX).collect();
+    let left = Left { count: u32::try_from(living.len()).unwrap_or(u32::MAX), names };
+    kill_all(used, group)?;
+    Ok(left)
+}
+
+/// Kills every process of a run and reaps it.
+pub(super) fn kill_all(used: &mut Used, group: Option<&RunGroup>) -> Result<(), RunError> {
+    let deadline = Instant::now() + KILL_MAX;
+    loop {
+        kill(group);
+        if all_end_within(used, KILL_ROUND)? {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            let names: Vec<String> = living(group)
+                .into_iter()
+                .take(NAMES_LEFT_MAX)
+                .map(|pid| format!("{pid} ({})", name(pid).unwrap_or_default()))
+                .collect();
+            return Err(RunError::Unkillable(names.join(", ")));
+        }
+    }
+}
+
+/// Sends the signal to every process of a run, once.
+pub(super) fn kill(group: Option<&RunGroup>) {
+    // Whoever left the group is still below the launcher.
+    let all_at_once = group.is_some_and(RunGroup::kill);
+    let members = if all_at_once { below() } else { living(group) };
+    for pid in members.into_iter().filter_map(pid) {
+        // Fails only for a process that has ended, or is not ours; the latter is noticed because it stays.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Reaps children until there are none, or the time is over. Says whether there are none.
+fn all_end_within(used: &mut Used, longest: Duration) -> Result<bool, RunError> {
+    let deadline = Instant::now() + longest;
+    loop {
+        match reap(None).map_err(|error| RunError::Launcher(format!("cannot reap: {error}")))? {
+            Reaping::Ended(reaped) => used.add(&reaped),
+            Reaping::Childless => return Ok(true),
+            Reaping::Running => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Ok(false);
+                }
+                await_an_end(left);
+            }
+        }
+    }
+}
+
+/// Waits until a process below this one ends, at most so long.
+fn await_an_end(longest: Duration) {
+    let pids = below().into_iter().filter_map(pid);
+    let lives: Vec<_> = pids.filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect();
+    let mut ends: Vec<PollFd> = lives.iter().map(|life| PollFd::new(life, PollFlags::IN)).collect();
+    let timeout = Timespec::try_from(longest).ok();
+    // Whatever ends the wait, the caller looks again.
+    let _ = poll(&mut ends, timeout.as_ref());
+}
+
+/// Processes of a run: those in its group, and those below this process.
+fn living(group: Option<&RunGroup>) -> Vec<u32> {
+    let mut all = group.map(RunGroup::processes).unwrap_or_default();
+    all.extend(below());
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Processes below this one. None when there are more than anybody counts; a group then still has them.
+fn below() -> Vec<u32> {
+    family_of(std::process::id()).unwrap_or_default().into_iter().skip(1).collect()
+}
+
+/// Whether the process is gone, or only its parent has not noticed yet.
+fn has_ended(process: u32) -> bool {
+    process_stat::read(process).as_deref().and_then(ProcessStat::parse).is_none_or(|stat| stat.has_ended())
+}
+
+fn name(process: u32) -> Option<String> {
+    fs::read(format!("/proc/{process}/comm"))
+        .ok()
+        .map(|name| String::from_utf8_lossy(&name).trim().to_owned())
+}
+
+pub(super) fn pid(number: u32) -> Option<Pid> {
+    i32::try_from(number).ok().and_then(Pid::from_raw)
+}

@@ -1,0 +1,415 @@
+//! A comparison as it runs: a first run of every command, a pilot that sets the number of pairs, the pairs, and one
+//! look at the end.
+//!
+//! Whatever ends it early, all that ran is in the record, and what follows from it is called unfinished. A command that
+//! cannot be started, or fails in its first run, is left out and named; the others go on.
+
+use std::{
+    ffi::OsString,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use weir_judge::commands::{self, Conclusion, Judged, PAIRS_MAX, Pilot};
+use weir_record::commands::{
+    CommandArm, CommandComparison, CommandEnd, CommandFinding, CommandRole, CommandRun, FailedEnd,
+    MeasuredBy, NoCalls, PairPlan, PlanReason, RunEnding, RunPhase, SystemCalls,
+};
+
+use crate::{
+    asked::{Around, Asked},
+    calls, files,
+    machine::Launch,
+    recorded::{self, Turn},
+    run::RunError,
+};
+
+/// Share of the budget that a pilot may take.
+const PILOT_SHARE: f64 = 0.2;
+
+/// Pairs of a pilot.
+const PILOT_PAIRS_MAX: u32 = 12;
+
+/// Fewest that say anything of how runs scatter.
+const PILOT_PAIRS_MIN: u32 = 3;
+
+/// No pair begins after so many times what all of them were expected to take.
+const TIME_CAP_FACTOR: u64 = 3;
+
+/// The running estimate is made anew after so long.
+const ESTIMATE_EVERY_NS: u64 = 500_000_000;
+
+/// What a display may show meanwhile.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The plan is made; the pairs take about so long.
+    Planned {
+        /// The plan.
+        plan: PairPlan,
+        /// Expected length.
+        expected_ns: u64,
+    },
+    /// A pair ended.
+    Pair {
+        /// Pairs that ran.
+        done: u32,
+        /// Pairs that are planned.
+        pairs: u32,
+        /// What the first comparison looks like so far: ratio and interval of CPU time. It decides nothing.
+        estimate: Option<(f64, (f64, f64))>,
+    },
+    /// System calls are counted.
+    Calls,
+}
+
+/// Runs a comparison.
+///
+/// # Errors
+/// When a folder, input or output that was named cannot be used; nothing has been compared then.
+pub fn compare(
+    asked: &Asked,
+    measured_by: &MeasuredBy,
+    launch: &mut dyn Launch,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(&Event),
+) -> Result<CommandComparison, RunError> {
+    let began_ns = launch.now_ns();
+    let commands: Vec<CommandArm> = asked.commands.iter().map(|it| arm(asked, it)).collect();
+    let are_alive = vec![true; commands.len()];
+    let mut session = Session {
+        asked,
+        measured_by,
+        launch,
+        stop,
+        began_ns,
+        commands,
+        are_alive,
+        runs: Vec::new(),
+        seen: Vec::new(),
+        system_calls: None,
+        plan: PairPlan::default(),
+        first_ns: 0,
+        estimated_ns: 0,
+        estimate: None,
+    };
+    let ended = session.all(progress)?;
+    Ok(session.comparison(ended))
+}
+
+fn arm(asked: &Asked, command: &crate::asked::AskedCommand) -> CommandArm {
+    CommandArm {
+        name: command.name.clone(),
+        role: command.role,
+        words: command.words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        files: files::named(&asked.spec(&command.words)),
+    }
+}
+
+/// Whether a comparison goes on.
+enum Next {
+    On,
+    Ended(CommandEnd),
+}
+
+struct Session<'a> {
+    asked: &'a Asked,
+    measured_by: &'a MeasuredBy,
+    launch: &'a mut dyn Launch,
+    stop: &'a AtomicBool,
+    began_ns: u64,
+    commands: Vec<CommandArm>,
+    /// Commands that run, by their place.
+    are_alive: Vec<bool>,
+    runs: Vec<CommandRun>,
+    seen: Vec<CommandFinding>,
+    system_calls: Option<SystemCalls>,
+    plan: PairPlan,
+    /// How long the first runs took, with what is between them.
+    first_ns: u64,
+    /// When the running estimate was made.
+    estimated_ns: u64,
+    estimate: Option<(f64, (f64, f64))>,
+}
+
+impl Session<'_> {
+    /// Everything but what is looked at in the end.
+    fn all(&mut self, progress: &mut dyn FnMut(&Event)) -> Result<CommandEnd, RunError> {
+        let ended = match self.first()? {
+            Next::Ended(ended) => ended,
+            Next::On => match self.paired(progress) {
+                Next::Ended(ended) => ended,
+                Next::On => CommandEnd::Complete,
+            },
+        };
+        self.count_calls(ended, progress);
+        for place in 0..self.commands.len() {
+            // Whoever set something up wants it gone, whatever happened.
+            let _ = self.around(place, Around::Cleanup, &AtomicBool::new(false));
+        }
+        Ok(ended)
+    }
+
+    /// Sets up, and runs every command once, the baseline twice: what cannot run is left out.
+    fn first(&mut self) -> Result<Next, RunError> {
+        for place in 0..self.commands.len() {
+            if let Next::Ended(ended) = self.around(place, Around::Setup, self.stop) {
+                return Ok(Next::Ended(ended));
+            }
+        }
+        let began_ns = self.launch.now_ns();
+        for (turn_place, (command, repeat)) in self.order(RunPhase::First, 0).into_iter().enumerate() {
+            if !self.are_alive[command] {
+                continue;
+            }
+            let turn = self.turn(RunPhase::First, 0, turn_place, (command, repeat));
+            match self.turned(turn) {
+                Ok(Next::On) => {}
+                Ok(ended) => return Ok(ended),
+                Err(error @ RunError::File { .. }) => return Err(error),
+                Err(error) => self.not_started(command, &error),
+            }
+        }
+        self.first_ns = self.launch.now_ns().saturating_sub(began_ns).max(1);
+        self.drop_failed();
+        self.drop_own_outputs();
+        let is_left =
+            |place: usize| self.are_alive[place] && self.commands[place].role == CommandRole::Candidate;
+        let can_compare = self.are_alive[0] && (1..self.commands.len()).any(is_left);
+        Ok(if can_compare { Next::On } else { Next::Ended(CommandEnd::NothingToCompare) })
+    }
+
+    /// Warm-up, pilot and pairs.
+    fn paired(&mut self, progress: &mut dyn FnMut(&Event)) -> Next {
+        for number in 0..self.asked.settings.warmup {
+            if let ended @ Next::Ended(_) = self.pair(RunPhase::Warmup, number) {
+                return ended;
+            }
+        }
+        let pair_ns = match self.planned() {
+            Ok(pair_ns) => pair_ns,
+            Err(ended) => return ended,
+        };
+        let expected_ns = pair_ns.saturating_mul(u64::from(self.plan.pairs));
+        progress(&Event::Planned { plan: self.plan.clone(), expected_ns });
+        let cap_ns = expected_ns.max(self.asked.settings.budget_ns).saturating_mul(TIME_CAP_FACTOR);
+        let started_ns = self.launch.now_ns();
+        for number in 0..self.plan.pairs {
+            let is_late = self.launch.now_ns().saturating_sub(started_ns) > cap_ns;
+            // A number of pairs that was asked for is run.
+            if is_late && self.plan.reason != PlanReason::Asked {
+                return Next::Ended(CommandEnd::TimeCap);
+            }
+            if let ended @ Next::Ended(_) = self.pair(RunPhase::Measured, number) {
+                return ended;
+            }
+            self.show(number + 1, progress);
+        }
+        Next::On
+    }
+
+    /// Runs the pilot, plans, and gives the length of a pair.
+    fn planned(&mut self) -> Result<u64, Next> {
+        let settings = &self.asked.settings;
+        let first_ns = self.first_ns;
+        if let Some(pairs) = settings.runs {
+            let pairs = pairs.clamp(1, PAIRS_MAX);
+            let unit_pairs = commands::unit_pairs(pairs);
+            self.plan =
+                PairPlan { pairs, pilot_pairs: 0, unit_pairs, detectable: None, reason: PlanReason::Asked };
+            return Ok(first_ns);
+        }
+        let began_ns = self.launch.now_ns();
+        let fitting = PILOT_SHARE * settings.budget_ns as f64 / first_ns as f64;
+        let pilot_pairs = (fitting as u32).min(PILOT_PAIRS_MAX);
+        let pilot_pairs = if pilot_pairs < PILOT_PAIRS_MIN { 0 } else { pilot_pairs };
+        for number in 0..pilot_pairs {
+            if let ended @ Next::Ended(_) = self.pair(RunPhase::Pilot, number) {
+                return Err(ended);
+            }
+        }
+        let took_ns = self.launch.now_ns().saturating_sub(began_ns);
+        let pair_ns = if pilot_pairs == 0 { first_ns } else { took_ns / u64::from(pilot_pairs) }.max(1);
+        let left_ns = settings.budget_ns.saturating_sub(took_ns);
+        self.plan = commands::planned(&Pilot {
+            commands: self.commands.len(),
+            runs: &self.runs,
+            pairs: pilot_pairs,
+            pairs_fitting: u32::try_from(left_ns / pair_ns).unwrap_or(u32::MAX),
+            pairs_min: (settings.runs_min > 0).then_some(settings.runs_min),
+            equivalence_margin: settings.equivalence_margin,
+        });
+        Ok(pair_ns)
+    }
+
+    /// One pair; what was stopped in it is not part of it.
+    fn pair(&mut self, phase: RunPhase, number: u32) -> Next {
+        for (place, (command, repeat)) in self.order(phase, number).into_iter().enumerate() {
+            if !self.are_alive[command] {
+                continue;
+            }
+            let turn = self.turn(phase, number, place, (command, repeat));
+            match self.turned(turn) {
+                Ok(Next::On) => {}
+                Ok(ended) => return ended,
+                Err(error) => {
+                    self.seen.push(CommandFinding::Broken { reason: error.to_string() });
+                    return Next::Ended(CommandEnd::Broken);
+                }
+            }
+        }
+        Next::On
+    }
+
+    fn order(&self, phase: RunPhase, number: u32) -> Vec<(usize, bool)> {
+        commands::order(self.asked.seed, phase, number, self.commands.len())
+    }
+
+    fn turn(&mut self, phase: RunPhase, pair: u32, place: usize, (command, repeat): (usize, bool)) -> Turn {
+        let started_ns = self.launch.now_ns().saturating_sub(self.began_ns);
+        Turn { phase, pair, place, command, repeat, started_ns }
+    }
+
+    /// A run with what stands before and after it.
+    fn turned(&mut self, turn: Turn) -> Result<Next, RunError> {
+        let stop = self.stop;
+        if let ended @ Next::Ended(_) = self.around(turn.command, Around::Prepare, stop) {
+            return Ok(ended);
+        }
+        let spec = self.asked.spec(&self.asked.commands[turn.command].words);
+        let outcome = match self.launch.run(&spec, stop) {
+            Ok(outcome) => outcome,
+            Err(RunError::Stopped) => return Ok(Next::Ended(CommandEnd::Interrupted)),
+            Err(error) => return Err(error),
+        };
+        let started_ns = self.launch.now_ns().saturating_sub(self.began_ns);
+        let started_ns = started_ns.saturating_sub(outcome.cost.wall_ns).max(turn.started_ns);
+        self.runs.push(recorded::run(Turn { started_ns, ..turn }, &outcome, &self.asked.output));
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Next::Ended(CommandEnd::Interrupted));
+        }
+        Ok(self.around(turn.command, Around::Conclude, stop))
+    }
+
+    /// What runs around a command; one that fails ends the comparison.
+    fn around(&mut self, place: usize, around: Around, stop: &AtomicBool) -> Next {
+        let words: &[OsString] = self.asked.commands[place].around(around);
+        if words.is_empty() {
+            return Next::On;
+        }
+        let (end, said) = match self.launch.run(&self.asked.spec_around(words), stop) {
+            Ok(outcome) => (recorded::ending(outcome.end), recorded::said(&outcome)),
+            Err(RunError::Stopped) => return Next::Ended(CommandEnd::Interrupted),
+            Err(error) => {
+                let reason = format!("{}: {error}", around.flag());
+                self.seen.push(CommandFinding::Broken { reason });
+                return Next::Ended(CommandEnd::Broken);
+            }
+        };
+        let end = match end {
+            RunEnding::Exited(0) => return Next::On,
+            RunEnding::Exited(status) => FailedEnd::Status(status),
+            RunEnding::Killed(signal) => FailedEnd::Signal(signal),
+            RunEnding::OutOfMemory => FailedEnd::OutOfMemory,
+            RunEnding::Overran => FailedEnd::Overran { limit_ns: self.asked.settings.limit_ns },
+        };
+        self.seen.push(CommandFinding::AroundFailed { flag: around.flag().to_owned(), end, said });
+        Next::Ended(CommandEnd::Broken)
+    }
+
+    /// Counts system calls in runs of their own, when everything else has run.
+    fn count_calls(&mut self, ended: CommandEnd, progress: &mut dyn FnMut(&Event)) {
+        let counted = match ended {
+            CommandEnd::Complete | CommandEnd::TimeCap => {
+                progress(&Event::Calls);
+                calls::counted(self.asked, &self.are_alive, self.launch, self.stop)
+            }
+            _ => Err(NoCalls::NotReached),
+        };
+        match counted {
+            Ok(counted) => self.system_calls = Some(counted),
+            Err(reason) => self.seen.push(CommandFinding::NoSystemCalls { reason }),
+        }
+    }
+
+    fn not_started(&mut self, command: usize, error: &RunError) {
+        self.are_alive[command] = false;
+        let name = self.commands[command].name.clone();
+        self.seen.push(CommandFinding::NotStarted { command: name, reason: error.to_string() });
+    }
+
+    /// Leaves out commands that failed in their first run. What took too long, or was killed for its memory, is left
+    /// out although failures are ignored.
+    fn drop_failed(&mut self) {
+        for run in &self.runs {
+            let is_fit = match run.end {
+                RunEnding::Exited(0) => true,
+                RunEnding::Exited(_) | RunEnding::Killed(_) => self.asked.settings.ignore_failure,
+                RunEnding::OutOfMemory | RunEnding::Overran => false,
+            };
+            self.are_alive[run.command as usize] &= is_fit;
+        }
+    }
+
+    /// Files that first runs changed are what commands write, and may change again.
+    fn drop_own_outputs(&mut self) {
+        for command in &mut self.commands {
+            let changed = files::changed(&command.files);
+            command.files.retain(|file| !changed.contains(&file.path));
+        }
+    }
+
+    fn show(&mut self, done: u32, progress: &mut dyn FnMut(&Event)) {
+        let now_ns = self.launch.now_ns();
+        if now_ns.saturating_sub(self.estimated_ns) >= ESTIMATE_EVERY_NS {
+            self.estimated_ns = now_ns;
+            self.estimate = commands::so_far(&self.judged(false));
+        }
+        progress(&Event::Pair { done, pairs: self.plan.pairs, estimate: self.estimate });
+    }
+
+    fn judged(&self, is_interrupted: bool) -> Judged<'_> {
+        Judged {
+            commands: &self.commands,
+            runs: &self.runs,
+            pairs: self.plan.pairs,
+            is_interrupted,
+            equivalence_margin: self.asked.settings.equivalence_margin,
+            ignore_failure: self.asked.settings.ignore_failure,
+            limit_ns: self.asked.settings.limit_ns,
+            measured_by: self.measured_by,
+            thresholds: &self.asked.thresholds,
+            seen: &self.seen,
+        }
+    }
+
+    /// The record of all of it.
+    fn comparison(mut self, ended: CommandEnd) -> CommandComparison {
+        for command in &self.commands {
+            let changed = files::changed(&command.files).into_iter();
+            let found = |path| CommandFinding::FileChanged { command: command.name.clone(), path };
+            self.seen.extend(changed.map(found));
+        }
+        if let Some(reason) = &self.measured_by.cpu_source_reason {
+            self.seen.push(CommandFinding::NoControlGroup { reason: reason.clone() });
+        }
+        let is_interrupted = ended == CommandEnd::Interrupted;
+        let judged = self.judged(is_interrupted);
+        let Conclusion { effects, thresholds, findings, pairs_done } = commands::conclude(&judged);
+        CommandComparison {
+            parameters: self.asked.parameters.clone(),
+            plan: self.plan,
+            pairs_done,
+            ended,
+            elapsed_ns: self.launch.now_ns().saturating_sub(self.began_ns),
+            findings,
+            effects,
+            system_calls: self.system_calls,
+            thresholds_asked: self.asked.thresholds.clone(),
+            thresholds,
+            commands: self.commands,
+            runs: self.runs,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! Sessions with canned runs: what runs, in which order, and what the record has of it.
+
+use std::{collections::BTreeMap, ffi::OsString};
+
+use weir_record::{commands::CommandSettings, finding::Finding, metric::Metric, verdict::Verdict};
+use weir_stats::random::Random;
+
+use super::*;
+use crate::{
+    asked::AskedCommand,
+    run::{LaunchCost, OutputDigest, OutputTo, RunCost, RunEnd, RunOutcome, RunSpec},
+};
+
+const MILLISECOND_NS: u64 = 1_000_000;
+
+/// What a program does beside costing, given how many runs there were before.
+type Does = fn(usize, &mut RunOutcome);
+
+/// Runs that are canned, in time that passes only while they run: `cost 50` takes 50 ms of CPU.
+struct Fake {
+    now_ns: u64,
+    random: Random,
+    /// Every command that ran, as its words.
+    ran: Vec<String>,
+    /// The run after which somebody interrupts.
+    interrupted_after: usize,
+    /// What programs do beside costing, by their word.
+    does: BTreeMap<&'static str, Does>,
+}
+
+impl Fake {
+    fn new() -> Self {
+        let does = BTreeMap::new();
+        Self { now_ns: 0, random: Random::seeded(1), ran: Vec::new(), interrupted_after: usize::MAX, does }
+    }
+
+    fn that(does: &[(&'static str, Does)]) -> Self {
+        Self { does: does.iter().copied().collect(), ..Self::new() }
+    }
+
+    fn ran(&self, command: &str) -> usize {
+        self.ran.iter().filter(|it| *it == command).count()
+    }
+}
+
+impl Launch for Fake {
+    fn run(&mut self, spec: &RunSpec, stop: &AtomicBool) -> Result<RunOutcome, RunError> {
+        let words: Vec<&str> = spec.words.iter().filter_map(|word| word.to_str()).collect();
+        if stop.load(Ordering::Relaxed) {
+            return Err(RunError::Stopped);
+        }
+        match words[0] {
+            "missing" | "strace" => return Err(RunError::Missing(words[0].to_owned())),
+            "nowhere" => {
+                let (flag, path, reason) = ("--dir".to_owned(), "x".to_owned(), "it is not there".to_owned());
+                return Err(RunError::File { flag, path, reason });
+            }
+            "gone" if self.ran.len() > 5 => return Err(RunError::Launcher("it is gone".to_owned())),
+            _ => {}
+        }
+        let cpu_ms = words.get(1).and_then(|text| text.parse::<f64>().ok()).unwrap_or(1.0);
+        let cpu_ns = (cpu_ms * 1e6 * (0.004 * self.random.normal()).exp()) as u64;
+        let mut outcome = RunOutcome {
+            cost: RunCost { wall_ns: cpu_ns, user_ns: cpu_ns, ..RunCost::default() },
+            end: RunEnd::Exited(0),
+            stdout: OutputDigest { bytes: 1, hash: "same".to_owned(), tail: String::new() },
+            stderr: OutputDigest::default(),
+            children_left: 0,
+            children_left_names: Vec::new(),
+            launch: LaunchCost::default(),
+        };
+        if let Some(does) = self.does.get(words[0]) {
+            does(self.ran.len(), &mut outcome);
+        }
+        self.now_ns += outcome.cost.wall_ns;
+        self.ran.push(words.join(" "));
+        if self.ran.len() == self.interrupted_after {
+            stop.store(true, Ordering::Relaxed);
+        }
+        Ok(outcome)
+    }
+
+    fn now_ns(&mut self) -> u64 {
+        self.now_ns
+    }
+}
+
+fn words(text: &str) -> Vec<OsString> {
+    text.split_whitespace().map(OsString::from).collect()
+}
+
+fn asked(commands: &[&str]) -> Asked {
+    let command = |(place, text): (usize, &&str)| AskedCommand {
+        name: (*text).to_owned(),
+        role: if place == 0 { CommandRole::Baseline } else { CommandRole::Candidate },
+        words: words(text),
+        ..AskedCommand::default()
+    };
+    Asked {
+        parameters: Vec::new(),
+        commands: commands.iter().enumerate().map(command).collect(),
+        settings: CommandSettings {
+            budget_ns: 60_000 * MILLISECOND_NS,
+            limit_ns: 10_000 * MILLISECOND_NS,
+            equivalence_margin: 0.01,
+            ..CommandSettings::default()
+        },
+        environment: Vec::new(),
+        folder: None,
+        input: None,
+        output: OutputTo::Digest,
+        thresholds: Vec::new(),
+        seed: 5,
+    }
+}
+
+fn compared(asked: &Asked, fake: &mut Fake) -> CommandComparison {
+    let stop = AtomicBool::new(false);
+    compare(asked, &MeasuredBy::default(), fake, &stop, &mut |_| {}).expect("it can run")
+}
+
+#[test]
+fn a_pilot_plans_the_pairs_and_one_look_decides() {
+    let mut fake = Fake::new();
+    let found = compared(&asked(&["cost 50", "cost 51.5"]), &mut fake);
+    assert_eq!(
+        (found.ended, found.verdict()),
+        (CommandEnd::Complete, Verdict::Worse),
+        "{:?}",
+        found.findings
+    );
+    assert_eq!((found.plan.pilot_pairs, found.plan.reason), (PILOT_PAIRS_MAX, PlanReason::Detectable));
+    assert_eq!(found.pairs_done, found.plan.pairs);
+    let row = found.decisive("cost 51.5").expect("it is compared");
+    assert_eq!(row.units, found.plan.pairs, "the pilot is not part of the result");
+    let pairs = (1 + found.plan.pilot_pairs + found.plan.pairs) as usize;
+    assert_eq!((fake.ran("cost 50"), fake.ran("cost 51.5")), (2 * pairs, pairs));
+}
+
+#[test]
+fn the_same_seed_runs_in_the_same_order() {
+    let ran = |seed: u64| {
+        let mut fake = Fake::new();
+        let mut asked = asked(&["cost 50", "cost 51"]);
+        asked.seed = seed;
+        asked.settings.runs = Some(10);
+        compared(&asked, &mut fake);
+        fake.ran
+    };
+    assert_eq!(ran(5), ran(5));
+    assert_ne!(ran(5), ran(6));
+}
+
+#[test]
+fn long_commands_have_no_pilot_and_the_fewest_pairs_that_decide() {
+    let mut fake = Fake::new();
+    let found = compared(&asked(&["cost 9000", "cost 9000"]), &mut fake);
+    assert_eq!((found.plan.pairs, found.plan.pilot_pairs), (6, 0));
+    assert_eq!((found.plan.reason, found.ended), (PlanReason::Fewest, CommandEnd::Complete));
+}
+
+#[test]
+fn pairs_that_are_asked_for_are_run_and_warm_up_is_not_compared() {
+    let mut fake = Fake::new();
+    let mut asked = asked(&["cost 50", "cost 50"]);
+    (asked.settings.runs, asked.settings.warmup) = (Some(8), 2);
+    let found = compared(&asked, &mut fake);
+    assert_eq!((found.plan.pairs, found.plan.reason), (8, PlanReason::Asked));
+    assert_eq!(fake.ran.len(), 3 * (1 + 2 + 8));
+    assert_eq!(found.effects.comparisons().next().map(|row| row.units), Some(8));
+}
+
+#[test]
+fn what_runs_around_a_command_runs_where_it_says() {
+    let mut fake = Fake::new();
+    let mut asked = asked(&["a 1", "b 1"]);
+    asked.settings.runs = Some(6);
+    for command in &mut asked.commands {
+        (command.prepare, command.conclude) = (words("prepare"), words("conclude"));
+        (command.setup, command.cleanup) = (words("setup"), words("cleanup"));
+    }
+    compared(&asked, &mut fake);
+    assert_eq!(fake.ran[..3], ["setup", "setup", "prepare"]);
+    assert_eq!(fake.ran[4..6], ["conclude", "prepare"]);
+    let length = fake.ran.len();
+    assert_eq!(fake.ran[length - 4..], ["conclude", "prepare", "cleanup", "cleanup"]);
+    // One more before the run under `strace`, which is not there.
+    assert_eq!((fake.ran("prepare"), fake.ran("conclude")), (22, 21));
+}
+
+#[test]
+fn a_command_that_cannot_run_is_named_and_the_others_go_on() {
+    let mut fake = Fake::that(&[("bad", |_, it| {
+        it.end = RunEnd::Exited(3);
+        it.stderr.tail = "no such option\n".to_owned();
+    })]);
+    let found = compared(&asked(&["cost 50", "missing x", "bad 1", "cost 55"]), &mut fake);
+    assert_eq!(found.decisive("cost 55").map(|row| row.verdict), Some(Verdict::Worse));
+    assert_eq!(fake.ran("bad 1"), 1, "what fails in its first run is not run again");
+    let is_named = |name: &str| {
+        found.findings.iter().any(|it| match it {
+            CommandFinding::NotStarted { command, .. } => command == name,
+            CommandFinding::Failed { command, said, .. } => command == name && said == "no such option",
+            _ => false,
+        })
+    };
+    assert!(is_named("missing x") && is_named("bad 1"), "{:?}", found.findings);
+    assert_eq!(found.decisive("bad 1").map(|row| row.verdict), Some(Verdict::NotComparable));
+}
+
+#[test]
+fn without_a_baseline_or_another_command_nothing_is_compared() {
+    for commands in [["missing x", "cost 50"], ["cost 50", "missing x"]] {
+        let found = compared(&asked(&commands), &mut Fake::new());
+        assert_eq!((found.ended, found.verdict()), (CommandEnd::NothingToCompare, Verdict::NotComparable));
+        assert_eq!(found.pairs_done, 0);
+    }
+}
+
+#[test]
+fn who_interrupts_keeps_what_was_measured() {
+    let mut fake = Fake { interrupted_after: 100, ..Fake::new() };
+    let mut asked = asked(&["cost 50", "cost 60"]);
+    asked.settings.runs = Some(40);
+    asked.commands[0].cleanup = words("cleanup");
+    let found = compared(&asked, &mut fake);
+    assert_eq!((found.ended, found.verdict()), (CommandEnd::Interrupted, Verdict::Inconclusive));
+    let row = found.decisive("cost 60").expect("it is shown");
+    assert!(row.interval.is_some() && row.units == 32, "{row:?}");
+    assert!(row.reasons.iter().any(|it| matches!(it, Finding::Unfinished { blocks: 40, .. })));
+    assert!(matches!(found.findings[0], CommandFinding::CutShort { is_interrupted: true, .. }));
+    assert_eq!(fake.ran.last().map(String::as_str), Some("cleanup"), "what was set up is cleaned up");
+}
+
+#[test]
+fn a_comparison_that_takes_several_times_its_budget_is_cut() {
+    // After the pilot everything takes a thousand times as long.
+    let slow: Does = |ran, it| it.cost.wall_ns *= if ran > 45 { 1_000 } else { 1 };
+    let mut fake = Fake::that(&[("cost", slow)]);
+    let found = compared(&asked(&["cost 50", "cost 51"]), &mut fake);
+    assert_eq!((found.ended, found.verdict()), (CommandEnd::TimeCap, Verdict::Inconclusive));
+    assert!(found.pairs_done < found.plan.pairs && fake.now_ns < 500_000 * MILLISECOND_NS);
+}
+
+#[test]
+fn a_helper_that_is_gone_and_a_setup_that_fails_end_it_with_a_reason() {
+    let found = compared(&asked(&["cost 50", "gone 50"]), &mut Fake::new());
+    assert_eq!(found.ended, CommandEnd::Broken);
+    assert!(
+        found.findings.iter().any(|it| matches!(it, CommandFinding::Broken { .. })),
+        "{:?}",
+        found.findings
+    );
+    let mut asked = asked(&["cost 50", "cost 51"]);
+    asked.commands[1].setup = words("bad");
+    let mut fake = Fake::that(&[("bad", |_, it| it.end = RunEnd::Exited(1))]);
+    let found = compared(&asked, &mut fake);
+    assert_eq!((found.ended, fake.ran.len()), (CommandEnd::Broken, 1));
+    let CommandFinding::AroundFailed { flag, .. } = &found.findings[0] else {
+        panic!("{:?}", found.findings)
+    };
+    assert_eq!(flag, "--setup");
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_an_error_of_whoever_named_it() {
+    let stop = AtomicBool::new(false);
+    let asked = asked(&["nowhere", "cost 50"]);
+    let error = compare(&asked, &MeasuredBy::default(), &mut Fake::new(), &stop, &mut |_| {});
+    assert!(matches!(error, Err(RunError::File { .. })), "{error:?}");
+}
+
+#[test]
+fn a_run_that_overruns_is_left_out_although_failures_are_ignored() {
+    let mut asked = asked(&["cost 50", "endless"]);
+    asked.settings.ignore_failure = true;
+    let mut fake = Fake::that(&[("endless", |_, it| it.end = RunEnd::Overran)]);
+    let found = compared(&asked, &mut fake);
+    assert_eq!((found.ended, fake.ran("endless")), (CommandEnd::NothingToCompare, 1));
+}
+
+#[test]
+fn output_that_is_not_read_is_not_compared() {
+    let differs: Does = |_, it| it.stdout.hash = "other".to_owned();
+    let mut asked = asked(&["cost 50", "other 55"]);
+    let verdict = |asked: &Asked| compared(asked, &mut Fake::that(&[("other", differs)])).verdict();
+    assert_eq!(verdict(&asked), Verdict::NotComparable);
+    asked.output = OutputTo::Discard;
+    assert_eq!(verdict(&asked), Verdict::Worse);
+}
+
+#[test]
+fn the_display_hears_of_the_plan_and_of_every_pair() {
+    let (mut planned, mut pairs, mut estimates) = (0, 0, 0);
+    let stop = AtomicBool::new(false);
+    let mut count = |event: &Event| match event {
+        Event::Planned { .. } => planned += 1,
+        Event::Pair { estimate, .. } => {
+            pairs += 1;
+            estimates += u32::from(estimate.is_some());
+        }
+        Event::Calls => {}
+    };
+    let mut asked = asked(&["cost 50", "cost 51"]);
+    asked.settings.runs = Some(30);
+    compare(&asked, &MeasuredBy::default(), &mut Fake::new(), &stop, &mut count).expect("it can run");
+    assert_eq!((planned, pairs), (1, 30));
+    assert!((20..30).contains(&estimates), "{estimates}");
+}
+
+#[test]
+fn runs_stand_in_the_record_with_their_place_and_cost() {
+    let mut asked = asked(&["cost 50", "cost 51"]);
+    asked.settings.runs = Some(6);
+    let found = compared(&asked, &mut Fake::new());
+    let of = |phase: RunPhase| found.runs.iter().filter(|run| run.phase == phase).count();
+    assert_eq!((of(RunPhase::First), of(RunPhase::Measured)), (3, 18));
+    assert!(found.runs.windows(2).all(|two| two[0].started_ns <= two[1].started_ns));
+    assert!(found.runs.iter().all(|run| run.cost.figure(Metric::CommandCpu).is_some_and(|it| it > 40_000.0)));
+}

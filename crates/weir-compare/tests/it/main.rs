@@ -1,0 +1,3 @@
+//! The comparison from outside.
+
+mod runner;
