@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+mod compare;
 mod ctl;
 mod dashboard;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod study;
 mod study_arm;
 mod top;
 
+pub(crate) use compare::Compare;
 pub(crate) use ctl::{Ctl, CtlTask};
 pub(crate) use dashboard::Dashboard;
 pub(crate) use observe::Observe;
@@ -33,6 +35,7 @@ use crate::protocol::{LoadProtocol, ServeProtocol};
 const AFTER_HELP: &str = "\
 Begin with:
   weir study quick                  epoll against io_uring, in 90 seconds
+  weir compare 'old x' 'new x'      two programs of yours, by CPU time
   weir doctor                       what can run here, what would unlock the rest
   weir serve echo --driver epoll    a server, and in another terminal
   weir load echo -c 100             its load, with every byte checked
@@ -59,6 +62,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run a study: plan, run, observe, judge, report
     Study(Box<Study>),
+    /// Compare commands that end: which costs less CPU time, by how much, and whether that may be believed
+    Compare(Box<Compare>),
     /// What this machine can run and measure, what it cannot, and what would unlock it
     Doctor(Doctor),
     /// Run a server on any driver
@@ -86,6 +91,9 @@ pub(crate) enum Command {
     Completions(Completions),
     /// Print a manual page, or write all of them
     Man(Man),
+    /// Start the runs of a comparison
+    #[command(hide = true)]
+    LaunchRuns,
     /// Load several servers in turn for the laboratory
     #[command(hide = true)]
     LoadSlices,

@@ -1,5 +1,5 @@
 //! Help in Korean and Chinese: what clap prints in English, with the texts of [`texts`]. What has no translation yet
-//! (the flags of other commands than `weir study`) stays English.
+//! (the flags of other commands than `weir study` and `weir compare`) stays English.
 
 use clap::{Arg, Command};
 use weir_report::{Language, columns, pad_end, wrap};
@@ -204,6 +204,11 @@ mod tests {
             for arg in study.get_arguments().chain(root.get_arguments()).filter(|arg| !arg.is_hide_set()) {
                 let id = arg.get_id().as_str();
                 assert!(texts::argument("study", id, language).is_some(), "{id} in {language:?}");
+            }
+            let compare = root.find_subcommand("compare").expect("it is there");
+            for arg in compare.get_arguments().filter(|arg| !arg.is_hide_set()) {
+                let id = arg.get_id().as_str();
+                assert!(texts::argument("compare", id, language).is_some(), "{id} in {language:?}");
             }
             assert!(texts::after("", language).is_some());
         }

@@ -37,6 +37,8 @@ fn main() -> std::process::ExitCode {
     };
     let outcome = match &arguments.command {
         Command::Study(study) => command::study::run(study),
+        Command::Compare(compare) => command::compare::run(compare),
+        Command::LaunchRuns => command::launch_runs::run(),
         Command::Doctor(doctor) => command::doctor::run(doctor),
         Command::Serve(serve) => serve.run(),
         Command::Load(load) => load::run(load.command(), &flags::settings_of(&command, &matches)),

@@ -1,10 +1,14 @@
 //! One file for each command: arguments to specification, then run. `weir serve` and `weir load` are commands
 //! of the protocols ([`crate::protocol`]).
 
+pub(crate) mod compare;
+mod compare_asked;
+mod compare_display;
 pub(crate) mod ctl;
 pub(crate) mod dashboard;
 pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod launch_runs;
 pub(crate) mod load_slices;
 pub(crate) mod manual;
 pub(crate) mod observe;

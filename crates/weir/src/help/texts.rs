@@ -6,7 +6,7 @@ use weir_report::Language;
 type Row = (&'static str, [&'static str; 2]);
 
 /// What a command is for; the first is the program itself.
-const COMMANDS: [Row; 34] = [
+const COMMANDS: [Row; 35] = [
     (
         "",
         [
@@ -28,6 +28,13 @@ const COMMANDS: [Row; 34] = [
         [
             "한 연구의 여러 실행을 종합합니다: 공통된 값, 서로 떨어진 정도, 다음 실행의 예상 범위",
             "合并同一研究的多次运行：共同的值、彼此的差距、下一次的预期范围",
+        ],
+    ),
+    (
+        "compare",
+        [
+            "끝나는 명령들을 비교합니다: 어느 쪽이 CPU 시간을 덜 쓰는지, 얼마나 덜 쓰는지, 그 결과를 믿어도 되는지",
+            "比较会结束的命令：哪个用的 CPU 时间更少、少多少、结果是否可信",
         ],
     ),
     (
@@ -412,6 +419,7 @@ const AFTER: [&str; 2] = [
     "\
 시작하기:
   weir study quick                  epoll과 io_uring 비교, 90초
+  weir compare 'old x' 'new x'      직접 만든 두 프로그램을 CPU 시간으로 비교
   weir doctor                       여기서 가능한 것과 나머지를 가능하게 하는 방법
   weir serve echo --driver epoll    서버 실행. 다른 터미널에서
   weir load echo -c 100             부하를 주고 모든 바이트를 검사
@@ -426,6 +434,7 @@ const AFTER: [&str; 2] = [
     "\
 从这里开始：
   weir study quick                  比较 epoll 与 io_uring，90 秒
+  weir compare 'old x' 'new x'      按 CPU 时间比较您的两个程序
   weir doctor                       这里能运行什么，如何解除其余限制
   weir serve echo --driver epoll    运行服务器；在另一个终端
   weir load echo -c 100             施加负载并检查每个字节
@@ -437,6 +446,124 @@ const AFTER: [&str; 2] = [
 退出码：0 完成，1 运行中失败，2 命令行或研究文件有误，11 无法判定，12 不可比较或噪声过大，
 13 此环境无法运行，130 被中断（已完成的区组会保留），10 未满足阈值（--max-errors、--fail-if），
 14 没有可比较的基线，15 服务器在要求结束时无响应",
+];
+
+/// What the flags of `weir compare` do.
+const COMPARE: [Row; 31] = [
+    (
+        "commands",
+        [
+            "끝나는 명령들. 첫 번째가 기준입니다. 명령이 하나면 --parameter-list나 --parameter-scan으로 여러 개를 만듭니다",
+            "会结束的命令；第一个是基线。只有一个命令时，由 --parameter-list 或 --parameter-scan 展开成多个",
+        ],
+    ),
+    (
+        "budget",
+        [
+            "한 비교의 쌍에 쓸 시간. 시범 실행으로 쌍의 수를 정합니다",
+            "一次比较中各对运行的时间；对数由试运行决定",
+        ],
+    ),
+    (
+        "runs",
+        [
+            "쌍의 수, 6 이상. 시범 실행과 --budget이 정하는 수를 대신합니다",
+            "对数，至少 6；取代由试运行和 --budget 决定的数目",
+        ],
+    ),
+    (
+        "min_runs",
+        [
+            "최소 쌍의 수, 6 이상. --budget보다 오래 걸려도 실행합니다 [기본값: 10, 10쌍이 들어가지 않으면 6]",
+            "最少对数，至少 6；即使超过 --budget 也会运行 [默认：10；容不下 10 对时为 6]",
+        ],
+    ),
+    ("warmup", ["다른 모든 실행에 앞서는, 측정하지 않는 라운드", "在其他一切之前、不作测量的轮次"]),
+    (
+        "limit",
+        [
+            "한 실행의 최대 시간. 넘으면 시작한 것까지 모두 종료합니다",
+            "一次运行的最长时间；超过则连同其启动的一切终止",
+        ],
+    ),
+    (
+        "prepare",
+        [
+            "실행마다 먼저 실행하는 명령(측정하지 않음). 모두에 하나 또는 명령마다 하나",
+            "每次运行之前的命令，不作测量：全部共用一个，或每个命令一个",
+        ],
+    ),
+    ("conclude", ["실행마다 뒤에 실행하는 명령(측정하지 않음)", "每次运行之后的命令，不作测量"]),
+    ("setup", ["명령마다 첫 실행 전에 실행하는 명령", "每个命令首次运行之前的命令"]),
+    ("cleanup", ["명령마다 마지막 실행 뒤에 실행하는 명령", "每个命令最后一次运行之后的命令"]),
+    (
+        "parameter_list",
+        [
+            "명령에 {VAR}로 쓴 매개변수의 값. 명령이 하나면 값마다 명령이 되고, 여럿이면 값마다 비교가 됩니다",
+            "命令中写作 {VAR} 的参数的取值：只有一个命令时每个值成为一个命令，有多个时每个值成为一次比较",
+        ],
+    ),
+    ("parameter_scan", ["같은 것을 MIN부터 MAX까지의 숫자로", "同上，取从 MIN 到 MAX 的数"]),
+    ("parameter_step_size", ["--parameter-scan의 간격", "--parameter-scan 的步长"]),
+    ("name", ["명령의 이름, 명령의 순서대로", "命令的名称，按命令的顺序"]),
+    (
+        "shell",
+        [
+            "명령을 실행할 셸(sh, bash 등). none이면 셸 없이 실행합니다",
+            "运行命令的 shell，例如 sh 或 bash；none 表示不用 shell",
+        ],
+    ),
+    ("no_shell", ["셸 없음(기본값)", "不用 shell，这是默认值"]),
+    ("input", ["실행마다 표준 입력으로 줄 파일 [기본값: 비어 있음]", "每次运行的标准输入文件 [默认：空]"]),
+    (
+        "output",
+        [
+            "출력의 처리: pipe(비교하고 저장하지 않음), null, inherit, 또는 파일",
+            "输出的去向：pipe（作比较，不保留）、null、inherit 或一个文件",
+        ],
+    ),
+    ("ignore_failure", ["실패한 실행도 비교합니다", "失败的运行也参与比较"]),
+    ("env", ["실행마다 설정할 환경 변수. 여러 번 쓸 수 있습니다", "每次运行的环境变量；可重复"]),
+    ("dir", ["명령을 실행할 폴더", "运行命令的文件夹"]),
+    (
+        "placebo",
+        [
+            "같은 기준을 다른 배치로 만든 것(예: 링크 순서만 다름). 판정에는 이것들보다 큰 차이가 필요합니다. 여러 번 쓸 수 있습니다",
+            "布局不同的同一基线，例如只改变链接顺序：判定要求比它们更大的差别；可重复",
+        ],
+    ),
+    (
+        "fail_if",
+        [
+            "임계값 \"[COMMAND] METRIC [ratio] > NUMBER[UNIT]\". 예: \"cpu ratio > 1.03\", \"memory > 100MiB\". 구간 전체가 넘으면 종료 코드 \
+             10, 구간이 경계를 포함하면 11, 모두 지키면 0",
+            "阈值：\"[COMMAND] METRIC [ratio] > NUMBER[UNIT]\"，例如 \"cpu ratio > 1.03\"、\"memory > 100MiB\"。整个区间超出时退出码为 10，区间包含 \
+             界限时为 11，全部满足时为 0",
+        ],
+    ),
+    (
+        "inconclusive_passes",
+        ["임계값을 쓸 때, 구간이 경계를 포함해도 실패로 보지 않습니다", "设有阈值时，区间包含界限不算失败"],
+    ),
+    ("export_json", ["모든 것을 JSON으로 씁니다. -는 표준 출력", "将全部内容写成 JSON；- 表示标准输出"]),
+    ("export_markdown", ["최대 15줄의 요약을 씁니다. -는 표준 출력", "写出最多 15 行的评论；- 表示标准输出"]),
+    ("export_csv", ["모든 실행을 CSV로 씁니다. -는 표준 출력", "将每次运行写成 CSV；- 表示标准输出"]),
+    (
+        "schema",
+        [
+            "--export-json 문서의 JSON 스키마를 출력하고 아무것도 실행하지 않습니다",
+            "打印 --export-json 文档的 JSON Schema，不运行任何命令",
+        ],
+    ),
+    (
+        "seed",
+        [
+            "모든 무작위 순서의 시드 [기본값: 시계에서 얻으며 기록하고 출력합니다]",
+            "所有随机顺序的种子 [默认：取自时钟，会记录并显示]",
+        ],
+    ),
+    ("lang", ["언어: en, ko, zh [기본값: 로캘의 언어]", "语言：en、ko 或 zh [默认：区域设置的语言]"]),
+    ("help", ["도움말을 출력합니다", "显示帮助"]),
 ];
 
 fn found(rows: &[Row], name: &str, language: Language) -> Option<&'static str> {
@@ -455,8 +582,12 @@ pub(super) fn command(path: &str, language: Language) -> Option<&'static str> {
     found(&COMMANDS, path, language)
 }
 
-/// What a flag does. Flags that every command has are known everywhere, and the others of `weir study` alone.
+/// What a flag does. Flags that every command has are known everywhere, and the others of `weir study` and `weir
+/// compare` alone.
 pub(super) fn argument(path: &str, id: &str, language: Language) -> Option<&'static str> {
+    if path == "compare" {
+        return found(&COMPARE, id, language);
+    }
     let is_known = path == "study" || ["help", "version", "lang"].contains(&id);
     found(&STUDY, id, language).filter(|_| is_known)
 }

@@ -9,6 +9,7 @@ mod as_on_kernel;
 mod browser;
 mod browser_pages;
 mod chaos;
+mod compare;
 mod counts;
 mod dashboard;
 mod devtools;

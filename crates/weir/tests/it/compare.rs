@@ -1,0 +1,241 @@
+//! `weir compare` with real commands: what it says, its exit codes, its files, and what an interruption leaves.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use weir_record::commands::{CommandEnd, CommandFinding, CommandReport, RunPhase};
+
+use super::harness::{PATIENCE, Running, Said, expect_refusal, folder, shown, weir};
+
+/// A loop of a shell, which costs CPU time in proportion to its length.
+fn spin(turns: u32) -> String {
+    format!("sh -c 'i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done'")
+}
+
+fn compared(words: &[&str]) -> Said {
+    weir(&[&["compare", "--lang", "en"], words].concat())
+}
+
+fn report(text: &str) -> CommandReport {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn a_command_that_works_twice_as_much_costs_more_and_fails_a_threshold() {
+    let folder = folder("compare-twice");
+    let [json, markdown, csv] = ["all.json", "comment.md", "runs.csv"].map(|name| folder.join(name));
+    let (old, new) = (spin(20_000), spin(40_000));
+    let words = [
+        "--runs",
+        "8",
+        "--seed",
+        "7",
+        "-n",
+        "old",
+        "-n",
+        "new",
+        "--fail-if",
+        "cpu ratio > 1.03",
+        "--fail-if",
+        "memory > 1GiB",
+        "--export-json",
+        shown(&json),
+        "--export-markdown",
+        shown(&markdown),
+        "--export-csv",
+        shown(&csv),
+        &old,
+        &new,
+    ];
+    let said = compared(&words);
+    assert_eq!(said.code, Some(10), "{}{}", said.stdout, said.stderr);
+    assert!(said.stdout.starts_with("costs more: new uses "), "{}", said.stdout);
+    assert!(said.stdout.lines().count() <= 24, "{}", said.stdout);
+    assert!(said.stdout.contains("threshold CPU ≤ 1.030 of new: missed"), "{}", said.stdout);
+    assert!(said.stderr.contains("8 pairs, as asked"), "{}", said.stderr);
+    let comment = fs::read_to_string(&markdown).expect("it was written");
+    assert!(comment.starts_with("costs more: new uses ") && comment.lines().count() <= 15, "{comment}");
+    let report = report(&fs::read_to_string(&json).expect("it was written"));
+    let comparison = &report.comparisons[0];
+    assert_eq!((comparison.ended, comparison.pairs_done, report.seed), (CommandEnd::Complete, 8, 7));
+    let measured = comparison.runs.iter().filter(|run| run.phase == RunPhase::Measured).count();
+    assert_eq!(measured, 24);
+    let rows = fs::read_to_string(&csv).expect("it was written").lines().count();
+    assert_eq!(rows, 1 + comparison.runs.len());
+    assert!(report.reproduce.starts_with("weir compare") && report.reproduce.contains("--seed 7"));
+}
+
+#[test]
+fn without_a_threshold_a_verdict_is_success_and_passing_thresholds_are_too() {
+    let (old, new) = (spin(40_000), spin(20_000));
+    let said = compared(&["--runs", "8", &old, &new]);
+    assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
+    assert!(said.stdout.starts_with("costs less: "), "{}", said.stdout);
+    let said = compared(&["--runs", "8", "--fail-if", "cpu ratio > 1.03", &old, &new]);
+    assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
+}
+
+#[test]
+fn another_output_is_told_first_and_is_compared_only_without_it() {
+    let said = compared(&["--runs", "6", "echo one", "echo two and more"]);
+    assert_eq!(said.code, Some(12), "{}{}", said.stdout, said.stderr);
+    let lines: Vec<&str> = said.stdout.lines().collect();
+    assert!(
+        lines[0].starts_with("inconclusive: ") && lines[1].starts_with("different output: "),
+        "{}",
+        said.stdout
+    );
+    assert!(lines[1].contains("13 against 4 bytes") && lines[1].contains("--output null"), "{}", said.stdout);
+    let said = compared(&["--runs", "6", "--output", "null", "echo one", "echo two and more"]);
+    assert!(!said.stdout.contains("different output"), "{}", said.stdout);
+    assert!(matches!(said.code, Some(0 | 11)), "{}{}", said.stdout, said.stderr);
+}
+
+#[test]
+fn a_command_that_fails_or_is_missing_is_named_and_decides_the_code() {
+    for (words, code, told) in [
+        (["true", "/no/such/program x"], 13, "there is no program /no/such/program"),
+        (["/no/such/program x", "true"], 14, "there is no program /no/such/program"),
+        (["true", "sh -c 'echo broken >&2; exit 3'"], 12, "exit status 3"),
+        (["false", "true"], 14, "--ignore-failure"),
+    ] {
+        let said = compared(&[&["--runs", "6"], &words[..]].concat());
+        assert_eq!(said.code, Some(code), "{words:?}: {}{}", said.stdout, said.stderr);
+        assert!(said.stdout.starts_with("inconclusive: ") && said.stdout.contains(told), "{}", said.stdout);
+    }
+    let said = compared(&["--runs", "6", "-i", "false", "sh -c 'exit 1'"]);
+    assert!(!said.stdout.contains("failed"), "{}", said.stdout);
+}
+
+#[test]
+fn a_command_without_an_end_is_ended_and_named() {
+    let said = compared(&["--limit", "300ms", "true", "sh -c 'sleep 1000 & sleep 1000'"]);
+    assert_eq!(said.code, Some(12), "{}{}", said.stdout, said.stderr);
+    assert!(
+        said.stdout.contains("no end within 0.3 s") && said.stdout.contains("--limit"),
+        "{}",
+        said.stdout
+    );
+}
+
+#[test]
+fn processes_that_a_command_leaves_are_ended_and_named() {
+    let said = compared(&["--runs", "6", "true", "sh -c 'sleep 1000 >/dev/null 2>&1 &'"]);
+    assert!(
+        said.stdout.contains("left up to 1 processes behind in 7 runs (sleep)"),
+        "{}{}",
+        said.stdout,
+        said.stderr
+    );
+}
+
+#[test]
+fn input_folder_and_variables_reach_every_run() {
+    let folder = folder("compare-around");
+    fs::write(folder.join("numbers"), "3\n1\n2\n").expect("a file can be written");
+    let input = folder.join("numbers");
+    let words = [
+        "--runs",
+        "6",
+        "--input",
+        shown(&input),
+        "--dir",
+        shown(&folder),
+        "--env",
+        "WHAT=here",
+        "--setup",
+        "touch set-up",
+        "--prepare",
+        "touch prepared",
+        "--conclude",
+        "rm prepared",
+        "--cleanup",
+        "touch cleaned",
+        "--export-json",
+        "-",
+        "sh -c 'test \"$WHAT\" = here && test -e prepared && cat numbers - | sort'",
+        "sh -c 'test -e set-up && sort numbers -'",
+    ];
+    let said = compared(&words);
+    let report = report(&said.stdout);
+    assert_eq!(report.comparisons[0].ended, CommandEnd::Complete, "{}", said.stderr);
+    let is_wrong = |it: &CommandFinding| {
+        matches!(it, CommandFinding::OutputDiffers { .. } | CommandFinding::Failed { .. })
+    };
+    assert!(!report.comparisons[0].findings.iter().any(is_wrong), "{}", said.stderr);
+    assert!(folder.join("cleaned").exists() && !folder.join("prepared").exists());
+    assert!(
+        said.stderr.contains("CPU from"),
+        "the screen leaves standard output to the export: {}",
+        said.stderr
+    );
+    let document: Value = serde_json::from_str(&said.stdout).expect("it is JSON");
+    assert_eq!(document["settings"]["environment"][0], "WHAT=here");
+}
+
+#[test]
+fn who_interrupts_keeps_what_was_measured_and_nothing_runs_on() {
+    let folder = folder("compare-interrupt");
+    let json = folder.join("all.json");
+    let (command, other) = (spin(10_000), spin(10_001));
+    let words =
+        ["compare", "--lang", "en", "--runs", "10000", "--export-json", shown(&json), &command, &other];
+    let mut running = Running::weir(&words);
+    let planned = running.next_error_line().expect("it says what it will do");
+    assert!(planned.starts_with("10000 pairs"), "{planned}");
+    running.signal(Signal::INT);
+    assert_eq!(running.wait(PATIENCE), 130);
+    let report = report(&fs::read_to_string(&json).expect("it was written"));
+    let comparison = &report.comparisons[0];
+    assert_eq!(comparison.ended, CommandEnd::Interrupted);
+    assert!(comparison.runs.len() >= 3 && comparison.pairs_done < 10_000, "{}", comparison.runs.len());
+    let is_cut = |it: &CommandFinding| matches!(it, CommandFinding::CutShort { is_interrupted: true, .. });
+    assert!(comparison.findings.iter().any(is_cut), "{:?}", comparison.findings);
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_refused_before_anything_runs() {
+    for (words, there) in [
+        (vec!["a"], "one command alone"),
+        (vec!["a", "b", "--fail-if", "speed > 3"], "there is no metric"),
+        (vec!["true", "true", "--runs", "6", "--dir", "/no/such/folder"], "/no/such/folder"),
+        (vec!["true", "true", "--runs", "6", "--input", "/no/such/file"], "/no/such/file"),
+    ] {
+        expect_refusal(&weir(&[&["compare", "--lang", "en"], &words[..]].concat()), 2, &[there]);
+    }
+}
+
+#[test]
+fn the_published_schema_is_that_of_the_types() {
+    let said = weir(&["compare", "--schema"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/compare.schema.json");
+    let text = fs::read_to_string(published).expect("it is in the tree");
+    assert!(
+        said.stdout == text,
+        "the record has changed: weir compare --schema > docs/formats/compare.schema.json"
+    );
+}
+
+#[test]
+fn system_calls_that_differ_are_told_by_kind() {
+    if has_no_strace() {
+        println!("skipped: there is no strace here");
+        return;
+    }
+    let said =
+        compared(&["--runs", "6", "--export-json", "-", "sh -c 'pwd >/dev/null'", "sh -c 'pwd; pwd' "]);
+    let comparison = report(&said.stdout).comparisons.remove(0);
+    let Some(calls) = comparison.system_calls else {
+        println!("skipped: strace cannot trace here");
+        return;
+    };
+    let writes = calls.kinds.iter().find(|kind| kind.name == "write").expect("both write");
+    assert_eq!(writes.counts[0].0 + 1, writes.counts[1].0, "{calls:?}");
+}
+
+fn has_no_strace() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    !std::env::split_paths(&path).any(|folder| folder.join("strace").exists())
+}
