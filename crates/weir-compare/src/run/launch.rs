@@ -322,8 +322,8 @@ fn divide(total_ns: u64, user: u64, system: u64) -> (u64, u64) {
     (total_ns - system_ns, system_ns)
 }
 
-/// A peak of memory that is the run's own: it is a quarter above what the launcher leaves in every process. The kernel's
-/// count is not exact to the page.
+/// A peak of memory that is the run's own: it is a quarter above what the launcher leaves in every process. The
+/// kernel's count is not exact to the page.
 fn peak(bytes: u64, bytes_of_launcher: u64) -> Option<u64> {
     (bytes > bytes_of_launcher.saturating_add(bytes_of_launcher / 4)).then_some(bytes)
 }
