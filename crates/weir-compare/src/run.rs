@@ -169,7 +169,8 @@ pub enum CpuSource {
     GroupSecond,
     /// `cpuacct.usage` of a control group (v1) of the run.
     GroupFirst,
-    /// What `wait4(2)` says of each process of the run. A process whose parent does not wait for it is missing.
+    /// What `wait4(2)` says of each process of the run, also of those that it left. Missing are processes whose parent
+    /// ignores that they end (`SIGCHLD`): the kernel adds those to nobody.
     Rusage,
 }
 
