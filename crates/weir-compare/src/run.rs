@@ -91,8 +91,8 @@ pub struct RunCost {
     pub user_ns: u64,
     /// CPU in the kernel.
     pub system_ns: u64,
-    /// Resident memory of its largest process at its peak. The kernel counts the launcher's memory, which a fork copies,
-    /// in it; `None` where the peak does not stand out from that.
+    /// Resident memory of its largest process at its peak. The kernel counts the launcher's memory, which a fork
+    /// copies, in it; `None` where the peak does not stand out from that.
     pub memory_bytes_max: Option<u64>,
     /// Page faults that needed no disk.
     pub faults_minor: u64,
