@@ -299,8 +299,8 @@ impl Session<'_> {
             Ok(outcome) => (recorded::ending(outcome.end), recorded::said(&outcome)),
             Err(RunError::Stopped) => return Next::Ended(CommandEnd::Interrupted),
             Err(error) => {
-                let reason = format!("{}: {error}", around.flag());
-                self.seen.push(CommandFinding::Broken { reason });
+                let (flag, reason) = (around.flag().to_owned(), error.to_string());
+                self.seen.push(CommandFinding::AroundNotStarted { flag, reason });
                 return Next::Ended(CommandEnd::Broken);
             }
         };
@@ -317,7 +317,9 @@ impl Session<'_> {
 
     /// Counts system calls in runs of their own, when everything else has run.
     fn count_calls(&mut self, ended: CommandEnd, progress: &mut dyn FnMut(&Event)) {
+        let leaves_processes = self.runs.iter().any(|run| run.children_left > 0);
         let counted = match ended {
+            CommandEnd::Complete | CommandEnd::TimeCap if leaves_processes => Err(NoCalls::LeavesProcesses),
             CommandEnd::Complete | CommandEnd::TimeCap => {
                 progress(&Event::Calls);
                 calls::counted(self.asked, &self.are_alive, self.launch, self.stop)

@@ -260,6 +260,10 @@ fn a_helper_that_is_gone_and_a_setup_that_fails_end_it_with_a_reason() {
         panic!("{:?}", found.findings)
     };
     assert_eq!(flag, "--setup");
+    asked.commands[0].setup = words("missing x");
+    let found = compared(&asked, &mut Fake::new());
+    assert_eq!(found.ended, CommandEnd::Broken);
+    assert!(matches!(found.findings[0], CommandFinding::AroundNotStarted { .. }), "{:?}", found.findings);
 }
 
 #[test]
@@ -277,6 +281,19 @@ fn a_run_that_overruns_is_left_out_although_failures_are_ignored() {
     let mut fake = Fake::that(&[("endless", |_, it| it.end = RunEnd::Overran)]);
     let found = compared(&asked, &mut fake);
     assert_eq!((found.ended, fake.ran("endless")), (CommandEnd::NothingToCompare, 1));
+}
+
+#[test]
+fn commands_that_leave_processes_are_not_traced() {
+    let mut fake = Fake::that(&[("leaving", |_, it| it.children_left = 1)]);
+    let mut asked = asked(&["cost 50", "leaving 50"]);
+    asked.settings.runs = Some(6);
+    let found = compared(&asked, &mut fake).findings;
+    let reasons: Vec<NoCalls> = found
+        .iter()
+        .filter_map(|it| if let CommandFinding::NoSystemCalls { reason } = it { Some(*reason) } else { None })
+        .collect();
+    assert_eq!(reasons, [NoCalls::LeavesProcesses]);
 }
 
 #[test]

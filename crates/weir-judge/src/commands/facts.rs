@@ -65,6 +65,7 @@ pub(super) fn gravity(found: &CommandFinding) -> u8 {
         CommandFinding::NotStarted { .. }
         | CommandFinding::Failed { .. }
         | CommandFinding::AroundFailed { .. }
+        | CommandFinding::AroundNotStarted { .. }
         | CommandFinding::Broken { .. } => 0,
         CommandFinding::OutputDiffers { .. } | CommandFinding::StatusDiffers { .. } => 1,
         CommandFinding::FileChanged { .. } | CommandFinding::FailedSometimes { .. } => 2,
@@ -142,7 +143,8 @@ fn short(command: &CommandArm, own: &[&CommandRun], resolution_ns: u64) -> Optio
     })
 }
 
-/// What runs of one command wrote to a stream: every different thing once. Cut runs wrote a part of it.
+/// What runs of one command wrote to a stream: every different thing once. Those that were cut wrote a part of it, and
+/// of those that failed, and are not compared, the failure says more.
 fn written<'a>(judged: &Judged<'a>, place: usize, stream: Stream) -> BTreeSet<(u64, &'a str)> {
     let of = |run: &'a CommandRun| -> &'a Written {
         match stream {
@@ -151,12 +153,15 @@ fn written<'a>(judged: &Judged<'a>, place: usize, stream: Stream) -> BTreeSet<(u
         }
     };
     let own = judged.runs.iter().filter(|run| run.command as usize == place);
-    let ended = own.filter(|run| matches!(run.end, RunEnding::Exited(_)));
+    let ended = own.filter(|run| match run.end {
+        RunEnding::Exited(status) => status == 0 || judged.ignore_failure,
+        _ => false,
+    });
     let looked_at = ended.map(of).filter(|it| !it.content.is_empty());
     looked_at.map(|it| (it.bytes, it.content.as_str())).collect()
 }
 
-/// Where commands wrote different things. Of a command that failed nothing is said: its failure says more.
+/// Where commands wrote different things.
 fn outputs(judged: &Judged<'_>) -> Vec<CommandFinding> {
     let baseline = &judged.commands[0].name;
     let mut found = Vec::new();

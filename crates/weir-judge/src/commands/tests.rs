@@ -186,6 +186,20 @@ fn few_failures_cost_their_pairs_and_many_the_comparison() {
 }
 
 #[test]
+fn of_a_command_that_failed_the_output_is_not_compared() {
+    let mut runs = measured(&[100_000.0, 90_000.0]);
+    for run in runs.iter_mut().filter(|run| run.command == 1) {
+        run.phase = RunPhase::First;
+        run.end = RunEnding::Exited(2);
+        run.stdout = Written { bytes: 6, content: "usage:".to_owned() };
+    }
+    let found = concluded(&two(), &runs);
+    assert!(matches!(found.findings[0], CommandFinding::Failed { .. }), "{found:?}");
+    assert!(!found.findings.iter().any(|it| matches!(it, CommandFinding::OutputDiffers { .. })), "{found:?}");
+    assert_eq!(decisive(&found, "new").verdict, Verdict::NotComparable);
+}
+
+#[test]
 fn failures_that_are_ignored_are_compared_and_another_status_is_a_difference() {
     let commands = two();
     let measured_by = MeasuredBy::default();

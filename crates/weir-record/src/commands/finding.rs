@@ -181,6 +181,13 @@ pub enum CommandFinding {
         /// Why.
         reason: String,
     },
+    /// A command around the runs could not be started.
+    AroundNotStarted {
+        /// The flag that has it.
+        flag: String,
+        /// Why, in the system's words.
+        reason: String,
+    },
     /// A command around the runs failed.
     AroundFailed {
         /// The flag that has it.
@@ -200,6 +207,8 @@ pub enum NoCalls {
     NotInstalled,
     /// `strace` could not trace the command.
     Refused,
+    /// A command leaves processes behind, and `strace` would wait for them.
+    LeavesProcesses,
     /// The comparison was interrupted, or nothing was compared.
     NotReached,
 }

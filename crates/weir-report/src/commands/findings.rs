@@ -23,6 +23,7 @@ pub fn finding(found: &CommandFinding, language: Language) -> String {
         | CommandFinding::Failed { .. }
         | CommandFinding::FailedSometimes { .. }
         | CommandFinding::AroundFailed { .. }
+        | CommandFinding::AroundNotStarted { .. }
         | CommandFinding::Broken { .. } => of_failure(found, language),
         CommandFinding::LeftProcesses { .. }
         | CommandFinding::FileChanged { .. }
@@ -168,6 +169,15 @@ fn of_failure(found: &CommandFinding, language: Language) -> String {
                 "{flag} 失败（{how}），此后不再运行；没有 --shell 时它只是一个程序及其参数{said}",
             )
         }
+        CommandFinding::AroundNotStarted { flag, reason } => {
+            let reason = printable(reason);
+            localized!(
+                language,
+                "{flag}: {reason}; it is one program with its words, and --shell sh runs it by a shell",
+                "{flag}: {reason}. 프로그램 하나와 그 인자로 실행합니다. 셸로 실행하려면 --shell sh",
+                "{flag}：{reason}；它只是一个程序及其参数，--shell sh 则由 shell 运行",
+            )
+        }
         CommandFinding::Broken { reason } => {
             let reason = printable(reason);
             localized!(
@@ -272,6 +282,11 @@ fn of_measurement(found: &CommandFinding, language: Language) -> String {
                     "system calls were not counted: strace could not trace the commands",
                     "시스템 콜을 세지 않았습니다: strace로 명령을 추적할 수 없었습니다",
                     "未统计系统调用：strace 无法跟踪这些命令",
+                ],
+                NoCalls::LeavesProcesses => [
+                    "system calls were not counted: a command leaves processes behind, for which strace would wait",
+                    "시스템 콜을 세지 않았습니다: 명령이 프로세스를 남기며, strace는 그 끝을 기다립니다",
+                    "未统计系统调用：有命令遗留进程，而 strace 会等待它们结束",
                 ],
                 NoCalls::NotReached => [
                     "system calls were not counted: the comparison ended before",

@@ -45,6 +45,9 @@ fn effect(row: &Effect) -> String {
 /// Lines for a terminal, the head first.
 pub(super) fn table(report: &CommandReport, language: Language) -> Vec<String> {
     let rows = rows(report, language);
+    if rows.len() < 2 {
+        return Vec::new();
+    }
     let width = |column: usize| rows.iter().map(|row| crate::columns(&row[column])).max().unwrap_or(0);
     let widths = [width(0), width(1), width(2)];
     let line = |row: &Row| {
@@ -57,6 +60,9 @@ pub(super) fn table(report: &CommandReport, language: Language) -> Vec<String> {
 /// The same in Markdown, with so many rows at most.
 pub(super) fn markdown(report: &CommandReport, language: Language, most: usize) -> Vec<String> {
     let rows = rows(report, language);
+    if rows.len() < 2 {
+        return Vec::new();
+    }
     let line = |row: &Row| format!("| {} |", row.each_ref().map(|text| escape(text)).join(" | "));
     let mut lines: Vec<String> = rows.iter().take(most + 1).map(line).collect();
     lines.insert(1.min(lines.len()), "| --- | --- | --- | --- |".to_owned());

@@ -133,6 +133,10 @@ fn all_findings() -> Vec<CommandFinding> {
             runs: 40,
             said: "Address already in use".to_owned(),
         },
+        CommandFinding::AroundNotStarted {
+            flag: "--prepare".to_owned(),
+            reason: "there is no program sync;".to_owned(),
+        },
         CommandFinding::AroundFailed { flag: "--prepare".to_owned(), end: FailedEnd::Status(1), said },
         CommandFinding::Broken { reason: "the process that starts runs: it is gone".to_owned() },
         CommandFinding::OutputDiffers {
@@ -161,6 +165,7 @@ fn all_findings() -> Vec<CommandFinding> {
         CommandFinding::NoControlGroup { reason: "Permission denied".to_owned() },
         CommandFinding::NoSystemCalls { reason: NoCalls::NotInstalled },
         CommandFinding::NoSystemCalls { reason: NoCalls::Refused },
+        CommandFinding::NoSystemCalls { reason: NoCalls::LeavesProcesses },
         CommandFinding::NoSystemCalls { reason: NoCalls::NotReached },
         CommandFinding::BaselineDiffers { ratio: 1.02, interval },
         CommandFinding::OrderEffect { change: 0.02, interval: (0.01, 0.03), change_max: 0.0025 },
