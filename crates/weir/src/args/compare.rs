@@ -67,7 +67,7 @@ pub(crate) struct Compare {
     #[arg(short = 'S', long, value_name = "SHELL", default_value = "none")]
     pub(crate) shell: String,
     /// No shell, which is the default
-    #[arg(short = 'N', conflicts_with = "shell")]
+    #[arg(short = 'N')]
     pub(crate) no_shell: bool,
     /// File on the standard input of each run [default: empty]
     #[arg(long, value_name = "FILE")]
@@ -75,6 +75,9 @@ pub(crate) struct Compare {
     /// What becomes of the output: pipe (compared, and not kept), null, inherit, or a file
     #[arg(long, value_name = "WHERE", default_value = "pipe")]
     pub(crate) output: String,
+    /// The same as --output inherit
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) show_output: bool,
     /// Runs that fail are compared as well
     #[arg(short, long)]
     pub(crate) ignore_failure: bool,

@@ -1,17 +1,18 @@
 //! What `weir compare` was asked, from what was typed: words are split, parameters are put in, flags are checked.
 
-use std::{ffi::OsString, path::absolute};
+use std::{ffi::OsString, path::absolute, time::Duration};
 
 use anyhow::Result;
 use weir_compare::{
     asked::{Asked, AskedCommand, COMMANDS_MAX, COMPARISONS_MAX, WARMUP_MAX},
-    run::OutputTo,
+    run::{OutputTo, RunError, RunSpec, program_path},
 };
 use weir_judge::commands::PAIRS_MAX;
 use weir_lab::{length, study_file};
 use weir_record::commands::{CommandRole, CommandSettings};
 use weir_report::localized;
 
+use super::compare_words;
 use crate::{args::Compare, exit::UsageError, language};
 
 /// Difference that matters, as studies have it.
@@ -70,10 +71,12 @@ impl Shared {
     fn of(arguments: &Compare) -> Result<Self> {
         let shell = match arguments.shell.as_str() {
             "none" => None,
+            shell if arguments.no_shell => return Err(no_shell_and(shell)),
             "default" => Some("sh".to_owned()),
             other => Some(other.to_owned()),
         };
-        let output = match arguments.output.as_str() {
+        let output_name = if arguments.show_output { "inherit" } else { arguments.output.as_str() };
+        let output = match output_name {
             "pipe" => OutputTo::Digest,
             "null" => OutputTo::Discard,
             "inherit" => OutputTo::Inherit,
@@ -84,12 +87,12 @@ impl Shared {
             budget_ns: duration("--budget", &arguments.budget)?,
             limit_ns: duration("--limit", &arguments.limit)?,
             warmup: within("--warmup", Some(arguments.warmup), 0, WARMUP_MAX)?.unwrap_or_default(),
-            runs: within("--runs", arguments.runs, PAIRS_MIN, PAIRS_MAX)?,
-            runs_min: within("--min-runs", arguments.min_runs, PAIRS_MIN, PAIRS_MAX)?.unwrap_or_default(),
+            runs: pairs("--runs", arguments.runs)?,
+            runs_min: pairs("--min-runs", arguments.min_runs)?.unwrap_or_default(),
             shell: shell.clone(),
             folder: arguments.dir.as_ref().map(shown),
             input: arguments.input.as_ref().map(shown),
-            output: arguments.output.clone(),
+            output: output_name.to_owned(),
             environment: arguments.env.clone(),
             prepare: arguments.prepare.clone(),
             conclude: arguments.conclude.clone(),
@@ -98,7 +101,10 @@ impl Shared {
             ignore_failure: arguments.ignore_failure,
             equivalence_margin: EQUIVALENCE_MARGIN,
         };
-        let environment = arguments.env.iter().map(|it| variable(it)).collect::<Result<_>>()?;
+        let environment: Vec<_> = arguments.env.iter().map(|it| variable(it)).collect::<Result<_>>()?;
+        if let Some(shell) = &shell {
+            is_there(shell, &environment, arguments)?;
+        }
         Ok(Self { settings, environment, output, shell })
     }
 
@@ -152,15 +158,9 @@ impl Shared {
         if let Some(shell) = &self.shell {
             return Ok([shell, "-c", text].map(OsString::from).to_vec());
         }
-        let words = shlex::split(text).filter(|words| !words.is_empty());
-        let words = words.ok_or_else(|| {
-            usage(localized!(
-                language::of_command_line(),
-                "{flag} {text:?}: a quote is open, or the command is empty",
-                "{flag} {text:?}: 따옴표가 닫히지 않았거나 명령이 비어 있습니다",
-                "{flag} {text:?}：引号未闭合，或命令为空",
-            ))
-        })?;
+        let language = language::of_command_line();
+        let words = compare_words::split(text, language)
+            .map_err(|wrong| usage(format!("{flag} {text:?}{}{wrong}", language.colon())))?;
         Ok(words.into_iter().map(OsString::from).collect())
     }
 }
@@ -169,15 +169,68 @@ fn usage(text: String) -> anyhow::Error {
     UsageError(text).into()
 }
 
+fn no_shell_and(shell: &str) -> anyhow::Error {
+    usage(localized!(
+        language::of_command_line(),
+        "-N runs without a shell, and --shell {shell} with one; leave one of the two out",
+        "-N은 셸 없이, --shell {shell}은 셸로 실행합니다. 둘 중 하나를 빼십시오",
+        "-N 表示不用 shell，而 --shell {shell} 表示使用；请去掉其中一个",
+    ))
+}
+
+/// A shell that is not there is one mistake of the command line, and not a failure of each command.
+fn is_there(shell: &str, environment: &[(OsString, OsString)], arguments: &Compare) -> Result<()> {
+    let spec = RunSpec {
+        words: vec![shell.into()],
+        environment: environment.to_vec(),
+        folder: arguments.dir.clone(),
+        input: None,
+        output: OutputTo::Discard,
+        limit: Duration::ZERO,
+    };
+    let language = language::of_command_line();
+    program_path(&spec).map(|_| ()).map_err(|error| match error {
+        RunError::Missing(_) => usage(localized!(
+            language,
+            "--shell: there is no program {shell}; give its path, or put its folder into PATH",
+            "--shell: {shell} 프로그램이 없습니다. 경로를 쓰거나 그 폴더를 PATH에 넣으십시오",
+            "--shell：没有程序 {shell}；请写出其路径，或将其文件夹加入 PATH",
+        )),
+        RunError::Empty => usage(localized!(
+            language,
+            "--shell: the name is empty; write sh, or none",
+            "--shell: 이름이 비어 있습니다. sh 또는 none을 쓰십시오",
+            "--shell：名称为空；请写 sh 或 none",
+        )),
+        other => usage(format!("--shell{}{other}", language.colon())),
+    })
+}
+
+/// A length as it is typed; a number alone is seconds.
 fn duration(flag: &str, text: &str) -> Result<u64> {
-    length::length_ns(text).filter(|ns| *ns > 0).ok_or_else(|| {
+    let is_number = text.ends_with(|symbol: char| symbol.is_ascii_digit());
+    let with_unit = if is_number { format!("{text}s") } else { text.to_owned() };
+    length::length_ns(&with_unit).filter(|ns| *ns > 0).ok_or_else(|| {
         usage(localized!(
             language::of_command_line(),
-            "{flag} {text:?}: write a length such as 500ms, 60s or 5min",
-            "{flag} {text:?}: 500ms, 60s, 5min처럼 쓰십시오",
-            "{flag} {text:?}：请写成 500ms、60s 或 5min 这样的时长",
+            "{flag} {text:?}: write a length above 0, such as 500ms, 60s or 5min; a number is seconds",
+            "{flag} {text:?}: 500ms, 60s, 5min처럼 0보다 큰 시간을 쓰십시오. 숫자만 쓰면 초입니다",
+            "{flag} {text:?}：请写大于 0 的时长，例如 500ms、60s 或 5min；只写数字表示秒",
         ))
     })
+}
+
+/// A number of pairs. Below the fewest there is no interval, however little the runs scatter.
+fn pairs(flag: &str, number: Option<u32>) -> Result<Option<u32>> {
+    match number {
+        Some(own) if own < PAIRS_MIN => Err(usage(localized!(
+            language::of_command_line(),
+            "{flag} {own}: write {PAIRS_MIN} to {PAIRS_MAX}; fewer than {PAIRS_MIN} pairs give no 99 % interval",
+            "{flag} {own}: {PAIRS_MIN}에서 {PAIRS_MAX} 사이로 쓰십시오. {PAIRS_MIN}쌍보다 적으면 99 % 구간이 없습니다",
+            "{flag} {own}：请写 {PAIRS_MIN} 到 {PAIRS_MAX}；少于 {PAIRS_MIN} 对得不出 99 % 区间",
+        ))),
+        other => within(flag, other, PAIRS_MIN, PAIRS_MAX),
+    }
 }
 
 fn within(flag: &str, number: Option<u32>, least: u32, most: u32) -> Result<Option<u32>> {
@@ -304,6 +357,14 @@ fn parameters(arguments: &Compare) -> Result<Vec<(String, Vec<String>)>> {
     for words in arguments.parameter_scan.chunks_exact(3) {
         let values = scanned(&words[1], &words[2], &arguments.parameter_step_size);
         let (min, max, step) = (&words[1], &words[2], &arguments.parameter_step_size);
+        if is_above(min, max) {
+            return Err(usage(localized!(
+                language::of_command_line(),
+                "--parameter-scan: MIN ({min}) is above MAX ({max}); write the numbers from MIN to MAX",
+                "--parameter-scan: MIN({min})이 MAX({max})보다 큽니다. MIN부터 MAX까지의 숫자를 쓰십시오",
+                "--parameter-scan：MIN（{min}）大于 MAX（{max}）；请写从 MIN 到 MAX 的数",
+            )));
+        }
         let values = values.ok_or_else(|| {
             usage(localized!(
                 language::of_command_line(),
@@ -316,6 +377,10 @@ fn parameters(arguments: &Compare) -> Result<Vec<(String, Vec<String>)>> {
         all.push((words[0].clone(), values));
     }
     Ok(all)
+}
+
+fn is_above(min: &str, max: &str) -> bool {
+    matches!((min.parse::<f64>(), max.parse::<f64>()), (Ok(min), Ok(max)) if min > max)
 }
 
 /// Numbers from the least to the most, with as many decimals as the longest of what was written.
@@ -403,6 +468,17 @@ mod tests {
             (vec!["a", ""], "the command is empty"),
             (vec!["a", "b", "--budget", "soon"], "--budget \"soon\": write a length"),
             (vec!["a", "b", "--runs", "5"], "--runs 5: write 6 to 10000"),
+            (vec!["a", "b", "--runs", "2"], "fewer than 6 pairs give no 99 % interval"),
+            (vec!["a", "b", "--min-runs", "5"], "fewer than 6 pairs give no 99 % interval"),
+            (vec!["a | wc", "b"], "COMMAND \"a | wc\": `|` is a word of a shell"),
+            (vec!["a", "b", "-p", "rm -f *"], "--prepare \"rm -f *\": `*` is a word of a shell"),
+            (vec!["LC_ALL=C sort w", "b"], "write `env LC_ALL=C sort w`"),
+            (vec!["-S", "no-such-shell", "a", "b"], "--shell: there is no program no-such-shell"),
+            (vec!["-S", "", "a", "b"], "--shell: the name is empty"),
+            (vec!["-N", "-S", "sh", "a", "b"], "leave one of the two out"),
+            (vec!["a", "b", "--budget", "0"], "a length above 0"),
+            (vec!["a", "b", "--budget", "5u"], "--budget \"5u\""),
+            (vec!["-P", "x", "5", "1", "a {x}", "b"], "MIN (5) is above MAX (1)"),
             (vec!["a", "b", "--runs", "10001"], "--runs 10001: write 6 to 10000"),
             (vec!["a", "b", "--warmup", "1001"], "--warmup 1001: write 0 to 1000"),
             (vec!["a", "b", "--env", "X"], "write NAME=VALUE"),
@@ -420,6 +496,22 @@ mod tests {
             let error = asked(&words).expect_err("it is wrong");
             assert!(error.contains(there), "{words:?}: {error}");
         }
+    }
+
+    #[test]
+    fn a_length_without_a_unit_is_seconds() {
+        let all = asked(&["--budget", "5", "--limit", "1.5", "a", "b"]).expect("it is right");
+        let settings = &all[0].settings;
+        assert_eq!((settings.budget_ns, settings.limit_ns), (5_000_000_000, 1_500_000_000));
+        assert_eq!(duration("--budget", "500ms").ok(), Some(500_000_000));
+    }
+
+    #[test]
+    fn flags_that_ask_for_the_same_are_taken_together() {
+        assert_eq!(commands(&["-N", "--shell=none", "old", "new"])[0].2, ["old"]);
+        let all = asked(&["--show-output", "a", "b"]).expect("it is right");
+        assert_eq!((all[0].settings.output.as_str(), &all[0].output), ("inherit", &OutputTo::Inherit));
+        assert!(asked(&["--show-output", "--output", "null", "a", "b"]).is_err(), "they contradict");
     }
 
     #[test]

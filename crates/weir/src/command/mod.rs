@@ -4,6 +4,7 @@
 pub(crate) mod compare;
 mod compare_asked;
 mod compare_display;
+mod compare_words;
 pub(crate) mod ctl;
 pub(crate) mod dashboard;
 pub(crate) mod doctor;

@@ -449,7 +449,7 @@ const AFTER: [&str; 2] = [
 ];
 
 /// What the flags of `weir compare` do.
-const COMPARE: [Row; 31] = [
+const COMPARE: [Row; 32] = [
     (
         "commands",
         [
@@ -522,6 +522,7 @@ const COMPARE: [Row; 31] = [
             "输出的去向：pipe（作比较，不保留）、null、inherit 或一个文件",
         ],
     ),
+    ("show_output", ["--output inherit과 같습니다", "等同于 --output inherit"]),
     ("ignore_failure", ["실패한 실행도 비교합니다", "失败的运行也参与比较"]),
     ("env", ["실행마다 설정할 환경 변수. 여러 번 쓸 수 있습니다", "每次运行的环境变量；可重复"]),
     ("dir", ["명령을 실행할 폴더", "运行命令的文件夹"]),
