@@ -57,6 +57,9 @@ pub enum Event {
         /// What the first comparison looks like so far: ratio and interval of CPU time. It decides nothing.
         estimate: Option<(f64, (f64, f64))>,
     },
+    /// The first runs of a command wrote something else than the baseline's. There will be no verdict on it, unless
+    /// the baseline turns out to write something else in each run.
+    OutputDiffers(CommandFinding),
     /// System calls are counted.
     Calls,
 }
@@ -135,10 +138,13 @@ impl Session<'_> {
     fn all(&mut self, progress: &mut dyn FnMut(&Event)) -> Result<CommandEnd, RunError> {
         let ended = match self.first()? {
             Next::Ended(ended) => ended,
-            Next::On => match self.paired(progress) {
-                Next::Ended(ended) => ended,
-                Next::On => CommandEnd::Complete,
-            },
+            Next::On => {
+                self.show_differences(progress);
+                match self.paired(progress) {
+                    Next::Ended(ended) => ended,
+                    Next::On => CommandEnd::Complete,
+                }
+            }
         };
         self.count_calls(ended, progress);
         for place in 0..self.commands.len() {
@@ -357,6 +363,13 @@ impl Session<'_> {
             let changed = files::changed(&command.files);
             command.files.retain(|file| !changed.contains(&file.path));
         }
+    }
+
+    /// What first runs say of the output is said at once: who waits for a verdict would wait in vain.
+    fn show_differences(&self, progress: &mut dyn FnMut(&Event)) {
+        let found = commands::conclude(&self.judged(false)).findings;
+        let differences = found.into_iter().filter(|it| matches!(it, CommandFinding::OutputDiffers { .. }));
+        differences.map(Event::OutputDiffers).for_each(|event| progress(&event));
     }
 
     fn show(&mut self, done: u32, progress: &mut dyn FnMut(&Event)) {

@@ -307,6 +307,27 @@ fn output_that_is_not_read_is_not_compared() {
 }
 
 #[test]
+fn other_output_is_said_before_the_pilot_and_only_of_commands_that_differ() {
+    let differs: Does = |_, it| it.stdout.hash = "other".to_owned();
+    let varies: Does = |ran, it| it.stdout.hash = ran.to_string();
+    let heard = |commands: &[&str]| {
+        let (mut heard, stop) = (Vec::new(), AtomicBool::new(false));
+        let mut fake = Fake::that(&[("other", differs), ("varying", varies)]);
+        let mut note = |event: &Event| match event {
+            Event::OutputDiffers(CommandFinding::OutputDiffers { command, .. }) => {
+                heard.push(command.clone())
+            }
+            Event::Planned { .. } => heard.push("the plan".to_owned()),
+            _ => {}
+        };
+        compare(&asked(commands), &MeasuredBy::default(), &mut fake, &stop, &mut note).expect("it can run");
+        heard
+    };
+    assert_eq!(heard(&["cost 50", "other 50", "cost 51"]), ["other 50", "the plan"]);
+    assert_eq!(heard(&["varying 50", "other 50"]), ["the plan"], "the baseline differs from itself");
+}
+
+#[test]
 fn the_display_hears_of_the_plan_and_of_every_pair() {
     let (mut planned, mut pairs, mut estimates) = (0, 0, 0);
     let stop = AtomicBool::new(false);
@@ -316,7 +337,7 @@ fn the_display_hears_of_the_plan_and_of_every_pair() {
             pairs += 1;
             estimates += u32::from(estimate.is_some());
         }
-        Event::Calls => {}
+        Event::OutputDiffers(_) | Event::Calls => {}
     };
     let mut asked = asked(&["cost 50", "cost 51"]);
     asked.settings.runs = Some(30);

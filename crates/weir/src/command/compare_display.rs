@@ -8,7 +8,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use weir_compare::session::Event;
 use weir_record::commands::{PairPlan, PlanReason};
-use weir_report::{Language, localized};
+use weir_report::{Language, commands::finding, localized};
 
 use crate::output;
 
@@ -73,6 +73,15 @@ impl Display {
                         "{pairs} 对中的 {done} 对",
                     ));
                 }
+            }
+            Event::OutputDiffers(found) => {
+                let found = finding(found, self.language);
+                self.line(&localized!(
+                    self.language,
+                    "{found}. The runs go on without a verdict; Ctrl-C ends them",
+                    "{found}. 판정 없이 실행은 계속됩니다. 끝내려면 Ctrl-C",
+                    "{found}。运行会继续，但不作判定；按 Ctrl-C 结束",
+                ));
             }
             Event::Calls => {
                 if let Some(bar) = &self.bar {
