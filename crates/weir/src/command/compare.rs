@@ -1,12 +1,17 @@
 //! `weir compare`: commands that end, held against each other.
 
 use std::{
+    os::fd::AsFd,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
     time::SystemTime,
 };
 
 use anyhow::{Context, Result};
+use rustix::{
+    fs::{FileType, SeekFrom, fstat, seek},
+    io::ioctl_fionread,
+};
 use weir_compare::{
     asked::Asked,
     machine::Machine,
@@ -18,7 +23,7 @@ use weir_record::{
     commands::{COMPARISON_VERSION, CommandComparison, CommandEnd, CommandReport, MeasuredBy},
     goal::ComparisonSpec,
 };
-use weir_report::Language;
+use weir_report::{Language, localized};
 
 use super::{compare_asked, compare_display::Display, study};
 use crate::{
@@ -40,12 +45,47 @@ pub(crate) fn run(arguments: &Compare) -> Result<Exit> {
     let asked = compare_asked::comparisons(arguments, seed)?;
     for (flag, file) in exports(arguments) {
         if file != Path::new(STANDARD_OUTPUT) {
+            has_folder(file, flag, language)?;
             output::can_be_written(file, flag)?;
         }
+    }
+    if arguments.input.is_none() && holds_bytes(std::io::stdin()) {
+        output::tell(language.choose([
+            "note: standard input is not passed on to the commands; use --input FILE",
+            "참고: 표준 입력은 명령에 전달되지 않습니다. --input FILE을 쓰십시오",
+            "提示：标准输入不会传给命令；请用 --input FILE",
+        ]));
     }
     let report = compared(arguments, &asked, seed, language)?;
     write(arguments, &report, language)?;
     Ok(Exit::Study(code(arguments, &report, language)))
+}
+
+/// Whether a file or a pipe has something to read. It is looked at and never read.
+fn holds_bytes(input: impl AsFd) -> bool {
+    let Ok(found) = fstat(&input) else { return false };
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => {
+            let size = u64::try_from(found.st_size).unwrap_or_default();
+            seek(&input, SeekFrom::Current(0)).is_ok_and(|at| at < size)
+        }
+        FileType::Fifo => ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0),
+        _ => false,
+    }
+}
+
+/// A folder that is not there is a mistake of whoever named it.
+fn has_folder(file: &Path, flag: &str, language: Language) -> Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Some(folder) = folder.filter(|folder| !folder.exists()) else { return Ok(()) };
+    let folder = folder.display();
+    Err(UsageError(localized!(
+        language,
+        "{flag}: the folder {folder} does not exist; make it, or name another file",
+        "{flag}: {folder} 폴더가 없습니다. 만들거나 다른 파일을 쓰십시오",
+        "{flag}：文件夹 {folder} 不存在；请创建它，或写另一个文件",
+    ))
+    .into())
 }
 
 /// Runs every comparison; what is interrupted is the last.
@@ -182,4 +222,27 @@ fn unix_ns() -> u64 {
 /// A seed that people can type.
 fn seed_of_clock() -> u64 {
     unix_ns() / 1_000 % 1_000_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, io::Write};
+
+    use super::*;
+
+    #[test]
+    fn a_file_or_pipe_with_something_to_read_is_seen_and_not_read() {
+        let (reader, mut writer) = std::io::pipe().expect("there are pipes");
+        assert!(!holds_bytes(&reader));
+        writer.write_all(b"x").expect("it takes a byte");
+        assert!(holds_bytes(&reader) && holds_bytes(&reader), "the byte is still there");
+        let name = format!("weir-compare-input-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, "").expect("a file can be written");
+        assert!(!holds_bytes(File::open(&path).expect("it is there")));
+        std::fs::write(&path, "words").expect("a file can be written");
+        assert!(holds_bytes(File::open(&path).expect("it is there")));
+        std::fs::remove_file(&path).expect("it can be removed");
+        assert!(!holds_bytes(File::open("/dev/null").expect("it is there")));
+    }
 }

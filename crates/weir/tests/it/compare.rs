@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use weir_record::commands::{CommandEnd, CommandFinding, CommandReport, RunPhase};
 
-use super::harness::{PATIENCE, Running, Said, expect_refusal, folder, shown, weir};
+use super::harness::{PATIENCE, Running, Said, expect_refusal, folder, shell, shown, weir};
 
 /// A loop of a shell, which costs CPU time in proportion to its length.
 fn spin(turns: u32) -> String {
@@ -86,6 +86,8 @@ fn another_output_is_told_first_and_is_compared_only_without_it() {
         "{}",
         said.stdout
     );
+    let said_at_once = said.stderr.find("different output: ").expect("it is said while it runs");
+    assert!(said.stderr.find("6 pairs").is_some_and(|plan| said_at_once < plan), "{}", said.stderr);
     assert!(lines[1].contains("13 against 4 bytes") && lines[1].contains("--output null"), "{}", said.stdout);
     let said = compared(&["--runs", "6", "--output", "null", "echo one", "echo two and more"]);
     assert!(!said.stdout.contains("different output"), "{}", said.stdout);
@@ -201,8 +203,27 @@ fn mistakes_on_the_command_line_are_refused_before_anything_runs() {
         (vec!["a", "b", "--fail-if", "speed > 3"], "there is no metric"),
         (vec!["true", "true", "--runs", "6", "--dir", "/no/such/folder"], "/no/such/folder"),
         (vec!["true", "true", "--runs", "6", "--input", "/no/such/file"], "/no/such/file"),
+        (vec!["true", "true", "--export-json", "/no/dir/x.json"], "the folder /no/dir does not exist"),
+        (vec!["true", "true", "-S", "no-such-shell"], "--shell: there is no program no-such-shell"),
+        (vec!["true | true", "true"], "add -S sh"),
+        (vec!["A=1 true", "true"], "write `env A=1 true`"),
     ] {
         expect_refusal(&weir(&[&["compare", "--lang", "en"], &words[..]].concat()), 2, &[there]);
+    }
+}
+
+#[test]
+fn standard_input_that_no_command_gets_is_said_once() {
+    let folder = folder("compare-stdin");
+    fs::write(folder.join("words"), "b\na\n").expect("a file can be written");
+    let file = folder.join("words");
+    let line = |rest: &str| format!("\"$WEIR\" compare --lang en --runs 6 cat cat {rest}");
+    let said = shell(&line(&format!("< {}", shown(&file))));
+    assert_eq!(said.stderr.matches("standard input is not passed on").count(), 1, "{}", said.stderr);
+    assert!(said.stderr.contains("--input FILE"), "{}", said.stderr);
+    for rest in ["< /dev/null".to_owned(), format!("--input {0} < {0}", shown(&file))] {
+        let said = shell(&line(&rest));
+        assert!(!said.stderr.contains("not passed on"), "{}", said.stderr);
     }
 }
 
