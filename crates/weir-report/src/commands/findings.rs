@@ -335,6 +335,14 @@ fn of_design(found: &CommandFinding, language: Language) -> String {
                 "{command} 的差别未超过安慰剂（{floor}），因此不作判定：仅代码布局就有这样大的影响",
             )
         }
+        CommandFinding::CutShort { pairs: 0, .. } => {
+            let texts = [
+                "unfinished: it was interrupted in the first runs or the pilot, before any pair, so there is no verdict",
+                "미완료: 첫 실행이나 시범 실행 중에 중단되어 실행한 쌍이 없습니다. 판정하지 않습니다",
+                "未完成：在首次运行或试运行中被中断，尚未运行任何一对，因此不作判定",
+            ];
+            language.choose(texts).to_owned()
+        }
         CommandFinding::CutShort { pairs_done, pairs, is_interrupted } => {
             let why = language.choose(match is_interrupted {
                 true => ["it was interrupted", "중단됨", "被中断"],
@@ -348,5 +356,20 @@ fn of_design(found: &CommandFinding, language: Language) -> String {
             )
         }
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interruption_before_the_pairs_counts_none() {
+        let cut = CommandFinding::CutShort { pairs_done: 0, pairs: 0, is_interrupted: true };
+        for language in [Language::English, Language::Korean, Language::Chinese] {
+            let said = finding(&cut, language);
+            assert!(!said.contains('0'), "{said}");
+        }
+        assert!(finding(&cut, Language::English).contains("interrupted in the first runs or the pilot"));
     }
 }
