@@ -218,12 +218,26 @@ mod tests {
     #[test]
     fn the_first_screens_have_no_english_sentence_left() {
         for language in [Language::Korean, Language::Chinese] {
-            for line in ["--help", "study --help"] {
+            for line in ["--help", "study --help", "compare --help"] {
                 let text = text(&built(), &words(line), language);
                 for english in ["Usage", "Commands", "Options", "Print ", "Run ", "with ", " of ", " the "] {
                     assert!(!text.contains(english), "{english:?} in {text}");
                 }
                 assert!(text.lines().all(|line| columns(line) <= COLUMNS_MAX), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_help_of_a_comparison_names_its_exit_codes_and_metrics_in_every_language() {
+        for language in [Language::English, Language::Korean, Language::Chinese] {
+            let text = text(&built(), &words("compare --help"), language);
+            for code in [0, 1, 2, 10, 11, 12, 13, 14, 130] {
+                let named = text.lines().filter(|line| line.starts_with(&format!("  {code:<5}"))).count();
+                assert_eq!(named, 1, "{code} in {text}");
+            }
+            for metric in ["minor-faults", "voluntary-switches", "bytes-written", "instructions"] {
+                assert!(text.contains(metric), "{metric} in {text}");
             }
         }
     }

@@ -26,13 +26,27 @@ struct Vocabulary {
     rows: &'static [MetricRow],
     /// By the names people type.
     short: &'static [(&'static str, &'static str)],
+    /// Whether messages list those, as the help does.
+    lists_short: bool,
+}
+
+impl Vocabulary {
+    /// Each metric by the name that people type.
+    fn names(&self) -> Vec<&'static str> {
+        let short = |key: &'static str| {
+            let own = self.short.iter().find(|(_, of)| self.lists_short && *of == key);
+            own.map_or(key, |(short, _)| *short)
+        };
+        self.rows.iter().map(|row| short(row.key)).collect()
+    }
 }
 
 /// Those of studies.
-static OF_STUDIES: Vocabulary = Vocabulary { rows: METRICS, short: &SHORT };
+static OF_STUDIES: Vocabulary = Vocabulary { rows: METRICS, short: &SHORT, lists_short: false };
 
 /// Those of commands that end.
-static OF_COMMANDS: Vocabulary = Vocabulary { rows: COMMAND_METRICS, short: &SHORT_OF_COMMANDS };
+static OF_COMMANDS: Vocabulary =
+    Vocabulary { rows: COMMAND_METRICS, short: &SHORT_OF_COMMANDS, lists_short: true };
 
 static SHORT_OF_COMMANDS: [(&str, &str); 13] = [
     ("cpu", "command-cpu"),
@@ -412,14 +426,13 @@ fn counted_in(key: &str, units: &[(&str, f64)]) -> Mistake {
 }
 
 fn row(name: &str, vocabulary: &Vocabulary) -> Result<&'static MetricRow, Mistake> {
-    let Vocabulary { rows, short } = *vocabulary;
+    let Vocabulary { rows, short, .. } = *vocabulary;
     let key = name.replace('_', "-").to_lowercase();
     let key = short.iter().find(|(short, _)| *short == key).map_or(key.as_str(), |(_, key)| key);
-    let known: Vec<&str> = rows.iter().map(|row| row.key).collect();
     let found = rows.iter().find(|row| row.key == key);
     found.ok_or_else(|| {
         Mistake::of(|language| {
-            let instead = instead_in(language, key, &known);
+            let instead = instead_in(language, key, &vocabulary.names());
             localized!(
                 language,
                 "there is no metric {name:?}; {instead}",

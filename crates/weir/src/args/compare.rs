@@ -14,28 +14,42 @@ const AFTER: &str = "\
     --export-markdown comment.md
 
 Runs take turns in random order, the first command twice in each pair. The verdict is on CPU
-time (user and system); exit codes are those of weir study.";
+time (user and system).
+
+Exit codes:
+  0    there is a verdict; with --fail-if, all thresholds hold
+  1    something failed, such as the command of --prepare
+  2    the command line is wrong, and nothing was compared
+  10   a threshold is missed by the whole interval
+  11   inconclusive: the intervals do not decide
+  12   the commands cannot be compared: other output, or one of them fails
+  13   a command cannot start
+  14   the baseline cannot start, or fails
+  130  interrupted; the exports have what was measured";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Compare {
-    /// Commands that end: the first is the baseline. With one command alone, --parameter-list or --parameter-scan makes
-    /// several of it
+    /// Commands that end: the first is the baseline. Quote each command as one word. With one command alone,
+    /// --parameter-list or --parameter-scan makes several of it
     #[arg(value_name = "COMMAND", required_unless_present = "schema")]
     pub(crate) commands: Vec<String>,
-    /// Time for the pairs of a comparison; a pilot says how many of them it takes
+    /// Time for the pairs of a comparison (60s, 5min, 500ms; a number is seconds); a pilot says how many of them it
+    /// takes
     #[arg(long, value_name = "DURATION", default_value = "60s")]
     pub(crate) budget: String,
-    /// Pairs, 6 or more, in the place of those that the pilot and --budget allow
+    /// Pairs, 6 or more, in the place of those that the pilot and --budget allow; a pair is one run of each command and
+    /// a second one of the first
     #[arg(short, long, value_name = "N", conflicts_with = "min_runs", value_parser = number::<u32>)]
     pub(crate) runs: Option<u32>,
-    /// Fewest pairs, 6 or more, although they take longer than --budget [default: 10, or 6 where 10 do not fit]
+    /// Fewest pairs, 6 or more, although they take longer than --budget [default: as
+    /// many as fit, from 6 to 10]
     #[arg(short, long, value_name = "N", value_parser = number::<u32>)]
     pub(crate) min_runs: Option<u32>,
     /// Rounds that are not measured, before all others
     #[arg(short, long, value_name = "N", default_value_t = 0, value_parser = number::<u32>)]
     pub(crate) warmup: u32,
-    /// Longest that a run may take; it is then ended with all it started
+    /// Longest that a run may take (60s, 5min, 500ms; a number is seconds); it is then ended with all it started
     #[arg(long, value_name = "DURATION", default_value = "5min")]
     pub(crate) limit: String,
     /// Command before each run, not measured: once for all, or once for each command
@@ -81,18 +95,21 @@ pub(crate) struct Compare {
     /// Runs that fail are compared as well
     #[arg(short, long)]
     pub(crate) ignore_failure: bool,
-    /// A variable of the environment of each run; repeatable
+    /// A variable of the environment of every run of all commands; the program env sets one for one command: 'env
+    /// NAME=VALUE COMMAND'; repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) env: Vec<String>,
     /// Folder in which commands run
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// The baseline's work in another layout, such as its objects linked in another order: a verdict needs a larger
-    /// difference than these show; repeatable
+    /// A build of the baseline whose code only lies elsewhere in memory, such as with its objects linked in another
+    /// order; a verdict then needs a larger difference than placebos show; repeatable
     #[arg(long, value_name = "COMMAND")]
     pub(crate) placebo: Vec<String>,
     /// A threshold, "[COMMAND] METRIC [ratio] > NUMBER[UNIT]", such as "cpu ratio > 1.03" or "memory > 100MiB": exit
-    /// code 10 when the whole interval is beyond it, 11 when it includes the bound, 0 when all hold
+    /// code 10 when the whole interval is beyond it, 11 when it includes the bound, 0 when all hold. Metrics: cpu, user,
+    /// system, time, memory, minor-faults, major-faults, voluntary-switches, involuntary-switches, bytes-read,
+    /// bytes-written, instructions
     #[arg(long, value_name = "THRESHOLD")]
     pub(crate) fail_if: Vec<String>,
     /// With thresholds: an interval that includes the bound fails nothing

@@ -488,6 +488,8 @@ mod tests {
             (vec!["-P", "x", "1", "65", "a {x}", "b"], "at most 64 steps"),
             (vec!["-P", "x", "9", "1", "a {x}", "b"], "MIN to MAX"),
             (vec!["-P", "x", "1", "9", "-P", "y", "1", "9", "a {x} {y}", "b"], "more than 64 combinations"),
+            (vec!["a", "b", "--fail-if", "speed > 3"], "there are cpu, user, system, time, memory"),
+            (vec!["a", "b", "--fail-if", "memry > 3MiB"], "did you mean memory?"),
             (vec!["a", "b", "--fail-if", "speed > 3"], "there is no metric"),
             (vec!["a", "b", "--fail-if", "c cpu ratio > 1.03"], "there is no command \"c\""),
             (vec!["a", "b", "--fail-if", "cpu > 3% at c1"], "leave `at CELL` out"),

@@ -448,42 +448,83 @@ const AFTER: [&str; 2] = [
 14 没有可比较的基线，15 服务器在要求结束时无响应",
 ];
 
+/// What the help of `weir compare` ends with.
+const AFTER_COMPARE: [&str; 2] = [
+    "\
+  weir compare 'old/sort big.txt' 'new/sort big.txt'
+  weir compare -L build old,new 'build/{build}/app --check data'
+  weir compare 'old/app' 'new/app' --fail-if 'cpu ratio > 1.03' \\
+    --export-markdown comment.md
+
+실행은 무작위 순서로 번갈아 하고, 쌍마다 첫 번째 명령은 두 번 실행합니다. 판정은 CPU 시간(user와
+system)에 대한 것입니다.
+
+종료 코드:
+  0    판정이 있음. --fail-if를 쓰면 모든 임계값을 지킴
+  1    무언가 실패함(예: --prepare의 명령)
+  2    명령줄이 잘못되어 비교하지 않음
+  10   구간 전체가 임계값을 넘음
+  11   판정 보류: 구간으로는 판정할 수 없음
+  12   비교할 수 없음: 출력이 다르거나 명령이 실패함
+  13   시작할 수 없는 명령이 있음
+  14   기준을 시작할 수 없거나 기준이 실패함
+  130  중단됨. 측정한 것은 내보낸 파일에 있음",
+    "\
+  weir compare 'old/sort big.txt' 'new/sort big.txt'
+  weir compare -L build old,new 'build/{build}/app --check data'
+  weir compare 'old/app' 'new/app' --fail-if 'cpu ratio > 1.03' \\
+    --export-markdown comment.md
+
+各次运行按随机顺序轮流进行，每对中第一个命令运行两次。判定针对 CPU 时间（user 与 system）。
+
+退出码：
+  0    有判定；使用 --fail-if 时全部阈值满足
+  1    有操作失败，例如 --prepare 的命令
+  2    命令行有误，未作比较
+  10   整个区间超出阈值
+  11   无法判定：区间不足以判定
+  12   不可比较：输出不同，或有命令失败
+  13   有命令无法启动
+  14   基线无法启动，或基线失败
+  130  被中断；已测量的内容在导出文件中",
+];
+
 /// What the flags of `weir compare` do.
 const COMPARE: [Row; 32] = [
     (
         "commands",
         [
-            "끝나는 명령들. 첫 번째가 기준입니다. 명령이 하나면 --parameter-list나 --parameter-scan으로 여러 개를 만듭니다",
-            "会结束的命令；第一个是基线。只有一个命令时，由 --parameter-list 或 --parameter-scan 展开成多个",
+            "끝나는 명령들. 첫 번째가 기준입니다. 명령마다 따옴표로 감싸 한 단어로 쓰십시오. 명령이 하나면 --parameter-list나 --parameter-scan으로 여러 개를 만듭니다",
+            "会结束的命令；第一个是基线。请用引号把每个命令写成一个词。只有一个命令时，由 --parameter-list 或 --parameter-scan 展开成多个",
         ],
     ),
     (
         "budget",
         [
-            "한 비교의 쌍에 쓸 시간. 시범 실행으로 쌍의 수를 정합니다",
-            "一次比较中各对运行的时间；对数由试运行决定",
+            "한 비교의 쌍에 쓸 시간(60s, 5min, 500ms, 숫자만 쓰면 초). 시범 실행으로 쌍의 수를 정합니다",
+            "一次比较中各对运行的时间（60s、5min、500ms；只写数字表示秒）；对数由试运行决定",
         ],
     ),
     (
         "runs",
         [
-            "쌍의 수, 6 이상. 시범 실행과 --budget이 정하는 수를 대신합니다",
-            "对数，至少 6；取代由试运行和 --budget 决定的数目",
+            "쌍의 수, 6 이상. 시범 실행과 --budget이 정하는 수를 대신합니다. 한 쌍은 명령마다 한 번, 첫 번째 명령은 한 번 더 실행한 것입니다",
+            "对数，至少 6；取代由试运行和 --budget 决定的数目。一对是每个命令各运行一次，第一个命令再运行一次",
         ],
     ),
     (
         "min_runs",
         [
-            "최소 쌍의 수, 6 이상. --budget보다 오래 걸려도 실행합니다 [기본값: 10, 10쌍이 들어가지 않으면 6]",
-            "最少对数，至少 6；即使超过 --budget 也会运行 [默认：10；容不下 10 对时为 6]",
+            "최소 쌍의 수, 6 이상. --budget보다 오래 걸려도 실행합니다 [기본값: 6에서 10 사이에서 들어가는 만큼]",
+            "最少对数，至少 6；即使超过 --budget 也会运行 [默认：6 到 10 之间能容下的数目]",
         ],
     ),
     ("warmup", ["다른 모든 실행에 앞서는, 측정하지 않는 라운드", "在其他一切之前、不作测量的轮次"]),
     (
         "limit",
         [
-            "한 실행의 최대 시간. 넘으면 시작한 것까지 모두 종료합니다",
-            "一次运行的最长时间；超过则连同其启动的一切终止",
+            "한 실행의 최대 시간(60s, 5min, 500ms, 숫자만 쓰면 초). 넘으면 시작한 것까지 모두 종료합니다",
+            "一次运行的最长时间（60s、5min、500ms；只写数字表示秒）；超过则连同其启动的一切终止",
         ],
     ),
     (
@@ -524,22 +565,30 @@ const COMPARE: [Row; 32] = [
     ),
     ("show_output", ["--output inherit과 같습니다", "等同于 --output inherit"]),
     ("ignore_failure", ["실패한 실행도 비교합니다", "失败的运行也参与比较"]),
-    ("env", ["실행마다 설정할 환경 변수. 여러 번 쓸 수 있습니다", "每次运行的环境变量；可重复"]),
+    (
+        "env",
+        [
+            "모든 명령의 모든 실행에 설정할 환경 변수. 명령 하나에만 설정하려면 env 프로그램을 쓰십시오: 'env NAME=VALUE COMMAND'. 여러 번 쓸 수 있습니다",
+            "所有命令每次运行的环境变量；只为一个命令设置时请用 env 程序：'env NAME=VALUE COMMAND'；可重复",
+        ],
+    ),
     ("dir", ["명령을 실행할 폴더", "运行命令的文件夹"]),
     (
         "placebo",
         [
-            "같은 기준을 다른 배치로 만든 것(예: 링크 순서만 다름). 판정에는 이것들보다 큰 차이가 필요합니다. 여러 번 쓸 수 있습니다",
-            "布局不同的同一基线，例如只改变链接顺序：判定要求比它们更大的差别；可重复",
+            "기준과 같지만 코드의 메모리 배치만 다른 빌드(예: 링크 순서만 다름). 판정하려면 차이가 이것들보다 커야 합니다. 여러 번 쓸 수 있습니다",
+            "与基线相同、只是代码在内存中的位置不同的构建，例如只改变链接顺序；判定要求差别大于它们；可重复",
         ],
     ),
     (
         "fail_if",
         [
             "임계값 \"[COMMAND] METRIC [ratio] > NUMBER[UNIT]\". 예: \"cpu ratio > 1.03\", \"memory > 100MiB\". 구간 전체가 넘으면 종료 코드 \
-             10, 구간이 경계를 포함하면 11, 모두 지키면 0",
+             10, 구간이 경계를 포함하면 11, 모두 지키면 0. 지표: cpu, user, system, time, memory, minor-faults, major-faults, \
+             voluntary-switches, involuntary-switches, bytes-read, bytes-written, instructions",
             "阈值：\"[COMMAND] METRIC [ratio] > NUMBER[UNIT]\"，例如 \"cpu ratio > 1.03\"、\"memory > 100MiB\"。整个区间超出时退出码为 10，区间包含 \
-             界限时为 11，全部满足时为 0",
+             界限时为 11，全部满足时为 0。指标：cpu、user、system、time、memory、minor-faults、major-faults、voluntary-switches、 \
+             involuntary-switches、bytes-read、bytes-written、instructions",
         ],
     ),
     (
@@ -607,6 +656,8 @@ pub(super) fn after(path: &str, language: Language) -> Option<&'static str> {
     match language {
         Language::Korean if path.is_empty() => Some(AFTER[0]),
         Language::Chinese if path.is_empty() => Some(AFTER[1]),
+        Language::Korean if path == "compare" => Some(AFTER_COMPARE[0]),
+        Language::Chinese if path == "compare" => Some(AFTER_COMPARE[1]),
         _ => None,
     }
 }
