@@ -8,6 +8,7 @@ use crate::flags::number;
 
 /// What its help ends with.
 const AFTER: &str = "\
+Examples:
   weir compare 'old/sort big.txt' 'new/sort big.txt'
   weir compare -L build old,new 'build/{build}/app --check data'
   weir compare 'old/app' 'new/app' --fail-if 'cpu ratio > 1.03' \\
@@ -107,8 +108,8 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "COMMAND")]
     pub(crate) placebo: Vec<String>,
     /// A threshold, "[COMMAND] METRIC [ratio] > NUMBER[UNIT]", such as "cpu ratio > 1.03" or "memory > 100MiB": exit
-    /// code 10 when the whole interval is beyond it, 11 when it includes the bound, 0 when all hold. Metrics: cpu, user,
-    /// system, time, memory, minor-faults, major-faults, voluntary-switches, involuntary-switches, bytes-read,
+    /// code 10 when the whole interval is beyond it, 11 when it includes the bound, 0 when all hold. Metrics: cpu,
+    /// user, system, time, memory, minor-faults, major-faults, voluntary-switches, involuntary-switches, bytes-read,
     /// bytes-written, instructions
     #[arg(long, value_name = "THRESHOLD")]
     pub(crate) fail_if: Vec<String>,

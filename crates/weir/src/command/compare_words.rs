@@ -45,7 +45,7 @@ pub(super) fn split(text: &str, language: Language) -> Result<Vec<String>, Strin
         return Err(localized!(
             language,
             "{first} is an assignment; write `env {text}`, or add -S sh",
-            "{first}는 변수 대입입니다. `env {text}`로 쓰거나 -S sh를 붙이십시오",
+            "{first}: 변수 대입입니다. `env {text}`로 쓰거나 -S sh를 붙이십시오",
             "{first} 是变量赋值；请写成 `env {text}`，或加 -S sh",
         ));
     }

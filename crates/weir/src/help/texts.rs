@@ -451,6 +451,7 @@ const AFTER: [&str; 2] = [
 /// What the help of `weir compare` ends with.
 const AFTER_COMPARE: [&str; 2] = [
     "\
+예:
   weir compare 'old/sort big.txt' 'new/sort big.txt'
   weir compare -L build old,new 'build/{build}/app --check data'
   weir compare 'old/app' 'new/app' --fail-if 'cpu ratio > 1.03' \\
@@ -470,6 +471,7 @@ system)에 대한 것입니다.
   14   기준을 시작할 수 없거나 기준이 실패함
   130  중단됨. 측정한 것은 내보낸 파일에 있음",
     "\
+示例：
   weir compare 'old/sort big.txt' 'new/sort big.txt'
   weir compare -L build old,new 'build/{build}/app --check data'
   weir compare 'old/app' 'new/app' --fail-if 'cpu ratio > 1.03' \\
