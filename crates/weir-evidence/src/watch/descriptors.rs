@@ -112,15 +112,15 @@ impl Files {
         }
     }
 
-    /// Whether something that was not closed is to be looked at again. A socket without a peer may get one; it is asked
-    /// for after 1, 2, 4 seconds and so on, because most servers that receive datagrams never have one.
+    /// Whether something that was not closed is to be looked at again. That happens after 1, 2, 4 seconds and so on,
+    /// because most servers that receive datagrams never have a peer.
     fn may_have_changed(&self, seen: &Seen, moment: Moment) -> bool {
         let is_time = match moment {
             Moment::Between => false,
             Moment::Second => self.seconds.saturating_sub(seen.second).is_power_of_two(),
             Moment::End => true,
         };
-        is_time && seen.what.may_get_a_peer()
+        is_time && seen.what.may_be_known_better()
     }
 
     /// Whether a look at them is next to nothing.
@@ -227,9 +227,12 @@ fn without_socket(link: &str) -> What {
 }
 
 impl What {
-    /// A socket that had no peer when it was looked at may be connected later.
-    fn may_get_a_peer(&self) -> bool {
-        self.name.is_none() && matches!(self.kind, DescriptorKind::Tcp | DescriptorKind::Udp)
+    /// A socket that had no peer when it was looked at may be connected later. One that stood in no table may have been
+    /// passed by: a walk through a table of the kernel skips entries while others leave it.
+    fn may_be_known_better(&self) -> bool {
+        let is_without_peer =
+            self.name.is_none() && matches!(self.kind, DescriptorKind::Tcp | DescriptorKind::Udp);
+        is_without_peer || self.kind == DescriptorKind::Socket
     }
 }
 
@@ -297,12 +300,12 @@ mod tests {
         let line = "1: 0100007F:1F90 0100007F:8AEE 01 0:0 0:0 0 0 0 4712 1 0";
         let (inode, what) = inet_socket(line, DescriptorKind::Tcp).expect("a socket");
         assert_eq!((inode, what.local.as_deref()), (4712, Some("127.0.0.1:8080")));
-        assert_eq!((what.name.as_deref(), what.may_get_a_peer()), (Some("127.0.0.1:35566"), false));
+        assert_eq!((what.name.as_deref(), what.may_be_known_better()), (Some("127.0.0.1:35566"), false));
         let listens = line.replace("0100007F:8AEE 01", "00000000:0000 0A");
         let (_, what) = inet_socket(&listens, DescriptorKind::Tcp).expect("a socket");
-        assert!(what.name.is_none() && what.may_get_a_peer());
+        assert!(what.name.is_none() && what.may_be_known_better());
         let (_, what) = unix_socket("0: 2 0 1 1 1 77").expect("a socket");
-        assert!(what.name.is_none() && !what.may_get_a_peer());
+        assert!(what.name.is_none() && !what.may_be_known_better());
     }
 
     #[test]
@@ -442,6 +445,7 @@ mod tests {
     #[test]
     fn descriptors_of_this_process_are_found() {
         use std::os::fd::AsRawFd;
+        const LOOKS: usize = 100;
         let own = std::process::id();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it has one");
@@ -451,17 +455,25 @@ mod tests {
         let now = [listener.as_raw_fd(), stream.as_raw_fd(), file.as_raw_fd()]
             .map(|it| TracedDescriptor { pid: own, ..of(it) });
         let mut files = Files::default();
-        files.look(&now, Moment::End);
-        let table = files.table(&(now.to_vec(), TracedDescriptor::default()), &is_open);
-        let find = |descriptor: i32| {
+        let look = |files: &mut Files| {
+            files.look(&now, Moment::End);
+            files.table(&(now.to_vec(), TracedDescriptor::default()), &is_open)
+        };
+        let find = |table: &DescriptorTable, descriptor: i32| {
             let is_it = |row: &&DescriptorFigures| row.descriptor == descriptor.cast_unsigned();
             table.rows.iter().find(is_it).expect("it moved something").clone()
         };
-        let connected = find(stream.as_raw_fd());
+        // A walk through a table of the kernel can pass by a socket while others come and go; the next look finds it.
+        let is_known = |table: &DescriptorTable| {
+            let sockets = [stream.as_raw_fd(), listener.as_raw_fd()];
+            sockets.iter().all(|socket| find(table, *socket).kind == DescriptorKind::Tcp)
+        };
+        let table = (0..LOOKS).map(|_| look(&mut files)).find(is_known).expect("a look finds both sockets");
+        let connected = find(&table, stream.as_raw_fd());
         assert_eq!((connected.kind, connected.name), (DescriptorKind::Tcp, Some(address.to_string())));
-        let listening = find(listener.as_raw_fd());
+        let listening = find(&table, listener.as_raw_fd());
         assert_eq!((listening.name, listening.local), (None, Some(address.to_string())));
-        let zero = find(file.as_raw_fd());
+        let zero = find(&table, file.as_raw_fd());
         assert_eq!((zero.name.as_deref(), zero.state), (Some("/dev/zero"), DescriptorMark::Open));
     }
 }

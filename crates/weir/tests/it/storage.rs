@@ -665,14 +665,18 @@ fn included_files_offsets_of_threads_and_jobs_that_end_others_are_those_of_fio()
     let (ours, _) = report(&run(&[shown(&shared), "--json"]));
     assert_eq!(rows(&ours), [("\"short\"".to_owned(), 16), ("\"last\"".to_owned(), 8)]);
     let Some(version) = fio_version() else { return };
-    for (file, ours) in [(&apart, &others), (&shared, &ours)] {
+    let theirs = |file: &Path| {
         let output =
             Command::new("fio").args(["--output-format=json", shown(file)]).output().expect("fio starts");
         let text = String::from_utf8_lossy(&output.stdout);
-        let theirs: Value =
+        let value: Value =
             serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("fio prints JSON");
-        assert_eq!(rows(ours), rows(&theirs), "{version}");
-    }
+        rows(&value)
+    };
+    assert_eq!(rows(&others), theirs(&apart), "{version}");
+    // On a busy machine the end of the first group can reach fio's last one too, before it has done anything.
+    let of_fio: Vec<_> = (0..5).map(|_| theirs(&shared)).collect();
+    assert!(of_fio.contains(&rows(&ours)), "{version}: {of_fio:?}, ours {:?}", rows(&ours));
 }
 
 #[test]
