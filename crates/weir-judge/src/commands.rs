@@ -220,6 +220,9 @@ fn of_rounds<'a>(
     row: &MetricRow,
 ) -> Units {
     let (mut units, mut rounds) = (Units::default(), BTreeMap::<u32, Slices>::new());
+    if is_without_use(judged, row.metric) {
+        return units;
+    }
     // Failures are counted by command, and told as such.
     for runs in pairs.filter(|runs| runs.iter().all(|run| is_usable(judged, run))) {
         let [arm, first, second] = runs.map(|run| run.cost.figure(row.metric));
@@ -235,6 +238,11 @@ fn of_rounds<'a>(
         }
     }
     units
+}
+
+/// Whether a figure, although every run has it, is too coarse to be compared or held against a threshold.
+fn is_without_use(judged: &Judged<'_>, metric: Metric) -> bool {
+    matches!(metric, Metric::CommandUserCpu | Metric::CommandSystemCpu) && facts::is_split_by_ticks(judged)
 }
 
 /// Whether a run may be compared. One that took too long was cut, whatever is asked.
@@ -393,6 +401,9 @@ fn thresholds(judged: &Judged<'_>, pairs: &Pairs<'_>, barred: &BTreeSet<String>)
 
 /// Figures of one command on the metric's scale, one for each pair.
 fn alone(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &MetricRow) -> Vec<f64> {
+    if is_without_use(judged, row.metric) {
+        return Vec::new();
+    }
     let slot = if place == 0 { 0 } else { place + 1 };
     let usable = pairs.slots([slot]).filter(|[run]| is_usable(judged, run));
     let figures = usable.filter_map(|[run]| run.cost.figure(row.metric)).filter(|figure| row.has(*figure));

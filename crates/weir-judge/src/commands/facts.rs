@@ -8,7 +8,7 @@ use weir_record::{
 };
 use weir_stats::order::median;
 
-use super::Judged;
+use super::{Judged, is_usable};
 
 /// Largest share of a command's runs that may fail before it is not comparable, as of a study's arms.
 const FAILED_SHARE_MAX: f64 = 0.25;
@@ -18,6 +18,16 @@ const SHORT_NS: f64 = 1e6;
 
 /// Likewise in steps of the clock.
 const SHORT_STEPS: f64 = 20.0;
+
+/// Share of a command's runs all on one side of the division into user and system time, above which the division says
+/// nothing.
+const ONE_SIDED_SHARE_MAX: f64 = 0.5;
+
+/// The same share where runs have few timer ticks.
+const ONE_SIDED_SHARE_OF_FEW_TICKS_MAX: f64 = 0.1;
+
+/// CPU time of ten timer ticks, which most kernels set to 4 ms.
+const FEW_TICKS_NS: f64 = 40e6;
 
 /// The source that counts processes which outlive a run.
 const GROUPS: &str = "cgroup";
@@ -40,7 +50,30 @@ pub(super) fn all(judged: &Judged<'_>) -> Vec<CommandFinding> {
         found.extend(statuses(judged));
     }
     found.extend(same_commands(judged.commands));
+    if is_split_by_ticks(judged) {
+        found.push(CommandFinding::SplitByTicks);
+    }
     found
+}
+
+/// Whether user and system time of a run say too little: a kernel that samples gives a run without a tick on one side
+/// nothing there. Every process spends some time on both sides, so that a clock that counts exactly shows no such run.
+pub(super) fn is_split_by_ticks(judged: &Judged<'_>) -> bool {
+    let is_measured = |run: &&CommandRun| run.phase == RunPhase::Measured && is_usable(judged, run);
+    let is_coarse = |place: usize| {
+        let own = judged.runs.iter().filter(|run| run.command as usize == place).filter(is_measured);
+        is_division_coarse(&own.map(|run| (run.cost.user_ns, run.cost.system_ns)).collect::<Vec<_>>())
+    };
+    (0..judged.commands.len()).any(is_coarse)
+}
+
+/// The same of a command's runs: user and system time of each.
+fn is_division_coarse(runs: &[(u64, u64)]) -> bool {
+    let cpu_ns: Vec<f64> = runs.iter().map(|(user, system)| user.saturating_add(*system) as f64).collect();
+    let Some(middle_ns) = median(&cpu_ns) else { return false };
+    let one_sided = runs.iter().filter(|(user, system)| (*user == 0) != (*system == 0)).count();
+    let share = one_sided as f64 / runs.len() as f64;
+    share > ONE_SIDED_SHARE_MAX || (share > ONE_SIDED_SHARE_OF_FEW_TICKS_MAX && middle_ns < FEW_TICKS_NS)
 }
 
 /// Commands that are not comparable for what was found.
@@ -73,7 +106,9 @@ pub(super) fn gravity(found: &CommandFinding) -> u8 {
         CommandFinding::WithinPlacebos { .. } | CommandFinding::BaselineDiffers { .. } => 4,
         CommandFinding::LeftProcesses { .. } | CommandFinding::OrderEffect { .. } => 5,
         CommandFinding::SameCommands { .. } | CommandFinding::OutputVaries { .. } => 6,
-        CommandFinding::ShortRuns { .. } | CommandFinding::StartCost { .. } => 7,
+        CommandFinding::ShortRuns { .. }
+        | CommandFinding::SplitByTicks
+        | CommandFinding::StartCost { .. } => 7,
         CommandFinding::NoControlGroup { .. } | CommandFinding::NoSystemCalls { .. } => 8,
     }
 }
@@ -221,4 +256,24 @@ fn same_commands(commands: &[CommandArm]) -> Vec<CommandFinding> {
 
 fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_division_by_ticks_is_coarse_where_many_runs_lie_on_one_side() {
+        let runs = |one_sided: usize, cpu_ns: u64| {
+            let run = |place| if place < one_sided { (cpu_ns, 0) } else { (cpu_ns / 2, cpu_ns / 2) };
+            is_division_coarse(&(0..20).map(run).collect::<Vec<_>>())
+        };
+        // Runs of a millisecond whose division is exact have none on one side.
+        assert!(!runs(0, 1_000_000));
+        assert!(!runs(2, 39_000_000) && runs(3, 39_000_000), "a tenth of runs with few ticks");
+        assert!(!runs(3, 41_000_000), "longer runs have more ticks");
+        assert!(!runs(10, 1_000_000_000) && runs(11, 1_000_000_000), "half of any runs");
+        assert!(!is_division_coarse(&[]) && !is_division_coarse(&[(0, 0); 20]));
+        assert!(is_division_coarse(&[(0, 5), (u64::MAX, 0)]));
+    }
 }

@@ -281,6 +281,32 @@ fn short_runs_processes_left_and_equal_commands_are_named() {
     assert!(has(|it| matches!(it, CommandFinding::StartCost { share, .. } if (0.02..0.03).contains(share))));
 }
 
+/// A kernel that samples gives a short run all its time on one side. The mean difference of such values is one of
+/// chance, and its interval was shown as if it were measured.
+#[test]
+fn user_and_system_time_that_ticks_divide_have_no_rows_and_meet_no_threshold() {
+    let side = Side { arm: "new".to_owned(), cell_id: String::new(), metric: Metric::CommandSystemCpu };
+    let goal = Some(Goal::AtMost(1e9));
+    let alone = ComparisonSpec { of: side.clone(), to: Vec::new(), goal, is_threshold: true };
+    let against = ComparisonSpec { to: vec![Side { arm: "old".to_owned(), ..side }], ..alone.clone() };
+    let (thresholds, commands, measured_by) = ([alone, against], two(), MeasuredBy::default());
+    let exact = measured(&[5_000.0, 5_000.0]);
+    let mut sampled = exact.clone();
+    for (number, run) in sampled.iter_mut().enumerate() {
+        let cpu_ns = run.cost.cpu_ns();
+        (run.cost.user_ns, run.cost.system_ns) = if number % 3 == 0 { (0, cpu_ns) } else { (cpu_ns, 0) };
+    }
+    for (runs, is_coarse) in [(exact, false), (sampled, true)] {
+        let found = conclude(&Judged { thresholds: &thresholds, ..judged(&commands, &runs, &measured_by) });
+        assert_eq!(found.findings.contains(&CommandFinding::SplitByTicks), is_coarse, "{found:?}");
+        let is_split = |it: &&Effect| matches!(it.metric, Metric::CommandUserCpu | Metric::CommandSystemCpu);
+        assert_eq!(found.effects.rows.iter().filter(is_split).count(), if is_coarse { 0 } else { 4 });
+        assert_eq!(decisive(&found, "new").verdict, Verdict::Equivalent, "the sum is exact");
+        let outcome = if is_coarse { Outcome::Open } else { Outcome::Met };
+        assert!(found.thresholds.rows.iter().all(|row| row.outcome == Some(outcome)), "{found:?}");
+    }
+}
+
 #[test]
 fn going_first_is_told_where_it_costs_more_than_the_margin_allows() {
     let slowed = |by: f64| {

@@ -127,6 +127,9 @@ pub enum CommandFinding {
         /// Smallest difference that the source shows.
         resolution_ns: u64,
     },
+    /// User and system time have no rows: the kernel divides each run's exact CPU time by the timer ticks that fell on
+    /// either side, and runs are too short for that.
+    SplitByTicks,
     /// What every run is charged with for its start is a part of the figures that matters.
     StartCost {
         /// CPU time, at most.
@@ -219,6 +222,7 @@ impl CommandFinding {
         !matches!(
             self,
             Self::SameCommands { .. }
+                | Self::SplitByTicks
                 | Self::StartCost { .. }
                 | Self::NoControlGroup { .. }
                 | Self::NoSystemCalls { .. }

@@ -29,6 +29,7 @@ pub fn finding(found: &CommandFinding, language: Language) -> String {
         | CommandFinding::FileChanged { .. }
         | CommandFinding::SameCommands { .. } => of_commands(found, language),
         CommandFinding::ShortRuns { .. }
+        | CommandFinding::SplitByTicks
         | CommandFinding::StartCost { .. }
         | CommandFinding::NoControlGroup { .. }
         | CommandFinding::NoSystemCalls { .. } => of_measurement(found, language),
@@ -260,6 +261,14 @@ fn of_measurement(found: &CommandFinding, language: Language) -> String {
                 "启动一次运行至多计入 {cpu}，为基线的 {share}，对每个命令都相同",
             )
         }
+        CommandFinding::SplitByTicks => language
+            .choose([
+                "user and system time are split by timer ticks of some milliseconds: too coarse for runs this short; \
+                 their sum is exact",
+                "사용자 시간과 시스템 시간은 수 밀리초의 타이머 틱으로 나뉩니다. 이렇게 짧은 실행에는 너무 거칠며, 둘의 합은 정확합니다",
+                "用户态与内核态时间按数毫秒的时钟节拍划分：对这样短的运行太粗；二者之和是准确的",
+            ])
+            .to_owned(),
         CommandFinding::NoControlGroup { reason } => {
             let reason = printable(reason);
             localized!(

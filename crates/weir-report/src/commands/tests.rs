@@ -161,6 +161,7 @@ fn all_findings() -> Vec<CommandFinding> {
         CommandFinding::FileChanged { command: command.clone(), path: "/x/new/sort".to_owned() },
         CommandFinding::SameCommands { command: command.clone(), baseline },
         CommandFinding::ShortRuns { command: command.clone(), cpu_ns: 700_000, resolution_ns: 1_000 },
+        CommandFinding::SplitByTicks,
         CommandFinding::StartCost { charged_cpu_ns: 21_000, share: 0.03 },
         CommandFinding::NoControlGroup { reason: "Permission denied".to_owned() },
         CommandFinding::NoSystemCalls { reason: NoCalls::NotInstalled },
