@@ -68,6 +68,7 @@ fn figures(cost: &RunCost) -> RunFigures {
         user_ns: cost.user_ns,
         system_ns: cost.system_ns,
         memory_bytes_max: cost.memory_bytes_max,
+        memory_bytes_below: cost.memory_bytes_below,
         faults_minor: cost.faults_minor,
         faults_major: cost.faults_major,
         switches_voluntary: cost.switches_voluntary,

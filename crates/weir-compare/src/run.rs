@@ -94,6 +94,8 @@ pub struct RunCost {
     /// Resident memory of its largest process at its peak. The kernel counts the launcher's memory, which a fork
     /// copies, in it; `None` where the peak does not stand out from that.
     pub memory_bytes_max: Option<u64>,
+    /// Where the peak does not stand out: what it stays below.
+    pub memory_bytes_below: Option<u64>,
     /// Page faults that needed no disk.
     pub faults_minor: u64,
     /// Page faults that did.

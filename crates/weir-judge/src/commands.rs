@@ -19,7 +19,7 @@ use weir_record::{
     commands::{CommandArm, CommandFinding, CommandRole, CommandRun, MeasuredBy, RunEnding, RunPhase},
     effect::{Effect, Effects, Question},
     finding::{ExclusionKind, Finding},
-    goal::ComparisonSpec,
+    goal::{ComparisonSpec, Goal, Outcome},
     metric::{Metric, Scale},
     metric_rows::{COMMAND_METRICS, MetricRow},
     spec::CellRole,
@@ -394,6 +394,8 @@ fn thresholds(judged: &Judged<'_>, pairs: &Pairs<'_>, barred: &BTreeSet<String>)
         let obstacles =
             if is_barred { vec![Finding::ArmMissing { arm: asked.of.arm.clone() }] } else { Vec::new() };
         let answer = answers::of_values(asked, question::place(place), &values, obstacles);
+        let is_bound = asked.to.is_empty() && has_bounds(judged, pairs, arm, row);
+        let answer = if is_bound { of_bounds(asked.goal, answer) } else { answer };
         answers::withheld(answer, &progress)
     };
     Effects { rows: judged.thresholds.iter().enumerate().map(one).collect() }
@@ -406,8 +408,24 @@ fn alone(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &MetricRow) 
     }
     let slot = if place == 0 { 0 } else { place + 1 };
     let usable = pairs.slots([slot]).filter(|[run]| is_usable(judged, run));
-    let figures = usable.filter_map(|[run]| run.cost.figure(row.metric)).filter(|figure| row.has(*figure));
-    figures.map(|figure| row.scale.value(figure)).collect()
+    let figures = usable.filter_map(|[run]| run.cost.figure_at_most(row.metric));
+    figures.filter(|figure| row.has(*figure)).map(|figure| row.scale.value(figure)).collect()
+}
+
+/// Whether of some runs no more is known of a figure than what it stays below.
+fn has_bounds(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &MetricRow) -> bool {
+    let slot = if place == 0 { 0 } else { place + 1 };
+    let is_bound = |run: &CommandRun| {
+        run.cost.figure(row.metric).is_none() && run.cost.figure_at_most(row.metric).is_some()
+    };
+    pairs.slots([slot]).any(|[run]| is_usable(judged, run) && is_bound(run))
+}
+
+/// What follows from figures that are bounds in part: that they keep below a goal. They are no estimate.
+fn of_bounds(goal: Option<Goal>, answer: Effect) -> Effect {
+    let is_met = matches!(goal, Some(Goal::AtMost(_))) && answer.outcome == Some(Outcome::Met);
+    let outcome = goal.map(|_| if is_met { Outcome::Met } else { Outcome::Open });
+    Effect { estimate: None, interval: None, outcome, ..answer }
 }
 
 /// The running estimate of the first command that is compared: its ratio and the interval. It decides nothing. `None`

@@ -317,6 +317,10 @@ pub struct RunFigures {
     /// Largest memory at one time; absent where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes_max: Option<u64>,
+    /// What that stays below where it is not known: it does not stand out from the memory of the process that starts
+    /// runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes_below: Option<u64>,
     /// Page faults without a disk.
     pub faults_minor: u64,
     /// Page faults that read a disk.
@@ -360,6 +364,12 @@ impl RunFigures {
             Metric::CommandInstructions => self.instructions.map(|it| it as f64),
             _ => None,
         }
+    }
+
+    /// The figure of a metric, or what it stays below.
+    pub fn figure_at_most(&self, metric: Metric) -> Option<f64> {
+        let below = self.memory_bytes_below.filter(|_| metric == Metric::CommandMemoryMax);
+        self.figure(metric).or(below.map(|it| it as f64))
     }
 }
 

@@ -322,10 +322,21 @@ fn divide(total_ns: u64, user: u64, system: u64) -> (u64, u64) {
     (total_ns - system_ns, system_ns)
 }
 
-/// A peak of memory that is the run's own: it is a quarter above what the launcher leaves in every process. The
-/// kernel's count is not exact to the page.
+/// A peak of memory that is the run's own stands out from this: a quarter above what the launcher leaves in every
+/// process. The kernel's count is not exact to the page.
+fn memory_floor(bytes_of_launcher: u64) -> u64 {
+    bytes_of_launcher.saturating_add(bytes_of_launcher / 4)
+}
+
+/// A peak of memory that is the run's own.
 fn peak(bytes: u64, bytes_of_launcher: u64) -> Option<u64> {
-    (bytes > bytes_of_launcher.saturating_add(bytes_of_launcher / 4)).then_some(bytes)
+    (bytes > memory_floor(bytes_of_launcher)).then_some(bytes)
+}
+
+/// What the run's own peak stays below where the launcher's hides it.
+fn peak_below(bytes: u64, bytes_of_launcher: u64) -> Option<u64> {
+    let is_hidden = bytes > 0 && peak(bytes, bytes_of_launcher).is_none();
+    is_hidden.then(|| memory_floor(bytes_of_launcher).saturating_add(1))
 }
 
 fn cost(used: &Used, cpu: (u64, u64), bytes: Option<(u64, u64)>, before: &BeforeExec) -> RunCost {
@@ -334,6 +345,7 @@ fn cost(used: &Used, cpu: (u64, u64), bytes: Option<(u64, u64)>, before: &Before
         user_ns: cpu.0,
         system_ns: cpu.1,
         memory_bytes_max: peak(used.memory_bytes_max, before.memory_bytes_max),
+        memory_bytes_below: peak_below(used.memory_bytes_max, before.memory_bytes_max),
         faults_minor: used.faults_minor.saturating_sub(before.faults_minor),
         faults_major: used.faults_major.saturating_sub(before.faults_major),
         switches_voluntary: used.switches_voluntary.saturating_sub(before.switches_voluntary),
@@ -511,6 +523,8 @@ mod tests {
         assert_eq!(peak(1_700, 4_000), None);
         assert_eq!((peak(5_000, 4_000), peak(5_001, 4_000)), (None, Some(5_001)));
         assert_eq!((peak(0, 0), peak(1, 0), peak(u64::MAX, u64::MAX)), (None, Some(1), None));
+        assert_eq!((peak_below(5_000, 4_000), peak_below(5_001, 4_000)), (Some(5_001), None));
+        assert_eq!((peak_below(0, 4_000), peak_below(u64::MAX, u64::MAX)), (None, Some(u64::MAX)));
     }
 
     #[test]

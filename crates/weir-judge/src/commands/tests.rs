@@ -2,7 +2,7 @@
 
 use weir_record::{
     commands::{FailedEnd, RunFigures, Stream, Written},
-    goal::{Goal, Outcome, Side},
+    goal::Side,
 };
 use weir_stats::random::Random;
 
@@ -279,6 +279,30 @@ fn short_runs_processes_left_and_equal_commands_are_named() {
     )));
     assert!(has(|it| matches!(it, CommandFinding::SameCommands { .. })));
     assert!(has(|it| matches!(it, CommandFinding::StartCost { share, .. } if (0.02..0.03).contains(share))));
+}
+
+#[test]
+fn memory_that_is_only_known_to_be_small_meets_a_threshold_above_it() {
+    let of = Side { arm: "new".to_owned(), cell_id: String::new(), metric: Metric::CommandMemoryMax };
+    let asked =
+        |goal| ComparisonSpec { of: of.clone(), to: Vec::new(), goal: Some(goal), is_threshold: true };
+    let mib = |size: u32| f64::from(size) * f64::from(1 << 20);
+    let thresholds = [
+        asked(Goal::AtMost(mib(200))),
+        asked(Goal::AtMost(mib(3))),
+        asked(Goal::AtMost(mib(1))),
+        asked(Goal::AtLeast(mib(1))),
+    ];
+    let (commands, measured_by) = (two(), MeasuredBy::default());
+    let mut runs = measured(&[100_000.0, 100_000.0]);
+    for run in &mut runs {
+        (run.cost.memory_bytes_max, run.cost.memory_bytes_below) = (None, Some(2 << 20));
+    }
+    let found = conclude(&Judged { thresholds: &thresholds, ..judged(&commands, &runs, &measured_by) });
+    let outcomes: Vec<Outcome> = found.thresholds.rows.iter().filter_map(|row| row.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Met, Outcome::Met, Outcome::Open, Outcome::Open], "below 2 MiB");
+    assert!(found.thresholds.rows.iter().all(|row| row.estimate.is_none() && row.interval.is_none()));
+    assert!(found.effects.rows.iter().all(|row| row.metric != Metric::CommandMemoryMax));
 }
 
 /// A kernel that samples gives a short run all its time on one side. The mean difference of such values is one of

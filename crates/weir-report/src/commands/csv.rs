@@ -8,7 +8,8 @@ use crate::csv::field;
 
 const HEADER: &str = "comparison,phase,pair,place,command,repeat,started_ns,end,wall_ns,user_ns,system_ns,\
                       memory_bytes_max,faults_minor,faults_major,switches_voluntary,switches_involuntary,read_bytes,\
-                      written_bytes,instructions,stdout_bytes,stdout_hash,stderr_bytes,stderr_hash,children_left\n";
+                      written_bytes,instructions,stdout_bytes,stdout_hash,stderr_bytes,stderr_hash,children_left,\
+                      memory_bytes_below\n";
 
 /// The table; the header alone where nothing ran.
 pub fn lines(report: &CommandReport) -> String {
@@ -30,7 +31,7 @@ fn line(text: &mut String, number: usize, comparison: &CommandComparison, run: &
     let _ = writeln!(
         text,
         "{number},{phase},{pair},{place},{},{repeat},{started_ns},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},\
-         {children_left}",
+         {children_left},{}",
         field(name),
         end(run.end),
         cost.wall_ns,
@@ -48,6 +49,7 @@ fn line(text: &mut String, number: usize, comparison: &CommandComparison, run: &
         stdout.content,
         stderr.bytes,
         stderr.content,
+        optional(cost.memory_bytes_below),
     );
 }
 

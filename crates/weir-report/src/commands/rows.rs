@@ -1,8 +1,9 @@
 //! The table of what was measured: by metric where two commands were compared, and else by command.
 
 use weir_record::{
-    commands::{CallKind, SystemCalls},
+    commands::{CallKind, CommandRun, RunPhase, SystemCalls},
     metric::{MetricUnit, Scale},
+    metric_rows::COMMAND_METRICS,
 };
 
 use super::*;
@@ -79,7 +80,9 @@ fn rows(report: &CommandReport, language: Language) -> Vec<Row> {
 fn by_metric(comparison: &CommandComparison, arm: &CommandArm, language: Language) -> Vec<Row> {
     let baseline = comparison.commands.first().map_or_else(String::new, |it| name(&it.name));
     let head = [String::new(), baseline, name(&arm.name), effect_title(language)];
-    let own = comparison.effects.comparisons().filter(|row| row.arm == arm.name);
+    let own = |metric: Metric| {
+        comparison.effects.comparisons().find(|row| row.arm == arm.name && row.metric == metric)
+    };
     // What never happened in either says nothing.
     let has_happened = |row: &&Effect| row.figures.is_some_and(|figures| figures != (0.0, 0.0));
     let row = |row: &Effect| {
@@ -88,7 +91,45 @@ fn by_metric(comparison: &CommandComparison, arm: &CommandArm, language: Languag
         let [baseline, own] = figures;
         [short(row.metric, language).to_owned(), baseline, own, effect(row)]
     };
-    std::iter::once(head).chain(own.filter(has_happened).map(row)).collect()
+    let of_metric = |metric: Metric| {
+        let bound = (metric == Metric::CommandMemoryMax).then(|| small_memory(comparison, arm, language));
+        bound.flatten().or_else(|| own(metric).filter(has_happened).map(row))
+    };
+    let all = COMMAND_METRICS.iter().filter_map(|row| of_metric(row.metric));
+    std::iter::once(head).chain(all).collect()
+}
+
+/// The row of memory where most runs of a command are only known to stay below something.
+fn small_memory(comparison: &CommandComparison, arm: &CommandArm, language: Language) -> Option<Row> {
+    let metric = Metric::CommandMemoryMax;
+    let sides = [comparison.commands.first()?.name.as_str(), arm.name.as_str()];
+    let bounds = sides.map(|name| memory_below(comparison, name, language));
+    if bounds.iter().all(Option::is_none) {
+        return None;
+    }
+    let known = |name: &str| {
+        let runs = measured(comparison, name).filter_map(|run| run.cost.figure(metric));
+        let runs: Vec<f64> = runs.collect();
+        figure(metric, runs.iter().sum::<f64>() / runs.len() as f64)
+    };
+    let [baseline, own] = [0, 1].map(|side| bounds[side].clone().unwrap_or_else(|| known(sides[side])));
+    Some([short(metric, language).to_owned(), baseline, own, format::ABSENT.to_owned()])
+}
+
+/// What the memory of a command stays below, where no more is known of most of its runs.
+pub(super) fn memory_below(comparison: &CommandComparison, name: &str, language: Language) -> Option<String> {
+    let runs = measured(comparison, name).count();
+    let below: Vec<u64> = measured(comparison, name).filter_map(|run| run.cost.memory_bytes_below).collect();
+    let most = below.iter().max().filter(|_| 2 * below.len() > runs)?;
+    let most = format::bytes(*most);
+    Some(localized!(language, "less than {most}", "{most} 미만", "少于 {most}"))
+}
+
+/// Measured runs of a command.
+fn measured<'a>(comparison: &'a CommandComparison, name: &str) -> impl Iterator<Item = &'a CommandRun> {
+    let place = comparison.commands.iter().position(|it| it.name == name);
+    let runs = comparison.runs.iter().filter(|run| run.phase == RunPhase::Measured);
+    runs.filter(move |run| Some(run.command as usize) == place)
 }
 
 fn by_command(report: &CommandReport, language: Language) -> Vec<Row> {
@@ -100,6 +141,7 @@ fn by_command(report: &CommandReport, language: Language) -> Vec<Row> {
     ];
     let mut rows = vec![head];
     for comparison in &report.comparisons {
+        rows.push(of_baseline(comparison, language));
         for arm in comparison.commands.iter().skip(1) {
             let of = |metric: Metric| {
                 comparison.effects.comparisons().find(|row| row.metric == metric && row.arm == arm.name)
@@ -121,10 +163,24 @@ fn by_command(report: &CommandReport, language: Language) -> Vec<Row> {
     rows
 }
 
+/// The row of what all others are held against: its figures beside those of the first command that has any.
+fn of_baseline(comparison: &CommandComparison, language: Language) -> Row {
+    let own = |metric: Metric| {
+        let mut rows = comparison.effects.comparisons().filter(|row| row.metric == metric);
+        let figures = rows.find_map(|row| row.figures);
+        figures.map_or_else(|| format::ABSENT.to_owned(), |(_, baseline)| figure(metric, baseline))
+    };
+    let title = comparison.commands.first().map_or_else(String::new, |arm| {
+        format!("{}{}{}", role(arm, language), name(&arm.name), with_parameters(comparison, language))
+    });
+    [title, own(Metric::CommandCpu), own(Metric::CommandWall), format::ABSENT.to_owned()]
+}
+
 fn role(arm: &CommandArm, language: Language) -> &'static str {
     match arm.role {
         CommandRole::Placebo => language.choose(["placebo ", "위약 ", "安慰剂 "]),
-        CommandRole::Baseline | CommandRole::Candidate => "",
+        CommandRole::Baseline => language.choose(["baseline ", "기준 ", "基线 "]),
+        CommandRole::Candidate => "",
     }
 }
 
