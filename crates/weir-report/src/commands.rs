@@ -6,7 +6,9 @@ mod findings;
 mod rows;
 
 use weir_record::{
-    commands::{CommandArm, CommandComparison, CommandReport, CommandRole},
+    commands::{
+        CommandArm, CommandComparison, CommandFinding, CommandReport, CommandRole, NoCalls, RunPhase,
+    },
     effect::{Effect, EffectScale},
     finding::Finding,
     goal::{Goal, Outcome},
@@ -63,7 +65,10 @@ pub fn markdown(report: &CommandReport, language: Language) -> String {
     lines.push(String::new());
     lines.extend(table);
     lines.push(String::new());
-    lines.push(ends.join(". "));
+    lines.push(match language {
+        Language::Chinese if !ends.is_empty() => ends.join("。") + "。",
+        _ => ends.join(". "),
+    });
     lines.truncate(MARKDOWN_LINES_MAX);
     lines.join("\n") + "\n"
 }
@@ -104,12 +109,12 @@ fn with_parameters(comparison: &CommandComparison, language: Language) -> String
     if shown.is_empty() { String::new() } else { format!(" ({})", printable(&shown.join(language.list()))) }
 }
 
-/// The four words that a verdict is told by.
+/// The words that a verdict is told by.
 pub fn verdict(row: Option<&Effect>, language: Language) -> String {
     let reach = row.and_then(Effect::reach).map(format::percent);
     match (row.map_or(Verdict::NotComparable, |row| row.verdict), reach) {
         (Verdict::Better, _) => language.choose(["costs less", "비용이 적음", "开销更小"]).to_owned(),
-        (Verdict::Worse, _) => language.choose(["costs more", "비용이 많음", "开销更大"]).to_owned(),
+        (Verdict::Worse, _) => language.choose(["costs more", "비용이 더 큼", "开销更大"]).to_owned(),
         (Verdict::Equivalent, Some(reach)) => {
             localized!(
                 language,
@@ -117,6 +122,9 @@ pub fn verdict(row: Option<&Effect>, language: Language) -> String {
                 "{reach}를 넘는 차이 없음",
                 "没有超过 {reach} 的差别"
             )
+        }
+        (Verdict::NotComparable, _) => {
+            language.choose(["not comparable", "비교 불가", "不可比较"]).to_owned()
         }
         _ => language.choose(["inconclusive", "판정 불가", "无法判定"]).to_owned(),
     }
@@ -141,25 +149,33 @@ fn head(comparison: &CommandComparison, arm: &CommandArm, language: Language) ->
         "{verdict}: {own} 명령은 {baseline} 명령보다 실행당 CPU 시간을 {amount} 씁니다(99 % 구간 {range})",
         "{verdict}：{own} 每次运行的 CPU 时间比 {baseline} {amount}（99 % 区间：{range}）",
     );
-    format!("{told}{}", why_not(row, comparison.plan.unit_pairs, language))
+    format!("{told}{}", why_not(row, comparison, language))
 }
 
 /// Why there is no verdict: what the estimate itself says. Other causes are findings, and told as such.
-fn why_not(row: &Effect, unit_pairs: u32, language: Language) -> String {
+fn why_not(row: &Effect, comparison: &CommandComparison, language: Language) -> String {
     let is_own = |reason: &&Finding| !matches!(reason, Finding::Unfinished { .. });
     let Some(reason) = row.reasons.iter().find(is_own).filter(|_| row.verdict == Verdict::Inconclusive)
     else {
         return String::new();
     };
     let told = crate::finding(reason, language);
+    // More of what is the same on both sides decides nothing.
+    let is_same = comparison
+        .findings
+        .iter()
+        .any(|it| matches!(it, CommandFinding::SameCommands { command, .. } if *command == row.arm));
     let more = match reason {
-        Finding::IncludesNone { units_wanted: Some(units), .. } => {
-            let pairs = units.saturating_mul(unit_pairs.max(1));
+        Finding::IncludesNone { units_wanted: Some(units), .. } if !is_same => {
+            let pairs = units.saturating_mul(comparison.plan.unit_pairs.max(1));
+            let length = pair_ns(comparison).map(|ns| language.duration(ns.saturating_mul(pairs.into())));
+            let length =
+                length.map_or_else(String::new, |it| localized!(language, " ({it})", "({it})", "（{it}）"));
             localized!(
                 language,
-                "; about {pairs} pairs would decide (--runs {pairs})",
-                ". 약 {pairs}쌍이면 판정할 수 있습니다(--runs {pairs})",
-                "；约 {pairs} 对可以判定（--runs {pairs}）",
+                "; about {pairs} pairs{length} would decide (--runs {pairs})",
+                ". 약 {pairs}쌍{length}이면 판정할 수 있습니다(--runs {pairs})",
+                "；约需 {pairs} 对{length}才能判定（--runs {pairs}）",
             )
         }
         _ => String::new(),
@@ -167,14 +183,24 @@ fn why_not(row: &Effect, unit_pairs: u32, language: Language) -> String {
     format!("{}{told}{more}", language.semicolon())
 }
 
+/// How long a pair took, with what runs around its commands.
+fn pair_ns(comparison: &CommandComparison) -> Option<u64> {
+    let measured = || comparison.runs.iter().filter(|run| run.phase == RunPhase::Measured);
+    let began_ns = measured().map(|run| run.started_ns).min()?;
+    let ended_ns = measured().map(|run| run.started_ns.saturating_add(run.cost.wall_ns)).max()?;
+    ended_ns.saturating_sub(began_ns).checked_div(comparison.pairs_done.into())
+}
+
 /// What was found beside, each kind once for each command, and what came of thresholds.
 fn told(report: &CommandReport, language: Language) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for comparison in &report.comparisons {
         let thresholds = comparison.thresholds_asked.iter().zip(&comparison.thresholds.rows);
-        let limit = thresholds.filter_map(|(asked, row)| Some(threshold(asked.goal?, row, language)));
+        let limit =
+            thresholds.filter_map(|(asked, row)| Some(threshold(comparison, asked.goal?, row, language)));
         let notes = comparison.findings.iter().filter(|it| it.is_defect()).map(|it| finding(it, language));
-        let lines = notes.chain(limit).chain(unimportant(comparison, language));
+        let lines =
+            notes.chain(moves(comparison, language)).chain(limit).chain(unimportant(comparison, language));
         for line in lines {
             if !all.contains(&line) {
                 all.push(line);
@@ -184,36 +210,72 @@ fn told(report: &CommandReport, language: Language) -> Vec<String> {
     all
 }
 
-/// Findings that take nothing from a figure.
-fn unimportant(comparison: &CommandComparison, language: Language) -> impl Iterator<Item = String> {
-    comparison.findings.iter().filter(|it| !it.is_defect()).map(move |it| finding(it, language))
+/// Effects that have a verdict and moved while they were measured.
+fn moves(comparison: &CommandComparison, language: Language) -> impl Iterator<Item = String> {
+    let decided = comparison.candidates().filter_map(|arm| comparison.decisive(&arm.name));
+    let decided =
+        decided.filter(|row| matches!(row.verdict, Verdict::Better | Verdict::Worse | Verdict::Equivalent));
+    decided.filter_map(move |row| {
+        let moved = row.notes.iter().find(|it| matches!(it, Finding::EffectMoves { .. }))?;
+        Some(format!("{}{}{}", name(&row.arm), language.colon(), crate::finding(moved, language)))
+    })
 }
 
-fn threshold(goal: Goal, row: &Effect, language: Language) -> String {
-    let (arm, metric) = (name(&row.arm), rows::short(row.metric, language));
+/// Findings that take nothing from a figure. Where nothing was compared, nobody misses system calls.
+fn unimportant(comparison: &CommandComparison, language: Language) -> impl Iterator<Item = String> {
+    let is_missed = |it: &&CommandFinding| {
+        comparison.pairs_done > 0
+            || !matches!(it, CommandFinding::NoSystemCalls { reason: NoCalls::NotReached })
+    };
+    let notes = comparison.findings.iter().filter(|it| !it.is_defect());
+    notes.filter(is_missed).map(move |it| finding(it, language))
+}
+
+/// The words of a threshold as people type them.
+fn typed(goal: Goal, row: &Effect) -> String {
+    let metric = match row.metric {
+        Metric::CommandMemoryMax => "memory".to_owned(),
+        other => rows::short(other, Language::English).to_lowercase().replace(' ', "-"),
+    };
+    let (sign, bound) = match goal {
+        Goal::AtMost(bound) => ('>', bound),
+        Goal::AtLeast(bound) | Goal::Within(bound, _) => ('<', bound),
+    };
+    if row.scale == EffectScale::Ratio {
+        return format!("{metric} ratio {sign} {bound}");
+    }
+    let bound = rows::figure(row.metric, bound);
+    let number = bound.split_once(' ').and_then(|(number, unit)| Some((number.parse::<f64>().ok()?, unit)));
+    let bound = number.map_or(bound.clone(), |(number, unit)| format!("{number}{unit}"));
+    format!("{metric} {sign} {bound}")
+}
+
+fn threshold(comparison: &CommandComparison, goal: Goal, row: &Effect, language: Language) -> String {
+    let (arm, asked) = (name(&row.arm), typed(goal, row));
     let figure = |value: f64| match row.scale {
         EffectScale::Ratio => format::ratio(Some(value)),
         _ => rows::figure(row.metric, value),
     };
-    let (sign, bound) = match goal {
-        Goal::AtMost(bound) => ("≤", bound),
-        Goal::AtLeast(bound) | Goal::Within(bound, _) => ("≥", bound),
-    };
-    let bound = figure(bound);
+    let below = || rows::memory_below(comparison, &row.arm, language);
+    let below = (row.metric == Metric::CommandMemoryMax).then(below).flatten();
     let found = match (row.estimate, row.interval) {
         (Some(found), Some((low, high))) => format!("{} [{}, {}]", figure(found), figure(low), figure(high)),
-        _ => format::ABSENT.to_owned(),
+        _ => below.unwrap_or_else(|| format::ABSENT.to_owned()),
     };
+    let what = language.choose(match row.scale {
+        EffectScale::Ratio => ["ratio", "비율", "比值"],
+        _ => ["measured", "측정값", "测得"],
+    });
     let outcome = match row.outcome {
-        Some(Outcome::Met) => language.choose(["met", "충족", "满足"]),
-        Some(Outcome::Missed) => language.choose(["missed", "위반", "不满足"]),
+        Some(Outcome::Met) => language.choose(["holds", "충족", "满足"]),
+        Some(Outcome::Missed) => language.choose(["fails", "위반", "不满足"]),
         _ => language.choose(["open", "미정", "未定"]),
     };
     localized!(
         language,
-        "threshold {metric} {sign} {bound} of {arm}: {outcome}, measured {found}",
-        "{arm} 임계값 {metric} {sign} {bound}: {outcome}, 측정값 {found}",
-        "{arm} 的阈值 {metric} {sign} {bound}：{outcome}，测得 {found}",
+        "threshold '{asked}' ({arm}): {outcome}, {what} {found}",
+        "임계값 '{asked}'({arm}): {outcome}, {what} {found}",
+        "阈值 '{asked}'（{arm}）：{outcome}，{what} {found}",
     )
 }
 
@@ -227,12 +289,15 @@ fn ends(report: &CommandReport, language: Language) -> Vec<String> {
         row.and_then(|row| comparison.effects.itself(row)).and_then(Effect::reach).map(format::percent);
     if let (Some(detectable), Some(floor)) = (row.and_then(|row| row.detectable).map(format::percent), itself)
     {
+        let planned = comparison.plan.pairs.max(pairs);
         lines.push(localized!(
             language,
-            "{pairs} pairs: an effect of {detectable} is found in 8 of 10 such comparisons; the baseline against itself \
-             shows up to {floor}",
-            "{pairs}쌍: {detectable} 효과는 이런 비교 10번 중 8번에서 찾습니다. 기준끼리 비교하면 최대 {floor}까지 보입니다",
-            "{pairs} 对：{detectable} 的效应在 10 次此类比较中能发现 8 次；基线与自身相比最多显示 {floor}",
+            "{pairs} of {planned} planned pairs find an effect of {detectable} in 8 of 10 such comparisons; the \
+             baseline's two runs, one against the other, differ by {floor} at most (a command is held against both)",
+            "계획한 {planned}쌍 중 {pairs}쌍: {detectable} 효과를 이런 비교 10번 중 8번에서 찾습니다. 기준의 두 실행은 서로 최대 \
+             {floor} 다릅니다(명령은 두 실행 모두와 비교)",
+            "计划 {planned} 对，完成 {pairs} 对：{detectable} 的效应在 10 次此类比较中能发现 8 次；基线的两次运行彼此最多相差 \
+             {floor}（命令与二者一并比较）",
         ));
     }
     lines.push(measured_by(report, language));
@@ -253,11 +318,11 @@ fn measured_by(report: &CommandReport, language: Language) -> String {
     let seed = report.seed;
     localized!(
         language,
-        "CPU from {source} in steps of {step}; starting a run takes {launch}, which no figure has, and charges it at \
-         most {own}; seed {seed}",
-        "CPU 출처: {source}, 단위 {step}. 실행 시작에 {launch} 걸리며 어떤 수치에도 들지 않습니다. 실행에 더해지는 \
-         CPU는 최대 {own}; 시드 {seed}",
-        "CPU 取自{source}，步长 {step}；启动一次运行需 {launch}，不计入任何数值，至多另计 {own}；随机种子 {seed}",
+        "CPU from {source} in steps of {step}; weir needs {launch} to start a run (not included); at most {own} of its \
+         CPU time is included, in every command alike; seed {seed}",
+        "CPU 출처: {source}, 단위 {step}. weir가 실행을 시작하는 데 {launch} 걸립니다(수치에서 제외). weir의 CPU 시간은 최대 \
+         {own} 포함되며 모든 명령에 똑같습니다; 시드 {seed}",
+        "CPU 取自{source}，步长 {step}；weir 启动一次运行需 {launch}（不计入）；其 CPU 时间至多计入 {own}，各命令相同；随机种子 {seed}",
     )
 }
 

@@ -109,7 +109,7 @@ const MEMORY: [MetricText; 3] = [
 const MINOR: [MetricText; 3] = [
     ["Page faults without a disk", "디스크 없는 페이지 폴트", "不读磁盘的缺页"],
     ["page faults without a disk", "디스크 없는 페이지 폴트의 발생", "不读磁盘的缺页次数"],
-    ["minor faults", "마이너 폴트", "次缺页"],
+    ["minor faults", "마이너 폴트", "次要缺页"],
 ];
 const MAJOR: [MetricText; 3] = [
     ["Page faults that read a disk", "디스크를 읽은 페이지 폴트", "读磁盘的缺页"],

@@ -136,7 +136,7 @@ fn of_failure(found: &CommandFinding, language: Language) -> String {
             localized!(
                 language,
                 "{command} was left out: {reason}",
-                "{command} 명령을 뺐습니다: {reason}",
+                "{command} 명령을 제외했습니다: {reason}",
                 "已略去 {command}：{reason}",
             )
         }
@@ -256,7 +256,7 @@ fn of_measurement(found: &CommandFinding, language: Language) -> String {
             let (cpu, share) = (format::nanos(*charged_cpu_ns as f64), format::percent(*share));
             localized!(
                 language,
-                "starting a run charges it at most {cpu}, {share} of the baseline, the same for every command",
+                "at most {cpu} of weir's own CPU time is in each run, {share} of the baseline, the same for every command",
                 "실행 시작에 드는 CPU는 최대 {cpu}로 기준의 {share}이며, 모든 명령에 똑같습니다",
                 "启动一次运行至多计入 {cpu}，为基线的 {share}，对每个命令都相同",
             )

@@ -98,7 +98,7 @@ fn a_screen_and_a_comment_begin_with_the_verdict() {
         (Verdict::Worse, "costs more: new"),
         (Verdict::Equivalent, "no difference above 4.2 %: new"),
         (Verdict::Inconclusive, "inconclusive: new"),
-        (Verdict::NotComparable, "inconclusive: new"),
+        (Verdict::NotComparable, "not comparable: new"),
     ] {
         for text in
             [terminal(&single(verdict), Language::English), markdown(&single(verdict), Language::English)]
@@ -218,6 +218,105 @@ fn an_open_verdict_says_how_many_pairs_would_decide() {
     row.reasons = vec![Finding::IncludesNone { none: 1.0, units_wanted: Some(90) }];
     let text = terminal(&report, Language::English);
     assert!(text.contains("about 90 pairs would decide (--runs 90)"), "{text}");
+}
+
+#[test]
+fn a_way_to_a_verdict_has_its_length_and_the_same_command_has_none() {
+    let mut report = single(Verdict::Inconclusive);
+    let comparison = &mut report.comparisons[0];
+    comparison.effects.rows[0].reasons = vec![Finding::IncludesNone { none: 1.0, units_wanted: Some(928) }];
+    let cost = RunFigures { wall_ns: 400_000_000, ..RunFigures::default() };
+    let run = |started_ns| CommandRun { started_ns, cost, ..CommandRun::default() };
+    comparison.runs = vec![run(1_000_000_000), run(33_600_000_000 + 1_000_000_000 - 400_000_000)];
+    let text = terminal(&report, Language::English);
+    assert!(text.contains("about 928 pairs (12 min 59 s) would decide (--runs 928)"), "{text}");
+    let (command, baseline) = ("new/sort big.txt".to_owned(), "old/sort big.txt".to_owned());
+    report.comparisons[0].findings = vec![CommandFinding::SameCommands { command, baseline }];
+    let text = terminal(&report, Language::English);
+    assert!(!text.contains("would decide") && text.contains("only noise"), "{text}");
+}
+
+#[test]
+fn memory_that_the_launcher_hides_is_a_bound_in_the_table_and_in_a_threshold() {
+    let mut report = single(Verdict::Worse);
+    let comparison = &mut report.comparisons[0];
+    comparison.effects.rows.retain(|row| row.metric != Metric::CommandMemoryMax);
+    let run = |command, max, below| CommandRun {
+        command,
+        cost: RunFigures { memory_bytes_max: max, memory_bytes_below: below, ..RunFigures::default() },
+        ..CommandRun::default()
+    };
+    comparison.runs = vec![run(0, Some(8 << 20), None), run(1, None, Some(2 << 20))];
+    let metric = Metric::CommandMemoryMax;
+    let of = Side { arm: "new/sort big.txt".to_owned(), cell_id: String::new(), metric };
+    let goal = Some(Goal::AtMost(f64::from(200 << 20)));
+    comparison.thresholds_asked = vec![ComparisonSpec { of, to: Vec::new(), goal, is_threshold: true }];
+    comparison.thresholds.rows = vec![Effect {
+        scale: EffectScale::Figure,
+        estimate: None,
+        interval: None,
+        outcome: Some(Outcome::Met),
+        ..row(Question::Asked(0), "new/sort big.txt", metric, Verdict::NoClaim)
+    }];
+    let text = terminal(&report, Language::English);
+    let line = "threshold 'memory > 200MiB' (new/sort big.txt): holds, measured less than 2 MiB";
+    assert!(text.contains(line), "{text}");
+    let mut lines = text.lines();
+    let memory = lines.find(|line| line.starts_with("peak memory")).unwrap_or_default();
+    assert!(memory.contains("8 MiB") && memory.contains("less than 2 MiB"), "{text}");
+}
+
+#[test]
+fn a_threshold_is_told_in_the_words_that_were_typed() {
+    let mut report = single(Verdict::Worse);
+    let comparison = &mut report.comparisons[0];
+    let side = |arm: &str| Side { arm: arm.to_owned(), cell_id: String::new(), metric: Metric::CommandCpu };
+    comparison.thresholds_asked = vec![ComparisonSpec {
+        of: side("new/sort big.txt"),
+        to: vec![side("old/sort big.txt")],
+        goal: Some(Goal::AtMost(1.01)),
+        is_threshold: true,
+    }];
+    comparison.thresholds.rows = vec![Effect {
+        outcome: Some(Outcome::Missed),
+        ..row(Question::Asked(0), "new/sort big.txt", Metric::CommandCpu, Verdict::NoClaim)
+    }];
+    let text = terminal(&report, Language::English);
+    let line = "threshold 'cpu ratio > 1.01' (new/sort big.txt): fails, ratio 1.031 [1.020, 1.042]";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
+fn an_effect_that_has_a_verdict_and_moves_is_told() {
+    let moved = Finding::EffectMoves { lag_1: 0.47, halves: (0.941, 0.958) };
+    for (verdict, is_told) in [(Verdict::Better, true), (Verdict::Inconclusive, false)] {
+        let mut report = single(verdict);
+        report.comparisons[0].effects.rows[0].notes = vec![moved.clone()];
+        for text in [terminal(&report, Language::English), markdown(&report, Language::English)] {
+            assert_eq!(text.contains("new/sort big.txt: the effect moved during the run"), is_told, "{text}");
+        }
+    }
+}
+
+#[test]
+fn among_several_commands_the_baseline_has_a_row() {
+    let report = report(vec![comparison(&["new-1", "new-2"], Verdict::Worse)]);
+    let text = terminal(&report, Language::English);
+    let mut lines = text.lines();
+    let baseline = lines.find(|line| line.starts_with("baseline old/sort big.txt")).unwrap_or_default();
+    assert!(baseline.contains("50.0 ms") && !baseline.contains("51.5 ms"), "{text}");
+}
+
+#[test]
+fn system_calls_are_missed_only_where_something_was_compared() {
+    for pairs_done in [0, 1] {
+        let mut report = single(Verdict::NotComparable);
+        let comparison = &mut report.comparisons[0];
+        comparison.pairs_done = pairs_done;
+        comparison.findings = vec![CommandFinding::NoSystemCalls { reason: NoCalls::NotReached }];
+        let text = terminal(&report, Language::English);
+        assert_eq!(text.contains("system calls were not counted"), pairs_done > 0, "{text}");
+    }
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn a_command_that_works_twice_as_much_costs_more_and_fails_a_threshold() {
     assert_eq!(said.code, Some(10), "{}{}", said.stdout, said.stderr);
     assert!(said.stdout.starts_with("costs more: new uses "), "{}", said.stdout);
     assert!(said.stdout.lines().count() <= 24, "{}", said.stdout);
-    assert!(said.stdout.contains("threshold CPU ≤ 1.030 of new: missed"), "{}", said.stdout);
+    assert!(said.stdout.contains("threshold 'cpu ratio > 1.03' (new): fails, ratio "), "{}", said.stdout);
     assert!(said.stderr.contains("8 pairs, as asked"), "{}", said.stderr);
     let comment = fs::read_to_string(&markdown).expect("it was written");
     assert!(comment.starts_with("costs more: new uses ") && comment.lines().count() <= 15, "{comment}");
@@ -82,7 +82,7 @@ fn another_output_is_told_first_and_is_compared_only_without_it() {
     assert_eq!(said.code, Some(12), "{}{}", said.stdout, said.stderr);
     let lines: Vec<&str> = said.stdout.lines().collect();
     assert!(
-        lines[0].starts_with("inconclusive: ") && lines[1].starts_with("different output: "),
+        lines[0].starts_with("not comparable: ") && lines[1].starts_with("different output: "),
         "{}",
         said.stdout
     );
@@ -104,7 +104,7 @@ fn a_command_that_fails_or_is_missing_is_named_and_decides_the_code() {
     ] {
         let said = compared(&[&["--runs", "6"], &words[..]].concat());
         assert_eq!(said.code, Some(code), "{words:?}: {}{}", said.stdout, said.stderr);
-        assert!(said.stdout.starts_with("inconclusive: ") && said.stdout.contains(told), "{}", said.stdout);
+        assert!(said.stdout.starts_with("not comparable: ") && said.stdout.contains(told), "{}", said.stdout);
     }
     let said = compared(&["--runs", "6", "-i", "false", "sh -c 'exit 1'"]);
     assert!(!said.stdout.contains("failed"), "{}", said.stdout);
