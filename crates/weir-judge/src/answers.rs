@@ -97,7 +97,7 @@ pub(crate) fn is_of_witness(found: &Finding) -> bool {
 /// A schedule that is not finished decides nothing.
 pub(crate) fn withheld(mut answer: Effect, progress: &Progress) -> Effect {
     let Progress { blocks_done, blocks, .. } = *progress;
-    if blocks_done < blocks && answer.outcome.is_some_and(|outcome| outcome != Outcome::Open) {
+    if blocks_done < blocks && answer.outcome.is_some() {
         answer.outcome = Some(Outcome::Open);
         answer.reasons.push(Finding::Unfinished { blocks_done, blocks });
     }
@@ -509,6 +509,13 @@ mod tests {
         let found = withheld(met, &progress);
         assert_eq!(found.outcome, Some(Outcome::Open));
         assert_eq!(found.reasons, [Finding::Unfinished { blocks_done: 3, blocks: 16 }]);
+        let open = answer(spec_of(side("uring", SMALL), vec![side("epoll", SMALL)], Goal::AtMost(0.8)));
+        assert_eq!(open.outcome, Some(Outcome::Open), "{open:?}");
+        let unfinished = Finding::Unfinished { blocks_done: 3, blocks: 16 };
+        assert!(
+            withheld(open, &progress).reasons.contains(&unfinished),
+            "it is not open for its width alone"
+        );
     }
 
     #[test]
