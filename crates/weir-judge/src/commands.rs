@@ -97,12 +97,13 @@ pub fn conclude(judged: &Judged<'_>) -> Conclusion {
             findings.push(CommandFinding::CutShort { pairs_done, pairs, is_interrupted });
         }
     }
-    findings.extend(hold_against_placebos(judged.commands, &claims, &mut drafts));
+    let floor = placebo_floor(judged.commands, &drafts);
+    findings.extend(floor.into_iter().flat_map(|floor| hold_against(floor, &claims, &mut drafts)));
     let rows: Vec<Effect> = drafts.into_iter().map(|it| it.row).chain(itself(judged, &pairs)).collect();
     let effects = Effects { rows };
     findings.extend(of_baseline(judged, &pairs, &effects));
     findings.sort_by_key(facts::gravity);
-    let thresholds = thresholds(judged, &pairs, &barred);
+    let thresholds = thresholds(judged, &pairs, &barred, floor);
     Conclusion { effects, thresholds, findings, pairs_done: pairs.done() }
 }
 
@@ -289,19 +290,17 @@ fn decide_all(judged: &Judged<'_>, barred: &BTreeSet<String>, drafts: &mut [Draf
     claims
 }
 
-/// A difference that a placebo shows too is no difference of the command: what layout alone does is in it.
-fn hold_against_placebos(
-    commands: &[CommandArm],
-    claims: &[usize],
-    drafts: &mut [Draft],
-) -> Vec<CommandFinding> {
+/// The largest difference of a placebo in CPU time, as a logarithm; none without a placebo.
+fn placebo_floor(commands: &[CommandArm], drafts: &[Draft]) -> Option<f64> {
     let is_placebo =
         |name: &str| commands.iter().any(|it| it.name == name && it.role == CommandRole::Placebo);
     let of_placebos =
         drafts.iter().filter(|it| it.metric.metric == Metric::CommandCpu && is_placebo(&it.row.arm));
-    let Some(floor) = of_placebos.filter_map(|it| it.effect).map(|it| it.mean.abs()).reduce(f64::max) else {
-        return Vec::new();
-    };
+    of_placebos.filter_map(|it| it.effect).map(|it| it.mean.abs()).reduce(f64::max)
+}
+
+/// A difference that a placebo shows too is no difference of the command: what layout alone does is in it.
+fn hold_against(floor: f64, claims: &[usize], drafts: &mut [Draft]) -> Vec<CommandFinding> {
     let mut found = Vec::new();
     for place in claims {
         let Draft { row, effect: Some(effect), .. } = &mut drafts[*place] else { continue };
@@ -376,7 +375,12 @@ fn order_effect(judged: &Judged<'_>, pairs: &Pairs<'_>) -> Option<CommandFinding
 }
 
 /// A row for each threshold: the command against the baseline, or its figure alone.
-fn thresholds(judged: &Judged<'_>, pairs: &Pairs<'_>, barred: &BTreeSet<String>) -> Effects {
+fn thresholds(
+    judged: &Judged<'_>,
+    pairs: &Pairs<'_>,
+    barred: &BTreeSet<String>,
+    floor: Option<f64>,
+) -> Effects {
     let progress = Progress {
         blocks_done: pairs.done(),
         blocks: judged.pairs.max(1),
@@ -395,10 +399,25 @@ fn thresholds(judged: &Judged<'_>, pairs: &Pairs<'_>, barred: &BTreeSet<String>)
             if is_barred { vec![Finding::ArmMissing { arm: asked.of.arm.clone() }] } else { Vec::new() };
         let answer = answers::of_values(asked, question::place(place), &values, obstacles);
         let is_bound = asked.to.is_empty() && has_bounds(judged, pairs, arm, row);
-        let answer = if is_bound { of_bounds(asked.goal, answer) } else { answer };
+        let mut answer = if is_bound { of_bounds(asked.goal, answer) } else { answer };
+        if let Some(floor) = floor {
+            hold_threshold(asked, &mut answer, floor);
+        }
         answers::withheld(answer, &progress)
     };
     Effects { rows: judged.thresholds.iter().enumerate().map(one).collect() }
+}
+
+/// A threshold on a ratio of CPU time is held against the placebos as a verdict is. Layout may have added or taken away
+/// the floor, so what the threshold comes to must be the same with either.
+fn hold_threshold(asked: &ComparisonSpec, answer: &mut Effect, floor: f64) {
+    let is_ratio = asked.of.metric == Metric::CommandCpu && !asked.to.is_empty();
+    let (true, Some(goal), Some((low, high))) = (is_ratio, asked.goal, answer.interval) else { return };
+    let is_decided = answer.outcome.is_some_and(|outcome| outcome != Outcome::Open);
+    if is_decided && goal.outcome((low * (-floor).exp(), high * floor.exp())) == Outcome::Open {
+        answer.outcome = Some(Outcome::Open);
+        answer.reasons.push(Finding::WithinPlacebos { floor: floor.exp_m1() });
+    }
 }
 
 /// Figures of one command on the metric's scale, one for each pair.

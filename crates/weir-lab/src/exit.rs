@@ -150,6 +150,7 @@ impl ExitCode {
                 reason,
                 Finding::IncludesBound { .. }
                     | Finding::TooFewUnits { .. }
+                    | Finding::WithinPlacebos { .. }
                     | Finding::Witness { bearing: WitnessBearing::Uncertain, .. }
             )
         };
@@ -218,6 +219,8 @@ mod tests {
         assert_eq!(code(Outcome::Missed, Vec::new()), Some(ExitCode::Threshold));
         let wide = vec![Finding::IncludesBound { bound: 1.03 }];
         assert_eq!(code(Outcome::Open, wide), Some(ExitCode::Inconclusive));
+        let within = vec![Finding::WithinPlacebos { floor: 0.05 }];
+        assert_eq!(code(Outcome::Open, within), Some(ExitCode::Inconclusive), "as a verdict on it is");
         let held = |bearing: WitnessBearing| {
             let seen = WitnessFigure { ratio: 1.02, interval: (0.97, 1.07), units: 12 };
             vec![Finding::Witness { witness: Witness::MachineCpu, seen, bearing }]

@@ -232,21 +232,50 @@ fn what_a_placebo_does_is_no_verdict_on_a_command() {
 }
 
 #[test]
-fn a_threshold_is_held_against_the_whole_interval_and_needs_a_comparable_command() {
+fn a_threshold_that_layout_alone_could_decide_is_open() {
+    let commands = arms(&[
+        ("old", CommandRole::Baseline),
+        ("new", CommandRole::Candidate),
+        ("shuffled", CommandRole::Placebo),
+    ]);
+    let figure = ComparisonSpec { to: Vec::new(), ..cpu_threshold(90_000.0) };
+    let thresholds = [cpu_threshold(1.03), cpu_threshold(1.06), cpu_threshold(1.2), figure];
+    let measured_by = MeasuredBy::default();
+    let of = |new: f64, shuffled: f64| {
+        let runs = measured(&[100_000.0, new, shuffled]);
+        let found = conclude(&Judged { thresholds: &thresholds, ..judged(&commands, &runs, &measured_by) });
+        found.thresholds.rows
+    };
+    let outcomes = |rows: &[Effect]| rows.iter().filter_map(|row| row.outcome).collect::<Vec<_>>();
+    let (met, missed, open) = (Outcome::Met, Outcome::Missed, Outcome::Open);
+    assert_eq!(outcomes(&of(104_000.0, 100_100.0))[..3], [missed, met, met]);
+    let held = of(104_000.0, 95_000.0);
+    assert_eq!(outcomes(&held)[..3], [open, open, met]);
+    let [Finding::WithinPlacebos { floor }] = held[0].reasons[..] else { panic!("{held:?}") };
+    assert!((floor - 0.05).abs() < 0.01, "{floor}");
+    assert_eq!(outcomes(&of(130_000.0, 95_000.0))[..3], [missed; 3], "layout does not do as much");
+    assert_eq!(held[3].outcome, of(104_000.0, 100_100.0)[3].outcome, "a figure alone has no baseline");
+}
+
+/// Of the CPU time of `new` against that of `old`.
+fn cpu_threshold(bound: f64) -> ComparisonSpec {
     let side = |arm: &str| Side { arm: arm.to_owned(), cell_id: String::new(), metric: Metric::CommandCpu };
-    let asked = |bound: f64| ComparisonSpec {
+    ComparisonSpec {
         of: side("new"),
         to: vec![side("old")],
         goal: Some(Goal::AtMost(bound)),
         is_threshold: true,
-    };
-    let figure = ComparisonSpec { to: Vec::new(), ..asked(200_000.0) };
-    let thresholds = [asked(1.01), asked(1.03), asked(1.06), figure];
+    }
+}
+
+#[test]
+fn a_threshold_is_held_against_the_whole_interval_and_needs_a_comparable_command() {
+    let figure = ComparisonSpec { to: Vec::new(), ..cpu_threshold(200_000.0) };
+    let thresholds = [cpu_threshold(1.01), cpu_threshold(1.03), cpu_threshold(1.06), figure];
     let (commands, measured_by) = (two(), MeasuredBy::default());
     let runs = measured(&[100_000.0, 103_000.0]);
-    let outcomes = |runs: &[CommandRun]| {
-        let found = conclude(&Judged { thresholds: &thresholds, ..judged(&commands, runs, &measured_by) });
-        found.thresholds.rows.iter().filter_map(|row| row.outcome).collect::<Vec<_>>()
+    let answers = |runs: &[CommandRun]| {
+        conclude(&Judged { thresholds: &thresholds, ..judged(&commands, runs, &measured_by) }).thresholds.rows
     };
     assert_eq!(outcomes(&runs), [Outcome::Missed, Outcome::Open, Outcome::Met, Outcome::Met]);
     let mut wrong = runs.clone();
@@ -254,7 +283,12 @@ fn a_threshold_is_held_against_the_whole_interval_and_needs_a_comparable_command
         run.stdout.content = "other".to_owned();
     }
     assert_eq!(outcomes(&wrong), [Outcome::Open; 4]);
-    assert_eq!(outcomes(&runs[..30]), [Outcome::Open; 4], "it is unfinished");
+    let cut = &runs[..30];
+    assert_eq!(outcomes(cut), [Outcome::Open; 4], "it is unfinished");
+    let unfinished = Finding::Unfinished { blocks_done: 10, blocks: PAIRS };
+    for row in answers(cut) {
+        assert!(row.reasons.contains(&unfinished), "one that is open anyhow has the reason too: {row:?}");
+    }
 }
 
 #[test]
@@ -416,6 +450,8 @@ fn many_pairs_make_rounds_that_are_as_many_as_their_scatter_needs() {
         assert_eq!(unit_pairs(pairs), size, "{pairs}");
     }
     let rounds: Vec<u32> = (0..74).map(|pair| plan::round_of(pair, 74)).collect();
+    let outcomes =
+        |runs: &[CommandRun]| answers(runs).iter().filter_map(|row| row.outcome).collect::<Vec<_>>();
     assert!(rounds.is_sorted() && rounds[..6] == [0, 0, 0, 1, 1, 1] && rounds[71..] == [23, 23, 23]);
     assert_eq!(plan::round_of(0, 0), 0);
 }

@@ -201,6 +201,11 @@ macro_rules! findings_of_verdicts {
             /// The bound.
             bound: f64,
         }
+        /// With what a placebo shows the interval includes a bound of the goal.
+        WithinPlacebos = "within-placebos" {
+            /// Largest difference of a placebo, as a ratio less one.
+            floor: f64,
+        }
         /// Trials there were, and too few that can be compared.
         NoUnitLeft = "no-unit-left"
         /// The sides were met in different states of the machine only.

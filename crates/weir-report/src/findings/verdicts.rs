@@ -263,6 +263,15 @@ pub(super) fn of_decision(language: Language, finding: OfDecision<'_>) -> String
                 "区间包含目标值 {bound}",
             )
         }
+        OfDecision::WithinPlacebos { floor } => {
+            let floor = format::percent(*floor);
+            localized!(
+                language,
+                "a placebo differs by {floor}, and with so much more or less the bound is not clear of the interval",
+                "위약의 차이가 {floor}이며, 구간을 그만큼 넓히면 목표 값을 포함함",
+                "安慰剂的差别为 {floor}，区间按此放宽后包含目标值",
+            )
+        }
         OfDecision::NoUnitLeft => language
             .choose([
                 "too few trials are left that can be compared; the notes say why",

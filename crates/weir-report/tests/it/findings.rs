@@ -335,6 +335,7 @@ fn of_comparisons() -> Vec<Example> {
         (Finding::IncludesNone { none: 1.0, units_wanted: Some(85) }, vec!["1"]),
         (Finding::NotSignificant { p_value: 0.062 }, vec!["0.062"]),
         (Finding::IncludesBound { bound: 1.05 }, vec!["1.05"]),
+        (Finding::WithinPlacebos { floor: 0.052 }, vec!["5.2"]),
         (Finding::NoUnitLeft, vec![]),
         (Finding::OtherStates, vec![]),
         (Finding::NoPlacebo, vec![]),
