@@ -209,8 +209,8 @@ fn role(commands: &[CommandArm], place: usize, metric: Metric) -> CellRole {
     }
 }
 
-/// The values of a command against the baseline, one for each round. Pairs with a run that failed, or without the
-/// figure, are in none.
+/// The values of a command against the baseline, one for each round. Pairs with a run that failed are in none. Where
+/// any run lacks the figure there is no value at all: which runs have it may depend on what they cost.
 fn units_of(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &MetricRow) -> Units {
     of_rounds(judged, pairs.slots([place + 1, 0, 1]), row)
 }
@@ -224,14 +224,23 @@ fn of_rounds<'a>(
     if is_without_use(judged, row.metric) {
         return units;
     }
+    let (mut is_read, mut lacking) = (false, 0);
     // Failures are counted by command, and told as such.
     for runs in pairs.filter(|runs| runs.iter().all(|run| is_usable(judged, run))) {
-        let [arm, first, second] = runs.map(|run| run.cost.figure(row.metric));
-        let (Some(arm), Some(first), Some(second)) = (arm, first, second) else { continue };
+        let figures = runs.map(|run| run.cost.figure(row.metric));
+        is_read |= figures.iter().any(Option::is_some);
+        let [Some(arm), Some(first), Some(second)] = figures else {
+            lacking += 1;
+            continue;
+        };
         let round = rounds.entry(plan::round_of(runs[0].pair, judged.pairs)).or_default();
         if !round.push(row, [arm, first, second]) {
             *units.excluded.entry(ExclusionKind::WithoutFigure).or_default() += 1;
         }
+    }
+    if is_read && lacking > 0 {
+        *units.excluded.entry(ExclusionKind::WithoutFigure).or_default() += lacking;
+        return units;
     }
     for (round, slices) in rounds {
         if let Some(value) = slices.value(row.scale) {
@@ -420,15 +429,16 @@ fn hold_threshold(asked: &ComparisonSpec, answer: &mut Effect, floor: f64) {
     }
 }
 
-/// Figures of one command on the metric's scale, one for each pair.
+/// Figures of one command on the metric's scale, one for each pair. None where of any run not even a bound is known.
 fn alone(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &MetricRow) -> Vec<f64> {
     if is_without_use(judged, row.metric) {
         return Vec::new();
     }
     let slot = if place == 0 { 0 } else { place + 1 };
     let usable = pairs.slots([slot]).filter(|[run]| is_usable(judged, run));
-    let figures = usable.filter_map(|[run]| run.cost.figure_at_most(row.metric));
-    figures.filter(|figure| row.has(*figure)).map(|figure| row.scale.value(figure)).collect()
+    let figures: Option<Vec<f64>> = usable.map(|[run]| run.cost.figure_at_most(row.metric)).collect();
+    let figures = figures.unwrap_or_default().into_iter().filter(|figure| row.has(*figure));
+    figures.map(|figure| row.scale.value(figure)).collect()
 }
 
 /// Whether of some runs no more is known of a figure than what it stays below.

@@ -217,6 +217,28 @@ fn failures_that_are_ignored_are_compared_and_another_status_is_a_difference() {
 }
 
 #[test]
+fn a_figure_that_some_runs_lack_has_no_interval_and_they_are_counted() {
+    let memory = |runs: &[CommandRun], command: &str| {
+        let side = Side { arm: command.to_owned(), cell_id: String::new(), metric: Metric::CommandMemoryMax };
+        let thresholds = [ComparisonSpec { of: side, to: Vec::new(), ..cpu_threshold(f64::from(1 << 21)) }];
+        let (commands, measured_by) = (two(), MeasuredBy::default());
+        let found = conclude(&Judged { thresholds: &thresholds, ..judged(&commands, runs, &measured_by) });
+        let mut rows = found.effects.comparisons();
+        let row = rows.find(|row| row.metric == Metric::CommandMemoryMax).expect("most runs have it");
+        (row.interval.is_some(), row.excluded.clone(), found.thresholds.rows[0].outcome)
+    };
+    let mut runs = measured(&[100_000.0, 90_000.0]);
+    assert_eq!(memory(&runs, "new"), (true, vec![], Some(Outcome::Met)));
+    for (command, name) in [(0, "old"), (1, "new")] {
+        runs = measured(&[100_000.0, 90_000.0]);
+        let own = runs.iter_mut().find(|run| run.command == command && !run.repeat).expect("it ran");
+        own.cost.memory_bytes_max = None;
+        let counted = vec![Finding::Excluded { reason: ExclusionKind::WithoutFigure, count: 1 }];
+        assert_eq!(memory(&runs, name), (false, counted, Some(Outcome::Open)));
+    }
+}
+
+#[test]
 fn what_a_placebo_does_is_no_verdict_on_a_command() {
     let commands = arms(&[
         ("old", CommandRole::Baseline),
