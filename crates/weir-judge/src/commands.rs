@@ -84,7 +84,7 @@ pub struct Conclusion {
 pub fn conclude(judged: &Judged<'_>) -> Conclusion {
     let pairs = Pairs::of(judged);
     let mut findings = facts::all(judged);
-    let barred = facts::barred(judged.commands, &findings);
+    let barred = facts::barred(judged, &findings);
     let mut drafts = drafts(judged, &pairs);
     let claims = decide_all(judged, &barred, &mut drafts);
     let is_finished = pairs.done() >= judged.pairs && judged.pairs > 0;

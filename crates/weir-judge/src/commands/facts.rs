@@ -47,7 +47,7 @@ pub(super) fn all(judged: &Judged<'_>) -> Vec<CommandFinding> {
     }
     found.extend(outputs(judged));
     if judged.ignore_failure {
-        found.extend(statuses(judged));
+        found.extend(ends(judged));
     }
     found.extend(same_commands(judged.commands));
     if is_split_by_ticks(judged) {
@@ -77,7 +77,7 @@ fn is_division_coarse(runs: &[(u64, u64)]) -> bool {
 }
 
 /// Commands that are not comparable for what was found.
-pub(super) fn barred(commands: &[CommandArm], findings: &[CommandFinding]) -> BTreeSet<String> {
+pub(super) fn barred(judged: &Judged<'_>, findings: &[CommandFinding]) -> BTreeSet<String> {
     let names = findings.iter().filter_map(|found| match found {
         CommandFinding::OutputDiffers { command, .. }
         | CommandFinding::StatusDiffers { command, .. }
@@ -89,7 +89,20 @@ pub(super) fn barred(commands: &[CommandArm], findings: &[CommandFinding]) -> BT
         }
         _ => None,
     });
-    names.filter(|name| commands.iter().any(|it| it.name == **name)).cloned().collect()
+    let has = |name: &str| judged.commands.iter().any(|it| it.name == name);
+    names.filter(|name| has(name)).cloned().chain(censored(judged)).collect()
+}
+
+/// Commands of which a measured run was cut. It is the expensive runs that are cut, so those that are left cost too
+/// little, however many they are.
+fn censored(judged: &Judged<'_>) -> impl Iterator<Item = String> {
+    let cut = judged.runs.iter().filter(|run| run.phase == RunPhase::Measured && is_cut(run.end));
+    cut.filter_map(|run| Some(judged.commands.get(run.command as usize)?.name.clone()))
+}
+
+/// Whether something outside the command ended a run.
+fn is_cut(end: RunEnding) -> bool {
+    matches!(end, RunEnding::OutOfMemory | RunEnding::Overran)
 }
 
 /// In which order findings are told: what makes a figure meaningless first.
@@ -130,7 +143,6 @@ fn failures(command: &CommandArm, own: &[&CommandRun], limit_ns: u64) -> Option<
 
 /// Runs that did not end by themselves: where failures are ignored, these are failures all the same.
 fn cut(command: &CommandArm, own: &[&CommandRun], limit_ns: u64) -> Option<CommandFinding> {
-    let is_cut = |end: RunEnding| matches!(end, RunEnding::OutOfMemory | RunEnding::Overran);
     failed(command, own, |run| failed_end(run.end, limit_ns).filter(|_| is_cut(run.end)))
 }
 
@@ -146,6 +158,9 @@ fn failed(
     if first.phase == RunPhase::First {
         return Some(CommandFinding::Failed { command, end, said });
     }
+    // One that was cut makes the command not comparable, so it is the one to name.
+    let of_cut = ends().find(|(run, _)| run.phase == RunPhase::Measured && is_cut(run.end));
+    let (end, said) = of_cut.map_or((end, said), |(run, end)| (end, run.said.clone()));
     let (failed, runs) = (count(ends().count()), count(own.len()));
     Some(CommandFinding::FailedSometimes { command, end, failed, runs, said })
 }
@@ -188,11 +203,8 @@ fn written<'a>(judged: &Judged<'a>, place: usize, stream: Stream) -> BTreeSet<(u
         }
     };
     let own = judged.runs.iter().filter(|run| run.command as usize == place);
-    let ended = own.filter(|run| match run.end {
-        RunEnding::Exited(status) => status == 0 || judged.ignore_failure,
-        _ => false,
-    });
-    let looked_at = ended.map(of).filter(|it| !it.content.is_empty());
+    let compared = own.filter(|run| super::is_usable(judged, run));
+    let looked_at = compared.map(of).filter(|it| !it.content.is_empty());
     looked_at.map(|it| (it.bytes, it.content.as_str())).collect()
 }
 
@@ -208,39 +220,42 @@ fn outputs(judged: &Judged<'_>) -> Vec<CommandFinding> {
         }
         let Some((bytes, _)) = expected.first().copied() else { continue };
         for (place, command) in judged.commands.iter().enumerate().skip(1) {
+            // The baseline always writes the same, so one run that writes something else is wrong.
             let own = written(judged, place, stream);
-            let Some((own_bytes, _)) = own.first().copied() else { continue };
-            let command = command.name.clone();
-            if own.is_disjoint(&expected) {
-                let (baseline, bytes) = (baseline.clone(), (own_bytes, bytes));
-                found.push(CommandFinding::OutputDiffers { command, baseline, stream, bytes });
-            } else if own.len() > 1 {
-                found.push(CommandFinding::OutputVaries { command, stream });
-            }
+            let Some((own_bytes, _)) = own.difference(&expected).next().copied() else { continue };
+            let (command, baseline, bytes) = (command.name.clone(), baseline.clone(), (own_bytes, bytes));
+            found.push(CommandFinding::OutputDiffers { command, baseline, stream, bytes });
         }
     }
     found
 }
 
-/// Where failures are ignored: commands that always end with another status than the baseline always does.
-fn statuses(judged: &Judged<'_>) -> Vec<CommandFinding> {
-    let of = |place: usize| -> BTreeSet<i32> {
-        let own = judged.runs.iter().filter(|run| run.command as usize == place);
-        own.filter_map(|run| if let RunEnding::Exited(status) = run.end { Some(status) } else { None })
-            .collect()
-    };
-    let expected = of(0);
-    let Some(status) = expected.first().copied() else { return Vec::new() };
+/// Where failures are ignored: commands that end, in some run, as the baseline never does. Runs that were cut are
+/// failures all the same ([`cut`]).
+fn ends(judged: &Judged<'_>) -> Vec<CommandFinding> {
+    let expected = ends_of(judged, 0);
+    let Some(usual) = expected.first().copied() else { return Vec::new() };
     let differs = |(place, command): (usize, &CommandArm)| {
-        let own = of(place);
-        let own_status = own.first().copied().filter(|_| own.is_disjoint(&expected))?;
+        let other = ends_of(judged, place).into_iter().find(|end| !expected.contains(end))?;
         Some(CommandFinding::StatusDiffers {
             command: command.name.clone(),
             baseline: judged.commands[0].name.clone(),
-            statuses: (own_status, status),
+            ends: (other, usual),
         })
     };
     judged.commands.iter().enumerate().skip(1).filter_map(differs).collect()
+}
+
+/// How the runs of one command ended by themselves, in the order in which they did so first.
+fn ends_of(judged: &Judged<'_>, place: usize) -> Vec<FailedEnd> {
+    let mut found = Vec::new();
+    for run in judged.runs.iter().filter(|run| run.command as usize == place && !is_cut(run.end)) {
+        let end = failed_end(run.end, judged.limit_ns).unwrap_or(FailedEnd::Status(0));
+        if !found.contains(&end) {
+            found.push(end);
+        }
+    }
+    found
 }
 
 /// Commands that run the same words as the baseline with the same files: no mistake, where it is meant.

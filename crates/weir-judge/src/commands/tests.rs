@@ -213,7 +213,97 @@ fn failures_that_are_ignored_are_compared_and_another_status_is_a_difference() {
     assert_eq!(decisive(&with(1, 1), "new").verdict, Verdict::Better);
     let found = with(1, 2);
     assert_eq!(decisive(&found, "new").verdict, Verdict::NotComparable);
-    assert!(matches!(found.findings[0], CommandFinding::StatusDiffers { statuses: (2, 1), .. }), "{found:?}");
+    assert!(matches!(found.findings[0], CommandFinding::StatusDiffers { .. }), "{found:?}");
+}
+
+/// One finding about ends where failures are ignored, and what they leave of the comparison.
+fn ends_found(old: &[RunEnding], new: &[RunEnding]) -> (Vec<(FailedEnd, FailedEnd)>, Verdict) {
+    let (commands, measured_by) = (two(), MeasuredBy::default());
+    let mut runs = measured(&[100_000.0, 90_000.0]);
+    for run in &mut runs {
+        let ends = if run.command == 0 { old } else { new };
+        run.end = ends[run.pair as usize % ends.len()];
+    }
+    let found = conclude(&Judged { ignore_failure: true, ..judged(&commands, &runs, &measured_by) });
+    let ends = found.findings.iter().filter_map(|it| match it {
+        CommandFinding::StatusDiffers { ends, .. } => Some(*ends),
+        _ => None,
+    });
+    (ends.collect(), decisive(&found, "new").verdict)
+}
+
+#[test]
+fn where_failures_are_ignored_an_end_that_the_baseline_never_had_is_a_difference() {
+    let (fine, wrong, crash) = (RunEnding::Exited(0), RunEnding::Exited(1), RunEnding::Killed(11));
+    let (of_fine, of_crash) = (FailedEnd::Status(0), FailedEnd::Signal(11));
+    let bars = |ends| (vec![ends], Verdict::NotComparable);
+    assert_eq!(ends_found(&[fine], &[crash]), bars((of_crash, of_fine)), "it always crashes");
+    assert_eq!(ends_found(&[fine], &[fine, fine, fine, wrong]), bars((FailedEnd::Status(1), of_fine)));
+    assert_eq!(ends_found(&[crash], &[fine]), bars((of_fine, of_crash)));
+    assert_eq!(ends_found(&[RunEnding::Exited(11)], &[crash]), bars((of_crash, FailedEnd::Status(11))));
+    assert_eq!(ends_found(&[crash], &[crash]), (vec![], Verdict::Better));
+    assert_eq!(ends_found(&[fine, wrong], &[wrong]), (vec![], Verdict::Better));
+}
+
+#[test]
+fn where_failures_are_ignored_the_output_of_killed_runs_is_compared() {
+    let (commands, measured_by) = (two(), MeasuredBy::default());
+    let mut runs = measured(&[100_000.0, 90_000.0]);
+    for run in &mut runs {
+        run.end = RunEnding::Killed(15);
+        if run.command == 1 {
+            run.stdout = Written { bytes: 0, content: "nothing".to_owned() };
+        }
+    }
+    let found = conclude(&Judged { ignore_failure: true, ..judged(&commands, &runs, &measured_by) });
+    assert!(matches!(found.findings[..], [CommandFinding::OutputDiffers { bytes: (0, 3), .. }]), "{found:?}");
+    assert_eq!(decisive(&found, "new").verdict, Verdict::NotComparable);
+}
+
+#[test]
+fn one_wrong_output_is_not_forgiven_for_the_right_ones() {
+    let mut runs = measured(&[100_000.0, 90_000.0]);
+    let last = runs.iter_mut().rfind(|run| run.command == 1).expect("it ran");
+    last.stdout = Written { bytes: 4, content: "abcd".to_owned() };
+    let found = concluded(&two(), &runs);
+    assert!(matches!(found.findings[..], [CommandFinding::OutputDiffers { bytes: (4, 3), .. }]), "{found:?}");
+    assert_eq!(decisive(&found, "new").verdict, Verdict::NotComparable);
+}
+
+#[test]
+fn one_measured_run_that_was_cut_leaves_nothing_to_compare() {
+    let thresholds = [cpu_threshold(1.01), ComparisonSpec { to: Vec::new(), ..cpu_threshold(200_000.0) }];
+    let (commands, measured_by) = (two(), MeasuredBy::default());
+    for (command, end, ignore_failure) in [
+        (1, RunEnding::Overran, false),
+        (1, RunEnding::OutOfMemory, true),
+        (0, RunEnding::OutOfMemory, false),
+        (0, RunEnding::Overran, true),
+    ] {
+        let mut runs = measured(&[100_000.0, 90_000.0]);
+        let mut own = runs.iter_mut().filter(|run| run.command == command);
+        own.next().expect("it ran").end = RunEnding::Exited(if ignore_failure { 0 } else { 7 });
+        own.next().expect("it ran").end = end;
+        let asked =
+            Judged { ignore_failure, thresholds: &thresholds, ..judged(&commands, &runs, &measured_by) };
+        let found = conclude(&asked);
+        assert_eq!(decisive(&found, "new").verdict, Verdict::NotComparable, "{command} {end:?}");
+        assert!(found.thresholds.rows.iter().all(|row| row.outcome == Some(Outcome::Open)), "{found:?}");
+        let cut = [FailedEnd::OutOfMemory, FailedEnd::Overran { limit_ns: LIMIT_NS }];
+        let is_named = |it: &CommandFinding| match it {
+            CommandFinding::FailedSometimes { end, .. } => cut.contains(end),
+            _ => false,
+        };
+        assert!(found.findings.iter().any(is_named), "{found:?}");
+    }
+}
+
+#[test]
+fn a_run_that_was_cut_before_any_was_measured_costs_nothing_but_itself() {
+    let mut runs = runs(RunPhase::Pilot, &[100_000.0, 90_000.0], 5, 0.005);
+    runs[0].end = RunEnding::Overran;
+    runs.extend(measured(&[100_000.0, 90_000.0]));
+    assert_eq!(decisive(&concluded(&two(), &runs), "new").verdict, Verdict::Better);
 }
 
 #[test]

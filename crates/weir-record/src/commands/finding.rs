@@ -35,7 +35,7 @@ pub enum FailedEnd {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 pub enum CommandFinding {
-    /// A command wrote something else than the baseline, in every run.
+    /// A command wrote something else than the baseline, which always wrote the same, in one run at least.
     OutputDiffers {
         /// The command.
         command: String,
@@ -53,14 +53,14 @@ pub enum CommandFinding {
         /// Where.
         stream: Stream,
     },
-    /// A command ended with another status than the baseline.
+    /// A command ended, in one run at least, as the baseline never did.
     StatusDiffers {
         /// The command.
         command: String,
         /// The baseline.
         baseline: String,
-        /// Of the command and of the baseline.
-        statuses: (i32, i32),
+        /// Of the command and of the baseline; status 0 where it was no failure.
+        ends: (FailedEnd, FailedEnd),
     },
     /// A command could not be started.
     NotStarted {

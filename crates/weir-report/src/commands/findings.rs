@@ -70,13 +70,14 @@ fn of_output(found: &CommandFinding, language: Language) -> String {
                 "{command} 每次写入{at}的内容都不同，因此未作比较",
             )
         }
-        CommandFinding::StatusDiffers { command, baseline, statuses: (own, other) } => {
+        CommandFinding::StatusDiffers { command, baseline, ends: (own, other) } => {
             let (command, baseline) = (name(command), name(baseline));
+            let (own, other) = (ended(*own, language), ended(*other, language));
             localized!(
                 language,
-                "different exit status: {command} ends with {own}, {baseline} with {other}",
-                "종료 상태가 다름: {command} 명령은 {own}, {baseline} 명령은 {other}",
-                "退出状态不同：{command} 为 {own}，{baseline} 为 {other}",
+                "different end: {command} ended with {own}, as {baseline} never did ({other})",
+                "종료 방식이 다름: {command} 명령은 {own}(으)로 끝났지만, {baseline} 명령은 한 번도 그러지 않았습니다({other})",
+                "结束方式不同：{command} 以{own}结束，而 {baseline} 从未如此（{other}）",
             )
         }
         _ => String::new(),

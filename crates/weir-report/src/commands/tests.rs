@@ -149,7 +149,7 @@ fn all_findings() -> Vec<CommandFinding> {
         CommandFinding::StatusDiffers {
             command: command.clone(),
             baseline: baseline.clone(),
-            statuses: (1, 0),
+            ends: (FailedEnd::Signal(11), FailedEnd::Status(0)),
         },
         CommandFinding::LeftProcesses {
             command: command.clone(),
