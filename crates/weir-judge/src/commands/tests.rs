@@ -120,6 +120,12 @@ fn a_claim_is_cpu_time_alone_and_several_share_a_correction() {
         assert_eq!(row.p_value_holm.is_some(), row.metric == Metric::CommandCpu, "{:?}", row.metric);
         assert_eq!(row.verdict == Verdict::NoClaim, row.metric != Metric::CommandCpu, "{:?}", row.metric);
     }
+    let [(one, one_holm), (two, two_holm)] = ["one", "two"].map(|name| {
+        let row = decisive(&found, name);
+        (row.p_value.expect("it was measured"), row.p_value_holm.expect("it is a claim"))
+    });
+    assert!(one < 1e-6 && one < two && two < 0.5, "{one} {two}");
+    assert_eq!((one_holm, two_holm), (2.0 * one, two.max(2.0 * one)), "the smaller of two counts twice");
     assert_eq!(decisive(&found, "two").role, CellRole::Confirmatory);
     assert!(
         found.effects.comparisons().all(|row| row.metric != Metric::CommandInstructions),
@@ -389,6 +395,8 @@ fn a_threshold_is_held_against_the_whole_interval_and_needs_a_comparable_command
     let answers = |runs: &[CommandRun]| {
         conclude(&Judged { thresholds: &thresholds, ..judged(&commands, runs, &measured_by) }).thresholds.rows
     };
+    let outcomes =
+        |runs: &[CommandRun]| answers(runs).iter().filter_map(|row| row.outcome).collect::<Vec<_>>();
     assert_eq!(outcomes(&runs), [Outcome::Missed, Outcome::Open, Outcome::Met, Outcome::Met]);
     let mut wrong = runs.clone();
     for run in wrong.iter_mut().filter(|run| run.command == 1) {
@@ -562,8 +570,6 @@ fn many_pairs_make_rounds_that_are_as_many_as_their_scatter_needs() {
         assert_eq!(unit_pairs(pairs), size, "{pairs}");
     }
     let rounds: Vec<u32> = (0..74).map(|pair| plan::round_of(pair, 74)).collect();
-    let outcomes =
-        |runs: &[CommandRun]| answers(runs).iter().filter_map(|row| row.outcome).collect::<Vec<_>>();
     assert!(rounds.is_sorted() && rounds[..6] == [0, 0, 0, 1, 1, 1] && rounds[71..] == [23, 23, 23]);
     assert_eq!(plan::round_of(0, 0), 0);
 }
@@ -602,14 +608,14 @@ fn an_order_is_that_of_its_seed_and_every_run_has_a_place() {
     assert_eq!(places, [(0, false), (0, true), (1, false), (2, false)]);
 }
 
-/// The share of comparisons that call a difference.
-fn called(effect: f64, comparisons: u64) -> f64 {
+/// The shares of comparisons of so many pairs that call the command better, and worse.
+fn called(effect: f64, pairs: u32, comparisons: u64) -> (f64, f64) {
     let mut random = Random::seeded(20_261_130);
     let commands = two();
     let measured_by = MeasuredBy::default();
     let mut one = || {
         let mut runs = Vec::new();
-        for pair in 0..PAIRS {
+        for pair in 0..pairs {
             // Heavy tails on one side: something disturbs one run of ten.
             let shared = 0.1 * random.normal();
             for (place, slot) in order(random.next_u64(), RunPhase::Measured, pair, 2).into_iter().enumerate()
@@ -620,21 +626,27 @@ fn called(effect: f64, comparisons: u64) -> f64 {
                 runs.push(run(pair, slot, place, cpu_us));
             }
         }
-        let found = conclude(&judged(&commands, &runs, &measured_by));
-        matches!(decisive(&found, "new").verdict, Verdict::Better | Verdict::Worse)
+        let found = conclude(&Judged { pairs, ..judged(&commands, &runs, &measured_by) });
+        decisive(&found, "new").verdict
     };
-    (0..comparisons).filter(|_| one()).count() as f64 / comparisons as f64
+    let verdicts: Vec<Verdict> = (0..comparisons).map(|_| one()).collect();
+    let share = |of| verdicts.iter().filter(|it| **it == of).count() as f64 / comparisons as f64;
+    (share(Verdict::Better), share(Verdict::Worse))
 }
 
 #[test]
 fn equal_commands_are_called_different_as_seldom_as_alpha_says() {
-    // 1000 comparisons at 1 %: four standard deviations are 1.26 points.
-    let share = called(0.0, 1_000);
-    assert!(share < 0.0226, "{share}");
+    // The fewest pairs, one value for each pair, and rounds of three.
+    for (pairs, comparisons) in [(PAIRS_DECIDING_MIN, 1_000), (PAIRS, 1_000), (72, 400)] {
+        let (better, worse) = called(0.0, pairs, comparisons);
+        // Half a per cent for each direction, and four standard deviations of so many comparisons.
+        let most = 0.005 + 4.0 * (0.005 * 0.995 / comparisons as f64).sqrt();
+        assert!(better < most && worse < most, "{pairs}: {better} {worse} {most}");
+    }
 }
 
 #[test]
 fn a_command_that_costs_three_per_cent_more_is_found() {
-    let share = called(0.03, 200);
-    assert!(share > 0.5, "{share}");
+    let (better, worse) = called(0.03, PAIRS, 200);
+    assert!(worse > 0.5 && better == 0.0, "{better} {worse}");
 }
