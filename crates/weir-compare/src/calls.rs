@@ -1,7 +1,17 @@
 //! System calls by kind: each command runs a few times more under `strace -c -f`, which counts those of all its
 //! processes. These runs are part of no other figure, because `strace` makes every call slow.
 
-use std::{collections::BTreeMap, ffi::OsString, fs, path::Path, sync::atomic::AtomicBool, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs::{self, DirBuilder, OpenOptions},
+    hash::{BuildHasher, RandomState},
+    io::{self, ErrorKind, Read},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+    time::Duration,
+};
 
 use weir_record::commands::{CallKind, NoCalls, SystemCalls};
 
@@ -20,6 +30,12 @@ const LIMIT_MAX: Duration = Duration::from_secs(60);
 /// Kinds that are kept.
 const KINDS_MAX: usize = 64;
 
+/// Most that is read of a table: kernels have fewer than a thousand calls, of a line each.
+const TABLE_BYTES_MAX: u64 = 1 << 20;
+
+/// Names that are tried for a folder.
+const FOLDER_TRIES_MAX: u32 = 16;
+
 /// The program that counts.
 const STRACE: &str = "strace";
 
@@ -30,7 +46,8 @@ pub(crate) fn counted(
     launch: &mut dyn Launch,
     stop: &AtomicBool,
 ) -> Result<SystemCalls, NoCalls> {
-    let file = std::env::temp_dir().join(format!("weir-compare-calls-{}", std::process::id()));
+    let folder = PrivateFolder::below(&std::env::temp_dir()).map_err(|_| NoCalls::Refused)?;
+    let file = folder.0.join("table");
     let mut by_command = vec![Vec::new(); asked.commands.len()];
     let mut all = || {
         for _ in 0..RUNS {
@@ -40,10 +57,7 @@ pub(crate) fn counted(
         }
         Ok(())
     };
-    let done = all();
-    // It is this process's own, and was perhaps never made.
-    let _ = fs::remove_file(&file);
-    done.map(|()| SystemCalls {
+    all().map(|()| SystemCalls {
         counted_by: "strace -c -f".to_owned(),
         runs: RUNS,
         kinds: kinds(&by_command),
@@ -96,9 +110,48 @@ fn one(
     })?;
     around(asked, command.around(Around::Conclude), launch, stop)?;
     let is_over = matches!(outcome.end, RunEnd::Exited(_));
-    let text = fs::read_to_string(file).unwrap_or_default();
-    let counts = read(&text);
-    if is_over && !counts.is_empty() { Ok(counts) } else { Err(NoCalls::Refused) }
+    let counts =
+        if is_over { table(file).map(|text| read(&text)).unwrap_or_default() } else { BTreeMap::new() };
+    if counts.is_empty() { Err(NoCalls::Refused) } else { Ok(counts) }
+}
+
+/// A folder that only this user can enter, with a name that nobody knows before. It is removed with what is in it.
+struct PrivateFolder(PathBuf);
+
+impl PrivateFolder {
+    fn below(folder: &Path) -> io::Result<Self> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            // The state is random, and another each time.
+            let path = folder.join(format!("weir-compare-calls-{:016x}", RandomState::new().hash_one(tries)));
+            // It follows no link, and takes nothing that is there.
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && tries < FOLDER_TRIES_MAX => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        // What stays is empty, or no larger than a table.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a file says that the command may have changed meanwhile: no link is followed, no pipe waited for.
+fn table(path: &Path) -> io::Result<String> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() > TABLE_BYTES_MAX {
+        return Err(ErrorKind::InvalidData.into());
+    }
+    let mut text = String::new();
+    file.take(TABLE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The table of `strace -c`: `% time, seconds, usecs/call, calls, [errors], syscall`.
@@ -140,6 +193,12 @@ fn apart(kind: &CallKind) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        fs::File,
+        os::unix::fs::{PermissionsExt, symlink},
+        process::Command,
+    };
+
     use super::*;
 
     const TABLE: &str = "\
@@ -158,6 +217,38 @@ mod tests {
         assert_eq!(counts.len(), 3, "{counts:?}");
         assert_eq!((counts["mmap"], counts["openat"], counts["execve"]), (26, 18, 1));
         assert!(read("strace: no permission\n").is_empty());
+    }
+
+    #[test]
+    fn the_folder_of_a_table_is_private_and_goes() {
+        let (one, other) = (
+            PrivateFolder::below(&std::env::temp_dir()).expect("it can be made"),
+            PrivateFolder::below(&std::env::temp_dir()).expect("it can be made"),
+        );
+        assert_ne!(one.0, other.0);
+        assert_eq!(fs::metadata(&one.0).expect("it is there").permissions().mode() & 0o777, 0o700);
+        fs::write(one.0.join("table"), TABLE).expect("it is ours");
+        let path = one.0.clone();
+        drop(one);
+        assert!(!path.exists());
+        assert!(PrivateFolder::below(Path::new("/no/such/folder")).is_err());
+    }
+
+    #[test]
+    fn a_table_is_a_file_of_at_most_so_many_bytes() {
+        let folder = PrivateFolder::below(&std::env::temp_dir()).expect("it can be made");
+        let at = |name: &str| folder.0.join(name);
+        fs::write(at("table"), TABLE).expect("it is ours");
+        assert_eq!(table(&at("table")).expect("it is one"), TABLE);
+        symlink(at("table"), at("link")).expect("it is ours");
+        assert!(table(&at("link")).is_err(), "no link is followed");
+        assert!(Command::new("mkfifo").arg(at("fifo")).status().expect("coreutils are everywhere").success());
+        assert!(table(&at("fifo")).is_err(), "no pipe is waited for");
+        let of = |bytes: u64| {
+            File::create(at("long")).and_then(|file| file.set_len(bytes)).expect("it is ours");
+            table(&at("long")).map(|text| text.len() as u64).ok()
+        };
+        assert_eq!((of(TABLE_BYTES_MAX), of(TABLE_BYTES_MAX + 1)), (Some(TABLE_BYTES_MAX), None));
     }
 
     #[test]
