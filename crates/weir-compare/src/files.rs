@@ -5,6 +5,7 @@ use std::{
     fs::{self, File},
     io::{self, Read},
     path::Path,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use blake2::{Blake2b128, Digest};
@@ -21,8 +22,12 @@ const BYTES_MAX: u64 = 1 << 30;
 /// Bytes that are read at a time.
 const CHUNK_BYTES: usize = 1 << 16;
 
+/// Where files are no files, but what the kernel says: it changes, and to read it may do something.
+const OF_THE_KERNEL: [&str; 2] = ["/proc", "/sys"];
+
 /// The files that the words of a run name, with their contents. What is no regular file, or cannot be read, is none.
-pub(crate) fn named(spec: &RunSpec) -> Vec<CommandFile> {
+/// Once `stop` is set, nothing more is read.
+pub(crate) fn named(spec: &RunSpec, stop: &AtomicBool) -> Vec<CommandFile> {
     let within =
         |path: &Path| spec.folder.as_ref().map_or_else(|| path.to_path_buf(), |folder| folder.join(path));
     let program = program_path(spec).ok().map(|path| within(&path));
@@ -31,30 +36,47 @@ pub(crate) fn named(spec: &RunSpec) -> Vec<CommandFile> {
     for path in program.into_iter().chain(arguments).chain(spec.input.clone()) {
         let shown = path.to_string_lossy().into_owned();
         if found.len() < FILES_MAX && found.iter().all(|it| it.path != shown) {
-            found.extend(read(&path));
+            found.extend(read(&path, stop).ok().flatten());
         }
     }
     found
 }
 
-/// Paths of those that are not as they were.
-pub(crate) fn changed(files: &[CommandFile]) -> Vec<String> {
-    let is_changed = |file: &&CommandFile| read(Path::new(&file.path)).as_ref() != Some(*file);
+/// Paths of those that are not as they were. Once `stop` is set, nothing more is read or found.
+pub(crate) fn changed(files: &[CommandFile], stop: &AtomicBool) -> Vec<String> {
+    let is_changed =
+        |file: &&CommandFile| read(Path::new(&file.path), stop).is_ok_and(|now| now.as_ref() != Some(*file));
     files.iter().filter(is_changed).map(|file| file.path.clone()).collect()
 }
 
-fn read(path: &Path) -> Option<CommandFile> {
+/// Somebody interrupts, and does not wait for a large file.
+struct Stopped;
+
+fn read(path: &Path, stop: &AtomicBool) -> Result<Option<CommandFile>, Stopped> {
     // A pipe would wait for a writer.
-    let bytes = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
-    let content = hash(path).ok()?;
-    Some(CommandFile { path: path.to_string_lossy().into_owned(), bytes, content })
+    let Some(metadata) = fs::metadata(path).ok().filter(fs::Metadata::is_file) else { return Ok(None) };
+    if is_of_the_kernel(path) {
+        return Ok(None);
+    }
+    let content = hash(path, stop);
+    if stop.load(Ordering::Relaxed) {
+        return Err(Stopped);
+    }
+    let path = path.to_string_lossy().into_owned();
+    Ok(content.ok().map(|content| CommandFile { path, bytes: metadata.len(), content }))
 }
 
-fn hash(path: &Path) -> io::Result<String> {
+fn is_of_the_kernel(path: &Path) -> bool {
+    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    OF_THE_KERNEL.iter().any(|folder| place.starts_with(folder))
+}
+
+/// The hash of a file; of a part of it when `stop` is set meanwhile.
+fn hash(path: &Path, stop: &AtomicBool) -> io::Result<String> {
     let mut hash = Blake2b128::new();
     let mut file = File::open(path)?.take(BYTES_MAX);
     let mut chunk = vec![0; CHUNK_BYTES];
-    loop {
+    while !stop.load(Ordering::Relaxed) {
         match file.read(&mut chunk)? {
             0 => break,
             length => hash.update(&chunk[..length]),
@@ -69,6 +91,9 @@ mod tests {
 
     use super::*;
     use crate::run::OutputTo;
+
+    /// Nobody interrupts.
+    static ON: AtomicBool = AtomicBool::new(false);
 
     fn run(words: Vec<OsString>, folder: &Path) -> RunSpec {
         RunSpec {
@@ -87,14 +112,29 @@ mod tests {
         fs::create_dir_all(&folder).expect("a folder can be made");
         fs::write(folder.join("script"), "one").expect("a file can be written");
         let words = ["sh", "script", "--level=3", "nowhere"].map(OsString::from);
-        let found = named(&run(words.to_vec(), &folder));
+        let found = named(&run(words.to_vec(), &folder), &ON);
         let names: Vec<&str> = found.iter().filter_map(|it| it.path.rsplit('/').next()).collect();
         assert_eq!(names, ["sh", "script"]);
-        assert_eq!(changed(&found), [""; 0]);
+        assert_eq!(changed(&found, &ON), [""; 0]);
         fs::write(folder.join("script"), "two").expect("a file can be written");
-        assert_eq!(changed(&found), [folder.join("script").to_string_lossy()]);
+        assert_eq!(changed(&found, &ON), [folder.join("script").to_string_lossy()]);
         fs::remove_dir_all(&folder).expect("it can be removed");
-        assert_eq!(changed(&found).len(), 1, "what is gone has changed");
+        assert_eq!(changed(&found, &ON).len(), 1, "what is gone has changed");
+    }
+
+    #[test]
+    fn what_the_kernel_says_is_no_file_and_who_interrupts_waits_for_none() {
+        let words = ["/proc/self/exe", "/proc/self/status", "/sys/kernel/mm/transparent_hugepage/enabled"];
+        let words: Vec<OsString> =
+            ["weir-no-such-program"].into_iter().chain(words).map(OsString::from).collect();
+        let found = named(&run(words, Path::new("/")), &ON);
+        let paths: Vec<&str> = found.iter().map(|it| it.path.as_str()).collect();
+        assert_eq!(paths, ["/proc/self/exe"], "the program that it leads to is a file");
+        let stop = AtomicBool::new(true);
+        assert!(named(&run(vec!["/proc/self/exe".into()], Path::new("/")), &stop).is_empty());
+        let other = CommandFile { content: String::new(), ..found[0].clone() };
+        assert_eq!(changed(std::slice::from_ref(&other), &ON).len(), 1);
+        assert_eq!(changed(&[other], &stop), [""; 0], "what was not read is not known to have changed");
     }
 
     #[test]
@@ -108,7 +148,7 @@ mod tests {
         }
         let words: Vec<OsString> =
             std::iter::once(OsString::from("weir-no-such-program")).chain(names).collect();
-        assert_eq!(named(&run(words, &folder)).len(), FILES_MAX);
+        assert_eq!(named(&run(words, &folder), &ON).len(), FILES_MAX);
         fs::remove_dir_all(&folder).expect("it can be removed");
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     calls, files,
     machine::Launch,
     recorded::{self, Turn},
-    run::RunError,
+    run::{OutputTo, RunError},
 };
 
 /// Share of the budget that a pilot may take.
@@ -31,6 +31,9 @@ const PILOT_PAIRS_MAX: u32 = 12;
 
 /// Fewest that say anything of how runs scatter.
 const PILOT_PAIRS_MIN: u32 = 3;
+
+/// Share of the budget that those may take: the first run of a program may be many times as long as others.
+const PILOT_FEWEST_SHARE: f64 = 0.4;
 
 /// No pair begins after so many times what all of them were expected to take.
 const TIME_CAP_FACTOR: u64 = 3;
@@ -76,7 +79,7 @@ pub fn compare(
     progress: &mut dyn FnMut(&Event),
 ) -> Result<CommandComparison, RunError> {
     let began_ns = launch.now_ns();
-    let commands: Vec<CommandArm> = asked.commands.iter().map(|it| arm(asked, it)).collect();
+    let commands: Vec<CommandArm> = asked.commands.iter().map(arm).collect();
     let are_alive = vec![true; commands.len()];
     let mut session = Session {
         asked,
@@ -90,7 +93,7 @@ pub fn compare(
         seen: Vec::new(),
         system_calls: None,
         plan: PairPlan::default(),
-        first_ns: 0,
+        round_ns: 0,
         estimated_ns: 0,
         estimate: None,
     };
@@ -98,12 +101,13 @@ pub fn compare(
     Ok(session.comparison(ended))
 }
 
-fn arm(asked: &Asked, command: &crate::asked::AskedCommand) -> CommandArm {
+/// A command whose files are not known yet: what sets it up may make them.
+fn arm(command: &crate::asked::AskedCommand) -> CommandArm {
     CommandArm {
         name: command.name.clone(),
         role: command.role,
         words: command.words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        files: files::named(&asked.spec(&command.words)),
+        files: Vec::new(),
     }
 }
 
@@ -126,8 +130,8 @@ struct Session<'a> {
     seen: Vec<CommandFinding>,
     system_calls: Option<SystemCalls>,
     plan: PairPlan,
-    /// How long the first runs took, with what is between them.
-    first_ns: u64,
+    /// How long the last round before the pilot took, without the commands that are left out.
+    round_ns: u64,
     /// When the running estimate was made.
     estimated_ns: u64,
     estimate: Option<(f64, (f64, f64))>,
@@ -136,7 +140,22 @@ struct Session<'a> {
 impl Session<'_> {
     /// Everything but what is looked at in the end.
     fn all(&mut self, progress: &mut dyn FnMut(&Event)) -> Result<CommandEnd, RunError> {
-        let ended = match self.first()? {
+        let ended = self.first_and_paired(progress);
+        if let Ok(ended) = &ended {
+            self.count_calls(*ended, progress);
+            // Before the cleanup, which may remove them.
+            self.see_changed_files();
+        }
+        // Whoever set something up wants it gone, whatever happened.
+        let is_clean = self.cleaned_up();
+        ended.map(|ended| {
+            // What a failed cleanup leaves would meet the next comparison.
+            if is_clean || ended == CommandEnd::Interrupted { ended } else { CommandEnd::Broken }
+        })
+    }
+
+    fn first_and_paired(&mut self, progress: &mut dyn FnMut(&Event)) -> Result<CommandEnd, RunError> {
+        Ok(match self.first()? {
             Next::Ended(ended) => ended,
             Next::On => {
                 self.show_differences(progress);
@@ -145,13 +164,16 @@ impl Session<'_> {
                     Next::On => CommandEnd::Complete,
                 }
             }
-        };
-        self.count_calls(ended, progress);
-        for place in 0..self.commands.len() {
-            // Whoever set something up wants it gone, whatever happened.
-            let _ = self.around(place, Around::Cleanup, &AtomicBool::new(false));
-        }
-        Ok(ended)
+        })
+    }
+
+    /// Cleans up after every command. Says whether all of it worked.
+    fn cleaned_up(&mut self) -> bool {
+        let nobody_stops = AtomicBool::new(false);
+        let failed = (0..self.commands.len())
+            .filter(|place| matches!(self.around(*place, Around::Cleanup, &nobody_stops), Next::Ended(_)))
+            .count();
+        failed == 0
     }
 
     /// Sets up, and runs every command once, the baseline twice: what cannot run is left out.
@@ -161,21 +183,29 @@ impl Session<'_> {
                 return Ok(Next::Ended(ended));
             }
         }
-        let began_ns = self.launch.now_ns();
+        for (place, command) in self.asked.commands.iter().enumerate() {
+            self.commands[place].files = files::named(&self.asked.spec(&command.words), self.stop);
+        }
+        let mut took_ns = vec![0; self.commands.len()];
         for (turn_place, (command, repeat)) in self.order(RunPhase::First, 0).into_iter().enumerate() {
             if !self.are_alive[command] {
                 continue;
             }
+            let began_ns = self.launch.now_ns();
             let turn = self.turn(RunPhase::First, 0, turn_place, (command, repeat));
             match self.turned(turn) {
                 Ok(Next::On) => {}
                 Ok(ended) => return Ok(ended),
                 Err(error @ RunError::File { .. }) => return Err(error),
+                // Nobody is left who could start the others.
+                Err(error @ RunError::Launcher(_)) => return Ok(self.broken(&error)),
                 Err(error) => self.not_started(command, &error),
             }
+            took_ns[command] += self.launch.now_ns().saturating_sub(began_ns);
         }
-        self.first_ns = self.launch.now_ns().saturating_sub(began_ns).max(1);
         self.drop_failed();
+        let of_living = took_ns.iter().zip(&self.are_alive).filter(|(_, is_alive)| **is_alive);
+        self.round_ns = of_living.map(|(took_ns, _)| took_ns).sum::<u64>().max(1);
         self.drop_own_outputs();
         let is_left =
             |place: usize| self.are_alive[place] && self.commands[place].role == CommandRole::Candidate;
@@ -186,9 +216,11 @@ impl Session<'_> {
     /// Warm-up, pilot and pairs.
     fn paired(&mut self, progress: &mut dyn FnMut(&Event)) -> Next {
         for number in 0..self.asked.settings.warmup {
+            let began_ns = self.launch.now_ns();
             if let ended @ Next::Ended(_) = self.pair(RunPhase::Warmup, number) {
                 return ended;
             }
+            self.round_ns = self.launch.now_ns().saturating_sub(began_ns).max(1);
         }
         let pair_ns = match self.planned() {
             Ok(pair_ns) => pair_ns,
@@ -215,34 +247,34 @@ impl Session<'_> {
     /// Runs the pilot, plans, and gives the length of a pair.
     fn planned(&mut self) -> Result<u64, Next> {
         let settings = &self.asked.settings;
-        let first_ns = self.first_ns;
         if let Some(pairs) = settings.runs {
             let pairs = pairs.clamp(1, PAIRS_MAX);
             let unit_pairs = commands::unit_pairs(pairs);
             self.plan =
                 PairPlan { pairs, pilot_pairs: 0, unit_pairs, detectable: None, reason: PlanReason::Asked };
-            return Ok(first_ns);
+            return Ok(self.round_ns);
         }
         let began_ns = self.launch.now_ns();
-        let fitting = PILOT_SHARE * settings.budget_ns as f64 / first_ns as f64;
-        let pilot_pairs = (fitting as u32).min(PILOT_PAIRS_MAX);
-        let pilot_pairs = if pilot_pairs < PILOT_PAIRS_MIN { 0 } else { pilot_pairs };
-        for number in 0..pilot_pairs {
-            if let ended @ Next::Ended(_) = self.pair(RunPhase::Pilot, number) {
+        let (mut pilot_pairs, mut took_ns, mut next_ns) = (0, 0, self.round_ns);
+        while pilot_goes_on(pilot_pairs, took_ns, next_ns, settings.budget_ns) {
+            if let ended @ Next::Ended(_) = self.pair(RunPhase::Pilot, pilot_pairs) {
                 return Err(ended);
             }
+            pilot_pairs += 1;
+            let now_ns = self.launch.now_ns().saturating_sub(began_ns);
+            (took_ns, next_ns) = (now_ns, now_ns.saturating_sub(took_ns));
         }
-        let took_ns = self.launch.now_ns().saturating_sub(began_ns);
-        let pair_ns = if pilot_pairs == 0 { first_ns } else { took_ns / u64::from(pilot_pairs) }.max(1);
+        let pair_ns = took_ns.checked_div(u64::from(pilot_pairs)).unwrap_or(self.round_ns).max(1);
         let left_ns = settings.budget_ns.saturating_sub(took_ns);
         self.plan = commands::planned(&Pilot {
             commands: self.commands.len(),
             runs: &self.runs,
-            pairs: pilot_pairs,
+            pairs: if pilot_pairs < PILOT_PAIRS_MIN { 0 } else { pilot_pairs },
             pairs_fitting: u32::try_from(left_ns / pair_ns).unwrap_or(u32::MAX),
             pairs_min: (settings.runs_min > 0).then_some(settings.runs_min),
             equivalence_margin: settings.equivalence_margin,
         });
+        self.plan.pilot_pairs = pilot_pairs;
         Ok(pair_ns)
     }
 
@@ -256,10 +288,7 @@ impl Session<'_> {
             match self.turned(turn) {
                 Ok(Next::On) => {}
                 Ok(ended) => return ended,
-                Err(error) => {
-                    self.seen.push(CommandFinding::Broken { reason: error.to_string() });
-                    return Next::Ended(CommandEnd::Broken);
-                }
+                Err(error) => return self.broken(&error),
             }
         }
         Next::On
@@ -338,6 +367,11 @@ impl Session<'_> {
         }
     }
 
+    fn broken(&mut self, error: &RunError) -> Next {
+        self.seen.push(CommandFinding::Broken { reason: error.to_string() });
+        Next::Ended(CommandEnd::Broken)
+    }
+
     fn not_started(&mut self, command: usize, error: &RunError) {
         self.are_alive[command] = false;
         let name = self.commands[command].name.clone();
@@ -357,11 +391,22 @@ impl Session<'_> {
         }
     }
 
-    /// Files that first runs changed are what commands write, and may change again.
+    /// Files that first runs changed are what commands write, and may change again: those of any command.
     fn drop_own_outputs(&mut self) {
+        let changed = |command: &CommandArm| files::changed(&command.files, self.stop);
+        let mut written: Vec<String> = self.commands.iter().flat_map(changed).collect();
+        if let OutputTo::File(path) = &self.asked.output {
+            written.push(path.to_string_lossy().into_owned());
+        }
         for command in &mut self.commands {
-            let changed = files::changed(&command.files);
-            command.files.retain(|file| !changed.contains(&file.path));
+            command.files.retain(|file| !written.contains(&file.path));
+        }
+    }
+
+    fn see_changed_files(&mut self) {
+        for command in &self.commands {
+            let found = |path| CommandFinding::FileChanged { command: command.name.clone(), path };
+            self.seen.extend(files::changed(&command.files, self.stop).into_iter().map(found));
         }
     }
 
@@ -398,11 +443,6 @@ impl Session<'_> {
 
     /// The record of all of it.
     fn comparison(mut self, ended: CommandEnd) -> CommandComparison {
-        for command in &self.commands {
-            let changed = files::changed(&command.files).into_iter();
-            let found = |path| CommandFinding::FileChanged { command: command.name.clone(), path };
-            self.seen.extend(changed.map(found));
-        }
         if let Some(reason) = &self.measured_by.cpu_source_reason {
             self.seen.push(CommandFinding::NoControlGroup { reason: reason.clone() });
         }
@@ -424,6 +464,12 @@ impl Session<'_> {
             runs: self.runs,
         }
     }
+}
+
+/// Whether a pilot has room for one more pair that takes about as long as the one before.
+fn pilot_goes_on(pairs: u32, took_ns: u64, next_ns: u64, budget_ns: u64) -> bool {
+    let share = if pairs < PILOT_PAIRS_MIN { PILOT_FEWEST_SHARE } else { PILOT_SHARE };
+    pairs < PILOT_PAIRS_MAX && took_ns.saturating_add(next_ns) as f64 <= share * budget_ns as f64
 }
 
 #[cfg(test)]

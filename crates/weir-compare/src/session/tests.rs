@@ -55,6 +55,7 @@ impl Launch for Fake {
                 let (flag, path, reason) = ("--dir".to_owned(), "x".to_owned(), "it is not there".to_owned());
                 return Err(RunError::File { flag, path, reason });
             }
+            "lost" => return Err(RunError::Launcher("it is gone".to_owned())),
             "gone" if self.ran.len() > 5 => return Err(RunError::Launcher("it is gone".to_owned())),
             _ => {}
         }
@@ -270,8 +271,80 @@ fn a_helper_that_is_gone_and_a_setup_that_fails_end_it_with_a_reason() {
 fn a_folder_that_is_not_there_is_an_error_of_whoever_named_it() {
     let stop = AtomicBool::new(false);
     let asked = asked(&["nowhere", "cost 50"]);
-    let error = compare(&asked, &MeasuredBy::default(), &mut Fake::new(), &stop, &mut |_| {});
+    let mut asked = asked;
+    asked.commands[1].cleanup = words("cleanup");
+    let mut fake = Fake::new();
+    let error = compare(&asked, &MeasuredBy::default(), &mut fake, &stop, &mut |_| {});
     assert!(matches!(error, Err(RunError::File { .. })), "{error:?}");
+    assert_eq!(fake.ran("cleanup"), 1, "what was set up is cleaned up");
+}
+
+#[test]
+fn a_helper_that_is_gone_in_the_first_runs_is_no_mistake_of_a_command() {
+    let found = compared(&asked(&["cost 50", "lost", "cost 50"]), &mut Fake::new());
+    assert_eq!(found.ended, CommandEnd::Broken);
+    let is_broken = |it: &CommandFinding| matches!(it, CommandFinding::Broken { .. });
+    let is_left_out = |it: &CommandFinding| matches!(it, CommandFinding::NotStarted { .. });
+    assert!(found.findings.iter().any(is_broken), "{:?}", found.findings);
+    assert!(!found.findings.iter().any(is_left_out), "{:?}", found.findings);
+}
+
+#[test]
+fn a_cleanup_that_fails_ends_it_and_the_other_cleanups_run() {
+    let mut asked = asked(&["cost 50", "cost 60"]);
+    asked.settings.runs = Some(8);
+    (asked.commands[0].cleanup, asked.commands[1].cleanup) = (words("bad"), words("cleanup"));
+    let mut fake = Fake::that(&[("bad", |_, it| it.end = RunEnd::Exited(1))]);
+    let found = compared(&asked, &mut fake);
+    assert_eq!((found.ended, found.pairs_done, fake.ran("cleanup")), (CommandEnd::Broken, 8, 1));
+    let is_cleanup =
+        |it: &CommandFinding| matches!(it, CommandFinding::AroundFailed { flag, .. } if flag == "--cleanup");
+    assert!(found.findings.iter().any(is_cleanup), "{:?}", found.findings);
+}
+
+#[test]
+fn first_runs_that_say_nothing_of_later_ones_do_not_make_the_plan() {
+    let all_pilot = (PILOT_PAIRS_MAX, PlanReason::Detectable);
+    let endless: Does = |_, it| (it.end, it.cost.wall_ns) = (RunEnd::Overran, 600_000 * MILLISECOND_NS);
+    let found =
+        compared(&asked(&["cost 50", "cost 51.5", "endless"]), &mut Fake::that(&[("endless", endless)]));
+    assert_eq!((found.plan.pilot_pairs, found.plan.reason), all_pilot, "it is left out");
+    let cold: Does = |ran, it| it.cost.wall_ns *= if ran < 3 { 100 } else { 1 };
+    let found = compared(&asked(&["cost 50", "cost 51.5"]), &mut Fake::that(&[("cost", cold)]));
+    assert_eq!((found.plan.pilot_pairs, found.plan.reason), all_pilot, "a pair shows how long one takes");
+    let colder: Does = |ran, it| it.cost.wall_ns *= if ran < 3 { 10_000 } else { 1 };
+    let mut asked = asked(&["cost 50", "cost 51.5"]);
+    asked.settings.warmup = 1;
+    let found = compared(&asked, &mut Fake::that(&[("cost", colder)]));
+    assert_eq!((found.plan.pilot_pairs, found.plan.reason), all_pilot, "the warm-up does");
+}
+
+#[test]
+fn a_pilot_takes_its_share_of_the_budget_and_no_more() {
+    assert!(pilot_goes_on(0, 0, 40, 100) && !pilot_goes_on(0, 0, 41, 100));
+    assert!(pilot_goes_on(2, 30, 10, 100) && !pilot_goes_on(2, 31, 10, 100));
+    assert!(pilot_goes_on(PILOT_PAIRS_MIN, 15, 5, 100) && !pilot_goes_on(PILOT_PAIRS_MIN, 16, 5, 100));
+    assert!(pilot_goes_on(PILOT_PAIRS_MAX - 1, 1, 1, 100) && !pilot_goes_on(PILOT_PAIRS_MAX, 1, 1, 100));
+    assert!(!pilot_goes_on(0, u64::MAX, u64::MAX, 100));
+}
+
+fn file_of_setup() -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("weir-compare-set-up-{}", std::process::id()))
+}
+
+#[test]
+fn files_that_a_setup_makes_and_a_cleanup_removes_are_looked_at_between_them() {
+    let sets_up: Does = |_, _| std::fs::write(file_of_setup(), "x").expect("it can be written");
+    let cleans_up: Does = |_, _| std::fs::remove_file(file_of_setup()).expect("it is there");
+    let text = format!("cost 50 {}", file_of_setup().display());
+    let mut asked = asked(&[&text, "cost 51"]);
+    asked.settings.runs = Some(6);
+    (asked.commands[0].setup, asked.commands[0].cleanup) = (words("set-up"), words("clean-up"));
+    let found = compared(&asked, &mut Fake::that(&[("set-up", sets_up), ("clean-up", cleans_up)]));
+    let files: Vec<&str> = found.commands[0].files.iter().map(|it| it.path.as_str()).collect();
+    assert_eq!(files, [file_of_setup().to_str().expect("a plain name")]);
+    let has_changed = |it: &CommandFinding| matches!(it, CommandFinding::FileChanged { .. });
+    assert!(!found.findings.iter().any(has_changed), "{:?}", found.findings);
 }
 
 #[test]
