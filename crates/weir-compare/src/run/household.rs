@@ -1,6 +1,7 @@
 //! The processes of a run: who lives, and ending all of them. Orphans come to the launcher, which adopts them.
 
 use std::{
+    collections::HashMap,
     fs,
     time::{Duration, Instant},
 };
@@ -22,6 +23,9 @@ const KILL_MAX: Duration = Duration::from_secs(5);
 
 /// Between two rounds of killing: a process may be born during the first.
 const KILL_ROUND: Duration = Duration::from_millis(20);
+
+/// Most processes that are ended at a time.
+const BELOW_MAX: usize = 4_096;
 
 /// What the processes that were reaped have used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,9 +138,39 @@ fn living(group: Option<&RunGroup>) -> Vec<u32> {
     all
 }
 
-/// Processes below this one. None when there are more than anybody counts; a group then still has them.
+/// Processes below this one; when there are more than anybody counts, as many as are ended at a time.
 fn below() -> Vec<u32> {
-    family_of(std::process::id()).unwrap_or_default().into_iter().skip(1).collect()
+    let own = std::process::id();
+    match family_of(own) {
+        Ok(family) => family.into_iter().skip(1).collect(),
+        Err(_) => some_below(own, &parents()),
+    }
+}
+
+/// Every process with its parent.
+fn parents() -> Vec<(u32, u32)> {
+    let one = |entry: fs::DirEntry| {
+        let process = entry.file_name().to_str()?.parse().ok()?;
+        Some((process, ProcessStat::parse(&process_stat::read(process)?)?.parent()?))
+    };
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(one).collect()
+}
+
+/// The nearest processes below one, at most [`BELOW_MAX`]. Once they are killed, those below them come to this one.
+fn some_below(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for (process, parent) in parents {
+        children.entry(*parent).or_default().push(*process);
+    }
+    let (mut found, mut next, mut parent) = (Vec::new(), 0, Some(root));
+    while let Some(of) = parent.filter(|_| found.len() < BELOW_MAX) {
+        // Each is taken out, so that numbers used anew while they were read make no circle.
+        found.extend(children.remove(&of).unwrap_or_default());
+        parent = found.get(next).copied();
+        next += 1;
+    }
+    found.truncate(BELOW_MAX);
+    found
 }
 
 /// Whether the process is gone, or only its parent has not noticed yet.
@@ -152,4 +186,27 @@ fn name(process: u32) -> Option<String> {
 
 pub(super) fn pid(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_more_processes_than_anybody_counts_the_nearest_are_ended_first() {
+        let chain = [(11, 10), (12, 11), (13, 12), (99, 1)];
+        assert_eq!(some_below(10, &chain), [11, 12, 13]);
+        assert_eq!(some_below(10, &[(11, 10), (10, 11)]), [11, 10], "a circle ends");
+        let bomb: Vec<(u32, u32)> = (0..6_000).map(|number| (100 + number, 10 + number / 4_000)).collect();
+        let found = some_below(10, &bomb);
+        assert_eq!((found.len(), found[0]), (4_000, 100), "those below them come in the next round");
+        let wide: Vec<(u32, u32)> = (100..9_000).map(|number| (number, 10)).collect();
+        assert_eq!(some_below(10, &wide).len(), BELOW_MAX);
+    }
+
+    #[test]
+    fn a_process_is_below_its_parent() {
+        let (own, parent) = (std::process::id(), std::os::unix::process::parent_id());
+        assert!(parents().contains(&(own, parent)));
+    }
 }
