@@ -1,7 +1,8 @@
 //! `weir compare`: commands that end, held against each other.
 
 use std::{
-    os::fd::AsFd,
+    ffi::{OsStr, OsString},
+    os::{fd::AsFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
     time::SystemTime,
@@ -29,7 +30,7 @@ use super::{compare_asked, compare_display::Display, study};
 use crate::{
     args::Compare,
     exit::{Exit, UsageError},
-    language, output, signals,
+    language, orphans, output, signals,
 };
 
 /// The name of standard output where a file is asked for.
@@ -91,6 +92,9 @@ fn has_folder(file: &Path, flag: &str, language: Language) -> Result<()> {
 /// Runs every comparison; what is interrupted is the last.
 fn compared(arguments: &Compare, asked: &[Asked], seed: u64, language: Language) -> Result<CommandReport> {
     let stop: Arc<AtomicBool> = signals::stop_flag()?;
+    let reproduce = reproduced(std::env::args_os().skip(1), arguments.seed.is_none().then_some(seed));
+    // Without that, what a killed launcher was running would run on below the system's first process.
+    let _ = orphans::adopt();
     let weir = std::env::current_exe().context("cannot find the weir program itself")?;
     let mut runner = Runner::start(&launcher_words(&weir), None)?;
     let measured_by = measured_by(&mut runner)?;
@@ -113,13 +117,16 @@ fn compared(arguments: &Compare, asked: &[Asked], seed: u64, language: Language)
         }
     }
     display.end();
+    // The launcher ends first, so that no child is looked after any more.
+    drop(machine);
+    orphans::end();
     Ok(CommandReport {
         schema_version: COMPARISON_VERSION,
         weir: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_ns,
         elapsed_ns: unix_ns().saturating_sub(started_unix_ns),
         seed,
-        reproduce: reproduce(arguments, seed),
+        reproduce,
         settings: asked.first().map(|it| it.settings.clone()).unwrap_or_default(),
         fingerprint,
         measured_by,
@@ -156,30 +163,34 @@ fn exports(arguments: &Compare) -> impl Iterator<Item = (&'static str, &PathBuf)
     all.into_iter().filter_map(|(flag, file)| Some((flag, file.as_ref()?)))
 }
 
-/// Files first, so that a terminal that went away costs nothing.
+/// Files first, so that a terminal that went away costs nothing. What cannot be written keeps nothing else from being
+/// written: it fails afterwards.
 fn write(arguments: &Compare, report: &CommandReport, language: Language) -> Result<()> {
-    let mut is_printed = false;
-    for (flag, file) in exports(arguments) {
-        let text = match flag {
-            "--export-json" => serde_json::to_string_pretty(report)? + "\n",
-            "--export-markdown" => weir_report::commands::markdown(report, language),
-            _ => weir_report::commands::csv(report),
-        };
-        if file == Path::new(STANDARD_OUTPUT) {
-            is_printed = true;
-            output::print(&text)?;
-        } else {
-            output::write_whole_or(file, &text, &format!("choose another file with {flag}"))?;
-        }
-    }
+    let written = exports(arguments).map(|(flag, file)| write_export(flag, file, report, language));
+    let mut errors = written.filter_map(Result::err).collect::<Vec<_>>().into_iter();
     let screen = weir_report::commands::terminal(report, language);
     // Standard output belongs to whoever reads the export.
-    if is_printed {
+    if exports(arguments).any(|(_, file)| file == Path::new(STANDARD_OUTPUT)) {
         output::tell(screen.trim_end());
     } else {
         output::print(&output::fitted(&screen))?;
     }
-    Ok(())
+    let Some(first) = errors.next() else { return Ok(()) };
+    errors.for_each(|error| output::tell(&format!("{error:#}")));
+    Err(first)
+}
+
+fn write_export(flag: &str, file: &Path, report: &CommandReport, language: Language) -> Result<()> {
+    let text = match flag {
+        "--export-json" => serde_json::to_string_pretty(report)? + "\n",
+        "--export-markdown" => weir_report::commands::markdown(report, language),
+        _ => weir_report::commands::csv(report),
+    };
+    if file == Path::new(STANDARD_OUTPUT) {
+        output::print(&text)
+    } else {
+        output::write_whole_or(file, &text, &format!("choose another file with {flag}"))
+    }
 }
 
 /// Of several comparisons the gravest code; none decides where one is missing.
@@ -205,13 +216,33 @@ fn answered(
     comparison.thresholds_asked.iter().zip(&comparison.thresholds.rows)
 }
 
-/// The command line again, with the seed.
-fn reproduce(arguments: &Compare, seed: u64) -> String {
-    let words = std::env::args()
-        .skip(1)
-        .map(|word| shlex::try_quote(&word).map_or_else(|_| word.clone(), |quoted| quoted.into_owned()));
-    let seed = if arguments.seed.is_none() { vec![format!("--seed {seed}")] } else { Vec::new() };
-    std::iter::once("weir".to_owned()).chain(words).chain(seed).collect::<Vec<_>>().join(" ")
+/// The command line again. A seed that was not on it stands right after `compare`: a `--` may follow.
+fn reproduced(words: impl Iterator<Item = OsString>, seed: Option<u64>) -> String {
+    let mut line = vec!["weir".to_owned()];
+    let mut seed = seed;
+    for word in words {
+        line.push(quoted(&word));
+        if word == "compare" {
+            line.extend(seed.take().map(|seed| format!("--seed {seed}")));
+        }
+    }
+    line.join(" ")
+}
+
+/// A word as a shell reads it. What is no text is written by its bytes, as bash, zsh and ksh read them.
+fn quoted(word: &OsStr) -> String {
+    let text = word.to_str().and_then(|text| shlex::try_quote(text).ok());
+    text.map_or_else(
+        || {
+            let bytes = word.as_bytes().iter().map(|byte| match byte {
+                b'\'' | b'\\' => format!("\\{}", char::from(*byte)),
+                b' '..=b'~' => char::from(*byte).to_string(),
+                _ => format!("\\{byte:03o}"),
+            });
+            format!("$'{}'", bytes.collect::<String>())
+        },
+        |text| text.into_owned(),
+    )
 }
 
 fn unix_ns() -> u64 {
@@ -226,7 +257,7 @@ fn seed_of_clock() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs::File, io::Write};
+    use std::{fs::File, io::Write, os::unix::ffi::OsStringExt};
 
     use super::*;
 
@@ -244,5 +275,15 @@ mod tests {
         assert!(holds_bytes(File::open(&path).expect("it is there")));
         std::fs::remove_file(&path).expect("it can be removed");
         assert!(!holds_bytes(File::open("/dev/null").expect("it is there")));
+    }
+
+    #[test]
+    fn the_command_line_comes_again_with_words_that_are_no_text_and_the_seed_before_the_commands() {
+        let line = |words: &[&[u8]], seed| {
+            reproduced(words.iter().map(|word| OsString::from_vec(word.to_vec())), seed)
+        };
+        let words: &[&[u8]] = &[b"compare", b"--dir", b"a\xff'\\1", b"--", b"sort x", b"compare"];
+        assert_eq!(line(words, Some(7)), r"weir compare --seed 7 --dir $'a\377\'\\1' -- 'sort x' compare");
+        assert_eq!(line(&[b"compare", b"--seed", b"7", b"a"], None), "weir compare --seed 7 a");
     }
 }
