@@ -23,8 +23,9 @@ const MOUNTS_SECOND: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 /// Where the first version's clock of CPU may be.
 const MOUNTS_FIRST: [&str; 2] = ["/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/cpu,cpuacct"];
 
-/// How often a group is removed again that the kernel says is in use: the last moments of a process that was reaped.
-const REMOVALS_MAX: u32 = 200;
+/// How often a group is removed again that the kernel says is in use: the last moments of a process that was reaped,
+/// which are long on a busy machine.
+const REMOVALS_MAX: u32 = 5_000;
 
 /// Between two of them.
 const REMOVAL_PAUSE: Duration = Duration::from_millis(1);
