@@ -10,6 +10,8 @@ Usage: weir <COMMAND>
 
 Commands:
   study        Run a study: plan, run, observe, judge, report
+  compare      Compare commands that end: which costs less CPU time, by how much, and whether that
+               may be believed
   doctor       What this machine can run and measure, what it cannot, and what would unlock it
   serve        Run a server on any driver
   load         Load a server and check every byte
@@ -33,6 +35,7 @@ Options:
 
 Begin with:
   weir study quick                  epoll against io_uring, in 90 seconds
+  weir compare 'old x' 'new x'      two programs of yours, by CPU time
   weir doctor                       what can run here, what would unlock the rest
   weir serve echo --driver epoll    a server, and in another terminal
   weir load echo -c 100             its load, with every byte checked
