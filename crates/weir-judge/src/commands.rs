@@ -404,8 +404,7 @@ fn thresholds(
             true => alone(judged, pairs, arm, row),
         };
         let is_barred = barred.contains(&asked.of.arm) || barred.contains(&judged.commands[0].name);
-        let obstacles =
-            if is_barred { vec![Finding::ArmMissing { arm: asked.of.arm.clone() }] } else { Vec::new() };
+        let obstacles = if is_barred { vec![why_barred(pairs, arm, &asked.of.arm)] } else { Vec::new() };
         let answer = answers::of_values(asked, question::place(place), &values, obstacles);
         let is_bound = asked.to.is_empty() && has_bounds(judged, pairs, arm, row);
         let mut answer = if is_bound { of_bounds(asked.goal, answer) } else { answer };
@@ -417,8 +416,17 @@ fn thresholds(
     Effects { rows: judged.thresholds.iter().enumerate().map(one).collect() }
 }
 
+/// A command that ran and may not be compared has no unit; one that never ran is missing.
+fn why_barred(pairs: &Pairs<'_>, place: usize, name: &str) -> Finding {
+    let slot = if place == 0 { 0 } else { place + 1 };
+    match pairs.slots([slot]).next() {
+        Some(_) => Finding::NoUnitLeft,
+        None => Finding::ArmMissing { arm: name.to_owned() },
+    }
+}
+
 /// A threshold on a ratio of CPU time is held against the placebos as a verdict is. Layout may have added or taken away
-/// the floor, so what the threshold comes to must be the same with either.
+/// the floor, so the outcome must be the same with either.
 fn hold_threshold(asked: &ComparisonSpec, answer: &mut Effect, floor: f64) {
     let is_ratio = asked.of.metric == Metric::CommandCpu && !asked.to.is_empty();
     let (true, Some(goal), Some((low, high))) = (is_ratio, asked.goal, answer.interval) else { return };

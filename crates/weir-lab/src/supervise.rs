@@ -123,7 +123,7 @@ pub fn run(cpus: &[usize], argv: &[String], until: Until) -> Result<u8, Supervis
     Ok(household.status.unwrap_or(0))
 }
 
-/// How a supervision comes to its end.
+/// How a supervision ends.
 enum Over {
     /// What was waited for has ended.
     ByItself,

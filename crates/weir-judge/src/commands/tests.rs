@@ -295,6 +295,8 @@ fn one_measured_run_that_was_cut_leaves_nothing_to_compare() {
         let found = conclude(&asked);
         assert_eq!(decisive(&found, "new").verdict, Verdict::NotComparable, "{command} {end:?}");
         assert!(found.thresholds.rows.iter().all(|row| row.outcome == Some(Outcome::Open)), "{found:?}");
+        let ran = |row: &Effect| row.reasons.contains(&Finding::NoUnitLeft);
+        assert!(found.thresholds.rows.iter().all(ran), "it ran, and is not missing: {found:?}");
         let cut = [FailedEnd::OutOfMemory, FailedEnd::Overran { limit_ns: LIMIT_NS }];
         let is_named = |it: &CommandFinding| match it {
             CommandFinding::FailedSometimes { end, .. } => cut.contains(end),
