@@ -284,7 +284,7 @@ impl AioQueue {
         completed: &mut Vec<Completed>,
     ) -> io::Result<()> {
         let time = limit.map(|limit| libc::timespec {
-            tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: limit.subsec_nanos() as libc::c_long,
         });
         // SAFETY: `events` has room for as many records as the call may write; `time` lives until it returns.

@@ -153,7 +153,7 @@ impl PosixAioQueue {
             *place = self.control(slot);
         }
         let time = limit.map(|limit| libc::timespec {
-            tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: limit.subsec_nanos() as libc::c_long,
         });
         let count = awaited.len().min(WAITED_MAX) as libc::c_int;

@@ -15,7 +15,7 @@ pub const SELECT_LIMIT: usize = libc::FD_SETSIZE;
 
 fn timespec(timeout: Option<Duration>) -> Option<libc::timespec> {
     timeout.map(|limit| libc::timespec {
-        tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: limit.subsec_nanos() as libc::c_long,
     })
 }

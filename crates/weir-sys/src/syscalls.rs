@@ -44,7 +44,7 @@ const COMMON: &[(libc::c_long, &str)] = named! {
     SYS_rt_tgsigqueueinfo SYS_perf_event_open SYS_recvmmsg SYS_fanotify_init SYS_fanotify_mark SYS_prlimit64
     SYS_name_to_handle_at SYS_open_by_handle_at SYS_clock_adjtime SYS_syncfs SYS_sendmmsg SYS_setns SYS_getcpu
     SYS_process_vm_readv SYS_process_vm_writev SYS_kcmp SYS_finit_module SYS_sched_setattr SYS_sched_getattr
-    SYS_renameat2 SYS_seccomp SYS_getrandom SYS_memfd_create SYS_kexec_file_load SYS_bpf SYS_execveat
+    SYS_renameat2 SYS_seccomp SYS_getrandom SYS_memfd_create SYS_bpf SYS_execveat
     SYS_userfaultfd SYS_membarrier SYS_mlock2 SYS_copy_file_range SYS_preadv2 SYS_pwritev2 SYS_pkey_mprotect
     SYS_pkey_alloc SYS_pkey_free SYS_statx SYS_rseq SYS_pidfd_send_signal SYS_io_uring_setup SYS_io_uring_enter
     SYS_io_uring_register SYS_open_tree SYS_move_mount SYS_fsopen SYS_fsconfig SYS_fsmount SYS_fspick
@@ -54,7 +54,7 @@ const COMMON: &[(libc::c_long, &str)] = named! {
     SYS_mseal
 };
 
-/// What only this one kept from older days.
+/// What only this one kept from older days, and what the crate has for this one with every C library.
 #[cfg(target_arch = "x86_64")]
 const OLDER: &[(libc::c_long, &str)] = named! {
     SYS_open SYS_stat SYS_lstat SYS_poll SYS_access SYS_pipe SYS_select SYS_dup2 SYS_pause SYS_alarm SYS_fork
@@ -63,9 +63,20 @@ const OLDER: &[(libc::c_long, &str)] = named! {
     SYS_modify_ldt SYS__sysctl SYS_arch_prctl SYS_setrlimit SYS_iopl SYS_ioperm SYS_getpmsg SYS_putpmsg
     SYS_afs_syscall SYS_tuxcall SYS_security SYS_time SYS_set_thread_area SYS_get_thread_area SYS_epoll_create
     SYS_epoll_ctl_old SYS_epoll_wait_old SYS_epoll_wait SYS_utimes SYS_vserver SYS_inotify_init SYS_futimesat
-    SYS_renameat SYS_sync_file_range SYS_signalfd SYS_eventfd SYS_fchmodat2
+    SYS_renameat SYS_sync_file_range SYS_signalfd SYS_eventfd SYS_kexec_file_load SYS_fchmodat2
 };
-#[cfg(not(target_arch = "x86_64"))]
+/// What this one has beside them. The crate lacks the last two with musl; their numbers are those of
+/// `asm-generic/unistd.h`.
+#[cfg(target_arch = "aarch64")]
+const OLDER: &[(libc::c_long, &str)] = &[
+    (libc::SYS_renameat, "SYS_renameat"),
+    (libc::SYS_getrlimit, "SYS_getrlimit"),
+    (libc::SYS_setrlimit, "SYS_setrlimit"),
+    (libc::SYS_sync_file_range, "SYS_sync_file_range"),
+    (294, "SYS_kexec_file_load"),
+    (452, "SYS_fchmodat2"),
+];
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const OLDER: &[(libc::c_long, &str)] = &[];
 
 /// Those that open a file.
@@ -75,6 +86,7 @@ pub const OPENAT2: u32 = libc::SYS_openat2 as u32;
 /// The same, where it was kept from older days.
 #[cfg(target_arch = "x86_64")]
 pub const OPEN: Option<u32> = Some(libc::SYS_open as u32);
+/// Not kept here.
 #[cfg(not(target_arch = "x86_64"))]
 pub const OPEN: Option<u32> = None;
 /// Those after which a thread is another program.
@@ -118,6 +130,7 @@ pub const DUP3: u32 = libc::SYS_dup3 as u32;
 /// The same, where it was kept from older days.
 #[cfg(target_arch = "x86_64")]
 pub const DUP2: Option<u32> = Some(libc::SYS_dup2 as u32);
+/// Not kept here.
 #[cfg(not(target_arch = "x86_64"))]
 pub const DUP2: Option<u32> = None;
 
