@@ -123,9 +123,24 @@ fn members(group: &ArgGroup, kept: &[Arg]) -> ArgGroup {
 }
 
 fn page(command: &clap::Command) -> Result<String> {
+    let mut command = command.clone();
+    // A list of all flags once more would say less than the usual line.
+    let usage = command.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage:").trim().to_owned();
     let mut page = Vec::new();
-    Page::new(command.clone()).render(&mut page).context("cannot write to memory")?;
-    Ok(String::from_utf8_lossy(&page).into_owned())
+    Page::new(command.override_usage(usage))
+        .source(concat!("weir ", env!("CARGO_PKG_VERSION")))
+        .manual("Weir")
+        .render(&mut page)
+        .context("cannot write to memory")?;
+    Ok(with_headings(&String::from_utf8_lossy(&page)))
+}
+
+/// The text behind the flags, below the headings that readers of such pages look for.
+fn with_headings(page: &str) -> String {
+    page.replacen("\n.SH EXTRA\nExamples:\n", "\n.SH EXAMPLES\n", 1)
+        .replacen("\n.SH EXTRA\n", "\n.SH NOTES\n", 1)
+        .replacen("\nExit codes:\n", "\n.SH EXIT STATUS\n", 1)
 }
 
 /// One page for each command, and how many.

@@ -130,6 +130,14 @@ fn there_is_a_manual_page_of_every_command() {
         "{}",
         one.stdout
     );
+    let compare = weir(&["man", "compare"]).stdout;
+    assert!(compare.contains(&format!("\"weir {}\" Weir\n", env!("CARGO_PKG_VERSION"))), "{compare}");
+    let (_, below) = compare.split_once(".SH SYNOPSIS\n").expect("it has one");
+    let synopsis = below.lines().next().unwrap_or_default();
+    assert!(synopsis.contains("[OPTIONS] [COMMAND]..."), "{synopsis}");
+    for heading in ["DESCRIPTION", "OPTIONS", "EXAMPLES", "EXIT STATUS"] {
+        assert!(compare.contains(&format!("\n.SH {heading}\n")), "{compare}");
+    }
     let folder = folder("man");
     let all = weir(&["man", "--out", shown(&folder)]);
     assert_eq!(all.code, Some(0), "{}", all.stderr);
