@@ -162,7 +162,7 @@ fn packaged(name: &str) -> String {
 #[test]
 fn every_command_of_a_package_is_one_that_there_is() {
     for (name, calls) in
-        [("Containerfile", 1), ("release", 2), ("weir@.service", 1), ("weir-dashboard.service", 2)]
+        [("Containerfile", 0), ("release", 2), ("weir@.service", 1), ("weir-dashboard.service", 2)]
     {
         let text = packaged(name);
         let lines = text.lines().map(|line| line.trim_start_matches('#').trim());
