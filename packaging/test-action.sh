@@ -43,7 +43,7 @@ sed -i 's/return 0/return 7/' counts.c
 commit failing
 
 export GITHUB_ACTION_PATH=/weir/github GITHUB_REPOSITORY=some/thing
-export CHECK_TARGET=main CHECK_BUILD='gcc -O1 -o counts counts.c' CHECK_COMMANDS='{dir}/counts'
+export CHECK_TARGET=main CHECK_BUILD='gcc -O1 -o counts counts.c' CHECK_COMMANDS='{tree}/counts'
 CHECK_FAIL_IF='cpu ratio > 1.01'
 CHECK_OPTIONS=--budget=$(cat /weir/budget)
 export CHECK_FAIL_IF CHECK_OPTIONS

@@ -4,7 +4,9 @@
 # A check compares two commits of the repository in whose folder it starts. Everything it is asked is in variables of
 # the environment, so that no text of a change becomes a part of a script:
 #
-#   CHECK_COMMANDS      a command on each line; {dir} is the folder of the build: base, then head
+#   CHECK_COMMANDS      a command that ends on each line; {tree} is the folder of the build: base, then head
+#   CHECK_SERVE         a server, with {tree} and {port}
+#   CHECK_LOAD          the command that loads it, with {port}
 #   CHECK_BUILD         a shell line that builds one tree, in its folder; empty where nothing is built
 #   CHECK_HEAD          the commit that is judged (HEAD)
 #   CHECK_BASE          the commit it is held against; without it `sources` finds one
@@ -23,7 +25,11 @@
 # `report` in that folder is what a reader needs: comment.md, code with the exit code, a JSON file for each command and
 # the logs of the builds.
 
-work=${CHECK_WORK:-$PWD/.weir-check}
+work=${CHECK_WORK:-.weir-check}
+case $work in
+/*) ;;
+*) work=$PWD/$work ;;
+esac
 report=$work/report
 name=${CHECK_NAME:-weir}
 marker="<!-- weir-check $name -->"

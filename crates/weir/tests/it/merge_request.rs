@@ -97,7 +97,7 @@ fn the_job_fetches_a_release_compares_and_writes_the_note_once() {
             ("WEIR_TOKEN", "secret"),
             ("CHECK_WEIR", WEIR),
             ("CHECK_BUILD", BUILD),
-            ("CHECK_COMMANDS", "{dir}/counts"),
+            ("CHECK_COMMANDS", "{tree}/counts"),
             ("CHECK_FAIL_IF", "cpu ratio > 1.5"),
             ("CHECK_OPTIONS", "--runs=8\n--seed=7"),
         ])

@@ -153,7 +153,7 @@ fn checked(folder: &Path, repository: &Path, branch: &str, inputs: &[(&str, &str
     git(repository, &["switch", "--quiet", "--detach", branch]);
     let main = git(repository, &["rev-parse", "main"]);
     let usual = [
-        ("commands", "{dir}/counts"),
+        ("commands", "{tree}/counts"),
         ("build", BUILD),
         ("fail-if", "cpu ratio > 1.5"),
         ("options", "--runs=8\n--seed=7"),
@@ -193,7 +193,7 @@ fn an_unchanged_and_a_costlier_change_end_with_their_codes_and_comments() {
     let costlier = checked(&folder, &repository, "costlier", &[]);
     assert_eq!(costlier.said.code, Some(10), "{}", told(&costlier));
     assert!(costlier.comment.contains("\ncosts more: head uses "), "{}", told(&costlier));
-    assert!(costlier.comment.contains("`{dir}/counts`"), "{}", told(&costlier));
+    assert!(costlier.comment.contains("`{tree}/counts`"), "{}", told(&costlier));
     for it in [&unchanged, &costlier] {
         assert!(begins(&it.comment), "{}", told(it));
         let link = "https://example.org/some/thing/actions/runs/99";
@@ -243,11 +243,36 @@ fn a_wrong_option_is_in_the_comment_and_the_gravest_code_of_several_commands_cou
     let wrong = checked(&folder, &repository, "unchanged", &[("options", "--no-such-option")]);
     assert_eq!(wrong.said.code, Some(2), "{}", told(&wrong));
     assert!(wrong.comment.contains("weir ended with code 2") && wrong.comment.contains("--no-such-option"));
-    let commands = "{dir}/counts\n\n{dir}/none\n";
+    let commands = "{tree}/counts\n\n{tree}/none\n";
     let two = checked(&folder, &repository, "unchanged", &[("commands", commands), ("options", "--runs=6")]);
     assert_eq!(two.said.code, Some(14), "{}", told(&two));
     assert!(two.report.join("1.json").is_file() && two.report.join("2.json").is_file(), "{}", told(&two));
-    assert!(two.comment.contains("`{dir}/none`\n\nnot comparable: "), "{}", told(&two));
+    assert!(two.comment.contains("`{tree}/none`\n\nnot comparable: "), "{}", told(&two));
+}
+
+#[test]
+fn servers_are_started_from_both_trees_and_get_the_same_load() {
+    if !is_here("git") {
+        return;
+    }
+    let folder = folder("check-servers");
+    let repository = repository(&folder);
+    let weir = folder.join("weir");
+    executable(&weir, "#!/bin/sh\nprintf '<%s>' \"$@\"\n");
+    let inputs = [
+        ("commands", ""),
+        ("serve", "{tree}/server --port {port}"),
+        ("load", "ab -n 1000 http://127.0.0.1:{port}/"),
+        ("weir", shown(&weir)),
+    ];
+    let it = checked(&folder, &repository, "unchanged", &inputs);
+    assert_eq!(it.said.code, Some(0), "{}", told(&it));
+    let words = "<--runs=8><--seed=7><--inconclusive-passes><--serve><base/server --port {port}>\
+                 <--serve><head/server --port {port}><--load><ab -n 1000 http://127.0.0.1:{port}/>";
+    assert!(it.said.stderr.contains(words), "{}", told(&it));
+    let nothing = checked(&folder, &repository, "unchanged", &[("commands", "\n")]);
+    assert_eq!(nothing.said.code, Some(2), "{}", told(&nothing));
+    assert!(nothing.said.stderr.contains("there is nothing to compare"), "{}", told(&nothing));
 }
 
 #[test]
