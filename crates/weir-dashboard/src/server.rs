@@ -494,7 +494,7 @@ async fn compare(State(app): State<Arc<App>>, request: Request) -> Response {
     .await
 }
 
-/// The same as `weir study compare --format json` prints it.
+/// The same as `weir study diff --format json` prints it.
 async fn compare_json(State(app): State<Arc<App>>, request: Request) -> Response {
     let (reader, names) = (reader(&app, &request), pair_of(&request));
     let made = made(app, reader, move |app, _| {

@@ -24,7 +24,7 @@ pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageTask, Workload,
 };
 pub(crate) use study::{
-    PEERS, PairFormat, PoolFormat, Study, StudyCompare, StudyPool, StudyTask, all_study_names,
+    PEERS, PairFormat, PoolFormat, Study, StudyDiff, StudyPool, StudyTask, all_study_names,
 };
 pub(crate) use study_arm::ArmFlags;
 pub(crate) use top::Top;

@@ -134,6 +134,16 @@ const HABITS: [(&str, &[&str], [&str; 3]); 10] = [
     ),
 ];
 
+/// Commands that had another name: the words that led there, and the name they have now.
+const RENAMED: [([&str; 2], [&str; 3]); 1] = [(
+    ["study", "compare"],
+    [
+        "`weir study compare` is called `weir study diff` now: weir study diff A B",
+        "`weir study compare`의 이름은 이제 `weir study diff`입니다: weir study diff A B",
+        "`weir study compare` 现名为 `weir study diff`：weir study diff A B",
+    ],
+)];
+
 /// How to find a study.
 const STUDIES_ARE_LISTED: [&str; 3] = [
     "`weir study --list` lists the studies, and `weir study quick` is the first to run",
@@ -155,6 +165,12 @@ fn separate_command(words: &[String], language: Language) -> Option<&'static str
     words.windows(3).any(is_apart).then(|| language.choose(ARM_FORM))
 }
 
+/// The name that a command has now, where the words begin with its old one.
+pub(crate) fn renamed<'w>(words: impl IntoIterator<Item = &'w str>, language: Language) -> Option<&'static str> {
+    let first: Vec<&str> = words.into_iter().skip_while(|word| *word == "help").take(2).collect();
+    RENAMED.iter().find(|(old, _)| first == old).map(|(_, texts)| language.choose(*texts))
+}
+
 /// What does here what a flag of other tools does.
 fn habit(words: &[String], flag: &str, language: Language) -> Option<&'static str> {
     let flag = flag.split([' ', '=']).next().unwrap_or(flag);
@@ -174,8 +190,12 @@ fn with_tips(command: &Command, words: &[String], mut error: Error, language: La
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(shown));
     }
     let tip = match error.kind() {
-        ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict => separate_command(words, language)
-            .or_else(|| habit(words, &value(&error, ContextKind::InvalidArg)?, language)),
+        ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict => {
+            renamed(words.iter().map(String::as_str), language)
+                .or_else(|| separate_command(words, language))
+                .or_else(|| habit(words, &value(&error, ContextKind::InvalidArg)?, language))
+        }
+        ErrorKind::InvalidSubcommand => renamed(words.iter().map(String::as_str), language),
         ErrorKind::MissingRequiredArgument if words.first().is_some_and(|word| word == "study") => {
             Some(language.choose(STUDIES_ARE_LISTED))
         }
@@ -378,7 +398,10 @@ fn tips(error: &Error, language: Language) -> Vec<String> {
         _ => &[],
     };
     // What clap writes itself is English.
-    let tables = || HABITS.iter().map(|(.., texts)| texts).chain([&STUDIES_ARE_LISTED, &ARM_FORM]);
+    let tables = || {
+        let habits = HABITS.iter().map(|(.., texts)| texts);
+        habits.chain(RENAMED.iter().map(|(_, texts)| texts)).chain([&STUDIES_ARE_LISTED, &ARM_FORM])
+    };
     let ours = |text: &String| tables().any(|texts| texts.contains(&text.as_str()));
     let habits = written.iter().map(ToString::to_string).filter(ours);
     kinds.into_iter().filter_map(tip).chain(habits).collect()
@@ -450,6 +473,9 @@ mod tests {
             ("load echo -R 1000", "--rate"),
             ("study", "weir study --list"),
             ("study quick --arm own ./server", "--arm NAME="),
+            ("study compare a b", "weir study diff"),
+            ("study compare --format json a b", "weir study diff"),
+            ("help study compare", "weir study diff"),
         ] {
             for language in [Language::English, Language::Korean, Language::Chinese] {
                 let text = told(line, language);

@@ -45,7 +45,7 @@ fn two_studies_of_the_list_stand_side_by_side_as_the_command_compares_them() {
     let pair: RunPair = serde_json::from_str(&json.body).expect("it is the record");
     let [one, other] = [&earlier, &later].map(|path| StoredRun::read(path).expect("it can be judged"));
     let printed = serde_json::to_string_pretty(&other.against(&one, &[])).expect("JSON");
-    assert!(json.body == printed, "what weir study compare prints");
+    assert!(json.body == printed, "what weir study diff prints");
     assert_eq!(pair.machine[0].name, "kernel_release");
 }
 

@@ -156,7 +156,7 @@ pub(crate) struct Study {
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum StudyTask {
     /// Hold a stored study against an earlier one, cell by cell: ratios of arms, never absolute figures
-    Compare(StudyCompare),
+    Diff(StudyDiff),
     /// Pool several stored runs of one study: what they have in common, how far they lie apart, where the next is
     /// expected
     Pool(StudyPool),
@@ -174,7 +174,7 @@ pub(crate) enum PairFormat {
 }
 
 #[derive(Clone, Debug, Args)]
-pub(crate) struct StudyCompare {
+pub(crate) struct StudyDiff {
     /// Folder of the earlier results, the baseline (A)
     pub(crate) one: PathBuf,
     /// Folder of the results that are held against it (B)

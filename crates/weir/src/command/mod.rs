@@ -19,7 +19,7 @@ pub(crate) mod study;
 pub(crate) mod study_about;
 mod study_arms;
 mod study_baseline;
-mod study_compare;
+mod study_diff;
 mod study_display;
 mod study_launcher;
 mod study_plan;

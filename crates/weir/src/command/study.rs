@@ -29,7 +29,7 @@ use weir_report::{Language, localized};
 use weir_store::{NewStudy, Store, StoreError, StudyHeader};
 
 use super::{
-    report, study_about, study_baseline, study_compare,
+    report, study_about, study_baseline, study_diff,
     study_display::Display,
     study_launcher::{Simulator, StudyLauncher},
     study_plan, study_pool, study_power, study_repeat,
@@ -43,7 +43,7 @@ use crate::{
 
 pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     match &arguments.task {
-        Some(StudyTask::Compare(compare)) => return study_compare::run(compare),
+        Some(StudyTask::Diff(diff)) => return study_diff::run(diff),
         Some(StudyTask::Pool(pool)) => return study_pool::run(pool),
         None => {}
     }

@@ -24,7 +24,7 @@ use weir_store::NewStudy;
 use super::{doctor, study_arms, study_baseline, study_storage};
 use crate::{
     args::{PEERS, Study, all_study_names},
-    engine,
+    command_line, engine,
     exit::UsageError,
     language, request_mix,
 };
@@ -170,6 +170,9 @@ fn choices(arguments: &Study) -> Result<Choices> {
 
 fn unknown(name: &str) -> UsageError {
     let language = language::of_command_line();
+    if let Some(now) = command_line::renamed(["study", name], language) {
+        return UsageError(now.to_owned());
+    }
     let instead = limits::instead_in(language, name, &all_study_names());
     UsageError(localized!(
         language,

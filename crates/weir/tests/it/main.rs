@@ -52,7 +52,7 @@ mod storage_failures;
 mod storage_outputs;
 mod storage_simulate;
 mod study_baseline;
-mod study_compare;
+mod study_diff;
 mod study_defects;
 mod study_earlier;
 mod study_evidence;

@@ -93,7 +93,7 @@ fn what_a_library_refuses_is_told_in_the_language_that_is_asked_for() {
             &["{port}", "在何处监听"],
         ),
         (
-            &["study", "compare", "no-such-run", "other", "--lang", "ko"],
+            &["study", "diff", "no-such-run", "other", "--lang", "ko"],
             14,
             &["no-such-run", "비교할 기준이 없습니다"],
         ),

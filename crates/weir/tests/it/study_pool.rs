@@ -205,7 +205,7 @@ fn a_run_says_when_it_was_and_where_it_stands_among_those_beside_it() {
     assert_eq!(record(&[shown(&folder)]).runs.len(), 6);
     let report = weir(&["report", shown(&folder.join("r3"))]);
     assert_eq!(report.code, Some(0), "{}", report.stderr);
-    let compared = weir(&["study", "compare", shown(&folder.join("r3")), shown(&last)]);
+    let compared = weir(&["study", "diff", shown(&folder.join("r3")), shown(&last)]);
     assert_eq!(compared.code, Some(0), "{}{}", compared.stdout, compared.stderr);
     assert_eq!(result.period.map(|period| period.sessions), Some(1));
     // Another study beside them is none of them.

@@ -1,4 +1,4 @@
-//! `weir study compare`: a stored run against an earlier one.
+//! `weir study diff`: a stored run against an earlier one.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use weir_report::{Language, localized, run_pair};
 
 use super::{report, study};
 use crate::{
-    args::{PairFormat, StudyCompare},
+    args::{PairFormat, StudyDiff},
     exit::{Exit, NoBaseline, UsageError, sentence},
     language, output,
 };
 
-pub(crate) fn run(arguments: &StudyCompare) -> Result<Exit> {
+pub(crate) fn run(arguments: &StudyDiff) -> Result<Exit> {
     let language = language::chosen(arguments.lang.as_deref())?;
     let one = baseline(&arguments.one, language)?;
     let other = read(&arguments.other)?;
