@@ -15,6 +15,7 @@ use crate::{
     control::{Control, ControlSettings},
     counters::Counters,
     folder::{Found, Listing},
+    history_page::HistoryCache,
     live::Live,
     observer::Observer,
     pages::{self, PAGE_STUDIES},
@@ -51,6 +52,7 @@ pub struct Settings {
 pub(crate) struct App {
     pub settings: Settings,
     pub studies: StudyCache,
+    pub history: HistoryCache,
     pub counters: Counters,
     pub live: Arc<Live>,
     pub control: Option<Control>,

@@ -1,5 +1,5 @@
-//! Stored studies in a browser: a list of a results folder, each study's report, two of them side by side, the study
-//! that runs as it is stored, and the charts of document 000, which other pages may frame. Running servers and
+//! Stored studies in a browser: a list of a results folder, each study's report, two of them side by side, what studies
+//! and stored comparisons of commands found by commit, the study that runs as it is stored, and the charts of document 000, which other pages may frame. Running servers and
 //! observations, recorded ones and of what runs, where it was told of some.
 //!
 //! It reads and never writes: stores are opened read-only (SQLite itself may place its shared index beside one), and
@@ -25,6 +25,7 @@ mod counters;
 mod errors;
 mod folder;
 mod forms;
+mod history_page;
 mod live;
 mod observed;
 mod observer;

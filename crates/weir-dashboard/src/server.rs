@@ -48,6 +48,7 @@ use crate::{
     counters::Counters,
     errors::DashboardError,
     folder::{Found, LISTED_MAX, Listing},
+    history_page::{self, HistoryCache},
     live::Live,
     observed,
     observer::Observer,
@@ -139,6 +140,7 @@ impl Dashboard {
         };
         let app = App {
             studies: StudyCache::default(),
+            history: HistoryCache::default(),
             counters: Counters::default(),
             live: Arc::new(Live::over(folder)),
             control: control.map(|control| Control::of(control, bound)),
@@ -274,6 +276,7 @@ fn router(app: &Arc<App>) -> Router {
         .route("/compare", get(compare))
         .route("/compare.json", get(compare_json))
         .route("/pool", get(pool))
+        .route("/history", get(history_page::page))
         .route("/charts", get(charts))
         .route("/live", get(live))
         .route("/live.js", get(script))

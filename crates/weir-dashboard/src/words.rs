@@ -6,6 +6,7 @@ pub(crate) type LocalizedText = [&'static str; 3];
 
 pub(crate) const STUDIES: LocalizedText = ["Studies", "연구", "研究"];
 pub(crate) const CHARTS: LocalizedText = ["Charts", "차트", "图表"];
+pub(crate) const HISTORY: LocalizedText = ["By commit", "커밋별", "按提交"];
 pub(crate) const LIVE: LocalizedText = ["Live", "실시간", "实时"];
 pub(crate) const REPORT: LocalizedText = ["Report", "보고서", "报告"];
 pub(crate) const LANGUAGES: LocalizedText = ["Languages", "언어", "语言"];

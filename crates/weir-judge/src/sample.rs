@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use weir_record::{
     load::LoadReport,
     machine::NoiseWindow,
+    origin::Origin,
     spec::{ArmSpec, ArmStart, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     trial::TrialRecord,
     window::ObservedWindow,
@@ -77,6 +78,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         slices_given: Vec::new(),
         saturation: false,
         requests: Vec::new(),
+        origin: Origin::default(),
     }
 }
 

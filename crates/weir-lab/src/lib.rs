@@ -33,6 +33,7 @@ pub mod storage;
 pub mod store_words;
 pub mod stored;
 pub mod stored_folders;
+pub mod stored_history;
 pub mod study_file;
 pub mod supervise;
 pub mod time_left;

@@ -27,13 +27,14 @@ pub use builds::Builds;
 pub use choice_error::ChoiceError;
 pub use choices::{Choices, check_plan, chosen};
 pub use request_mix::{hex_bytes, requests};
-pub use threshold::{command_thresholds, thresholds};
+pub use threshold::{command_thresholds, metrics_named, thresholds};
 
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 use weir_record::{
     finding::Finding,
+    origin::Origin,
     spec::{CellRole, CellSpec, MissingCell, StudySpec},
     study::MissingArm,
 };
@@ -277,6 +278,7 @@ fn begun(table: &mut Table<'_>, host_defaults: &HostDefaults) -> Result<StudySpe
         slices_given: Vec::new(),
         saturation: false,
         requests: Vec::new(),
+        origin: Origin::default(),
     })
 }
 

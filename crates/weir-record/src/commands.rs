@@ -7,7 +7,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{effect::Effects, goal::ComparisonSpec, machine::Fingerprint, metric::Metric, verdict::Verdict};
+use crate::{
+    effect::Effects, goal::ComparisonSpec, machine::Fingerprint, metric::Metric, origin::Origin,
+    verdict::Verdict,
+};
 
 mod finding;
 
@@ -35,6 +38,9 @@ pub struct CommandReport {
     pub settings: CommandSettings,
     /// The machine.
     pub fingerprint: Fingerprint,
+    /// Commit, branch, labels and a note.
+    #[serde(default, skip_serializing_if = "Origin::is_empty")]
+    pub origin: Origin,
     /// How the cost of a run is read.
     pub measured_by: MeasuredBy,
     /// One for each combination of parameters; a single one without parameters.

@@ -14,6 +14,7 @@ use crate::{
     goal::ComparisonSpec,
     http::MixedRequest,
     kernel::{AS_ON_KERNEL, KernelVersion},
+    origin::Origin,
     published::{PublishedClaim, PublishedRun, PublishedTable},
     storage::{AccessPattern, CompletionMethod, StorageDevice, StorageEngine, StorageEngineOptions},
     text::Text,
@@ -98,6 +99,9 @@ pub struct StudySpec {
     /// What is asked for over HTTP in every cell, where that is a mix of requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<MixedRequest>,
+    /// Commit, branch, labels and a note of the run, as its first session began.
+    #[serde(default, skip_serializing_if = "Origin::is_empty")]
+    pub origin: Origin,
 }
 
 impl StudySpec {

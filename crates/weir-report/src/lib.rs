@@ -36,6 +36,7 @@ mod format;
 mod frontier;
 mod goals;
 mod guidance;
+pub mod history;
 mod html;
 mod io_models;
 mod kernels;

@@ -10,7 +10,9 @@ mod ctl;
 mod dashboard;
 #[cfg(test)]
 mod documented;
+mod history;
 mod observe;
+mod origin;
 mod storage;
 mod study;
 mod study_arm;
@@ -19,7 +21,9 @@ mod top;
 pub(crate) use compare::Compare;
 pub(crate) use ctl::{Ctl, CtlTask};
 pub(crate) use dashboard::Dashboard;
+pub(crate) use history::{History, HistoryFormat};
 pub(crate) use observe::Observe;
+pub(crate) use origin::OriginFlags;
 pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageTask, Workload,
 };
@@ -85,6 +89,8 @@ pub(crate) enum Command {
     Report(Report),
     /// Print a study's data
     Export(Export),
+    /// What stored runs found, commit by commit: effects with intervals against a fixed reference
+    History(History),
     /// Show stored studies in a browser: a list, reports, and charts that other pages may frame
     Dashboard(Dashboard),
     /// Print what completes commands in a shell

@@ -166,7 +166,10 @@ fn separate_command(words: &[String], language: Language) -> Option<&'static str
 }
 
 /// The name that a command has now, where the words begin with its old one.
-pub(crate) fn renamed<'w>(words: impl IntoIterator<Item = &'w str>, language: Language) -> Option<&'static str> {
+pub(crate) fn renamed<'w>(
+    words: impl IntoIterator<Item = &'w str>,
+    language: Language,
+) -> Option<&'static str> {
     let first: Vec<&str> = words.into_iter().skip_while(|word| *word == "help").take(2).collect();
     RENAMED.iter().find(|(old, _)| first == old).map(|(_, texts)| language.choose(*texts))
 }

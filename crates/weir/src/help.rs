@@ -1,5 +1,5 @@
 //! Help in Korean and Chinese: what clap prints in English, with the texts of [`texts`]. What has no translation yet
-//! (the flags of other commands than `weir study` and `weir compare`) stays English.
+//! (the flags of other commands than `weir study`, `weir compare` and `weir history`) stays English.
 
 use clap::{Arg, Command};
 use weir_report::{Language, columns, pad_end, wrap};
@@ -205,10 +205,12 @@ mod tests {
                 let id = arg.get_id().as_str();
                 assert!(texts::argument("study", id, language).is_some(), "{id} in {language:?}");
             }
-            let compare = root.find_subcommand("compare").expect("it is there");
-            for arg in compare.get_arguments().filter(|arg| !arg.is_hide_set()) {
-                let id = arg.get_id().as_str();
-                assert!(texts::argument("compare", id, language).is_some(), "{id} in {language:?}");
+            for name in ["compare", "history"] {
+                let command = root.find_subcommand(name).expect("it is there");
+                for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+                    let id = arg.get_id().as_str();
+                    assert!(texts::argument(name, id, language).is_some(), "{name} {id} in {language:?}");
+                }
             }
             assert!(texts::after("", language).is_some());
         }
@@ -218,7 +220,7 @@ mod tests {
     #[test]
     fn the_first_screens_have_no_english_sentence_left() {
         for language in [Language::Korean, Language::Chinese] {
-            for line in ["--help", "study --help", "compare --help"] {
+            for line in ["--help", "study --help", "compare --help", "history --help"] {
                 let text = text(&built(), &words(line), language);
                 for english in ["Usage", "Commands", "Options", "Print ", "Run ", "with ", " of ", " the "] {
                     assert!(!text.contains(english), "{english:?} in {text}");

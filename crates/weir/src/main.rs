@@ -7,6 +7,7 @@ mod command_line;
 mod engine;
 mod exit;
 mod flags;
+mod git_head;
 mod hanging;
 mod help;
 mod language;
@@ -48,6 +49,7 @@ fn main() -> std::process::ExitCode {
         Command::Ctl(ctl) => command::ctl::run(ctl),
         Command::Report(report) => command::report::run(report),
         Command::Export(export) => command::export::run(export),
+        Command::History(history) => command::history::run(history),
         Command::Dashboard(dashboard) => command::dashboard::run(dashboard),
         Command::LoadSlices => command::load_slices::run(),
         Command::Completions(completions) => command::manual::completions(completions),

@@ -4,6 +4,7 @@ mod bounds;
 mod client;
 mod compare;
 mod control;
+mod history;
 mod live;
 mod pages;
 mod refusals;

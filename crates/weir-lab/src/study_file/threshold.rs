@@ -6,7 +6,7 @@
 
 use weir_record::{
     goal::{ComparisonSpec, Goal, Side},
-    metric::{MetricUnit, Scale},
+    metric::{Metric, MetricUnit, Scale},
     metric_rows::{COMMAND_METRICS, METRICS, MetricRow, Part},
     spec::{CellRole, CellSpec, StudySpec},
 };
@@ -108,6 +108,15 @@ pub fn command_thresholds(commands: &[&str], lines: &[String]) -> Result<Vec<Com
         }
     }
     Ok(all)
+}
+
+/// The metric of studies and that of commands that have this name; an error where neither has it.
+pub fn metrics_named(name: &str) -> Result<[Option<Metric>; 2], Mistake> {
+    let [of_studies, of_commands] = [&OF_STUDIES, &OF_COMMANDS].map(|vocabulary| row(name, vocabulary));
+    match (of_studies, of_commands) {
+        (Err(mistake), Err(_)) => Err(mistake),
+        found => Ok([found.0.ok(), found.1.ok()].map(|row| row.map(|row| row.metric))),
+    }
 }
 
 fn command_threshold(commands: &[&str], text: &str) -> Result<Vec<ComparisonSpec>, Mistake> {
@@ -457,8 +466,6 @@ fn units(unit: MetricUnit) -> &'static [(&'static str, f64)] {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::metric::Metric;
-
     use super::*;
 
     fn read(line: &str) -> Result<Vec<ComparisonSpec>, String> {
@@ -494,6 +501,15 @@ mod tests {
             let error = read(line).expect_err("it is wrong");
             assert!(error.contains(there), "{line}: {error}");
         }
+    }
+
+    #[test]
+    fn a_name_is_that_of_a_metric_of_studies_of_commands_or_of_both() {
+        let cpu = [Some(Metric::ServerCpuPerMessage), Some(Metric::CommandCpu)];
+        assert_eq!(metrics_named("cpu"), Ok(cpu));
+        assert_eq!(metrics_named("p99"), Ok([Some(Metric::LatencyP99), None]));
+        assert_eq!(metrics_named("memory"), Ok([None, Some(Metric::CommandMemoryMax)]));
+        assert!(metrics_named("speed").expect_err("there is none").to_string().contains("no metric"));
     }
 
     #[test]

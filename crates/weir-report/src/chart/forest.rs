@@ -18,7 +18,7 @@ use super::{
 use crate::{
     cited::{Sentence, distinct},
     format,
-    language::localized,
+    language::{Language, localized},
     metrics, notes,
     section::{Content, Plot, Section, Subject},
     sentence, tables,
@@ -284,6 +284,11 @@ fn range(units: &[f64]) -> String {
 
 /// Ticks, and which way is better.
 pub(super) fn axis(view: &View<'_>, metric: Metric, is_difference: bool, scale: &Scale) -> Markup {
+    axis_in(view.language, metric, is_difference, scale)
+}
+
+/// The same without a study.
+pub(super) fn axis_in(language: Language, metric: Metric, is_difference: bool, scale: &Scale) -> Markup {
     let mut canvas = Canvas::fluid(2.0 * AXIS);
     let mut free = f64::NEG_INFINITY;
     for tick in scale.ticks(5.0).into_iter().filter(|tick| scale.contains(*tick)) {
@@ -300,7 +305,7 @@ pub(super) fn axis(view: &View<'_>, metric: Metric, is_difference: bool, scale: 
         true => (Word::BetterRight, if none > 70.0 { Anchor::End } else { Anchor::Start }),
         false => (Word::BetterLeft, if none < 30.0 { Anchor::Start } else { Anchor::End }),
     };
-    canvas.text("tick", none, 2.0 * AXIS - 7.0, anchor, view.word(better));
+    canvas.text("tick", none, 2.0 * AXIS - 7.0, anchor, better.text(language));
     canvas.finish()
 }
 

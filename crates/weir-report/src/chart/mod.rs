@@ -16,6 +16,7 @@ mod changes;
 mod curves;
 mod forest;
 mod frontier;
+mod history;
 mod latency_map;
 mod levels;
 mod map;
@@ -35,6 +36,7 @@ pub(crate) use changes::{Telling, changes};
 pub(crate) use curves::curves;
 pub(crate) use forest::forest;
 pub(crate) use frontier::{frontier, simulated};
+pub(crate) use history::{HistoryPlot, HistoryRow, history};
 pub(crate) use latency_map::{
     TITLE as LATENCY_MAP_TITLE, cpu_at_equal_rates, latency_map, lines as latency_lines,
 };
@@ -104,6 +106,11 @@ fn axis(scale: &Scale, text: impl Fn(f64) -> String) -> Markup {
 
 /// Rows over one axis, which they have where one of them has a plot.
 fn rows(view: &View<'_>, rows: &[Row], axis: &Markup) -> Markup {
+    rows_with(rows, axis, |arm| view.arm_index(arm))
+}
+
+/// The same without a study: `place` is that of an arm among those that have a colour.
+fn rows_with(rows: &[Row], axis: &Markup, place: impl Fn(&str) -> usize) -> Markup {
     html! {
         div.rows {
             @for (index, row) in rows.iter().enumerate() {
@@ -112,7 +119,7 @@ fn rows(view: &View<'_>, rows: &[Row], axis: &Markup) -> Markup {
                 @let is_alone = row.number.is_empty() && row.verdict.is_empty();
                 div.row .void[row.is_void] .bare[row.plot.is_none()] .alone[is_alone] {
                     span.subject {
-                        @if let Some(arm) = &row.subject.arm { (swatch(view.arm_index(arm))) " " (row.subject.text) }
+                        @if let Some(arm) = &row.subject.arm { (swatch(place(arm))) " " (row.subject.text) }
                         @else { (row.subject.text) }
                     }
                     span.verdict { (row.verdict) }

@@ -8,6 +8,7 @@ use weir_record::{
     finding::{ExclusionKind, FailedTrial, Finding, MessageKind, UnitKind},
     machine::Fingerprint,
     metric::Metric,
+    origin::Origin,
     spec::{ArmSpec, ArmStart, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     study::{ArmSummary, MachineStates, MetricFigures, MissingArm, StudyResult, TimelineEntry},
     verdict::Verdict,
@@ -94,6 +95,7 @@ fn spec() -> StudySpec {
         slices_given: Vec::new(),
         saturation: false,
         requests: Vec::new(),
+        origin: Origin::default(),
     }
 }
 

@@ -9,6 +9,7 @@ use weir_record::{
     load::LoadReport,
     machine::{CrossCoreReading, Fingerprint},
     observation::Rung,
+    origin::Origin,
     spec::{ArmSpec, ArmStart, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     trial::{EvidenceSlice, Reading, TrialRecord},
     window::ObservedWindow,
@@ -87,6 +88,7 @@ pub fn study() -> NewStudy {
         slices_given: Vec::new(),
         saturation: false,
         requests: Vec::new(),
+        origin: Origin::default(),
     };
     NewStudy {
         spec,

@@ -39,6 +39,28 @@ fn a_new_store_gives_back_the_study() {
 }
 
 #[test]
+fn what_a_run_is_of_is_stored_and_a_store_from_before_it_was_opens() {
+    let folder = fresh_folder("origin");
+    let mut asked = study();
+    asked.spec.origin.commit = Some("0123abc".to_owned());
+    asked.spec.origin.labels.insert("runner".to_owned(), "lab".to_owned());
+    let store = Store::create(&folder, &asked).expect("a fresh folder takes a store");
+    assert_eq!(store.study().expect("the study was stored").spec.origin, asked.spec.origin);
+    drop(store);
+    let stored = Connection::open(folder.join(FILE_NAME)).expect("it is an SQLite file");
+    let commit: String = stored
+        .query_row("SELECT json_extract(spec, '$.origin.commit') FROM study", [], |row| row.get(0))
+        .expect("others can read it");
+    assert_eq!(commit, "0123abc");
+    stored
+        .execute("UPDATE study SET spec = json_remove(spec, '$.origin')", [])
+        .expect("it is as it was before");
+    drop(stored);
+    let store = Store::open_read_only(&folder).expect("the store opens");
+    assert!(store.study().expect("the study is there").spec.origin.is_empty());
+}
+
+#[test]
 fn pilots_change_the_rate_and_keep_what_was_asked() {
     let folder = fresh_folder("pilots");
     let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");

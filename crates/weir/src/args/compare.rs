@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::origin::OriginFlags;
 use crate::flags::number;
 
 /// What its help ends with.
@@ -125,6 +126,11 @@ pub(crate) struct Compare {
     /// Write every run as CSV; - is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) export_csv: Option<PathBuf>,
+    /// Store everything as a file of its own in this folder, for weir history and weir dashboard; the folder is made
+    #[arg(long, value_name = "DIR", conflicts_with = "schema")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) origin: OriginFlags,
     /// Print the JSON Schema of what --export-json writes, and run nothing
     #[arg(long, conflicts_with = "commands")]
     pub(crate) schema: bool,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use weir_lab::builtin;
 
-use super::study_arm::ArmFlags;
+use super::{origin::OriginFlags, study_arm::ArmFlags};
 use crate::flags::number;
 
 /// The study of other runtimes; its protocol chooses the file.
@@ -133,6 +133,8 @@ pub(crate) struct Study {
     /// [default: back to back]
     #[arg(long, value_name = "DURATION", requires = "repeat")]
     pub(crate) every: Option<String>,
+    #[command(flatten)]
+    pub(crate) origin: OriginFlags,
     /// Folder for the results; with --repeat the folder for those of all runs [default: weir-results/NAME-TIME]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,

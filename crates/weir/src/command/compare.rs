@@ -23,10 +23,11 @@ use weir_lab::exit::ExitCode;
 use weir_record::{
     commands::{COMPARISON_VERSION, CommandComparison, CommandEnd, CommandReport, MeasuredBy},
     goal::ComparisonSpec,
+    origin::Origin,
 };
 use weir_report::{Language, localized};
 
-use super::{compare_asked, compare_display::Display, study};
+use super::{compare_asked, compare_display::Display, compare_store, origin, study};
 use crate::{
     args::Compare,
     exit::{Exit, UsageError},
@@ -50,6 +51,10 @@ pub(crate) fn run(arguments: &Compare) -> Result<Exit> {
             output::can_be_written(file, flag)?;
         }
     }
+    if let Some(folder) = &arguments.out {
+        compare_store::prepare(folder)?;
+    }
+    let origin = origin::origin(&arguments.origin, arguments.dir.as_deref().unwrap_or(Path::new(".")))?;
     if arguments.input.is_none() && holds_bytes(std::io::stdin()) {
         output::tell(language.choose([
             "note: standard input is not passed on to the commands; use --input FILE",
@@ -57,7 +62,7 @@ pub(crate) fn run(arguments: &Compare) -> Result<Exit> {
             "提示：标准输入不会传给命令；请用 --input FILE",
         ]));
     }
-    let report = compared(arguments, &asked, seed, language)?;
+    let report = CommandReport { origin, ..compared(arguments, &asked, seed, language)? };
     write(arguments, &report, language)?;
     Ok(Exit::Study(code(arguments, &report, language)))
 }
@@ -131,6 +136,7 @@ fn compared(arguments: &Compare, asked: &[Asked], seed: u64, language: Language)
         fingerprint,
         measured_by,
         comparisons,
+        origin: Origin::default(),
     })
 }
 
@@ -167,7 +173,8 @@ fn exports(arguments: &Compare) -> impl Iterator<Item = (&'static str, &PathBuf)
 /// written: it fails afterwards.
 fn write(arguments: &Compare, report: &CommandReport, language: Language) -> Result<()> {
     let written = exports(arguments).map(|(flag, file)| write_export(flag, file, report, language));
-    let mut errors = written.filter_map(Result::err).collect::<Vec<_>>().into_iter();
+    let stored = arguments.out.iter().map(|folder| compare_store::store(folder, report, language));
+    let mut errors = written.chain(stored).filter_map(Result::err).collect::<Vec<_>>().into_iter();
     let screen = weir_report::commands::terminal(report, language);
     // Standard output belongs to whoever reads the export.
     if exports(arguments).any(|(_, file)| file == Path::new(STANDARD_OUTPUT)) {

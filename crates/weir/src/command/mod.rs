@@ -4,15 +4,18 @@
 pub(crate) mod compare;
 mod compare_asked;
 mod compare_display;
+mod compare_store;
 mod compare_words;
 pub(crate) mod ctl;
 pub(crate) mod dashboard;
 pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod history;
 pub(crate) mod launch_runs;
 pub(crate) mod load_slices;
 pub(crate) mod manual;
 pub(crate) mod observe;
+mod origin;
 pub(crate) mod report;
 pub(crate) mod storage;
 pub(crate) mod study;

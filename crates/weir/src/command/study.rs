@@ -29,7 +29,7 @@ use weir_report::{Language, localized};
 use weir_store::{NewStudy, Store, StoreError, StudyHeader};
 
 use super::{
-    report, study_about, study_baseline, study_diff,
+    origin, report, study_about, study_baseline, study_diff,
     study_display::Display,
     study_launcher::{Simulator, StudyLauncher},
     study_plan, study_pool, study_power, study_repeat,
@@ -118,6 +118,7 @@ impl Host {
         place: &dyn Fn(&str) -> Place,
     ) -> Result<Option<(PathBuf, Outcome)>> {
         let mut study = study_plan::written(arguments)?.study(arguments, self.fingerprint.clone())?;
+        study.spec.origin = origin::origin(&arguments.origin, Path::new("."))?;
         check_thresholds(arguments, &study.spec)?;
         announce(arguments, &study, self.language)?;
         let simulator = Simulator::new(&study.spec)?;
@@ -157,6 +158,7 @@ impl Host {
     /// Goes on with the study in a folder.
     fn resumed(&self, arguments: &Study, folder: &Path) -> Result<Option<Outcome>> {
         report::refuse_sweep(folder)?;
+        refuse_origin(arguments)?;
         let StudyHeader { spec, fingerprint: began, .. } = Store::open_read_only(folder)?.study()?;
         check_thresholds(arguments, &spec)?;
         if study_storage::prepare(&spec, folder, &self.interrupt)? == Ready::Interrupted {
@@ -262,6 +264,17 @@ fn announce(arguments: &Study, study: &NewStudy, language: Language) -> Result<(
         ));
     }
     Ok(())
+}
+
+/// Refuses what a study was told when it began, and cannot be told again.
+fn refuse_origin(arguments: &Study) -> Result<(), UsageError> {
+    let Some(flag) = arguments.origin.first() else { return Ok(()) };
+    Err(UsageError(localized!(
+        language::of_command_line(),
+        "{flag} is stored when a study begins, and --resume goes on with one; leave {flag} out",
+        "{flag}: 연구를 시작할 때 저장되며, --resume은 이미 시작한 연구를 이어서 실행합니다. 빼십시오",
+        "{flag} 在研究开始时存储，而 --resume 继续已开始的研究；请去掉 {flag}",
+    )))
 }
 
 /// Refuses a flag about thresholds where there are none.

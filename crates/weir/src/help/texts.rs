@@ -6,7 +6,7 @@ use weir_report::Language;
 type Row = (&'static str, [&'static str; 2]);
 
 /// What a command is for; the first is the program itself.
-const COMMANDS: [Row; 35] = [
+const COMMANDS: [Row; 36] = [
     (
         "",
         [
@@ -151,6 +151,13 @@ const COMMANDS: [Row; 35] = [
     ("report", ["연구나 관찰의 보고서를 다시 씁니다", "重新生成研究或观测的报告"]),
     ("export", ["연구 데이터를 출력합니다", "输出研究的数据"]),
     (
+        "history",
+        [
+            "저장된 실행의 결과를 커밋별로 보기: 고정된 참조에 대한 효과와 구간",
+            "按提交查看已存储运行的结果：相对固定参照的效应及其区间",
+        ],
+    ),
+    (
         "dashboard",
         [
             "저장된 연구를 브라우저로 보기: 목록, 보고서, 다른 페이지에 넣을 수 있는 차트",
@@ -162,7 +169,7 @@ const COMMANDS: [Row; 35] = [
 ];
 
 /// What flags of `weir study` do; those of every command stand last.
-const STUDY: [Row; 41] = [
+const STUDY: [Row; 45] = [
     (
         "study",
         [
@@ -412,6 +419,30 @@ const STUDY: [Row; 41] = [
     ("quiet", ["진행 상황을 표시하지 않습니다", "不显示进度"]),
     ("help", ["도움말을 출력합니다", "显示帮助"]),
     ("version", ["버전을 출력합니다", "显示版本"]),
+    (
+        "commit",
+        [
+            "측정하는 커밋. 결과와 함께 저장합니다. SHA-dirty는 파일이 커밋과 다르다는 뜻입니다 [기본값: GITHUB_SHA나 CI_COMMIT_SHA, 없으면 폴더의 git 저장소]",
+            "所测的提交，与结果一同存储；SHA-dirty 表示文件与该提交不同 [默认：GITHUB_SHA 或 CI_COMMIT_SHA，否则取文件夹所在的 git 仓库]",
+        ],
+    ),
+    (
+        "branch",
+        [
+            "측정하는 브랜치. 결과와 함께 저장합니다 [기본값: GITHUB_HEAD_REF, GITHUB_REF_NAME, CI_COMMIT_BRANCH, CI_MERGE_REQUEST_SOURCE_BRANCH_NAME, \
+             없으면 폴더의 git 저장소]",
+            "所测的分支，与结果一同存储 [默认：GITHUB_HEAD_REF、GITHUB_REF_NAME、CI_COMMIT_BRANCH 或 CI_MERGE_REQUEST_SOURCE_BRANCH_NAME，否则取文件夹所在的 \
+             git 仓库]",
+        ],
+    ),
+    (
+        "label",
+        [
+            "결과와 함께 저장할 라벨. weir history에서 이것으로 고를 수 있습니다. 여러 번 쓸 수 있습니다",
+            "与结果一同存储的标签，weir history 可按它选择；可重复",
+        ],
+    ),
+    ("note", ["결과와 함께 저장할 메모", "与结果一同存储的备注"]),
 ];
 
 /// What the first screen ends with.
@@ -492,7 +523,7 @@ system)에 대한 것입니다.
 ];
 
 /// What the flags of `weir compare` do.
-const COMPARE: [Row; 32] = [
+const COMPARE: [Row; 37] = [
     (
         "commands",
         [
@@ -601,6 +632,37 @@ const COMPARE: [Row; 32] = [
     ("export_markdown", ["최대 15줄의 요약을 씁니다. -는 표준 출력", "写出最多 15 行的评论；- 表示标准输出"]),
     ("export_csv", ["모든 실행을 CSV로 씁니다. -는 표준 출력", "将每次运行写成 CSV；- 表示标准输出"]),
     (
+        "out",
+        [
+            "모든 것을 이 폴더에 파일 하나로 저장합니다. weir history와 weir dashboard에서 봅니다. 폴더는 만들어집니다",
+            "将全部内容存为此文件夹中的一个文件，供 weir history 与 weir dashboard 查看；文件夹会自动创建",
+        ],
+    ),
+    (
+        "commit",
+        [
+            "측정하는 커밋. 결과와 함께 저장합니다. SHA-dirty는 파일이 커밋과 다르다는 뜻입니다 [기본값: GITHUB_SHA나 CI_COMMIT_SHA, 없으면 폴더의 git 저장소]",
+            "所测的提交，与结果一同存储；SHA-dirty 表示文件与该提交不同 [默认：GITHUB_SHA 或 CI_COMMIT_SHA，否则取文件夹所在的 git 仓库]",
+        ],
+    ),
+    (
+        "branch",
+        [
+            "측정하는 브랜치. 결과와 함께 저장합니다 [기본값: GITHUB_HEAD_REF, GITHUB_REF_NAME, CI_COMMIT_BRANCH, CI_MERGE_REQUEST_SOURCE_BRANCH_NAME, \
+             없으면 폴더의 git 저장소]",
+            "所测的分支，与结果一同存储 [默认：GITHUB_HEAD_REF、GITHUB_REF_NAME、CI_COMMIT_BRANCH 或 CI_MERGE_REQUEST_SOURCE_BRANCH_NAME，否则取文件夹所在的 \
+             git 仓库]",
+        ],
+    ),
+    (
+        "label",
+        [
+            "결과와 함께 저장할 라벨. weir history에서 이것으로 고를 수 있습니다. 여러 번 쓸 수 있습니다",
+            "与结果一同存储的标签，weir history 可按它选择；可重复",
+        ],
+    ),
+    ("note", ["결과와 함께 저장할 메모", "与结果一同存储的备注"]),
+    (
         "schema",
         [
             "--export-json 문서의 JSON 스키마를 출력하고 아무것도 실행하지 않습니다",
@@ -614,6 +676,31 @@ const COMPARE: [Row; 32] = [
             "所有随机顺序的种子 [默认：取自时钟，会记录并显示]",
         ],
     ),
+    ("lang", ["언어: en, ko, zh [기본값: 로캘의 언어]", "语言：en、ko 或 zh [默认：区域设置的语言]"]),
+    ("help", ["도움말을 출력합니다", "显示帮助"]),
+];
+
+/// What a flag of `weir history` does.
+const HISTORY: [Row; 9] = [
+    (
+        "folders",
+        [
+            "연구 실행과 weir compare --out이 저장한 비교가 있는 폴더, 또는 그 하나 [기본값: weir-results]",
+            "存有研究运行以及 weir compare --out 所存比较的文件夹，或其中之一 [默认：weir-results]",
+        ],
+    ),
+    ("study", ["이 연구, 또는 이 이름의 명령이 있는 비교만", "仅此研究，或含有此名称命令的比较"]),
+    ("branch", ["이 브랜치의 실행만", "仅此分支的运行"]),
+    ("label", ["이 라벨이 있는 실행만. 여러 번 쓸 수 있습니다", "仅带有此标签的运行；可重复"]),
+    (
+        "metric",
+        [
+            "실행마다 보일 지표. --fail-if에 쓰는 이름입니다 [기본값: 연구의 주 비교, 명령의 CPU 시간]",
+            "每次运行显示的指标，名称与 --fail-if 相同 [默认：研究的主要比较，命令的 CPU 时间]",
+        ],
+    ),
+    ("limit", ["계열마다 보일 최근 실행의 수", "每个序列显示的最近运行次数"]),
+    ("format", ["출력 형식", "输出格式"]),
     ("lang", ["언어: en, ko, zh [기본값: 로캘의 언어]", "语言：en、ko 或 zh [默认：区域设置的语言]"]),
     ("help", ["도움말을 출력합니다", "显示帮助"]),
 ];
@@ -634,11 +721,13 @@ pub(super) fn command(path: &str, language: Language) -> Option<&'static str> {
     found(&COMMANDS, path, language)
 }
 
-/// What a flag does. Flags that every command has are known everywhere, and the others of `weir study` and `weir
-/// compare` alone.
+/// What a flag does. Flags that every command has are known everywhere, and the others of `weir study`, `weir compare`
+/// and `weir history` alone.
 pub(super) fn argument(path: &str, id: &str, language: Language) -> Option<&'static str> {
-    if path == "compare" {
-        return found(&COMPARE, id, language);
+    match path {
+        "compare" => return found(&COMPARE, id, language),
+        "history" => return found(&HISTORY, id, language),
+        _ => {}
     }
     let is_known = path == "study" || ["help", "version", "lang"].contains(&id);
     found(&STUDY, id, language).filter(|_| is_known)

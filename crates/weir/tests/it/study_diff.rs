@@ -53,7 +53,9 @@ fn a_run_is_held_against_another_in_three_forms_and_each_way_to_fail_has_its_cod
 
 #[test]
 fn the_old_name_is_refused_with_the_new_one() {
-    for words in [&["study", "compare", "a", "b"][..], &["study", "compare"], &["study", "compare", "--lang", "ko"]] {
+    for words in
+        [&["study", "compare", "a", "b"][..], &["study", "compare"], &["study", "compare", "--lang", "ko"]]
+    {
         let said = weir(words);
         assert_eq!(said.code, Some(2), "{words:?}: {}", said.stderr);
         assert!(said.stderr.contains("weir study diff"), "{words:?}: {}", said.stderr);

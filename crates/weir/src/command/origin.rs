@@ -1,0 +1,212 @@
+//! Commit, branch, labels and note of a run: what was typed counts first, then the environment, then the git repository
+//! of the folder.
+//!
+//! The environment stands before git because a job of continuous integration may have checked out another commit last,
+//! to build what it compares with.
+
+use std::{collections::BTreeMap, ffi::OsString, path::Path};
+
+use anyhow::Result;
+use weir_record::origin::{LABELS_MAX, NAME_CHARACTERS_MAX, NOTE_CHARACTERS_MAX, Origin, OriginSource};
+use weir_report::localized;
+
+use crate::{args::OriginFlags, exit::UsageError, git_head, language};
+
+/// Variables with the commit: GitHub Actions, GitLab.
+const COMMITS: [&str; 2] = ["GITHUB_SHA", "CI_COMMIT_SHA"];
+
+/// Variables with the branch. Of a pull request GitHub has its branch in the first, and in the second a number.
+const BRANCHES: [&str; 4] =
+    ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_BRANCH", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"];
+
+/// What a commit ends with where files differ from it, as `git describe --dirty` writes it.
+const DIRTY: &str = "-dirty";
+
+/// What is known of a run in a folder.
+pub(super) fn origin(flags: &OriginFlags, folder: &Path) -> Result<Origin> {
+    let head = || git_head::head(folder).unwrap_or_default();
+    let typed = typed(flags)?;
+    let is_whole = typed.commit.is_some() && typed.branch.is_some();
+    Ok(if is_whole { typed } else { completed(typed, |name| std::env::var_os(name), head) })
+}
+
+/// What was typed.
+fn typed(flags: &OriginFlags) -> Result<Origin> {
+    let commit =
+        flags.commit.as_deref().map(|text| one_line("--commit", text, NAME_CHARACTERS_MAX)).transpose()?;
+    let branch =
+        flags.branch.as_deref().map(|text| one_line("--branch", text, NAME_CHARACTERS_MAX)).transpose()?;
+    let note = flags.note.as_deref().map(|text| one_line("--note", text, NOTE_CHARACTERS_MAX)).transpose()?;
+    let clean = commit.as_deref().and_then(|text| text.strip_suffix(DIRTY)).filter(|text| !text.is_empty());
+    Ok(Origin {
+        commit_source: commit.is_some().then_some(OriginSource::Flag),
+        is_dirty: clean.map(|_| true),
+        commit: clean.map(str::to_owned).or(commit),
+        branch_source: branch.is_some().then_some(OriginSource::Flag),
+        branch,
+        labels: labels(&flags.label)?.into_iter().collect(),
+        note,
+    })
+}
+
+/// The rest from the environment, and then from git.
+fn completed(
+    typed: Origin,
+    variable: impl Fn(&str) -> Option<OsString>,
+    head: impl FnOnce() -> git_head::GitHead,
+) -> Origin {
+    let mut origin = typed;
+    let set = |names: &[&str]| {
+        let mut values = names.iter().filter_map(|name| variable(name)?.into_string().ok());
+        values.find(|text| is_name(text))
+    };
+    let fill = |of: &mut Origin, commit: Option<String>, branch: Option<String>, source: OriginSource| {
+        if let Some(commit) = commit.filter(|text| of.commit.is_none() && is_name(text)) {
+            (of.commit, of.commit_source) = (Some(commit), Some(source));
+        }
+        if let Some(branch) = branch.filter(|text| of.branch.is_none() && is_name(text)) {
+            (of.branch, of.branch_source) = (Some(branch), Some(source));
+        }
+    };
+    fill(&mut origin, set(&COMMITS), set(&BRANCHES), OriginSource::Environment);
+    if origin.commit.is_none() || origin.branch.is_none() {
+        let git_head::GitHead { commit, branch } = head();
+        fill(&mut origin, commit, branch, OriginSource::Git);
+    }
+    origin
+}
+
+/// Whether a text that nobody typed can be one of these names.
+fn is_name(text: &str) -> bool {
+    !text.trim().is_empty() && text.chars().count() <= NAME_CHARACTERS_MAX && !text.contains(char::is_control)
+}
+
+/// Labels as they are typed, each once.
+pub(super) fn labels(typed: &[String]) -> Result<BTreeMap<String, String>> {
+    let mut labels = BTreeMap::new();
+    for text in typed {
+        let (key, value) = match text.split_once('=') {
+            Some((key, value)) if !key.trim().is_empty() => (key.trim().to_owned(), value.trim()),
+            _ => {
+                return Err(usage(localized!(
+                    language::of_command_line(),
+                    "--label {text:?}: write KEY=VALUE",
+                    "--label {text:?}: KEY=VALUE로 쓰십시오",
+                    "--label {text:?}：请写成 KEY=VALUE",
+                )));
+            }
+        };
+        for part in [&key, value] {
+            if !part.is_empty() {
+                one_line("--label", part, NAME_CHARACTERS_MAX)?;
+            }
+        }
+        if labels.insert(key.clone(), value.to_owned()).is_some() {
+            return Err(usage(localized!(
+                language::of_command_line(),
+                "--label {key} is given twice; write each key once",
+                "--label {key}: 두 번 주었습니다. 키마다 한 번만 쓰십시오",
+                "--label {key} 给出了两次；每个键只写一次",
+            )));
+        }
+    }
+    if labels.len() > LABELS_MAX {
+        return Err(usage(localized!(
+            language::of_command_line(),
+            "--label: these are more than {LABELS_MAX} labels",
+            "--label: 라벨은 {LABELS_MAX}개까지 쓸 수 있습니다",
+            "--label：标签最多 {LABELS_MAX} 个",
+        )));
+    }
+    Ok(labels)
+}
+
+/// A text of one line, that is not too long.
+fn one_line(flag: &str, text: &str, characters_max: usize) -> Result<String> {
+    let text = text.trim();
+    if text.is_empty() || text.contains(char::is_control) || text.chars().count() > characters_max {
+        return Err(usage(localized!(
+            language::of_command_line(),
+            "{flag}: write one line of 1 to {characters_max} characters",
+            "{flag}: 1자에서 {characters_max}자까지 한 줄로 쓰십시오",
+            "{flag}：请写一行，1 到 {characters_max} 个字符",
+        )));
+    }
+    Ok(text.to_owned())
+}
+
+fn usage(text: String) -> anyhow::Error {
+    UsageError(text).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git_head::GitHead;
+
+    fn found(flags: &OriginFlags, set: &[(&str, &str)], head: GitHead) -> Origin {
+        let variable = |name: &str| set.iter().find(|(own, _)| *own == name).map(|(_, value)| value.into());
+        completed(typed(flags).expect("it is right"), variable, || head)
+    }
+
+    fn git() -> GitHead {
+        GitHead { commit: Some("9".repeat(40)), branch: Some("of-git".to_owned()) }
+    }
+
+    #[test]
+    fn what_is_typed_counts_before_the_environment_and_that_before_git() {
+        let set = [("GITHUB_SHA", "abc"), ("GITHUB_REF_NAME", "7/merge"), ("CI_COMMIT_BRANCH", "x")];
+        let flags = OriginFlags { commit: Some("v2".to_owned()), ..OriginFlags::default() };
+        let origin = found(&flags, &set, git());
+        assert_eq!((origin.commit.as_deref(), origin.commit_source), (Some("v2"), Some(OriginSource::Flag)));
+        assert_eq!(origin.branch.as_deref(), Some("7/merge"));
+        let none = OriginFlags::default();
+        let origin = found(&none, &[("GITHUB_HEAD_REF", "topic"), set[0], set[1]], git());
+        assert_eq!((origin.commit.as_deref(), origin.branch.as_deref()), (Some("abc"), Some("topic")));
+        assert_eq!(origin.branch_source, Some(OriginSource::Environment));
+        // GitHub sets it to nothing where there is no pull request.
+        let origin = found(&none, &[("GITHUB_HEAD_REF", ""), ("CI_COMMIT_SHA", "a\nb")], git());
+        assert_eq!(
+            (origin.branch.as_deref(), origin.branch_source),
+            (Some("of-git"), Some(OriginSource::Git))
+        );
+        assert_eq!(origin.commit, git().commit, "what is no name is none");
+        assert!(found(&none, &[], GitHead::default()).is_empty());
+    }
+
+    #[test]
+    fn a_commit_says_whether_files_differ_from_it() {
+        let of = |text: &str| {
+            let flags = OriginFlags { commit: Some(text.to_owned()), ..OriginFlags::default() };
+            let origin = typed(&flags).expect("it is right");
+            (origin.commit.unwrap_or_default(), origin.is_dirty)
+        };
+        assert_eq!(of("abc-dirty"), ("abc".to_owned(), Some(true)));
+        assert_eq!(of("abc"), ("abc".to_owned(), None));
+        assert_eq!(of("-dirty"), ("-dirty".to_owned(), None));
+    }
+
+    #[test]
+    fn labels_have_a_key_once_and_texts_have_one_line() {
+        let labels = |all: &[&str]| {
+            let all: Vec<String> = all.iter().map(|text| (*text).to_owned()).collect();
+            super::labels(&all).map(|found| found.len()).map_err(|error| error.to_string())
+        };
+        assert_eq!(labels(&["a=1", "b=x=y", "c="]), Ok(3));
+        let many: Vec<String> = (0..=LABELS_MAX).map(|number| format!("k{number}=")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(labels(&many[1..]), Ok(LABELS_MAX));
+        for (wrong, there) in [
+            (&["a"][..], "write KEY=VALUE"),
+            (&["=1"], "write KEY=VALUE"),
+            (&["a=1", "a=2"], "given twice"),
+            (&many, "more than 32"),
+        ] {
+            let error = labels(wrong).expect_err("it is wrong");
+            assert!(error.contains(there), "{error}");
+        }
+        let note = |text: String| typed(&OriginFlags { note: Some(text), ..OriginFlags::default() }).is_ok();
+        assert!(note("x".repeat(NOTE_CHARACTERS_MAX)) && !note("x".repeat(NOTE_CHARACTERS_MAX + 1)));
+        assert!(!note("two\nlines".to_owned()) && !note(" ".to_owned()));
+    }
+}
