@@ -15,7 +15,7 @@ use crate::{
     control::{Control, ControlSettings},
     counters::Counters,
     folder::{Found, Listing},
-    history_page::HistoryCache,
+    history_cache::HistoryCache,
     live::Live,
     observer::Observer,
     pages::{self, PAGE_STUDIES},

@@ -22,8 +22,6 @@ use crate::{
     metrics, when,
 };
 
-pub(crate) use runs::{commit, labels};
-
 pub use csv::lines as csv;
 pub use page::html_below;
 pub use text::terminal;

@@ -46,6 +46,7 @@ mod markdown;
 mod metrics;
 mod notes;
 pub mod observation;
+mod origin;
 mod overview;
 mod pidstat;
 mod published;

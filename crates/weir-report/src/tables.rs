@@ -12,9 +12,9 @@ use weir_record::{
 use crate::{
     check_words,
     display::printable,
-    format, history,
+    format,
     language::localized,
-    metrics, sentence,
+    metrics, origin, sentence,
     table::Table,
     view::View,
     words::{self, Word},
@@ -46,7 +46,7 @@ pub(crate) fn chips(view: &View<'_>) -> Vec<(String, String)> {
         let evidence = view.word(sentence::evidence(result));
         chips.push((view.word(Word::Evidence).to_owned(), evidence.to_owned()));
     }
-    chips.extend(origin(view));
+    chips.extend(of_commit(view));
     chips.extend(fingerprint.running.iter().map(|(arm, process)| ran_before(view, arm, process)));
     chips.extend([
         (machine.join(", "), pinning),
@@ -64,17 +64,17 @@ pub(crate) fn chips(view: &View<'_>) -> Vec<(String, String)> {
 }
 
 /// The commit that the study is of, and what else was said of it.
-fn origin(view: &View<'_>) -> Option<(String, String)> {
-    let origin = &view.result.spec.origin;
-    let commit = history::commit(origin);
-    let known = [
-        origin.branch.clone().unwrap_or_default(),
-        history::labels(origin),
-        origin.note.clone().unwrap_or_default(),
+fn of_commit(view: &View<'_>) -> Option<(String, String)> {
+    let known = &view.result.spec.origin;
+    let commit = origin::commit(known);
+    let beside = [
+        known.branch.clone().unwrap_or_default(),
+        origin::labels(known),
+        known.note.clone().unwrap_or_default(),
     ];
-    let known = known.iter().filter(|part| !part.is_empty()).map(|part| printable(part));
+    let beside = beside.iter().filter(|part| !part.is_empty()).map(|part| printable(part));
     let title = localized!(view.language, "commit {commit}", "커밋 {commit}", "提交 {commit}");
-    (!origin.is_empty()).then(|| (title, known.collect::<Vec<_>>().join(view.language.list())))
+    (!known.is_empty()).then(|| (title, beside.collect::<Vec<_>>().join(view.language.list())))
 }
 
 /// A server that ran before the study: where it was found, and what may differ from those that the study starts.

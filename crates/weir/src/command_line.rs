@@ -13,7 +13,7 @@ use weir_report::{Language, localized};
 use crate::{
     command::study_about,
     flags::{NO_NUMBER, NO_RATE, NO_SIZE, NO_WHOLE_NUMBER},
-    help, language, output,
+    help, language, output, renamed,
 };
 
 /// Tells what is wrong, or what was asked for (help, the version), and ends the process.
@@ -134,16 +134,6 @@ const HABITS: [(&str, &[&str], [&str; 3]); 10] = [
     ),
 ];
 
-/// Commands that had another name: the words that led there, and the name they have now.
-const RENAMED: [([&str; 2], [&str; 3]); 1] = [(
-    ["study", "compare"],
-    [
-        "`weir study compare` is called `weir study diff` now: weir study diff A B",
-        "`weir study compare`의 이름은 이제 `weir study diff`입니다: weir study diff A B",
-        "`weir study compare` 现名为 `weir study diff`：weir study diff A B",
-    ],
-)];
-
 /// How to find a study.
 const STUDIES_ARE_LISTED: [&str; 3] = [
     "`weir study --list` lists the studies, and `weir study quick` is the first to run",
@@ -163,15 +153,6 @@ fn separate_command(words: &[String], language: Language) -> Option<&'static str
     let is_command = |word: &String| word.contains([' ', '/', '{']);
     let is_apart = |three: &[String]| three[0] == "--arm" && !three[1].contains('=') && is_command(&three[2]);
     words.windows(3).any(is_apart).then(|| language.choose(ARM_FORM))
-}
-
-/// The name that a command has now, where the words begin with its old one.
-pub(crate) fn renamed<'w>(
-    words: impl IntoIterator<Item = &'w str>,
-    language: Language,
-) -> Option<&'static str> {
-    let first: Vec<&str> = words.into_iter().skip_while(|word| *word == "help").take(2).collect();
-    RENAMED.iter().find(|(old, _)| first == old).map(|(_, texts)| language.choose(*texts))
 }
 
 /// What does here what a flag of other tools does.
@@ -194,11 +175,11 @@ fn with_tips(command: &Command, words: &[String], mut error: Error, language: La
     }
     let tip = match error.kind() {
         ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict => {
-            renamed(words.iter().map(String::as_str), language)
+            renamed::now(words.iter().map(String::as_str), language)
                 .or_else(|| separate_command(words, language))
                 .or_else(|| habit(words, &value(&error, ContextKind::InvalidArg)?, language))
         }
-        ErrorKind::InvalidSubcommand => renamed(words.iter().map(String::as_str), language),
+        ErrorKind::InvalidSubcommand => renamed::now(words.iter().map(String::as_str), language),
         ErrorKind::MissingRequiredArgument if words.first().is_some_and(|word| word == "study") => {
             Some(language.choose(STUDIES_ARE_LISTED))
         }
@@ -403,7 +384,7 @@ fn tips(error: &Error, language: Language) -> Vec<String> {
     // What clap writes itself is English.
     let tables = || {
         let habits = HABITS.iter().map(|(.., texts)| texts);
-        habits.chain(RENAMED.iter().map(|(_, texts)| texts)).chain([&STUDIES_ARE_LISTED, &ARM_FORM])
+        habits.chain(renamed::ALL.iter().map(|(_, texts)| texts)).chain([&STUDIES_ARE_LISTED, &ARM_FORM])
     };
     let ours = |text: &String| tables().any(|texts| texts.contains(&text.as_str()));
     let habits = written.iter().map(ToString::to_string).filter(ours);

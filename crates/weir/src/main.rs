@@ -16,6 +16,7 @@ mod load_text;
 mod orphans;
 mod output;
 mod protocol;
+mod renamed;
 mod request_mix;
 mod serve;
 mod signals;

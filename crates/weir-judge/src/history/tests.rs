@@ -115,7 +115,8 @@ fn runs_of_one_second_stand_in_their_order_whatever_their_places_are_called() {
     let mut both = of_commands(&second, "compare-2.json", Metric::CommandCpu);
     both.extend(of_commands(&first, "compare.json", Metric::CommandCpu));
     let found = history(both, Vec::new(), &asked());
-    let commits: Vec<_> = found.series[0].runs.iter().filter_map(|run| run.origin.commit.as_deref()).collect();
+    let commits: Vec<_> =
+        found.series[0].runs.iter().filter_map(|run| run.origin.commit.as_deref()).collect();
     assert_eq!(commits, ["first", "second"]);
 }
 

@@ -13,6 +13,7 @@ use crate::{
     display::{keep_together, printable},
     html as page,
     language::Language,
+    origin,
     table::Table,
     words::{self, Word},
 };
@@ -74,7 +75,7 @@ fn plot(series: &HistorySeries, language: Language) -> HistoryPlot {
 
 fn row(series: &HistorySeries, run: &HistoryRun, language: Language) -> HistoryRow {
     let found = run.from_reference.unwrap_or_default();
-    let parts = [runs::date(run), runs::commit(&run.origin), runs::labels(&run.origin)];
+    let parts = [runs::date(run), origin::commit(&run.origin), origin::labels(&run.origin)];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let word = words::verdict(series.metric, run.verdict).text(language);
     let links = if run.links > 1 { format!(" ×{}", run.links) } else { String::new() };

@@ -10,13 +10,12 @@ use crate::{
     display::{printable, truncate},
     format,
     language::Language,
+    origin::{commit, labels},
     when, words,
 };
 
-/// Columns of a commit, a branch, and labels.
-const COMMIT_COLUMNS_MAX: usize = 16;
+/// Columns of a branch.
 const BRANCH_COLUMNS_MAX: usize = 20;
-const LABELS_COLUMNS_MAX: usize = 32;
 
 /// The table of a series.
 pub(super) struct Cells {
@@ -73,20 +72,7 @@ pub(super) fn date(run: &HistoryRun) -> String {
     run.began_unix_s.map_or_else(|| format::ABSENT.to_owned(), when::minute)
 }
 
-/// The commit; with a `+` where files differed from it.
-pub(crate) fn commit(origin: &Origin) -> String {
-    let Some(commit) = origin.short_commit() else { return format::ABSENT.to_owned() };
-    let commit = truncate(&printable(commit), COMMIT_COLUMNS_MAX);
-    if origin.is_dirty == Some(true) { format!("{commit}+") } else { commit }
-}
-
 fn branch(origin: &Origin) -> String {
     let branch = origin.branch.as_deref().unwrap_or(format::ABSENT);
     truncate(&printable(branch), BRANCH_COLUMNS_MAX)
-}
-
-/// Labels in the order of their keys.
-pub(crate) fn labels(origin: &Origin) -> String {
-    let all: Vec<String> = origin.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    truncate(&printable(&all.join(" ")), LABELS_COLUMNS_MAX)
 }

@@ -26,8 +26,8 @@ pub fn fresh_folder(name: &str) -> PathBuf {
     folder
 }
 
-pub fn study() -> NewStudy {
-    let arm = |name: &str| ArmSpec {
+fn arm(name: &str) -> ArmSpec {
+    ArmSpec {
         name: name.to_owned(),
         subject: Subject::Weir { driver: name.to_owned(), options: [].into(), arguments: Vec::new() },
         load_options: [].into(),
@@ -35,7 +35,10 @@ pub fn study() -> NewStudy {
         is_placebo: false,
         warmup_ns: 0,
         start: ArmStart::default(),
-    };
+    }
+}
+
+pub fn study() -> NewStudy {
     let spec = StudySpec {
         name: "store".to_owned(),
         title: "does the store keep what it is given".into(),
@@ -91,10 +94,10 @@ pub fn study() -> NewStudy {
         origin: Origin::default(),
     };
     NewStudy {
-        spec,
         fingerprint: Fingerprint { kernel_release: "6.18.0".to_owned(), ..Fingerprint::default() },
         missing_arms: Vec::new(),
-        reproduce: "weir study store --seed 18446744073709551615".to_owned(),
+        reproduce: format!("weir study store --seed {}", spec.seed),
+        spec,
     }
 }
 

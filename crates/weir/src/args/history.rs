@@ -38,8 +38,8 @@ pub(crate) struct History {
     /// Only runs with this label; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) label: Vec<String>,
-    /// What is shown of each run, by the name that --fail-if has for it [default: the primary comparison of a study, CPU
-    /// time of commands]
+    /// What is shown of each run, by the name that --fail-if has for it [default: the primary comparison of a study,
+    /// CPU time of commands]
     #[arg(long, value_name = "METRIC")]
     pub(crate) metric: Option<String>,
     /// Newest runs of each series that are shown

@@ -24,9 +24,9 @@ use weir_store::NewStudy;
 use super::{doctor, study_arms, study_baseline, study_storage};
 use crate::{
     args::{PEERS, Study, all_study_names},
-    command_line, engine,
+    engine,
     exit::UsageError,
-    language, request_mix,
+    language, renamed, request_mix,
 };
 
 /// The study of I/O models; `--storage` chooses the other half.
@@ -170,7 +170,7 @@ fn choices(arguments: &Study) -> Result<Choices> {
 
 fn unknown(name: &str) -> UsageError {
     let language = language::of_command_line();
-    if let Some(now) = command_line::renamed(["study", name], language) {
+    if let Some(now) = renamed::now(["study", name], language) {
         return UsageError(now.to_owned());
     }
     let instead = limits::instead_in(language, name, &all_study_names());

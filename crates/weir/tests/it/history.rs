@@ -75,7 +75,7 @@ fn comparisons_of_several_commits_stand_one_after_the_other() {
     assert_eq!(kept(&["--limit", "2"]), 2);
     assert_eq!(kept(&["--study", "new"]), 4);
     assert_eq!(kept(&["--study", "other"]), 0);
-    assert_eq!(kept(&["--metric", "memory"]), 4);
+    assert_eq!(kept(&["--metric", "time"]), 4);
     assert_eq!(kept(&["--metric", "p99"]), 0);
     let nothing = weir(&["history", shown(&out), "--branch", "none"]);
     expect_refusal(&nothing, 2, &["none of 4 runs"]);
