@@ -34,6 +34,7 @@ macro_rules! of_call {
 
 mod descriptors;
 mod opened;
+pub(super) mod run_calls;
 mod scheduling;
 mod softirqs;
 

@@ -23,6 +23,14 @@ pub const CALLS_MAX: u32 = 512;
 pub const CALLS_BEYOND: u32 = CALLS_MAX - 1;
 /// and so do calls of programs of 32 bits, whose numbers mean something else.
 pub const CALLS_OF_32_BITS: u32 = CALLS_MAX - 2;
+/// A thread of a run that has not begun: what it does is not the run's.
+pub(super) const RUN_AWAITS: i32 = 0;
+/// A thread of a run that is in no call which was seen to begin.
+pub(super) const RUN_OUTSIDE: i32 = 1;
+/// From here on a thread of a run is in a call.
+pub(super) const RUN_IN_CALL: i32 = 2;
+/// Place of the threads of a run that found no room.
+pub(super) const RUN_LOST: u32 = CALLS_MAX;
 /// Most pairs of a kind of call and an error; further ones are in the number of errors alone.
 pub const ERRORS_MAX: u32 = 2_048;
 /// Most names of files whose opens are counted; opens by further names are in no count.
@@ -92,10 +100,15 @@ pub(super) enum Table {
     OtherDescriptors,
     /// A [`DescriptorState`] without anything, for which the stack has no room.
     NewDescriptor,
+    /// By the address of a task of a run: [`RUN_AWAITS`], [`RUN_OUTSIDE`], or the number of the call that it is in plus
+    /// [`RUN_IN_CALL`].
+    RunThreads,
+    /// By number of the system call, and at [`RUN_LOST`]: a number.
+    RunCalls,
 }
 
 impl Table {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::Members,
         Self::Threads,
         Self::Calls,
@@ -110,11 +123,18 @@ impl Table {
         Self::Descriptors,
         Self::OtherDescriptors,
         Self::NewDescriptor,
+        Self::RunThreads,
+        Self::RunCalls,
     ];
 
     /// Whether it is for descriptors alone.
     pub(super) fn is_of_descriptors(self) -> bool {
         matches!(self, Self::Descriptors | Self::OtherDescriptors | Self::NewDescriptor)
+    }
+
+    /// Whether it is for the calls of a run alone.
+    pub(super) fn is_of_runs(self) -> bool {
+        matches!(self, Self::RunThreads | Self::RunCalls)
     }
 
     pub(super) fn name(self) -> &'static str {
@@ -133,6 +153,8 @@ impl Table {
             Self::Descriptors => "weir_files",
             Self::OtherDescriptors => "weir_files_more",
             Self::NewDescriptor => "weir_file_new",
+            Self::RunThreads => "weir_run_tasks",
+            Self::RunCalls => "weir_run_calls",
         }
     }
 
@@ -165,6 +187,8 @@ impl Table {
             }
             Self::OtherDescriptors => of(MapKind::Array, 4, size_of::<DescriptorState>(), SIDES),
             Self::NewDescriptor => of(MapKind::PerCpuArray, 4, size_of::<DescriptorState>(), 1),
+            Self::RunThreads => of(MapKind::Hash, 8, 8, THREADS_MAX),
+            Self::RunCalls => of(MapKind::PerCpuArray, 4, 8, CALLS_MAX + 1),
         }
     }
 }

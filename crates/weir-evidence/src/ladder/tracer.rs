@@ -175,7 +175,9 @@ impl Tracer {
         }
         let kernel = if groups.contains(&Group::Uring) { Kernel::here() } else { Kernel::numbering() };
         let mut tables = HashMap::new();
-        let is_needed = |table: &Table| !table.is_of_descriptors() || groups.contains(&Group::Descriptors);
+        let is_needed = |table: &Table| {
+            !table.is_of_runs() && (!table.is_of_descriptors() || groups.contains(&Group::Descriptors))
+        };
         for table in Table::ALL.into_iter().filter(is_needed) {
             let map = Map::new(table.name(), table.shape());
             let what = || format!("a table ({})", table.name());
