@@ -7,6 +7,9 @@
 //! 2. What the child needs is built before the fork, and the pointers to it are used before [`launch`] returns.
 //! 3. The death signal is set before the parent is checked. A parent that died in between is then noticed by the
 //!    check; one that dies later is noticed by the kernel.
+//! 4. A child that shares its parent's memory has a stack of its own, and the parent's thread is suspended until the
+//!    child has another memory or is gone (`CLONE_VM` with `CLONE_VFORK`). What it writes to is a structure that its
+//!    parent lends it.
 
 use std::{
     ffi::{CStr, CString, c_char},
@@ -184,6 +187,87 @@ pub fn launch(launch: &Launch, held: impl FnOnce(Pid)) -> Result<(Pid, BeforeExe
     }
 }
 
+/// Bytes of the stack of a child that shares its parent's memory: for a few system calls.
+const STACK_BYTES: usize = 64 << 10;
+
+/// Starts a process as [`launch`] does, without a copy of this one's memory: the child uses it until its exec, and has
+/// nothing to let go of then. It is not held, it joins its group by a file, and its peak of memory begins with all of
+/// this process's. So it is for finding out what the copy costs.
+///
+/// # Errors
+/// As [`launch`]; a group in which it is to be born is not possible.
+pub fn launch_sharing(launch: &Launch) -> Result<(Pid, BeforeExec), LaunchFailure> {
+    let of_fork = |source| LaunchFailure { step: Step::Fork, source };
+    let joins = match launch.group {
+        Membership::Joins(tasks) => Some(tasks.as_raw_fd()),
+        Membership::Inherited => None,
+        Membership::Born(_) => return Err(of_fork(io::ErrorKind::Unsupported.into())),
+    };
+    let child = Child {
+        program: launch.program.map_or(ptr::null(), CStr::as_ptr),
+        words: &pointers(launch.words),
+        environment: &pointers(launch.environment),
+        folder: launch.folder.map_or(ptr::null(), CStr::as_ptr),
+        streams: [launch.input, launch.output, launch.errors].map(|stream| stream.as_raw_fd()),
+        joins,
+        parent: getpid(),
+        go: -1,
+        go_of_parent: -1,
+        report: -1,
+    };
+    let mut sharing = Sharing { child: &child, before: BeforeExec::default(), failed: None };
+    // Aligned as every calling convention wants it.
+    let mut stack = vec![0_u128; STACK_BYTES / mem::size_of::<u128>()];
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: invariants 1, 2 and 4: the stack and the structure live until the child has another memory or is gone,
+    // because this thread is suspended until then; the stack grows down from its end.
+    let number = unsafe {
+        let end = stack.as_mut_ptr_range().end;
+        libc::clone(become_sharing, end.cast(), flags, (&raw mut sharing).cast())
+    };
+    let pid = match Pid::from_raw(number) {
+        Some(pid) if number > 0 => pid,
+        _ => return Err(of_fork(io::Error::last_os_error())),
+    };
+    // It is read after the child wrote it, through the pointer that was given away.
+    // SAFETY: `sharing` is alive, and nobody else has it any more.
+    let (before, failed) =
+        unsafe { ((&raw const sharing.before).read_volatile(), (&raw const sharing.failed).read_volatile()) };
+    let Some((step, error)) = failed else { return Ok((pid, before)) };
+    // It has ended; without this it would stay as a zombie.
+    let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
+    Err(LaunchFailure { step, source: io::Error::from_raw_os_error(error) })
+}
+
+/// What a child that shares its parent's memory is given, and says.
+struct Sharing<'a> {
+    child: &'a Child<'a>,
+    before: BeforeExec,
+    failed: Option<(Step, i32)>,
+}
+
+/// Runs in a child that shares its parent's memory, until the exec.
+extern "C" fn become_sharing(sharing: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: invariant 4: it is what `launch_sharing` lent to this child; pointers and lists in it are valid as there.
+    unsafe {
+        let sharing = &mut *sharing.cast::<Sharing>();
+        let child = sharing.child;
+        let failed = match prepare(child) {
+            Ok(before) => {
+                sharing.before = before;
+                if child.program.is_null() {
+                    libc::_exit(0);
+                }
+                libc::execve(child.program, child.words.as_ptr(), child.environment.as_ptr());
+                (Step::Exec, errno())
+            }
+            Err(failed) => failed,
+        };
+        sharing.failed = Some(failed);
+        libc::_exit(127)
+    }
+}
+
 /// Reads what a child said until its exec closed the pipe.
 fn outcome(said: &[u8]) -> Result<BeforeExec, LaunchFailure> {
     let failure = match said.len() {
@@ -320,7 +404,8 @@ unsafe fn become_program(child: &Child) -> ! {
     // SAFETY: system calls with plain numbers, and with the pointers and lists that the caller vouches for; each list
     // ends with a null pointer.
     unsafe {
-        let (step, error) = match prepare(child) {
+        let held = wait_for_parent(child).map_err(|error| (Step::Session, error));
+        let (step, error) = match held.and_then(|()| prepare(child)) {
             Ok(before) => {
                 say(child.report, &before.numbers());
                 if child.program.is_null() {
@@ -341,8 +426,6 @@ unsafe fn become_program(child: &Child) -> ! {
 /// # Safety
 /// As of [`become_program`].
 unsafe fn prepare(child: &Child) -> Result<BeforeExec, (Step, i32)> {
-    // SAFETY: as of this function.
-    unsafe { wait_for_parent(child) }.map_err(|error| (Step::Session, error))?;
     begin_session(child.parent).map_err(|error| (Step::Session, error))?;
     // SAFETY: numbers of descriptors that this process has, and a folder that the caller vouches for.
     unsafe {
@@ -600,6 +683,35 @@ mod tests {
         let (pid, _) = launched(None, &[]).expect("a fork");
         assert_eq!(ended(pid).status, Some(0));
         assert_eq!(reap(Some(pid)).expect("an answer"), Reaping::Childless);
+    }
+
+    #[test]
+    fn a_process_that_shares_memory_until_its_exec_is_started_and_its_failures_are_told() {
+        let null = File::open("/dev/null").expect("it is always there");
+        let words = [c"sh", c"-c", c"exit 3"].map(CStr::to_owned);
+        let of = |program, folder, group| {
+            launch_sharing(&Launch {
+                program: Some(program),
+                words: &words,
+                environment: &[],
+                folder,
+                input: null.as_fd(),
+                output: null.as_fd(),
+                errors: null.as_fd(),
+                group,
+            })
+        };
+        let (pid, before) = of(c"/bin/sh", Some(c"/"), Membership::Inherited).expect("there is a shell");
+        assert_eq!(ended(pid).status, Some(3));
+        assert!(before.cpu_ns > 0 && before.at_ns <= now_ns(), "{before:?}");
+        for (program, folder, group, step) in [
+            (c"/no/such/program", None, Membership::Inherited, Step::Exec),
+            (c"/bin/sh", Some(c"/no/such/folder"), Membership::Inherited, Step::Folder),
+            (c"/bin/sh", None, Membership::Joins(null.as_fd()), Step::Group),
+            (c"/bin/sh", None, Membership::Born(null.as_fd()), Step::Fork),
+        ] {
+            assert_eq!(of(program, folder, group).expect_err("it fails").step, step);
+        }
     }
 
     #[test]
