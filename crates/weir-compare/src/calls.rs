@@ -1,5 +1,6 @@
-//! System calls by kind: each command runs a few times more under `strace -c -f`, which counts those of all its
-//! processes. These runs are part of no other figure, because `strace` makes every call slow.
+//! System calls by kind: each command runs a few times more, and the calls of all its processes are counted from its
+//! exec on. Programs in the kernel count, where it takes them, and otherwise `strace -c -f`. These runs are part of no
+//! other figure, because counting makes every call slow.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +25,7 @@ use crate::{
 /// Runs of each command: two of which all counts agree are worth more than one.
 const RUNS: u32 = 2;
 
-/// Longest that a run may take under `strace`.
+/// Longest that a run may take that is counted.
 const LIMIT_MAX: Duration = Duration::from_secs(60);
 
 /// Kinds that are kept.
@@ -39,29 +40,55 @@ const FOLDER_TRIES_MAX: u32 = 16;
 /// The program that counts.
 const STRACE: &str = "strace";
 
+/// What programs in the kernel are called in the record.
+const PROGRAMS: &str = "kernel-programs";
+
+/// One run's counts.
+type Counts = BTreeMap<String, u64>;
+
 /// Counts the calls of every command that runs.
 pub(crate) fn counted(
     asked: &Asked,
     are_alive: &[bool],
+    leaves_processes: bool,
     launch: &mut dyn Launch,
     stop: &AtomicBool,
 ) -> Result<SystemCalls, NoCalls> {
-    let folder = PrivateFolder::below(&std::env::temp_dir()).map_err(|_| NoCalls::Refused)?;
-    let file = folder.0.join("table");
+    let programs = match launch.counts_calls() {
+        true => all(asked, are_alive, &mut |command| by_programs(asked, command, launch, stop))?,
+        false => None,
+    };
+    let (counted_by, by_command) = match programs {
+        Some(by_command) => (PROGRAMS, by_command),
+        // It would wait for them.
+        None if leaves_processes => return Err(NoCalls::LeavesProcesses),
+        None => {
+            let folder = PrivateFolder::below(&std::env::temp_dir()).map_err(|_| NoCalls::Refused)?;
+            let file = folder.0.join("table");
+            let by_strace =
+                &mut |command: &AskedCommand| by_strace(asked, command, &file, launch, stop).map(Some);
+            ("strace -c -f", all(asked, are_alive, by_strace)?.unwrap_or_default())
+        }
+    };
+    Ok(SystemCalls { counted_by: counted_by.to_owned(), runs: RUNS, kinds: kinds(&by_command) })
+}
+
+/// Some runs of every command. None where one of them could not be counted this way.
+fn all(
+    asked: &Asked,
+    are_alive: &[bool],
+    one: &mut dyn FnMut(&AskedCommand) -> Result<Option<Counts>, NoCalls>,
+) -> Result<Option<Vec<Vec<Counts>>>, NoCalls> {
     let mut by_command = vec![Vec::new(); asked.commands.len()];
-    let mut all = || {
-        for _ in 0..RUNS {
-            for (place, command) in asked.commands.iter().enumerate().filter(|(place, _)| are_alive[*place]) {
-                by_command[place].push(one(asked, command, &file, launch, stop)?);
+    for _ in 0..RUNS {
+        for (place, command) in asked.commands.iter().enumerate().filter(|(place, _)| are_alive[*place]) {
+            match one(command)? {
+                Some(counts) => by_command[place].push(counts),
+                None => return Ok(None),
             }
         }
-        Ok(())
-    };
-    all().map(|()| SystemCalls {
-        counted_by: "strace -c -f".to_owned(),
-        runs: RUNS,
-        kinds: kinds(&by_command),
-    })
+    }
+    Ok(Some(by_command))
 }
 
 /// What runs around a command runs around these runs too, or they would meet what the run before left.
@@ -81,38 +108,58 @@ fn around(
     }
 }
 
-/// One run's counts by kind.
-fn one(
+/// A run whose calls the kernel counts; none where it does not.
+fn by_programs(
+    asked: &Asked,
+    command: &AskedCommand,
+    launch: &mut dyn Launch,
+    stop: &AtomicBool,
+) -> Result<Option<Counts>, NoCalls> {
+    around(asked, command.around(Around::Prepare), launch, stop)?;
+    let Some(counted) = launch.run_counted(&spec(asked, command), stop) else { return Ok(None) };
+    let (outcome, counts) = counted.map_err(why_not)?;
+    around(asked, command.around(Around::Conclude), launch, stop)?;
+    let is_over = matches!(outcome.end, RunEnd::Exited(_));
+    if counts.is_empty() || !is_over { Err(NoCalls::Refused) } else { Ok(Some(counts)) }
+}
+
+/// A run under `strace`.
+fn by_strace(
     asked: &Asked,
     command: &AskedCommand,
     file: &Path,
     launch: &mut dyn Launch,
     stop: &AtomicBool,
-) -> Result<BTreeMap<String, u64>, NoCalls> {
-    let (words, own) = (&command.words, asked.spec(&command.words));
+) -> Result<Counts, NoCalls> {
     around(asked, command.around(Around::Prepare), launch, stop)?;
     let prefix = [STRACE, "-c", "-f", "-q", "-o"].map(OsString::from);
     let traced = prefix.into_iter().chain([file.as_os_str().to_owned(), OsString::from("--")]);
+    let own = spec(asked, command);
+    let spec = RunSpec { words: traced.chain(own.words.iter().cloned()).collect(), ..own };
+    let outcome = launch.run(&spec, stop).map_err(why_not)?;
+    around(asked, command.around(Around::Conclude), launch, stop)?;
+    let is_over = matches!(outcome.end, RunEnd::Exited(_));
+    let counts =
+        if is_over { table(file).map(|text| read(&text)).unwrap_or_default() } else { Counts::new() };
+    if counts.is_empty() { Err(NoCalls::Refused) } else { Ok(counts) }
+}
+
+/// A run that is counted. What it writes goes where it disturbs nobody.
+fn spec(asked: &Asked, command: &AskedCommand) -> RunSpec {
+    let own = asked.spec(&command.words);
     let output = match own.output {
         OutputTo::File(_) | OutputTo::Inherit => OutputTo::Discard,
         other => other,
     };
-    let spec = RunSpec {
-        words: traced.chain(words.iter().cloned()).collect(),
-        output,
-        limit: own.limit.min(LIMIT_MAX),
-        ..own
-    };
-    let outcome = launch.run(&spec, stop).map_err(|error| match error {
+    RunSpec { output, limit: own.limit.min(LIMIT_MAX), ..own }
+}
+
+fn why_not(error: RunError) -> NoCalls {
+    match error {
         RunError::Missing(_) => NoCalls::NotInstalled,
         RunError::Stopped => NoCalls::NotReached,
         _ => NoCalls::Refused,
-    })?;
-    around(asked, command.around(Around::Conclude), launch, stop)?;
-    let is_over = matches!(outcome.end, RunEnd::Exited(_));
-    let counts =
-        if is_over { table(file).map(|text| read(&text)).unwrap_or_default() } else { BTreeMap::new() };
-    if counts.is_empty() { Err(NoCalls::Refused) } else { Ok(counts) }
+    }
 }
 
 /// A folder that only this user can enter, with a name that nobody knows before. It is removed with what is in it.
@@ -155,7 +202,7 @@ fn table(path: &Path) -> io::Result<String> {
 }
 
 /// The table of `strace -c`: `% time, seconds, usecs/call, calls, [errors], syscall`.
-fn read(text: &str) -> BTreeMap<String, u64> {
+fn read(text: &str) -> Counts {
     let row = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let name = *words.last()?;
@@ -167,12 +214,12 @@ fn read(text: &str) -> BTreeMap<String, u64> {
 }
 
 /// Kinds with the fewest and most calls of each command, those first in which a command differs most from the baseline.
-fn kinds(by_command: &[Vec<BTreeMap<String, u64>>]) -> Vec<CallKind> {
+fn kinds(by_command: &[Vec<Counts>]) -> Vec<CallKind> {
     let mut names: Vec<&String> = by_command.iter().flatten().flat_map(BTreeMap::keys).collect();
     names.sort_unstable();
     names.dedup();
     let of = |name: &String| {
-        let range = |runs: &Vec<BTreeMap<String, u64>>| {
+        let range = |runs: &Vec<Counts>| {
             let counts = || runs.iter().map(|counts| counts.get(name).copied().unwrap_or(0));
             (counts().min().unwrap_or(0), counts().max().unwrap_or(0))
         };

@@ -11,6 +11,7 @@ pub mod session;
 
 mod calls;
 mod files;
+mod parting;
 mod recorded;
 
 use schemars::generate::SchemaSettings;

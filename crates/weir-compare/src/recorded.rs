@@ -82,7 +82,9 @@ fn figures(cost: &RunCost) -> RunFigures {
 /// What was written where it is compared; elsewhere nothing is said of it.
 fn written(digest: &OutputDigest, output: &OutputTo) -> Written {
     match output {
-        OutputTo::Digest => Written { bytes: digest.bytes, content: digest.hash.clone() },
+        OutputTo::Digest | OutputTo::Blocks | OutputTo::Block(_) => {
+            Written { bytes: digest.bytes, content: digest.hash.clone() }
+        }
         OutputTo::Discard | OutputTo::File(_) | OutputTo::Inherit => Written::default(),
     }
 }

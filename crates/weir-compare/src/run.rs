@@ -10,6 +10,7 @@ mod digest;
 mod household;
 mod launch;
 mod launcher;
+mod noop;
 mod program;
 mod runner;
 mod wire;
@@ -28,6 +29,12 @@ pub const LEAVE_MAX: Duration = Duration::from_millis(100);
 
 /// Most bytes of the end of an output that are kept for messages.
 pub const TAIL_BYTES_MAX: usize = 2 << 10;
+
+/// Bytes of a block of an output.
+pub const BLOCK_BYTES: usize = 256 << 10;
+
+/// Most blocks of an output that are told apart: its first 16 GiB.
+pub const BLOCKS_MAX: u32 = 1 << 16;
 
 /// Most names of processes left behind that are kept.
 pub const NAMES_LEFT_MAX: usize = 4;
@@ -54,6 +61,10 @@ pub struct RunSpec {
 pub enum OutputTo {
     /// Both outputs are read and hashed as they come, and nothing of them is kept but the end.
     Digest,
+    /// The same, with a hash of each block, and the first block is kept.
+    Blocks,
+    /// The same as [`Self::Digest`], and the block with this number is kept.
+    Block(u32),
     /// Standard output goes to `/dev/null`. Standard error is hashed.
     Discard,
     /// Standard output goes to a file, which is emptied first. Standard error is hashed.
@@ -144,6 +155,20 @@ pub struct OutputDigest {
     pub hash: String,
     /// Its end as text, at most [`TAIL_BYTES_MAX`] bytes.
     pub tail: String,
+    /// Its blocks of [`BLOCK_BYTES`], the last of them shorter; at most [`BLOCKS_MAX`], and only of
+    /// [`OutputTo::Blocks`].
+    pub blocks: Vec<OutputBlock>,
+    /// The block that was to be kept, as far as there was one.
+    pub kept: Vec<u8>,
+}
+
+/// A block of an output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputBlock {
+    /// Its hash.
+    pub hash: u64,
+    /// Ends of lines in it.
+    pub lines: u32,
 }
 
 /// What Weir does in a process of a run, from the fork to the exec.
@@ -162,6 +187,9 @@ pub struct OwnCost {
     pub launch: LaunchCost,
     /// The median of CPU that is still charged to a run: letting go of the launcher's memory, at most.
     pub cpu_ns_left: u64,
+    /// The same, found with a program that does nothing: what it costs with a copy of the launcher's memory less what
+    /// it costs without one. None where such a program cannot be run.
+    pub charged_cpu_ns: Option<u64>,
 }
 
 /// Where CPU comes from.

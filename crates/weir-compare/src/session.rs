@@ -9,18 +9,19 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use weir_judge::commands::{self, Conclusion, Judged, PAIRS_MAX, Pilot};
+use weir_judge::commands::{self, Conclusion, Judged, PAIRS_MAX, Parting, Pilot};
 use weir_record::commands::{
     CommandArm, CommandComparison, CommandEnd, CommandFinding, CommandRole, CommandRun, FailedEnd,
-    MeasuredBy, NoCalls, PairPlan, PlanReason, RunEnding, RunPhase, SystemCalls,
+    FirstDifference, MeasuredBy, NoCalls, PairPlan, PlanReason, RunEnding, RunPhase, Stream, SystemCalls,
 };
 
 use crate::{
     asked::{Around, Asked},
     calls, files,
     machine::Launch,
+    parting,
     recorded::{self, Turn},
-    run::{OutputTo, RunError},
+    run::{OutputDigest, OutputTo, RunError, RunSpec},
 };
 
 /// Share of the budget that a pilot may take.
@@ -91,6 +92,8 @@ pub fn compare(
         are_alive,
         runs: Vec::new(),
         seen: Vec::new(),
+        outputs: vec![None; asked.commands.len()],
+        partings: Vec::new(),
         system_calls: None,
         plan: PairPlan::default(),
         round_ns: 0,
@@ -128,6 +131,9 @@ struct Session<'a> {
     are_alive: Vec<bool>,
     runs: Vec<CommandRun>,
     seen: Vec<CommandFinding>,
+    /// What the first run of each command wrote to its two outputs, until these are compared.
+    outputs: Vec<Option<[OutputDigest; 2]>>,
+    partings: Vec<Parting>,
     system_calls: Option<SystemCalls>,
     plan: PairPlan,
     /// How long the last round before the pilot took, without the commands that are left out.
@@ -158,6 +164,7 @@ impl Session<'_> {
         Ok(match self.first()? {
             Next::Ended(ended) => ended,
             Next::On => {
+                self.find_partings();
                 self.show_differences(progress);
                 match self.paired(progress) {
                     Next::Ended(ended) => ended,
@@ -309,8 +316,11 @@ impl Session<'_> {
         if let ended @ Next::Ended(_) = self.around(turn.command, Around::Prepare, stop) {
             return Ok(ended);
         }
-        let spec = self.asked.spec(&self.asked.commands[turn.command].words);
-        let outcome = match self.launch.run(&spec, stop) {
+        let mut spec = self.asked.spec(&self.asked.commands[turn.command].words);
+        if turn.phase == RunPhase::First && spec.output == OutputTo::Digest {
+            spec.output = OutputTo::Blocks;
+        }
+        let mut outcome = match self.launch.run(&spec, stop) {
             Ok(outcome) => outcome,
             Err(RunError::Stopped) => return Ok(Next::Ended(CommandEnd::Interrupted)),
             Err(error) => return Err(error),
@@ -318,6 +328,9 @@ impl Session<'_> {
         let started_ns = self.launch.now_ns().saturating_sub(self.began_ns);
         let started_ns = started_ns.saturating_sub(outcome.cost.wall_ns).max(turn.started_ns);
         self.runs.push(recorded::run(Turn { started_ns, ..turn }, &outcome, &self.asked.output));
+        if turn.phase == RunPhase::First {
+            self.outputs[turn.command] = Some([&mut outcome.stdout, &mut outcome.stderr].map(std::mem::take));
+        }
         if stop.load(Ordering::Relaxed) {
             return Ok(Next::Ended(CommandEnd::Interrupted));
         }
@@ -354,10 +367,9 @@ impl Session<'_> {
     fn count_calls(&mut self, ended: CommandEnd, progress: &mut dyn FnMut(&Event)) {
         let leaves_processes = self.runs.iter().any(|run| run.children_left > 0);
         let counted = match ended {
-            CommandEnd::Complete | CommandEnd::TimeCap if leaves_processes => Err(NoCalls::LeavesProcesses),
             CommandEnd::Complete | CommandEnd::TimeCap => {
                 progress(&Event::Calls);
-                calls::counted(self.asked, &self.are_alive, self.launch, self.stop)
+                calls::counted(self.asked, &self.are_alive, leaves_processes, self.launch, self.stop)
             }
             _ => Err(NoCalls::NotReached),
         };
@@ -410,6 +422,66 @@ impl Session<'_> {
         }
     }
 
+    /// Finds where the first run of each command and the baseline's begin to write different things. What is kept of
+    /// outputs is let go.
+    fn find_partings(&mut self) {
+        let outputs = std::mem::take(&mut self.outputs);
+        let Some(Some(baseline)) = outputs.first() else { return };
+        for (command, own) in outputs.iter().enumerate().skip(1) {
+            let Some(own) = own.as_ref().filter(|_| self.are_alive[command]) else { continue };
+            for (output, stream) in [Stream::Stdout, Stream::Stderr].into_iter().enumerate() {
+                if self.baseline_varies(stream) {
+                    continue;
+                }
+                let found = self.parting(command, output, &own[output], &baseline[output]);
+                self.partings.extend(found.map(|at| Parting { command, stream, at }));
+            }
+        }
+    }
+
+    /// Whether the baseline's first runs wrote different things.
+    fn baseline_varies(&self, stream: Stream) -> bool {
+        let first = self.runs.iter().filter(|run| run.phase == RunPhase::First && run.command == 0);
+        let mut written = first.map(|run| match stream {
+            Stream::Stdout => &run.stdout,
+            Stream::Stderr => &run.stderr,
+        });
+        let one = written.next();
+        written.any(|other| one != Some(other))
+    }
+
+    /// Where an output of a command parts from the baseline's.
+    fn parting(
+        &mut self,
+        command: usize,
+        output: usize,
+        own: &OutputDigest,
+        baseline: &OutputDigest,
+    ) -> Option<FirstDifference> {
+        let found = parting::first_block(own, baseline)?;
+        if found.block == 0 {
+            return parting::within(found, &own.kept, &baseline.kept);
+        }
+        let own = self.block_of(command, output, found.block)?;
+        let baseline = self.block_of(0, output, found.block)?;
+        parting::within(found, &own, &baseline)
+    }
+
+    /// A block of what a command writes, from one more run of it that is part of no figure. None where that does not
+    /// run; whatever is wrong shows in the next run as well.
+    fn block_of(&mut self, command: usize, output: usize, block: u32) -> Option<Vec<u8>> {
+        if !matches!(self.around(command, Around::Prepare, self.stop), Next::On) {
+            return None;
+        }
+        let spec = self.asked.spec(&self.asked.commands[command].words);
+        let spec = RunSpec { output: OutputTo::Block(block), ..spec };
+        let outcome = self.launch.run(&spec, self.stop).ok()?;
+        if !matches!(self.around(command, Around::Conclude, self.stop), Next::On) {
+            return None;
+        }
+        Some([outcome.stdout, outcome.stderr].into_iter().nth(output)?.kept)
+    }
+
     /// What first runs say of the output is said at once: who waits for a verdict would wait in vain.
     fn show_differences(&self, progress: &mut dyn FnMut(&Event)) {
         let found = commands::conclude(&self.judged(false)).findings;
@@ -438,6 +510,7 @@ impl Session<'_> {
             measured_by: self.measured_by,
             thresholds: &self.asked.thresholds,
             seen: &self.seen,
+            partings: &self.partings,
         }
     }
 

@@ -11,12 +11,16 @@
 //! ([`facts`]).
 
 mod facts;
+mod family;
 mod plan;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
-    commands::{CommandArm, CommandFinding, CommandRole, CommandRun, MeasuredBy, RunEnding, RunPhase},
+    commands::{
+        CommandArm, CommandFinding, CommandRole, CommandRun, FirstDifference, MeasuredBy, RunEnding,
+        RunPhase, Stream,
+    },
     effect::{Effect, Effects, Question},
     finding::{ExclusionKind, Finding},
     goal::{ComparisonSpec, Goal, Outcome},
@@ -40,6 +44,7 @@ use crate::{
     units::{Slices, Units},
 };
 
+pub use family::correct_together;
 pub use plan::{PAIRS_DECIDING_MIN, PAIRS_MAX, Pilot, order, planned, unit_pairs};
 
 /// Commands and their runs, finished or not.
@@ -65,6 +70,19 @@ pub struct Judged<'a> {
     pub thresholds: &'a [ComparisonSpec],
     /// What was found where it ran: commands that do not start, files that changed.
     pub seen: &'a [CommandFinding],
+    /// Where first runs part.
+    pub partings: &'a [Parting],
+}
+
+/// Where the first run of a command and that of the baseline begin to write different things.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parting {
+    /// Place of the command.
+    pub command: usize,
+    /// Where it wrote.
+    pub stream: Stream,
+    /// The first difference.
+    pub at: FirstDifference,
 }
 
 /// What follows.
@@ -227,7 +245,7 @@ fn of_rounds<'a>(
     let (mut is_read, mut lacking) = (false, 0);
     // Failures are counted by command, and told as such.
     for runs in pairs.filter(|runs| runs.iter().all(|run| is_usable(judged, run))) {
-        let figures = runs.map(|run| run.cost.figure(row.metric));
+        let figures = runs.map(|run| figure(judged, run, row.metric));
         is_read |= figures.iter().any(Option::is_some);
         let [Some(arm), Some(first), Some(second)] = figures else {
             lacking += 1;
@@ -248,6 +266,17 @@ fn of_rounds<'a>(
         }
     }
     units
+}
+
+/// The figure of a run in the unit of its metric, without what Weir takes in every run. That is work of the kernel, and
+/// the same for every command, so that differences keep it out in any case; ratios of short runs would have it.
+fn figure(judged: &Judged<'_>, run: &CommandRun, metric: Metric) -> Option<f64> {
+    let figure = run.cost.figure(metric)?;
+    let subtracted_us = judged.measured_by.subtracted_cpu_ns.unwrap_or_default() as f64 / 1e3;
+    match metric {
+        Metric::CommandCpu | Metric::CommandSystemCpu => Some((figure - subtracted_us).max(0.0)),
+        _ => Some(figure),
+    }
 }
 
 /// Whether a figure, although every run has it, is too coarse to be compared or held against a threshold.
@@ -350,7 +379,7 @@ fn of_baseline(judged: &Judged<'_>, pairs: &Pairs<'_>, effects: &Effects) -> Vec
     }
     found.extend(order_effect(judged, pairs));
     let all = pairs.slots([0, 1]).flatten();
-    let cpu: Vec<f64> = all.filter_map(|run| run.cost.figure(Metric::CommandCpu)).collect();
+    let cpu: Vec<f64> = all.filter_map(|run| figure(judged, run, Metric::CommandCpu)).collect();
     let charged = judged.measured_by.charged_cpu_ns;
     if let (Some(charged_cpu_ns), Some(cpu_us)) = (charged, median(&cpu).filter(|it| *it > 0.0)) {
         let share = charged_cpu_ns as f64 / 1e3 / cpu_us;
@@ -369,8 +398,8 @@ const START_SHARE_MAX: f64 = 0.01;
 fn order_effect(judged: &Judged<'_>, pairs: &Pairs<'_>) -> Option<CommandFinding> {
     let earlier_over_later = |[one, other]: [&CommandRun; 2]| {
         let (earlier, later) = if one.place < other.place { (one, other) } else { (other, one) };
-        let figure = |run: &CommandRun| run.cost.figure(Metric::CommandCpu);
-        log_ratio(figure(earlier)?, figure(later)?)
+        let cpu = |run: &CommandRun| figure(judged, run, Metric::CommandCpu);
+        log_ratio(cpu(earlier)?, cpu(later)?)
     };
     let values: Vec<f64> = pairs.slots([0, 1]).filter_map(earlier_over_later).collect();
     let found = estimate(&values).filter(|it| it.units >= UNITS_MIN)?;
@@ -444,7 +473,8 @@ fn alone(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &MetricRow) 
     }
     let slot = if place == 0 { 0 } else { place + 1 };
     let usable = pairs.slots([slot]).filter(|[run]| is_usable(judged, run));
-    let figures: Option<Vec<f64>> = usable.map(|[run]| run.cost.figure_at_most(row.metric)).collect();
+    let bounded = |run: &CommandRun| figure(judged, run, row.metric).or(run.cost.figure_at_most(row.metric));
+    let figures: Option<Vec<f64>> = usable.map(|[run]| bounded(run)).collect();
     let figures = figures.unwrap_or_default().into_iter().filter(|figure| row.has(*figure));
     figures.map(|figure| row.scale.value(figure)).collect()
 }

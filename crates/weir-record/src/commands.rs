@@ -14,7 +14,7 @@ use crate::{
 
 mod finding;
 
-pub use finding::{CommandFinding, FailedEnd, NoCalls, Stream};
+pub use finding::{CommandFinding, FailedEnd, FirstDifference, NoCalls, Stream};
 
 /// Version of the document; raised when a field changes its meaning or disappears.
 pub const COMPARISON_VERSION: u32 = 1;
@@ -110,9 +110,13 @@ pub struct MeasuredBy {
     /// Time of the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_wall_ns: Option<u64>,
-    /// CPU time that every run is charged with all the same, at most.
+    /// CPU time that every run is charged with all the same, at most; absent where it is known and subtracted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charged_cpu_ns: Option<u64>,
+    /// CPU time that Weir takes in every run after its command began. The figures of runs have it, the effects and
+    /// thresholds do not. Absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subtracted_cpu_ns: Option<u64>,
 }
 
 /// What a command is in a comparison.

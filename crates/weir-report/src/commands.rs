@@ -313,17 +313,40 @@ fn measured_by(report: &CommandReport, language: Language) -> String {
         _ => "rusage",
     };
     let step = format::nanos_tick(by.cpu_resolution_ns as f64);
-    let own = format::nanos(by.charged_cpu_ns.unwrap_or_default() as f64);
     let launch = format::nanos(by.launch_wall_ns.unwrap_or_default() as f64);
+    let own = own_cpu(report, language);
     let seed = report.seed;
     localized!(
         language,
-        "CPU from {source} in steps of {step}; weir needs {launch} to start a run (not included); at most {own} of its \
-         CPU time is included, in every command alike; seed {seed}",
-        "CPU 출처: {source}, 단위 {step}. weir가 실행을 시작하는 데 {launch} 걸립니다(수치에서 제외). weir의 CPU 시간은 최대 \
-         {own} 포함되며 모든 명령에 똑같습니다; 시드 {seed}",
-        "CPU 取自{source}，步长 {step}；weir 启动一次运行需 {launch}（不计入）；其 CPU 时间至多计入 {own}，各命令相同；随机种子 {seed}",
+        "CPU from {source} in steps of {step}; weir needs {launch} to start a run (not included); {own}; seed {seed}",
+        "CPU 출처: {source}, 단위 {step}. weir가 실행을 시작하는 데 {launch} 걸립니다(수치에서 제외). {own}; 시드 {seed}",
+        "CPU 取自{source}，步长 {step}；weir 启动一次运行需 {launch}（不计入）；{own}；随机种子 {seed}",
     )
+}
+
+/// What weir's own CPU time is in a run.
+fn own_cpu(report: &CommandReport, language: Language) -> String {
+    let by = &report.measured_by;
+    match by.subtracted_cpu_ns {
+        Some(own_ns) => {
+            let own = format::nanos(own_ns as f64);
+            localized!(
+                language,
+                "{own} of its CPU time in each run are subtracted",
+                "실행마다 weir의 CPU 시간 {own}를 뺐습니다",
+                "每次运行已减去其 CPU 时间 {own}",
+            )
+        }
+        None => {
+            let own = format::nanos(by.charged_cpu_ns.unwrap_or_default() as f64);
+            localized!(
+                language,
+                "at most {own} of its CPU time is included, in every command alike",
+                "weir의 CPU 시간은 최대 {own} 포함되며 모든 명령에 똑같습니다",
+                "其 CPU 时间至多计入 {own}，各命令相同",
+            )
+        }
+    }
 }
 
 /// Whether a comparison is of one command against another, so that all metrics have room.

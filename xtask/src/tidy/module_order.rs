@@ -373,7 +373,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "history",
         ],
     ),
-    ("weir-compare", &["run", "asked", "machine", "files", "recorded", "calls", "session"]),
+    ("weir-compare", &["run", "asked", "machine", "files", "recorded", "parting", "calls", "session"]),
     (
         "weir-report",
         &[

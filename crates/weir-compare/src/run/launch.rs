@@ -19,13 +19,16 @@ use rustix::{
 };
 use weir_sys::{
     child_counter::ChildCounter,
-    launched::{BeforeExec, Launch, LaunchFailure, Membership, Reaped, Reaping, Step, launch, now_ns, reap},
+    launched::{
+        BeforeExec, Launch, LaunchFailure, Membership, Reaped, Reaping, Step, launch, launch_sharing, now_ns,
+        reap,
+    },
 };
 
 use super::{
     LaunchCost, OutputDigest, OutputTo, RunCost, RunEnd, RunError, RunOutcome, RunSpec,
     cpu_group::{Groups, RunGroup},
-    digest::{CHUNK_BYTES, Stream},
+    digest::{CHUNK_BYTES, Keep, Stream},
     household::{self, Used},
     program::program_path,
     wire::{Channel, Request},
@@ -48,6 +51,16 @@ pub(super) struct Prepared {
     outputs: [OwnedFd; 2],
     streams: [Option<Stream>; 2],
     limit: Duration,
+    start: Start,
+}
+
+/// How a process of a run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// With a copy of the launcher's memory, which its exec lets go of.
+    Copy,
+    /// With that memory itself.
+    Sharing,
 }
 
 impl Prepared {
@@ -64,6 +77,7 @@ impl Prepared {
             outputs: [stdout.0, stderr.0],
             streams: [stdout.1, stderr.1],
             limit: spec.limit,
+            start: Start::Copy,
         })
     }
 
@@ -79,7 +93,14 @@ impl Prepared {
             outputs: [stdout.0, stderr.0],
             streams: [stdout.1, stderr.1],
             limit: KILL_MAX,
+            start: Start::Copy,
         })
+    }
+
+    /// A run of a program that does nothing.
+    pub(super) fn program_alone(program: CString, start: Start) -> Result<Self, RunError> {
+        let words = vec![program.clone()];
+        Ok(Self { program: Some(program), words, start, ..Self::nothing()? })
     }
 
     fn launch(
@@ -97,7 +118,10 @@ impl Prepared {
             errors: self.outputs[1].as_fd(),
             group: group.map_or(Membership::Inherited, RunGroup::membership),
         };
-        launch(&launched, held)
+        match self.start {
+            Start::Copy => launch(&launched, held),
+            Start::Sharing => launch_sharing(&launched),
+        }
     }
 
     /// What a failure means to who asked for the run.
@@ -433,9 +457,14 @@ type Output = (OwnedFd, Option<Stream>);
 /// Where standard output and standard error go.
 fn outputs(to: &OutputTo) -> Result<[Output; 2], RunError> {
     let system = |error: io::Error| RunError::Launcher(format!("cannot open a pipe: {error}"));
+    let keep = match to {
+        OutputTo::Blocks => Keep::Blocks,
+        OutputTo::Block(number) => Keep::Block(*number),
+        OutputTo::Digest | OutputTo::Discard | OutputTo::File(_) | OutputTo::Inherit => Keep::End,
+    };
     let digested = || -> io::Result<Output> {
         let (reader, writer) = io::pipe()?;
-        Ok((OwnedFd::from(writer), Some(Stream::new(reader)?)))
+        Ok((OwnedFd::from(writer), Some(Stream::new(reader, keep)?)))
     };
     let to_file = |path: &Path| -> Result<Output, RunError> {
         let mut emptied = OpenOptions::new();
@@ -443,14 +472,14 @@ fn outputs(to: &OutputTo) -> Result<[Output; 2], RunError> {
         Ok((open_plain("--output", path, &emptied)?, None))
     };
     let stdout = match to {
-        OutputTo::Digest => digested().map_err(system)?,
+        OutputTo::Digest | OutputTo::Blocks | OutputTo::Block(_) => digested().map_err(system)?,
         OutputTo::Discard => to_file(Path::new("/dev/null"))?,
         OutputTo::File(path) => to_file(path)?,
         OutputTo::Inherit => (stdout().as_fd().try_clone_to_owned().map_err(system)?, None),
     };
     let stderr = match to {
-        OutputTo::Digest | OutputTo::Discard | OutputTo::File(_) => digested().map_err(system)?,
         OutputTo::Inherit => (stderr().as_fd().try_clone_to_owned().map_err(system)?, None),
+        _ => digested().map_err(system)?,
     };
     Ok([stdout, stderr])
 }

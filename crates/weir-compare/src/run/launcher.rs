@@ -7,14 +7,18 @@ use rustix::process::{getpid, set_child_subreaper};
 use weir_sys::child_counter::{ChildCounter, Counted};
 
 use super::{
-    CpuSource, LaunchCost, OwnCost, RunError, RunOutcome, RunSpec,
+    CpuSource, LaunchCost, OwnCost, RunEnd, RunError, RunOutcome, RunSpec,
     cpu_group::Groups,
-    launch::{Clocks, Prepared, run},
+    launch::{Clocks, Prepared, Start, run},
+    noop::Noop,
     wire::{Channel, Hello, Reply, Request},
 };
 
 /// Runs that do nothing of which the median is taken.
 const OWN_COST_RUNS: usize = 21;
+
+/// Runs of a program that does nothing, of each kind.
+const CHARGE_RUNS: usize = 51;
 
 /// How long the first request may take to come.
 const BEGIN_MAX: Duration = Duration::from_secs(30);
@@ -107,7 +111,25 @@ impl Launcher {
         Ok(OwnCost {
             launch: LaunchCost { wall_ns: of(|run| run.launch.wall_ns), cpu_ns: of(|run| run.launch.cpu_ns) },
             cpu_ns_left: of(|run| run.cost.cpu_ns()),
+            charged_cpu_ns: Self::charged_cpu_ns(),
         })
+    }
+
+    /// What a copy of this process's memory adds to a program that does nothing. The two kinds of run take turns, so
+    /// that whatever else the machine does meets both. They are in no group, because a process that shares memory can
+    /// be born in none, and of one that moves the kernel charges a part to each.
+    fn charged_cpu_ns() -> Option<u64> {
+        let program = Noop::new().ok()?;
+        let mut clocks = Clocks { groups: None, instructions: None };
+        let mut cost = |start: Start| -> Option<i64> {
+            let prepared = Prepared::program_alone(program.path(), start).ok()?;
+            let outcome = run(prepared, &mut clocks, None).ok()?;
+            (outcome.end == RunEnd::Exited(0)).then_some(outcome.cost.cpu_ns())?.try_into().ok()
+        };
+        let turns = (0..CHARGE_RUNS).map(|_| Some(cost(Start::Copy)? - cost(Start::Sharing)?));
+        let mut differences = turns.collect::<Option<Vec<i64>>>()?;
+        differences.sort_unstable();
+        u64::try_from(differences[differences.len() / 2]).ok()
     }
 }
 

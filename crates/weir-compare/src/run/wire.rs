@@ -76,6 +76,8 @@ pub(super) struct WireSpec {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum WireOutput {
     Digest,
+    Blocks,
+    Block(u32),
     Discard,
     File(OsString),
     Inherit,
@@ -90,6 +92,8 @@ impl From<&RunSpec> for WireSpec {
             input: spec.input.clone().map(PathBuf::into_os_string),
             output: match &spec.output {
                 OutputTo::Digest => WireOutput::Digest,
+                OutputTo::Blocks => WireOutput::Blocks,
+                OutputTo::Block(number) => WireOutput::Block(*number),
                 OutputTo::Discard => WireOutput::Discard,
                 OutputTo::File(path) => WireOutput::File(path.clone().into_os_string()),
                 OutputTo::Inherit => WireOutput::Inherit,
@@ -108,6 +112,8 @@ impl From<WireSpec> for RunSpec {
             input: wire.input.map(PathBuf::from),
             output: match wire.output {
                 WireOutput::Digest => OutputTo::Digest,
+                WireOutput::Blocks => OutputTo::Blocks,
+                WireOutput::Block(number) => OutputTo::Block(number),
                 WireOutput::Discard => OutputTo::Discard,
                 WireOutput::File(path) => OutputTo::File(path.into()),
                 WireOutput::Inherit => OutputTo::Inherit,
@@ -224,8 +230,14 @@ mod tests {
     #[test]
     fn a_specification_arrives_as_it_was_also_with_names_that_are_no_text() {
         let odd = || OsString::from_vec(b"a\xff b\n".to_vec());
-        let outputs =
-            [OutputTo::Digest, OutputTo::Discard, OutputTo::File(PathBuf::from(odd())), OutputTo::Inherit];
+        let outputs = [
+            OutputTo::Digest,
+            OutputTo::Blocks,
+            OutputTo::Block(7),
+            OutputTo::Discard,
+            OutputTo::File(PathBuf::from(odd())),
+            OutputTo::Inherit,
+        ];
         for output in outputs {
             let spec = RunSpec {
                 words: vec!["sort".into(), odd()],

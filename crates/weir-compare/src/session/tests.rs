@@ -64,7 +64,7 @@ impl Launch for Fake {
         let mut outcome = RunOutcome {
             cost: RunCost { wall_ns: cpu_ns, user_ns: cpu_ns, ..RunCost::default() },
             end: RunEnd::Exited(0),
-            stdout: OutputDigest { bytes: 1, hash: "same".to_owned(), tail: String::new() },
+            stdout: OutputDigest { bytes: 1, hash: "same".to_owned(), ..OutputDigest::default() },
             stderr: OutputDigest::default(),
             children_left: 0,
             children_left_names: Vec::new(),

@@ -1,3 +1,4 @@
 //! The comparison from outside.
 
+mod calls;
 mod runner;

@@ -73,7 +73,7 @@ fn role(role: &str) -> Vec<OsString> {
     start.into_iter().chain(words.map(OsString::from)).collect()
 }
 
-fn runner(source: Option<CpuSource>) -> Runner {
+pub(crate) fn runner(source: Option<CpuSource>) -> Runner {
     Runner::start(&role("launcher"), source).expect("a launcher starts")
 }
 
@@ -92,11 +92,11 @@ fn runners() -> Vec<Runner> {
 }
 
 #[expect(clippy::print_stdout, reason = "says why a test, or a part of it, was skipped")]
-fn skipped(why: &str) {
+pub(crate) fn skipped(why: &str) {
     println!("skipped: {why}");
 }
 
-fn spec(words: Vec<OsString>) -> RunSpec {
+pub(crate) fn spec(words: Vec<OsString>) -> RunSpec {
     RunSpec {
         words,
         environment: Vec::new(),
@@ -107,7 +107,7 @@ fn spec(words: Vec<OsString>) -> RunSpec {
     }
 }
 
-fn shell(script: &str) -> RunSpec {
+pub(crate) fn shell(script: &str) -> RunSpec {
     spec(["sh", "-c", script].map(OsString::from).to_vec())
 }
 
@@ -583,6 +583,10 @@ fn weirs_own_cost_is_measured_and_small() {
         let cost = runner.own_cost().expect("runs that do nothing");
         assert!(cost.launch.cpu_ns > 0 && cost.launch.wall_ns >= cost.launch.cpu_ns / 2, "{cost:?}");
         assert!(cost.cpu_ns_left < 20_000_000, "{cost:?}");
+        let charged = cost.charged_cpu_ns;
+        if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+            assert!(charged.is_some_and(|it| it < 20_000_000), "{cost:?}");
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use weir_record::{
 };
 use weir_stats::order::median;
 
-use super::{Judged, is_usable};
+use super::{Judged, figure, is_usable};
 
 /// Largest share of a command's runs that may fail before it is not comparable, as of a study's arms.
 const FAILED_SHARE_MAX: f64 = 0.25;
@@ -43,7 +43,7 @@ pub(super) fn all(judged: &Judged<'_>) -> Vec<CommandFinding> {
             found.extend(cut(command, &own, judged.limit_ns));
         }
         found.extend(left_processes(command, &own, &judged.measured_by.cpu_source));
-        found.extend(short(command, &own, judged.measured_by.cpu_resolution_ns));
+        found.extend(short(judged, command, &own));
     }
     found.extend(outputs(judged));
     if judged.ignore_failure {
@@ -83,6 +83,7 @@ pub(super) fn barred(judged: &Judged<'_>, findings: &[CommandFinding]) -> BTreeS
         | CommandFinding::StatusDiffers { command, .. }
         | CommandFinding::NotStarted { command, .. }
         | CommandFinding::Failed { command, .. }
+        | CommandFinding::CutSometimes { command, .. }
         | CommandFinding::FileChanged { command, .. } => Some(command),
         CommandFinding::FailedSometimes { command, failed, runs, .. } => {
             (f64::from(*failed) > FAILED_SHARE_MAX * f64::from(*runs)).then_some(command)
@@ -90,14 +91,7 @@ pub(super) fn barred(judged: &Judged<'_>, findings: &[CommandFinding]) -> BTreeS
         _ => None,
     });
     let has = |name: &str| judged.commands.iter().any(|it| it.name == name);
-    names.filter(|name| has(name)).cloned().chain(censored(judged)).collect()
-}
-
-/// Commands of which a measured run was cut. It is the expensive runs that are cut, so those that are left cost too
-/// little, however many they are.
-fn censored(judged: &Judged<'_>) -> impl Iterator<Item = String> {
-    let cut = judged.runs.iter().filter(|run| run.phase == RunPhase::Measured && is_cut(run.end));
-    cut.filter_map(|run| Some(judged.commands.get(run.command as usize)?.name.clone()))
+    names.filter(|name| has(name)).cloned().collect()
 }
 
 /// Whether something outside the command ended a run.
@@ -114,7 +108,9 @@ pub(super) fn gravity(found: &CommandFinding) -> u8 {
         | CommandFinding::AroundNotStarted { .. }
         | CommandFinding::Broken { .. } => 0,
         CommandFinding::OutputDiffers { .. } | CommandFinding::StatusDiffers { .. } => 1,
-        CommandFinding::FileChanged { .. } | CommandFinding::FailedSometimes { .. } => 2,
+        CommandFinding::FileChanged { .. }
+        | CommandFinding::CutSometimes { .. }
+        | CommandFinding::FailedSometimes { .. } => 2,
         CommandFinding::CutShort { .. } => 3,
         CommandFinding::WithinPlacebos { .. } | CommandFinding::BaselineDiffers { .. } => 4,
         CommandFinding::LeftProcesses { .. } | CommandFinding::OrderEffect { .. } => 5,
@@ -137,32 +133,44 @@ fn failed_end(end: RunEnding, limit_ns: u64) -> Option<FailedEnd> {
 }
 
 /// Runs that failed: a first one, or some of the others.
-fn failures(command: &CommandArm, own: &[&CommandRun], limit_ns: u64) -> Option<CommandFinding> {
+fn failures(command: &CommandArm, own: &[&CommandRun], limit_ns: u64) -> Vec<CommandFinding> {
     failed(command, own, |run| failed_end(run.end, limit_ns))
 }
 
 /// Runs that did not end by themselves: where failures are ignored, these are failures all the same.
-fn cut(command: &CommandArm, own: &[&CommandRun], limit_ns: u64) -> Option<CommandFinding> {
+fn cut(command: &CommandArm, own: &[&CommandRun], limit_ns: u64) -> Vec<CommandFinding> {
     failed(command, own, |run| failed_end(run.end, limit_ns).filter(|_| is_cut(run.end)))
 }
 
+/// Measured runs that were cut make the command not comparable. They are told apart from failures, whose pairs alone
+/// are lost.
 fn failed(
     command: &CommandArm,
     own: &[&CommandRun],
     end: impl Fn(&CommandRun) -> Option<FailedEnd>,
-) -> Option<CommandFinding> {
-    let ends = || own.iter().filter_map(|run| Some((*run, end(run)?)));
-    let (first, end) = ends().next()?;
-    let (command, said) = (command.name.clone(), first.said.clone());
+) -> Vec<CommandFinding> {
+    let bars = |run: &CommandRun| run.phase == RunPhase::Measured && is_cut(run.end);
+    let ends: Vec<(&CommandRun, FailedEnd)> = own.iter().filter_map(|run| Some((*run, end(run)?))).collect();
     // What fails in its first run is not run again.
-    if first.phase == RunPhase::First {
-        return Some(CommandFinding::Failed { command, end, said });
+    if let Some((first, end)) = ends.first().filter(|(run, _)| run.phase == RunPhase::First) {
+        let (command, end, said) = (command.name.clone(), *end, first.said.clone());
+        return vec![CommandFinding::Failed { command, end, said }];
     }
-    // One that was cut makes the command not comparable, so it is the one to name.
-    let of_cut = ends().find(|(run, _)| run.phase == RunPhase::Measured && is_cut(run.end));
-    let (end, said) = of_cut.map_or((end, said), |(run, end)| (end, run.said.clone()));
-    let (failed, runs) = (count(ends().count()), count(own.len()));
-    Some(CommandFinding::FailedSometimes { command, end, failed, runs, said })
+    let (cut, others): (Vec<_>, Vec<_>) = ends.into_iter().partition(|(run, _)| bars(run));
+    let of_cut = cut.first().map(|(_, end)| CommandFinding::CutSometimes {
+        command: command.name.clone(),
+        end: *end,
+        cut: count(cut.len()),
+        runs: count(own.iter().filter(|run| run.phase == RunPhase::Measured).count()),
+    });
+    let of_others = others.first().map(|(first, end)| CommandFinding::FailedSometimes {
+        command: command.name.clone(),
+        end: *end,
+        failed: count(others.len()),
+        runs: count(own.len()),
+        said: first.said.clone(),
+    });
+    of_cut.into_iter().chain(of_others).collect()
 }
 
 fn left_processes(command: &CommandArm, own: &[&CommandRun], source: &str) -> Option<CommandFinding> {
@@ -181,9 +189,10 @@ fn left_processes(command: &CommandArm, own: &[&CommandRun], source: &str) -> Op
     })
 }
 
-fn short(command: &CommandArm, own: &[&CommandRun], resolution_ns: u64) -> Option<CommandFinding> {
+fn short(judged: &Judged<'_>, command: &CommandArm, own: &[&CommandRun]) -> Option<CommandFinding> {
+    let resolution_ns = judged.measured_by.cpu_resolution_ns;
     let measured = own.iter().filter(|run| run.phase == RunPhase::Measured);
-    let cpu: Vec<f64> = measured.filter_map(|run| run.cost.figure(Metric::CommandCpu)).collect();
+    let cpu: Vec<f64> = measured.filter_map(|run| figure(judged, run, Metric::CommandCpu)).collect();
     let cpu_ns = median(&cpu)? * 1e3;
     let is_short = cpu_ns < SHORT_NS || cpu_ns < SHORT_STEPS * resolution_ns as f64;
     is_short.then(|| CommandFinding::ShortRuns {
@@ -193,9 +202,12 @@ fn short(command: &CommandArm, own: &[&CommandRun], resolution_ns: u64) -> Optio
     })
 }
 
-/// What runs of one command wrote to a stream: every different thing once. Those that were cut wrote a part of it, and
-/// of those that failed, and are not compared, the failure says more.
-fn written<'a>(judged: &Judged<'a>, place: usize, stream: Stream) -> BTreeSet<(u64, &'a str)> {
+/// What a run wrote to a stream: bytes and their hash.
+type Output<'a> = (u64, &'a str);
+
+/// What runs of one command wrote to a stream. Those that were cut wrote a part of it, and of those that failed, and
+/// are not compared, the failure says more.
+fn written<'a>(judged: &Judged<'a>, place: usize, stream: Stream) -> Vec<Output<'a>> {
     let of = |run: &'a CommandRun| -> &'a Written {
         match stream {
             Stream::Stdout => &run.stdout,
@@ -214,20 +226,36 @@ fn outputs(judged: &Judged<'_>) -> Vec<CommandFinding> {
     let mut found = Vec::new();
     for stream in [Stream::Stdout, Stream::Stderr] {
         let expected = written(judged, 0, stream);
-        if expected.len() > 1 {
+        let Some(usual) = expected.first() else { continue };
+        if expected.iter().any(|it| it != usual) {
             found.push(CommandFinding::OutputVaries { command: baseline.clone(), stream });
             continue;
         }
-        let Some((bytes, _)) = expected.first().copied() else { continue };
-        for (place, command) in judged.commands.iter().enumerate().skip(1) {
-            // The baseline always writes the same, so one run that writes something else is wrong.
-            let own = written(judged, place, stream);
-            let Some((own_bytes, _)) = own.difference(&expected).next().copied() else { continue };
-            let (command, baseline, bytes) = (command.name.clone(), baseline.clone(), (own_bytes, bytes));
-            found.push(CommandFinding::OutputDiffers { command, baseline, stream, bytes });
-        }
+        let others = 1..judged.commands.len();
+        found.extend(others.filter_map(|place| output_differs(judged, place, stream, *usual)));
     }
     found
+}
+
+/// The baseline always writes the same, so one run that writes something else is wrong.
+fn output_differs(
+    judged: &Judged<'_>,
+    place: usize,
+    stream: Stream,
+    usual: Output<'_>,
+) -> Option<CommandFinding> {
+    let own = written(judged, place, stream);
+    let different = || own.iter().filter(|it| **it != usual);
+    let (bytes, _) = different().next()?;
+    let first = judged.partings.iter().find(|it| (it.command, it.stream) == (place, stream));
+    Some(CommandFinding::OutputDiffers {
+        command: judged.commands[place].name.clone(),
+        baseline: judged.commands[0].name.clone(),
+        stream,
+        bytes: (*bytes, usual.0),
+        runs: (count(different().count()), count(own.len())),
+        first: first.map(|it| Box::new(it.at.clone())),
+    })
 }
 
 /// Where failures are ignored: commands that end, in some run, as the baseline never does. Runs that were cut are

@@ -1,7 +1,7 @@
 //! Runs of a known cost through everything that judges them.
 
 use weir_record::{
-    commands::{FailedEnd, RunFigures, Stream, Written},
+    commands::{FailedEnd, RunFigures, Written},
     goal::Side,
 };
 use weir_stats::random::Random;
@@ -74,6 +74,7 @@ fn judged<'a>(commands: &'a [CommandArm], runs: &'a [CommandRun], measured_by: &
         measured_by,
         thresholds: &[],
         seen: &[],
+        partings: &[],
     }
 }
 
@@ -155,8 +156,10 @@ fn another_output_is_named_first_and_leaves_nothing_to_compare() {
     }
     let found = concluded(&two(), &runs);
     assert_eq!(decisive(&found, "new").verdict, Verdict::NotComparable);
-    let CommandFinding::OutputDiffers { stream, bytes, .. } = &found.findings[0] else { panic!("{found:?}") };
-    assert_eq!((*stream, *bytes), (Stream::Stdout, (4, 3)));
+    let CommandFinding::OutputDiffers { stream, bytes, runs, .. } = &found.findings[0] else {
+        panic!("{found:?}")
+    };
+    assert_eq!((*stream, *bytes, *runs), (Stream::Stdout, (4, 3), (PAIRS, PAIRS)));
 }
 
 #[test]
@@ -272,8 +275,50 @@ fn one_wrong_output_is_not_forgiven_for_the_right_ones() {
     let last = runs.iter_mut().rfind(|run| run.command == 1).expect("it ran");
     last.stdout = Written { bytes: 4, content: "abcd".to_owned() };
     let found = concluded(&two(), &runs);
-    assert!(matches!(found.findings[..], [CommandFinding::OutputDiffers { bytes: (4, 3), .. }]), "{found:?}");
+    let [CommandFinding::OutputDiffers { bytes, runs, .. }] = &found.findings[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!((*bytes, *runs), ((4, 3), (1, PAIRS)));
     assert_eq!(decisive(&found, "new").verdict, Verdict::NotComparable);
+}
+
+#[test]
+fn what_weir_takes_in_each_run_is_in_no_effect_and_no_threshold() {
+    let (commands, thresholds) = (two(), [ComparisonSpec { to: Vec::new(), ..cpu_threshold(120.0) }]);
+    // A tenth of the first is Weir's: less a constant, the second costs a third more.
+    let runs = measured(&[100.0, 130.0]);
+    let of = |subtracted_cpu_ns| {
+        let measured_by = MeasuredBy { subtracted_cpu_ns, ..MeasuredBy::default() };
+        let found = conclude(&Judged { thresholds: &thresholds, ..judged(&commands, &runs, &measured_by) });
+        let itself = found.effects.itself(decisive(&found, "new")).and_then(|row| row.estimate);
+        let row = decisive(&found, "new").clone();
+        (row.estimate.expect("it is known"), itself.expect("it is known"), found.thresholds.rows[0].estimate)
+    };
+    let (plain, itself, threshold) = of(None);
+    assert!((plain - 1.3).abs() < 0.01 && (itself - 1.0).abs() < 0.01, "{plain} {itself}");
+    let (less, itself, less_threshold) = of(Some(10_000));
+    assert!((less - 120.0 / 90.0).abs() < 0.02 && (itself - 1.0).abs() < 0.01, "{less} {itself}");
+    let fell = threshold.zip(less_threshold).map(|(one, other)| one - other);
+    assert!(fell.is_some_and(|it| (it - 10.0).abs() < 1.0), "{fell:?}");
+}
+
+#[test]
+fn where_first_runs_part_is_told_with_the_output_that_differs() {
+    let mut runs = measured(&[100_000.0, 90_000.0]);
+    let own = runs.iter_mut().find(|run| run.command == 1).expect("it ran");
+    own.stdout = Written { bytes: 4, content: "abcd".to_owned() };
+    let at = FirstDifference { offset_bytes: 2, line: 1, excerpts: ("d".to_owned(), "c".to_owned()) };
+    let parting = |stream| Parting { command: 1, stream, at: at.clone() };
+    let (commands, measured_by) = (two(), MeasuredBy::default());
+    let first = |partings: &[Parting]| {
+        let found = conclude(&Judged { partings, ..judged(&commands, &runs, &measured_by) });
+        match &found.findings[..] {
+            [CommandFinding::OutputDiffers { first, .. }] => first.as_deref().cloned(),
+            _ => panic!("{found:?}"),
+        }
+    };
+    assert_eq!(first(&[parting(Stream::Stderr), parting(Stream::Stdout)]), Some(at.clone()));
+    assert_eq!(first(&[parting(Stream::Stderr)]), None);
 }
 
 #[test]
@@ -299,10 +344,16 @@ fn one_measured_run_that_was_cut_leaves_nothing_to_compare() {
         assert!(found.thresholds.rows.iter().all(ran), "it ran, and is not missing: {found:?}");
         let cut = [FailedEnd::OutOfMemory, FailedEnd::Overran { limit_ns: LIMIT_NS }];
         let is_named = |it: &CommandFinding| match it {
-            CommandFinding::FailedSometimes { end, .. } => cut.contains(end),
+            CommandFinding::CutSometimes { end, cut: 1, .. } => cut.contains(end),
             _ => false,
         };
         assert!(found.findings.iter().any(is_named), "{found:?}");
+        let failed = found.findings.iter().filter_map(|it| match it {
+            CommandFinding::FailedSometimes { end, failed, .. } => Some((*end, *failed)),
+            _ => None,
+        });
+        let expected = if ignore_failure { vec![] } else { vec![(FailedEnd::Status(7), 1)] };
+        assert_eq!(failed.collect::<Vec<_>>(), expected, "a run that was cut is no such failure");
     }
 }
 

@@ -31,6 +31,18 @@ pub enum FailedEnd {
     },
 }
 
+/// The first byte in which two outputs differ, or the end of one of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FirstDifference {
+    /// Bytes before it, which are the same.
+    pub offset_bytes: u64,
+    /// Its line, from 1.
+    pub line: u64,
+    /// What stands there in the command's output and in the baseline's, with a few bytes before: printable, with
+    /// escapes in place of anything else, and empty at the end of an output.
+    pub excerpts: (String, String),
+}
+
 /// One thing that was found. Names are those of commands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "kebab-case")]
@@ -45,6 +57,12 @@ pub enum CommandFinding {
         stream: Stream,
         /// Bytes of the command and of the baseline.
         bytes: (u64, u64),
+        /// Runs of the command that wrote something else, and all whose output was looked at.
+        #[serde(default)]
+        runs: (u32, u32),
+        /// Where the first runs part; absent where they wrote the same, or the place was not found.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        first: Option<Box<FirstDifference>>,
     },
     /// Runs of one command wrote different things, so that nothing is known of a difference between commands.
     OutputVaries {
@@ -78,7 +96,19 @@ pub enum CommandFinding {
         /// The end of what it wrote to standard error.
         said: String,
     },
-    /// A command failed in some of its runs.
+    /// Some measured runs of a command were ended from outside. It is the expensive ones that are, so that the others
+    /// say too little, and the command is not compared.
+    CutSometimes {
+        /// The command.
+        command: String,
+        /// How, the first time.
+        end: FailedEnd,
+        /// Runs that were cut.
+        cut: u32,
+        /// All of its measured runs.
+        runs: u32,
+    },
+    /// A command failed in some of its runs. Measured runs that were cut are not among them.
     FailedSometimes {
         /// The command.
         command: String,
@@ -206,9 +236,9 @@ pub enum CommandFinding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoCalls {
-    /// There is no `strace`.
+    /// The kernel takes no programs from this user, and there is no `strace`.
     NotInstalled,
-    /// `strace` could not trace the command.
+    /// A run for it did not end by itself, or `strace` could not trace it.
     Refused,
     /// A command leaves processes behind, and `strace` would wait for them.
     LeavesProcesses,

@@ -1,6 +1,6 @@
 //! What was found while commands were compared, in the reader's language, each with its way out.
 
-use weir_record::commands::{CommandFinding, FailedEnd, NoCalls, Stream};
+use weir_record::commands::{CommandFinding, FailedEnd, FirstDifference, NoCalls, Stream};
 
 use super::name;
 use crate::{
@@ -13,6 +13,9 @@ use crate::{
 /// Columns that a command's own words may take.
 const SAID_COLUMNS_MAX: usize = 120;
 
+/// Columns that a part of an output may take.
+const EXCERPT_COLUMNS_MAX: usize = 40;
+
 /// A finding in one sentence.
 pub fn finding(found: &CommandFinding, language: Language) -> String {
     match found {
@@ -22,9 +25,10 @@ pub fn finding(found: &CommandFinding, language: Language) -> String {
         CommandFinding::NotStarted { .. }
         | CommandFinding::Failed { .. }
         | CommandFinding::FailedSometimes { .. }
-        | CommandFinding::AroundFailed { .. }
+        | CommandFinding::CutSometimes { .. } => of_failure(found, language),
+        CommandFinding::AroundFailed { .. }
         | CommandFinding::AroundNotStarted { .. }
-        | CommandFinding::Broken { .. } => of_failure(found, language),
+        | CommandFinding::Broken { .. } => of_around(found, language),
         CommandFinding::LeftProcesses { .. }
         | CommandFinding::FileChanged { .. }
         | CommandFinding::SameCommands { .. } => of_commands(found, language),
@@ -49,16 +53,19 @@ fn stream(stream: Stream, language: Language) -> &'static str {
 
 fn of_output(found: &CommandFinding, language: Language) -> String {
     match found {
-        CommandFinding::OutputDiffers { command, baseline, stream: at, bytes: (own, other) } => {
+        CommandFinding::OutputDiffers { command, baseline, stream: at, bytes: (own, other), runs, first } => {
             let (command, baseline, at) = (name(command), name(baseline), stream(*at, language));
             let (own, other) = (format::count(*own), format::count(*other));
+            let (differing, runs) = runs;
+            let first = first.as_deref().map_or_else(String::new, |it| parting(it, language));
             localized!(
                 language,
-                "different output: {command} wrote other bytes to {at} than {baseline} ({own} against {other} bytes); \
-                 --output null compares without output",
-                "출력이 다름: {command} 명령의 {at} 내용이 {baseline} 명령과 다릅니다({own} 대 {other}바이트). \
-                 출력을 빼고 비교하려면 --output null",
-                "输出不同：{command} 写入{at}的内容与 {baseline} 不同（{own} 对 {other} 字节）；若不比较输出，请用 --output null",
+                "different output: in {differing} of {runs} runs {command} wrote other bytes to {at} than {baseline} ({own} \
+                 against {other} bytes){first}; --output null compares without output",
+                "출력이 다름: {command} 명령의 {at} 내용이 {runs}번 중 {differing}번 {baseline} 명령과 다릅니다({own} 대 \
+                 {other}바이트){first}. 출력을 빼고 비교하려면 --output null",
+                "输出不同：{runs} 次运行中有 {differing} 次，{command} 写入{at}的内容与 {baseline} 不同（{own} 对 {other} \
+                 字节）{first}；若不比较输出，请用 --output null",
             )
         }
         CommandFinding::OutputVaries { command, stream: at } => {
@@ -82,6 +89,22 @@ fn of_output(found: &CommandFinding, language: Language) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// Where two outputs part, and what stands there in each. Bytes are counted from 1, as cmp(1) does.
+fn parting(first: &FirstDifference, language: Language) -> String {
+    let (byte, line) = (format::count(first.offset_bytes.saturating_add(1)), format::count(first.line));
+    let shown = |excerpt: &String| match excerpt.is_empty() {
+        true => language.choose(["its end", "끝", "结尾"]).to_owned(),
+        false => format!("\"{}\"", truncate(&printable(excerpt), EXCERPT_COLUMNS_MAX)),
+    };
+    let (own, other) = (shown(&first.excerpts.0), shown(&first.excerpts.1));
+    localized!(
+        language,
+        ", first at byte {byte}, line {line}: {own} against {other}",
+        ", 처음 다른 곳은 {byte}번째 바이트, {line}행: {own} 대 {other}",
+        "，首处不同在第 {byte} 字节、第 {line} 行：{own} 对 {other}",
+    )
 }
 
 /// How it failed.
@@ -162,6 +185,24 @@ fn of_failure(found: &CommandFinding, language: Language) -> String {
                 "{command} 在 {runs} 次运行中失败 {failed} 次（{how}），这些运行不参与比较；若运行遗留锁或端口，请用 --prepare 清除{said}",
             )
         }
+        CommandFinding::CutSometimes { command, end, cut, runs } => {
+            let (command, how) = (name(command), ended(*end, language));
+            localized!(
+                language,
+                "{command} is not compared: {cut} of its {runs} measured runs did not end by themselves ({how}), and the \
+                 runs that cost most are the ones that do not",
+                "{command} 명령은 비교하지 않습니다. 측정한 실행 {runs}번 중 {cut}번이 스스로 끝나지 않았고({how}), 그렇게 되는 것은 비용이 가장 큰 \
+                 실행입니다",
+                "未比较 {command}：{runs} 次测量运行中有 {cut} 次未自行结束（{how}），而未自行结束的正是开销最大的运行",
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+/// Failures of what runs around the commands.
+fn of_around(found: &CommandFinding, language: Language) -> String {
+    match found {
         CommandFinding::AroundFailed { flag, end, said } => {
             let (how, said) = (ended(*end, language), quoted(said, language));
             localized!(
@@ -284,14 +325,15 @@ fn of_measurement(found: &CommandFinding, language: Language) -> String {
         CommandFinding::NoSystemCalls { reason } => {
             let texts = match reason {
                 NoCalls::NotInstalled => [
-                    "system calls were not counted: there is no strace here",
-                    "시스템 콜을 세지 않았습니다: strace가 없습니다",
-                    "未统计系统调用：此处没有 strace",
+                    "system calls were not counted: the kernel takes no programs from this user, and there is no strace \
+                     here",
+                    "시스템 콜을 세지 않았습니다: 커널이 이 사용자의 프로그램을 받지 않고, strace도 없습니다",
+                    "未统计系统调用：内核不接受此用户的程序，此处也没有 strace",
                 ],
                 NoCalls::Refused => [
-                    "system calls were not counted: strace could not trace the commands",
-                    "시스템 콜을 세지 않았습니다: strace로 명령을 추적할 수 없었습니다",
-                    "未统计系统调用：strace 无法跟踪这些命令",
+                    "system calls were not counted: a run for it did not end by itself, or strace could not trace it",
+                    "시스템 콜을 세지 않았습니다: 이를 위한 실행이 스스로 끝나지 않았거나 strace로 추적할 수 없었습니다",
+                    "未统计系统调用：为此进行的运行未自行结束，或 strace 无法跟踪它",
                 ],
                 NoCalls::LeavesProcesses => [
                     "system calls were not counted: a command leaves processes behind, for which strace would wait",

@@ -193,6 +193,10 @@ fn calls(report: &CommandReport, language: Language) -> Option<String> {
     let (comparison, arm) = is_single(report)?;
     let place = comparison.commands.iter().position(|it| it.name == arm.name)?;
     let SystemCalls { counted_by, kinds, .. } = comparison.system_calls.as_ref()?;
+    let counted_by = match counted_by.as_str() {
+        "kernel-programs" => language.choose(["kernel programs", "커널 프로그램", "内核程序"]),
+        other => other,
+    };
     let sides = |kind: &CallKind| Some((*kind.counts.first()?, *kind.counts.get(place)?));
     let differ = |kind: &&CallKind| sides(kind).is_some_and(|(one, other)| one != other);
     let different: Vec<&CallKind> = kinds.iter().filter(differ).collect();

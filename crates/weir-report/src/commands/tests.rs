@@ -2,7 +2,8 @@
 
 use weir_record::{
     commands::{
-        CallKind, CommandFinding, CommandRun, FailedEnd, MeasuredBy, NoCalls, RunFigures, Stream, SystemCalls,
+        CallKind, CommandFinding, CommandRun, FailedEnd, FirstDifference, MeasuredBy, NoCalls, RunFigures,
+        Stream, SystemCalls,
     },
     effect::{Effects, Question},
     finding::Finding,
@@ -108,11 +109,43 @@ fn a_screen_and_a_comment_begin_with_the_verdict() {
     }
 }
 
+#[test]
+fn weirs_own_cpu_time_is_told_as_subtracted_where_it_is() {
+    let mut told = single(Verdict::Worse);
+    assert!(terminal(&told, Language::English).contains("at most 21.0 µs of its CPU time is included"));
+    told.measured_by.charged_cpu_ns = None;
+    told.measured_by.subtracted_cpu_ns = Some(21_000);
+    assert!(
+        terminal(&told, Language::English).contains("21.0 µs of its CPU time in each run are subtracted")
+    );
+    for language in [Language::Korean, Language::Chinese] {
+        assert!(
+            terminal(&told, language).contains("21.0 µs")
+                && !terminal(&told, language).contains("subtracted")
+        );
+    }
+}
+
+#[test]
+fn what_counted_system_calls_is_named_in_every_language() {
+    let mut told = single(Verdict::Worse);
+    let calls = told.comparisons[0].system_calls.as_mut().expect("they are counted");
+    calls.counted_by = "kernel-programs".to_owned();
+    assert!(terminal(&told, Language::English).contains("system calls (kernel programs): "));
+    for language in [Language::Korean, Language::Chinese] {
+        assert!(!terminal(&told, language).contains("kernel"), "{}", terminal(&told, language));
+    }
+}
+
 /// One of each finding.
 fn all_findings() -> Vec<CommandFinding> {
+    [findings_of_runs(), findings_beside()].concat()
+}
+
+/// Failures, and output that differs.
+fn findings_of_runs() -> Vec<CommandFinding> {
     let (command, baseline) = ("new/sort big.txt".to_owned(), "old/sort big.txt".to_owned());
     let said = "cannot open\n\u{1b}[31mfile".to_owned();
-    let interval = (1.01, 1.03);
     vec![
         CommandFinding::NotStarted {
             command: command.clone(),
@@ -133,6 +166,12 @@ fn all_findings() -> Vec<CommandFinding> {
             runs: 40,
             said: "Address already in use".to_owned(),
         },
+        CommandFinding::CutSometimes {
+            command: command.clone(),
+            end: FailedEnd::OutOfMemory,
+            cut: 2,
+            runs: 40,
+        },
         CommandFinding::AroundNotStarted {
             flag: "--prepare".to_owned(),
             reason: "there is no program sync;".to_owned(),
@@ -144,6 +183,20 @@ fn all_findings() -> Vec<CommandFinding> {
             baseline: baseline.clone(),
             stream: Stream::Stdout,
             bytes: (12_000, 11_999),
+            runs: (3, 40),
+            first: None,
+        },
+        CommandFinding::OutputDiffers {
+            command: command.clone(),
+            baseline: baseline.clone(),
+            stream: Stream::Stderr,
+            bytes: (4, 3),
+            runs: (40, 40),
+            first: Some(Box::new(FirstDifference {
+                offset_bytes: 3,
+                line: 1_204,
+                excerpts: ("a\\tb\u{7}d".to_owned(), String::new()),
+            })),
         },
         CommandFinding::OutputVaries { command: command.clone(), stream: Stream::Stderr },
         CommandFinding::StatusDiffers {
@@ -151,6 +204,14 @@ fn all_findings() -> Vec<CommandFinding> {
             baseline: baseline.clone(),
             ends: (FailedEnd::Signal(11), FailedEnd::Status(0)),
         },
+    ]
+}
+
+/// The others.
+fn findings_beside() -> Vec<CommandFinding> {
+    let (command, baseline) = ("new/sort big.txt".to_owned(), "old/sort big.txt".to_owned());
+    let interval = (1.01, 1.03);
+    vec![
         CommandFinding::LeftProcesses {
             command: command.clone(),
             names: vec!["sleep".to_owned()],

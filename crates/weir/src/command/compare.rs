@@ -121,6 +121,7 @@ fn compared(arguments: &Compare, asked: &[Asked], seed: u64, language: Language)
             break;
         }
     }
+    weir_judge::commands::correct_together(&mut comparisons);
     display.end();
     // The launcher ends first, so that no child is looked after any more.
     drop(machine);
@@ -156,7 +157,8 @@ fn measured_by(runner: &mut Runner) -> Result<MeasuredBy> {
         cpu_source_reason: (source == CpuSource::Rusage).then_some(refusals),
         launch_cpu_ns: Some(own.launch.cpu_ns),
         launch_wall_ns: Some(own.launch.wall_ns),
-        charged_cpu_ns: Some(own.cpu_ns_left),
+        charged_cpu_ns: own.charged_cpu_ns.is_none().then_some(own.cpu_ns_left),
+        subtracted_cpu_ns: own.charged_cpu_ns,
     })
 }
 

@@ -3,8 +3,7 @@
 use weir_report::{Language, localized};
 
 /// Words that a shell acts upon. Without one, a program would get them as arguments.
-const OPERATORS: [&str; 16] =
-    ["|", "||", "|&", "&", "&&", ";", "<", "<<", "<<<", ">", ">>", "&>", "2>", "2>>", "2>&1", "*"];
+const OPERATORS: [&str; 7] = ["|", "||", "|&", "&", "&&", ";", "*"];
 
 /// The words as a shell would split them, or what is wrong with the text.
 pub(super) fn split(text: &str, language: Language) -> Result<Vec<String>, String> {
@@ -92,7 +91,17 @@ impl Raw {
 }
 
 fn is_of_a_shell(word: &str) -> bool {
-    OPERATORS.contains(&word) || word.strip_prefix('$').is_some_and(is_variable)
+    OPERATORS.contains(&word) || is_redirection(word) || word.strip_prefix('$').is_some_and(is_variable)
+}
+
+/// `>file`, `2>&1`, `&>file` or `<file`: a sign that stands before its file, without a space between.
+fn is_redirection(word: &str) -> bool {
+    let numbered = word.trim_start_matches(|symbol: char| symbol.is_ascii_digit());
+    numbered
+        .strip_prefix('&')
+        .filter(|rest| rest.starts_with('>'))
+        .unwrap_or(numbered)
+        .starts_with(['<', '>'])
 }
 
 /// `X` or `{X}`, as it stands after a dollar sign.
@@ -119,7 +128,20 @@ mod tests {
 
     #[test]
     fn a_bare_word_of_a_shell_is_refused_and_named() {
-        for word in ["|", "||", "&&", "&", ";", "<", ">", ">>", "2>&1", "*", "$X", "${LONG_1}"] {
+        let attached = [
+            ">/dev/null",
+            "2>/dev/null",
+            "2>&1",
+            "1>&2",
+            ">&2",
+            "&>log",
+            ">>log",
+            "<in.txt",
+            "<<<x",
+            ">\"a b\"",
+        ];
+        let alone = ["|", "||", "&&", "&", ";", "<", ">", ">>", "*", "$X", "${LONG_1}"];
+        for word in alone.into_iter().chain(attached) {
             let said = mistake(&format!("gzip -c w.txt {word} wc"));
             assert!(said.starts_with(&format!("`{word}` is a word of a shell")), "{word}: {said}");
             assert!(said.contains("add -S sh"), "{said}");
@@ -135,6 +157,7 @@ mod tests {
     fn quotes_and_characters_inside_words_reach_the_program() {
         for (text, words) in [
             ("grep '|' w", &["grep", "|", "w"][..]),
+            ("grep '>x' '2>&1' a2>b -> => &x", &["grep", ">x", "2>&1", "a2>b", "->", "=>", "&x"]),
             ("find . -exec rm {} \\;", &["find", ".", "-exec", "rm", "{}", ";"]),
             ("awk \"$X\" a|b x>y *.txt $1 5$", &["awk", "$X", "a|b", "x>y", "*.txt", "$1", "5$"]),
             ("sh -c 'a | b > c; d \"$X\"'", &["sh", "-c", "a | b > c; d \"$X\""]),

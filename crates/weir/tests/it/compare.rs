@@ -89,9 +89,27 @@ fn another_output_is_told_first_and_is_compared_only_without_it() {
     let said_at_once = said.stderr.find("different output: ").expect("it is said while it runs");
     assert!(said.stderr.find("6 pairs").is_some_and(|plan| said_at_once < plan), "{}", said.stderr);
     assert!(lines[1].contains("13 against 4 bytes") && lines[1].contains("--output null"), "{}", said.stdout);
+    let place = "in 7 of 7 runs echo two and more wrote other bytes to standard output than echo one (13 against 4 \
+                 bytes), first at byte 1, line 1: \"two and more\\n\" against \"one\\n\"";
+    assert!(lines[1].contains(place), "{}", said.stdout);
     let said = compared(&["--runs", "6", "--output", "null", "echo one", "echo two and more"]);
     assert!(!said.stdout.contains("different output"), "{}", said.stdout);
     assert!(matches!(said.code, Some(0 | 11)), "{}{}", said.stdout, said.stderr);
+}
+
+#[test]
+fn the_first_difference_of_a_long_output_has_its_place() {
+    let command = |last: &str| format!("sh -c 'yes | head -c 700000; printf {last}'");
+    let said =
+        compared(&["--runs", "6", "--export-json", "-", &command("to-the-left"), &command("to-the-right")]);
+    let findings = report(&said.stdout).comparisons.remove(0).findings;
+    let first = findings.iter().find_map(|it| match it {
+        CommandFinding::OutputDiffers { first, .. } => first.as_deref(),
+        _ => None,
+    });
+    let first = first.expect("they differ");
+    assert_eq!((first.offset_bytes, first.line), (700_007, 350_001));
+    assert_eq!(first.excerpts, ("to-the-right".to_owned(), "to-the-left".to_owned()));
 }
 
 #[test]
