@@ -1,5 +1,5 @@
-//! `cargo xtask coverage`: has the judge's test draw docs/coverage.md. Here is only how it is started, because the page
-//! is made with the crates of the tree, which this program does not use.
+//! `cargo xtask coverage`: has the judge's tests draw docs/coverage.md and docs/coverage-commands.md. Here is only how
+//! they are started, because the pages are made with the crates of the tree, which this program does not use.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 
@@ -9,14 +9,15 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Starts it; `true` when the page is drawn.
+/// Starts them; `true` when the pages are drawn.
 pub fn run(root: &Path) -> bool {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root).env("WEIR_WRITE_COVERAGE", "1").stdin(Stdio::null()).stderr(Stdio::inherit());
-    match command.args(["test", "--quiet", "--package", "weir-judge", "--test", "coverage"]).output() {
+    let tests = ["--test", "coverage", "--test", "coverage_commands"];
+    match command.args(["test", "--quiet", "--package", "weir-judge"]).args(tests).output() {
         Ok(output) if output.status.success() => {
-            println!("docs/coverage.md is drawn");
+            println!("docs/coverage.md and docs/coverage-commands.md are drawn");
             true
         }
         Ok(output) => {

@@ -2,17 +2,39 @@
 //! machine can be tried on a quiet one, and again with the same noise.
 
 use std::{
+    env,
     fmt::Display,
     hint,
-    process::ExitCode,
+    process::{Child, Command, ExitCode},
     str::FromStr,
     thread,
     time::{Duration, Instant},
 };
 
 use weir_stats::random::{Random, derived_seed};
+use weir_sys::child::spawn_bound;
 
 const USAGE: &str = "usage: cargo xtask hog [--seed N] [--share SHARE] [--after S] [--seconds S]";
+
+/// The hog in a process beside this one, until it is dropped.
+pub struct Beside(Child);
+
+impl Beside {
+    /// Starts one that takes this share of each CPU.
+    pub fn start(seed: u64, share: &str) -> Result<Self, String> {
+        let own = env::current_exe().map_err(|error| format!("this program: {error}"))?;
+        let mut command = Command::new(own);
+        command.args(["hog", "--seed", &seed.to_string(), "--share", share, "--seconds", "86400"]);
+        spawn_bound(&mut command).map(Self).map_err(|error| format!("cannot start the hog: {error}"))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// Shortest and longest burst.
 const BURST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));

@@ -1,21 +1,25 @@
 //! The project's own checks: `cargo xtask ci` runs what continuous integration runs, `cargo xtask tidy` the rules about
 //! the tree that no compiler knows, `cargo xtask interop` the order protocols against foreign implementations, `cargo
-//! xtask hog` bursts of other work beside a study, `cargo xtask cross-check` a study against another generator.
+//! xtask hog` bursts of other work beside a study, `cargo xtask cross-check` a study against another generator, `cargo
+//! xtask compare-figures` comparisons of commands whose difference is known.
 //!
 //! Of the workspace it uses only random numbers, Student's t, the text of recordings and the bound start of child
-//! processes, so that it builds in seconds and can judge a tree that does not build. Two commands write files of the
-//! tree: `record` recordings, and `coverage` the page about them.
+//! processes, so that it builds in seconds and can judge a tree that does not build. Some commands write files of the
+//! tree: `record` and `record-commands` recordings, and `coverage` the pages about them.
 
 mod ci;
+mod compare_figures;
 mod coverage;
 mod cross_check;
 mod hog;
 mod interop;
 mod record;
+mod record_commands;
 mod skips;
 mod tidy;
 mod weir_program;
 mod words;
+mod work;
 
 use std::{
     env,
@@ -23,7 +27,7 @@ use std::{
     process::ExitCode,
 };
 
-const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog | record | coverage | cross-check [OPTIONS]
+const USAGE: &str = "usage: cargo xtask COMMAND [OPTIONS]
 
   ci     formatting, lints, tidy and all tests: exactly what continuous integration runs
   tidy   the rules about the tree alone: layers, unsafe, headers, lengths, leftovers, names, links
@@ -36,7 +40,16 @@ const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog | record | cov
         does nothing else: every study of docs/studies/recordings, once quiet and once beside the hog
         --only NAME,NAME  --condition quiet|hog  --seed N [default: 1]  --out FOLDER  --studies FOLDER
         --weir PROGRAM [default: the release build of the tree]  --beside-others
-  coverage  draws docs/coverage.md from the recordings: how often intervals hold, what is called and what is found
+  record-commands SITTING  takes the recordings of commands: `weir compare` of sort, gzip, sqlite, Python and a
+        server with themselves, some minutes each, in which the machine does nothing else
+        --minutes M [default: 3]  --only NAME,NAME  --condition quiet|hog  --seed N [default: 1]  --out FOLDER
+        --weir PROGRAM [default: the release build of the tree]  --beside-others
+  coverage  draws docs/coverage.md and docs/coverage-commands.md from the recordings: how often intervals hold, what is
+        called and what is found
+  compare-figures  what `weir compare` says of a program that only computes, beside itself and beside a share more work,
+        and what hyperfine says of the same, where it is installed: a table
+        --alike N [default: 3]  --planted N [default: 3]  --percent P [default: 3]  --cpu MS,MS [default: 50,5]
+        --budget S [default: 20]  --seed N  --hog  --no-hyperfine  --weir PROGRAM [default: the release build]
   cross-check  the ratio of io_uring over epoll for the echo server at one rate, by a generator that shares no code with
         `weir load`; exit code 1 where the interval does not overlap the study's
         --connections N [default: 100]  --rate PER_SECOND | --share SHARE [default: 0.5]  --rounds N [default: 12]
@@ -53,6 +66,9 @@ fn main() -> ExitCode {
         ["interop"] => interop::run(&workspace_root()),
         ["hog", options @ ..] => hog::run(options),
         ["record", options @ ..] => record::run(&workspace_root(), options),
+        ["record-commands", options @ ..] => record_commands::run(&workspace_root(), options),
+        ["compare-figures", options @ ..] => compare_figures::run(&workspace_root(), options),
+        ["work", turns @ ..] => work::run(turns),
         ["coverage"] => exit_code(coverage::run(&workspace_root())),
         ["cross-check", options @ ..] => cross_check::run(&workspace_root(), options),
         ["help" | "--help" | "-h"] => {

@@ -6,11 +6,11 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 
-mod company;
-mod stored;
+pub mod company;
+pub mod stored;
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     process::{Child, Command, ExitCode, Stdio},
     sync::{
@@ -27,6 +27,7 @@ use weir_stats::recording::Recording;
 use weir_sys::child::spawn_bound;
 
 use crate::{
+    hog::Beside,
     weir_program::{WeirProgram, output_of},
     words::Words,
 };
@@ -39,7 +40,7 @@ const STUDIES: &str = "docs/studies/recordings";
 const RECORDED: &str = "crates/weir-judge/tests/recorded";
 
 /// Share of each CPU that the hog takes.
-const HOG_SHARE: &str = "0.2";
+pub const HOG_SHARE: &str = "0.2";
 
 /// Largest file that is written: recordings are part of the tree.
 const BYTES_MAX: usize = 1 << 20;
@@ -287,7 +288,8 @@ impl Session<'_> {
         let results = results.join(format!("{}-{}", planned.name, planned.condition.name()));
         // What an earlier run left is no part of this recording.
         let _ = fs::remove_dir_all(&results);
-        let hog = (planned.condition == Condition::Hog).then(|| self.hog()).transpose()?;
+        let hog = (planned.condition == Condition::Hog).then(|| Beside::start(self.asked.seed, HOG_SHARE));
+        let hog = hog.transpose()?;
         let ended = self.study(planned, &results);
         drop(hog);
         let ended = ended?;
@@ -345,37 +347,12 @@ impl Session<'_> {
             _ => Err(format!("weir study {}: {status}", planned.study.display())),
         }
     }
-
-    fn hog(&self) -> Result<Hog, String> {
-        let own = env::current_exe().map_err(|error| format!("this program: {error}"))?;
-        let mut command = Command::new(own);
-        command.args([
-            "hog",
-            "--seed",
-            &self.asked.seed.to_string(),
-            "--share",
-            HOG_SHARE,
-            "--seconds",
-            "86400",
-        ]);
-        spawn_bound(&mut command).map(Hog).map_err(|error| format!("cannot start the hog: {error}"))
-    }
 }
 
 fn interrupt(child: &Child) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         // One that has ended meanwhile needs no signal.
         let _ = kill_process(pid, Signal::INT);
-    }
-}
-
-/// The noisy neighbour, until it is dropped.
-struct Hog(Child);
-
-impl Drop for Hog {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -393,6 +370,8 @@ fn write(file: &Path, recording: &Recording) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::env;
+
     use super::*;
 
     #[test]

@@ -45,7 +45,8 @@ fn whole(value: &Value) -> u64 {
     value.as_u64().unwrap_or_default()
 }
 
-fn machine(fingerprint: &Value) -> Vec<(String, String)> {
+/// What a fingerprint says of the machine.
+pub fn machine(fingerprint: &Value) -> Vec<(String, String)> {
     let text = |key: &str| {
         let value = &fingerprint[key];
         value.as_str().map_or_else(|| value.as_u64().map(|it| it.to_string()), |it| Some(it.to_owned()))
