@@ -5,9 +5,13 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use weir_record::{
     commands::{CommandRole, CommandSettings},
     goal::ComparisonSpec,
+    spec::Ready,
 };
 
-use crate::run::{OutputTo, RunSpec};
+use crate::{
+    load::Count,
+    run::{OutputTo, RunSpec},
+};
 
 /// Most commands of a comparison, placebos among them.
 pub const COMMANDS_MAX: usize = 16;
@@ -39,6 +43,25 @@ pub struct Asked {
     pub thresholds: Vec<ComparisonSpec>,
     /// Seed of every random order.
     pub seed: u64,
+    /// What is asked of servers; `None` where commands are compared that end by themselves.
+    pub servers: Option<AskedServers>,
+}
+
+/// What is asked of servers beside their words.
+#[derive(Clone, Debug)]
+pub struct AskedServers {
+    /// How the number of a load's units of work is read.
+    pub count: Count,
+    /// How a server shows that it is ready; a command's words are those of `ready_words`.
+    pub ready: Ready,
+    /// The command of [`Ready::Command`].
+    pub ready_words: Vec<OsString>,
+    /// Longest time for that.
+    pub ready_within: Duration,
+    /// From the end of a load run to the reading of the clocks.
+    pub settle: Duration,
+    /// Most pairs of one start.
+    pub pairs_per_start: u32,
 }
 
 /// A command, with what runs around it.
@@ -58,6 +81,8 @@ pub struct AskedCommand {
     pub setup: Vec<OsString>,
     /// After the last run.
     pub cleanup: Vec<OsString>,
+    /// What loads it, where it is a server.
+    pub load: Vec<OsString>,
 }
 
 /// What runs around a command.

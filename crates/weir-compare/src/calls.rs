@@ -5,11 +5,10 @@
 use std::{
     collections::BTreeMap,
     ffi::OsString,
-    fs::{self, DirBuilder, OpenOptions},
-    hash::{BuildHasher, RandomState},
+    fs::OpenOptions,
     io::{self, ErrorKind, Read},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
     sync::atomic::AtomicBool,
     time::Duration,
 };
@@ -19,6 +18,7 @@ use weir_record::commands::{CallKind, NoCalls, SystemCalls};
 use crate::{
     asked::{Around, Asked, AskedCommand},
     machine::Launch,
+    private_folder::PrivateFolder,
     run::{OutputTo, RunEnd, RunError, RunSpec},
 };
 
@@ -33,9 +33,6 @@ const KINDS_MAX: usize = 64;
 
 /// Most that is read of a table: kernels have fewer than a thousand calls, of a line each.
 const TABLE_BYTES_MAX: u64 = 1 << 20;
-
-/// Names that are tried for a folder.
-const FOLDER_TRIES_MAX: u32 = 16;
 
 /// The program that counts.
 const STRACE: &str = "strace";
@@ -64,7 +61,7 @@ pub(crate) fn counted(
         None if leaves_processes => return Err(NoCalls::LeavesProcesses),
         None => {
             let folder = PrivateFolder::below(&std::env::temp_dir()).map_err(|_| NoCalls::Refused)?;
-            let file = folder.0.join("table");
+            let file = folder.path().join("table");
             let by_strace =
                 &mut |command: &AskedCommand| by_strace(asked, command, &file, launch, stop).map(Some);
             ("strace -c -f", all(asked, are_alive, by_strace)?.unwrap_or_default())
@@ -148,7 +145,7 @@ fn by_strace(
 fn spec(asked: &Asked, command: &AskedCommand) -> RunSpec {
     let own = asked.spec(&command.words);
     let output = match own.output {
-        OutputTo::File(_) | OutputTo::Inherit => OutputTo::Discard,
+        OutputTo::File(_) | OutputTo::Log(_) | OutputTo::Inherit => OutputTo::Discard,
         other => other,
     };
     RunSpec { output, limit: own.limit.min(LIMIT_MAX), ..own }
@@ -159,33 +156,6 @@ fn why_not(error: RunError) -> NoCalls {
         RunError::Missing(_) => NoCalls::NotInstalled,
         RunError::Stopped => NoCalls::NotReached,
         _ => NoCalls::Refused,
-    }
-}
-
-/// A folder that only this user can enter, with a name that nobody knows before. It is removed with what is in it.
-struct PrivateFolder(PathBuf);
-
-impl PrivateFolder {
-    fn below(folder: &Path) -> io::Result<Self> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            // The state is random, and another each time.
-            let path = folder.join(format!("weir-compare-calls-{:016x}", RandomState::new().hash_one(tries)));
-            // It follows no link, and takes nothing that is there.
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Self(path)),
-                Err(error) if error.kind() == ErrorKind::AlreadyExists && tries < FOLDER_TRIES_MAX => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-impl Drop for PrivateFolder {
-    fn drop(&mut self) {
-        // What stays is empty, or no larger than a table.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -241,8 +211,8 @@ fn apart(kind: &CallKind) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::{
-        fs::File,
-        os::unix::fs::{PermissionsExt, symlink},
+        fs::{self, File},
+        os::unix::fs::symlink,
         process::Command,
     };
 
@@ -267,24 +237,9 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_a_table_is_private_and_goes() {
-        let (one, other) = (
-            PrivateFolder::below(&std::env::temp_dir()).expect("it can be made"),
-            PrivateFolder::below(&std::env::temp_dir()).expect("it can be made"),
-        );
-        assert_ne!(one.0, other.0);
-        assert_eq!(fs::metadata(&one.0).expect("it is there").permissions().mode() & 0o777, 0o700);
-        fs::write(one.0.join("table"), TABLE).expect("it is ours");
-        let path = one.0.clone();
-        drop(one);
-        assert!(!path.exists());
-        assert!(PrivateFolder::below(Path::new("/no/such/folder")).is_err());
-    }
-
-    #[test]
     fn a_table_is_a_file_of_at_most_so_many_bytes() {
         let folder = PrivateFolder::below(&std::env::temp_dir()).expect("it can be made");
-        let at = |name: &str| folder.0.join(name);
+        let at = |name: &str| folder.path().join(name);
         fs::write(at("table"), TABLE).expect("it is ours");
         assert_eq!(table(&at("table")).expect("it is one"), TABLE);
         symlink(at("table"), at("link")).expect("it is ours");

@@ -1,17 +1,21 @@
-//! Two or more commands that end, held against each other: their runs take turns in random order, and a verdict has its
-//! interval.
+//! Two or more commands that end, or servers under a load, held against each other: their runs take turns in random
+//! order, and a verdict has its interval.
 //!
-//! [`asked`] is what is asked of a comparison, [`session`] runs it, [`run`] is one run of a command. The record is
+//! [`asked`] is what is asked of a comparison, [`session`] runs it, [`run`] is one run of a command. [`servers`] are up
+//! together while a load takes turns between them, and [`load`] reads what it says that it did. The record is
 //! `weir_record::commands`. `weir_judge::commands` decides, by the rule that decides studies.
 
 pub mod asked;
+pub mod load;
 pub mod machine;
 pub mod run;
+pub mod servers;
 pub mod session;
 
 mod calls;
 mod files;
 mod parting;
+mod private_folder;
 mod recorded;
 
 use schemars::generate::SchemaSettings;

@@ -4,7 +4,11 @@ use std::{sync::atomic::AtomicBool, time::Instant};
 
 use weir_evidence::ladder::run_calls::{CallsByName, RunCalls};
 
-use crate::run::{RunError, RunOutcome, RunSpec, Runner};
+use crate::{
+    asked::{Asked, AskedServers},
+    run::{RunError, RunOutcome, RunSpec, Runner},
+    servers::{House, Loaded, ServerFailure, Slot},
+};
 
 /// What runs commands: the kernel, or a test.
 pub trait Launch {
@@ -26,6 +30,24 @@ pub trait Launch {
 
     /// Time since some moment.
     fn now_ns(&mut self) -> u64;
+
+    /// Starts a server and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it is not, or what runs around it fails.
+    fn start_server(&mut self, asked: &Asked, slot: Slot, stop: &AtomicBool) -> Result<(), ServerFailure>;
+
+    /// Loads a server that is up, once.
+    ///
+    /// # Errors
+    /// When the load could not be started or was stopped, the server ended, or what runs around it fails.
+    fn load_server(&mut self, asked: &Asked, slot: Slot, stop: &AtomicBool) -> Result<Loaded, ServerFailure>;
+
+    /// Ends all servers that are up.
+    ///
+    /// # Errors
+    /// When what cleans up after one fails.
+    fn end_servers(&mut self, asked: &Asked) -> Result<(), ServerFailure>;
 }
 
 /// A run whose system calls were counted.
@@ -33,6 +55,8 @@ pub type CountedRun = Result<(RunOutcome, CallsByName), RunError>;
 
 /// The kernel, by the helper that starts runs.
 pub struct Machine {
+    /// Ends before the runner, which runs what cleans up.
+    house: Option<House>,
     runner: Runner,
     began: Instant,
     /// Programs in the kernel, once they are wanted; `None` in there where it takes none.
@@ -42,11 +66,22 @@ pub struct Machine {
 impl Machine {
     /// Runs by this helper.
     pub fn new(runner: Runner) -> Self {
-        Self { runner, began: Instant::now(), calls: None }
+        Self { house: None, runner, began: Instant::now(), calls: None }
     }
-}
 
-impl Machine {
+    /// The same with servers in this house.
+    pub fn with_servers(self, house: House) -> Self {
+        Self { house: Some(house), ..self }
+    }
+
+    /// What starts servers, where some are asked for.
+    fn house<'a>(
+        &'a mut self,
+        asked: &'a Asked,
+    ) -> Option<(&'a mut House, &'a mut Runner, &'a AskedServers)> {
+        Some((self.house.as_mut()?, &mut self.runner, asked.servers.as_ref()?))
+    }
+
     fn calls(&mut self) -> Option<&mut RunCalls> {
         let launcher = self.runner.launcher();
         self.calls.get_or_insert_with(|| RunCalls::load(launcher).ok()).as_mut()
@@ -72,5 +107,23 @@ impl Launch for Machine {
 
     fn now_ns(&mut self) -> u64 {
         u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn start_server(&mut self, asked: &Asked, slot: Slot, stop: &AtomicBool) -> Result<(), ServerFailure> {
+        match self.house(asked) {
+            Some((house, runner, servers)) => house.start(runner, (asked, servers), slot, stop),
+            None => Err(RunError::Empty.into()),
+        }
+    }
+
+    fn load_server(&mut self, asked: &Asked, slot: Slot, stop: &AtomicBool) -> Result<Loaded, ServerFailure> {
+        match self.house(asked) {
+            Some((house, runner, servers)) => house.load(runner, (asked, servers), slot, stop),
+            None => Err(RunError::Empty.into()),
+        }
+    }
+
+    fn end_servers(&mut self, asked: &Asked) -> Result<(), ServerFailure> {
+        self.house(asked).map_or(Ok(()), |(house, runner, _)| house.end_all(runner, asked))
     }
 }

@@ -2,7 +2,10 @@
 
 use weir_record::commands::{CommandRun, RunEnding, RunFigures, RunPhase, Written};
 
-use crate::run::{OutputDigest, OutputTo, RunCost, RunEnd, RunOutcome};
+use crate::{
+    run::{OutputDigest, OutputTo, RunCost, RunEnd, RunOutcome},
+    servers::Loaded,
+};
 
 /// Most characters of what a failed run said that are kept.
 const SAID_MAX: usize = 400;
@@ -41,6 +44,20 @@ pub(crate) fn run(turn: Turn, outcome: &RunOutcome, output: &OutputTo) -> Comman
         children_left: outcome.children_left,
         children_left_names: outcome.children_left_names.clone(),
         said: if end.is_success() { String::new() } else { said(outcome) },
+        load: None,
+    }
+}
+
+/// The record of a run of a load. What a load writes is not compared.
+pub(crate) fn load_run(turn: Turn, loaded: &Loaded) -> CommandRun {
+    let of_load = run(turn, &loaded.outcome, &OutputTo::Discard);
+    let end = if loaded.lacks_count { RunEnding::NoCount } else { of_load.end };
+    CommandRun {
+        end,
+        cost: RunFigures { work: loaded.work, ..of_load.cost },
+        said: if end.is_success() { String::new() } else { said(&loaded.outcome) },
+        load: Some(loaded.beside),
+        ..of_load
     }
 }
 
@@ -76,6 +93,7 @@ fn figures(cost: &RunCost) -> RunFigures {
         read_bytes: cost.read_bytes,
         written_bytes: cost.written_bytes,
         instructions: cost.instructions,
+        work: None,
     }
 }
 
@@ -85,7 +103,7 @@ fn written(digest: &OutputDigest, output: &OutputTo) -> Written {
         OutputTo::Digest | OutputTo::Blocks | OutputTo::Block(_) => {
             Written { bytes: digest.bytes, content: digest.hash.clone() }
         }
-        OutputTo::Discard | OutputTo::File(_) | OutputTo::Inherit => Written::default(),
+        OutputTo::Discard | OutputTo::File(_) | OutputTo::Log(_) | OutputTo::Inherit => Written::default(),
     }
 }
 

@@ -4,6 +4,9 @@
 //! CPU is that of every process of a run. It comes from a control group where one can be made, and otherwise from what
 //! the kernel says of each process when it is reaped ([`CpuSource`]). What Weir itself does in a run, from the fork to
 //! the command's own exec, is left out of each figure.
+//!
+//! A server is started in the same way and goes on until it is to end ([`Runner::serve`]). What it has used so far is
+//! read while it runs ([`ServerClock`]).
 
 mod cpu_group;
 mod digest;
@@ -13,6 +16,8 @@ mod launcher;
 mod noop;
 mod program;
 mod runner;
+mod serve;
+mod server_clock;
 mod wire;
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
@@ -23,6 +28,7 @@ use thiserror::Error;
 pub use launcher::launcher_main;
 pub use program::program_path;
 pub use runner::{Runner, launcher_words};
+pub use server_clock::{Reading, ServerClock};
 
 /// How long processes that a run leaves may take to end by themselves. A pipeline's members do not end at one moment.
 pub const LEAVE_MAX: Duration = Duration::from_millis(100);
@@ -69,6 +75,8 @@ pub enum OutputTo {
     Discard,
     /// Standard output goes to a file, which is emptied first. Standard error is hashed.
     File(PathBuf),
+    /// Both are added to a file.
+    Log(PathBuf),
     /// Both go where Weir's go.
     Inherit,
 }
@@ -144,6 +152,26 @@ pub enum RunEnd {
     },
     /// It took longer than its limit, and was killed with all it had started.
     Overran,
+}
+
+/// A server that was started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Serving {
+    /// Its first process.
+    pub process: u32,
+    /// The process that holds it, below which all of it is.
+    pub launcher: u32,
+    /// Its control group; `None` where none could be made.
+    pub group: Option<OsString>,
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerEnd {
+    /// How its first process ended; with status 0 where the server was asked to.
+    pub end: RunEnd,
+    /// Whether nobody had asked for it.
+    pub by_itself: bool,
 }
 
 /// An output that was read: equal outputs have equal length and hash.

@@ -21,8 +21,10 @@ use crate::{
     machine::Launch,
     parting,
     recorded::{self, Turn},
-    run::{OutputDigest, OutputTo, RunError, RunSpec},
+    run::{OutputDigest, OutputTo, RunError, RunOutcome, RunSpec},
 };
+
+mod servers;
 
 /// Share of the budget that a pilot may take.
 const PILOT_SHARE: f64 = 0.2;
@@ -99,6 +101,8 @@ pub fn compare(
         round_ns: 0,
         estimated_ns: 0,
         estimate: None,
+        starts: 0,
+        start_ns: 0,
     };
     let ended = session.all(progress)?;
     Ok(session.comparison(ended))
@@ -141,6 +145,10 @@ struct Session<'a> {
     /// When the running estimate was made.
     estimated_ns: u64,
     estimate: Option<(f64, (f64, f64))>,
+    /// Starts of servers.
+    starts: u32,
+    /// How long the last of them took, with the loads that are not looked at.
+    start_ns: u64,
 }
 
 impl Session<'_> {
@@ -176,6 +184,9 @@ impl Session<'_> {
 
     /// Cleans up after every command. Says whether all of it worked.
     fn cleaned_up(&mut self) -> bool {
+        if self.asked.servers.is_some() {
+            return matches!(self.end_servers(), Next::On);
+        }
         let nobody_stops = AtomicBool::new(false);
         let failed = (0..self.commands.len())
             .filter(|place| matches!(self.around(*place, Around::Cleanup, &nobody_stops), Next::Ended(_)))
@@ -185,6 +196,9 @@ impl Session<'_> {
 
     /// Sets up, and runs every command once, the baseline twice: what cannot run is left out.
     fn first(&mut self) -> Result<Next, RunError> {
+        if self.asked.servers.is_some() {
+            return self.first_servers();
+        }
         for place in 0..self.commands.len() {
             if let Next::Ended(ended) = self.around(place, Around::Setup, self.stop) {
                 return Ok(Next::Ended(ended));
@@ -214,15 +228,21 @@ impl Session<'_> {
         let of_living = took_ns.iter().zip(&self.are_alive).filter(|(_, is_alive)| **is_alive);
         self.round_ns = of_living.map(|(took_ns, _)| took_ns).sum::<u64>().max(1);
         self.drop_own_outputs();
+        Ok(self.if_comparable())
+    }
+
+    /// Goes on where the baseline is left and something to be compared with it.
+    fn if_comparable(&self) -> Next {
         let is_left =
             |place: usize| self.are_alive[place] && self.commands[place].role == CommandRole::Candidate;
         let can_compare = self.are_alive[0] && (1..self.commands.len()).any(is_left);
-        Ok(if can_compare { Next::On } else { Next::Ended(CommandEnd::NothingToCompare) })
+        if can_compare { Next::On } else { Next::Ended(CommandEnd::NothingToCompare) }
     }
 
     /// Warm-up, pilot and pairs.
     fn paired(&mut self, progress: &mut dyn FnMut(&Event)) -> Next {
-        for number in 0..self.asked.settings.warmup {
+        let warmup = if self.asked.servers.is_some() { 0 } else { self.asked.settings.warmup };
+        for number in 0..warmup {
             let began_ns = self.launch.now_ns();
             if let ended @ Next::Ended(_) = self.pair(RunPhase::Warmup, number) {
                 return ended;
@@ -256,7 +276,8 @@ impl Session<'_> {
         let settings = &self.asked.settings;
         if let Some(pairs) = settings.runs {
             let pairs = pairs.clamp(1, PAIRS_MAX);
-            let unit_pairs = commands::unit_pairs(pairs);
+            let per_start = self.pairs_per_start(Some(pairs));
+            let unit_pairs = per_start.unwrap_or_else(|| commands::unit_pairs(pairs));
             self.plan =
                 PairPlan { pairs, pilot_pairs: 0, unit_pairs, detectable: None, reason: PlanReason::Asked };
             return Ok(self.round_ns);
@@ -273,20 +294,26 @@ impl Session<'_> {
         }
         let pair_ns = took_ns.checked_div(u64::from(pilot_pairs)).unwrap_or(self.round_ns).max(1);
         let left_ns = settings.budget_ns.saturating_sub(took_ns);
+        let per_start = self.pairs_per_start(None);
+        let unit_ns = per_start.map_or(pair_ns, |pairs| self.unit_ns(pair_ns, pairs));
         self.plan = commands::planned(&Pilot {
             commands: self.commands.len(),
             runs: &self.runs,
             pairs: if pilot_pairs < PILOT_PAIRS_MIN { 0 } else { pilot_pairs },
-            pairs_fitting: u32::try_from(left_ns / pair_ns).unwrap_or(u32::MAX),
+            units_fitting: u32::try_from(left_ns / unit_ns).unwrap_or(u32::MAX),
             pairs_min: (settings.runs_min > 0).then_some(settings.runs_min),
+            unit_pairs: per_start,
             equivalence_margin: settings.equivalence_margin,
         });
         self.plan.pilot_pairs = pilot_pairs;
-        Ok(pair_ns)
+        Ok(unit_ns / u64::from(per_start.unwrap_or(1)))
     }
 
     /// One pair; what was stopped in it is not part of it.
     fn pair(&mut self, phase: RunPhase, number: u32) -> Next {
+        if let ended @ Next::Ended(_) = self.start_servers_for(phase, number) {
+            return ended;
+        }
         for (place, (command, repeat)) in self.order(phase, number).into_iter().enumerate() {
             if !self.are_alive[command] {
                 continue;
@@ -312,6 +339,9 @@ impl Session<'_> {
 
     /// A run with what stands before and after it.
     fn turned(&mut self, turn: Turn) -> Result<Next, RunError> {
+        if self.asked.servers.is_some() {
+            return self.loaded(turn);
+        }
         let stop = self.stop;
         if let ended @ Next::Ended(_) = self.around(turn.command, Around::Prepare, stop) {
             return Ok(ended);
@@ -343,28 +373,38 @@ impl Session<'_> {
         if words.is_empty() {
             return Next::On;
         }
-        let (end, said) = match self.launch.run(&self.asked.spec_around(words), stop) {
+        let came_of_it = self.launch.run(&self.asked.spec_around(words), stop);
+        self.came_of_around(around.flag(), came_of_it)
+    }
+
+    /// What follows from what ran around a command.
+    fn came_of_around(&mut self, flag: &str, outcome: Result<RunOutcome, RunError>) -> Next {
+        let (end, said) = match outcome {
             Ok(outcome) => (recorded::ending(outcome.end), recorded::said(&outcome)),
             Err(RunError::Stopped) => return Next::Ended(CommandEnd::Interrupted),
             Err(error) => {
-                let (flag, reason) = (around.flag().to_owned(), error.to_string());
+                let (flag, reason) = (flag.to_owned(), error.to_string());
                 self.seen.push(CommandFinding::AroundNotStarted { flag, reason });
                 return Next::Ended(CommandEnd::Broken);
             }
         };
         let end = match end {
-            RunEnding::Exited(0) => return Next::On,
+            RunEnding::Exited(0) | RunEnding::NoCount => return Next::On,
             RunEnding::Exited(status) => FailedEnd::Status(status),
             RunEnding::Killed(signal) => FailedEnd::Signal(signal),
             RunEnding::OutOfMemory => FailedEnd::OutOfMemory,
             RunEnding::Overran => FailedEnd::Overran { limit_ns: self.asked.settings.limit_ns },
         };
-        self.seen.push(CommandFinding::AroundFailed { flag: around.flag().to_owned(), end, said });
+        self.seen.push(CommandFinding::AroundFailed { flag: flag.to_owned(), end, said });
         Next::Ended(CommandEnd::Broken)
     }
 
     /// Counts system calls in runs of their own, when everything else has run.
     fn count_calls(&mut self, ended: CommandEnd, progress: &mut dyn FnMut(&Event)) {
+        // A server has no run that ends, and nobody asks for its calls.
+        if self.asked.servers.is_some() {
+            return;
+        }
         let leaves_processes = self.runs.iter().any(|run| run.children_left > 0);
         let counted = match ended {
             CommandEnd::Complete | CommandEnd::TimeCap => {
@@ -397,7 +437,7 @@ impl Session<'_> {
             let is_fit = match run.end {
                 RunEnding::Exited(0) => true,
                 RunEnding::Exited(_) | RunEnding::Killed(_) => self.asked.settings.ignore_failure,
-                RunEnding::OutOfMemory | RunEnding::Overran => false,
+                RunEnding::OutOfMemory | RunEnding::Overran | RunEnding::NoCount => false,
             };
             self.are_alive[run.command as usize] &= is_fit;
         }
@@ -503,9 +543,11 @@ impl Session<'_> {
             commands: &self.commands,
             runs: &self.runs,
             pairs: self.plan.pairs,
+            unit_pairs: self.asked.servers.as_ref().map(|_| self.plan.unit_pairs),
             is_interrupted,
             equivalence_margin: self.asked.settings.equivalence_margin,
             ignore_failure: self.asked.settings.ignore_failure,
+            is_served: self.asked.servers.is_some(),
             limit_ns: self.asked.settings.limit_ns,
             measured_by: self.measured_by,
             thresholds: &self.asked.thresholds,

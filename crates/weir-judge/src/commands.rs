@@ -1,11 +1,12 @@
-//! Commands that end: from their runs to rows, verdicts and findings. Pure.
+//! Commands that end, and servers under a load: from their runs to rows, verdicts and findings. Pure.
 //!
 //! The rules are those of studies, by the same functions: a round has a robust value ([`Slices::value`]), one rule
 //! decides ([`judge::claimed`]), claims share Holm's correction, a schedule that is not finished decides nothing. What
 //! is different is what there is to judge: a run costs what it costs, so no load can be the limit, and no second figure
 //! stands beside CPU time that could contradict it. A pair is one run each of the baseline, of the baseline again and
 //! of every other command, each in a fresh process. Where there are many pairs, some that follow one another are a
-//! round ([`unit_pairs`]): a run that something disturbed then reaches no value. Else each pair is one.
+//! round ([`unit_pairs`]): a run that something disturbed then reaches no value. Else each pair is one. Of servers a
+//! round is a start: pairs of the same processes are not independent.
 //!
 //! What a study learns of its arms from their answers is learnt here from what commands write and how they end
 //! ([`facts`]).
@@ -44,6 +45,7 @@ use crate::{
     units::{Slices, Units},
 };
 
+pub use facts::has_many_errors;
 pub use family::correct_together;
 pub use plan::{PAIRS_DECIDING_MIN, PAIRS_MAX, Pilot, order, planned, unit_pairs};
 
@@ -56,12 +58,16 @@ pub struct Judged<'a> {
     pub runs: &'a [CommandRun],
     /// Pairs that were planned.
     pub pairs: u32,
+    /// Pairs of a unit where servers are started anew for each. `None` where the number of pairs decides.
+    pub unit_pairs: Option<u32>,
     /// Whether it was interrupted, where it is not finished.
     pub is_interrupted: bool,
     /// Share of a difference that matters.
     pub equivalence_margin: f64,
     /// Whether runs that fail are compared.
     pub ignore_failure: bool,
+    /// Whether these are servers, and their runs those of a load.
+    pub is_served: bool,
     /// Longest that a run may take.
     pub limit_ns: u64,
     /// How costs are read.
@@ -110,8 +116,9 @@ pub fn conclude(judged: &Judged<'_>) -> Conclusion {
         let cut = Finding::Unfinished { blocks_done: pairs.done(), blocks: judged.pairs };
         drafts.iter_mut().for_each(|it| withhold(&mut it.row, cut.clone()));
         let (pairs_done, pairs, is_interrupted) = (pairs.done(), judged.pairs, judged.is_interrupted);
-        // Where nothing could be compared, that is told.
-        if pairs > 0 || is_interrupted {
+        // Where nothing could be compared, or a server ended, that is told.
+        let is_told = findings.iter().any(|it| matches!(it, CommandFinding::ServerEnded { .. }));
+        if (pairs > 0 || is_interrupted) && !is_told {
             findings.push(CommandFinding::CutShort { pairs_done, pairs, is_interrupted });
         }
     }
@@ -251,7 +258,9 @@ fn of_rounds<'a>(
             lacking += 1;
             continue;
         };
-        let round = rounds.entry(plan::round_of(runs[0].pair, judged.pairs)).or_default();
+        let size = judged.unit_pairs.unwrap_or_else(|| unit_pairs(judged.pairs));
+        let round = plan::round_of(runs[0].pair, judged.pairs, size);
+        let round = rounds.entry(round).or_default();
         if !round.push(row, [arm, first, second]) {
             *units.excluded.entry(ExclusionKind::WithoutFigure).or_default() += 1;
         }
@@ -289,7 +298,7 @@ fn is_usable(judged: &Judged<'_>, run: &CommandRun) -> bool {
     match run.end {
         RunEnding::Exited(0) => true,
         RunEnding::Exited(_) | RunEnding::Killed(_) => judged.ignore_failure,
-        RunEnding::OutOfMemory | RunEnding::Overran => false,
+        RunEnding::OutOfMemory | RunEnding::Overran | RunEnding::NoCount => false,
     }
 }
 

@@ -150,8 +150,9 @@ fn replayed(recorded: &Recorded, seed: u64, times: f64) -> (u32, Verdict) {
         commands: 2,
         runs: &pilot,
         pairs: PILOT_PAIRS as u32,
-        pairs_fitting: pairs_fitting.saturating_sub(PILOT_PAIRS as u32),
+        units_fitting: pairs_fitting.saturating_sub(PILOT_PAIRS as u32),
         pairs_min: None,
+        unit_pairs: None,
         equivalence_margin: MARGIN,
     };
     let pairs = planned(&pilot).pairs.min((recorded.pairs.len() - PILOT_PAIRS) as u32);
@@ -162,9 +163,11 @@ fn replayed(recorded: &Recorded, seed: u64, times: f64) -> (u32, Verdict) {
         commands: &[arm("one", CommandRole::Baseline), arm("other", CommandRole::Candidate)],
         runs: &runs,
         pairs,
+        unit_pairs: None,
         is_interrupted: false,
         equivalence_margin: MARGIN,
         ignore_failure: false,
+        is_served: false,
         limit_ns: BUDGET_NS,
         measured_by: &MeasuredBy::default(),
         thresholds: &[],

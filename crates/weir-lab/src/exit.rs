@@ -81,8 +81,15 @@ impl ExitCode {
     pub fn of_commands(comparison: &CommandComparison) -> Self {
         let is_baseline = |name: &String| comparison.commands.first().is_some_and(|it| it.name == *name);
         let left_out = comparison.findings.iter().filter_map(|found| match found {
-            CommandFinding::NotStarted { command, .. } => Some((command, Self::Environment)),
-            CommandFinding::Failed { command, .. } => Some((command, Self::NotComparable)),
+            CommandFinding::NotStarted { command, .. }
+            | CommandFinding::ServerNotReady { command, .. }
+            | CommandFinding::ServersCollide { command, .. } => Some((command, Self::Environment)),
+            CommandFinding::Failed { command, .. } | CommandFinding::ServerEnded { command, .. } => {
+                Some((command, Self::NotComparable))
+            }
+            CommandFinding::LoadFailed { command, failed, runs, .. } if failed == runs => {
+                Some((command, Self::NotComparable))
+            }
             _ => None,
         });
         let left_out: Vec<(&String, Self)> = left_out.collect();

@@ -13,8 +13,10 @@ use crate::{
 };
 
 mod finding;
+mod server;
 
 pub use finding::{CommandFinding, FailedEnd, FirstDifference, NoCalls, Stream};
+pub use server::{CountSource, LoadRun, NotReady, ServerSettings, WorkUnit};
 
 /// Version of the document; raised when a field changes its meaning or disappears.
 pub const COMPARISON_VERSION: u32 = 1;
@@ -91,6 +93,9 @@ pub struct CommandSettings {
     pub ignore_failure: bool,
     /// Share of a difference that matters: 0.01 is one per cent.
     pub equivalence_margin: f64,
+    /// What was asked of servers; absent where commands are compared that end by themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<ServerSettings>,
 }
 
 /// How the cost of a run is read, and what the reading itself costs.
@@ -238,6 +243,8 @@ pub enum CommandEnd {
     NothingToCompare,
     /// Something around the runs failed.
     Broken,
+    /// A server ended while it was compared, or did not start again.
+    ServerEnded,
 }
 
 /// Why a run was made.
@@ -286,6 +293,9 @@ pub struct CommandRun {
     /// Where it failed: the end of what it wrote to standard error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub said: String,
+    /// What a load run showed beside its cost; absent of commands that end by themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadRun>,
 }
 
 /// How a run ended.
@@ -300,6 +310,8 @@ pub enum RunEnding {
     OutOfMemory,
     /// It took longer than `limit_ns` and was ended.
     Overran,
+    /// A load ended with status 0 and did not say how many units of work it did.
+    NoCount,
 }
 
 impl Default for RunEnding {
@@ -315,7 +327,7 @@ impl RunEnding {
     }
 }
 
-/// What a run cost.
+/// What a run cost. Under a load it is the server that these are of, but for the time, which is the load's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFigures {
     /// From its start to its end.
@@ -348,6 +360,10 @@ pub struct RunFigures {
     /// Instructions; absent where the CPU has no counters for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<u64>,
+    /// Units of work that a load reported. In `effects`, figures that grow with the work are those of one unit. Absent
+    /// where none were reported, and of commands that end by themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<u64>,
 }
 
 impl RunFigures {
@@ -356,22 +372,28 @@ impl RunFigures {
         self.user_ns.saturating_add(self.system_ns)
     }
 
-    /// The figure of a metric, in its unit. Metrics of studies have none.
+    /// The figure of a metric, in its unit: of one unit of work where a load reported these. Metrics of studies have
+    /// none.
     pub fn figure(&self, metric: Metric) -> Option<f64> {
+        let of_one = |amount: f64| self.work.map_or(amount, |work| amount / work as f64);
         let micros = |ns: u64| ns as f64 / 1e3;
+        let events = |number: u64| Some(of_one(number as f64));
         match metric {
-            Metric::CommandCpu => Some(micros(self.cpu_ns())),
-            Metric::CommandUserCpu => Some(micros(self.user_ns)),
-            Metric::CommandSystemCpu => Some(micros(self.system_ns)),
+            Metric::CommandCpu => Some(of_one(micros(self.cpu_ns()))),
+            Metric::CommandUserCpu => Some(of_one(micros(self.user_ns))),
+            Metric::CommandSystemCpu => Some(of_one(micros(self.system_ns))),
             Metric::CommandWall => Some(micros(self.wall_ns)),
             Metric::CommandMemoryMax => self.memory_bytes_max.map(|it| it as f64),
-            Metric::CommandFaultsMinor => Some(self.faults_minor as f64),
-            Metric::CommandFaultsMajor => Some(self.faults_major as f64),
-            Metric::CommandSwitchesVoluntary => Some(self.switches_voluntary as f64),
-            Metric::CommandSwitchesInvoluntary => Some(self.switches_involuntary as f64),
-            Metric::CommandReadBytes => self.read_bytes.map(|it| it as f64),
-            Metric::CommandWrittenBytes => self.written_bytes.map(|it| it as f64),
-            Metric::CommandInstructions => self.instructions.map(|it| it as f64),
+            Metric::CommandFaultsMinor => events(self.faults_minor),
+            Metric::CommandFaultsMajor => events(self.faults_major),
+            Metric::CommandSwitchesVoluntary => events(self.switches_voluntary),
+            Metric::CommandSwitchesInvoluntary => events(self.switches_involuntary),
+            Metric::CommandReadBytes => self.read_bytes.and_then(events),
+            Metric::CommandWrittenBytes => self.written_bytes.and_then(events),
+            Metric::CommandInstructions => self.instructions.and_then(events),
+            Metric::CommandThroughput => {
+                self.work.filter(|_| self.wall_ns > 0).map(|work| work as f64 / self.wall_ns as f64 * 1e9)
+            }
             _ => None,
         }
     }

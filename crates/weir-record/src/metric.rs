@@ -85,6 +85,8 @@ pub enum Metric {
     CommandWrittenBytes,
     /// Instructions that a run retired; only where the CPU has counters for it.
     CommandInstructions,
+    /// Units of work in a second, as a load counts them; only of servers.
+    CommandThroughput,
 }
 
 /// How figures of a metric are compared.

@@ -1,13 +1,15 @@
-//! Commands that were compared (`weir compare`): a screen for a terminal, a comment for a change that is reviewed, and
-//! the runs as a table. The first words are one of four, in every form.
+//! Commands and servers that were compared (`weir compare`): a screen for a terminal, a comment for a change that is
+//! reviewed, and the runs as a table. The first words are one of four, in every form.
 
 mod csv;
 mod findings;
 mod rows;
+mod servers;
 
 use weir_record::{
     commands::{
         CommandArm, CommandComparison, CommandFinding, CommandReport, CommandRole, NoCalls, RunPhase,
+        ServerSettings,
     },
     effect::{Effect, EffectScale},
     finding::Finding,
@@ -97,7 +99,9 @@ fn name(arm: &str) -> String {
 /// A line for each command, which begins with its verdict.
 fn heads(report: &CommandReport, language: Language) -> Vec<String> {
     let of_comparison = |comparison: &CommandComparison| -> Vec<String> {
-        let heads: Vec<String> = comparison.candidates().map(|arm| head(comparison, arm, language)).collect();
+        let servers = report.settings.servers.as_ref();
+        let head = |arm| head(comparison, arm, servers, language);
+        let heads: Vec<String> = comparison.candidates().map(head).collect();
         heads.into_iter().map(|line| format!("{line}{}", with_parameters(comparison, language))).collect()
     };
     report.comparisons.iter().flat_map(of_comparison).collect()
@@ -130,11 +134,19 @@ pub fn verdict(row: Option<&Effect>, language: Language) -> String {
     }
 }
 
-fn head(comparison: &CommandComparison, arm: &CommandArm, language: Language) -> String {
+fn head(
+    comparison: &CommandComparison,
+    arm: &CommandArm,
+    servers: Option<&ServerSettings>,
+    language: Language,
+) -> String {
     let row = comparison.decisive(&arm.name);
     let (verdict, own) = (verdict(row, language), name(&arm.name));
     let baseline = comparison.commands.first().map_or_else(String::new, |it| name(&it.name));
     let Some((row, ratio, interval)) = row.and_then(|row| Some((row, row.estimate?, row.interval?))) else {
+        if servers.is_some() {
+            return servers::not_compared(&verdict, &own, &baseline, language);
+        }
         return localized!(
             language,
             "{verdict}: {own} was not compared with {baseline}",
@@ -143,6 +155,10 @@ fn head(comparison: &CommandComparison, arm: &CommandArm, language: Language) ->
         );
     };
     let (amount, range) = (change::amount(language, ratio), change::range(language, interval));
+    if let Some(servers) = servers {
+        let told = servers::head(servers.unit, [&verdict, &own, &baseline, &amount, &range], language);
+        return format!("{told}{}", why_not(row, comparison, language));
+    }
     let told = localized!(
         language,
         "{verdict}: {own} uses {amount} CPU time per run than {baseline} (99 % interval {range})",
@@ -306,12 +322,11 @@ fn ends(report: &CommandReport, language: Language) -> Vec<String> {
 
 /// Where CPU time comes from, and what weir adds to a run.
 fn measured_by(report: &CommandReport, language: Language) -> String {
+    if let Some(servers) = &report.settings.servers {
+        return servers::measured_by(report, servers, language);
+    }
     let by = &report.measured_by;
-    let source = match by.cpu_source.as_str() {
-        "cgroup-v2" => language.choose(["a control group (v2)", "제어 그룹(v2)", "控制组（v2）"]),
-        "cgroup-v1" => language.choose(["a control group (v1)", "제어 그룹(v1)", "控制组（v1）"]),
-        _ => "rusage",
-    };
+    let source = source(&by.cpu_source, language).unwrap_or("rusage");
     let step = format::nanos_tick(by.cpu_resolution_ns as f64);
     let launch = format::nanos(by.launch_wall_ns.unwrap_or_default() as f64);
     let own = own_cpu(report, language);
@@ -346,6 +361,15 @@ fn own_cpu(report: &CommandReport, language: Language) -> String {
                 "其 CPU 时间至多计入 {own}，各命令相同",
             )
         }
+    }
+}
+
+/// What a control group is called as a source of CPU time; `None` of another source.
+fn source(name: &str, language: Language) -> Option<&'static str> {
+    match name {
+        "cgroup-v2" => Some(language.choose(["a control group (v2)", "제어 그룹(v2)", "控制组（v2）"])),
+        "cgroup-v1" => Some(language.choose(["a control group (v1)", "제어 그룹(v1)", "控制组（v1）"])),
+        _ => None,
     }
 }
 

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod errors;
 pub mod file_locks;
 pub mod launched;
+pub mod local_port;
 pub mod log_file;
 pub mod output;
 pub mod placement;

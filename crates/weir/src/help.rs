@@ -238,7 +238,7 @@ mod tests {
                 let named = text.lines().filter(|line| line.starts_with(&format!("  {code:<5}"))).count();
                 assert_eq!(named, 1, "{code} in {text}");
             }
-            assert_eq!(text.matches("\n  weir compare ").count(), 3, "the examples stand alike: {text}");
+            assert_eq!(text.matches("\n  weir compare ").count(), 4, "the examples stand alike: {text}");
             for metric in ["minor-faults", "voluntary-switches", "bytes-written", "instructions"] {
                 assert!(text.contains(metric), "{metric} in {text}");
             }

@@ -72,6 +72,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "errors",
             "file_locks",
             "launched",
+            "local_port",
             "log_file",
             "output",
             "placement",
@@ -373,7 +374,22 @@ const ORDERS: &[(&str, &[&str])] = &[
             "history",
         ],
     ),
-    ("weir-compare", &["run", "asked", "machine", "files", "recorded", "parting", "calls", "session"]),
+    (
+        "weir-compare",
+        &[
+            "run",
+            "load",
+            "private_folder",
+            "asked",
+            "servers",
+            "machine",
+            "files",
+            "recorded",
+            "parting",
+            "calls",
+            "session",
+        ],
+    ),
     (
         "weir-report",
         &[

@@ -114,20 +114,12 @@ impl RunGroup {
 
     /// CPU of all processes that are or were in it.
     pub(super) fn cpu(&self) -> io::Result<GroupCpu> {
-        let read = |name: &str| fs::read_to_string(self.folder.join(name));
-        let cpu = match self.source {
-            CpuSource::GroupSecond => second(&read("cpu.stat")?),
-            CpuSource::GroupFirst | CpuSource::Rusage => {
-                let number = |name: &str| read(name).map(|text| text.trim().parse::<u64>().ok());
-                let (user, system) = (number("cpuacct.usage_user"), number("cpuacct.usage_sys"));
-                number("cpuacct.usage")?.map(|total_ns| GroupCpu {
-                    total_ns,
-                    user: user.ok().flatten().unwrap_or(0),
-                    system: system.ok().flatten().unwrap_or(0),
-                })
-            }
-        };
-        cpu.ok_or_else(|| io::Error::other(format!("{}: it has no clock of CPU", self.folder.display())))
+        cpu_of(&self.folder, self.source)
+    }
+
+    /// Its folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Processes in it.
@@ -147,8 +139,26 @@ impl Drop for RunGroup {
     }
 }
 
+/// CPU of all processes that are or were in a group.
+pub(super) fn cpu_of(folder: &Path, source: CpuSource) -> io::Result<GroupCpu> {
+    let read = |name: &str| fs::read_to_string(folder.join(name));
+    let cpu = match source {
+        CpuSource::GroupSecond => second(&read("cpu.stat")?),
+        CpuSource::GroupFirst | CpuSource::Rusage => {
+            let number = |name: &str| read(name).map(|text| text.trim().parse::<u64>().ok());
+            let (user, system) = (number("cpuacct.usage_user"), number("cpuacct.usage_sys"));
+            number("cpuacct.usage")?.map(|total_ns| GroupCpu {
+                total_ns,
+                user: user.ok().flatten().unwrap_or(0),
+                system: system.ok().flatten().unwrap_or(0),
+            })
+        }
+    };
+    cpu.ok_or_else(|| io::Error::other(format!("{}: it has no clock of CPU", folder.display())))
+}
+
 /// Processes in a group and in those below it that a run made.
-fn processes(folder: &Path) -> Vec<u32> {
+pub(super) fn processes(folder: &Path) -> Vec<u32> {
     let own = |folder: &PathBuf| fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     let texts: Vec<String> = with_groups_below(folder).iter().map(own).collect();
     texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.parse().ok()).collect()

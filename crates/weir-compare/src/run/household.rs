@@ -1,7 +1,7 @@
 //! The processes of a run: who lives, and ending all of them. Orphans come to the launcher, which adopts them.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fs,
     time::{Duration, Instant},
 };
@@ -90,6 +90,16 @@ pub(super) fn kill_all(used: &mut Used, group: Option<&RunGroup>) -> Result<(), 
     }
 }
 
+/// Asks every process of a run to end that has not been asked: to be asked twice means something else to some.
+pub(super) fn ask_to_end(group: Option<&RunGroup>, asked: &mut HashSet<u32>) {
+    for process in living(group) {
+        if let Some(pid) = pid(process).filter(|_| asked.insert(process)) {
+            // Fails only for a process that has ended, or is not ours; the latter is noticed because it stays.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+}
+
 /// Sends the signal to every process of a run, once.
 pub(super) fn kill(group: Option<&RunGroup>) {
     // Whoever left the group is still below the launcher.
@@ -102,7 +112,7 @@ pub(super) fn kill(group: Option<&RunGroup>) {
 }
 
 /// Reaps children until there are none, or the time is over. Says whether there are none.
-fn all_end_within(used: &mut Used, longest: Duration) -> Result<bool, RunError> {
+pub(super) fn all_end_within(used: &mut Used, longest: Duration) -> Result<bool, RunError> {
     let deadline = Instant::now() + longest;
     loop {
         match reap(None).map_err(|error| RunError::Launcher(format!("cannot reap: {error}")))? {

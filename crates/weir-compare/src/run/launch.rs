@@ -103,7 +103,7 @@ impl Prepared {
         Ok(Self { program: Some(program), words, start, ..Self::nothing()? })
     }
 
-    fn launch(
+    pub(super) fn launch(
         &self,
         group: Option<&RunGroup>,
         held: impl FnOnce(Pid),
@@ -125,7 +125,7 @@ impl Prepared {
     }
 
     /// What a failure means to who asked for the run.
-    fn explain(&self, failure: &LaunchFailure) -> RunError {
+    pub(super) fn explain(&self, failure: &LaunchFailure) -> RunError {
         let shown =
             |text: Option<&CString>| text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default();
         let reason = failure.source.to_string();
@@ -336,7 +336,7 @@ fn cpu(used: &Used, group: Option<&RunGroup>, before: &BeforeExec) -> Result<(u6
 }
 
 /// Divides an exact sum by a ratio that was sampled. Where no sample was taken all is user time, as the kernel has it.
-fn divide(total_ns: u64, user: u64, system: u64) -> (u64, u64) {
+pub(super) fn divide(total_ns: u64, user: u64, system: u64) -> (u64, u64) {
     let whole = u128::from(user) + u128::from(system);
     if whole == 0 {
         return (total_ns, 0);
@@ -381,9 +381,14 @@ fn cost(used: &Used, cpu: (u64, u64), bytes: Option<(u64, u64)>, before: &Before
 }
 
 fn end(waited: Waited, reaped: &Reaped, kills_before: Option<u64>, kills_after: Option<u64>) -> RunEnd {
-    if waited == Waited::Overran {
-        return RunEnd::Overran;
+    match waited {
+        Waited::Overran => RunEnd::Overran,
+        Waited::Ended | Waited::Stopped => end_by_itself(reaped, kills_before, kills_after),
     }
+}
+
+/// How a process ended that was not ended from here.
+pub(super) fn end_by_itself(reaped: &Reaped, kills_before: Option<u64>, kills_after: Option<u64>) -> RunEnd {
     let out_of_memory = kills_before.zip(kills_after).is_some_and(|(before, after)| after > before);
     match (reaped.signal, reaped.status) {
         (Some(signal), _) => {
@@ -398,7 +403,7 @@ fn end(waited: Waited, reaped: &Reaped, kills_before: Option<u64>, kills_after: 
 }
 
 /// How often the kernel has killed a process for want of memory since it began, of a group's limit or the machine's.
-fn kills_for_memory() -> Option<u64> {
+pub(super) fn kills_for_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/vmstat").ok()?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
@@ -419,10 +424,15 @@ impl ByteCounts {
     }
 }
 
-fn bytes_in(text: &str, before: &BeforeExec) -> Option<(u64, u64)> {
+/// Bytes that `/proc/PID/io` says were read and written.
+pub(super) fn bytes_of(text: &str) -> Option<(u64, u64)> {
     let number =
         |name: &str| text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse::<u64>().ok();
-    let (read, written) = (number("rchar:")?, number("wchar:")?);
+    number("rchar:").zip(number("wchar:"))
+}
+
+fn bytes_in(text: &str, before: &BeforeExec) -> Option<(u64, u64)> {
+    let (read, written) = bytes_of(text)?;
     Some((read.saturating_sub(before.read_bytes), written.saturating_sub(before.written_bytes)))
 }
 
@@ -460,7 +470,7 @@ fn outputs(to: &OutputTo) -> Result<[Output; 2], RunError> {
     let keep = match to {
         OutputTo::Blocks => Keep::Blocks,
         OutputTo::Block(number) => Keep::Block(*number),
-        OutputTo::Digest | OutputTo::Discard | OutputTo::File(_) | OutputTo::Inherit => Keep::End,
+        OutputTo::Digest | OutputTo::Discard | OutputTo::File(_) | OutputTo::Log(_) | OutputTo::Inherit => Keep::End,
     };
     let digested = || -> io::Result<Output> {
         let (reader, writer) = io::pipe()?;
@@ -475,6 +485,12 @@ fn outputs(to: &OutputTo) -> Result<[Output; 2], RunError> {
         OutputTo::Digest | OutputTo::Blocks | OutputTo::Block(_) => digested().map_err(system)?,
         OutputTo::Discard => to_file(Path::new("/dev/null"))?,
         OutputTo::File(path) => to_file(path)?,
+        OutputTo::Log(path) => {
+            // Both at the end of one file: neither overwrites the other.
+            let log = open_plain("log", path, OpenOptions::new().append(true).create(true))?;
+            let both = log.try_clone().map_err(system)?;
+            return Ok([(log, None), (both, None)]);
+        }
         OutputTo::Inherit => (stdout().as_fd().try_clone_to_owned().map_err(system)?, None),
     };
     let stderr = match to {

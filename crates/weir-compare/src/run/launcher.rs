@@ -1,16 +1,17 @@
 //! The process that starts runs (`weir launch-runs`): small, with one thread, and one for a whole comparison. It ends,
 //! with all that runs, when the other end of its standard input is closed, so also when Weir was killed.
 
-use std::{io::stdin, os::fd::AsFd, time::Duration};
+use std::{fs, io::stdin, os::fd::AsFd, time::Duration};
 
 use rustix::process::{getpid, set_child_subreaper};
 use weir_sys::child_counter::{ChildCounter, Counted};
 
 use super::{
-    CpuSource, LaunchCost, OwnCost, RunEnd, RunError, RunOutcome, RunSpec,
+    CpuSource, LaunchCost, OwnCost, RunEnd, RunError, RunOutcome, RunSpec, ServerEnd,
     cpu_group::Groups,
     launch::{Clocks, Prepared, Start, run},
     noop::Noop,
+    serve::serve,
     wire::{Channel, Hello, Reply, Request},
 };
 
@@ -42,10 +43,18 @@ pub fn launcher_main() -> Result<(), RunError> {
         Err(reason) => return answer(&mut channel, &Reply::Refused(reason)),
     };
     answer(&mut channel, &Reply::Ready(hello))?;
+    let mut folder = None;
     // Without the other end there is nobody to serve, and nothing to say.
     while let Ok(Some(request)) = channel.receive::<Request>(None) {
         let reply = match request {
             Request::Run(spec) => Reply::Ended(Box::new(launcher.run(&RunSpec::from(*spec), &mut channel))),
+            Request::Serve(spec, of_servers) => {
+                folder = Some(of_servers);
+                match launcher.serve(&RunSpec::from(*spec), &mut channel) {
+                    Ok(served) => Reply::Served(served),
+                    Err(not_started) => Reply::Serving(Err(not_started)),
+                }
+            }
             Request::MeasureOwnCost => Reply::OwnCost(launcher.own_cost()),
             // The run that it was for is over; the first request does not come twice.
             Request::Stop | Request::Begin(_) => continue,
@@ -53,6 +62,10 @@ pub fn launcher_main() -> Result<(), RunError> {
         if answer(&mut channel, &reply).is_err() {
             break;
         }
+    }
+    if let Some(folder) = folder {
+        // Of several launchers the last one finds it without a server. A Weir that was killed cannot do it.
+        let _ = fs::remove_dir_all(folder);
     }
     Ok(())
 }
@@ -99,6 +112,15 @@ impl Launcher {
 
     fn run(&mut self, spec: &RunSpec, channel: &mut Channel) -> Result<RunOutcome, RunError> {
         run(Prepared::of(spec)?, &mut self.clocks, Some(channel))
+    }
+
+    /// Runs a server until it ends. The outer error says that it did not start.
+    fn serve(
+        &mut self,
+        spec: &RunSpec,
+        channel: &mut Channel,
+    ) -> Result<Result<ServerEnd, RunError>, RunError> {
+        serve(Prepared::of(spec)?, self.clocks.groups.as_mut(), channel)
     }
 
     fn run_nothing(&mut self) -> Result<RunOutcome, RunError> {

@@ -21,7 +21,7 @@ use rustix::{
 };
 
 use super::{
-    CpuSource, OwnCost, RunError, RunOutcome, RunSpec, cpu_group,
+    CpuSource, OwnCost, RunError, RunOutcome, RunSpec, ServerClock, ServerEnd, cpu_group,
     wire::{Channel, Hello, Reply, Request},
 };
 
@@ -122,12 +122,62 @@ impl Runner {
     /// When it could not be started, was stopped, or the launcher is gone. After [`RunError::Launcher`] there can be no
     /// more runs; after any other there can.
     pub fn run(&mut self, spec: &RunSpec, stop: &AtomicBool) -> Result<RunOutcome, RunError> {
-        if stop.load(Ordering::Relaxed) {
+        self.run_unless(spec, &mut || stop.load(Ordering::Relaxed))
+    }
+
+    /// The same until something holds, which is looked at again and again.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn run_unless(
+        &mut self,
+        spec: &RunSpec,
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> Result<RunOutcome, RunError> {
+        if is_over() {
             return Err(RunError::Stopped);
         }
         self.say(&Request::Run(Box::new(spec.into())))?;
-        match self.answer(spec.limit.saturating_add(SLACK), Some(stop))? {
+        match self.answer(spec.limit.saturating_add(SLACK), Some(is_over))? {
             Reply::Ended(outcome) => *outcome,
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Starts a server, which goes on until [`Self::end_server`]. When Weir is gone it ends all the same. The folder,
+    /// in which all servers have theirs, is removed with the launcher.
+    ///
+    /// # Errors
+    /// When it could not be started, or the launcher is gone.
+    pub fn serve(&mut self, spec: &RunSpec, folder: &Path) -> Result<ServerClock, RunError> {
+        self.say(&Request::Serve(Box::new(spec.into()), folder.as_os_str().to_owned()))?;
+        match self.answer(SLACK, None)? {
+            Reply::Serving(started) => started.map(|started| ServerClock::new(started, self.hello.source)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// How the server ended that was started; `None` while it runs.
+    ///
+    /// # Errors
+    /// When the launcher is gone.
+    pub fn server_end(&mut self) -> Result<Option<ServerEnd>, RunError> {
+        match self.channel()?.receive(Some(Duration::ZERO)) {
+            Ok(None) => Ok(None),
+            Ok(Some(Reply::Served(end))) => end.map(Some),
+            Ok(Some(other)) => Err(unexpected(&other)),
+            Err(error) => Err(self.give_up(&error)),
+        }
+    }
+
+    /// Ends the server that runs, politely first, with all that it started.
+    ///
+    /// # Errors
+    /// When the launcher is gone, or something of it cannot be killed.
+    pub fn end_server(&mut self) -> Result<ServerEnd, RunError> {
+        self.say(&Request::Stop)?;
+        match self.answer(SLACK, None)? {
+            Reply::Served(end) => end,
             other => Err(unexpected(&other)),
         }
     }
@@ -143,7 +193,11 @@ impl Runner {
     }
 
     /// Waits for the next reply. Passes the wish to stop on, once.
-    fn answer(&mut self, longest: Duration, stop: Option<&AtomicBool>) -> Result<Reply, RunError> {
+    fn answer(
+        &mut self,
+        longest: Duration,
+        mut is_over: Option<&mut dyn FnMut() -> bool>,
+    ) -> Result<Reply, RunError> {
         let mut deadline = Instant::now().checked_add(longest);
         let mut is_told = false;
         loop {
@@ -152,7 +206,7 @@ impl Runner {
                 Ok(None) => {}
                 Err(error) => return Err(self.give_up(&error)),
             }
-            if !is_told && stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            if !is_told && is_over.as_mut().is_some_and(|is_over| is_over()) {
                 is_told = true;
                 self.say(&Request::Stop)?;
                 deadline = Instant::now().checked_add(SLACK);

@@ -17,7 +17,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{CpuSource, OutputTo, OwnCost, RunError, RunOutcome, RunSpec};
+use super::{CpuSource, OutputTo, OwnCost, RunError, RunOutcome, RunSpec, ServerEnd, Serving};
 
 /// Longest message: four times the longest command line and environment that a kernel takes by default.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -32,13 +32,17 @@ pub(super) enum Request {
     Begin(Option<CpuSource>),
     /// A run.
     Run(Box<WireSpec>),
+    /// A server, which goes on until [`Request::Stop`], and the folder of all servers, which goes with the last of them
+    /// when the other end is gone.
+    Serve(Box<WireSpec>, OsString),
     /// Runs that do nothing.
     MeasureOwnCost,
-    /// Ends the run that is going on. Without one it means nothing.
+    /// Ends the run or the server that is going on. Without one it means nothing.
     Stop,
 }
 
-/// Said by the launcher, once for each request but [`Request::Stop`].
+/// Said by the launcher, once for each request but [`Request::Stop`]; of a server when it has started, and when it has
+/// ended.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Reply {
     /// It is ready.
@@ -47,6 +51,10 @@ pub(super) enum Reply {
     Refused(String),
     /// A run is over.
     Ended(Box<Result<RunOutcome, RunError>>),
+    /// A server runs, and [`Reply::Served`] will follow; or it could not be started.
+    Serving(Result<Serving, RunError>),
+    /// A server is over, with all that it started.
+    Served(Result<ServerEnd, RunError>),
     /// What Weir costs.
     OwnCost(Result<OwnCost, RunError>),
 }
@@ -80,6 +88,7 @@ enum WireOutput {
     Block(u32),
     Discard,
     File(OsString),
+    Log(OsString),
     Inherit,
 }
 
@@ -96,6 +105,7 @@ impl From<&RunSpec> for WireSpec {
                 OutputTo::Block(number) => WireOutput::Block(*number),
                 OutputTo::Discard => WireOutput::Discard,
                 OutputTo::File(path) => WireOutput::File(path.clone().into_os_string()),
+                OutputTo::Log(path) => WireOutput::Log(path.clone().into_os_string()),
                 OutputTo::Inherit => WireOutput::Inherit,
             },
             limit: spec.limit,
@@ -116,6 +126,7 @@ impl From<WireSpec> for RunSpec {
                 WireOutput::Block(number) => OutputTo::Block(number),
                 WireOutput::Discard => OutputTo::Discard,
                 WireOutput::File(path) => OutputTo::File(path.into()),
+                WireOutput::Log(path) => OutputTo::Log(path.into()),
                 WireOutput::Inherit => OutputTo::Inherit,
             },
             limit: wire.limit,
@@ -230,14 +241,9 @@ mod tests {
     #[test]
     fn a_specification_arrives_as_it_was_also_with_names_that_are_no_text() {
         let odd = || OsString::from_vec(b"a\xff b\n".to_vec());
-        let outputs = [
-            OutputTo::Digest,
-            OutputTo::Blocks,
-            OutputTo::Block(7),
-            OutputTo::Discard,
-            OutputTo::File(PathBuf::from(odd())),
-            OutputTo::Inherit,
-        ];
+        let (file, log) = (OutputTo::File(PathBuf::from(odd())), OutputTo::Log(PathBuf::from(odd())));
+        let (blocks, block) = (OutputTo::Blocks, OutputTo::Block(7));
+        let outputs = [OutputTo::Digest, blocks, block, OutputTo::Discard, file, log, OutputTo::Inherit];
         for output in outputs {
             let spec = RunSpec {
                 words: vec!["sort".into(), odd()],

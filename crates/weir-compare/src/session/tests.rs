@@ -9,6 +9,7 @@ use super::*;
 use crate::{
     asked::AskedCommand,
     run::{LaunchCost, OutputDigest, OutputTo, RunCost, RunEnd, RunOutcome, RunSpec},
+    servers::{Loaded, ServerFailure, Slot},
 };
 
 const MILLISECOND_NS: u64 = 1_000_000;
@@ -84,6 +85,18 @@ impl Launch for Fake {
     fn now_ns(&mut self) -> u64 {
         self.now_ns
     }
+
+    fn start_server(&mut self, _: &Asked, _: Slot, _: &AtomicBool) -> Result<(), ServerFailure> {
+        Err(RunError::Empty.into())
+    }
+
+    fn load_server(&mut self, _: &Asked, _: Slot, _: &AtomicBool) -> Result<Loaded, ServerFailure> {
+        Err(RunError::Empty.into())
+    }
+
+    fn end_servers(&mut self, _: &Asked) -> Result<(), ServerFailure> {
+        Ok(())
+    }
 }
 
 fn words(text: &str) -> Vec<OsString> {
@@ -112,6 +125,7 @@ fn asked(commands: &[&str]) -> Asked {
         output: OutputTo::Digest,
         thresholds: Vec::new(),
         seed: 5,
+        servers: None,
     }
 }
 

@@ -26,7 +26,7 @@ use weir_compare::run::{
 const ROLE: &str = "WEIR_TEST_ROLE";
 
 /// CPU that a role uses up, so that hundreds of clock ticks and any machine's noise are small against it.
-const SPIN_MS: u64 = 60;
+pub const SPIN_MS: u64 = 60;
 
 /// Longest run of a test that is not about the limit: nobody should wait for it.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -66,7 +66,7 @@ fn spin(milliseconds: u64) {
 }
 
 /// The words that start this program in a role.
-fn role(role: &str) -> Vec<OsString> {
+pub fn role(role: &str) -> Vec<OsString> {
     let own = env::current_exe().expect("this program has a path");
     let words = ["--exact", "runner::roles_of_other_tests", "--nocapture", "--test-threads=1"];
     let start = [OsString::from("env"), format!("{ROLE}={role}").into(), own.into_os_string()];
@@ -78,7 +78,7 @@ pub(crate) fn runner(source: Option<CpuSource>) -> Runner {
 }
 
 /// A runner for each source of CPU that this machine has. Says which it has not.
-fn runners() -> Vec<Runner> {
+pub fn runners() -> Vec<Runner> {
     let started = CpuSource::ALL.map(|source| match Runner::start(&role("launcher"), Some(source)) {
         Ok(runner) => Some(runner),
         Err(error) => {
@@ -150,7 +150,7 @@ impl Drop for Folder {
 }
 
 /// Waits until a process is gone. Whoever never goes hangs the test, which says so as well.
-fn await_end_of(process: u32) {
+pub fn await_end_of(process: u32) {
     let pid = Pid::from_raw(i32::try_from(process).expect("a process number")).expect("not zero");
     if let Ok(life) = pidfd_open(pid, PidfdFlags::empty()) {
         poll(&mut [PollFd::new(&life, PollFlags::IN)], None).expect("it ends");

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use weir_record::{
-    commands::{CommandArm, CommandFinding, CommandRun, FailedEnd, RunEnding, RunPhase, Stream, Written},
-    metric::Metric,
+use weir_record::commands::{
+    CommandArm, CommandFinding, CommandRun, FailedEnd, RunEnding, RunPhase, Stream, Written,
 };
 use weir_stats::order::median;
 
-use super::{Judged, figure, is_usable};
+use super::{Judged, is_usable};
+
+mod of_loads;
+
+pub use of_loads::has_many_errors;
 
 /// Largest share of a command's runs that may fail before it is not comparable, as of a study's arms.
 const FAILED_SHARE_MAX: f64 = 0.25;
@@ -42,8 +45,14 @@ pub(super) fn all(judged: &Judged<'_>) -> Vec<CommandFinding> {
         } else {
             found.extend(cut(command, &own, judged.limit_ns));
         }
+        if judged.is_served {
+            found.extend(of_loads::all(command, &own, judged));
+        }
         found.extend(left_processes(command, &own, &judged.measured_by.cpu_source));
         found.extend(short(judged, command, &own));
+    }
+    if judged.is_served {
+        of_loads::rename(&mut found);
     }
     found.extend(outputs(judged));
     if judged.ignore_failure {
@@ -84,8 +93,15 @@ pub(super) fn barred(judged: &Judged<'_>, findings: &[CommandFinding]) -> BTreeS
         | CommandFinding::NotStarted { command, .. }
         | CommandFinding::Failed { command, .. }
         | CommandFinding::CutSometimes { command, .. }
+        | CommandFinding::ServerNotReady { command, .. }
+        | CommandFinding::ServersCollide { command, .. }
+        | CommandFinding::ServerEnded { command, .. }
         | CommandFinding::FileChanged { command, .. } => Some(command),
-        CommandFinding::FailedSometimes { command, failed, runs, .. } => {
+        CommandFinding::LoadErrors { command, errors, work, .. } if !judged.ignore_failure => {
+            of_loads::are_many(*errors, *work).then_some(command)
+        }
+        CommandFinding::LoadFailed { command, failed, runs, .. }
+        | CommandFinding::FailedSometimes { command, failed, runs, .. } => {
             (f64::from(*failed) > FAILED_SHARE_MAX * f64::from(*runs)).then_some(command)
         }
         _ => None,
@@ -106,9 +122,14 @@ pub(super) fn gravity(found: &CommandFinding) -> u8 {
         | CommandFinding::Failed { .. }
         | CommandFinding::AroundFailed { .. }
         | CommandFinding::AroundNotStarted { .. }
+        | CommandFinding::ServerNotReady { .. }
+        | CommandFinding::ServersCollide { .. }
+        | CommandFinding::ServerEnded { .. }
         | CommandFinding::Broken { .. } => 0,
         CommandFinding::OutputDiffers { .. } | CommandFinding::StatusDiffers { .. } => 1,
-        CommandFinding::FileChanged { .. }
+        CommandFinding::LoadFailed { .. }
+        | CommandFinding::LoadErrors { .. }
+        | CommandFinding::FileChanged { .. }
         | CommandFinding::CutSometimes { .. }
         | CommandFinding::FailedSometimes { .. } => 2,
         CommandFinding::CutShort { .. } => 3,
@@ -116,6 +137,8 @@ pub(super) fn gravity(found: &CommandFinding) -> u8 {
         CommandFinding::LeftProcesses { .. } | CommandFinding::OrderEffect { .. } => 5,
         CommandFinding::SameCommands { .. } | CommandFinding::OutputVaries { .. } => 6,
         CommandFinding::ShortRuns { .. }
+        | CommandFinding::ShortLoads { .. }
+        | CommandFinding::BackgroundCpu { .. }
         | CommandFinding::SplitByTicks
         | CommandFinding::StartCost { .. } => 7,
         CommandFinding::NoControlGroup { .. } | CommandFinding::NoSystemCalls { .. } => 8,
@@ -129,6 +152,7 @@ fn failed_end(end: RunEnding, limit_ns: u64) -> Option<FailedEnd> {
         RunEnding::Killed(signal) => Some(FailedEnd::Signal(signal)),
         RunEnding::OutOfMemory => Some(FailedEnd::OutOfMemory),
         RunEnding::Overran => Some(FailedEnd::Overran { limit_ns }),
+        RunEnding::NoCount => Some(FailedEnd::NoCount),
     }
 }
 
@@ -192,8 +216,10 @@ fn left_processes(command: &CommandArm, own: &[&CommandRun], source: &str) -> Op
 fn short(judged: &Judged<'_>, command: &CommandArm, own: &[&CommandRun]) -> Option<CommandFinding> {
     let resolution_ns = judged.measured_by.cpu_resolution_ns;
     let measured = own.iter().filter(|run| run.phase == RunPhase::Measured);
-    let cpu: Vec<f64> = measured.filter_map(|run| figure(judged, run, Metric::CommandCpu)).collect();
-    let cpu_ns = median(&cpu)? * 1e3;
+    // Of a whole run: a figure of a server is that of one unit of its work.
+    let own_ns = judged.measured_by.subtracted_cpu_ns.unwrap_or_default();
+    let cpu_ns: Vec<f64> = measured.map(|run| run.cost.cpu_ns().saturating_sub(own_ns) as f64).collect();
+    let cpu_ns = median(&cpu_ns)?;
     let is_short = cpu_ns < SHORT_NS || cpu_ns < SHORT_STEPS * resolution_ns as f64;
     is_short.then(|| CommandFinding::ShortRuns {
         command: command.name.clone(),

@@ -35,10 +35,13 @@ pub struct Pilot<'a> {
     pub runs: &'a [CommandRun],
     /// Pairs of the pilot.
     pub pairs: u32,
-    /// Pairs that fit into what is left of the budget.
-    pub pairs_fitting: u32,
+    /// Units that fit into what is left of the budget. A unit is a pair, unless `unit_pairs` says otherwise.
+    pub units_fitting: u32,
     /// Fewest that were asked for; absent where nothing was.
     pub pairs_min: Option<u32>,
+    /// Pairs of a unit where servers are started anew for each: a pair of the pilot has a start of its own, so that it
+    /// scatters as a unit does, or more. `None` where the number of pairs decides.
+    pub unit_pairs: Option<u32>,
     /// Share of a difference that matters.
     pub equivalence_margin: f64,
 }
@@ -63,9 +66,9 @@ pub fn unit_pairs(pairs: u32) -> u32 {
     }
 }
 
-/// The round of a pair. Pairs that would make no whole one belong to the last.
-pub(crate) fn round_of(pair: u32, pairs: u32) -> u32 {
-    let size = unit_pairs(pairs);
+/// The round of a pair, of rounds of so many. Pairs that would make no whole one belong to the last.
+pub(crate) fn round_of(pair: u32, pairs: u32, size: u32) -> u32 {
+    let size = size.max(1);
     (pair / size).min((pairs / size).saturating_sub(1))
 }
 
@@ -73,19 +76,24 @@ pub(crate) fn round_of(pair: u32, pairs: u32) -> u32 {
 pub fn planned(pilot: &Pilot<'_>) -> PairPlan {
     let values = scatter(pilot);
     let detectable = |pairs: u32| expected_detectable(&values, pairs);
-    let fewest = pilot.pairs_min.unwrap_or_else(|| pilot.pairs_fitting.clamp(PAIRS_DECIDING_MIN, PAIRS_MIN));
-    let fewest = fewest.clamp(PAIRS_DECIDING_MIN, PAIRS_MAX);
+    let size = pilot.unit_pairs.unwrap_or(1).max(1);
+    let fewest = pilot.pairs_min.map(|pairs| pairs.div_ceil(size));
+    let fewest = fewest.unwrap_or_else(|| pilot.units_fitting.clamp(PAIRS_DECIDING_MIN, PAIRS_MIN));
+    let most = PAIRS_MAX / size;
+    let fewest = fewest.clamp(PAIRS_DECIDING_MIN, most.max(PAIRS_DECIDING_MIN));
     let margin = pilot.equivalence_margin.ln_1p();
     let enough = fewest_that_find(margin, fewest, detectable);
     let wanted = enough.map(|pairs| (f64::from(pairs) * PAIRS_FACTOR).ceil() as u32);
-    let (pairs, reason) = match wanted.filter(|pairs| *pairs <= PAIRS_MAX) {
-        Some(pairs) if pairs <= pilot.pairs_fitting => (pairs, PlanReason::Detectable),
-        _ if pilot.pairs_fitting > PAIRS_MAX => (PAIRS_MAX, PlanReason::Most),
-        _ => (pilot.pairs_fitting, PlanReason::Budget),
+    let (units, reason) = match wanted.filter(|units| *units <= most) {
+        Some(units) if units <= pilot.units_fitting => (units, PlanReason::Detectable),
+        _ if pilot.units_fitting > most => (most, PlanReason::Most),
+        _ => (pilot.units_fitting, PlanReason::Budget),
     };
-    let (pairs, reason) = if pairs < fewest { (fewest, PlanReason::Fewest) } else { (pairs, reason) };
-    let detectable = detectable(pairs).map(f64::exp_m1);
-    PairPlan { pairs, pilot_pairs: pilot.pairs, unit_pairs: unit_pairs(pairs), detectable, reason }
+    let (units, reason) = if units < fewest { (fewest, PlanReason::Fewest) } else { (units, reason) };
+    let detectable = detectable(units).map(f64::exp_m1);
+    let pairs = units.saturating_mul(size);
+    let unit_pairs = pilot.unit_pairs.unwrap_or_else(|| unit_pairs(pairs));
+    PairPlan { pairs, pilot_pairs: pilot.pairs, unit_pairs, detectable, reason }
 }
 
 /// The fewest pairs, from so many on, of which the detectable effect is at most this; none where the most do not do.

@@ -67,9 +67,11 @@ fn judged<'a>(commands: &'a [CommandArm], runs: &'a [CommandRun], measured_by: &
         commands,
         runs,
         pairs: PAIRS,
+        unit_pairs: None,
         is_interrupted: false,
         equivalence_margin: MARGIN,
         ignore_failure: false,
+        is_served: false,
         limit_ns: LIMIT_NS,
         measured_by,
         thresholds: &[],
@@ -585,7 +587,8 @@ fn pilot(costs_us: &[f64], scatter: f64, pairs_fitting: u32) -> weir_record::com
         commands: costs_us.len(),
         runs: &runs,
         pairs: 10,
-        pairs_fitting,
+        units_fitting: pairs_fitting,
+        unit_pairs: None,
         pairs_min: None,
         equivalence_margin: MARGIN,
     };
@@ -622,9 +625,9 @@ fn many_pairs_make_rounds_that_are_as_many_as_their_scatter_needs() {
     for (pairs, size) in [(0, 1), (6, 1), (71, 1), (72, 3), (100, 4), (192, 8), (PAIRS_MAX, 8)] {
         assert_eq!(unit_pairs(pairs), size, "{pairs}");
     }
-    let rounds: Vec<u32> = (0..74).map(|pair| plan::round_of(pair, 74)).collect();
+    let rounds: Vec<u32> = (0..74).map(|pair| plan::round_of(pair, 74, unit_pairs(74))).collect();
     assert!(rounds.is_sorted() && rounds[..6] == [0, 0, 0, 1, 1, 1] && rounds[71..] == [23, 23, 23]);
-    assert_eq!(plan::round_of(0, 0), 0);
+    assert_eq!(plan::round_of(0, 0, 0), 0);
 }
 
 /// Pairs of which one run in ten takes half as long again: the interval, pair by pair and in rounds.
@@ -702,4 +705,55 @@ fn equal_commands_are_called_different_as_seldom_as_alpha_says() {
 fn a_command_that_costs_three_per_cent_more_is_found() {
     let (better, worse) = called(0.03, PAIRS, 200);
     assert!(worse > 0.5 && better == 0.0, "{better} {worse}");
+}
+
+/// Servers of which every start costs something else: values of pairs, and of starts.
+#[test]
+fn pairs_of_one_start_are_one_value() {
+    let commands = two();
+    let mut random = Random::seeded(8);
+    let mut runs = runs(RunPhase::Measured, &[100_000.0, 100_000.0], 60, 0.001);
+    let mut factor = [1.0; 3];
+    for run in &mut runs {
+        if run.pair.is_multiple_of(3) && run.place == 0 {
+            factor = [0; 3].map(|_| (0.02 * random.normal()).exp());
+        }
+        let slot = if run.repeat { 2 } else { run.command as usize };
+        run.cost.user_ns = (run.cost.user_ns as f64 * factor[slot]) as u64;
+        run.cost.system_ns = (run.cost.system_ns as f64 * factor[slot]) as u64;
+        run.cost.work = Some(1_000);
+    }
+    let measured_by = MeasuredBy::default();
+    let judged = Judged { pairs: 60, is_served: true, ..judged(&commands, &runs, &measured_by) };
+    let reach = |unit_pairs| {
+        let found = conclude(&Judged { unit_pairs, ..judged });
+        let row = decisive(&found, "new").clone();
+        (row.units, row.reach().expect("it has an interval"), row.figures.expect("it has figures").1)
+    };
+    let ((units, of_starts, figure), (pairs, of_pairs, _)) = (reach(Some(3)), reach(None));
+    assert_eq!((units, pairs), (20, 60));
+    assert!(of_starts > of_pairs, "what starts differ by is in the interval: {of_starts} {of_pairs}");
+    assert!((figure - 100.0).abs() < 3.0, "100 ms for 1,000 units of work are 100 µs for one: {figure}");
+}
+
+#[test]
+fn a_plan_of_starts_has_whole_ones_and_enough_of_them() {
+    let runs = runs(RunPhase::Pilot, &[1e5, 1e5], 10, 0.004);
+    let pilot = Pilot {
+        commands: 2,
+        runs: &runs,
+        pairs: 10,
+        units_fitting: 2,
+        unit_pairs: Some(3),
+        pairs_min: None,
+        equivalence_margin: MARGIN,
+    };
+    let few = planned(&pilot);
+    assert_eq!((few.pairs, few.unit_pairs), (18, 3), "{few:?}");
+    let many = planned(&Pilot { units_fitting: 5_000, ..pilot });
+    assert!(many.pairs.is_multiple_of(3) && many.pairs > 30 && many.unit_pairs == 3, "{many:?}");
+    let asked = planned(&Pilot { pairs_min: Some(100), ..pilot });
+    assert_eq!(asked.pairs, 102, "as many starts as have so many pairs");
+    let most = planned(&Pilot { units_fitting: u32::MAX, equivalence_margin: 1e-7, ..pilot });
+    assert_eq!(most.pairs, PAIRS_MAX / 3 * 3);
 }

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     io, iter,
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::SocketAddr,
     path::Path,
     process::Command,
     sync::atomic::Ordering,
@@ -12,6 +12,7 @@ use std::{
 };
 
 use weir_record::spec::Ready;
+use weir_sys::local_port;
 
 use super::{
     Deadlines,
@@ -29,9 +30,6 @@ use crate::{
     supervise,
 };
 use rustix::process::Signal;
-
-/// Longest try to connect while waiting for a foreign server.
-const CONNECT_TRY: Duration = Duration::from_millis(50);
 
 /// A server that accepts connections.
 pub(crate) struct Server {
@@ -380,7 +378,7 @@ impl Probe {
         address: SocketAddr,
     ) -> Result<bool, NoServer> {
         match &surroundings.ready {
-            Ready::Port => Ok(TcpStream::connect_timeout(&address, CONNECT_TRY).is_ok()),
+            Ready::Port => Ok(local_port::accepts(address)),
             Ready::Line(_) => Ok(server.line_has_come()),
             Ready::Command(words) => self.ask(surroundings, words),
         }
@@ -443,12 +441,6 @@ pub(super) fn failed(reason: String) -> NoServer {
     NoServer::Failed(TrialFailure::Server { reason })
 }
 
-/// A port that was free a moment ago. Nobody else on this machine picks it unless by chance; then the trial fails,
-/// and its block runs again.
-fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
-}
-
 /// The start of a server with everything filled in that is known only now.
 struct FilledStart {
     name: &'static str,
@@ -481,7 +473,8 @@ impl FilledStart {
                 stats_socket = Some(socket);
             }
             Program::Foreign => {
-                let free = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
+                // Where somebody takes it before the server does, the trial fails, and its block runs again.
+                let free = local_port::free().map_err(|error| failed(format!("no free port: {error}")))?;
                 places.extend([("{address}", format!("127.0.0.1:{free}")), ("{port}", free.to_string())]);
                 port = Some(free);
             }

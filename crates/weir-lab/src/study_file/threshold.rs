@@ -48,7 +48,7 @@ static OF_STUDIES: Vocabulary = Vocabulary { rows: METRICS, short: &SHORT, lists
 static OF_COMMANDS: Vocabulary =
     Vocabulary { rows: COMMAND_METRICS, short: &SHORT_OF_COMMANDS, lists_short: true };
 
-static SHORT_OF_COMMANDS: [(&str, &str); 13] = [
+static SHORT_OF_COMMANDS: [(&str, &str); 14] = [
     ("cpu", "command-cpu"),
     ("user", "command-user-cpu"),
     ("system", "command-system-cpu"),
@@ -62,6 +62,7 @@ static SHORT_OF_COMMANDS: [(&str, &str); 13] = [
     ("bytes-read", "command-read-bytes"),
     ("bytes-written", "command-written-bytes"),
     ("instructions", "command-instructions"),
+    ("throughput", "command-throughput"),
 ];
 
 static SHORT: [(&str, &str); 7] = [

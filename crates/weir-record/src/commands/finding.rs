@@ -4,6 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::NotReady;
+
 /// A stream of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -29,6 +31,8 @@ pub enum FailedEnd {
         /// Longest that a run may take.
         limit_ns: u64,
     },
+    /// A load did not say how many units of work it did.
+    NoCount,
 }
 
 /// The first byte in which two outputs differ, or the end of one of them.
@@ -230,6 +234,74 @@ pub enum CommandFinding {
         /// The end of what it wrote to standard error.
         said: String,
     },
+    /// A server was not ready to be loaded.
+    ServerNotReady {
+        /// The server.
+        command: String,
+        /// Why.
+        why: NotReady,
+        /// The end of what it wrote.
+        said: String,
+    },
+    /// A server starts alone and not beside the others: they need the same port, lock or file.
+    ServersCollide {
+        /// The server.
+        command: String,
+        /// The end of what it wrote when it did not start.
+        said: String,
+    },
+    /// A server ended while it was loaded, or between two loads.
+    ServerEnded {
+        /// The server.
+        command: String,
+        /// How; status 0 where it was no failure.
+        end: FailedEnd,
+        /// The end of what it wrote.
+        said: String,
+    },
+    /// The load of a server failed.
+    LoadFailed {
+        /// The server.
+        command: String,
+        /// How, the first time.
+        end: FailedEnd,
+        /// Runs that failed.
+        failed: u32,
+        /// All load runs of the server; as many as failed where the first one did.
+        runs: u32,
+        /// The end of what the load wrote, the first time.
+        said: String,
+    },
+    /// A load run costs its server so little CPU time that it is close to what the source shows at least.
+    ShortLoads {
+        /// The server.
+        command: String,
+        /// CPU time of a run, in the middle.
+        cpu_ns: u64,
+        /// Smallest difference that the source shows.
+        resolution_ns: u64,
+    },
+    /// The load reported errors.
+    LoadErrors {
+        /// The server that was loaded.
+        command: String,
+        /// Errors of all load runs.
+        errors: u64,
+        /// Units of work of the same runs; absent where the load reports none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<u64>,
+        /// Runs with errors.
+        runs: u32,
+    },
+    /// A server works while it has no load, and this is a part of its figures that matters.
+    BackgroundCpu {
+        /// The server.
+        command: String,
+        /// CPU time in a second without load.
+        cpu_ns_per_second: u64,
+        /// As a share of the CPU time of its load runs.
+        share: f64,
+    },
 }
 
 /// Why system calls were not counted.
@@ -257,6 +329,7 @@ impl CommandFinding {
                 | Self::NoControlGroup { .. }
                 | Self::NoSystemCalls { .. }
                 | Self::OutputVaries { .. }
+                | Self::BackgroundCpu { .. }
         )
     }
 }

@@ -1,5 +1,6 @@
-//! The metrics of commands that end, which `weir compare` holds against each other. No trial of a study has them, so
-//! they stand in a table of their own behind that of studies: no cell compares them, and no study file names them.
+//! The metrics of commands that end, and of servers under a load, which `weir compare` holds against each other. No
+//! trial of a study has them, so they stand in a table of their own behind that of studies: no cell compares them, and
+//! no study file names them.
 
 use super::{MetricRow, MetricText, Part, Words};
 use crate::metric::{Better, Family, Metric, MetricUnit, Scale};
@@ -50,6 +51,17 @@ pub static COMMAND_METRICS: &[MetricRow] = &[
         WRITTEN,
     ),
     row(Metric::CommandInstructions, "command-instructions", COUNT, Scale::Ratio, Family::Cpu, INSTRUCTIONS),
+    MetricRow {
+        better: Better::Larger,
+        ..row(
+            Metric::CommandThroughput,
+            "command-throughput",
+            MetricUnit::PerSecond,
+            Scale::Ratio,
+            Family::Rate,
+            THROUGHPUT,
+        )
+    },
 ];
 
 const TIME: MetricUnit = MetricUnit::Micros;
@@ -140,4 +152,9 @@ const INSTRUCTIONS: [MetricText; 3] = [
     ["Instructions per run", "실행당 명령어", "每次运行的指令数"],
     ["instructions per run", "실행당 명령어의 수행", "每次运行的指令数"],
     ["instructions", "명령어", "指令"],
+];
+const THROUGHPUT: [MetricText; 3] = [
+    ["Throughput of the load", "부하의 처리량", "负载的吞吐量"],
+    ["throughput of the load", "부하의 처리량", "负载的吞吐量"],
+    ["throughput", "처리량", "吞吐量"],
 ];

@@ -9,7 +9,7 @@ use crate::csv::field;
 const HEADER: &str = "comparison,phase,pair,place,command,repeat,started_ns,end,wall_ns,user_ns,system_ns,\
                       memory_bytes_max,faults_minor,faults_major,switches_voluntary,switches_involuntary,read_bytes,\
                       written_bytes,instructions,stdout_bytes,stdout_hash,stderr_bytes,stderr_hash,children_left,\
-                      memory_bytes_below\n";
+                      memory_bytes_below,work,errors,counted_ns,idle_ns,idle_cpu_ns\n";
 
 /// The table; the header alone where nothing ran.
 pub fn lines(report: &CommandReport) -> String {
@@ -31,7 +31,7 @@ fn line(text: &mut String, number: usize, comparison: &CommandComparison, run: &
     let _ = writeln!(
         text,
         "{number},{phase},{pair},{place},{},{repeat},{started_ns},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},\
-         {children_left},{}",
+         {children_left},{},{},{},{},{},{}",
         field(name),
         end(run.end),
         cost.wall_ns,
@@ -50,6 +50,11 @@ fn line(text: &mut String, number: usize, comparison: &CommandComparison, run: &
         stderr.bytes,
         stderr.content,
         optional(cost.memory_bytes_below),
+        optional(cost.work),
+        optional(run.load.map(|load| load.errors)),
+        optional(run.load.map(|load| load.counted_ns)),
+        optional(run.load.map(|load| load.idle_ns)),
+        optional(run.load.map(|load| load.idle_cpu_ns)),
     );
 }
 
@@ -60,5 +65,6 @@ fn end(end: RunEnding) -> String {
         RunEnding::Killed(signal) => format!("signal-{signal}"),
         RunEnding::OutOfMemory => "out-of-memory".to_owned(),
         RunEnding::Overran => "overran".to_owned(),
+        RunEnding::NoCount => "no-count".to_owned(),
     }
 }

@@ -2,7 +2,7 @@
 
 use weir_record::commands::{CommandFinding, FailedEnd, FirstDifference, NoCalls, Stream};
 
-use super::name;
+use super::{name, servers};
 use crate::{
     change,
     display::{printable, truncate},
@@ -37,6 +37,13 @@ pub fn finding(found: &CommandFinding, language: Language) -> String {
         | CommandFinding::StartCost { .. }
         | CommandFinding::NoControlGroup { .. }
         | CommandFinding::NoSystemCalls { .. } => of_measurement(found, language),
+        CommandFinding::ServerNotReady { .. }
+        | CommandFinding::ServersCollide { .. }
+        | CommandFinding::ServerEnded { .. }
+        | CommandFinding::LoadFailed { .. }
+        | CommandFinding::ShortLoads { .. }
+        | CommandFinding::LoadErrors { .. }
+        | CommandFinding::BackgroundCpu { .. } => servers::finding(found, language),
         CommandFinding::BaselineDiffers { .. }
         | CommandFinding::OrderEffect { .. }
         | CommandFinding::WithinPlacebos { .. }
@@ -108,7 +115,7 @@ fn parting(first: &FirstDifference, language: Language) -> String {
 }
 
 /// How it failed.
-fn ended(end: FailedEnd, language: Language) -> String {
+pub(super) fn ended(end: FailedEnd, language: Language) -> String {
     match end {
         FailedEnd::Status(status) => {
             localized!(language, "exit status {status}", "종료 상태 {status}", "退出状态 {status}")
@@ -123,6 +130,9 @@ fn ended(end: FailedEnd, language: Language) -> String {
                 "因内存不足被内核终止",
             ])
             .to_owned(),
+        FailedEnd::NoCount => {
+            language.choose(["it said no count", "횟수를 말하지 않음", "未给出次数"]).to_owned()
+        }
         FailedEnd::Overran { limit_ns } => {
             let limit = language.duration(limit_ns);
             localized!(
@@ -136,7 +146,7 @@ fn ended(end: FailedEnd, language: Language) -> String {
 }
 
 /// What it said, after what is told of it.
-fn quoted(said: &str, language: Language) -> String {
+pub(super) fn quoted(said: &str, language: Language) -> String {
     let said = truncate(&printable(said.trim()), SAID_COLUMNS_MAX);
     if said.is_empty() { String::new() } else { format!("{}{said}", language.colon()) }
 }
@@ -149,7 +159,7 @@ fn way_out(end: FailedEnd, language: Language) -> &'static str {
             ". --input으로 파일을 주지 않으면 입력은 비어 있습니다. 그래도 비교하려면 --ignore-failure",
             "；除非用 --input 指定文件，否则输入为空；仍要比较请用 --ignore-failure",
         ]),
-        FailedEnd::OutOfMemory | FailedEnd::Overran { .. } => "",
+        FailedEnd::OutOfMemory | FailedEnd::Overran { .. } | FailedEnd::NoCount => "",
     }
 }
 
@@ -370,11 +380,11 @@ fn of_design(found: &CommandFinding, language: Language) -> String {
             let most = format::percent(*change_max);
             localized!(
                 language,
-                "a run that goes first uses {amount} CPU time (99 % interval {range}; harmless up to {most}); --prepare \
-                 can bring every run to the same state",
-                "먼저 실행하면 CPU 시간을 {amount} 씁니다(99 % 구간 {range}, {most}까지는 무해). --prepare로 모든 실행의 시작 상태를 \
-                 같게 할 수 있습니다",
-                "先运行者的 CPU 时间{amount}（99 % 区间：{range}；{most} 以内无妨）；--prepare 可使每次运行从同一状态开始",
+                "a run that goes first uses {amount} CPU time (99 % interval {range}; harmless up to {most}); --prepare, \
+                 with servers --between, can bring every run to the same state",
+                "먼저 실행하면 CPU 시간을 {amount} 씁니다(99 % 구간 {range}, {most}까지는 무해). --prepare(서버는 --between)로 모든 \
+                 실행의 시작 상태를 같게 할 수 있습니다",
+                "先运行者的 CPU 时间{amount}（99 % 区间：{range}；{most} 以内无妨）；--prepare（服务器用 --between）可使每次运行从同一状态开始",
             )
         }
         CommandFinding::WithinPlacebos { command, floor } => {

@@ -24,6 +24,7 @@ pub(super) fn figure(metric: Metric, value: f64) -> String {
     match metric.row().unit {
         MetricUnit::Micros => format::nanos(value * 1e3),
         MetricUnit::Bytes => format::memory(value),
+        MetricUnit::PerSecond => format!("{}/s", format::grouped(value)),
         _ => format::per_message(value),
     }
 }
@@ -71,15 +72,21 @@ pub(super) fn markdown(report: &CommandReport, language: Language, most: usize) 
 }
 
 fn rows(report: &CommandReport, language: Language) -> Vec<Row> {
+    let per_unit = servers::per_unit(report, language);
     match is_single(report) {
-        Some((comparison, arm)) => by_metric(comparison, arm, language),
+        Some((comparison, arm)) => by_metric(comparison, arm, per_unit, language),
         None => by_command(report, language),
     }
 }
 
-fn by_metric(comparison: &CommandComparison, arm: &CommandArm, language: Language) -> Vec<Row> {
+fn by_metric(
+    comparison: &CommandComparison,
+    arm: &CommandArm,
+    per_unit: String,
+    language: Language,
+) -> Vec<Row> {
     let baseline = comparison.commands.first().map_or_else(String::new, |it| name(&it.name));
-    let head = [String::new(), baseline, name(&arm.name), effect_title(language)];
+    let head = [per_unit, baseline, name(&arm.name), effect_title(language)];
     let own = |metric: Metric| {
         comparison.effects.comparisons().find(|row| row.arm == arm.name && row.metric == metric)
     };
@@ -134,7 +141,10 @@ fn measured<'a>(comparison: &'a CommandComparison, name: &str) -> impl Iterator<
 
 fn by_command(report: &CommandReport, language: Language) -> Vec<Row> {
     let head = [
-        language.choose(["command", "명령", "命令"]).to_owned(),
+        match report.settings.servers {
+            None => language.choose(["command", "명령", "命令"]).to_owned(),
+            Some(_) => language.choose(["server", "서버", "服务器"]).to_owned(),
+        },
         short(Metric::CommandCpu, language).to_owned(),
         short(Metric::CommandWall, language).to_owned(),
         effect_title(language),

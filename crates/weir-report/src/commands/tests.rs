@@ -2,13 +2,14 @@
 
 use weir_record::{
     commands::{
-        CallKind, CommandFinding, CommandRun, FailedEnd, FirstDifference, MeasuredBy, NoCalls, RunFigures,
-        Stream, SystemCalls,
+        CallKind, CommandFinding, CommandRun, FailedEnd, FirstDifference, MeasuredBy, NoCalls, NotReady,
+        RunFigures, Stream, SystemCalls, WorkUnit,
     },
     effect::{Effects, Question},
     finding::Finding,
     goal::{ComparisonSpec, Side},
     metric_rows::COMMAND_METRICS,
+    spec::Ready,
 };
 
 use super::*;
@@ -391,4 +392,68 @@ fn every_run_is_a_line_of_the_table() {
     let columns = lines[0].split(',').count();
     assert!(lines.iter().all(|line| line.split(',').count() == columns), "{text}");
     assert!(lines[1].starts_with("0,measured,0,0,new/sort big.txt,false,0,exit-0,5,3,0,9,"), "{}", lines[1]);
+}
+
+/// What a load compared, by requests.
+fn served(verdict: Verdict) -> CommandReport {
+    let mut report = single(verdict);
+    report.settings.servers = Some(ServerSettings {
+        load: "wrk -d1s http://127.0.0.1:{port}/".to_owned(),
+        unit: WorkUnit::Request,
+        settle_ns: 100_000_000,
+        pairs_per_start: 3,
+        ..ServerSettings::default()
+    });
+    report.comparisons[0].plan.unit_pairs = 3;
+    report.comparisons[0].system_calls = None;
+    report
+}
+
+#[test]
+fn servers_are_told_by_the_unit_of_their_work() {
+    insta::assert_snapshot!("served", terminal(&served(Verdict::Worse), Language::English));
+    for (language, words) in [
+        (Language::English, "CPU time per request than old/sort big.txt"),
+        (Language::Korean, "요청당 CPU 시간"),
+        (Language::Chinese, "每个请求的 CPU 时间"),
+    ] {
+        let screen = terminal(&served(Verdict::Worse), language);
+        assert!(screen.contains(words) && screen.contains("100 ms"), "{screen}");
+        let none = terminal(&served(Verdict::NotComparable), language);
+        assert!(!none.is_empty());
+    }
+}
+
+#[test]
+fn what_is_found_of_servers_is_one_sentence_in_every_language() {
+    let command = || "new/server".to_owned();
+    let said = || "Address already in use".to_owned();
+    let late = |ready| NotReady::TooLate { ready, limit_ns: 30_000_000_000 };
+    let not_ready = |why| CommandFinding::ServerNotReady { command: command(), why, said: said() };
+    let failed =
+        |end| CommandFinding::LoadFailed { command: command(), end, failed: 2, runs: 40, said: said() };
+    let errors = |work| CommandFinding::LoadErrors { command: command(), errors: 12_345, work, runs: 3 };
+    let found = [
+        not_ready(NotReady::Ended(FailedEnd::Status(1))),
+        not_ready(late(Ready::Port)),
+        not_ready(late(Ready::Line("listening".to_owned()))),
+        not_ready(late(Ready::Command(vec!["pg_isready".to_owned()]))),
+        CommandFinding::ServersCollide { command: command(), said: said() },
+        CommandFinding::ServerEnded { command: command(), end: FailedEnd::Signal(11), said: said() },
+        failed(FailedEnd::Status(1)),
+        failed(FailedEnd::NoCount),
+        failed(FailedEnd::Overran { limit_ns: 5_000_000_000 }),
+        errors(Some(1_000_000)),
+        errors(None),
+        CommandFinding::ShortLoads { command: command(), cpu_ns: 700_000, resolution_ns: 1_000 },
+        CommandFinding::BackgroundCpu { command: command(), cpu_ns_per_second: 3_000_000, share: 0.03 },
+    ];
+    let text: Vec<String> = found.iter().map(|it| finding(it, Language::English)).collect();
+    insta::assert_snapshot!("servers_found", text.join("\n"));
+    for language in Language::ALL {
+        for it in &found {
+            let told = finding(it, language);
+            assert!(told.contains("new/server") && !told.contains('\n'), "{told}");
+        }
+    }
 }

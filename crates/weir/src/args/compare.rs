@@ -14,6 +14,8 @@ Examples:
   weir compare -L build old,new 'build/{build}/app --check data'
   weir compare 'old/app' 'new/app' --fail-if 'cpu ratio > 1.03' \\
     --export-markdown comment.md
+  weir compare --serve 'old/app --port {port}' --serve 'new/app --port {port}' \\
+    --load 'wrk -t1 -c8 -d1s http://127.0.0.1:{port}/'
 
 Runs take turns in random order, the first command twice in each pair. The verdict is on CPU
 time (user and system).
@@ -25,7 +27,7 @@ Exit codes:
   10   a threshold is missed by the whole interval
   11   inconclusive: the intervals do not decide
   12   the commands cannot be compared: other output, or one of them fails
-  13   a command cannot start
+  13   a command cannot start, or a server is not ready
   14   the baseline cannot start, or fails
   130  interrupted; the exports have what was measured";
 
@@ -34,12 +36,48 @@ Exit codes:
 pub(crate) struct Compare {
     /// Commands that end: the first is the baseline. Quote each command as one word. With one command alone,
     /// --parameter-list or --parameter-scan makes several of it
-    #[arg(value_name = "COMMAND", required_unless_present = "schema")]
+    #[arg(value_name = "COMMAND", required_unless_present_any = ["schema", "serve"])]
     pub(crate) commands: Vec<String>,
+    /// A server in the place of a command that ends, with {port} for a port that weir picks and {dir} for a fresh
+    /// folder; the first is the baseline, of which two are started; repeatable
+    #[arg(long, help_heading = "Servers", value_name = "COMMAND")]
+    pub(crate) serve: Vec<String>,
+    /// The load of the servers, a command that ends, with {port} and {dir} of the server it is to load, and {out} for a
+    /// file of its results. Known: ab, ghz, hey, k6, memtier_benchmark, oha, pgbench, redis-benchmark, wrk, and weir
+    /// load --json
+    #[arg(long, help_heading = "Servers", value_name = "COMMAND")]
+    pub(crate) load: Option<String>,
+    /// How much a load run did, for loads that are not known: a regular expression with one group around the number
+    #[arg(long, help_heading = "Servers", value_name = "REGEX", conflicts_with = "count_json")]
+    pub(crate) count_regex: Option<String>,
+    /// The same as a JSON pointer into what the load writes, such as /totals/count
+    #[arg(long, help_heading = "Servers", value_name = "POINTER")]
+    pub(crate) count_json: Option<String>,
+    /// Command before each load run, not measured, with {port} and {dir}
+    #[arg(long, help_heading = "Servers", value_name = "COMMAND")]
+    pub(crate) between: Option<String>,
+    /// A server is ready when this command ends with status 0; it runs again until it does [default: a server is ready
+    /// when its port accepts a connection]
+    #[arg(long, help_heading = "Servers", value_name = "COMMAND", conflicts_with = "ready_line")]
+    pub(crate) ready: Option<String>,
+    /// A server is ready when it has written a line with this text
+    #[arg(long, help_heading = "Servers", value_name = "TEXT")]
+    pub(crate) ready_line: Option<String>,
+    /// Longest time until a server is ready [default: 30s]
+    #[arg(long, help_heading = "Servers", value_name = "DURATION")]
+    pub(crate) ready_timeout: Option<String>,
+    /// Time from the end of a load run to the reading of its server's CPU, for what the server does late [default:
+    /// 100ms]
+    #[arg(long, help_heading = "Servers", value_name = "DURATION")]
+    pub(crate) settle: Option<String>,
+    /// Pairs after which all servers are started anew, so that what one start differs from another is in the interval
+    /// [default: 3]
+    #[arg(long, help_heading = "Servers", value_name = "N", value_parser = number::<u32>)]
+    pub(crate) pairs_per_start: Option<u32>,
     /// Time for the pairs of a comparison (60s, 5min, 500ms; a number is seconds); a pilot says how many of them it
-    /// takes
-    #[arg(long, value_name = "DURATION", default_value = "60s")]
-    pub(crate) budget: String,
+    /// takes [default: 60s, with --serve 120s]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) budget: Option<String>,
     /// Pairs, 6 or more, in the place of those that the pilot and --budget allow; a pair is one run of each command and
     /// a second one of the first
     #[arg(short, long, value_name = "N", conflicts_with = "min_runs", value_parser = number::<u32>)]
@@ -48,9 +86,9 @@ pub(crate) struct Compare {
     /// many as fit, from 6 to 10]
     #[arg(short, long, value_name = "N", value_parser = number::<u32>)]
     pub(crate) min_runs: Option<u32>,
-    /// Rounds that are not measured, before all others
-    #[arg(short, long, value_name = "N", default_value_t = 0, value_parser = number::<u32>)]
-    pub(crate) warmup: u32,
+    /// Rounds that are not measured, before all others; of servers after each start [default: 0, with --serve 1]
+    #[arg(short, long, value_name = "N", value_parser = number::<u32>)]
+    pub(crate) warmup: Option<u32>,
     /// Longest that a run may take (60s, 5min, 500ms; a number is seconds); it is then ended with all it started
     #[arg(long, value_name = "DURATION", default_value = "5min")]
     pub(crate) limit: String,
@@ -60,10 +98,10 @@ pub(crate) struct Compare {
     /// Command after each run, not measured
     #[arg(long, value_name = "COMMAND")]
     pub(crate) conclude: Option<String>,
-    /// Command before the first run of each command
+    /// Command before the first run of each command; of servers before each start
     #[arg(short, long, value_name = "COMMAND")]
     pub(crate) setup: Option<String>,
-    /// Command after the last run of each command
+    /// Command after the last run of each command; of servers after each end
     #[arg(short, long, value_name = "COMMAND")]
     pub(crate) cleanup: Option<String>,
     /// Values of a parameter, written as {VAR} in commands: with one command each value makes a command, with several
@@ -111,7 +149,7 @@ pub(crate) struct Compare {
     /// A threshold, "[COMMAND] METRIC [ratio] > NUMBER[UNIT]", such as "cpu ratio > 1.03" or "memory > 100MiB": exit
     /// code 10 when the whole interval is beyond it, 11 when it includes the bound, 0 when all hold. Metrics: cpu,
     /// user, system, time, memory, minor-faults, major-faults, voluntary-switches, involuntary-switches, bytes-read,
-    /// bytes-written, instructions
+    /// bytes-written, instructions, and throughput of servers
     #[arg(long, value_name = "THRESHOLD")]
     pub(crate) fail_if: Vec<String>,
     /// With thresholds: an interval that includes the bound fails nothing
@@ -132,7 +170,7 @@ pub(crate) struct Compare {
     #[command(flatten)]
     pub(crate) origin: OriginFlags,
     /// Print the JSON Schema of what --export-json writes, and run nothing
-    #[arg(long, conflicts_with = "commands")]
+    #[arg(long, conflicts_with_all = ["commands", "serve"])]
     pub(crate) schema: bool,
     /// Seed of every random order [default: from the clock; it is stored and printed]
     #[arg(long, value_parser = number::<u64>)]
@@ -140,4 +178,11 @@ pub(crate) struct Compare {
     /// Language: en, ko or zh [default: that of the locale]
     #[arg(long)]
     pub(crate) lang: Option<String>,
+}
+
+impl Compare {
+    /// What is compared: commands that end, or servers.
+    pub(crate) fn compared(&self) -> &[String] {
+        if self.serve.is_empty() { &self.commands } else { &self.serve }
+    }
 }

@@ -1,4 +1,4 @@
-//! `weir compare`: commands that end, held against each other.
+//! `weir compare`: commands that end, or servers under a load, held against each other.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -17,6 +17,7 @@ use weir_compare::{
     asked::Asked,
     machine::Machine,
     run::{CpuSource, RunError, Runner, launcher_words},
+    servers::House,
     session,
 };
 use weir_lab::exit::ExitCode;
@@ -55,7 +56,7 @@ pub(crate) fn run(arguments: &Compare) -> Result<Exit> {
         compare_store::prepare(folder)?;
     }
     let origin = origin::origin(&arguments.origin, arguments.dir.as_deref().unwrap_or(Path::new(".")))?;
-    if arguments.input.is_none() && holds_bytes(std::io::stdin()) {
+    if arguments.input.is_none() && arguments.serve.is_empty() && holds_bytes(std::io::stdin()) {
         output::tell(language.choose([
             "note: standard input is not passed on to the commands; use --input FILE",
             "참고: 표준 입력은 명령에 전달되지 않습니다. --input FILE을 쓰십시오",
@@ -101,9 +102,11 @@ fn compared(arguments: &Compare, asked: &[Asked], seed: u64, language: Language)
     // Without that, what a killed launcher was running would run on below the system's first process.
     let _ = orphans::adopt();
     let weir = std::env::current_exe().context("cannot find the weir program itself")?;
-    let mut runner = Runner::start(&launcher_words(&weir), None)?;
-    let measured_by = measured_by(&mut runner)?;
-    let mut machine = Machine::new(runner);
+    let launcher_words = launcher_words(&weir);
+    let mut runner = Runner::start(&launcher_words, None)?;
+    let measured_by = measured_by(&mut runner, asked)?;
+    let house = House::new(launcher_words, runner.cpu_source());
+    let mut machine = Machine::new(runner).with_servers(house);
     let started_unix_ns = unix_ns();
     let fingerprint = weir_evidence::fingerprint::fingerprint();
     let mut comparisons: Vec<CommandComparison> = Vec::new();
@@ -142,8 +145,10 @@ fn compared(arguments: &Compare, asked: &[Asked], seed: u64, language: Language)
 }
 
 /// Where costs come from, and what starting a run costs.
-fn measured_by(runner: &mut Runner) -> Result<MeasuredBy> {
-    let own = runner.own_cost()?;
+fn measured_by(runner: &mut Runner, asked: &[Asked]) -> Result<MeasuredBy> {
+    // A server has started when it is measured.
+    let has_starts = asked.iter().any(|it| it.servers.is_none());
+    let own = if has_starts { Some(runner.own_cost()?) } else { None };
     let source = runner.cpu_source();
     let cpu_source = match source {
         CpuSource::GroupSecond => "cgroup-v2",
@@ -155,10 +160,10 @@ fn measured_by(runner: &mut Runner) -> Result<MeasuredBy> {
         cpu_source: cpu_source.to_owned(),
         cpu_resolution_ns: source.resolution_ns(),
         cpu_source_reason: (source == CpuSource::Rusage).then_some(refusals),
-        launch_cpu_ns: Some(own.launch.cpu_ns),
-        launch_wall_ns: Some(own.launch.wall_ns),
-        charged_cpu_ns: own.charged_cpu_ns.is_none().then_some(own.cpu_ns_left),
-        subtracted_cpu_ns: own.charged_cpu_ns,
+        launch_cpu_ns: own.map(|own| own.launch.cpu_ns),
+        launch_wall_ns: own.map(|own| own.launch.wall_ns),
+        charged_cpu_ns: own.and_then(|own| own.charged_cpu_ns.is_none().then_some(own.cpu_ns_left)),
+        subtracted_cpu_ns: own.and_then(|own| own.charged_cpu_ns),
     })
 }
 

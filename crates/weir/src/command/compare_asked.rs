@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::absolute, time::Duration};
 
 use anyhow::Result;
 use weir_compare::{
-    asked::{Asked, AskedCommand, COMMANDS_MAX, COMPARISONS_MAX, WARMUP_MAX},
+    asked::{Asked, AskedCommand, AskedServers, COMMANDS_MAX, COMPARISONS_MAX, WARMUP_MAX},
     run::{OutputTo, RunError, RunSpec, program_path},
 };
 use weir_judge::commands::PAIRS_MAX;
@@ -12,7 +12,7 @@ use weir_lab::{length, study_file};
 use weir_record::commands::{CommandRole, CommandSettings};
 use weir_report::localized;
 
-use super::compare_words;
+use super::{compare_servers, compare_words};
 use crate::{args::Compare, exit::UsageError, language};
 
 /// Difference that matters, as studies have it.
@@ -29,9 +29,11 @@ type Template<'t> = (&'t String, CommandRole, &'t [(String, String)]);
 
 /// Every comparison that is asked for.
 pub(super) fn comparisons(arguments: &Compare, seed: u64) -> Result<Vec<Asked>> {
+    compare_servers::check(arguments)?;
     let combinations = combinations(arguments)?;
     let shared = Shared::of(arguments)?;
-    let (one, only_command) = (&arguments.commands[0], arguments.commands.len() == 1);
+    let compared = arguments.compared();
+    let (one, only_command) = (&compared[0], compared.len() == 1);
     let templates: Vec<(&String, CommandRole)> = roles(arguments);
     let sets: Vec<(Parameters, Vec<Template<'_>>)> = match only_command {
         true => {
@@ -55,7 +57,7 @@ fn role(place: usize) -> CommandRole {
 }
 
 fn roles(arguments: &Compare) -> Vec<(&String, CommandRole)> {
-    let commands = arguments.commands.iter().enumerate().map(|(place, text)| (text, role(place)));
+    let commands = arguments.compared().iter().enumerate().map(|(place, text)| (text, role(place)));
     commands.chain(arguments.placebo.iter().map(|text| (text, CommandRole::Placebo))).collect()
 }
 
@@ -65,6 +67,7 @@ struct Shared {
     environment: Vec<(OsString, OsString)>,
     output: OutputTo,
     shell: Option<String>,
+    servers: Option<AskedServers>,
 }
 
 impl Shared {
@@ -82,11 +85,12 @@ impl Shared {
             "inherit" => OutputTo::Inherit,
             file => OutputTo::File(absolute(file)?),
         };
+        let (budget, warmup) = if arguments.serve.is_empty() { ("60s", 0) } else { ("120s", 1) };
         let shown = |path: &std::path::PathBuf| path.display().to_string();
         let settings = CommandSettings {
-            budget_ns: duration("--budget", &arguments.budget)?,
+            budget_ns: duration("--budget", arguments.budget.as_deref().unwrap_or(budget))?,
             limit_ns: duration("--limit", &arguments.limit)?,
-            warmup: within("--warmup", Some(arguments.warmup), 0, WARMUP_MAX)?.unwrap_or_default(),
+            warmup: within("--warmup", arguments.warmup, 0, WARMUP_MAX)?.unwrap_or(warmup),
             runs: pairs("--runs", arguments.runs)?,
             runs_min: pairs("--min-runs", arguments.min_runs)?.unwrap_or_default(),
             shell: shell.clone(),
@@ -94,18 +98,33 @@ impl Shared {
             input: arguments.input.as_ref().map(shown),
             output: output_name.to_owned(),
             environment: arguments.env.clone(),
-            prepare: arguments.prepare.clone(),
+            prepare: arguments.prepare.iter().chain(&arguments.between).cloned().collect(),
             conclude: arguments.conclude.clone(),
             setup: arguments.setup.clone(),
             cleanup: arguments.cleanup.clone(),
             ignore_failure: arguments.ignore_failure,
             equivalence_margin: EQUIVALENCE_MARGIN,
+            servers: None,
         };
         let environment: Vec<_> = arguments.env.iter().map(|it| variable(it)).collect::<Result<_>>()?;
         if let Some(shell) = &shell {
             is_there(shell, &environment, arguments)?;
         }
-        Ok(Self { settings, environment, output, shell })
+        let mut shared = Self { settings, environment, output, shell, servers: None };
+        shared.ask_servers(arguments)?;
+        Ok(shared)
+    }
+
+    /// What is asked of servers, if these are compared.
+    fn ask_servers(&mut self, arguments: &Compare) -> Result<()> {
+        let Some(load) = &arguments.load else { return Ok(()) };
+        let (servers, settings) =
+            compare_servers::asked(arguments, load, &|flag, text| self.words(flag, text))?;
+        self.settings.servers = Some(settings);
+        self.servers = Some(servers);
+        // What a load writes is read, and compared with nothing.
+        self.output = OutputTo::Discard;
+        Ok(())
     }
 
     fn asked(
@@ -124,14 +143,18 @@ impl Shared {
                 text.map_or_else(|| Ok(Vec::new()), |text| words(flag, text))
             };
             let prepare = if arguments.prepare.len() > 1 { place } else { 0 };
+            let prepare = arguments.prepare.get(prepare).or(arguments.between.as_ref());
+            let before_each = if arguments.between.is_some() { "--between" } else { "--prepare" };
+            let flag = if self.servers.is_some() { "--serve" } else { "COMMAND" };
             Ok(AskedCommand {
                 name,
                 role,
-                words: words("COMMAND", text)?,
-                prepare: around("--prepare", arguments.prepare.get(prepare))?,
+                words: words(flag, text)?,
+                prepare: around(before_each, prepare)?,
                 conclude: around("--conclude", arguments.conclude.as_ref())?,
                 setup: around("--setup", arguments.setup.as_ref())?,
                 cleanup: around("--cleanup", arguments.cleanup.as_ref())?,
+                load: around("--load", arguments.load.as_ref())?,
             })
         });
         let commands = own.collect::<Result<Vec<AskedCommand>>>()?;
@@ -150,6 +173,7 @@ impl Shared {
             input: arguments.input.as_ref().map(absolute).transpose()?,
             output: self.output.clone(),
             seed,
+            servers: self.servers.clone(),
         })
     }
 
@@ -165,7 +189,7 @@ impl Shared {
     }
 }
 
-fn usage(text: String) -> anyhow::Error {
+pub(super) fn usage(text: String) -> anyhow::Error {
     UsageError(text).into()
 }
 
@@ -207,7 +231,7 @@ fn is_there(shell: &str, environment: &[(OsString, OsString)], arguments: &Compa
 }
 
 /// A length as it is typed; a number alone is seconds.
-fn duration(flag: &str, text: &str) -> Result<u64> {
+pub(super) fn duration(flag: &str, text: &str) -> Result<u64> {
     let is_number = text.ends_with(|symbol: char| symbol.is_ascii_digit());
     let with_unit = if is_number { format!("{text}s") } else { text.to_owned() };
     length::length_ns(&with_unit).filter(|ns| *ns > 0).ok_or_else(|| {
@@ -233,7 +257,7 @@ fn pairs(flag: &str, number: Option<u32>) -> Result<Option<u32>> {
     }
 }
 
-fn within(flag: &str, number: Option<u32>, least: u32, most: u32) -> Result<Option<u32>> {
+pub(super) fn within(flag: &str, number: Option<u32>, least: u32, most: u32) -> Result<Option<u32>> {
     match number {
         Some(own) if !(least..=most).contains(&own) => Err(usage(localized!(
             language::of_command_line(),
@@ -347,7 +371,7 @@ fn combinations(arguments: &Compare) -> Result<Vec<Parameters>> {
 
 fn uses(arguments: &Compare, name: &str) -> bool {
     let placed = format!("{{{name}}}");
-    arguments.commands.iter().any(|command| command.contains(&placed))
+    arguments.compared().iter().chain(&arguments.load).any(|command| command.contains(&placed))
 }
 
 /// Parameters with their values, in the order of the flags: lists first.

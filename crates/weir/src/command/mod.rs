@@ -4,6 +4,7 @@
 pub(crate) mod compare;
 mod compare_asked;
 mod compare_display;
+mod compare_servers;
 mod compare_store;
 mod compare_words;
 pub(crate) mod ctl;

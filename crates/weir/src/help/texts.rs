@@ -487,6 +487,8 @@ const AFTER_COMPARE: [&str; 2] = [
   weir compare -L build old,new 'build/{build}/app --check data'
   weir compare 'old/app' 'new/app' --fail-if 'cpu ratio > 1.03' \\
     --export-markdown comment.md
+  weir compare --serve 'old/app --port {port}' --serve 'new/app --port {port}' \\
+    --load 'wrk -t1 -c8 -d1s http://127.0.0.1:{port}/'
 
 실행은 무작위 순서로 번갈아 하고, 쌍마다 첫 번째 명령은 두 번 실행합니다. 판정은 CPU 시간(user와
 system)에 대한 것입니다.
@@ -498,7 +500,7 @@ system)에 대한 것입니다.
   10   구간 전체가 임계값을 넘음
   11   판정 보류: 구간으로는 판정할 수 없음
   12   비교할 수 없음: 출력이 다르거나 명령이 실패함
-  13   시작할 수 없는 명령이 있음
+  13   시작할 수 없는 명령이나 준비되지 않은 서버가 있음
   14   기준을 시작할 수 없거나 기준이 실패함
   130  중단됨. 측정한 것은 내보낸 파일에 있음",
     "\
@@ -507,6 +509,8 @@ system)에 대한 것입니다.
   weir compare -L build old,new 'build/{build}/app --check data'
   weir compare 'old/app' 'new/app' --fail-if 'cpu ratio > 1.03' \\
     --export-markdown comment.md
+  weir compare --serve 'old/app --port {port}' --serve 'new/app --port {port}' \\
+    --load 'wrk -t1 -c8 -d1s http://127.0.0.1:{port}/'
 
 各次运行按随机顺序轮流进行，每对中第一个命令运行两次。判定针对 CPU 时间（user 与 system）。
 
@@ -517,13 +521,13 @@ system)에 대한 것입니다.
   10   整个区间超出阈值
   11   无法判定：区间不足以判定
   12   不可比较：输出不同，或有命令失败
-  13   有命令无法启动
+  13   有命令无法启动，或有服务器未就绪
   14   基线无法启动，或基线失败
   130  被中断；已测量的内容在导出文件中",
 ];
 
 /// What the flags of `weir compare` do.
-const COMPARE: [Row; 37] = [
+const COMPARE: [Row; 47] = [
     (
         "commands",
         [
@@ -532,10 +536,70 @@ const COMPARE: [Row; 37] = [
         ],
     ),
     (
+        "serve",
+        [
+            "끝나는 명령 대신 비교할 서버. {port}에는 weir가 고른 포트, {dir}에는 새 폴더가 들어갑니다. 첫 번째가 기준이며 둘을 시작합니다. 여러 번 쓸 수 있습니다",
+            "代替会结束的命令的服务器；{port} 是 weir 选的端口，{dir} 是新文件夹；第一个是基线，会启动两个；可重复",
+        ],
+    ),
+    (
+        "load",
+        [
+            "서버의 부하, 곧 끝나는 명령. {port}와 {dir}에는 부하를 줄 서버의 것이, {out}에는 결과 파일이 들어갑니다. 아는 도구: ab, ghz, hey, k6, \
+             memtier_benchmark, oha, pgbench, redis-benchmark, wrk, weir load --json",
+            "服务器的负载，即一个会结束的命令；{port} 和 {dir} 属于要加载的服务器，{out} 是其结果文件。已知工具：ab、ghz、hey、k6、memtier_benchmark、 \
+             oha、pgbench、redis-benchmark、wrk 以及 weir load --json",
+        ],
+    ),
+    (
+        "count_regex",
+        [
+            "모르는 도구의 부하가 처리한 수: 숫자를 묶은 그룹 하나가 있는 정규식",
+            "未知工具的负载完成了多少：数字外有一个组的正则表达式",
+        ],
+    ),
+    (
+        "count_json",
+        [
+            "같은 것을 부하가 쓴 JSON 안의 포인터로. 예: /totals/count",
+            "同上，写成负载所写 JSON 中的指针，例如 /totals/count",
+        ],
+    ),
+    (
+        "between",
+        [
+            "부하 실행마다 먼저 실행하는 명령(측정하지 않음). {port}와 {dir}를 쓸 수 있습니다",
+            "每次负载运行之前的命令，不作测量；可用 {port} 和 {dir}",
+        ],
+    ),
+    (
+        "ready",
+        [
+            "이 명령이 상태 0으로 끝나면 서버가 준비된 것입니다. 그때까지 다시 실행합니다 [기본값: 포트가 연결을 받으면 준비된 것]",
+            "此命令以状态 0 结束时服务器就绪；在此之前反复运行 [默认：端口接受连接即就绪]",
+        ],
+    ),
+    ("ready_line", ["이 글이 든 줄을 쓰면 서버가 준비된 것입니다", "服务器写出含此文字的行时就绪"]),
+    ("ready_timeout", ["서버가 준비되기까지의 최대 시간 [기본값: 30s]", "服务器就绪的最长时间 [默认：30s]"]),
+    (
+        "settle",
+        [
+            "부하 실행이 끝난 뒤 그 서버의 CPU를 읽기까지의 시간. 서버가 늦게 하는 일을 위한 것입니다 [기본값: 100ms]",
+            "从负载运行结束到读取其服务器 CPU 的时间，留给服务器稍后才做的工作 [默认：100ms]",
+        ],
+    ),
+    (
+        "pairs_per_start",
+        [
+            "모든 서버를 새로 시작하기까지의 쌍의 수. 시작마다 다른 것이 구간에 들어가게 합니다 [기본값: 3]",
+            "多少对之后重新启动所有服务器，使各次启动的差别包含在区间中 [默认：3]",
+        ],
+    ),
+    (
         "budget",
         [
-            "한 비교의 쌍에 쓸 시간(60s, 5min, 500ms, 숫자만 쓰면 초). 시범 실행으로 쌍의 수를 정합니다",
-            "一次比较中各对运行的时间（60s、5min、500ms；只写数字表示秒）；对数由试运行决定",
+            "한 비교의 쌍에 쓸 시간(60s, 5min, 500ms, 숫자만 쓰면 초). 시범 실행으로 쌍의 수를 정합니다 [기본값: 60s, --serve이면 120s]",
+            "一次比较中各对运行的时间（60s、5min、500ms；只写数字表示秒）；对数由试运行决定 [默认：60s，用 --serve 时 120s]",
         ],
     ),
     (
@@ -552,7 +616,13 @@ const COMPARE: [Row; 37] = [
             "最少对数，至少 6；即使超过 --budget 也会运行 [默认：6 到 10 之间能容下的数目]",
         ],
     ),
-    ("warmup", ["다른 모든 실행에 앞서는, 측정하지 않는 라운드", "在其他一切之前、不作测量的轮次"]),
+    (
+        "warmup",
+        [
+            "다른 모든 실행에 앞서는, 측정하지 않는 라운드. 서버는 시작할 때마다 [기본값: 0, --serve이면 1]",
+            "在其他一切之前、不作测量的轮次；服务器则在每次启动之后 [默认：0，用 --serve 时 1]",
+        ],
+    ),
     (
         "limit",
         [
@@ -568,8 +638,20 @@ const COMPARE: [Row; 37] = [
         ],
     ),
     ("conclude", ["실행마다 뒤에 실행하는 명령(측정하지 않음)", "每次运行之后的命令，不作测量"]),
-    ("setup", ["명령마다 첫 실행 전에 실행하는 명령", "每个命令首次运行之前的命令"]),
-    ("cleanup", ["명령마다 마지막 실행 뒤에 실행하는 명령", "每个命令最后一次运行之后的命令"]),
+    (
+        "setup",
+        [
+            "명령마다 첫 실행 전에 실행하는 명령. 서버는 시작할 때마다",
+            "每个命令首次运行之前的命令；服务器则在每次启动之前",
+        ],
+    ),
+    (
+        "cleanup",
+        [
+            "명령마다 마지막 실행 뒤에 실행하는 명령. 서버는 끝날 때마다",
+            "每个命令最后一次运行之后的命令；服务器则在每次结束之后",
+        ],
+    ),
     (
         "parameter_list",
         [
@@ -618,10 +700,10 @@ const COMPARE: [Row; 37] = [
         [
             "임계값 \"[COMMAND] METRIC [ratio] > NUMBER[UNIT]\". 예: \"cpu ratio > 1.03\", \"memory > 100MiB\". 구간 전체가 넘으면 종료 코드 \
              10, 구간이 경계를 포함하면 11, 모두 지키면 0. 지표: cpu, user, system, time, memory, minor-faults, major-faults, \
-             voluntary-switches, involuntary-switches, bytes-read, bytes-written, instructions",
+             voluntary-switches, involuntary-switches, bytes-read, bytes-written, instructions, 서버의 throughput",
             "阈值：\"[COMMAND] METRIC [ratio] > NUMBER[UNIT]\"，例如 \"cpu ratio > 1.03\"、\"memory > 100MiB\"。整个区间超出时退出码为 10，区间包含 \
              界限时为 11，全部满足时为 0。指标：cpu、user、system、time、memory、minor-faults、major-faults、voluntary-switches、 \
-             involuntary-switches、bytes-read、bytes-written、instructions",
+             involuntary-switches、bytes-read、bytes-written、instructions，以及服务器的 throughput",
         ],
     ),
     (
@@ -737,6 +819,7 @@ pub(super) fn argument(path: &str, id: &str, language: Language) -> Option<&'sta
 pub(super) fn heading(english: &str, language: Language) -> &str {
     match english {
         "Experiments" => language.choose(["Experiments", "실험", "实验"]),
+        "Servers" => language.choose(["Servers", "서버", "服务器"]),
         "Own servers" => language.choose(["Own servers", "직접 준비한 서버", "自备服务器"]),
         other => other,
     }

@@ -11,6 +11,7 @@ mod browser_pages;
 mod chaos;
 mod check_steps;
 mod compare;
+mod compare_servers;
 mod counts;
 mod dashboard;
 mod devtools;

@@ -1,0 +1,146 @@
+//! A server, in the launcher: it is started, goes on until it is to end, and is then gone with all that it started. It
+//! may go on in the background when its first process has ended.
+
+use std::{
+    collections::HashSet,
+    io,
+    os::fd::OwnedFd,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
+use weir_sys::launched::{Reaped, Reaping, reap};
+
+use super::{
+    RunEnd, RunError, ServerEnd, Serving,
+    cpu_group::{Groups, RunGroup},
+    household::{self, Used},
+    launch::{Prepared, end_by_itself, kills_for_memory},
+    wire::{Channel, Reply, Request},
+};
+
+/// How long a server that is asked to end may take before it is killed.
+const POLITE_MAX: Duration = Duration::from_secs(5);
+
+/// Between two looks at the processes of a server: at those that it left to the launcher, whose ends nothing announces,
+/// and at those that are born while the others are asked to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Starts what was prepared and stays with it until it is over: it has ended, was asked to, or nobody is at the other
+/// end any more. The outer error says that it did not start.
+pub(super) fn serve(
+    prepared: Prepared,
+    groups: Option<&mut Groups>,
+    channel: &mut Channel,
+) -> Result<Result<ServerEnd, RunError>, RunError> {
+    let launcher = |what: &str, error: io::Error| RunError::Launcher(format!("cannot {what}: {error}"));
+    let group = groups.map(Groups::for_next_run).transpose();
+    let group = group.map_err(|error| launcher("make a control group", error))?;
+    let kills_before = kills_for_memory();
+    let (main, _) = prepared.launch(group.as_ref(), |_| {}).map_err(|failure| prepared.explain(&failure))?;
+    drop(prepared);
+    let mut server = Server { main, life: None, status: None, used: Used::default(), kills_before, group };
+    server.life = match pidfd_open(main, PidfdFlags::empty()) {
+        Ok(life) => Some(life),
+        Err(error) => {
+            server.end()?;
+            return Err(launcher("watch a process", error.into()));
+        }
+    };
+    let serving = Serving {
+        process: main.as_raw_nonzero().get().unsigned_abs(),
+        launcher: std::process::id(),
+        group: server.group.as_ref().map(|group| group.folder().as_os_str().to_owned()),
+    };
+    if channel.send(&Reply::Serving(Ok(serving))).is_err() {
+        server.end()?;
+    }
+    Ok(server.until_over(channel))
+}
+
+/// A server that runs.
+struct Server {
+    main: Pid,
+    /// Says when the first process ends; `None` when it has.
+    life: Option<OwnedFd>,
+    /// How it ended.
+    status: Option<Reaped>,
+    used: Used,
+    kills_before: Option<u64>,
+    group: Option<RunGroup>,
+}
+
+impl Server {
+    fn until_over(mut self, channel: &mut Channel) -> Result<ServerEnd, RunError> {
+        let by_itself = self.ends_by_itself(channel)?;
+        if !by_itself {
+            self.end()?;
+        }
+        Ok(ServerEnd { end: if by_itself { self.how() } else { RunEnd::Exited(0) }, by_itself })
+    }
+
+    /// Waits until nothing of it is left, or it is to end.
+    fn ends_by_itself(&mut self, channel: &mut Channel) -> Result<bool, RunError> {
+        loop {
+            if self.reaped_all()? {
+                return Ok(true);
+            }
+            // Nothing but to stop is said to a server; an error says that nobody is at the other end.
+            if self.is_spoken_to(channel)
+                && !matches!(channel.receive::<Request>(Some(Duration::ZERO)), Ok(None))
+            {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Reaps what has ended. Says whether nothing is left.
+    fn reaped_all(&mut self) -> Result<bool, RunError> {
+        loop {
+            match reap(None).map_err(|error| RunError::Launcher(format!("cannot reap: {error}")))? {
+                Reaping::Ended(reaped) => {
+                    self.used.add(&reaped);
+                    if reaped.pid == self.main {
+                        self.life = None;
+                        self.status = Some(reaped);
+                    }
+                }
+                Reaping::Childless => return Ok(true),
+                Reaping::Running => return Ok(false),
+            }
+        }
+    }
+
+    /// Waits until somebody speaks, or a process may have ended. Says which.
+    fn is_spoken_to(&self, channel: &Channel) -> bool {
+        let mut ends = vec![PollFd::from_borrowed_fd(channel.waits_for(), PollFlags::IN)];
+        ends.extend(self.life.as_ref().map(|life| PollFd::new(life, PollFlags::IN)));
+        let patience = self.life.is_none().then(|| Timespec::try_from(LOOK).ok()).flatten();
+        // Whatever ends the wait, the caller looks again.
+        let _ = poll(&mut ends, patience.as_ref());
+        !ends[0].revents().is_empty()
+    }
+
+    /// Ends all of it: politely first, and after a while by force.
+    fn end(&mut self) -> Result<(), RunError> {
+        let (deadline, mut asked) = (Instant::now() + POLITE_MAX, HashSet::new());
+        while Instant::now() < deadline {
+            // A process may be born while the others are asked.
+            household::ask_to_end(self.group.as_ref(), &mut asked);
+            if household::all_end_within(&mut self.used, LOOK)? {
+                return Ok(());
+            }
+        }
+        household::kill_all(&mut self.used, self.group.as_ref())
+    }
+
+    /// How its first process ended.
+    fn how(&self) -> RunEnd {
+        self.status
+            .as_ref()
+            .map_or(RunEnd::Exited(0), |reaped| end_by_itself(reaped, self.kills_before, kills_for_memory()))
+    }
+}

@@ -1,0 +1,125 @@
+//! One run of the load: the clocks of its server before and after it, and what it says that it did.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use weir_record::commands::LoadRun;
+
+use super::{
+    House, Loaded, ServerFailure, Slot,
+    house::{around, filled, wait},
+    places::Places,
+    up,
+};
+use crate::{
+    asked::{Asked, AskedServers},
+    load::{Said, Work},
+    run::{OutputTo, Reading, RunCost, RunEnd, RunError, RunOutcome, RunSpec, Runner},
+};
+
+impl House {
+    /// Loads a server once.
+    pub(crate) fn load(
+        &mut self,
+        runner: &mut Runner,
+        (asked, servers): (&Asked, &AskedServers),
+        slot: Slot,
+        stop: &AtomicBool,
+    ) -> Result<Loaded, ServerFailure> {
+        let command = &asked.commands[slot.command];
+        let (places, stdout) = self.places_of(slot)?;
+        let (idle_ns, idle_cpu_ns) = self.without_load(slot)?;
+        around(runner, "--between", &places, &command.prepare, asked, stop)?;
+        if !command.prepare.is_empty() {
+            wait(servers.settle, stop);
+        }
+        let before = self.before_load(slot)?;
+        // Left by the run before, or not there.
+        let _ = fs::remove_file(&places.out);
+        let spec = RunSpec {
+            output: OutputTo::File(stdout.clone()),
+            limit: Duration::from_nanos(asked.settings.limit_ns),
+            ..filled(&places, &command.load, asked)
+        };
+        let mut outcome = self.run_load(runner, &spec, slot, stop)?;
+        wait(servers.settle, stop);
+        let after = self.read(slot)?;
+        if let Some((end, said)) = self.has_ended(slot)? {
+            return Err(ServerFailure::Ended { end, said });
+        }
+        let work = work(servers, &spec, (&places, &stdout), &outcome);
+        outcome.stdout.tail = up::said(&stdout);
+        outcome.cost = RunCost { wall_ns: outcome.cost.wall_ns, ..before.until(&after) };
+        let counted_ns = after.at_ns.saturating_sub(before.at_ns);
+        around(runner, "--conclude", &places, &command.conclude, asked, stop)?;
+        let last = if command.conclude.is_empty() { after } else { self.read(slot)? };
+        self.note(slot, last);
+        let lacks_count = outcome.end == RunEnd::Exited(0) && work.is_none() && servers.count.is_expected();
+        let errors = work.map_or(0, |work| work.errors);
+        Ok(Loaded {
+            outcome,
+            work: work.map(|work| work.count),
+            lacks_count,
+            beside: LoadRun { errors, counted_ns, idle_ns, idle_cpu_ns },
+        })
+    }
+
+    /// Runs the load. A load that waits for a server which has ended would wait for its limit, and is ended.
+    fn run_load(
+        &mut self,
+        runner: &mut Runner,
+        spec: &RunSpec,
+        slot: Slot,
+        stop: &AtomicBool,
+    ) -> Result<RunOutcome, ServerFailure> {
+        let mut ended = Ok(None);
+        let outcome = runner.run_unless(spec, &mut || {
+            if let Ok(None) = ended {
+                ended = self.has_ended(slot);
+            }
+            stop.load(Ordering::Relaxed) || !matches!(ended, Ok(None))
+        });
+        match ended? {
+            Some((end, said)) => Err(ServerFailure::Ended { end, said }),
+            None => Ok(outcome?),
+        }
+    }
+
+    /// What a load finds in its places, and where its output goes.
+    fn places_of(&self, slot: Slot) -> Result<(Places, PathBuf), RunError> {
+        let up = self.find(slot).ok_or_else(|| RunError::Launcher("the server is not up".to_owned()))?;
+        Ok((up.places.clone(), up.folder.join("stdout")))
+    }
+
+    /// Time since its last load, and the CPU time that a server used in it.
+    fn without_load(&mut self, slot: Slot) -> Result<(u64, u64), ServerFailure> {
+        let now = self.read(slot)?;
+        let last = self.find(slot).map(|up| up.last.clone()).unwrap_or_default();
+        Ok((now.at_ns.saturating_sub(last.at_ns), last.until(&now).cpu_ns()))
+    }
+
+    /// The clocks right before a load, with a peak of memory that begins anew.
+    fn before_load(&mut self, slot: Slot) -> Result<Reading, ServerFailure> {
+        if let Some(up) = self.find(slot) {
+            up.clock.forget_peaks();
+        }
+        self.read(slot)
+    }
+}
+
+/// What a load says that it did.
+fn work(
+    servers: &AskedServers,
+    spec: &RunSpec,
+    (places, stdout): (&Places, &PathBuf),
+    outcome: &RunOutcome,
+) -> Option<Work> {
+    let words: Vec<String> = spec.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let (file, text) = (up::text(&places.out), up::text(stdout));
+    let said = Said { words: &words, stdout: &text, stderr: &outcome.stderr.tail, file: &file };
+    servers.count.read(&said)
+}

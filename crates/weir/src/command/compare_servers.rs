@@ -1,0 +1,280 @@
+//! What `weir compare` was asked of servers and their load, from what was typed.
+
+use std::{ffi::OsString, time::Duration};
+
+use anyhow::Result;
+use weir_compare::{
+    asked::AskedServers,
+    load::{Count, Tool, WrongRegex},
+    run::{OutputTo, RunSpec, program_path},
+    servers::{FOLDER, OUT, PAIRS_PER_START_MAX, PORT, SETTLE_MAX},
+};
+use weir_judge::commands::PAIRS_DECIDING_MIN;
+use weir_record::{commands::ServerSettings, spec::Ready};
+use weir_report::localized;
+
+use super::compare_asked::{duration, usage, within};
+use crate::{args::Compare, language};
+
+/// Longest time until a server is ready, and from the end of a load to the reading of clocks, when nothing says so.
+const READY_WITHIN: &str = "30s";
+const SETTLE: &str = "100ms";
+
+/// Pairs of a start when nothing says so: the fewest with a middle.
+const PAIRS_PER_START: u32 = 3;
+
+/// Splits words; a shell may be in between.
+type Words<'w> = dyn Fn(&str, &str) -> Result<Vec<OsString>> + 'w;
+
+/// Refuses flags that mean nothing together, each with what to write.
+pub(super) fn check(arguments: &Compare) -> Result<()> {
+    match (&arguments.load, arguments.serve.is_empty()) {
+        (None, true) => without_servers(arguments),
+        (Some(_), true) => Err(wants_servers("--load")),
+        (None, false) => Err(usage(
+            language::of_command_line()
+                .choose([
+                    "--serve needs a load: add --load 'COMMAND {port}', a command that ends",
+                    "--serve에는 부하가 필요합니다. 끝나는 명령을 --load 'COMMAND {port}'로 더하십시오",
+                    "--serve 需要负载：请加 --load 'COMMAND {port}'，即一个会结束的命令",
+                ])
+                .to_owned(),
+        )),
+        (Some(load), false) => {
+            with_servers(arguments)?;
+            has_places(arguments, load)
+        }
+    }
+}
+
+/// Flags that are about servers alone.
+fn without_servers(arguments: &Compare) -> Result<()> {
+    let given = [
+        ("--count-regex", arguments.count_regex.is_some()),
+        ("--count-json", arguments.count_json.is_some()),
+        ("--between", arguments.between.is_some()),
+        ("--ready", arguments.ready.is_some()),
+        ("--ready-line", arguments.ready_line.is_some()),
+        ("--ready-timeout", arguments.ready_timeout.is_some()),
+        ("--settle", arguments.settle.is_some()),
+        ("--pairs-per-start", arguments.pairs_per_start.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => Err(wants_servers(flag)),
+        None => Ok(()),
+    }
+}
+
+fn wants_servers(flag: &str) -> anyhow::Error {
+    usage(localized!(
+        language::of_command_line(),
+        "{flag} is about servers; write --serve before the command of each",
+        "{flag}: 서버에 대한 것입니다. 서버의 명령마다 앞에 --serve를 쓰십시오",
+        "{flag} 只用于服务器；请在每个服务器的命令前写 --serve",
+    ))
+}
+
+/// Flags that mean nothing for servers.
+fn with_servers(arguments: &Compare) -> Result<()> {
+    let language = language::of_command_line();
+    if let Some(command) = arguments.commands.first() {
+        return Err(usage(localized!(
+            language,
+            "{command:?} is a command that ends, and --serve names servers; write --serve before each server",
+            "{command:?}: 끝나는 명령인데 --serve는 서버를 가리킵니다. 서버마다 앞에 --serve를 쓰십시오",
+            "{command:?} 是会结束的命令，而 --serve 表示服务器；请在每个服务器前写 --serve",
+        )));
+    }
+    if let Some(folder) = arguments.dir.as_ref().filter(|folder| !folder.is_dir()) {
+        let folder = folder.display();
+        return Err(usage(localized!(
+            language,
+            "--dir: the folder {folder} does not exist; make it, or name another one",
+            "--dir: {folder} 폴더가 없습니다. 만들거나 다른 폴더를 쓰십시오",
+            "--dir：文件夹 {folder} 不存在；请创建它，或写另一个文件夹",
+        )));
+    }
+    let of_input = [
+        "a load has no input: let it read its file itself",
+        "부하에는 입력이 없습니다. 부하가 직접 파일을 읽게 하십시오",
+        "负载没有输入：请让它自己读取文件",
+    ];
+    let of_output = [
+        "what a load writes is read and not compared; leave it out",
+        "부하의 출력은 읽기만 하고 비교하지 않습니다. 빼십시오",
+        "负载的输出只读取、不比较；请去掉",
+    ];
+    let of_prepare = [
+        "write --between, which runs before each load run",
+        "부하 실행마다 먼저 실행하는 --between을 쓰십시오",
+        "请写 --between，它在每次负载运行之前运行",
+    ];
+    let refused = [
+        ("--input", arguments.input.is_some(), of_input),
+        ("--output", arguments.output != "pipe", of_output),
+        ("--show-output", arguments.show_output, of_output),
+        ("--prepare", !arguments.prepare.is_empty(), of_prepare),
+    ];
+    let Some((flag, _, texts)) = refused.into_iter().find(|(_, is_given, _)| *is_given) else {
+        return Ok(());
+    };
+    let why = language.choose(texts);
+    Err(usage(localized!(
+        language,
+        "{flag} is not for servers: {why}",
+        "{flag}: 서버에는 쓸 수 없습니다. {why}",
+        "{flag} 不用于服务器：{why}",
+    )))
+}
+
+/// Servers that are up together need a port and a folder each, and a load must find its server.
+fn has_places(arguments: &Compare, load: &str) -> Result<()> {
+    let language = language::of_command_line();
+    let has_one = |text: &str| text.contains(PORT) || text.contains(FOLDER);
+    let variables = arguments.env.iter().any(|it| has_one(it));
+    let all = arguments.serve.iter().chain(&arguments.placebo).map(|text| ("--serve", text.as_str()));
+    for (flag, text) in all.chain([("--load", load)]) {
+        if !(has_one(text) || variables) {
+            return Err(usage(localized!(
+                language,
+                "{flag} {text:?}: write {{port}} where its port belongs, or {{dir}} for its own folder; the servers are up \
+                 together",
+                "{flag} {text:?}: 포트가 들어갈 곳에 {{port}}를, 서버만의 폴더가 들어갈 곳에 {{dir}}를 쓰십시오. 서버들은 함께 실행됩니다",
+                "{flag} {text:?}：请在端口处写 {{port}}，或在其自己的文件夹处写 {{dir}}；各服务器同时运行",
+            )));
+        }
+        let waits_for_port = arguments.ready.is_none() && arguments.ready_line.is_none();
+        if flag == "--serve" && waits_for_port && !text.contains(PORT) && !variables {
+            return Err(usage(localized!(
+                language,
+                "{flag} {text:?} has no {{port}}, so nobody can see when it is ready; add --ready COMMAND or --ready-line TEXT",
+                "{flag} {text:?}: {{port}}가 없어 준비되었는지 알 수 없습니다. --ready COMMAND나 --ready-line TEXT를 더하십시오",
+                "{flag} {text:?} 没有 {{port}}，无从得知何时就绪；请加 --ready COMMAND 或 --ready-line TEXT",
+            )));
+        }
+    }
+    let names = arguments.parameter_list.chunks_exact(2).map(|words| &words[0]);
+    let names = names.chain(arguments.parameter_scan.chunks_exact(3).map(|words| &words[0]));
+    match names.map(|name| format!("{{{name}}}")).find(|name| [PORT, FOLDER, OUT].contains(&name.as_str())) {
+        Some(name) => Err(usage(localized!(
+            language,
+            "{name} is what weir puts in for each server; give the parameter another name",
+            "{name}: weir가 서버마다 채우는 것입니다. 매개변수의 이름을 바꾸십시오",
+            "{name} 由 weir 为每个服务器填入；请给参数另起名字",
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// What is asked of servers, for the session and for the record.
+pub(super) fn asked(
+    arguments: &Compare,
+    load: &str,
+    words: &Words<'_>,
+) -> Result<(AskedServers, ServerSettings)> {
+    let count = count(arguments, load)?;
+    is_there(load, words("--load", load)?, arguments)?;
+    let (ready, ready_words) = match (&arguments.ready, &arguments.ready_line) {
+        (Some(command), _) => {
+            let words = words("--ready", command)?;
+            let shown = words.iter().map(|word| word.to_string_lossy().into_owned());
+            (Ready::Command(shown.collect()), words)
+        }
+        (None, Some(text)) => (Ready::Line(text.clone()), Vec::new()),
+        (None, None) => (Ready::Port, Vec::new()),
+    };
+    let length = |flag: &str, given: &Option<String>, usual: &str| {
+        duration(flag, given.as_deref().unwrap_or(usual)).map(Duration::from_nanos)
+    };
+    let ready_within = length("--ready-timeout", &arguments.ready_timeout, READY_WITHIN)?;
+    let settle = length("--settle", &arguments.settle, SETTLE)?.min(SETTLE_MAX);
+    let pairs_per_start = pairs_per_start(arguments)?;
+    let settings = ServerSettings {
+        load: load.to_owned(),
+        count: count.source(),
+        unit: count.unit(),
+        ready: ready.clone(),
+        ready_ns_max: nanos(ready_within),
+        settle_ns: nanos(settle),
+        pairs_per_start,
+    };
+    Ok((AskedServers { count, ready, ready_words, ready_within, settle, pairs_per_start }, settings))
+}
+
+fn nanos(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn pairs_per_start(arguments: &Compare) -> Result<u32> {
+    let given = within("--pairs-per-start", arguments.pairs_per_start, 1, PAIRS_PER_START_MAX)?;
+    let Some((pairs, runs)) = given.zip(arguments.runs) else { return Ok(given.unwrap_or(PAIRS_PER_START)) };
+    let starts = runs / pairs;
+    if starts < PAIRS_DECIDING_MIN {
+        return Err(usage(localized!(
+            language::of_command_line(),
+            "--runs {runs} with --pairs-per-start {pairs} is {starts} starts, and fewer than {PAIRS_DECIDING_MIN} give no \
+             99 % interval; ask for more runs, or for fewer pairs of a start",
+            "--runs {runs}, --pairs-per-start {pairs}: 시작이 {starts}번인데 {PAIRS_DECIDING_MIN}번보다 적으면 99 % 구간이 없습니다. \
+             실행을 늘리거나 시작당 쌍을 줄이십시오",
+            "--runs {runs} 与 --pairs-per-start {pairs} 共 {starts} 次启动，少于 {PAIRS_DECIDING_MIN} 次得不出 99 % 区间；请增加运行次数或减少每次启动的对数",
+        )));
+    }
+    Ok(pairs)
+}
+
+/// How the number of a load's units of work is read: as was asked, or as a known tool prints it.
+fn count(arguments: &Compare, load: &str) -> Result<Count> {
+    let language = language::of_command_line();
+    if let Some(text) = &arguments.count_regex {
+        return Count::regex(text).map_err(|wrong| match wrong {
+            WrongRegex::Syntax(reason) => usage(localized!(
+                language,
+                "--count-regex {text:?}: {reason}",
+                "--count-regex {text:?}: {reason}",
+                "--count-regex {text:?}：{reason}",
+            )),
+            WrongRegex::Groups(groups) => usage(localized!(
+                language,
+                "--count-regex {text:?} has {groups} groups; put round brackets around the number, once, such as 'done: \
+                 ([0-9]+)'",
+                "--count-regex {text:?}: 그룹이 {groups}개입니다. 'done: ([0-9]+)'처럼 숫자만 한 번 괄호로 묶으십시오",
+                "--count-regex {text:?} 有 {groups} 个组；请只给数字加一次圆括号，例如 'done: ([0-9]+)'",
+            )),
+        });
+    }
+    match &arguments.count_json {
+        Some(pointer) if !pointer.starts_with('/') => Err(usage(localized!(
+            language,
+            "--count-json {pointer:?}: write a pointer such as /totals/count",
+            "--count-json {pointer:?}: /totals/count처럼 포인터를 쓰십시오",
+            "--count-json {pointer:?}：请写指针，例如 /totals/count",
+        ))),
+        Some(pointer) => Ok(Count::Json(pointer.clone())),
+        None => Ok(Tool::of(&shlex::split(load).unwrap_or_default()).map_or(Count::None, Count::Tool)),
+    }
+}
+
+/// A load that is not there is one mistake of the command line, and not a failure of each server.
+fn is_there(load: &str, words: Vec<OsString>, arguments: &Compare) -> Result<()> {
+    // A parameter is not in its place yet.
+    if words.first().is_some_and(|word| word.to_string_lossy().contains('{')) {
+        return Ok(());
+    }
+    let spec = RunSpec {
+        words,
+        environment: Vec::new(),
+        folder: arguments.dir.clone(),
+        input: None,
+        output: OutputTo::Discard,
+        limit: Duration::ZERO,
+    };
+    program_path(&spec).map(|_| ()).map_err(|error| {
+        let error = error.to_string();
+        usage(localized!(
+            language::of_command_line(),
+            "--load {load:?}: {error}",
+            "--load {load:?}: {error}",
+            "--load {load:?}：{error}",
+        ))
+    })
+}
