@@ -1,7 +1,7 @@
 //! Stored studies in a browser: a list of a results folder, each study's report, two of them side by side, what studies
 //! and stored comparisons of commands found by commit, the study that runs as it is stored, and the charts of document
-//! 000, which other pages may frame. Running servers and observations, recorded ones and of what runs, where it was told
-//! of some.
+//! 000, which other pages may frame. Running servers and observations, recorded ones and of what runs, where it was
+//! told of some.
 //!
 //! It reads and never writes: stores are opened read-only (SQLite itself may place its shared index beside one), and
 //! sessions that run are found without touching their locks, but for the moment before a study is started. What is
