@@ -4,6 +4,8 @@
 //! accept queue full is dropped without a word, and the client sends the SYN again after a while; these times are the
 //! same for every connection of a kernel, so that a connection that took just as long tells what happened to it.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use weir_record::machine::NetworkCounters;
 
 use crate::{files, parse};
@@ -31,6 +33,34 @@ fn segments(snmp: &str, netstat: &str) -> u64 {
     sent.saturating_sub(parse::network_counter(netstat, "TcpExt", "DelayedACKs").unwrap_or(0))
 }
 
+/// Addresses of this network namespace that others may reach: none of loopback, and none that a link alone knows. Empty
+/// where the kernel does not list them.
+pub fn own_addresses() -> Vec<IpAddr> {
+    let read = |path: &str| files::read_text(path).unwrap_or_default();
+    let mut addresses: Vec<IpAddr> = local_v4(&read("/proc/net/fib_trie")).map(IpAddr::V4).collect();
+    addresses.extend(global_v6(&read("/proc/net/if_inet6")).map(IpAddr::V6));
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
+}
+
+/// Leaves of the kernel's routes, each with the line below it that says whose they are.
+fn local_v4(routes: &str) -> impl Iterator<Item = Ipv4Addr> {
+    let lines = routes.lines().zip(routes.lines().skip(1));
+    let own = lines.filter(|(_, below)| below.trim() == "/32 host LOCAL");
+    let addresses = own.filter_map(|(leaf, _)| leaf.trim().strip_prefix("|-- ")?.parse().ok());
+    addresses.filter(|address: &Ipv4Addr| !address.is_loopback() && !address.is_link_local())
+}
+
+/// Addresses whose scope (the fourth word) is global.
+fn global_v6(interfaces: &str) -> impl Iterator<Item = Ipv6Addr> {
+    interfaces.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let digits = u128::from_str_radix(words.next()?, 16).ok()?;
+        (words.nth(2)? == "00").then(|| Ipv6Addr::from_bits(digits))
+    })
+}
+
 fn read_in(folder: &str) -> NetworkCounters {
     let read = |name: &str| files::read_text(format!("{folder}/{name}")).unwrap_or_default();
     counters(&read("snmp"), &read("netstat"))
@@ -49,6 +79,21 @@ fn counters(snmp: &str, netstat: &str) -> NetworkCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_that_others_may_reach_are_those_of_no_loopback() {
+        let routes = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 0.0.0.0\n        /0 universe UNICAST\n     |-- 10.9.0.0\n        \
+            /24 link UNICAST\n     |-- 10.9.0.1\n        /32 host LOCAL\n     |-- 10.9.0.255\n        \
+            /32 link BROADCAST\n     |-- 127.0.0.1\n        /32 host LOCAL\n";
+        assert_eq!(local_v4(routes).collect::<Vec<_>>(), [Ipv4Addr::new(10, 9, 0, 1)]);
+        assert_eq!(local_v4("").count(), 0);
+        let interfaces = "00000000000000000000000000000001 01 80 10 80       lo\n\
+            fe800000000000001c8ffffffe8a0001 02 40 20 80     eth0\n\
+            20010db8000000000000000000000002 02 40 00 80     eth0\n";
+        let found: Vec<String> = global_v6(interfaces).map(|address| address.to_string()).collect();
+        assert_eq!(found, ["2001:db8::2"]);
+        assert!(own_addresses().iter().all(|address| !address.is_loopback()));
+    }
 
     #[test]
     fn counters_are_found_by_name() {

@@ -54,7 +54,7 @@ pub(crate) fn all(
         generator_headroom(&loads),
         rate_kept(spec, trials),
         completion_overflow(&loads),
-        machine_states(gate, trials),
+        machine_states(spec, gate, trials),
         steal(trials),
         foreign_cpu(trials),
         warm_up(trials),
@@ -92,7 +92,7 @@ fn of_storage(
         checks.insert(0, operations_counted(&loads));
         checks.extend([
             in_flight_as_given(&measured, &loads),
-            machine_states(gate, &measured),
+            machine_states(spec, gate, &measured),
             steal(&measured),
             foreign_cpu(&measured),
         ]);
@@ -303,7 +303,11 @@ fn completion_overflow(loads: &[&LoadReport]) -> Check {
     check(CheckName::CompletionOverflow, overflows == 0, Finding::CompletionOverflows { count: overflows })
 }
 
-fn machine_states(gate: &ValidityGate, trials: &[&TrialRecord]) -> Check {
+fn machine_states(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Check {
+    if spec.server_host.is_some() {
+        // There is no distance between the CPUs of both sides that could change.
+        return check(CheckName::MachineStates, true, Finding::TwoHosts);
+    }
     let states = gate.summary(trials.iter().copied());
     let (near, far, changed) = states.trials;
     let changed_trials = trials.iter().filter(|trial| gate.state(trial) == TrialState::Changed).count();

@@ -199,7 +199,8 @@ pub(crate) fn failed_trial(trial: &TrialRecord) -> FailedTrial {
         Exclusion::ServerFailed { reason }
         | Exclusion::LoadFailed { reason }
         | Exclusion::JobFailed { reason }
-        | Exclusion::NeighbourFailed { reason } => Some(reason.clone()),
+        | Exclusion::NeighbourFailed { reason }
+        | Exclusion::HostLost { reason } => Some(reason.clone()),
         _ => None,
     });
     let own = trial.exclusions.iter().find(|exclusion| !is_noise(exclusion));

@@ -112,9 +112,12 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
                 !gate.pairs(&own, baseline, against, Some(wanted)).used.is_empty()
             };
             // Only noise is a reason to run a block again: what failed for reasons of its own would otherwise be
-            // repeated until it does not. Arms that take turns meet the same noise.
+            // repeated until it does not. Arms that take turns meet the same noise. A host that was lost says nothing
+            // of any arm.
+            let last = own.iter().filter(|trial| trial.attempt + 1 == attempts);
+            let was_lost = last.flat_map(|trial| &trial.exclusions).any(is_loss);
             let takes_turns = cell.alternation.is_some();
-            if attempts > 0 && (takes_turns || !own.iter().copied().all(gate::is_comparable)) {
+            if attempts > 0 && !was_lost && (takes_turns || !own.iter().copied().all(gate::is_comparable)) {
                 return None;
             }
             let own_others = others.iter().copied().filter(|arm| cell.has_arm(arm) && !is_gone(arm, cell));
@@ -124,6 +127,10 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
         .collect();
     gaps.sort_by_key(|(planned, attempts)| (role_rank(spec, planned.cell), *attempts));
     gaps
+}
+
+fn is_loss(exclusion: &Exclusion) -> bool {
+    matches!(exclusion, Exclusion::HostLost { .. })
 }
 
 /// Whether of every arm it is missing itself or its baseline.
@@ -151,4 +158,38 @@ fn role_rank(spec: &StudySpec, cell: usize) -> u8 {
 
 fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    /// Attempts at the blocks of a study whose arms take turns, where every trial of the first block ended so.
+    fn gaps_after(exclusion: Exclusion) -> Vec<(u32, u32)> {
+        let mut spec = sample::study(&["epoll", "uring"], 2, 1);
+        spec.cells[0].alternation = Some(weir_record::spec::Alternation {
+            slice_ns: 25_000_000,
+            permutations: 2,
+            prime_messages: 2,
+            evidence: None,
+        });
+        let trial = |arm: &str, repeat: bool| TrialRecord {
+            cell_id: spec.cells[0].id.clone(),
+            arm: arm.to_owned(),
+            repeat,
+            exclusions: vec![exclusion.clone()],
+            ..TrialRecord::default()
+        };
+        let trials = [trial("epoll", false), trial("uring", false), trial("epoll", true)];
+        let gaps = gaps(&spec, &trials.iter().collect::<Vec<_>>(), &[]);
+        gaps.into_iter().map(|(planned, attempts)| (planned.block, attempts)).collect()
+    }
+
+    #[test]
+    fn a_round_whose_host_was_lost_is_run_again_and_one_whose_server_failed_is_not() {
+        let reason = "b: the way to it exited with status 255".to_owned();
+        assert_eq!(gaps_after(Exclusion::HostLost { reason: reason.clone() }), [(1, 0), (0, 1)]);
+        assert_eq!(gaps_after(Exclusion::LoadFailed { reason }), [(1, 0)]);
+    }
 }

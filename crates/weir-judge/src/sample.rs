@@ -79,6 +79,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         saturation: false,
         requests: Vec::new(),
         origin: Origin::default(),
+        server_host: None,
     }
 }
 

@@ -37,6 +37,9 @@ pub const CONNECTIONS_MAX: u64 = 16_000;
 const MESSAGE_NS_PER_KIB: u64 = 180;
 const MESSAGE_PS_PER_CONNECTION: u64 = 750;
 
+/// Least length of a slice in questions to the host of its server. A turn has four of them, which so are a tenth of it.
+const SLICE_IN_DELAYS: u64 = 40;
+
 /// Longest slice that the laboratory chooses.
 pub(crate) const SLICE_NS_MAX: u64 = 2_000 * MILLISECOND_NS;
 
@@ -94,6 +97,20 @@ pub(crate) fn permutations(cell: &CellSpec, runs: u64, slice_ns: u64) -> u32 {
     let fewest = if slice_ns < ALONE_NS { PERMUTATIONS_MIN } else { 1 };
     let permutations = (round_ns / (runs * slice_ns)).clamp(fewest, PERMUTATIONS_MAX);
     u32::try_from(permutations).unwrap_or(u32::MAX)
+}
+
+/// Makes slices long against what it takes to ask the host of the servers something: each turn has some questions, and
+/// while they are under way nothing is measured. Slices whose length was asked for stay.
+pub fn lengthen_for_delay(spec: &mut StudySpec, delay_ns: u64) {
+    let least_ns = delay_ns.saturating_mul(SLICE_IN_DELAYS).min(SLICE_NS_MAX);
+    let StudySpec { arms, cells, slices_given, .. } = spec;
+    for cell in cells.iter_mut().filter(|cell| !slices_given.contains(&cell.id)) {
+        let runs = arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64 + 1;
+        let Some(turns) = cell.alternation.filter(|turns| turns.slice_ns < least_ns) else { continue };
+        let most = permutations(cell, runs, least_ns);
+        let permutations = turns.permutations.min(most);
+        cell.alternation = Some(Alternation { slice_ns: least_ns, permutations, ..turns });
+    }
 }
 
 /// Lets the arms of every cell take turns that can; blocks stay what they are.
@@ -223,6 +240,21 @@ mod tests {
         assert_eq!(ns(|plan| plan.pairs = 4), 4 * once);
         assert_eq!(ns(|plan| plan.rounds = 100), 2 * once, "the cell has eight rounds");
         assert_eq!(ns(|plan| plan.strace = true), once + 2 * 2 * 500);
+    }
+
+    #[test]
+    fn slices_are_long_against_questions_to_another_host() {
+        let lengthened = |delay_ns: u64, given: bool| {
+            let mut spec = study(&["epoll", "uring"], 8, 1);
+            apply(&mut spec);
+            spec.slices_given.extend(given.then(|| spec.cells[0].id.clone()));
+            lengthen_for_delay(&mut spec, delay_ns);
+            spec.cells[0].alternation.map(|turns| (turns.slice_ns / MILLISECOND_NS, turns.permutations))
+        };
+        assert_eq!(lengthened(200_000, false), Some((25, 8)), "a network of one room");
+        assert_eq!(lengthened(5 * MILLISECOND_NS, false), Some((200, 2)));
+        assert_eq!(lengthened(1_000 * MILLISECOND_NS, false), Some((2_000, 1)), "no longer than any");
+        assert_eq!(lengthened(5 * MILLISECOND_NS, true), Some((25, 8)), "that was asked for");
     }
 
     #[test]

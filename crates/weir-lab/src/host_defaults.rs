@@ -1,5 +1,6 @@
 //! What a study file leaves to the machine and to the one who runs it.
 
+use serde::{Deserialize, Serialize};
 use weir_record::finding::Finding;
 
 /// Whoever asks for a study finds it out; the parser of files only looks here.
@@ -29,7 +30,7 @@ impl HostDefaults {
 }
 
 /// What was found about a driver of sockets, or an engine of disks.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DriverFound {
     /// Name as on the command line; no driver has the name of an engine.
     pub driver: String,

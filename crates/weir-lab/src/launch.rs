@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::atomic::AtomicBool, time::Duration};
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use weir_record::{
     gateway::ChainTotals,
@@ -131,7 +132,8 @@ pub struct Sliced {
 }
 
 /// Why a trial gave no report.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TrialFailure {
     /// The server died or never became ready.
     Server {
@@ -158,6 +160,11 @@ pub enum TrialFailure {
         /// Which one, and what it said, in one line.
         reason: String,
     },
+    /// The host of the servers, or the way to it, was lost.
+    Host {
+        /// Which one, and how, in one line.
+        reason: String,
+    },
 }
 
 impl TrialFailure {
@@ -170,6 +177,7 @@ impl TrialFailure {
             Self::Load { reason } => Exclusion::LoadFailed { reason: reason.clone() },
             Self::Job { reason } => Exclusion::JobFailed { reason: reason.clone() },
             Self::Neighbour { reason } => Exclusion::NeighbourFailed { reason: reason.clone() },
+            Self::Host { reason } => Exclusion::HostLost { reason: reason.clone() },
         }
     }
 }

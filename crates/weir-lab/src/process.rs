@@ -8,13 +8,16 @@
 
 mod chain;
 mod descriptors;
+mod elsewhere;
 mod files;
 mod generator;
 mod group;
+mod hosted;
 mod memory;
 mod neighbour;
 mod pipe;
 mod programs;
+mod remote;
 mod running;
 mod server;
 mod server_cpu;
@@ -25,13 +28,17 @@ mod surroundings;
 mod suspend;
 
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
+    net::IpAddr,
     path::PathBuf,
     process::Command,
-    sync::atomic::Ordering,
+    rc::Rc,
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
+use rustix::process::getppid;
 use weir_evidence::{
     crosscore::read_cross_core,
     fingerprint::program_hash,
@@ -55,9 +62,12 @@ use crate::{
 };
 use files::{Files, TrialFiles};
 use generator::Loaded;
+use hosted::{HostedRound, Runs, ServersStarted, Serving};
 use programs::{Found, Lookup};
+use remote::Prepared;
+pub use remote::{Agent, AgentError, Facts, RemoteHost, Transport, TransportError};
 use running::RunningServers;
-use server::{NoServer, Server};
+use server::{LOOPBACK, NoServer, Place, Server, explain};
 use server_round::Round;
 pub use startup_probe::{ANSWER_MAX, Answer, answer};
 
@@ -108,6 +118,14 @@ pub struct ProcessLauncher {
     running: RunningServers,
     programs: LoadedPrograms,
     contents: Contents,
+    elsewhere: Option<Elsewhere>,
+}
+
+/// The servers of a study on another host.
+#[derive(Debug)]
+struct Elsewhere {
+    host: Rc<RefCell<RemoteHost>>,
+    prepared: Prepared,
 }
 
 impl ProcessLauncher {
@@ -127,7 +145,69 @@ impl ProcessLauncher {
             running: RunningServers::find(spec),
             programs: LoadedPrograms::default(),
             contents: Contents::default(),
+            elsewhere: None,
         }
+    }
+
+    /// A launcher whose servers run on another host and listen at this address there; it must outlive no other study of
+    /// that host.
+    ///
+    /// # Errors
+    /// For a study that cannot be run so, and when the host was lost or refuses it.
+    pub fn elsewhere(
+        weir: PathBuf,
+        spec: &StudySpec,
+        deadlines: Deadlines,
+        (host, address): (Rc<RefCell<RemoteHost>>, IpAddr),
+    ) -> Result<Self, LaunchError> {
+        elsewhere::check(spec)?;
+        let prepared = host.borrow_mut().prepare(spec, address)?;
+        // Servers that run already run there.
+        let arms = spec.arms.iter().filter(|arm| arm.running().is_none()).cloned().collect();
+        let own = Self::new(weir, &StudySpec { arms, ..spec.clone() }, deadlines);
+        Ok(Self { pair: None, elsewhere: Some(Elsewhere { host, prepared }), ..own })
+    }
+
+    /// What a study is told of the machine whose servers this launcher would start.
+    fn prepared(&self, spec: &StudySpec) -> Prepared {
+        Prepared {
+            programs: self.programs(spec),
+            program_builds: self.program_builds(spec),
+            looked_for: self.looked_for(),
+            missing: self.missing(spec),
+            refused: self.check_servers(spec).err().map(Into::into),
+        }
+    }
+
+    fn check_servers(&self, spec: &StudySpec) -> Result<(), LaunchError> {
+        self.running.check(spec)?;
+        memory::check(spec, memory_budget())
+    }
+
+    /// For each arm of a round what its servers are started from.
+    fn programs_of(&mut self, serving: &Serving, interrupt: &AtomicBool) -> Vec<BTreeMap<String, String>> {
+        let places = (0_u32..).zip(&serving.arms).map(|(place, _)| place);
+        let requests = places.filter_map(|place| serving.of_arm(place, interrupt));
+        requests.map(|request| self.files_of(&request)).collect()
+    }
+
+    /// Starts the servers of a round, which listen at this address of this machine, for a laboratory on another host.
+    fn servers<'a>(
+        &'a mut self,
+        serving: &Serving,
+        address: IpAddr,
+        interrupt: &'a AtomicBool,
+    ) -> Result<(HostedRound<'a>, ServersStarted), LaunchError> {
+        // What is above it brings what the laboratory says: a daemon of ssh, or the laboratory itself.
+        let parent = getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
+        let runs = Runs {
+            place: Place { weir: &self.weir, running: &self.running, address },
+            deadlines: &self.deadlines,
+            programs: (serving.has_evidence && Programs::are_allowed()).then_some(&self.programs),
+            interrupt,
+            beside: parent.filter(|parent| *parent > 1),
+        };
+        HostedRound::start(runs, serving, &mut self.files)
     }
 
     /// The same with a run folder. Commands that name `{content}`, `{content_dir}` or `{scratch}` need one.
@@ -137,6 +217,9 @@ impl ProcessLauncher {
 
     /// The foreign programs of a study that are there, with what tells their builds from others.
     pub fn programs(&self, spec: &StudySpec) -> BTreeMap<String, String> {
+        if let Some(Elsewhere { prepared, .. }) = &self.elsewhere {
+            return prepared.programs.clone();
+        }
         let files =
             self.foreign(spec).filter_map(|file| Some((file.display().to_string(), program_hash(&file)?)));
         files.collect()
@@ -144,16 +227,23 @@ impl ProcessLauncher {
 
     /// The servers of a study that ran before it, by their arms, as they were found.
     pub fn running(&self) -> BTreeMap<String, RunningProcess> {
-        self.running.records()
+        let found = |(arm, found): (String, Result<RunningProcess, String>)| Some((arm, found.ok()?));
+        self.looked_for().into_iter().filter_map(found).collect()
     }
 
     /// The same with those that a study would be refused for, and why.
     pub fn looked_for(&self) -> Vec<(String, Result<RunningProcess, String>)> {
-        self.running.looked_for()
+        match &self.elsewhere {
+            Some(Elsewhere { prepared, .. }) => prepared.looked_for.clone(),
+            None => self.running.looked_for(),
+        }
     }
 
     /// How those of them are built that are builds of Weir.
     pub fn program_builds(&self, spec: &StudySpec) -> BTreeMap<String, String> {
+        if let Some(Elsewhere { prepared, .. }) = &self.elsewhere {
+            return prepared.program_builds.clone();
+        }
         let build = |file: PathBuf| Some((file.display().to_string(), program_file::build_of(&file)?));
         self.foreign(spec).filter_map(build).collect()
     }
@@ -181,15 +271,15 @@ impl ProcessLauncher {
         request: &TrialRequest<'_>,
         (starts, files): (&[ServerStart], &TrialFiles),
     ) -> Result<(Loaded, Option<ChainTotals>), LaunchError> {
-        let weir = (self.weir.as_path(), &self.running);
-        let mut server = match Server::start(weir, request, (starts, files), self.trials, &self.deadlines) {
+        let place = Place { weir: &self.weir, running: &self.running, address: LOOPBACK };
+        let mut server = match Server::start(place, request, (starts, files), self.trials, &self.deadlines) {
             Ok(server) => server,
             Err(NoServer::Stop(error)) => return Err(error),
             Err(NoServer::Failed(failure)) => return Ok((Err(failure), None)),
         };
         let mut loaded = generator::load(&self.weir, (request, files), &mut server, &self.deadlines);
         if let Ok(Err(failure)) = &mut loaded {
-            server.explain(failure);
+            explain(failure, &server.said());
         }
         let has_report = matches!(loaded, Ok(Ok(_)));
         let chain = if has_report { chain::totals(&server, request.cell) } else { None };
@@ -213,6 +303,10 @@ impl ProcessLauncher {
 
 impl Launcher for ProcessLauncher {
     fn missing(&self, spec: &StudySpec) -> Vec<MissingArm> {
+        if let Some(Elsewhere { prepared, .. }) = &self.elsewhere {
+            let is_asked = |gone: &&MissingArm| spec.arms.iter().any(|arm| arm.name == gone.name);
+            return prepared.missing.iter().filter(is_asked).cloned().collect();
+        }
         let arms = spec.arms.iter().filter_map(|arm| {
             let reason = self.lookup(arm).not_there(arm.subject.program()?)?;
             Some(MissingArm { name: arm.name.clone(), reason, unlock: None })
@@ -221,9 +315,14 @@ impl Launcher for ProcessLauncher {
     }
 
     fn check(&self, spec: &StudySpec) -> Result<(), LaunchError> {
-        self.running.check(spec)?;
         descriptors::check(spec, connection_budget())?;
-        memory::check(spec, memory_budget())
+        match &self.elsewhere {
+            Some(Elsewhere { host, prepared }) => {
+                let refused = prepared.refused.clone();
+                refused.map_or(Ok(()), |refused| Err(refused.of_host(host.borrow().name())))
+            }
+            None => self.check_servers(spec),
+        }
     }
 
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError> {
@@ -231,6 +330,9 @@ impl Launcher for ProcessLauncher {
             return Err(LaunchError::Interrupted);
         }
         self.trials += 1;
+        if self.elsewhere.is_some() {
+            return Err(elsewhere::whole_trial(request.cell));
+        }
         let starts = protocol::of(request.cell).servers(request);
         let files = self.files.prepare(request, &starts)?;
         let programs = self.files_of(request);
@@ -250,6 +352,10 @@ impl Launcher for ProcessLauncher {
         }
         let number = self.trials + 1;
         self.trials += request.arms.len() as u64;
+        if let Some(Elsewhere { host, .. }) = &self.elsewhere {
+            let lab = elsewhere::Lab { weir: &self.weir, deadlines: &self.deadlines, files: &mut self.files };
+            return elsewhere::run_round(&mut host.borrow_mut(), lab, request, number);
+        }
         let arms = (0..).zip(request.arms);
         let programs = arms.map(|(place, arm)| self.files_of(&request.of_arm(arm, place))).collect();
         let reading_before = self.reading();
@@ -257,12 +363,19 @@ impl Launcher for ProcessLauncher {
         let arms = match is_job(request.cell) {
             true => storage::job_round::run(&self.weir, &self.files, request, &self.deadlines)?,
             false => {
+                let files = self.files.of_generator(request.cell)?;
                 let may_trace = request.evidence_slice_ns.is_some() && Programs::are_allowed();
-                let observers = may_trace.then_some(&self.programs);
-                let deadlines = &self.deadlines;
-                let weir = (self.weir.as_path(), &self.running);
-                let round = Round { weir, request, deadlines, number, programs: observers };
-                round.run(&mut self.files)?
+                let runs = Runs {
+                    place: Place { weir: &self.weir, running: &self.running, address: LOOPBACK },
+                    deadlines: &self.deadlines,
+                    programs: may_trace.then_some(&self.programs),
+                    interrupt: request.interrupt,
+                    beside: None,
+                };
+                let serving = Serving::of(request, number);
+                let (mut servers, started) = HostedRound::start(runs, &serving, &mut self.files)?;
+                let round = Round { weir: &self.weir, request, deadlines: &self.deadlines, files: &files };
+                round.run(&mut servers, started)?.0
             }
         };
         let network = network::read().since(&counters);

@@ -157,7 +157,8 @@ pub fn resume(folder: &Path, here: &Fingerprint, callbacks: Callbacks<'_>) -> Re
     let wrap = |source| RunError::Store { source, blocks_done: 0 };
     let store = Store::open(folder).map_err(wrap)?;
     let mut differences = differences(&store.study().map_err(wrap)?.fingerprint, here);
-    differences.retain(|it| SAME_MACHINE.contains(&it.name.as_str()));
+    let fact = |name: &str| name.strip_prefix(LOAD_HOST).unwrap_or(name).to_owned();
+    differences.retain(|it| SAME_MACHINE.contains(&fact(&it.name).as_str()));
     if !differences.is_empty() {
         return Err(RunError::OtherMachine { differences });
     }
@@ -737,10 +738,14 @@ fn failure_reason(exclusion: &Exclusion) -> Option<&str> {
         Exclusion::ServerFailed { reason }
         | Exclusion::LoadFailed { reason }
         | Exclusion::JobFailed { reason }
-        | Exclusion::NeighbourFailed { reason } => Some(reason),
+        | Exclusion::NeighbourFailed { reason }
+        | Exclusion::HostLost { reason } => Some(reason),
         _ => None,
     }
 }
+
+/// What the facts of a generator's own machine begin with.
+const LOAD_HOST: &str = "load_host.";
 
 /// Facts that make two fingerprints different machines; a changed limit or sysctl does not.
 const SAME_MACHINE: [&str; 5] =

@@ -279,6 +279,7 @@ fn begun(table: &mut Table<'_>, host_defaults: &HostDefaults) -> Result<StudySpe
         saturation: false,
         requests: Vec::new(),
         origin: Origin::default(),
+        server_host: None,
     })
 }
 

@@ -70,6 +70,9 @@ pub struct Fingerprint {
     /// Servers that ran before the study, by their arms.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub running: BTreeMap<String, RunningProcess>,
+    /// The machine of the generator, where that is another than the servers': then this is theirs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_host: Option<Box<Fingerprint>>,
 }
 
 /// A server that ran before a study, as it was found. Nothing of it was chosen by the study.

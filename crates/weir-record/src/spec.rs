@@ -23,9 +23,11 @@ use crate::{
 
 mod arm_start;
 mod evidence_plan;
+mod server_host;
 
 pub use arm_start::{ArmStart, Ready, RunningServer};
 pub use evidence_plan::EvidencePlan;
+pub use server_host::ServerHost;
 
 /// A whole study, resolved: nothing in it depends on a default that could change later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -102,6 +104,9 @@ pub struct StudySpec {
     /// Commit, branch, labels and a note of the run, as its first session began.
     #[serde(default, skip_serializing_if = "Origin::is_empty")]
     pub origin: Origin,
+    /// The host of the servers, where that is another than the generator's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_host: Option<ServerHost>,
 }
 
 impl StudySpec {

@@ -52,6 +52,11 @@ pub enum Exclusion {
         /// Which one, and what it said.
         reason: String,
     },
+    /// The host of the servers, or the way to it, was lost.
+    HostLost {
+        /// Which one, and how.
+        reason: String,
+    },
 }
 
 impl From<&Exclusion> for ExclusionKind {
@@ -67,6 +72,7 @@ impl From<&Exclusion> for ExclusionKind {
             Exclusion::CompletionOverflow => Self::CompletionOverflow,
             Exclusion::JobFailed { .. } => Self::JobFailed,
             Exclusion::NeighbourFailed { .. } => Self::NeighbourFailed,
+            Exclusion::HostLost { .. } => Self::HostLost,
         }
     }
 }
@@ -134,7 +140,8 @@ pub struct SliceRecord {
     pub messages: u64,
     /// CPU of the server's processes, read while it slept before and after.
     pub server_cpu_ns: u64,
-    /// CPU of the server, the generator and the kernel's softirq threads together.
+    /// CPU of the server, the generator and the kernel's softirq threads together; of servers on another host without
+    /// the generator.
     pub machine_cpu_ns: u64,
     /// CPU of the generator's threads.
     pub generator_cpu_ns: u64,
@@ -151,7 +158,7 @@ pub struct SliceRecord {
     pub missed_starts: u64,
     /// Connections opened again before it, because the server had closed them.
     pub reopened: u32,
-    /// TCP segments that were sent in this network namespace during it, both ways, without acknowledgements that the
+    /// TCP segments that were sent in the network namespaces of both ends during it, without acknowledgements that the
     /// timer of delayed ones sent (they answer an earlier slice); 0 where nobody counted.
     pub segments: u64,
 }

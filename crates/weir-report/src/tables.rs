@@ -6,6 +6,7 @@ use weir_record::{
     machine::RunningProcess,
     metric::{Family, Metric},
     metric_rows::METRICS,
+    spec::ServerHost,
     study::ArmSummary,
 };
 
@@ -47,6 +48,7 @@ pub(crate) fn chips(view: &View<'_>) -> Vec<(String, String)> {
         chips.push((view.word(Word::Evidence).to_owned(), evidence.to_owned()));
     }
     chips.extend(of_commit(view));
+    chips.extend(result.spec.server_host.as_ref().map(|host| on_two_hosts(view, host)));
     chips.extend(fingerprint.running.iter().map(|(arm, process)| ran_before(view, arm, process)));
     chips.extend([
         (machine.join(", "), pinning),
@@ -75,6 +77,30 @@ fn of_commit(view: &View<'_>) -> Option<(String, String)> {
     let beside = beside.iter().filter(|part| !part.is_empty()).map(|part| printable(part));
     let title = localized!(view.language, "commit {commit}", "커밋 {commit}", "提交 {commit}");
     (!known.is_empty()).then(|| (title, beside.collect::<Vec<_>>().join(view.language.list())))
+}
+
+/// Servers on another host than the generator's: which, and what machine the load came from.
+fn on_two_hosts(view: &View<'_>, host: &ServerHost) -> (String, String) {
+    let name = host.host.as_ref().or(host.rsh.as_ref()).unwrap_or(&host.address);
+    let address = &host.address;
+    let servers = localized!(
+        view.language,
+        "servers on {name} ({address})",
+        "서버 호스트 {name}({address})",
+        "服务器位于 {name}（{address}）",
+    );
+    let load = view.result.fingerprint.load_host.as_deref();
+    let load = load.map(|it| format!("{}, {} CPU, Linux {}", it.host, it.cpus_online, it.kernel_release));
+    let load = load.unwrap_or_default();
+    let delay = host.control_delay_ns as f64;
+    let delay = format::nanos(delay);
+    let detail = localized!(
+        view.language,
+        "load from {load}; a question to the host took {delay}",
+        "부하 {load}; 제어 왕복 {delay}",
+        "负载来自 {load}；控制往返耗时 {delay}",
+    );
+    (servers, detail)
 }
 
 /// A server that ran before the study: where it was found, and what may differ from those that the study starts.

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
     time::Duration,
 };
 
@@ -14,7 +14,15 @@ const CONNECT_MAX: Duration = Duration::from_millis(50);
 /// # Errors
 /// When there is none.
 pub fn free() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+    free_at(Ipv4Addr::LOCALHOST.into())
+}
+
+/// The same at another address of this machine.
+///
+/// # Errors
+/// When there is none, or no such address.
+pub fn free_at(address: IpAddr) -> io::Result<u16> {
+    Ok(TcpListener::bind((address, 0))?.local_addr()?.port())
 }
 
 /// Whether somebody accepts connections at an address.

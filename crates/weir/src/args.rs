@@ -103,6 +103,9 @@ pub(crate) enum Command {
     /// Load several servers in turn for the laboratory
     #[command(hide = true)]
     LoadSlices,
+    /// Run servers for a laboratory on another host
+    #[command(hide = true)]
+    Agent(Agent),
     /// Hold a foreign server for the laboratory
     #[command(hide = true)]
     Supervise(Supervise),
@@ -110,6 +113,12 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
+    /// Another host, as ssh takes it, to look at in the place of this machine
+    #[arg(long, value_name = "[USER@]HOST")]
+    pub(crate) host: Option<String>,
+    /// What leads there in the place of ssh, such as "ip netns exec b": a command that runs the words behind it there
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) rsh: Option<String>,
     /// Print JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
@@ -202,6 +211,16 @@ pub(crate) struct Man {
     /// Write the pages of all commands into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Agent {
+    /// Questions come on standard input, answers go to standard output
+    #[arg(long, required = true)]
+    pub(crate) stdio: bool,
+    /// Name of the laboratory's session
+    #[arg(long, default_value = "")]
+    pub(crate) session: String,
 }
 
 #[derive(Debug, Args)]

@@ -53,6 +53,7 @@ fn main() -> std::process::ExitCode {
         Command::History(history) => command::history::run(history),
         Command::Dashboard(dashboard) => command::dashboard::run(dashboard),
         Command::LoadSlices => command::load_slices::run(),
+        Command::Agent(agent) => command::agent::run(agent),
         Command::Completions(completions) => command::manual::completions(completions),
         Command::Man(man) => command::manual::man(man),
         Command::Supervise(supervise) => command::supervise::run(supervise),

@@ -1,11 +1,11 @@
 //! What is left of a foreign server when its supervisor was killed: it comes to this process, which asked the kernel
-//! for that, and is ended here. Not for children that are still looked after.
+//! for that, and is ended here. Not for children that are still looked after, but one that is kept.
 
 use std::{fs, process};
 
 use rustix::{
     io::Errno,
-    process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait},
+    process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait, waitpid},
 };
 use weir_sys::process_stat::{self, ProcessStat};
 
@@ -15,6 +15,22 @@ const ROUNDS_MAX: u32 = 1_000;
 /// Asks the kernel to give orphans below this process to it. Without that they go to the system's first process.
 pub(crate) fn adopt() -> Result<(), Errno> {
     set_child_subreaper(Some(getpid()))
+}
+
+/// As [`end`], where there is none that is kept: that child is looked after, and is not ours to reap.
+pub(crate) fn end_but(kept: Option<u32>) {
+    let Some(kept) = kept.and_then(|kept| Pid::from_raw(kept.cast_signed())) else { return end() };
+    for _ in 0..ROUNDS_MAX {
+        let others: Vec<Pid> = children().into_iter().filter(|child| *child != kept).collect();
+        if others.is_empty() {
+            return;
+        }
+        for child in others {
+            // Fails only for one that has ended, and for one that is no longer ours.
+            let _ = kill_process(child, Signal::KILL);
+            let _ = waitpid(Some(child), WaitOptions::empty());
+        }
+    }
 }
 
 /// Ends all children. To be called only when none is looked after by others, as between two trials.

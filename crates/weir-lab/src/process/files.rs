@@ -14,7 +14,7 @@ use std::{
 use weir_proto::content::Content;
 use weir_record::{
     http::{MixedRequest, RequestMix},
-    spec::{Ready, StorageCell},
+    spec::{CellSpec, Ready, StorageCell},
 };
 
 use crate::{
@@ -96,11 +96,21 @@ impl Files {
             files.words.push(("{scratch}", scratch.display().to_string()));
             files.scratch = Some(scratch);
         }
-        if request.cell.http.as_ref().is_some_and(|http| http.mix) {
-            let path = self.mix().map_err(unable)?;
-            files.words.push((REQUESTS, path.display().to_string()));
-        }
+        files.words.extend(self.requests_of(request.cell)?);
         Ok(files)
+    }
+
+    /// What the generator of a cell is told to read, and nothing else.
+    pub(crate) fn of_generator(&mut self, cell: &CellSpec) -> Result<TrialFiles, LaunchError> {
+        Ok(TrialFiles { words: self.requests_of(cell)?.into_iter().collect(), scratch: None })
+    }
+
+    /// The file of a mix and what stands for it, where the cell has one. Who has no generator was told no requests.
+    fn requests_of(&mut self, cell: &CellSpec) -> Result<Option<(&'static str, String)>, LaunchError> {
+        if self.requests.is_empty() || !cell.http.as_ref().is_some_and(|http| http.mix) {
+            return Ok(None);
+        }
+        Ok(Some((REQUESTS, self.mix().map_err(unable)?.display().to_string())))
     }
 
     /// The file of the requests of a mix, as a generator reads it. Their fields and bodies may be secrets.
@@ -186,7 +196,7 @@ mod tests {
     use std::{os::unix::fs::PermissionsExt, sync::atomic::AtomicBool};
 
     use weir_judge::sample;
-    use weir_record::spec::{CellSpec, HttpCell, StudySpec};
+    use weir_record::spec::{HttpCell, StudySpec};
 
     use super::*;
     use crate::protocol::start::Program;

@@ -7,10 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::{
+    fs::{OFlags, fcntl_getfl, fcntl_setfl},
+    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid},
+};
 use weir_sys::child::spawn_bound;
 
-use super::pipe::{Keep, Pipe, wait_readable};
+use super::pipe::{Keep, Pipe, wait_readable, wait_writable};
 use crate::{launch::LaunchError, supervise};
 
 /// Longest output of a child that is kept; a load report with its histograms is a tenth of it.
@@ -119,6 +122,37 @@ impl Group {
         }
     }
 
+    /// Says something however long, and reads meanwhile what it says, so that neither waits for the other. From then on
+    /// its input does not block.
+    ///
+    /// # Errors
+    /// When it no longer listens, or has not taken all of it by the deadline.
+    pub(crate) fn say_by(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+        let Some(mut stdin) = self.stdin.take() else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let set = fcntl_getfl(&stdin).and_then(|flags| fcntl_setfl(&stdin, flags | OFlags::NONBLOCK));
+        let mut said = set.map_err(io::Error::from);
+        while said.is_ok() && !bytes.is_empty() {
+            match stdin.write(bytes) {
+                Ok(length) => bytes = &bytes[length..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => said = Err(error),
+                Err(_) if Instant::now() >= deadline => said = Err(io::ErrorKind::TimedOut.into()),
+                Err(_) => {
+                    wait_writable(&stdin, TICK);
+                    self.drain();
+                }
+            }
+        }
+        self.stdin = Some(stdin);
+        said
+    }
+
+    /// Closes its input, and waits until it has ended by itself, at most so long.
+    pub(crate) fn hang_up(&mut self, longest: Duration) {
+        drop(self.stdin.take());
+        self.wait(longest);
+    }
+
     /// Takes the next line of its output, within a moment.
     pub(crate) fn next_line(&mut self) -> Option<String> {
         if let Some(line) = self.stdout.take_line() {
@@ -154,6 +188,11 @@ impl Group {
     pub(crate) fn tick_at_most(&mut self, longest: Duration) {
         wait_readable(&self.stdout, &self.stderr, TICK.min(longest));
         self.drain();
+    }
+
+    /// Takes the complete lines of its error output.
+    pub(crate) fn take_errors(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.stderr.take_line()).collect()
     }
 
     /// Whether the child itself has ended. It stays unreaped, so that its group's number stays ours.

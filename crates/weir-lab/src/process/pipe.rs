@@ -93,6 +93,11 @@ impl<S: Read + AsFd> Pipe<S> {
         Some(line)
     }
 
+    /// Whether the beginning of what came is all that is kept, and it is as long as it may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.keep == Keep::First && self.kept.len() >= self.bytes_max
+    }
+
     /// What was kept, as text.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.kept).into_owned()
@@ -117,6 +122,16 @@ pub(crate) fn wait_readable<A: AsFd, B: AsFd>(one: &Pipe<A>, other: &Pipe<B>, lo
         Ok(_) | Err(Errno::INTR) => {}
         // Both ends are closed or the kernel is out of memory: only time is left to wait for.
         Err(_) => std::thread::park_timeout(longest),
+    }
+}
+
+/// Waits until a pipe takes something, or the time is over. Signals end the wait early.
+pub(crate) fn wait_writable(end: &impl AsFd, longest: Duration) {
+    let mut ends = [PollFd::new(end, PollFlags::OUT)];
+    let timeout = Timespec::try_from(longest).ok();
+    if !matches!(poll(&mut ends, timeout.as_ref()), Ok(_) | Err(Errno::INTR)) {
+        // The kernel is out of memory: only time is left to wait for.
+        std::thread::park_timeout(longest);
     }
 }
 

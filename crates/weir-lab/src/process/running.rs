@@ -66,12 +66,6 @@ impl RunningServers {
         self.0.iter().map(|(arm, found)| (arm.clone(), one(found))).collect()
     }
 
-    /// What is stored of them.
-    pub(super) fn records(&self) -> BTreeMap<String, RunningProcess> {
-        let found = self.0.iter().filter_map(|(arm, found)| Some((arm, found.as_ref().ok()?)));
-        found.map(|(arm, found)| (arm.clone(), found.record.clone())).collect()
-    }
-
     /// The server of an arm, held so that its end is seen.
     pub(super) fn hold(&self, arm: &str) -> Result<Held, TrialFailure> {
         let gone = |reason: String| TrialFailure::Server { reason };

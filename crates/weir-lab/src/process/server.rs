@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     io, iter,
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::Path,
     process::Command,
     sync::atomic::Ordering,
@@ -26,10 +26,24 @@ use super::{
 use crate::{
     host_defaults::cpu_list,
     launch::{LaunchError, TrialFailure, TrialRequest},
-    protocol::start::{Program, STATS_SOCKET, ServerStart, UPSTREAM},
+    protocol::start::{LISTEN, Program, STATS_SOCKET, ServerStart, UPSTREAM},
     supervise,
 };
 use rustix::process::Signal;
+
+/// Where servers listen unless another host loads them.
+pub(crate) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// What the machine of the servers brings to them.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// The program whose `serve` and `supervise` are run.
+    pub(crate) weir: &'a Path,
+    /// Servers that ran before the study.
+    pub(crate) running: &'a RunningServers,
+    /// Address of this machine at which the others listen.
+    pub(crate) address: IpAddr,
+}
 
 /// A server that accepts connections.
 pub(crate) struct Server {
@@ -120,17 +134,17 @@ pub(crate) enum NoServer {
 impl Server {
     /// Starts servers one after the other and gives the last, with its neighbours when it is ready.
     pub(crate) fn start(
-        (weir, running): (&Path, &RunningServers),
+        place: Place<'_>,
         request: &TrialRequest<'_>,
         (starts, files): (&[ServerStart], &TrialFiles),
         number: u64,
         deadlines: &Deadlines,
     ) -> Result<Self, NoServer> {
         let server = match request.arm.running() {
-            Some(_) => Self::running(running.hold(&request.arm.name).map_err(NoServer::Failed)?),
-            None => Self::start_alone(weir, request, (starts, files), number, deadlines)?,
+            Some(_) => Self::running(place.running.hold(&request.arm.name).map_err(NoServer::Failed)?),
+            None => Self::start_alone(place, request, (starts, files), number, deadlines)?,
         };
-        match neighbour::start_all(weir, request, files, &server.address, deadlines) {
+        match neighbour::start_all(place.weir, request, files, &server.address, deadlines) {
             Ok(neighbours) => Ok(Self { neighbours, ..server }),
             Err(failure) => {
                 // What failed first is what is told.
@@ -154,7 +168,7 @@ impl Server {
     }
 
     fn start_alone(
-        weir: &Path,
+        place: Place<'_>,
         request: &TrialRequest<'_>,
         (starts, files): (&[ServerStart], &TrialFiles),
         number: u64,
@@ -162,8 +176,9 @@ impl Server {
     ) -> Result<Self, NoServer> {
         let mut behind: Option<Self> = None;
         for (index, start) in starts.iter().enumerate() {
-            let filled = FilledStart::new(weir, request, start, behind.as_ref(), (files, number), deadlines)?;
-            let server = Self::start_one(weir, request, filled, behind.take());
+            let filled =
+                FilledStart::new(place, request, start, behind.as_ref(), (files, number), deadlines)?;
+            let server = Self::start_one(place, request, filled, behind.take());
             let is_behind = index + 1 < starts.len();
             behind = Some(
                 server.map_err(|failure| if is_behind { of_name(failure, start.name) } else { failure })?,
@@ -176,14 +191,14 @@ impl Server {
     }
 
     fn start_one(
-        weir: &Path,
+        place: Place<'_>,
         request: &TrialRequest<'_>,
         start: FilledStart,
         behind: Option<Self>,
     ) -> Result<Self, NoServer> {
         let FilledStart { name, program, words, build, stats_socket, port, mut surroundings } = start;
         surroundings.set_up(request.interrupt)?;
-        let mut command = Command::new(build.as_deref().map_or(weir, Path::new));
+        let mut command = Command::new(build.as_deref().map_or(place.weir, Path::new));
         let bond = match program {
             Program::Weir => Bond::Dies,
             Program::Foreign => {
@@ -206,12 +221,17 @@ impl Server {
             behind: behind.map(Box::new),
             neighbours: Vec::new(),
         };
-        server.address = server.until_ready(request, port)?;
+        server.address =
+            server.until_ready(request, port.map(|port| SocketAddr::new(place.address, port)))?;
         Ok(server)
     }
 
     /// Waits until it is ready, and gives where it listens.
-    fn until_ready(&mut self, request: &TrialRequest<'_>, port: Option<u16>) -> Result<String, NoServer> {
+    fn until_ready(
+        &mut self,
+        request: &TrialRequest<'_>,
+        address: Option<SocketAddr>,
+    ) -> Result<String, NoServer> {
         let Process::Child(group, program) = &mut self.process else { return Ok(self.address.clone()) };
         let deadline = Instant::now() + self.surroundings.ready_within;
         let mut probe = Probe::default();
@@ -220,10 +240,9 @@ impl Server {
                 return Err(NoServer::Stop(LaunchError::Interrupted));
             }
             group.tick();
-            let address = match port {
+            let address = match address {
                 None => group.stdout.line_after("listening on "),
-                Some(port) => {
-                    let address = SocketAddr::from(([127, 0, 0, 1], port));
+                Some(address) => {
                     let is_ready = probe.is_ready(group, &self.surroundings, address)?;
                     is_ready.then(|| address.to_string())
                 }
@@ -308,14 +327,9 @@ impl Server {
         self.process.wait(5 * TICK) || self.behind.as_mut().is_some_and(|it| it.process.has_ended())
     }
 
-    /// Adds what a foreign server said to the failure of its generator.
-    pub(crate) fn explain(&self, failure: &mut TrialFailure) {
-        let said = self.process.said();
-        if let TrialFailure::Load { reason } = failure
-            && !said.is_empty()
-        {
-            reason.push_str(&format!("; the server said: {said}"));
-        }
+    /// The end of what it said, where it is a foreign server: see [`explain`].
+    pub(crate) fn said(&self) -> String {
+        self.process.said()
     }
 
     /// What its end during the load means, or that of a process beside it: a neighbour may well end over a server that
@@ -349,6 +363,15 @@ impl Server {
         drop(process);
         let cleaned = surroundings.clean_up().err().map(|reason| TrialFailure::Server { reason });
         cleaned.or(behind)
+    }
+}
+
+/// Adds what a foreign server said to the failure of its generator.
+pub(crate) fn explain(failure: &mut TrialFailure, said: &str) {
+    if let TrialFailure::Load { reason } = failure
+        && !said.is_empty()
+    {
+        reason.push_str(&format!("; the server said: {said}"));
     }
 }
 
@@ -455,7 +478,7 @@ struct FilledStart {
 
 impl FilledStart {
     fn new(
-        weir: &Path,
+        place: Place<'_>,
         request: &TrialRequest<'_>,
         start: &ServerStart,
         behind: Option<&Server>,
@@ -463,19 +486,22 @@ impl FilledStart {
         deadlines: &Deadlines,
     ) -> Result<Self, NoServer> {
         let ServerStart { name, program, words, build } = start;
-        let mut places = places(weir, request);
+        let mut places = places(place.weir, request);
         let (mut stats_socket, mut port) = (None, None);
         match program {
             Program::Weir => {
                 let socket = format!("@weir-{}-{number}-{name}", std::process::id());
                 let upstream = behind.map(|behind| behind.address.clone()).unwrap_or_default();
-                places.extend([(STATS_SOCKET, socket.clone()), (UPSTREAM, upstream)]);
+                let listen = SocketAddr::new(place.address, 0).to_string();
+                places.extend([(STATS_SOCKET, socket.clone()), (UPSTREAM, upstream), (LISTEN, listen)]);
                 stats_socket = Some(socket);
             }
             Program::Foreign => {
                 // Where somebody takes it before the server does, the trial fails, and its block runs again.
-                let free = local_port::free().map_err(|error| failed(format!("no free port: {error}")))?;
-                places.extend([("{address}", format!("127.0.0.1:{free}")), ("{port}", free.to_string())]);
+                let free = local_port::free_at(place.address);
+                let free = free.map_err(|error| failed(format!("no free port: {error}")))?;
+                let address = SocketAddr::new(place.address, free).to_string();
+                places.extend([("{address}", address), ("{port}", free.to_string())]);
                 port = Some(free);
             }
         }
@@ -490,7 +516,7 @@ impl FilledStart {
             build: build.clone(),
             stats_socket,
             port,
-            surroundings: Surroundings::new(weir, &request.arm.start, deadlines, fill),
+            surroundings: Surroundings::new(place.weir, &request.arm.start, deadlines, fill),
         })
     }
 }

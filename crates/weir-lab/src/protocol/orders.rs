@@ -505,8 +505,8 @@ mod tests {
     #[test]
     fn the_three_are_told_what_the_arm_and_the_cell_say() {
         let [exchange, gateway, load] = said("naive-modulo", "closed-epoll-w2", None);
-        insta::assert_snapshot!(exchange, @"serve exchange --driver uring --listen 127.0.0.1:0 --workers 2 --stats-socket {stats_socket} --pin 1 --demo 10 --accept acceptor --journal none --mode echo-accept");
-        insta::assert_snapshot!(gateway, @"serve gateway --driver epoll --listen 127.0.0.1:0 --workers 2 --stats-socket {stats_socket} --pin 0 --demo 10 --accept acceptor --journal none --upstream {upstream} --handoff naive --route modulo");
+        insta::assert_snapshot!(exchange, @"serve exchange --driver uring --listen {listen} --workers 2 --stats-socket {stats_socket} --pin 1 --demo 10 --accept acceptor --journal none --mode echo-accept");
+        insta::assert_snapshot!(gateway, @"serve gateway --driver epoll --listen {listen} --workers 2 --stats-socket {stats_socket} --pin 0 --demo 10 --accept acceptor --journal none --upstream {upstream} --handoff naive --route modulo");
         insta::assert_snapshot!(load, @"load orders --json --target 127.0.0.1:8 --sessions 10 --in-flight-total 1");
         let [exchange, gateway, load] = said("one-worker", "flood-uring-w2", None);
         assert!(exchange.contains("--workers 1") && gateway.contains("--workers 1"), "{exchange} {gateway}");

@@ -10,6 +10,9 @@ use crate::{host_defaults::cpu_list, launch::TrialRequest};
 /// What stands for the statistics socket in the words of one of Weir's own servers.
 pub(crate) const STATS_SOCKET: &str = "{stats_socket}";
 
+/// What stands for where one of Weir's own servers listens, on a port that the system chooses.
+pub(crate) const LISTEN: &str = "{listen}";
+
 /// What stands for the address of the server that was started before.
 pub(crate) const UPSTREAM: &str = "{upstream}";
 
@@ -71,7 +74,7 @@ pub(super) fn serve(what: &str, driver: &str, workers: u32, cpus: &[usize]) -> V
     let workers = workers.to_string();
     let mut words = vec![
         ("--driver", driver.to_owned()),
-        ("--listen", "127.0.0.1:0".to_owned()),
+        ("--listen", LISTEN.to_owned()),
         ("--workers", workers),
         ("--stats-socket", STATS_SOCKET.to_owned()),
     ];

@@ -4,6 +4,7 @@
 //! faults, as a foreign server, and as a laboratory that is killed. All of them carry a mark in their environment,
 //! by which leftovers are found.
 
+mod elsewhere;
 mod leftovers;
 mod own;
 mod roles;
@@ -52,7 +53,7 @@ const DEADLINES: Deadlines = Deadlines {
 const SEED: u64 = 5;
 
 /// The tests by their names.
-const TESTS: [(&str, fn()); 38] = [
+const TESTS: [(&str, fn()); 48] = [
     ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
     ("what servers are started from is noted", what_servers_are_started_from_is_noted),
     ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
@@ -105,6 +106,37 @@ const TESTS: [(&str, fn()); 38] = [
     ("a server that ran before is loaded and goes on", own::a_server_that_ran_before_is_loaded_and_goes_on),
     ("a server that ran before and ends is named", own::a_server_that_ran_before_and_ends_is_named),
     ("an interrupted round leaves nothing", an_interrupted_round_leaves_nothing),
+    ("a round on another host is as one here", elsewhere::a_round_on_another_host_is_as_one_here),
+    (
+        "a foreign server elsewhere and its orphans are ended",
+        elsewhere::a_foreign_server_elsewhere_and_its_orphans_are_ended,
+    ),
+    (
+        "an agent that is killed costs its round and leaves nothing",
+        elsewhere::an_agent_that_is_killed_costs_its_round_and_leaves_nothing,
+    ),
+    (
+        "a way that is lost costs its round and leaves nothing",
+        elsewhere::a_way_that_is_lost_costs_its_round_and_leaves_nothing,
+    ),
+    (
+        "an agent that does not notice is ended by the next of its session",
+        elsewhere::an_agent_that_does_not_notice_is_ended_by_the_next_of_its_session,
+    ),
+    (
+        "a host that does not come back ends the session",
+        elsewhere::a_host_that_does_not_come_back_ends_the_session,
+    ),
+    (
+        "an interrupted round elsewhere leaves nothing",
+        elsewhere::an_interrupted_round_elsewhere_leaves_nothing,
+    ),
+    ("one study at a time has a host", elsewhere::one_study_at_a_time_has_a_host),
+    (
+        "what a host says instead is part of the error",
+        elsewhere::what_a_host_says_instead_is_part_of_the_error,
+    ),
+    ("what cannot be run elsewhere is refused", elsewhere::what_cannot_be_run_elsewhere_is_refused),
     ("a killed laboratory leaves nothing but its store", a_killed_laboratory_leaves_nothing_but_its_store),
     (
         "a laboratory killed in a setup or a ready command leaves nothing",

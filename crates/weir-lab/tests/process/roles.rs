@@ -2,11 +2,12 @@
 
 use std::{
     env,
-    io::stdin,
+    io::{BufReader, stdin, stdout},
     net::TcpListener,
     os::unix::process::CommandExt,
     path::Path,
     process::{Command, Stdio, exit},
+    sync::{Arc, atomic::AtomicBool},
     thread,
     time::{Duration, Instant},
 };
@@ -14,7 +15,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use weir_lab::{
     fake::NEVER,
-    process::ProcessLauncher,
+    process::{Agent, Facts, ProcessLauncher},
     run::{self, Callbacks, Event},
     supervise::{self, Until},
 };
@@ -61,6 +62,7 @@ pub fn play(words: &[&str]) -> bool {
         ["serve", "echo" | "http", "--driver", driver, ..] => serve(driver),
         ["load", "echo", ..] => load(words),
         ["load-slices"] => load_slices(),
+        ["agent", "--stdio", "--session", session] => agent(session),
         ["supervise", "--", argv @ ..] => supervised(argv, Until::AllEnded),
         ["supervise", supervise::UNTIL_EXIT, "--", argv @ ..] => supervised(argv, Until::CommandEnded),
         ["listen", port, ..] => listen(port),
@@ -93,6 +95,32 @@ pub fn play(words: &[&str]) -> bool {
         _ => return false,
     }
     true
+}
+
+/// An agent, as the program has it.
+fn agent(session: &str) {
+    let weir = env::current_exe().expect("this program has a path");
+    let folder = weir.ancestors().nth(2).expect("it lies in a folder of the cache").to_path_buf();
+    let facts = || Facts {
+        fingerprint: Fingerprint::default(),
+        drivers: Vec::new(),
+        congestion_controls: Vec::new(),
+        reached_at: None,
+        addresses: Vec::new(),
+    };
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let agent = Agent {
+        weir,
+        folder,
+        session: session.to_owned(),
+        facts: &facts,
+        doctor: &Vec::new,
+        interrupt,
+        between_rounds: &mut || (),
+    };
+    if let Err(error) = agent.serve(BufReader::new(stdin()), &mut stdout().lock()) {
+        end(1, &error.to_string());
+    }
 }
 
 fn supervised(argv: &[&str], until: Until) -> ! {

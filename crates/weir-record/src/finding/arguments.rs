@@ -308,6 +308,8 @@ pub enum ExclusionKind {
     JobFailed,
     /// A process beside the server failed.
     NeighbourFailed,
+    /// The host of the servers, or the way to it, was lost.
+    HostLost,
     /// It ran in the far state, and the cell is compared in the near one.
     InFarState,
     /// The other way round.

@@ -205,6 +205,8 @@ macro_rules! findings_of_checks {
         NoTrial = "no-trial"
         /// The two sides do not have a CPU each, so there are no cross-core readings.
         NoCrossCore = "no-cross-core"
+        /// The two sides are two hosts, with a network between them.
+        TwoHosts = "two-hosts"
         /// What the machine was like in the first half of each cell's rounds, and in the second.
         MachineDrift = "machine-drift" {
             /// CPUs that other processes used in each half; medians over trials.

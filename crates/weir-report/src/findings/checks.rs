@@ -460,6 +460,13 @@ pub(super) fn of_states(language: Language, finding: OfStates<'_>) -> String {
                 "没有核间往返读数：双方无法各占一个 CPU",
             ])
             .to_owned(),
+        OfStates::TwoHosts => language
+            .choose([
+                "servers and generator run on two hosts, so that there is no way between two cores to read",
+                "서버와 부하 생성기가 서로 다른 호스트에 있어 코어 간 왕복을 측정하지 않음",
+                "服务器与负载生成器位于两台主机，无需读取核间往返",
+            ])
+            .to_owned(),
         OfStates::MachineDrift {
             foreign_cpus,
             foreign_cpus_change_max,

@@ -64,6 +64,7 @@ pub(super) fn exclusion(language: Language, reason: ExclusionKind) -> &'static s
         ExclusionKind::NeighbourFailed => {
             ["neighbour failed", "함께 실행한 프로세스 실패", "同时运行的进程失败"]
         }
+        ExclusionKind::HostLost => ["host lost", "호스트 연결 끊김", "主机失联"],
         ExclusionKind::InFarState => {
             ["in the far state", "코어 간 지연이 긴 상태(far)", "核间延迟较长（far）"]
         }

@@ -96,6 +96,7 @@ fn spec() -> StudySpec {
         saturation: false,
         requests: Vec::new(),
         origin: Origin::default(),
+        server_host: None,
     }
 }
 
@@ -372,6 +373,7 @@ fn fingerprint() -> Fingerprint {
         build: "release, opt-level 3, rustc 1.90.0".to_owned(),
         program_builds: BTreeMap::new(),
         running: BTreeMap::new(),
+        load_host: None,
     }
 }
 

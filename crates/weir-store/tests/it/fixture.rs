@@ -92,6 +92,7 @@ pub fn study() -> NewStudy {
         saturation: false,
         requests: Vec::new(),
         origin: Origin::default(),
+        server_host: None,
     };
     NewStudy {
         fingerprint: Fingerprint { kernel_release: "6.18.0".to_owned(), ..Fingerprint::default() },

@@ -1,6 +1,6 @@
 //! `weir study` and what stands below it.
 
-use std::path::PathBuf;
+use std::{net::IpAddr, path::PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use weir_lab::builtin;
@@ -106,6 +106,17 @@ pub(crate) struct Study {
     /// survey does) [default: storage.dat beside the results, laid out once]
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub(crate) file: Option<PathBuf>,
+    /// Another host that the servers run on, as ssh takes it: its configuration, keys and known hosts apply, and weir
+    /// is copied there once. The load comes from here
+    #[arg(long, value_name = "[USER@]HOST", conflicts_with_all = ["resume", "baseline", "storage"])]
+    pub(crate) server_host: Option<String>,
+    /// What leads to the host of the servers in the place of ssh, such as "ip netns exec b", "docker exec -i c" or
+    /// "srun -w b": a command that runs the words behind it there
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["resume", "baseline", "storage"])]
+    pub(crate) rsh: Option<String>,
+    /// Address of that host at which its servers listen [default: the one that ssh arrived at, or its only one]
+    #[arg(long, value_name = "IP", conflicts_with = "resume")]
+    pub(crate) server_address: Option<IpAddr>,
     /// Print the study file, to start one of your own from, and run nothing
     #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
     pub(crate) print: bool,

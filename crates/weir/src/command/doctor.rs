@@ -11,12 +11,21 @@ use weir_record::{
 };
 use weir_report::Language;
 
-use crate::{args::Doctor, exit::Exit, language, output};
+use super::study_host;
+use crate::{args::Doctor, exit::Exit, language, output, signals};
 
 pub(crate) fn run(arguments: &Doctor) -> Result<Exit> {
     let language = language::chosen(arguments.lang.as_deref())?;
-    let mut diagnoses = drivers();
-    diagnoses.extend(weir_evidence::doctor::findings());
+    let diagnoses = match study_host::of_doctor(arguments) {
+        None => diagnoses(),
+        Some(there) => {
+            let interrupt = signals::stop_flag()?;
+            let Some(mut host) = study_host::connect(&there, &interrupt)? else {
+                return Ok(Exit::Interrupted);
+            };
+            host.doctor().map_err(study_host::refused)?
+        }
+    };
     if arguments.json {
         // A script reads the same wherever it runs.
         let language = if arguments.lang.is_some() { language } else { Language::English };
@@ -28,6 +37,13 @@ pub(crate) fn run(arguments: &Doctor) -> Result<Exit> {
         output::print(&weir_report::doctor(&diagnoses, language, columns))?;
     }
     Ok(Exit::Ok)
+}
+
+/// What this machine can run and measure.
+pub(super) fn diagnoses() -> Vec<Diagnosis> {
+    let mut diagnoses = drivers();
+    diagnoses.extend(weir_evidence::doctor::findings());
+    diagnoses
 }
 
 /// A line for a script: in words, and as codes with arguments.

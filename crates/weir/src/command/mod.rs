@@ -1,6 +1,7 @@
 //! One file for each command: arguments to specification, then run. `weir serve` and `weir load` are commands
 //! of the protocols ([`crate::protocol`]).
 
+pub(crate) mod agent;
 pub(crate) mod compare;
 mod compare_asked;
 mod compare_display;
@@ -25,6 +26,7 @@ mod study_arms;
 mod study_baseline;
 mod study_diff;
 mod study_display;
+mod study_host;
 mod study_launcher;
 mod study_plan;
 mod study_pool;

@@ -11,8 +11,7 @@ use anyhow::{Context, Result};
 use weir_lab::{
     exit::ExitCode,
     launch::Launcher,
-    outline,
-    process::{self, Deadlines, ProcessLauncher},
+    outline, process,
     run::{self, Callbacks, Ended, Event, Outcome, RunError},
     run_folder,
     stored::StoredRun,
@@ -31,6 +30,7 @@ use weir_store::{NewStudy, Store, StoreError, StudyHeader};
 use super::{
     origin, report, study_about, study_baseline, study_diff,
     study_display::Display,
+    study_host::{self, Machines},
     study_launcher::{Simulator, StudyLauncher},
     study_plan, study_pool, study_power, study_repeat,
     study_storage::{self, Ready},
@@ -93,7 +93,6 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
 /// What all sessions of this process share.
 pub(super) struct Host {
     program: PathBuf,
-    fingerprint: Fingerprint,
     observed: Option<ObservedProcess>,
     /// Set when the user wants it to end.
     pub(super) interrupt: Arc<AtomicBool>,
@@ -107,8 +106,7 @@ impl Host {
         let program = std::env::current_exe().context("cannot find the weir program itself")?;
         // Where the kernel refuses, the supervisors alone see to it.
         let _ = orphans::adopt();
-        let fingerprint = weir_evidence::fingerprint::fingerprint();
-        Ok(Self { program, fingerprint, observed, interrupt, language })
+        Ok(Self { program, observed, interrupt, language })
     }
 
     /// Begins the study in a folder that its name decides; nothing where the user ended it before it began.
@@ -117,13 +115,16 @@ impl Host {
         arguments: &Study,
         place: &dyn Fn(&str) -> Place,
     ) -> Result<Option<(PathBuf, Outcome)>> {
-        let mut study = study_plan::written(arguments)?.study(arguments, self.fingerprint.clone())?;
+        let written = study_plan::written(arguments)?;
+        let asked = study_host::asked(arguments)?;
+        let Some(machines) = Machines::find(asked, &self.interrupt, self.language)? else { return Ok(None) };
+        let mut study = written.study(arguments, &machines)?;
         study.spec.origin = origin::origin(&arguments.origin, Path::new("."))?;
         check_thresholds(arguments, &study.spec)?;
         announce(arguments, &study, self.language)?;
         let simulator = Simulator::new(&study.spec)?;
         let folder = place(&study.spec.name);
-        let outcome = self.begin(arguments, &mut study, &folder, simulator);
+        let outcome = self.begin(arguments, &mut study, &folder, (&machines, simulator));
         if folder.is_new && !matches!(outcome, Ok(Some(_))) {
             // What was laid out in it stays, and the folder with it.
             let _ = std::fs::remove_dir(&folder.path);
@@ -137,19 +138,19 @@ impl Host {
         arguments: &Study,
         study: &mut NewStudy,
         Place { path, is_new }: &Place,
-        simulator: Simulator,
+        (machines, simulator): (&Machines, Simulator),
     ) -> Result<Option<Outcome>> {
         if study_storage::prepare_what_can_be(&mut study.spec, path, &self.interrupt)? == Ready::Interrupted {
             return Ok(None);
         }
-        let processes = ProcessLauncher::new(self.program.clone(), &study.spec, Deadlines::default());
+        let processes = machines.launcher(&self.program, &study.spec)?;
         study.fingerprint.programs = processes.programs(&study.spec);
         study.fingerprint.program_builds = processes.program_builds(&study.spec);
         study.fingerprint.running = processes.running();
         tell_running(&study.fingerprint, self.language);
         let mut launcher = StudyLauncher::new(processes.in_folder(path.clone()), simulator);
         let fresh = Fresh::look(path, *is_new);
-        let outcome = self.session(arguments, &mut launcher, |callbacks| {
+        let outcome = self.session(arguments, machines, &mut launcher, |callbacks| {
             run::start(path, study, callbacks).inspect_err(|error| fresh.clear(path, error))
         })?;
         Ok(Some(outcome))
@@ -161,36 +162,41 @@ impl Host {
         refuse_origin(arguments)?;
         let StudyHeader { spec, fingerprint: began, .. } = Store::open_read_only(folder)?.study()?;
         check_thresholds(arguments, &spec)?;
+        let asked = spec.server_host.clone();
+        let Some(machines) = Machines::find(asked, &self.interrupt, self.language)? else { return Ok(None) };
         if study_storage::prepare(&spec, folder, &self.interrupt)? == Ready::Interrupted {
             return Ok(None);
         }
-        let processes = ProcessLauncher::new(self.program.clone(), &spec, Deadlines::default());
+        let processes = machines.launcher(&self.program, &spec)?;
         let (programs, program_builds) = (processes.programs(&spec), processes.program_builds(&spec));
         let running = processes.running();
-        let here = Fingerprint { programs, program_builds, running, ..self.fingerprint.clone() };
+        let here = Fingerprint { programs, program_builds, running, ..machines.fingerprint.clone() };
         tell_changes(&began, &here, self.language);
         let simulator = Simulator::new(&spec)?;
         let mut launcher = StudyLauncher::new(processes.in_folder(folder.to_path_buf()), simulator);
         let run = |callbacks: Callbacks<'_>| run::resume(folder, &here, callbacks);
-        self.session(arguments, &mut launcher, run).map(Some)
+        self.session(arguments, &machines, &mut launcher, run).map(Some)
     }
 
     /// A session with its progress on display.
     fn session(
         &self,
         arguments: &Study,
+        machines: &Machines,
         launcher: &mut StudyLauncher,
         run: impl FnOnce(Callbacks<'_>) -> Result<Outcome, RunError>,
     ) -> Result<Outcome> {
         let mut display = Display::new(arguments.quiet, self.language);
         let mut progress = |event: &Event| {
             if matches!(event, Event::TrialFinished { .. }) {
-                orphans::end();
+                orphans::end_but(machines.transport());
+                machines.tell_said();
             }
             display.show(event);
         };
         let outcome = run(Callbacks { launcher, interrupt: &self.interrupt, progress: &mut progress });
-        orphans::end();
+        orphans::end_but(machines.transport());
+        machines.tell_said();
         let outcome = outcome?;
         display.end();
         Ok(outcome)
@@ -320,14 +326,18 @@ fn show(arguments: &Study, language: Language) -> Result<Exit> {
         output::print(&written.text)?;
         return Ok(Exit::Ok);
     }
-    let study = written.study(arguments, weir_evidence::fingerprint::fingerprint())?;
+    let asked = study_host::asked(arguments)?;
+    let Some(machines) = Machines::find(asked, &*signals::stop_flag()?, language)? else {
+        return Ok(Exit::Interrupted);
+    };
+    let study = written.study(arguments, &machines)?;
     check_thresholds(arguments, &study.spec)?;
     let earlier = arguments.earlier.as_deref();
     let expected = study_power::lines(&study.spec, &study.fingerprint, earlier, language)?;
     let mut missing_arms = study.missing_arms;
     // Programs that are not there are found now, and not when the study is meant to run.
     let program = std::env::current_exe().context("cannot find the weir program itself")?;
-    let processes = ProcessLauncher::new(program, &study.spec, Deadlines::default());
+    let processes = machines.launcher(&program, &study.spec)?;
     missing_arms.extend(processes.missing(&study.spec));
     let study = study_file::Study { spec: study.spec, missing_arms };
     let running = outline::running(&processes.looked_for(), language);

@@ -7,6 +7,7 @@ use rustix::net::{AddressFamily, SocketType, sockopt::set_tcp_congestion};
 use weir_engine::{Config, DriverReport, Runtime, StartError};
 use weir_evidence::placement::{self, Topology};
 use weir_lab::{
+    alternation,
     builtin::BuiltIn,
     host_defaults::{DriverFound, HostDefaults, OrderCpus},
     limits, outline,
@@ -21,7 +22,7 @@ use weir_record::{
 use weir_report::localized;
 use weir_store::NewStudy;
 
-use super::{doctor, study_arms, study_baseline, study_storage};
+use super::{doctor, study_arms, study_baseline, study_host::Machines, study_storage};
 use crate::{
     args::{PEERS, Study, all_study_names},
     engine,
@@ -223,18 +224,24 @@ impl Written {
     }
 
     /// The study, complete, for this machine.
-    pub(super) fn study(&self, arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
-        let host_defaults = host_defaults(arguments, self.plan.clone(), &fingerprint);
+    pub(super) fn study(&self, arguments: &Study, machines: &Machines) -> Result<NewStudy> {
+        let host_defaults = host_defaults(arguments, self.plan.clone(), machines);
         let study_file::Study { mut spec, mut missing_arms } =
             study_file::parse(&self.path, &self.text, &host_defaults)
                 .map_err(|error| self.blamed(arguments, error, &host_defaults))?;
         check_options(&spec, |arm| self.place_of(arm))?;
-        missing_arms.extend(refused_as_older(&spec, &missing_arms)?);
+        if let Some(there) = &machines.elsewhere {
+            spec.server_host = Some(there.asked.clone());
+            alternation::lengthen_for_delay(&mut spec, there.asked.control_delay_ns);
+        } else {
+            missing_arms.extend(refused_as_older(&spec, &missing_arms)?);
+        }
         if let Some(seed) = arguments.seed {
             spec.seed = seed;
         }
         // What the command line makes longer must not be cut by a cap that the file has for less.
-        if self.own_text.is_some() && arguments.time.is_none() {
+        let is_longer = self.own_text.is_some() || machines.elsewhere.is_some();
+        if is_longer && arguments.time.is_none() {
             let needed_ns = outline::study_ns(&spec).saturating_mul(5) / 4;
             spec.time_cap_ns = spec.time_cap_ns.max(needed_ns);
         }
@@ -256,7 +263,7 @@ impl Written {
             study_storage::use_file(&mut spec, &file.display().to_string());
         }
         let reproduce = reproduce(&self.name, arguments, spec.seed);
-        let fingerprint = with_granted(fingerprint, &host_defaults.tried);
+        let fingerprint = with_granted(machines.fingerprint.clone(), &host_defaults.tried);
         Ok(NewStudy { spec, fingerprint, missing_arms, reproduce })
     }
 }
@@ -271,24 +278,33 @@ fn with_granted(mut fingerprint: Fingerprint, tried: &[DriverFound]) -> Fingerpr
     fingerprint
 }
 
-/// What a file leaves to this machine and this command line.
-fn host_defaults(arguments: &Study, plan: Option<String>, fingerprint: &Fingerprint) -> HostDefaults {
-    let topology = Topology::from(fingerprint);
-    let placement = placement::place(&topology);
-    let (server_cpus, load_cpus) = placement.map(|place| (place.server, place.load)).unwrap_or_default();
+/// What a file leaves to these machines and this command line. Each side has the CPUs that it would have beside the
+/// other, so that what is measured on one machine and on two is pinned alike.
+fn host_defaults(arguments: &Study, plan: Option<String>, machines: &Machines) -> HostDefaults {
+    let of_servers = Topology::from(&machines.fingerprint);
+    let of_load = Topology::from(machines.fingerprint.load_host.as_deref().unwrap_or(&machines.fingerprint));
+    let (server, load) = (placement::place(&of_servers), placement::place(&of_load));
+    let mut own_controls = congestion_controls();
+    let tried = match &machines.elsewhere {
+        Some(there) => {
+            own_controls.retain(|name| there.congestion_controls.contains(name));
+            there.drivers.clone()
+        }
+        None => tried(),
+    };
     HostDefaults {
         seed: arguments.seed.unwrap_or_else(seed_from_clock),
-        server_cpus,
-        load_cpus,
-        order_cpus: OrderCpus::of(&placement::cores(&topology)),
-        tried: tried(),
-        congestion_controls: congestion_controls(),
+        server_cpus: server.map(|place| place.server).unwrap_or_default(),
+        load_cpus: load.map(|place| place.load).unwrap_or_default(),
+        order_cpus: OrderCpus::of(&placement::cores(&of_servers)),
+        tried,
+        congestion_controls: own_controls,
         plan,
     }
 }
 
 /// Ways of congestion control that the kernel has and lets us use: what it lists, tried on a socket.
-fn congestion_controls() -> Vec<String> {
+pub(super) fn congestion_controls() -> Vec<String> {
     let listed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let may_be_used = |name: &&str| {
         let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
@@ -346,14 +362,18 @@ fn line_of_arm(text: &str, arm: &str) -> Option<usize> {
 
 /// What is found about each driver of sockets and each engine of disks.
 fn tried() -> Vec<DriverFound> {
+    drivers().into_iter().chain(study_storage::engines()).collect()
+}
+
+/// What is found about each driver of sockets.
+pub(super) fn drivers() -> Vec<DriverFound> {
     let found = |report: DriverReport| DriverFound {
         driver: report.driver.name().to_owned(),
         available: report.is_available(),
         detail: doctor::found(&report),
         unlock: report.refusal.as_ref().and_then(doctor::remedy),
     };
-    let drivers = weir_engine::probe(&Config::default()).into_iter().map(found);
-    drivers.chain(study_storage::engines()).collect()
+    weir_engine::probe(&Config::default()).into_iter().map(found).collect()
 }
 
 fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
@@ -381,6 +401,10 @@ fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
     };
     let builds = program("baseline", &arguments.baseline) + &program("placebo", &arguments.placebo);
     let warmup = arguments.warmup.as_ref().map(|it| quoted("warmup", it)).unwrap_or_default();
+    let host = arguments.server_host.as_ref().map(|it| quoted("server-host", it)).unwrap_or_default();
+    let rsh = arguments.rsh.as_ref().map(|it| quoted("rsh", it)).unwrap_or_default();
+    let address = arguments.server_address.map(|it| format!(" --server-address {it}")).unwrap_or_default();
+    let there = host + &rsh + &address;
     let rounds = arguments.rounds.map(|rounds| format!(" --rounds {rounds}")).unwrap_or_default();
     let time = arguments.time.as_ref().map(|it| quoted("time", it)).unwrap_or_default();
     let mut thresholds: String = arguments.fail_if.iter().map(|it| quoted("fail-if", it)).collect();
@@ -389,7 +413,7 @@ fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
     }
     format!(
         "weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{kernels}{only}{warmup}{rounds}{time}{builds}\
-         {thresholds} --seed {seed}"
+         {there}{thresholds} --seed {seed}"
     )
 }
 

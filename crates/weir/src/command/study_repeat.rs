@@ -15,6 +15,7 @@ use weir_report::{Language, localized, run_pool};
 use super::{
     report,
     study::{Host, Place, RESULTS},
+    study_host::Machines,
     study_plan, study_pool,
 };
 use crate::{
@@ -165,8 +166,7 @@ fn check(arguments: &Study, language: Language) -> Result<Duration> {
              DIR` 合并",
         ));
     }
-    let host_spec =
-        study_plan::written(arguments)?.study(arguments, weir_evidence::fingerprint::fingerprint())?.spec;
+    let host_spec = study_plan::written(arguments)?.study(arguments, &Machines::here())?.spec;
     if host_spec.comparisons.iter().any(|asked| asked.is_threshold) || arguments.inconclusive_passes {
         return refuse(
             language

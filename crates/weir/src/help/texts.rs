@@ -169,7 +169,7 @@ const COMMANDS: [Row; 36] = [
 ];
 
 /// What flags of `weir study` do; those of every command stand last.
-const STUDY: [Row; 45] = [
+const STUDY: [Row; 48] = [
     (
         "study",
         [
@@ -344,6 +344,27 @@ const STUDY: [Row; 45] = [
             "스토리지 연구의 데이터 파일. 이미 있어야 하며, 쓰기를 하는 연구(survey)는 내용을 덮어씁니다 [기본값: 결과 옆의 storage.dat, 한 번만 \
              만듦]",
             "存储研究的数据文件，必须已存在；会写入的研究（survey）将覆盖其内容 [默认：结果旁的 storage.dat，只生成一次]",
+        ],
+    ),
+    (
+        "server_host",
+        [
+            "서버를 실행할 다른 호스트(ssh에 쓰는 형식). ssh의 설정, 키, known_hosts를 그대로 쓰고 weir를 한 번 복사합니다. 부하는 여기서 줍니다",
+            "运行服务器的另一台主机（ssh 所用的写法）：沿用 ssh 的配置、密钥与 known_hosts，weir 只复制一次；负载由本机产生",
+        ],
+    ),
+    (
+        "rsh",
+        [
+            "ssh 대신 서버 호스트로 가는 명령. 예: \"ip netns exec b\", \"docker exec -i c\", \"srun -w b\". 뒤에 붙는 단어를 그곳에서 실행합니다",
+            "代替 ssh 通往服务器主机的命令，如 \"ip netns exec b\"、\"docker exec -i c\"、\"srun -w b\"：在那里执行其后的词",
+        ],
+    ),
+    (
+        "server_address",
+        [
+            "그 호스트에서 서버가 수신할 주소 [기본값: ssh가 도착한 주소 또는 하나뿐인 주소]",
+            "服务器在该主机上监听的地址 [默认：ssh 到达的地址，或唯一的地址]",
         ],
     ),
     (

@@ -57,6 +57,7 @@ mod study_baseline;
 mod study_defects;
 mod study_diff;
 mod study_earlier;
+mod study_elsewhere;
 mod study_evidence;
 mod study_files;
 mod study_flags;

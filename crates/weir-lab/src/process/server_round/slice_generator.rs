@@ -7,7 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_evidence::process::softirq_threads;
 use weir_record::{
     load::LoadReport,
     slices::{SliceAnswer, SliceCommand, SliceCounts, SliceSetup},
@@ -15,23 +14,19 @@ use weir_record::{
 };
 use weir_stats::random::derived_seed;
 
-use super::{Arm, Broken, Round};
+use super::{Arm, Broken, Round, Started};
 use crate::{
     launch::{LaunchError, TrialFailure},
     process::{
-        files::TrialFiles,
         generator,
         group::{Bond, Group},
         pad_environment,
-        server::Server,
     },
 };
 
 /// The generator of a round.
 pub(super) struct Generator {
     pub(super) group: Group,
-    /// Threads of the kernel that work off softirqs.
-    pub(super) softirq: Vec<u32>,
 }
 
 impl Generator {
@@ -39,15 +34,14 @@ impl Generator {
     /// failed.
     pub(super) fn start(round: &Round<'_>, arms: &mut [Arm], there: &[usize]) -> Result<Self, Broken> {
         let setup = setup(round, arms, there)?;
-        let (weir, _) = round.weir;
-        let mut command = Command::new(weir);
+        let mut command = Command::new(round.weir);
         command.arg("load-slices");
         pad_environment(&mut command, derived_seed(round.request.seed, 1));
         let group = Group::start(&mut command, Bond::Commanded).map_err(|error| {
-            let reason = format!("cannot start {}: {error}", weir.display());
+            let reason = format!("cannot start {}: {error}", round.weir.display());
             Broken::Stop(LaunchError::Environment(reason))
         })?;
-        let mut generator = Self { group, softirq: softirq_threads() };
+        let mut generator = Self { group };
         generator.say(&setup)?;
         // A server that takes no connection costs the time limit of one, and servers are tried one after the other.
         let targets = u32::try_from(there.len()).unwrap_or(u32::MAX);
@@ -128,12 +122,10 @@ fn too_few(cell: &CellSpec, opened: u32, failure: Option<String>) -> Option<Stri
 
 /// What the generator is told of the servers that are there.
 fn setup(round: &Round<'_>, arms: &[Arm], there: &[usize]) -> Result<SliceSetup, Broken> {
-    let servers = there
-        .iter()
-        .filter_map(|index| Some((*index, arms[*index].server.as_ref()?, arms[*index].files.as_ref()?)));
-    let words = |(index, server, files): (usize, &Server, &TrialFiles)| {
+    let servers = there.iter().filter_map(|index| Some((*index, arms[*index].server.as_ref()?)));
+    let words = |(index, server): (usize, &Started)| {
         let request = round.request.of_arm(round.request.arms[index], 0);
-        generator::words((&request, files), &server.address)
+        generator::words((&request, round.files), &server.address)
     };
     Ok(SliceSetup { loads: servers.map(words).collect::<Result<_, _>>().map_err(Broken::Stop)? })
 }

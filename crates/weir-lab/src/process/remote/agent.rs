@@ -1,0 +1,505 @@
+//! The other end of the connection, beside the servers: `weir agent --stdio`. It does one thing for each question, with
+//! the launcher that a study of one machine has.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufRead, Write},
+    net::{IpAddr, TcpListener},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    fs::{FlockOperation, Mode, flock},
+    io::Errno,
+    process::{Pid, Signal, kill_process},
+};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use weir_evidence::network;
+use weir_record::{doctor::Diagnosis, machine::Fingerprint};
+
+use super::{
+    Prepared, StudyAsked,
+    codec::{self, Answer, Answered, Asked, LineError, Question, Refused, RoundStarted},
+};
+use crate::{
+    host_defaults::DriverFound,
+    launch::LaunchError,
+    process::{
+        Deadlines, ProcessLauncher,
+        hosted::{HostedRound, RoundAnswer, RoundCommand, Serving},
+    },
+};
+
+/// Longest silence while servers are up. The laboratory asks every few seconds then; a host that vanished without a
+/// word is not waited for.
+const SILENCE_MAX: Duration = Duration::from_secs(600);
+
+/// Beginning of the names of folders that agents work in.
+const RUN: &str = "run-";
+
+/// How long an agent that was ended may hold its lock, and between two looks.
+const ENDED_MAX: Duration = Duration::from_secs(5);
+const ENDED_LOOK: Duration = Duration::from_millis(5);
+
+/// File whose lock an agent holds, with its session and its process.
+const LOCK: &str = "lock";
+
+/// What an agent knows of its machine before any study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The machine.
+    pub fingerprint: Fingerprint,
+    /// Drivers of sockets that were tried there.
+    pub drivers: Vec<DriverFound>,
+    /// Ways of congestion control that may be used there.
+    pub congestion_controls: Vec<String>,
+    /// The address by which the connection of `ssh` came, where it did.
+    pub reached_at: Option<IpAddr>,
+    /// Its addresses that are not of loopback.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// An agent, as the program begins it.
+pub struct Agent<'a> {
+    /// The program whose `serve` and `supervise` are run.
+    pub weir: PathBuf,
+    /// A folder of this user's alone, for its lock and what is written for servers.
+    pub folder: PathBuf,
+    /// Name of the laboratory's session. An agent of the same that no longer has a connection is ended.
+    pub session: String,
+    /// Finds out what is known of the machine.
+    pub facts: &'a dyn Fn() -> Facts,
+    /// Finds out what can be run and measured there.
+    pub doctor: &'a dyn Fn() -> Vec<Diagnosis>,
+    /// Set when it is told to end, by a signal or the end of its input.
+    pub interrupt: Arc<AtomicBool>,
+    /// Called when no server is up.
+    pub between_rounds: &'a mut dyn FnMut(),
+}
+
+/// Why an agent ends before its input does.
+#[derive(Debug, Error)]
+pub enum AgentError {
+    /// Another one works for this user.
+    #[error("another study uses this host: {holder}")]
+    Busy {
+        /// What its agent wrote of itself.
+        holder: String,
+    },
+    /// The folder cannot be used.
+    #[error("cannot use {folder}: {source}")]
+    Folder {
+        /// Which.
+        folder: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The input is not what a laboratory says.
+    #[error("{0}")]
+    Input(String),
+    /// Nobody hears the answers.
+    #[error("nobody reads what the agent answers: {0}")]
+    Output(io::Error),
+    /// Nothing was asked for so long that the other end cannot be there.
+    #[error("nothing was asked for {0} s while servers were up")]
+    Silence(u64),
+}
+
+/// What comes to the agent.
+enum Came {
+    Line(String),
+    Wrong(LineError),
+    End,
+}
+
+/// How a round, or all of it, goes on.
+enum Next {
+    Question,
+    End,
+}
+
+impl Agent<'_> {
+    /// Answers until the input ends. All servers and files are gone when this returns, whatever the outcome. To be
+    /// called on a thread that lives as long as the process, to which servers are bound.
+    ///
+    /// # Errors
+    /// When it cannot begin, or what it reads or writes to is not a laboratory.
+    pub fn serve(
+        self,
+        input: impl BufRead + Send + 'static,
+        output: &mut dyn Write,
+    ) -> Result<(), AgentError> {
+        let came = listen(input, Arc::clone(&self.interrupt));
+        let mut session = Session { came, output, number: 0 };
+        let folder = match WorkFolder::take(&self.folder, &self.session) {
+            Ok(folder) => folder,
+            Err(error) => return session.refuse_all(error),
+        };
+        let mut launcher = None;
+        while let Some(question) = session.next(None)? {
+            match question {
+                Question::Facts => session.answer(Ok(Answer::Facts(Box::new((self.facts)()))))?,
+                Question::Nothing => session.answer(Ok(Answer::Nothing))?,
+                Question::Doctor => session.answer(Ok(Answer::Doctor((self.doctor)())))?,
+                Question::Study(asked) => {
+                    let prepared = prepare(&self.weir, &folder.path, &asked);
+                    let (mine, answer) = match prepared {
+                        Ok((mine, prepared)) => (Some(mine), Ok(Answer::Study(Box::new(prepared)))),
+                        Err(refused) => (None, Err(refused)),
+                    };
+                    launcher = mine.map(|launcher| (launcher, asked.address));
+                    session.answer(answer)?;
+                }
+                Question::Round(serving) => {
+                    let next = match &mut launcher {
+                        Some((launcher, address)) => {
+                            session.round(launcher, &serving, (*address, &self.interrupt))?
+                        }
+                        None => session.refuse("no study was named before its round")?,
+                    };
+                    (self.between_rounds)();
+                    if matches!(next, Next::End) {
+                        break;
+                    }
+                }
+                Question::Step(_) => drop(session.refuse("no round has begun")?),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads lines on a thread of its own, so that the end of the input is seen while something is done.
+fn listen(mut input: impl BufRead + Send + 'static, interrupt: Arc<AtomicBool>) -> Receiver<Came> {
+    let (send, came): (Sender<Came>, _) = mpsc::channel();
+    let read = move || {
+        loop {
+            let came = match codec::next_line(&mut input) {
+                Ok(Some(line)) => Came::Line(line),
+                Ok(None) => Came::End,
+                Err(error) => Came::Wrong(error),
+            };
+            let is_last = !matches!(came, Came::Line(_));
+            if is_last {
+                interrupt.store(true, Ordering::Relaxed);
+            }
+            if send.send(came).is_err() || is_last {
+                return;
+            }
+        }
+    };
+    // Without the thread the channel is closed at once, which is the end of the input.
+    let _ = thread::Builder::new().name("weir-input".to_owned()).spawn(read);
+    came
+}
+
+/// The questions and answers of a connection.
+struct Session<'o> {
+    came: Receiver<Came>,
+    output: &'o mut dyn Write,
+    /// The question that is to be answered.
+    number: u64,
+}
+
+impl Session<'_> {
+    /// The next question; `None` at the end of the input. Silence is the end after so long, if it is given.
+    fn next(&mut self, silence_max: Option<Duration>) -> Result<Option<Question>, AgentError> {
+        let came = match silence_max {
+            Some(longest) => match self.came.recv_timeout(longest) {
+                Ok(came) => came,
+                Err(RecvTimeoutError::Timeout) => return Err(AgentError::Silence(longest.as_secs())),
+                Err(RecvTimeoutError::Disconnected) => Came::End,
+            },
+            None => self.came.recv().unwrap_or(Came::End),
+        };
+        let wrong = |error: LineError| AgentError::Input(error.to_string());
+        match came {
+            Came::End => Ok(None),
+            Came::Wrong(error) => Err(wrong(error)),
+            Came::Line(line) => {
+                let Asked { number, question } = codec::value(&line).map_err(wrong)?;
+                self.number = number;
+                Ok(Some(question))
+            }
+        }
+    }
+
+    fn answer(&mut self, answer: Result<Answer, Refused>) -> Result<(), AgentError> {
+        let number = self.number;
+        let line = codec::line(&Answered { number, answer }).or_else(|error| {
+            let answer = Err(Refused::Environment(format!("its answer {error}")));
+            codec::line(&Answered { number, answer })
+        });
+        let line = line.map_err(|error| AgentError::Output(io::Error::other(error)))?;
+        self.output.write_all(&line).and_then(|()| self.output.flush()).map_err(AgentError::Output)
+    }
+
+    fn refuse(&mut self, reason: &str) -> Result<Next, AgentError> {
+        self.answer(Err(Refused::Environment(reason.to_owned())))?;
+        Ok(Next::Question)
+    }
+
+    /// Answers every question with the reason for which nothing can be done here.
+    fn refuse_all(mut self, error: AgentError) -> Result<(), AgentError> {
+        while self.next(None)?.is_some() {
+            self.refuse(&error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Servers are started, and everything is done with them that is asked, until they are stopped.
+    fn round(
+        &mut self,
+        launcher: &mut ProcessLauncher,
+        serving: &Serving,
+        (address, interrupt): (IpAddr, &AtomicBool),
+    ) -> Result<Next, AgentError> {
+        let programs = launcher.programs_of(serving, interrupt);
+        let counters = network::read();
+        let (mut servers, started) = match launcher.servers(serving, address, interrupt) {
+            Ok(started) => started,
+            Err(error) => {
+                self.answer(Err(error.into()))?;
+                return Ok(Next::Question);
+            }
+        };
+        self.answer(Ok(Answer::Round(Box::new(RoundStarted { servers: started, programs }))))?;
+        while let Some(question) = self.next(Some(SILENCE_MAX))? {
+            let Question::Step(command) = question else {
+                self.refuse("a round has begun and was not ended")?;
+                continue;
+            };
+            let is_last = command == RoundCommand::Stop;
+            let answer = step(&mut servers, command).map(|answer| match answer {
+                RoundAnswer::Stopped(mut stopped) => {
+                    stopped.network = network::read().since(&counters);
+                    RoundAnswer::Stopped(stopped)
+                }
+                other => other,
+            });
+            self.answer(answer.map(Answer::Step))?;
+            if is_last {
+                return Ok(Next::Question);
+            }
+        }
+        Ok(Next::End)
+    }
+}
+
+fn step(servers: &mut HostedRound<'_>, command: RoundCommand) -> Result<RoundAnswer, Refused> {
+    servers.answer(command).map_err(LaunchError::into)
+}
+
+/// Gets ready for a study whose servers listen at an address of this machine.
+fn prepare(weir: &Path, folder: &Path, asked: &StudyAsked) -> Result<(ProcessLauncher, Prepared), Refused> {
+    if TcpListener::bind((asked.address, 0)).is_err() {
+        return Err(Refused::Usage(format!("{} is no address of its own", asked.address)));
+    }
+    let launcher = ProcessLauncher::new(weir.to_path_buf(), &asked.spec, Deadlines::default());
+    let launcher = launcher.in_folder(folder.to_path_buf());
+    let prepared = launcher.prepared(&asked.spec);
+    Ok((launcher, prepared))
+}
+
+/// A folder of this agent alone, removed at its end; what agents left that were killed is removed at its beginning.
+struct WorkFolder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl WorkFolder {
+    fn take(parent: &Path, session: &str) -> Result<Self, AgentError> {
+        let folder = parent.display().to_string();
+        let cannot = |source: io::Error| AgentError::Folder { folder: folder.clone(), source };
+        private_folder(parent).map_err(cannot)?;
+        let path = parent.join(LOCK);
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = file.map_err(cannot)?;
+        if !is_locked(&file).map_err(cannot)? {
+            let holder = fs::read_to_string(&path).unwrap_or_default();
+            let was_ours = end_earlier(&holder, session);
+            if !was_ours || !is_locked_soon(&file).map_err(cannot)? {
+                let pid = holder.split_whitespace().last().unwrap_or("that says nothing of itself");
+                return Err(AgentError::Busy { holder: format!("its agent is process {pid}") });
+            }
+        }
+        // Says who holds it, for whoever is refused.
+        let text = format!("{session} {}", std::process::id());
+        let _ = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
+        remove_left(parent);
+        let path = parent.join(format!("{RUN}{}", std::process::id()));
+        private_folder(&path).map_err(cannot)?;
+        Ok(Self { path, _lock: file })
+    }
+}
+
+/// Takes the lock; `false` where another has it.
+fn is_locked(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The same when the one that has it was just ended.
+fn is_locked_soon(file: &File) -> io::Result<bool> {
+    let deadline = Instant::now() + ENDED_MAX;
+    while !is_locked(file)? {
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        thread::sleep(ENDED_LOOK);
+    }
+    Ok(true)
+}
+
+/// Ends the agent that holds the lock, if it is of this session: the laboratory has lost it, and it has not noticed
+/// yet. What it started ends with it. A number that became another program's is nobody's agent.
+fn end_earlier(holder: &str, session: &str) -> bool {
+    let Some((of, pid)) = holder.split_once(' ') else { return false };
+    let pid = pid.trim().parse().ok().filter(|pid: &i32| *pid > 0);
+    let Some(pid) = pid.filter(|_| of == session) else { return false };
+    let program = |name: &str| fs::read_link(format!("/proc/{name}/exe")).ok();
+    let is_agent = program(&pid.to_string()).is_some_and(|it| Some(it) == program("self"));
+    is_agent && Pid::from_raw(pid).is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+}
+
+impl Drop for WorkFolder {
+    fn drop(&mut self) {
+        // What cannot be removed is by the next agent, or is not ours.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Makes a folder that only its owner may look into, and what it lies in.
+fn private_folder(path: &Path) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match rustix::fs::mkdir(path, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Removes the folders of agents that are gone: whoever holds the lock is the only one.
+fn remove_left(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(RUN)) {
+        let _ = fs::remove_dir_all(entry.path());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufReader, PipeWriter};
+
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("weir-agent-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        folder
+    }
+
+    fn no_facts() -> Facts {
+        Facts {
+            fingerprint: Fingerprint::default(),
+            drivers: Vec::new(),
+            congestion_controls: Vec::new(),
+            reached_at: None,
+            addresses: Vec::new(),
+        }
+    }
+
+    /// Runs an agent of this process over what is written to a pipe, and gives its answers and how it ended.
+    fn answers(
+        folder: &Path,
+        write: impl FnOnce(&mut PipeWriter),
+    ) -> (Vec<Answered>, Result<(), AgentError>) {
+        let (reader, mut writer) = io::pipe().expect("a pipe");
+        let interrupt = Arc::new(AtomicBool::new(false));
+        let agent = Agent {
+            weir: PathBuf::from("/nowhere/weir"),
+            folder: folder.to_path_buf(),
+            session: "5".to_owned(),
+            facts: &no_facts,
+            doctor: &Vec::new,
+            interrupt: Arc::clone(&interrupt),
+            between_rounds: &mut || (),
+        };
+        write(&mut writer);
+        drop(writer);
+        let mut output = Vec::new();
+        let ended = agent.serve(BufReader::new(reader), &mut output);
+        let has_ended = interrupt.load(Ordering::Relaxed);
+        assert!(ended.is_err() || has_ended, "the end of the input ends what is under way");
+        let lines = String::from_utf8(output).expect("it is text");
+        (lines.lines().map(|line| codec::value(line).expect("it is ours")).collect(), ended)
+    }
+
+    fn ask(writer: &mut PipeWriter, number: u64, question: Question) {
+        let line = codec::line(&Asked { number, question }).expect("it is short");
+        writer.write_all(&line).expect("it is open");
+    }
+
+    #[test]
+    fn questions_are_answered_in_order_and_what_cannot_be_is_refused() {
+        let folder = folder("order");
+        let (answers, ended) = answers(&folder, |writer| {
+            ask(writer, 3, Question::Nothing);
+            ask(writer, 4, Question::Facts);
+            ask(writer, 9, Question::Step(RoundCommand::Totals));
+            ask(writer, 10, Question::Doctor);
+        });
+        assert!(ended.is_ok(), "{ended:?}");
+        assert_eq!(answers.iter().map(|it| it.number).collect::<Vec<_>>(), [3, 4, 9, 10]);
+        assert_eq!(answers[0].answer, Ok(Answer::Nothing));
+        assert!(matches!(answers[1].answer, Ok(Answer::Facts(_))));
+        assert_eq!(answers[2].answer, Err(Refused::Environment("no round has begun".to_owned())));
+        assert_eq!(answers[3].answer, Ok(Answer::Doctor(Vec::new())));
+        let left: Vec<_> =
+            fs::read_dir(&folder).expect("it was made").flatten().map(|it| it.file_name()).collect();
+        assert_eq!(left, [LOCK], "its own folder is gone");
+        fs::remove_dir_all(&folder).expect("it can be removed");
+    }
+
+    #[test]
+    fn what_is_no_question_ends_it_with_a_reason() {
+        let folder = folder("wrong");
+        let ended = |bytes: &[u8]| {
+            let (answers, ended) = answers(&folder, |writer| writer.write_all(bytes).expect("it is open"));
+            assert!(answers.is_empty(), "{answers:?}");
+            ended.expect_err("it is wrong").to_string()
+        };
+        assert!(ended(b"SSH-2.0-scan\n").contains("none of ours"));
+        assert_eq!(ended(b"{\"number\":1"), "a line was cut off after 11 bytes");
+        assert!(ended(b"{\"number\":1,\"question\":\"sing\"}\n").contains("sing"));
+        fs::remove_dir_all(&folder).expect("it can be removed");
+    }
+
+    #[test]
+    fn another_session_is_refused_and_says_who_works() {
+        let folder = folder("busy");
+        let held = WorkFolder::take(&folder, "7").expect("it is free");
+        let (answers, ended) = answers(&folder, |writer| ask(writer, 1, Question::Facts));
+        assert!(ended.is_ok());
+        let own = std::process::id();
+        let reason = format!("another study uses this host: its agent is process {own}");
+        assert_eq!(answers[0].answer, Err(Refused::Environment(reason)));
+        drop(held);
+        assert!(WorkFolder::take(&folder, "5").is_ok());
+        assert!(!end_earlier("5 1", "5"), "the first process is no agent");
+        assert!(!end_earlier(&format!("7 {own}"), "5") && !end_earlier("", "5"));
+        fs::remove_dir_all(&folder).expect("it can be removed");
+    }
+}

@@ -1,0 +1,192 @@
+//! How the program gets to the other host, and begins: a script that a shell there reads from its input, and the lines
+//! with which it answers. Pure.
+//!
+//! The script is one group of commands, so that a shell has read all of it before it runs any. Nothing else is sent
+//! until it has answered: a shell that reads ahead takes nothing away. It needs `sh`, `uname`, `head`, `cut` and one of
+//! two programs that compute SHA-256.
+
+/// What every line of ours begins with. No login shell says this.
+const MARK: &str = "weir-agent: ";
+
+/// A program by its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Program {
+    /// SHA-256, in hexadecimal digits.
+    pub(super) hash: String,
+    pub(super) length: usize,
+}
+
+/// What a line of the shell says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// The machine (`uname -s`, `uname -m`), and whether its program is there.
+    Found { system: String, machine: String, copy: Copy },
+    /// What was sent is not the program.
+    Damaged,
+    /// The program is about to begin.
+    Ready,
+}
+
+/// Whether the program must be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Copy {
+    There,
+    Needed,
+    /// The user has no folder that it could be put into.
+    NoFolder,
+    /// Nothing computes a hash, so that nobody could say what is run.
+    NoHash,
+}
+
+/// What the shell is told. The agent is given the name of the session, by which it knows an earlier agent of the same.
+pub(super) fn script(program: &Program, session: &str) -> String {
+    let Program { hash, length } = program;
+    format!(
+        r#"{{
+c=${{XDG_CACHE_HOME:-${{HOME:+$HOME/.cache}}}}
+d=$c/weir/{hash}
+f=$d/weir
+w() {{ printf '\n{MARK}%s\n' "$1"; }}
+h() {{ {{ sha256sum || shasum -a 256; }} 2>/dev/null <"$f" | cut -c1-64; }}
+m="found $(uname -s) $(uname -m)"
+if [ -z "$c" ]; then w "$m no-folder"; exit 1; fi
+if ! command -v sha256sum >/dev/null 2>&1 && ! command -v shasum >/dev/null 2>&1; then w "$m no-hash"; exit 1; fi
+if [ -x "$f" ] && [ "$(h)" = {hash} ]; then
+w "$m there"
+else
+w "$m needed"
+(umask 077 && mkdir -p "$d" && head -c {length} >"$f.$$" && chmod 700 "$f.$$" && mv "$f.$$" "$f") || exit 1
+if [ "$(h)" != {hash} ]; then rm -f "$f"; w damaged; exit 1; fi
+for o in "$c"/weir/[0-9a-f]*/; do [ "$o" = "$d/" ] || rm -rf "$o"; done
+fi
+w ready
+exec "$f" agent --stdio --session {session}
+}}
+"#
+    )
+}
+
+/// What a line says; `None` of one that is not ours.
+pub(super) fn said(line: &str) -> Option<Said> {
+    let mut words = line.strip_prefix(MARK)?.split_whitespace();
+    let said = match words.next()? {
+        "found" => {
+            let (system, machine) = (words.next()?.to_owned(), words.next()?.to_owned());
+            let copy = match words.next()? {
+                "there" => Copy::There,
+                "needed" => Copy::Needed,
+                "no-folder" => Copy::NoFolder,
+                "no-hash" => Copy::NoHash,
+                _ => return None,
+            };
+            Said::Found { system, machine, copy }
+        }
+        "damaged" => Said::Damaged,
+        "ready" => Said::Ready,
+        _ => return None,
+    };
+    words.next().is_none().then_some(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        io::Write,
+        path::PathBuf,
+        process::{Command, Output, Stdio},
+    };
+
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    /// A program in the place of `weir`, which says what it is told.
+    const AGENT: &[u8] = b"#!/bin/sh\necho \"ran $*\"\nread word\necho \"read $word\"\n";
+
+    fn program() -> Program {
+        let hash = Sha256::digest(AGENT).iter().map(|byte| format!("{byte:02x}")).collect();
+        Program { hash, length: AGENT.len() }
+    }
+
+    fn cache(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("weir-bootstrap-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        folder
+    }
+
+    /// Runs the script in a shell of this machine, whose input goes on with these bytes.
+    fn run(change: impl FnOnce(&mut Command), input: &[u8]) -> (Vec<String>, Output) {
+        let mut command = Command::new("sh");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        change(&mut command);
+        let mut child = command.spawn().expect("there is a shell");
+        let mut stdin = child.stdin.take().expect("it has an input");
+        // A shell that ends early does not read the rest.
+        let _ = stdin.write_all(script(&program(), "5").as_bytes()).and_then(|()| stdin.write_all(input));
+        drop(stdin);
+        let output = child.wait_with_output().expect("it ends");
+        let lines = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
+        (lines, output)
+    }
+
+    fn all_said(lines: &[String]) -> Vec<Said> {
+        lines.iter().filter_map(|line| said(line)).collect()
+    }
+
+    #[test]
+    fn a_program_is_copied_once_and_checked_each_time() {
+        let cache = cache("once");
+        let here = |command: &mut Command| drop(command.env("XDG_CACHE_HOME", &cache));
+        // A real shell gets the bytes when it has said that it needs them; `dash` would read ahead here.
+        let is_patient = fs::read_link("/bin/sh").is_ok_and(|shell| shell.ends_with("bash"));
+        let other = cache.join("weir/0123");
+        fs::create_dir_all(&other).expect("a folder can be made");
+        let place = cache.join("weir").join(program().hash).join("weir");
+        if is_patient {
+            let (lines, output) = run(here, &[AGENT, b"words\n"].concat());
+            let said = all_said(&lines);
+            assert!(matches!(said[..], [Said::Found { copy: Copy::Needed, .. }, Said::Ready]), "{output:?}");
+            assert!(!other.exists(), "an older program is gone");
+        } else {
+            fs::create_dir_all(place.parent().expect("a folder")).expect("a folder can be made");
+            fs::write(&place, AGENT).expect("it can be written");
+            assert!(Command::new("chmod").arg("700").arg(&place).status().expect("chmod").success());
+        }
+        let (lines, output) = run(here, b"");
+        assert!(
+            matches!(all_said(&lines)[..], [Said::Found { copy: Copy::There, .. }, Said::Ready]),
+            "{output:?}"
+        );
+        assert!(lines.iter().any(|line| line == "ran agent --stdio --session 5"), "{lines:?}");
+        fs::write(&place, b"#!/bin/sh\necho evil\n").expect("it can be written");
+        let (lines, _) = run(here, b"");
+        assert!(
+            matches!(all_said(&lines)[..], [Said::Found { copy: Copy::Needed, .. }, Said::Damaged]),
+            "{lines:?}"
+        );
+        assert!(!lines.iter().any(|line| line == "evil") && !place.exists(), "what is another is not run");
+        fs::remove_dir_all(&cache).expect("it can be removed");
+    }
+
+    #[test]
+    fn a_host_without_a_place_says_so() {
+        let nowhere = |command: &mut Command| {
+            command.env_remove("XDG_CACHE_HOME").env_remove("HOME");
+        };
+        let (lines, _) = run(nowhere, b"");
+        assert!(matches!(all_said(&lines)[..], [Said::Found { copy: Copy::NoFolder, .. }]), "{lines:?}");
+    }
+
+    #[test]
+    fn what_others_say_is_not_ours() {
+        assert_eq!(said("Welcome to Ubuntu"), None);
+        assert_eq!(said("weir-agent: found Linux x86_64 perhaps"), None);
+        assert_eq!(said("weir-agent: ready now"), None);
+        assert_eq!(said("weir-agent: ready"), Some(Said::Ready));
+        let found = said("weir-agent: found Linux aarch64 needed").expect("it is ours");
+        let Said::Found { machine, copy, .. } = found else { panic!("{found:?}") };
+        assert_eq!((machine.as_str(), copy), ("aarch64", Copy::Needed));
+    }
+}

@@ -1,0 +1,258 @@
+//! What the laboratory and an agent say to each other: a line of JSON for each question, and one for its answer. Both
+//! ends are always of one build, because the agent is the laboratory's own program.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, BufRead, Read},
+    net::IpAddr,
+};
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use thiserror::Error;
+use weir_record::doctor::Diagnosis;
+
+use super::{Facts, Prepared, StudyAsked};
+use crate::{
+    launch::LaunchError,
+    process::hosted::{RoundAnswer, RoundCommand, ServersStarted, Serving},
+};
+
+/// Longest line. A study with its cells is a tenth of it, and so is an observed slice.
+pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
+
+/// A question with its number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Asked {
+    pub(super) number: u64,
+    pub(super) question: Question,
+}
+
+/// What the laboratory asks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Question {
+    /// What machine this is.
+    Facts,
+    /// Nothing: how long a question takes.
+    Nothing,
+    /// What can be run and measured there.
+    Doctor,
+    /// Get ready for a study.
+    Study(Box<StudyAsked>),
+    /// Start the servers of a round.
+    Round(Box<Serving>),
+    /// Do something with them.
+    Step(RoundCommand),
+}
+
+/// The answer to the question of that number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Answered {
+    pub(super) number: u64,
+    pub(super) answer: Result<Answer, Refused>,
+}
+
+/// What an agent answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Answer {
+    Facts(Box<Facts>),
+    Nothing,
+    Doctor(Vec<Diagnosis>),
+    Study(Box<Prepared>),
+    Round(Box<RoundStarted>),
+    Step(RoundAnswer),
+}
+
+/// The servers of a round, and what each was started from: for each arm its files with their hashes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RoundStarted {
+    pub(crate) servers: ServersStarted,
+    pub(crate) programs: Vec<BTreeMap<String, String>>,
+}
+
+/// Why an agent does not do what it is asked. None of it is about the way there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Refused {
+    Interrupted,
+    Usage(String),
+    Environment(String),
+}
+
+impl From<LaunchError> for Refused {
+    fn from(error: LaunchError) -> Self {
+        match error {
+            LaunchError::Interrupted => Self::Interrupted,
+            LaunchError::Usage(reason) => Self::Usage(reason),
+            LaunchError::Environment(reason) => Self::Environment(reason),
+        }
+    }
+}
+
+impl Refused {
+    /// The same as an error of the session, with the host it is about.
+    pub(crate) fn of_host(self, host: &str) -> LaunchError {
+        match self {
+            Self::Interrupted => LaunchError::Environment(format!("{host}: its agent was told to end")),
+            Self::Usage(reason) => LaunchError::Usage(format!("{host}: {reason}")),
+            Self::Environment(reason) => LaunchError::Environment(format!("{host}: {reason}")),
+        }
+    }
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Error)]
+pub(super) enum LineError {
+    #[error("a line of more than {LINE_BYTES_MAX} bytes came")]
+    TooLong,
+    #[error("a line came that is none of ours: {reason}; it begins {beginning:?}")]
+    NotOurs { reason: String, beginning: String },
+    #[error("a line was cut off after {bytes} bytes")]
+    CutOff { bytes: usize },
+    #[error("cannot be said: {0}")]
+    Unsayable(String),
+    #[error("cannot be read: {0}")]
+    Input(#[from] io::Error),
+}
+
+/// A value as a line.
+pub(super) fn line(value: &impl Serialize) -> Result<Vec<u8>, LineError> {
+    let mut line = serde_json::to_vec(value).map_err(|error| LineError::Unsayable(error.to_string()))?;
+    line.push(b'\n');
+    if line.len() > LINE_BYTES_MAX { Err(LineError::TooLong) } else { Ok(line) }
+}
+
+/// The value of a line, with or without its end.
+pub(super) fn value<T: DeserializeOwned>(line: &str) -> Result<T, LineError> {
+    /// How much of a line is quoted.
+    const QUOTED: usize = 80;
+    serde_json::from_str(line).map_err(|error| LineError::NotOurs {
+        reason: error.to_string(),
+        beginning: line.trim().chars().take(QUOTED).collect(),
+    })
+}
+
+/// The next line; `None` at the end of the input. Whatever comes, no more is kept of it than a line may have.
+pub(super) fn next_line(input: &mut impl BufRead) -> Result<Option<String>, LineError> {
+    let mut line = Vec::new();
+    let limit = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
+    let length = input.by_ref().take(limit).read_until(b'\n', &mut line)?;
+    if length == 0 {
+        return Ok(None);
+    }
+    if line.pop() != Some(b'\n') {
+        let is_full = length == LINE_BYTES_MAX;
+        return Err(if is_full { LineError::TooLong } else { LineError::CutOff { bytes: length } });
+    }
+    Ok(Some(String::from_utf8_lossy(&line).into_owned()))
+}
+
+/// An address as the laboratory writes it into a question.
+pub(super) fn shown(addresses: &[IpAddr]) -> String {
+    let shown: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+    shown.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::BufReader;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::process::hosted::{Look, SliceUse};
+
+    /// Gives at most so many bytes at once.
+    struct Pieces<'a> {
+        bytes: &'a [u8],
+        each: usize,
+    }
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let length = self.bytes.len().min(self.each).min(into.len());
+            let (now, later) = self.bytes.split_at(length);
+            into[..length].copy_from_slice(now);
+            self.bytes = later;
+            Ok(length)
+        }
+    }
+
+    fn all(bytes: &[u8], each: usize) -> Result<Vec<String>, LineError> {
+        let mut input = BufReader::with_capacity(16, Pieces { bytes, each });
+        let mut lines = Vec::new();
+        while let Some(line) = next_line(&mut input)? {
+            lines.push(line);
+        }
+        Ok(lines)
+    }
+
+    fn commands() -> impl Strategy<Value = RoundCommand> {
+        let arms = || proptest::collection::vec(any::<u32>(), 0..4);
+        let of = prop_oneof![
+            Just(SliceUse::WarmUp),
+            Just(SliceUse::Timed),
+            Just(SliceUse::Evidence(Look::Strace)),
+            any::<u32>().prop_map(|place| SliceUse::Evidence(Look::FewerPrograms(place))),
+        ];
+        prop_oneof![
+            arms().prop_map(|arms| RoundCommand::Rest { arms }),
+            any::<u32>().prop_map(|arm| RoundCommand::Enter { arm }),
+            (any::<u32>(), of).prop_map(|(arm, of)| RoundCommand::BeginSlice { arm, of }),
+            any::<u32>().prop_map(|arm| RoundCommand::EndSlice { arm }),
+            (arms(), any::<u32>()).prop_map(|(arms, loaded)| RoundCommand::EndTimed { arms, loaded }),
+            (any::<u32>(), any::<bool>()).prop_map(|(arm, waits)| RoundCommand::HasEnded { arm, waits }),
+            Just(RoundCommand::Totals),
+            Just(RoundCommand::Stop),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_question_is_one_line_that_says_it_however_it_is_cut(
+            asked in proptest::collection::vec((any::<u64>(), commands()), 1..5),
+            each in 1_usize..40,
+        ) {
+            let asked: Vec<Asked> = asked
+                .into_iter()
+                .map(|(number, command)| Asked { number, question: Question::Step(command) })
+                .collect();
+            let bytes: Vec<u8> = asked.iter().flat_map(|asked| line(asked).expect("it is short")).collect();
+            let lines = all(&bytes, each).expect("they are whole");
+            let heard: Vec<Asked> = lines.iter().map(|line| value(line).expect("it is ours")).collect();
+            prop_assert_eq!(heard, asked);
+        }
+
+        #[test]
+        fn no_line_is_taken_for_another_and_none_is_fatal(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(lines) = all(&bytes, 7) {
+                for line in lines {
+                    let _ = value::<Asked>(&line);
+                    let _ = value::<Answered>(&line);
+                }
+            }
+        }
+
+        #[test]
+        fn a_refusal_keeps_its_kind(reason in ".{0,40}", number in any::<u64>()) {
+            for refused in [Refused::Interrupted, Refused::Usage(reason.clone()), Refused::Environment(reason)] {
+                let answered = Answered { number, answer: Err(refused) };
+                let said = String::from_utf8(line(&answered).expect("it is short")).expect("it is text");
+                prop_assert_eq!(value::<Answered>(&said).expect("it is ours"), answered);
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_has_a_longest_length_and_an_end() {
+        let longest = [vec![b'x'; LINE_BYTES_MAX - 1], b"\n".to_vec()].concat();
+        assert_eq!(all(&longest, 1 << 16).expect("it is as long as it may be")[0].len(), LINE_BYTES_MAX - 1);
+        let longer = [vec![b'x'; LINE_BYTES_MAX], b"\n".to_vec()].concat();
+        assert!(matches!(all(&longer, 1 << 16), Err(LineError::TooLong)));
+        assert!(matches!(all(b"{\"number\":1", 3), Err(LineError::CutOff { bytes: 11 })));
+        assert!(all(b"", 1).is_ok_and(|lines| lines.is_empty()));
+        let error = value::<Asked>("Welcome to b!").expect_err("it is a greeting").to_string();
+        assert!(error.contains("none of ours") && error.contains("Welcome to b!"), "{error}");
+    }
+}
