@@ -13,7 +13,7 @@ use weir_store::StoreError;
 
 use crate::{hanging::WorkersHang, output};
 
-/// What the process tells its caller. The numbers are documented in the README and never change their meaning.
+/// How the process ends. The numbers are documented in `docs/guide/exit-codes.md` and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     Ok,
