@@ -9,8 +9,8 @@ use std::{
 
 use socket2::SockAddr;
 
-/// An address. Text forms: `IPV4:PORT`, `[IPV6]:PORT`, `unix:/path`, `@name` (abstract). Parsing looks nothing up;
-/// [`Address::resolve`] takes names of hosts as well.
+/// An address. Text forms: `IPV4:PORT`, `[IPV6]:PORT`, `unix:/path`, `@name` (abstract). Parsing makes no lookup;
+/// [`Address::resolve`] also accepts host names.
 ///
 /// ```
 /// use weir_engine::net::Address;
@@ -30,7 +30,7 @@ pub enum Address {
     Abstract(String),
 }
 
-/// A text that is not an address.
+/// The error for a text that is not an address.
 ///
 /// ```
 /// use weir_engine::net::{Address, AddressError};
@@ -42,7 +42,7 @@ pub enum Address {
 #[error("{0:?} is not an address; use IP:PORT, [IPV6]:PORT, unix:/path or @name")]
 pub struct AddressError(pub String);
 
-/// A text that no address was found for.
+/// The error of [`Address::resolve`]: the text gave no address.
 ///
 /// ```
 /// use weir_engine::net::{Address, ResolveError};
@@ -54,12 +54,12 @@ pub enum ResolveError {
     /// Neither an address nor a host with a port.
     #[error("{0:?} is not an address; use HOST:PORT, [IPV6]:PORT, unix:/path or @name")]
     NotAnAddress(String),
-    /// The system's resolver knows no address of the host, or could not ask.
+    /// The system's resolver knows no address for the host, or the lookup failed.
     #[error("{text:?}: no address is known for this host ({source}); write the address itself")]
     Unknown {
-        /// What was to be resolved.
+        /// The text to resolve.
         text: String,
-        /// What the resolver says.
+        /// The resolver's error.
         source: io::Error,
     },
 }
@@ -104,15 +104,16 @@ impl From<SocketAddr> for Address {
 }
 
 impl Address {
-    /// As parsing, but the host may be a name (`localhost:80`): the first address the system's resolver has for it.
+    /// Parses the text, but the host may be a name (`localhost:80`). The result is the first address that the
+    /// system's resolver returns for it.
     ///
-    /// This may ask name servers and blocks until they answer, for seconds where they are silent. It belongs to the
-    /// start of a program, not on a runtime's thread.
+    /// The call may query name servers and blocks until they answer, for seconds if they are silent. Call it when the
+    /// program starts, not on a runtime's thread.
     pub fn resolve(text: &str) -> Result<Self, ResolveError> {
         if let Ok(address) = text.parse() {
             return Ok(address);
         }
-        // What is no host with a port must not be asked of name servers.
+        // Do not ask name servers about a text that is not a host and a port.
         let is_host = text.rsplit_once(':').is_some_and(|(host, port)| {
             let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
             let is_address = host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -127,7 +128,7 @@ impl Address {
         addresses.next().map(Address::Tcp).ok_or_else(nothing)
     }
 
-    /// The path in the file system, of an address that has one.
+    /// The path in the file system, if the address has one.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Address::Unix(path) => Some(path),
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn parsing_asks_nobody_for_the_address_of_a_name() {
-        // Every system has this one, and would answer.
+        // Every system has `localhost`, so a lookup would succeed.
         assert!("localhost:80".parse::<Address>().is_err());
         let Ok(Address::Tcp(address)) = Address::resolve("localhost:80") else {
             panic!("the system knows it")
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_host_without_an_address_is_told_from_a_text_that_is_none() {
-        // The name ends with a dot and is too long for the resolver to ask anybody.
+        // The name ends with a dot and is too long for a resolver to send a query.
         let text = format!("{}.:80", "x".repeat(64));
         let error = Address::resolve(&text).expect_err("no host has this name");
         assert!(matches!(error, ResolveError::Unknown { .. }), "{error}");

@@ -1,9 +1,9 @@
-//! How long a runtime's thread is outside of the kernel's calls: its own work, by its own clock.
+//! Measures how long a runtime's thread is outside kernel calls: its own work, measured by the thread itself.
 //!
-//! The clock is off unless somebody asks for it. Off, it costs every call one load and a branch that never changes;
-//! on, two readings of the clock. Calls that serve connections and wait for them are timed, files' and setup's are
-//! not: those count as outside. So is what threads of blocking calls do to wait for one another. One writer, the
-//! runtime's thread; any thread may switch it and read.
+//! The clock is off by default. Off, it costs every call one load and a branch that never changes. On, it costs two
+//! readings of the clock. It times the calls that serve connections and wait for them. Calls on files and for setup
+//! are not timed: they count as outside. The waits between threads of the blocking driver count as outside too. Only
+//! the runtime's thread writes the times; any thread may switch the clock and read it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -22,7 +22,7 @@ pub(crate) struct CallClock {
 }
 
 impl CallClock {
-    /// Makes a call of the kernel, or of what waits by one.
+    /// Makes a kernel call, or a call that waits through one, and times it.
     #[inline]
     pub(crate) fn call<T>(&self, call: impl FnOnce() -> T) -> T {
         if self.is_on.load(Relaxed) { self.timed(call) } else { call() }
@@ -40,7 +40,7 @@ impl CallClock {
         outcome
     }
 
-    /// Switches it. What was between two calls while it was off is not counted.
+    /// Switches the clock. Time between two calls while it was off is not counted.
     pub(crate) fn switch(&self, on: bool) {
         if !self.is_on.load(Relaxed) {
             self.returned_ns.store(0, Relaxed);
@@ -90,7 +90,7 @@ mod tests {
         let (outside_ns, spans) = stats(&clock);
         assert_eq!(spans, 2, "what follows the last call is not over");
         assert!(u128::from(outside_ns) >= 2 * outside.as_nanos(), "{outside_ns}");
-        // However long others had the CPU.
+        // The time also contains whatever other threads used of the CPU.
         assert!(outside_ns <= all_ns - in_calls_ns, "{outside_ns}: no call is in it");
     }
 

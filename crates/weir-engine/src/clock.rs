@@ -1,4 +1,4 @@
-//! Moments, and the kernel's monotonic clock. The time of a runtime, which may be virtual, is told by `time`.
+//! Moments, and the kernel's monotonic clock. The module `time` gives a runtime's time, which may be virtual.
 
 use std::{
     ops::{Add, Sub},
@@ -43,7 +43,7 @@ impl Sub<Duration> for Instant {
     }
 }
 
-/// The kernel's monotonic clock, whatever runtime the caller is in.
+/// The kernel's monotonic clock, in any runtime.
 pub fn monotonic() -> Instant {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Instant(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)

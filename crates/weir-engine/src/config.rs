@@ -1,4 +1,4 @@
-//! What a runtime is asked to be: the driver, its options, the limits. Plain data, validated at the edge.
+//! The configuration of a runtime: the driver, its options, the limits. Plain data, validated at the edge.
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
@@ -62,7 +62,7 @@ impl FromStr for DriverChoice {
         if name == "auto" {
             return Ok(DriverChoice::Auto);
         }
-        // The kernel's own name for it, which is what the storage engine is called.
+        // The kernel's name for it; the storage engine has this name too.
         let known = if name == "io_uring" { "uring" } else { name };
         let found = Driver::ALL.into_iter().find(|driver| driver.name() == known);
         found.map(DriverChoice::Named).ok_or_else(|| OptionError {
@@ -73,10 +73,10 @@ impl FromStr for DriverChoice {
     }
 }
 
-/// Why receive buffers are not filled arrival by arrival (`IOU_PBUF_RING_INC`). A completion names the
-/// buffer, not the place in it, so that its bytes are found by the order of all completions of the buffer.
-/// That is promised for those of one request alone; 6.13.11 to 6.14.8 did not keep it (liburing's issues 1409
-/// and 1423).
+/// Why receive buffers are not filled arrival by arrival (`IOU_PBUF_RING_INC`). A completion names the buffer but not
+/// the position in it, so the position follows only from the order of all completions of that buffer. The kernel
+/// guarantees that order only for the completions of a single request; 6.13.11 to 6.14.8 did not keep it (liburing's
+/// issues 1409 and 1423).
 const NOT_INCREMENTAL: &str = "auto, multishot, bundle or single: the kernel does not say where in a \
      shared buffer an arrival begins, and one connection could be given the bytes of another \
      (docs/guide/io-models.md)";
@@ -85,11 +85,11 @@ const NOT_INCREMENTAL: &str = "auto, multishot, bundle or single: the kernel doe
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {value:?} is not possible here; expected {expected}")]
 pub struct OptionError {
-    /// Option.
+    /// The option's name.
     pub name: String,
-    /// Value given.
+    /// The value given.
     pub value: String,
-    /// What would be accepted.
+    /// The values that are accepted.
     pub expected: String,
 }
 
@@ -100,52 +100,53 @@ pub struct Config {
     pub driver: DriverChoice,
     /// Receive buffers, all drivers.
     pub buffers: BufferOptions,
-    /// Time to look for events without sleeping before a wait sleeps; zero sleeps at once. All drivers.
+    /// How long to look for events without sleeping before a wait sleeps; zero sleeps at once. All drivers.
     pub spin: Duration,
-    /// How TCP sockets slow their sending down, by the kernel's name for it; `None` leaves it to the kernel. All
-    /// drivers.
+    /// Congestion control for TCP sockets, by the kernel's name for the algorithm; `None` leaves it to the kernel.
+    /// All drivers.
     pub congestion_control: Option<Arc<str>>,
     /// io_uring only.
     pub uring: UringOptions,
     /// epoll only.
     pub epoll: EpollOptions,
-    /// Maxima, all drivers.
+    /// Upper limits, all drivers.
     pub limits: Limits,
     /// Simulated kernel only.
     pub sim: SimOptions,
-    /// Run as this older kernel would let the driver; starting fails on one that is older still.
+    /// Use only what this older kernel offers; the start fails on a kernel that is older than it.
     pub as_on_kernel: Option<KernelVersion>,
-    /// Pretend that these kernel features do not exist; io_uring and epoll. Of files nothing is masked.
+    /// Pretend that these kernel features do not exist; io_uring and epoll. File operations are not masked.
     pub masked: KernelMask,
 }
 
-/// Names the option that is for both ends of a connection.
+/// The name of the option, which applies to both ends of a connection.
 const CONGESTION_CONTROL: &str = "congestion-control";
 
-/// Longest name of a way of congestion control (`TCP_CA_NAME_MAX`, less its end).
+/// Longest name of a congestion control algorithm (`TCP_CA_NAME_MAX`, less its terminator).
 const CONGESTION_NAME_MAX: usize = 15;
 
-/// Receive buffers.
+/// Options of the receive buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferOptions {
     /// Fixed size of every receive buffer; `None` adapts each connection's size to what arrives.
     pub bytes: Option<u32>,
-    /// Buffers at the start; `None` chooses and lets the pool grow to its maximum. A fixed count never grows.
+    /// Buffers at the start; `None` chooses a number and lets the pool grow to its maximum. A fixed count never
+    /// grows.
     pub count: Option<u32>,
 }
 
 /// How receives are started on io_uring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReceiveMode {
-    /// `Multishot` on kernels whose armed receives tell every end of a connection, `Single` on others.
+    /// `Multishot` on kernels whose multishot receives report every end of a connection, `Single` on others.
     #[default]
     Auto,
     /// One submission stays armed and takes a provided buffer for each arrival (6.0 and later). Many kernels from
-    /// before the spring of 2026 never tell of a reset, or of the end of a Unix socket, that comes right behind data.
+    /// before the spring of 2026 never report a reset, or the end of a Unix socket, that comes right behind data.
     Multishot,
-    /// As `Multishot`, with what many kernels do not tell; one completion may fill several buffers (6.10 and later):
-    /// fewer completions where much arrives at once. An arrival may then be as long as a socket's receive queue,
-    /// whatever the limit on input says.
+    /// As `Multishot`, with the same missed reports on many kernels; one completion may fill several buffers (6.10
+    /// and later): fewer completions where much arrives at once. One arrival may then be as long as a socket's
+    /// receive queue, regardless of the input limit.
     Bundle,
     /// One submission per arrival; takes a provided buffer (5.19 and later).
     Single,
@@ -156,26 +157,30 @@ pub enum ReceiveMode {
 pub struct UringOptions {
     /// How receives are started.
     pub receive: ReceiveMode,
-    /// Enter the kernel after each submission instead of once a turn (what naive ports do; an experiment).
+    /// Enter the kernel after each submission instead of once a turn, as naive ports do. This option is an
+    /// experiment.
     pub submit_each: bool,
-    /// Run completions only when we ask for them (`IORING_SETUP_DEFER_TASKRUN`, 6.1 and later).
+    /// Run completions only when the runtime asks for them (`IORING_SETUP_DEFER_TASKRUN`, 6.1 and later).
     pub defer_taskrun: bool,
     /// Entries of the submission queue; the completion queue has four times as many.
     pub entries: u32,
-    /// A sleep lasts at least this long, or until as many completions are there as the runtime has connections: fewer
-    /// wake-ups, each for more (6.12 and later). A wake-up by another thread is not told apart from a completion and
-    /// may come that much later; timers are as punctual as without. Zero: the first completion ends the sleep.
+    /// A sleep lasts at least this long, or until there are as many completions as the runtime has connections: fewer
+    /// wake-ups, each for more (6.12 and later). The kernel does not distinguish a wake-up by another thread from a
+    /// completion, so such a wake-up may come that much later. Timers stay punctual. Zero: the first completion ends
+    /// the sleep.
     pub minimum_wait: Duration,
-    /// Sockets are in the ring's table of files, so that no operation looks its descriptor up; opening and closing each
-    /// cost a call more (6.13 and later: before, what is taken out stays open behind any older operation).
+    /// Sockets are in the ring's file table, so that no operation looks its descriptor up. Opening and closing each
+    /// cost one more call. 6.13 and later: on older kernels a socket that was removed from the table stays open until
+    /// every earlier operation has ended.
     pub fixed_files: bool,
-    /// Chunks of so many bytes and more leave by zero-copy sends, on sockets that can (TCP; 6.0 and later) and whose
-    /// peer has a large window. Receive buffers never do: a peer that does not read would keep them. `None`: every send
-    /// is copied into the socket.
+    /// Chunks of at least this many bytes are sent by zero-copy sends, on sockets that support them (TCP; 6.0 and
+    /// later) and whose peer has a large window. Receive buffers are never sent this way: a peer that does not read
+    /// would keep them. `None`: every send is copied into the socket.
     pub zero_copy_bytes_min: Option<u32>,
-    /// A thread of the kernel looks for submissions, and sleeps when there have been none for so many milliseconds
-    /// (5.13 and later): no call to submit, for a CPU that looks. It may run where the runtime's thread may, so it
-    /// needs a CPU beside it. Completions then run on it, whatever `defer_taskrun` says. `None`: submitting is a call.
+    /// A kernel thread polls for submissions, and sleeps when there have been none for this many milliseconds (5.13
+    /// and later): no call is needed to submit, but the thread uses a CPU. The kernel thread may run on the same CPUs
+    /// as the runtime's thread, so it needs a spare one among them. Completions then run on the kernel thread,
+    /// whatever `defer_taskrun` says. `None`: each submission is a call.
     pub poll_idle_ms: Option<u32>,
 }
 
@@ -199,8 +204,8 @@ impl Default for UringOptions {
 pub struct KernelMask(u32);
 
 impl KernelMask {
-    /// Versions that differ in what they lack of what the io_uring driver uses by itself, newest first; below the last
-    /// it does not run.
+    /// Kernel versions that differ in which of the features that the io_uring driver uses by default they lack,
+    /// newest first; below the last one the driver does not run.
     pub const LADDER: [KernelVersion; 8] = [
         KernelVersion::new(6, 12),
         KernelVersion::new(6, 1),
@@ -212,13 +217,13 @@ impl KernelMask {
         KernelVersion::new(5, 11),
     ];
 
-    /// Everything that came after this version.
+    /// Hides every feature that came after this version.
     pub fn as_on(version: KernelVersion) -> Self {
         let newer = FEATURES.iter().filter(|row| row.since > version);
         newer.fold(Self::default(), |mask, row| mask.with(row.feature))
     }
 
-    /// This feature as well.
+    /// Hides this feature too.
     pub fn with(self, feature: KernelFeature) -> Self {
         Self(self.0 | 1 << feature as u32)
     }
@@ -234,11 +239,11 @@ impl KernelMask {
 pub struct EpollOptions {
     /// Edge-triggered, registered once for both directions; otherwise level-triggered.
     pub edge: bool,
-    /// Read until the kernel says `EAGAIN` instead of treating a short read as drained.
+    /// Read until the kernel returns `EAGAIN` instead of treating a short read as drained.
     pub drain_to_eagain: bool,
-    /// Leave accepted sockets blocking: a reply is one call that returns when the kernel has taken all of it, and
-    /// meanwhile the whole runtime waits (what some servers do; an experiment). A peer that does not read then stops
-    /// every other one, and no time limit reaches it.
+    /// Leave accepted sockets blocking: a reply is one call that returns when the kernel has taken all of it, and the
+    /// whole runtime waits meanwhile. Some servers do this; the option is an experiment. A peer that does not read
+    /// then stops every other one, and no time limit applies to it.
     pub blocking_writes: bool,
 }
 
@@ -257,21 +262,22 @@ pub struct SimOptions {
     pub latency_min: Duration,
     /// Largest one-way delivery time.
     pub latency_max: Duration,
-    /// Chance in 1000 that a send or receive moves only a part.
+    /// Chance in 1000 that a send or receive is short.
     pub short_per_mille: u16,
     /// Chance in 1000 that a connection is reset at a send.
     pub reset_per_mille: u16,
-    /// Chance in 1000 that a task that begins to wait for a socket is woken although nothing has happened.
+    /// Chance in 1000 of a spurious wake-up: a task that begins to wait for a socket is woken although nothing has
+    /// happened.
     pub spurious_per_mille: u16,
-    /// Chance in 1000 that a call fails for a reason that passes: a signal, want of memory or descriptors, a
-    /// connection that is lost before it is accepted; and that a wait tells only a part of what is ready.
+    /// Chance in 1000 of a transient error: a signal, a shortage of memory or descriptors, a connection that is lost
+    /// before it is accepted. With the same chance a wait reports only a part of what is ready.
     pub error_per_mille: u16,
-    /// Readiness is told at each arrival, as by epoll's edge trigger; otherwise for as long as it lasts, as by poll or
-    /// select.
+    /// Readiness is reported at each arrival, as by epoll's edge trigger; otherwise for as long as it lasts, as by
+    /// poll or select.
     pub edge: bool,
     /// Bytes a simulated socket buffers in each direction.
     pub socket_buffer_bytes: u32,
-    /// Sockets the simulated process may have open: beyond, accepting waits and opening is `EMFILE`.
+    /// Sockets the simulated process may have open: beyond that, accepting waits and opening is `EMFILE`.
     pub descriptors_max: u32,
 }
 
@@ -292,17 +298,17 @@ impl Default for SimOptions {
     }
 }
 
-/// Stated maxima. Each is enforced and tested.
+/// Upper limits. Each is enforced and tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Sockets of one runtime, listeners included.
     pub sockets_max: usize,
-    /// Descriptors of the process that accepting leaves to files and everything else; at most half of those that are
-    /// free when the runtime starts and two more, and always one less than these.
+    /// Descriptors of the process that accepting leaves to files and everything else. The reserve is at most half of the
+    /// descriptors that are free when the runtime starts, plus two, and at least one fewer than are free.
     pub descriptors_reserved: usize,
     /// Tasks of one runtime.
     pub tasks_max: usize,
-    /// Timers of one runtime; by default eight for each task, and no memory before they are used.
+    /// Timers of one runtime; the default is eight for each task. Unused ones take no memory.
     pub timers_max: usize,
     /// Receive memory of one runtime for each buffer size.
     pub pool_bytes_max: usize,
@@ -312,13 +318,13 @@ pub struct Limits {
     pub output_low_water_bytes: usize,
     /// A connection's receive stops while more than this many bytes wait for the handler.
     pub input_high_water_bytes: usize,
-    /// Bytes one connection may receive, and send, in one turn before others get theirs.
+    /// Bytes that one connection may receive, and send, in one turn before other connections are served.
     pub turn_bytes_max: usize,
     /// How long a dropped connection may take to send what is queued.
     pub linger: Duration,
-    /// Wake-ups and cross-core calls that may wait for one runtime.
+    /// Wake-ups and calls from other threads that may wait for one runtime.
     pub remote_queue_max: usize,
-    /// Operations on files that one runtime has in flight; more wait for their turn.
+    /// Operations on files in flight in one runtime; more wait for their turn.
     pub file_operations_max: usize,
     /// Threads of one runtime for calls on files that may block (epoll, poll and select); none before the first such
     /// call.
@@ -351,7 +357,7 @@ impl Config {
         Self { driver: DriverChoice::Named(driver), ..Self::default() }
     }
 
-    /// Every option a study can vary: name, what it takes, what it does.
+    /// Every option a study can vary: name, accepted values, effect.
     pub const OPTIONS: [(&'static str, &'static str, &'static str); 15] = [
         ("buffer-bytes", "64 to 1048576", "fixed receive buffer size (default: adapts)"),
         ("buffer-count", "1 to 4096", "fixed number of receive buffers (default: grows)"),
@@ -394,7 +400,7 @@ impl Config {
         ),
     ];
 
-    /// Whether an option means something to a driver; setting one that does not would silently do nothing.
+    /// Whether an option has an effect on a driver; setting one that does not would silently do nothing.
     pub fn option_applies(name: &str, driver: Driver) -> bool {
         match name {
             "buffer-bytes" | "buffer-count" | CONGESTION_CONTROL => driver != Driver::Sim,

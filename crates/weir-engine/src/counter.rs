@@ -1,8 +1,8 @@
 //! A counter with one writer and any number of readers.
 //!
-//! It is an atomic that is only ever loaded and stored relaxed, never read-modify-written: an increment costs one plain
-//! addition in memory and needs no lock prefix. That is correct because there is one writer. The few that other threads
-//! write are always written by an atomic addition.
+//! It is an atomic that is only loaded and stored relaxed, without read-modify-write: an increment costs one plain
+//! addition in memory and needs no lock prefix. That is correct because there is one writer. The few counters that
+//! other threads write are always written by an atomic addition.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -26,7 +26,7 @@ impl Counter {
         self.0.store(self.0.load(Relaxed).wrapping_sub(1), Relaxed);
     }
 
-    /// For the few counters that other threads count, and nobody else: an atomic addition.
+    /// Increments by an atomic addition. Use it only for the few counters that only other threads write.
     pub(crate) fn increment_shared(&self) {
         self.0.fetch_add(1, Relaxed);
     }

@@ -1,6 +1,7 @@
 //! Counters a runtime keeps about itself: one writer (the runtime's thread), any number of readers.
 //!
-//! The counters of wake-ups and of calls on files are the exception: other threads write them, by an atomic addition.
+//! The counters of wake-ups and of file operations are the exception: other threads write them, by an atomic
+//! addition.
 
 use std::sync::OnceLock;
 
@@ -10,17 +11,17 @@ use crate::{call_clock::CallClock, counter::Counter};
 
 macro_rules! counters {
     ($($field:ident)*) => {
-        /// All counters of one runtime; the fields are those of [`EngineStats`], where they are explained.
+        /// All counters of one runtime. The fields are those of [`EngineStats`], which explains them.
         #[derive(Debug, Default)]
         pub struct Counters {
             $(pub(crate) $field: Counter,)*
             pub(crate) clock: CallClock,
-            /// Called whenever accepting pauses for want of descriptors or memory.
+            /// Called whenever accepting pauses because descriptors or memory are short.
             pub(crate) on_starved: OnceLock<fn()>,
         }
 
         impl Counters {
-            /// A consistent enough copy: each field is exact at its own moment.
+            /// A snapshot: each field is exact at its own moment.
             pub fn snapshot(&self) -> EngineStats {
                 let mut stats =
                     EngineStats { $($field: self.$field.get(),)* ..EngineStats::default() };
@@ -32,7 +33,7 @@ macro_rules! counters {
 }
 
 impl Counters {
-    /// Accepting pauses: descriptors or memory are short.
+    /// Records that accepting pauses: descriptors or memory are short.
     #[cold]
     pub(crate) fn starved(&self) {
         self.accepts_starved.increment();
@@ -42,7 +43,7 @@ impl Counters {
     }
 }
 
-// Other threads write the last four; they stand apart from those a worker writes at every turn.
+// Other threads write the last four, so they are kept apart from those that a worker writes at every turn.
 counters!(turns waits completions completions_per_turn_max submissions enters wait_calls recv_calls send_calls
           interest_calls poll_calls accept_calls setup_calls
           accepts accepts_starved accepts_refused accepts_failed connects closes

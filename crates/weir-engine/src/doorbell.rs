@@ -1,4 +1,4 @@
-//! Where a runtime is woken from other threads: an eventfd, and a ring that takes messages where there is one.
+//! How other threads wake a runtime: by an eventfd, or by a message to its ring if the ring takes messages.
 
 use std::{
     os::fd::OwnedFd,
@@ -7,13 +7,13 @@ use std::{
 
 use crate::counters::Counters;
 
-/// Where a runtime is woken from other threads.
+/// The wake-up side of one runtime.
 #[derive(Debug)]
 pub(crate) struct Doorbell {
     eventfd: Arc<OwnedFd>,
-    /// Of the runtime that is woken.
+    /// The counters of the runtime that is woken.
     counters: Arc<Counters>,
-    /// A descriptor of its ring, if it takes messages, for as long as it does.
+    /// A descriptor of its ring, while the ring takes messages.
     messages: Mutex<Option<Arc<OwnedFd>>>,
 }
 
@@ -26,15 +26,16 @@ impl Doorbell {
         &self.eventfd
     }
 
-    /// Where messages go. Whoever sends one keeps this until the kernel has taken it.
+    /// The ring that takes messages, if there is one. A sender keeps the descriptor until the kernel has taken its
+    /// message.
     pub(crate) fn messages(&self) -> Option<Arc<OwnedFd>> {
         self.lock().clone()
     }
 
-    /// No more messages: the descriptor, which keeps the whole ring, is closed behind those that are on their way.
+    /// Ends messages. The descriptor, which keeps the whole ring alive, is closed after the messages in flight.
     pub(crate) fn refuse_messages(&self) {
         let ring = self.lock().take();
-        // The last descriptor of a ring takes its time to close: not under the lock.
+        // Closing the last descriptor of a ring is slow, so it happens outside the lock.
         drop(ring);
     }
 

@@ -1,9 +1,9 @@
-//! Which driver a runtime starts on: the one that is named, or the first of `auto`'s that can run here; and why one is
-//! refused.
+//! Chooses the driver of a runtime: the named one, or the first of `auto`'s that can run here. Also says why a driver
+//! is refused.
 //!
 //! A driver can run when a byte crosses a real socket pair through it; version numbers are not consulted, because
 //! distributions move features between versions and sandboxes take them away. Only `auto` tries before it starts: a
-//! driver that is named is started, or refused.
+//! named driver is started directly, or refused.
 
 use std::{io, time::Duration};
 
@@ -23,17 +23,17 @@ pub enum StartError {
     /// The kernel, or a sandbox around us, refuses the driver.
     #[error("the {driver} driver cannot run here: {refusal}{}", refusal.remedy().map(|way| format!("; {way}")).unwrap_or_default())]
     Refused {
-        /// Driver asked for.
+        /// The driver asked for.
         driver: Driver,
-        /// What is in the way.
+        /// The reason.
         refusal: Refusal,
     },
-    /// The driver cannot do what was asked of it.
+    /// The driver does not support a requested setting.
     #[error("the {driver} driver cannot do this: {reason}")]
     Unable {
-        /// Driver asked for.
+        /// The driver asked for.
         driver: Driver,
-        /// What it cannot do.
+        /// The setting that it does not support.
         reason: String,
     },
     /// Neither io_uring nor epoll nor poll could be started.
@@ -44,42 +44,42 @@ pub enum StartError {
 /// Why the kernel, or a sandbox around us, refuses a driver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The kernel does not know the calls, or a filter says so in its place.
+    /// The kernel does not know the calls, or a filter answers as if it did not.
     #[error("this kernel has no io_uring, or a seccomp filter hides it (ENOSYS)")]
     NoRing,
     /// The administrator switched it off.
     #[error("kernel.io_uring_disabled is {level} (EPERM)")]
     RingDisabled {
-        /// 1 for all but a group, 2 for everybody.
+        /// The value of the setting: 1 forbids it to all but one group, 2 to everybody.
         level: u8,
     },
     /// A sandbox forbids it.
     #[error("a sandbox forbids io_uring (EPERM): containers do so by default through seccomp")]
     RingForbidden,
-    /// There is no locked memory left for the ring.
+    /// The limit on locked memory leaves none for the ring.
     #[error("the kernel refused the ring's memory (ENOMEM)")]
     RingMemory,
     /// The kernel's io_uring is older than the driver needs, or is to be used as if it were.
     #[error("io_uring before 5.11 has no wait with a time limit in one call (IORING_ENTER_EXT_ARG)")]
     RingTooOld,
-    /// It is to run as on a kernel that is newer than this one.
+    /// The configuration asks for a newer kernel than this one.
     #[error("this kernel is {running}; it cannot stand for the newer {asked}")]
     KernelOlder {
-        /// The kernel it is to stand for.
+        /// The kernel asked for.
         asked: KernelVersion,
         /// This kernel.
         running: KernelVersion,
     },
-    /// An option needs what the kernel lacks, or is to be used as if it lacked it.
+    /// An option needs a feature that the kernel lacks or that is masked.
     #[error("{0}")]
     OptionLacks(MissingFeature),
-    /// Something else, in the words of the kernel or of the start-up test.
+    /// Another reason, in the words of the kernel or of the start-up test.
     #[error("{0}")]
     Other(String),
 }
 
 impl Refusal {
-    /// What would unlock the driver.
+    /// What would make the driver available.
     pub fn remedy(&self) -> Option<&'static str> {
         Some(match self {
             Self::NoRing => {
@@ -117,7 +117,7 @@ impl Refusal {
     }
 }
 
-/// Order in which `auto` tries.
+/// The order in which `auto` tries drivers.
 const AUTO: [Driver; 3] = [Driver::Uring, Driver::Epoll, Driver::Poll];
 
 /// Starts the configured driver, or the first of `auto`'s.
@@ -150,7 +150,7 @@ pub(crate) fn start(config: &Config) -> Result<Executor, StartError> {
     }
 }
 
-/// The configuration with everything decided that depends on this kernel and that a driver cannot find out itself.
+/// The configuration with every choice made that depends on this kernel and that a driver cannot make itself.
 pub(crate) fn resolved(config: &Config, driver: Driver) -> Config {
     let mut config = config.clone();
     let is_hidden = config.masked.hides(KernelFeature::MultishotReceive);
@@ -161,7 +161,7 @@ pub(crate) fn resolved(config: &Config, driver: Driver) -> Config {
     config
 }
 
-/// The version of this kernel, where its release begins with one.
+/// The version of this kernel, if its release name begins with one.
 fn running_kernel() -> Option<KernelVersion> {
     KernelVersion::of_release(&rustix::system::uname().release().to_string_lossy())
 }
@@ -171,7 +171,7 @@ pub(crate) fn smoke_test(config: &Config, driver: Driver) -> io::Result<()> {
     if driver == Driver::Sim {
         return Ok(());
     }
-    // In a thread of its own: the caller may be inside a runtime, and a ring belongs to its thread.
+    // In a separate thread: the caller may be inside a runtime, and a ring belongs to its thread.
     let config = Config { driver: DriverChoice::Named(driver), ..config.clone() };
     let test =
         std::thread::Builder::new().name("weir-probe".into()).spawn(move || smoke_test_here(&config))?;

@@ -1,4 +1,4 @@
-//! What the kernel lets each driver have, found by trying it.
+//! Reports which features the kernel grants each driver, by trying it.
 //!
 //! A driver is available when it passes the start-up test of `driver_choice.rs`.
 
@@ -10,24 +10,24 @@ use crate::{
     driver_choice::{Refusal, StartError, resolved, smoke_test, start},
 };
 
-/// What the probe found about one driver.
+/// The probe's result for one driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverReport {
-    /// Driver.
+    /// The driver.
     pub driver: Driver,
-    /// What the kernel granted it, as stable names (`multishot-receive`).
+    /// The features that the kernel granted, as stable names (`multishot-receive`).
     pub granted: Vec<&'static str>,
-    /// Why it did not pass its start-up test; absent when it did.
+    /// Why the start-up test failed; absent when it passed.
     pub refusal: Option<Refusal>,
 }
 
 impl DriverReport {
-    /// Whether it passed its start-up test.
+    /// Whether the start-up test passed.
     pub fn is_available(&self) -> bool {
         self.refusal.is_none()
     }
 
-    /// What was granted, or why not, in words.
+    /// The granted features or the refusal, in words.
     pub fn detail(&self) -> String {
         let granted = || self.granted.join(", ").replace('-', " ");
         self.refusal.as_ref().map_or_else(granted, ToString::to_string)
@@ -51,7 +51,7 @@ pub fn probe(config: &Config) -> Vec<DriverReport> {
     kernel.map(report).collect()
 }
 
-/// What the kernel granted the driver.
+/// The features that the kernel granted the driver.
 fn granted(config: &Config, driver: Driver) -> Vec<&'static str> {
     AnyDriver::granted(driver, &resolved(config, driver)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Bytes that were read from a file, in a buffer of the engine's or on the heap.
+//! Bytes that were read from a file, in an engine buffer or on the heap.
 
 use std::ops::Deref;
 
@@ -15,7 +15,7 @@ enum Backing {
 }
 
 impl FileBytes {
-    /// The bytes in memory of the caller's own; a copy if they are in a buffer of the engine's.
+    /// The bytes in the caller's memory; a copy if they are in an engine buffer.
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {
             Backing::Pooled(lease) => lease.to_vec(),

@@ -1,15 +1,15 @@
-//! Files: opened, read and written at positions of the caller's choice, and sent.
+//! Files: opening them, reading and writing at given positions, and sending them.
 //!
-//! io_uring performs the operations itself. On epoll, poll and select what the page cache has is read at once; what
-//! may have to wait for the disk is done by a few helper threads of the runtime. Where neither a helper nor a worker of
-//! the kernel's can be started, as at a limit of threads, the runtime's thread does it and waits. On blocking calls the
-//! thread waits, and on the simulator the real file is used and virtual time passes.
+//! io_uring performs the operations itself. On epoll, poll and select, bytes that are in the page cache are read at
+//! once; operations that may wait for the disk are done by a few helper threads of the runtime. If neither a helper
+//! nor a kernel worker can be started, as at a limit on threads, the runtime's thread does the operation and waits.
+//! On the blocking driver the thread waits. On the simulator the real file is used and virtual time passes.
 //!
-//! An operation belongs to the engine while it is in flight. Dropping its future gives up the answer and nothing else:
-//! a write or a sync that has been begun goes on to its end, and buffers are given back after that. One that still
-//! waits for its turn, because [`Limits::file_operations_max`](crate::Limits) others are in flight, is not begun any
-//! more. A runtime that ends gives up what nobody works on yet, and waits for the rest, though for two seconds at most:
-//! what hangs in a call goes on without it and may take effect late. [`File::write_at_holding`] and [`rename`] keep a
+//! An operation belongs to the engine while it is in flight. Dropping its future discards the answer and nothing
+//! else: a write or a sync that has begun runs to its end, and its buffers are given back after that. An operation
+//! that still waits for its turn, because [`Limits::file_operations_max`](crate::Limits) others are in flight, is not
+//! begun. A runtime that ends drops the operations that have not begun, and waits at most two seconds for the rest: a
+//! call that hangs continues without it and may take effect late. [`File::write_at_holding`] and [`rename`] keep a
 //! lock until then.
 //!
 //! ```
@@ -73,15 +73,15 @@ pub const READ_BYTES_MAX: usize = 16 << 20;
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// It will be read.
+    /// Open for reading.
     pub read: bool,
-    /// It will be written.
+    /// Open for writing.
     pub write: bool,
-    /// It is made if it is not there.
+    /// Create the file if it does not exist.
     pub create: bool,
-    /// What is in it is thrown away.
+    /// Truncate the file.
     pub truncate: bool,
-    /// Permissions of a file that is made, before the process's mask.
+    /// Permissions of a created file, before the process's mask.
     pub mode: u32,
 }
 
@@ -104,18 +104,18 @@ impl OpenOptions {
     }
 }
 
-/// What a file system says about a file.
+/// The metadata of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// Bytes in the file.
     pub len: u64,
-    /// When they were last changed.
+    /// When the bytes were last changed.
     pub modified: SystemTime,
-    /// It has bytes at positions, and is no folder, pipe or device.
+    /// A regular file: it has bytes at positions, and is no folder, pipe or device.
     pub is_file: bool,
-    /// It is a folder.
+    /// A folder.
     pub is_folder: bool,
-    /// Its number in its file system: together with `device`, which file it is.
+    /// The inode number; together with `device` it identifies the file.
     pub inode: u64,
     /// Number of the file system.
     pub device: u64,
@@ -123,8 +123,8 @@ pub struct Metadata {
 
 /// An open file.
 ///
-/// It has no position of its own, so any number of operations can be in flight. The order in which they take effect
-/// is not that in which they were begun: who needs an order waits in between.
+/// It has no current position, so any number of operations can be in flight. They may take effect in another order
+/// than they were begun in: to enforce an order, wait for one before starting the next.
 pub struct File {
     core: Rc<Core>,
     /// Taken by `drop` only.
@@ -141,15 +141,16 @@ impl File {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// Those of `open(2)`; being outside a runtime.
+    /// Those of `open(2)`; an error outside a runtime.
     pub async fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::open_with(path, OpenOptions::default()).await
     }
 
-    /// Opens a file. It is closed on exec. Dropping the future of one that is made or emptied may leave it so.
+    /// Opens a file. It is closed on exec. If the future is dropped, a file may already have been created or
+    /// truncated.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// Those of [`Self::open`].
     pub async fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> io::Result<Self> {
         let core = executor::current()?;
         let path = path_of(path.as_ref().as_os_str().as_bytes())?;
@@ -164,18 +165,18 @@ impl File {
         }
     }
 
-    /// Takes over an open file, which must not be open for appending only (`O_APPEND`): every write has its place here.
+    /// Takes over an open file, which must not be in append mode (`O_APPEND`): every write here names its position.
     ///
     /// # Errors
-    /// Being outside a runtime.
+    /// An error outside a runtime.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
         Ok(Self { core: executor::current()?, descriptor: Some(Arc::new(descriptor)) })
     }
 
-    /// The file that a part is of, which stays open for as long as either is there.
+    /// The file that a part belongs to. It stays open as long as either exists.
     ///
     /// # Errors
-    /// Being outside a runtime.
+    /// An error outside a runtime.
     pub fn of_part(part: &FilePart) -> io::Result<Self> {
         Ok(Self { core: executor::current()?, descriptor: Some(Arc::clone(part.file())) })
     }
@@ -187,8 +188,8 @@ impl File {
         }
     }
 
-    /// Reads `length` bytes from `offset` on. Fewer come only if the file ends there; none, if it ends at `offset` or
-    /// before.
+    /// Reads `length` bytes from `offset`. A short read means that the file ends there; an empty one, that it ends at
+    /// `offset` or before.
     ///
     /// # Errors
     /// Those of `pread(2)`; `InvalidInput` for more than [`READ_BYTES_MAX`] bytes or an impossible offset.
@@ -208,29 +209,29 @@ impl File {
         }
     }
 
-    /// Writes all of `bytes` from `offset` on, and gives their memory back.
+    /// Writes all of `bytes` at `offset`, and returns their memory.
     ///
     /// # Errors
-    /// Those of `pwrite(2)`, with a part of the bytes possibly written; `InvalidInput` for an impossible offset.
+    /// Those of `pwrite(2)`, possibly with a part of the bytes written; `InvalidInput` for an impossible offset.
     pub async fn write_at(&self, offset: u64, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
         self.write(offset, bytes, None).await
     }
 
-    /// The same under a lock.
+    /// Writes as [`Self::write_at`], under a lock.
     ///
-    /// `held` is dropped when this write can change nothing any more, and not before: who has the lock after that meets
-    /// no write that comes late, also when nobody waits for the answer any more and the runtime has ended. When it ends
-    /// around a write that hangs, a helper thread keeps `held` until the call returns, and io_uring for as long as the
-    /// process lives. It is dropped where the write ends: on a helper's thread, or on the runtime's inside its driver.
-    /// So its destructor must not call the engine; that of a file lock or a permit does not.
+    /// `held` is dropped when this write can no longer change anything, and not before: the next owner of the lock
+    /// meets no late write, even when the future was dropped and the runtime has ended. If the runtime ends while a
+    /// write hangs, a helper thread keeps `held` until the call returns, and io_uring keeps it as long as the process
+    /// lives. It is dropped where the write ends: on a helper's thread, or on the runtime's inside its driver. So its
+    /// destructor must not call the engine; the destructors of a file lock and of a permit do not.
     ///
-    /// Such a write is one that may hang, so the runtime's thread does not try it, unless it has no other (`blocking`,
-    /// or neither a helper nor a worker of the kernel's can be started). io_uring is told to give it to a worker of the
-    /// kernel's (`IOSQE_ASYNC`). With ext4 the kernel does so anyway. Buffered writes of file systems that can do them
-    /// without waiting (`FMODE_BUF_WASYNC`: XFS since 6.0, Btrfs since 6.1) it tries first, in the call that submits
-    /// them; that is cheaper, and what [`Self::write_at`] has, but before 6.12 (or its stable backports) the attempt
-    /// waits while the file system is frozen (Linux, `io_uring/rw.c`: `io_write` called `kiocb_start_write`, which
-    /// sleeps, where `io_kiocb_start_write` now only tries).
+    /// Such a write may hang, so the runtime's thread does not try it, unless no other thread can (`blocking`, or
+    /// neither a helper nor a kernel worker can be started). io_uring hands it to a kernel worker (`IOSQE_ASYNC`).
+    /// With ext4 the kernel does so anyway. The kernel first tries buffered writes of file systems that can do them
+    /// without waiting (`FMODE_BUF_WASYNC`: XFS since 6.0, Btrfs since 6.1) in the call that submits them; that is
+    /// faster, and [`Self::write_at`] uses it. But before 6.12 (or its stable backports) the attempt waits while the
+    /// file system is frozen (Linux, `io_uring/rw.c`: `io_write` called `kiocb_start_write`, which sleeps, where
+    /// `io_kiocb_start_write` now only tries).
     ///
     /// # Errors
     /// As [`Self::write_at`].
@@ -255,7 +256,7 @@ impl File {
         }
     }
 
-    /// Waits until what was written, and what is needed to find it again, is on the disk.
+    /// Waits until the written bytes, and the metadata needed to find them again, are on the disk.
     ///
     /// # Errors
     /// Those of `fdatasync(2)`.
@@ -263,7 +264,7 @@ impl File {
         self.sync(true).await
     }
 
-    /// The same with everything that the file system knows about the file.
+    /// As [`Self::sync_data`], with all metadata of the file.
     ///
     /// # Errors
     /// Those of `fsync(2)`.
@@ -276,12 +277,12 @@ impl File {
         FileFuture::new(&self.core, request).await.map(drop)
     }
 
-    /// Gives the first `length` bytes their place on the disk, so that no write there fails for want of it. The file is
-    /// at least as long then, and what nobody has written is zeros.
+    /// Reserves disk space for the first `length` bytes, so that no write there fails for lack of space. The file is
+    /// then at least that long, and unwritten bytes are zeros.
     ///
     /// # Errors
-    /// Those of `fallocate(2)`: `Unsupported` where the file system reserves nothing; `InvalidInput` for an impossible
-    /// length.
+    /// Those of `fallocate(2)`: `Unsupported` where the file system cannot reserve space; `InvalidInput` for an
+    /// impossible length.
     pub async fn allocate(&self, length: u64) -> io::Result<()> {
         check(0, length)?;
         let request = Request::Allocate { file: Arc::clone(self.descriptor()), length };
@@ -290,8 +291,8 @@ impl File {
 
     /// Length, time of the last change, and which file it is.
     ///
-    /// A direct call on every driver: an open file's inode is in memory, and io_uring would wake one of its workers for
-    /// each such question.
+    /// A direct call on every driver: an open file's inode is in memory, and io_uring would wake one of its workers
+    /// for each call.
     ///
     /// # Errors
     /// Those of `fstat(2)`.
@@ -315,7 +316,7 @@ impl File {
         })
     }
 
-    /// A part of the file, to be sent on any number of connections.
+    /// A part of the file, which can be sent on any number of connections.
     ///
     /// # Errors
     /// `InvalidInput` for a part that no file can have.
@@ -331,14 +332,14 @@ impl AsFd for File {
     }
 }
 
-/// Gives a file another name, at once and in place of whatever had that name.
+/// Renames a file atomically, in place of any file that had the new name.
 ///
-/// `held` is dropped when the names are what they will be, and not before: a lock under which names change outlives the
-/// change so, also when nobody waits for the answer any more. What its destructor must not do is said at
-/// [`File::write_at_holding`].
+/// `held` is dropped when the rename can no longer change anything, and not before: a lock under which names change
+/// therefore outlives the change, even when the future was dropped and the runtime has ended.
+/// [`File::write_at_holding`] says what its destructor must not do.
 ///
 /// # Errors
-/// Those of `rename(2)`; being outside a runtime.
+/// Those of `rename(2)`; an error outside a runtime.
 pub async fn rename(
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,
@@ -351,7 +352,7 @@ pub async fn rename(
 }
 
 impl FilePart {
-    /// A part of an open file that belongs to no runtime, to be sent on connections of any number of them.
+    /// A part of an open file that belongs to no runtime. It can be sent on connections of any number of runtimes.
     ///
     /// # Errors
     /// `InvalidInput` for a part that no file can have.
@@ -369,17 +370,18 @@ impl Drop for File {
     }
 }
 
-/// A folder, for opening what lies below it and nothing else.
+/// A folder. Only files below it can be opened through it.
 ///
-/// The kernel resolves a path (`openat2(2)`), so that a symbolic link may lead elsewhere within the folder but not out
-/// of it, whoever changes it meanwhile. It belongs to no runtime; clones are the same folder, also when it is renamed.
+/// The kernel resolves a path (`openat2(2)`), so a symbolic link may lead elsewhere within the folder but not out of
+/// it, even if somebody changes it meanwhile. It belongs to no runtime; clones are the same folder, even after a
+/// rename.
 #[derive(Clone, Debug)]
 pub struct Folder {
     descriptor: Arc<OwnedFd>,
 }
 
 impl Folder {
-    /// Opens the folder; the thread waits for the disk.
+    /// Opens the folder. The thread waits for the disk.
     ///
     /// # Errors
     /// Those of `open(2)`; `Unsupported` where the kernel has no `openat2` or forbids it.
@@ -397,10 +399,10 @@ impl Folder {
         }
     }
 
-    /// Opens for reading what a path names below the folder. Never waits for the other end of a pipe.
+    /// Opens a path below the folder for reading. Never waits for the other end of a pipe.
     ///
     /// # Errors
-    /// Those of `openat2(2)`: EXDEV for a path that leads out of the folder; being outside a runtime.
+    /// Those of `openat2(2)`: EXDEV for a path that leads out of the folder; an error outside a runtime.
     pub async fn open_file(&self, path: &[u8]) -> io::Result<File> {
         let (below, path) = (Some(Arc::clone(&self.descriptor)), path_of(path)?);
         let request = Request::Open { below, path, flags: READ_WITHOUT_WAITING, mode: Mode::empty() };
@@ -408,7 +410,7 @@ impl Folder {
     }
 }
 
-/// What is opened for others to see may be a pipe or a terminal.
+/// A file that others may see can be a pipe or a terminal.
 const READ_WITHOUT_WAITING: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 fn path_of(bytes: &[u8]) -> io::Result<CString> {
@@ -416,8 +418,8 @@ fn path_of(bytes: &[u8]) -> io::Result<CString> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a path has no zero byte in it"))
 }
 
-/// Whether a file can have these bytes; the kernel counts them in signed numbers, and some calls take the highest
-/// offset for something else.
+/// Whether a file can have these bytes. The kernel counts them in signed numbers, and some calls give the highest
+/// offset another meaning.
 fn check(offset: u64, length: u64) -> io::Result<()> {
     match offset.checked_add(length) {
         Some(end) if end <= i64::MAX as u64 => Ok(()),

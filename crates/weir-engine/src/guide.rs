@@ -1,14 +1,15 @@
-//! How to write a program on this engine: its model, its limits, what a dropped future means, backpressure, tests on a
-//! simulated kernel, and which driver to choose. There is nothing in this module but text.
+//! How to write a program on this engine: its model, its limits, what a dropped future means, backpressure, tests on
+//! a simulated kernel, and which driver to choose. This module contains only text.
 //!
 //! # The model
 //!
-//! A [`Runtime`](crate::Runtime) belongs to the thread that made it. It has tasks, timers and one driver, which is one
-//! way of waiting for the kernel. Tasks never move to another thread, so they share data in an `Rc<RefCell<…>>` without
-//! a lock. A program that wants two cores starts two runtimes, or a [`Server`](crate::serve::Server) with two workers.
+//! A [`Runtime`](crate::Runtime) belongs to the thread that made it. It has tasks, timers and one driver, which is
+//! one way to wait for the kernel. Tasks never move to another thread, so they share data in an `Rc<RefCell<…>>`
+//! without a lock. A program that uses two cores starts two runtimes, or a [`Server`](crate::serve::Server) with two
+//! workers.
 //!
-//! One *turn* of a runtime runs every task that is ready, hands what they have sent to the kernel, and then waits for
-//! events. So a send is queued at once and leaves at the end of the turn, with everything else that was queued in it:
+//! One *turn* of a runtime runs every task that is ready, hands their sends to the kernel, and then waits for events.
+//! So a send is queued at once and leaves at the end of the turn, with everything else that was queued in that turn:
 //! many small sends on a connection are one system call, and on io_uring the sends of all connections are.
 //!
 //! ```
@@ -36,9 +37,9 @@
 //! # }
 //! ```
 //!
-//! A receive gives whatever has arrived, in a buffer of the engine's (a [`Lease`](crate::Lease)): a part of a message,
-//! or many. What must be kept is copied; a lease that is held keeps its buffer from others. Sent as it is, it costs no
-//! copy.
+//! A receive returns whatever has arrived, in an engine buffer (a [`Lease`](crate::Lease)): a part of a message, or
+//! many. Copy what must be kept; a lease that is held keeps its buffer from other connections. Sending a lease as it
+//! is costs no copy.
 //!
 //! Other threads reach a runtime through a [`Remote`](crate::Remote), which runs a closure or starts a task there;
 //! through a [`mailbox`](crate::mailbox); and, from runtime to runtime, through the [hand-off](crate::handoff).
@@ -63,24 +64,25 @@
 //!
 //! # Cancellation safety
 //!
-//! A future of this crate may be dropped at any await, by [`timeout`](crate::time::timeout), by a `select!` of any
-//! make, or with its task. What that means for each:
+//! A future of this crate may be dropped at any await, by [`timeout`](crate::time::timeout), by any `select!`, or
+//! with its task. The effect is:
 //!
-//! - [`recv`](crate::net::Stream::recv): no byte is lost. What arrives belongs to the connection, and the next call
-//!   gives it.
-//! - [`send`](crate::net::Stream::send): all of the bytes are queued, or (it waited above the high-water mark) none.
+//! - [`recv`](crate::net::Stream::recv): no byte is lost. Bytes that arrive belong to the connection, and the next
+//!   call returns them.
+//! - [`send`](crate::net::Stream::send): all of the bytes are queued, or none if it was waiting above the high-water
+//!   mark.
 //! - [`flush`](crate::net::Stream::flush), [`shutdown`](crate::net::Stream::shutdown): the bytes and the end of the
 //!   stream still leave.
-//! - [`accept`](crate::net::Listener::accept): no connection is lost, the next call gives it.
-//! - [`connect`](crate::net::Stream::connect), [`connect_from`](crate::net::Stream::connect_from): the
-//!   attempt is given up.
-//! - Reads of a [`File`](crate::fs::File): the answer is given up. Writes and syncs that have been begun go on to their
+//! - [`accept`](crate::net::Listener::accept): no connection is lost; the next call returns it.
+//! - [`connect`](crate::net::Stream::connect), [`connect_from`](crate::net::Stream::connect_from): the attempt is
+//!   abandoned.
+//! - Reads of a [`File`](crate::fs::File): the answer is discarded. Writes and syncs that have begun run to their
 //!   end; those that wait for their turn are not begun.
-//! - [`sleep`](crate::time::sleep): the timer is taken out.
+//! - [`sleep`](crate::time::sleep): the timer is removed.
 //! - [`TaskGroup::finish`](crate::TaskGroup::finish): the tasks of the group end. A dropped
 //!   [`JoinHandle`](crate::JoinHandle) leaves its task running.
 //!
-//! The kernel never writes into memory that has been given up: a buffer in flight belongs to the engine until the
+//! The kernel never writes into memory that has been freed: a buffer in flight belongs to the engine until the
 //! operation is over, on every driver.
 //!
 //! # Backpressure
@@ -89,16 +91,15 @@
 //! not receive, so the connection's input fills up to its high-water mark, so the kernel's window closes, and the
 //! sender at the other end waits. Memory for a connection is bounded by the two high-water marks and one message.
 //!
-//! It is lost by whoever takes the bytes out of that chain: a handler that starts a task for every request, or puts
-//! requests into a list of its own, has to bound these itself.
-//! [`Stream::try_send_slice`](crate::net::Stream::try_send_slice) and [`Port::push`](crate::handoff::Port::push) say
-//! that there is no room instead of waiting.
+//! Two kinds of handler lose this bound: one that starts a task for every request, and one that puts requests into
+//! its own list. They must limit these themselves. [`Stream::try_send_slice`](crate::net::Stream::try_send_slice) and
+//! [`Port::push`](crate::handoff::Port::push) return an error when there is no room, instead of waiting.
 //!
 //! # Tests on a simulated kernel
 //!
 //! [`Driver::Sim`](crate::Driver::Sim) runs the same program with virtual time, and with latencies, faults and the
-//! order of events drawn from a seed. A test of a time limit takes no time; a test of reordering runs hundreds of seeds
-//! a second, and a seed that fails is run again as often as it takes:
+//! order of events drawn from a seed. A test of a timeout takes no time; a test of reordering runs hundreds of seeds
+//! a second, and a failing seed can be replayed as often as needed:
 //!
 //! ```
 //! use std::time::Duration;
@@ -125,34 +126,35 @@
 //! }
 //! ```
 //!
-//! What runs there is the state machine of epoll, poll and select; the kernel below it is simulated. So besides the
-//! program, [`SimOptions`](crate::SimOptions) tries the engine: calls that fail for reasons that pass
-//! (`error_per_mille`), readiness that is told once or as long as it lasts (`edge`), few descriptors.
+//! The simulator runs the state machine of epoll, poll and select; the kernel below it is simulated. So
+//! [`SimOptions`](crate::SimOptions) tests the engine as well as the program: transient call errors
+//! (`error_per_mille`), edge- or level-triggered readiness (`edge`), few descriptors.
 //!
-//! When every task waits and nothing can happen any more, the run ends with an error that lists who waits for what.
-//! The example `key_value` tests a whole server so.
+//! When every task waits and no event can come, the run ends with an error that lists each waiting task and its
+//! operation. The example `key_value` tests a whole server this way.
 //!
 //! # Choosing a driver
 //!
-//! `auto` takes io_uring where the kernel lets it, else epoll, else poll; the program is the same on all of them, and
+//! `auto` takes io_uring if the kernel allows it, else epoll, else poll; the program is the same on all of them, and
 //! [`Runtime::driver`](crate::Runtime::driver) says which one runs.
 //!
 //! - `uring`: for many connections that are busy at the same time, and for files. Containers and some distributions
-//!   refuse it; `auto` then goes on with epoll.
-//! - `epoll`: where io_uring is refused or the kernel is older than 5.11. It is level with io_uring where each turn has
-//!   few events.
-//! - `poll`: for some tens of connections, or to see what epoll brings: its cost grows with open connections, idle ones
-//!   too.
-//! - `select`: for comparison, and nothing else. It knows descriptors below 1024.
-//! - `blocking`: for some tens of connections with a thread each. A handler that waits for two things at once does not
-//!   run there.
+//!   refuse it; `auto` then continues with epoll.
+//! - `epoll`: where io_uring is refused or the kernel is older than 5.11. It performs as io_uring does when each turn
+//!   has few events.
+//! - `poll`: for some tens of connections, or to measure the benefit of epoll: its cost grows with open connections,
+//!   idle ones too.
+//! - `select`: for comparison only. It supports only descriptors below 1024.
+//! - `blocking`: for some tens of connections with a thread each. A handler that waits for two operations at once
+//!   does not run there.
 //! - `sim`: for tests.
 //!
-//! Some options of io_uring pay with one load and cost with another: `send-zc-bytes`, `minimum-wait-us`,
+//! Some io_uring options gain with one load and cost with another: `send-zc-bytes`, `minimum-wait-us`,
 //! `receive=bundle`, `sqpoll-idle-ms` and `fixed-files`. They are set by name
-//! ([`Config::set_option`](crate::Config::set_option)), and one that the kernel lacks is refused with the reason when
-//! the runtime starts. Incremental buffer rings are not offered. `docs/guide/io-models.md` says of each what it does,
-//! which kernel it needs and which study measures it, and of the last why.
+//! ([`Config::set_option`](crate::Config::set_option)). When the runtime starts, it refuses an option that the kernel
+//! lacks and gives the reason. Incremental buffer rings are not offered. For each option `docs/guide/io-models.md`
+//! says what it does, which kernel it needs and which study measures it. It also says why incremental buffer rings
+//! are not offered.
 //!
 //! Which one is faster depends on the machine, the kernel and the load. Measure it with the program that will run:
 //! `weir study` compares any two commands that listen on a port.

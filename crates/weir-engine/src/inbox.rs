@@ -1,9 +1,9 @@
-//! What other threads leave for a runtime, wake-ups and calls, in bounded queues; and the table of runtimes that is
-//! asked for the one a wake-up is for.
+//! Work that other threads leave for a runtime: wake-ups and calls, in bounded queues. Also the table that finds the
+//! runtime of a wake-up.
 //!
-//! A wake-up costs a system call only when the runtime sleeps (see [`crate::wake_flag`]). When the wake queue is full,
-//! every task of the runtime is woken instead: a wake-up may be needless, never lost. When the call queue is full the
-//! call is given back. A drain is a mark and needs no place in a queue.
+//! A wake-up costs a system call only when the runtime sleeps (see [`crate::wake_flag`]). When the wake queue is
+//! full, every task of the runtime is woken instead: a wake-up may be spurious, but is never lost. When the call
+//! queue is full the call is given back. A drain is a flag and needs no place in a queue.
 
 use std::{
     fmt, io,
@@ -22,7 +22,7 @@ use crate::{counters::Counters, doorbell::Doorbell, slab::SlotId, wake_flag::Wak
 /// Work for a runtime's own thread.
 pub(crate) type Call = Box<dyn FnOnce() + Send>;
 
-/// The wake queue was full: wake everybody.
+/// The wake queue was full: wake every task.
 const WAKE_ALL: u8 = 1;
 /// Begin to drain.
 const DRAIN: u8 = 2;
@@ -31,10 +31,10 @@ const DRAIN: u8 = 2;
 pub(crate) struct Inbox {
     pub(crate) flag: WakeFlag,
     wakes: ArrayQueue<SlotId>,
-    /// What is asked for without a place in a queue: [`WAKE_ALL`], [`DRAIN`].
+    /// Requests that need no place in a queue: [`WAKE_ALL`], [`DRAIN`].
     control: AtomicU8,
     calls: ArrayQueue<Call>,
-    /// Without a ring for messages: those who send some have a doorbell of their own.
+    /// A doorbell without a ring for messages: threads that send messages have their own doorbell.
     doorbell: Doorbell,
     closed: AtomicBool,
     counters: Arc<Counters>,
@@ -60,7 +60,7 @@ impl Inbox {
         }))
     }
 
-    /// Hands over work for the runtime's thread.
+    /// Queues work for the runtime's thread.
     pub(crate) fn call(&self, call: Call) -> Result<(), RemoteError> {
         if self.closed.load(Ordering::Acquire) {
             return Err(RemoteError::Ended);
@@ -69,13 +69,14 @@ impl Inbox {
         self.notify();
         fence(Ordering::SeqCst);
         if self.closed.load(Ordering::SeqCst) {
-            // The runtime may have emptied its queue before the push: nobody else would, and a call may hold a socket.
+            // The runtime may have emptied its queue for the last time before the push. Drop the call here then:
+            // nothing else would, and a call may hold a socket.
             self.drop_calls();
         }
         Ok(())
     }
 
-    /// Begins to drain the runtime, however many calls wait for it.
+    /// Begins to drain the runtime, even if its call queue is full.
     pub(crate) fn drain(&self) {
         self.control.fetch_or(DRAIN, Ordering::Release);
         self.notify();
@@ -99,7 +100,7 @@ impl Inbox {
         sleeps
     }
 
-    /// What wakes the runtime when it is written.
+    /// The eventfd that wakes the runtime.
     pub(crate) fn eventfd(&self) -> &Arc<OwnedFd> {
         self.doorbell.eventfd()
     }
@@ -115,9 +116,9 @@ impl Inbox {
         self.wakes.pop()
     }
 
-    /// What was asked for without a place in a queue.
+    /// Takes the requests that need no place in a queue.
     pub(crate) fn take_control_flags(&self) -> ControlFlags {
-        // A look first: there are hardly ever any.
+        // Load first: requests are rare.
         let flags = match self.control.load(Ordering::Relaxed) {
             0 => 0,
             _ => self.control.swap(0, Ordering::AcqRel),
@@ -129,7 +130,7 @@ impl Inbox {
         self.calls.pop()
     }
 
-    /// Drops the calls that will not run any more.
+    /// Drops the calls that will not run.
     pub(crate) fn drop_calls(&self) {
         while self.calls.pop().is_some() {}
     }
@@ -144,16 +145,16 @@ impl Inbox {
     }
 }
 
-/// What is asked of a runtime without a place in a queue.
+/// Requests to a runtime that need no place in a queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ControlFlags {
-    /// Every task is to be woken.
+    /// Wake every task.
     pub(crate) wake_all: bool,
-    /// It is to drain.
+    /// Begin to drain.
     pub(crate) drain: bool,
 }
 
-/// The runtime has ended, or as many calls as its limit allows are waiting for it.
+/// Why a call was refused: the runtime has ended, or its queue of calls is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
     /// The runtime has ended.
@@ -164,8 +165,8 @@ pub enum RemoteError {
     Full,
 }
 
-/// Runtimes by number. Numbers of ended runtimes are used again; a waker of an ended one wakes its successor once
-/// without need.
+/// Runtimes by number. Numbers of ended runtimes are reused; a waker of an ended runtime may wake its successor
+/// needlessly.
 static RUNTIMES: RwLock<Runtimes> = RwLock::new(Runtimes { inboxes: Vec::new(), vacant: Vec::new() });
 
 struct Runtimes {
@@ -193,7 +194,7 @@ pub(crate) fn unregister(number: u16) {
     if let Some(inbox) = runtimes.inboxes[usize::from(number)].take() {
         runtimes.vacant.push(number);
         inbox.closed.store(true, Ordering::SeqCst);
-        // The flag against the queue: whoever does not see the one has its call seen in the other.
+        // Orders the flag against the queue: a thread that does not see the flag has its call seen in the queue.
         fence(Ordering::SeqCst);
     }
 }
@@ -214,7 +215,7 @@ mod tests {
     fn numbers_of_ended_runtimes_are_given_out_again() {
         let inbox = || Inbox::new(1, Arc::default()).expect("a descriptor");
         for _ in 0..100_000 {
-            // Others have some of them meanwhile: there are enough only if these come back.
+            // Other tests hold some of the numbers meanwhile: there are enough only if numbers come back.
             unregister(register(&inbox()).expect("there is a number"));
         }
     }

@@ -1,6 +1,7 @@
-//! A first-in, first-out queue that is usually empty or holds one element: that one lies in place, without a heap.
+//! A first-in, first-out queue that is usually empty or holds one element. That one is stored inline, without a heap
+//! allocation.
 //!
-//! A connection that asks and answers has at most one piece each way; its queues then cost neither an allocation nor
+//! A request-response connection has at most one piece each way. Its queues then cost neither an allocation nor
 //! another cache line. Pure.
 //!
 //! Invariant: `rest` is empty while `first` is.

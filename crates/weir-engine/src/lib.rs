@@ -27,11 +27,12 @@
 //! }
 //! ```
 //!
-//! Received bytes come as [`Lease`]s: buffers of the engine's that return to it when dropped and can be sent on
-//! without a copy. Nothing is lost when a future is dropped: received bytes belong to the connection, queued
-//! bytes to its output queue. Files are read and written in the same program, see [`fs`].
+//! Received bytes arrive as [`Lease`]s: engine buffers that return to the engine when dropped and can be sent on
+//! without a copy. Nothing is lost when a future is dropped: received bytes belong to the connection, queued bytes to
+//! its output queue. Files are read and written in the same program, see [`fs`].
 //!
-//! The [guide] tells how to write a program on it: limits, cancellation, backpressure, tests, the choice of a driver.
+//! The [guide] explains how to write a program on it: limits, cancellation, backpressure, tests, the choice of a
+//! driver.
 
 mod address;
 mod call_clock;

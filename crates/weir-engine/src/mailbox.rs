@@ -1,29 +1,28 @@
 //! A bounded channel into a runtime: many threads send typed messages, one task receives them.
 //!
 //! Contract:
-//! - Messages of one sender arrive in the order sent. The mailbox holds at most its capacity: a send into a full
-//!   one is refused at once and the message comes back.
-//! - The receiver is woken on the edge only: a send makes a wake when a receive is pending and was not woken yet,
-//!   and costs no lock otherwise.
+//! - Messages of one sender arrive in the order sent. The mailbox holds at most its capacity: a send to a full
+//!   mailbox fails at once and returns the message.
+//! - The receiver is woken only on the edge: a send wakes when a receive is pending and has not been woken yet, and
+//!   otherwise takes no lock.
 //! - Dropping a pending receive loses nothing: a message stays in the queue until a receive returns it.
-//! - When the last sender is gone the receiver gets what is queued, then `None`. When the receiver is gone sends
-//!   are refused, and each message still queued is dropped once, by the receiver or by the send that raced it.
+//! - When the last sender is gone the receiver gets what is queued, then `None`. When the receiver is gone, sends
+//!   fail. Each message still queued is dropped once, by the receiver or by the send that raced it.
 //!
-//! It is not a way to wait for room (the sender decides what a full mailbox means), and it starts no thread and
-//! makes no system call itself: a wake goes through the receiving task's [`Waker`].
+//! It is not a way to wait for room (the sender decides how to handle a full mailbox). It starts no thread and makes
+//! no system call itself: a wake goes through the receiving task's [`Waker`].
 //!
-//! Why no wake is lost: the receiver is the consumer of a `WakeFlag`. It calls `woke`,
-//! leaves its waker, looks at the queue, and only then calls `prepare_sleep`; a sender queues, then calls
-//! `notify`. The lock on the waker is taken by a sender only when `notify` says that a receive sleeps, and what
-//! it finds there was left before that sleep, or belongs to a later poll, for which a wake is merely superfluous.
+//! Why no wake is lost: the receiver is the consumer of a `WakeFlag`. It calls `woke`, stores its waker, looks at the
+//! queue, and only then calls `prepare_sleep`; a sender queues, then calls `notify`. A sender takes the lock on the
+//! waker only when `notify` reports a sleeping receive. The waker that it finds was stored before that sleep, or
+//! belongs to a later poll, for which a wake is merely superfluous.
 //!
-//! Why there is code of our own: the queue is crossbeam's; what is added is one cell for a waker and a few
-//! loads and stores around it. The channels of others bring more than that: tokio's its crate,
-//! `async-channel` a list of listeners behind a lock, for any number of receivers. The crate `atomic-waker`
-//! could take the place of flag and cell. But the flag is here anyway, for the inbox of a runtime and for the
-//! hand-off, and one protocol is less to prove than two; and the model checker goes through every
-//! interleaving of the whole, for which its primitives take the place of the real ones. In somebody else's
-//! crate they cannot.
+//! Why this crate has its own code: the queue is crossbeam's; the addition is one cell for a waker and a few loads
+//! and stores around it. Other channels add more: tokio's adds its crate, `async-channel` a list of listeners behind
+//! a lock, for any number of receivers. The crate `atomic-waker` could replace flag and cell. But the inbox of a
+//! runtime and the hand-off need the flag anyway, and one protocol is less to prove than two. The model checker
+//! explores every interleaving of the whole, with its own primitives in place of the real ones. It cannot do that for
+//! code in another crate.
 
 use std::fmt;
 use std::future::Future;
@@ -38,7 +37,7 @@ use crate::wake_flag::{AtomicWord, WakeFlag};
 
 /// Largest capacity of a mailbox, in messages.
 pub const CAPACITY_MAX: usize = 1 << 20;
-/// Most senders one mailbox has at once.
+/// Most senders of one mailbox at once.
 pub const SENDERS_MAX: u32 = 1 << 20;
 
 /// Makes a mailbox that holds up to `capacity` messages.
@@ -51,10 +50,10 @@ pub fn mailbox<T>(capacity: usize) -> (MailboxSender<T>, MailboxReceiver<T>) {
     (MailboxSender { channel: channel.clone() }, MailboxReceiver { channel })
 }
 
-/// Why a message was not queued; it is handed back.
+/// Why a message was not queued; the error contains the message.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError<T> {
-    /// The mailbox holds as many messages as it can.
+    /// The mailbox is full.
     #[error("the mailbox is full")]
     Full(T),
     /// The receiver is gone.
@@ -122,7 +121,7 @@ impl<T> fmt::Debug for MailboxSender<T> {
     }
 }
 
-/// The receiving side. It may be moved between threads while no receive is pending.
+/// The receiving side. It may move between threads while no receive is pending.
 pub struct MailboxReceiver<T> {
     channel: Arc<Channel<T, Native>>,
 }
@@ -166,7 +165,7 @@ impl<T> fmt::Debug for MailboxReceiver<T> {
 #[derive(Debug)]
 pub struct Recv<'a, T> {
     receiver: &'a mut MailboxReceiver<T>,
-    /// The last poll left a waker with the channel.
+    /// The last poll stored a waker in the channel.
     pending: bool,
 }
 
@@ -174,8 +173,8 @@ impl<T> Future for Recv<'_, T> {
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
-        // While a poll is pending the flag says so, and has to be taken back before a message is returned: the
-        // way through `poll_receive` does that.
+        // While a poll is pending, the flag says so. It must be reset before a message is returned: the path through
+        // `poll_receive` does that.
         if !self.pending
             && let Some(message) = self.receiver.try_recv()
         {
@@ -240,7 +239,7 @@ impl WakerCell for Mutex<Option<Waker>> {
             return;
         }
         let previous = cell.replace(waker.clone());
-        // The last waker of a task may drop the task, and that may come back here: not under the lock.
+        // Dropping the last waker of a task may drop the task, and that may call this again: do it outside the lock.
         drop(cell);
         drop(previous);
     }
@@ -255,15 +254,15 @@ impl WakerCell for Mutex<Option<Waker>> {
     }
 }
 
-/// The cell is valid whatever panicked while it was locked: it is replaced whole.
+/// The cell is valid even if a thread panicked while holding the lock: it is replaced whole.
 fn lock(cell: &Mutex<Option<Waker>>) -> MutexGuard<'_, Option<Waker>> {
     cell.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What both sides share.
+/// The state that both sides share.
 struct Channel<T, P: Primitives<T>> {
     queue: P::Queue,
-    /// The receiver is its consumer: asleep while a receive is pending.
+    /// The flag's consumer is the receiver: asleep while a receive is pending.
     flag: WakeFlag<P::Word>,
     waker: P::Cell,
     senders: P::Word,
@@ -299,9 +298,9 @@ impl<T, P: Primitives<T>> Channel<T, P> {
         Ok(())
     }
 
-    /// False at the maximum of senders.
+    /// False at the maximum number of senders.
     fn add_sender(&self) -> bool {
-        // Relaxed: the sender that is cloned keeps the count above zero.
+        // Relaxed is enough: the sender that is cloned keeps the count above zero.
         let added = self.senders.fetch_add(1, Ordering::Relaxed) < SENDERS_MAX;
         if !added {
             self.senders.fetch_sub(1, Ordering::Relaxed);
@@ -310,7 +309,7 @@ impl<T, P: Primitives<T>> Channel<T, P> {
     }
 
     fn remove_sender(&self) {
-        // Release: who reads zero sees every message of every sender.
+        // Release: a thread that reads zero sees every message of every sender.
         if self.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.wake_receiver();
         }
@@ -327,13 +326,13 @@ impl<T, P: Primitives<T>> Channel<T, P> {
     fn poll_receive(&self, context: &mut Context<'_>) -> Poll<Option<T>> {
         self.flag.woke();
         self.waker.set(context.waker());
-        // Goes round once for each send or departure that falls between the look and `prepare_sleep`.
+        // Repeats once for each send or departure between the look and `prepare_sleep`.
         loop {
             if let Some(message) = self.queue.pop() {
                 return Poll::Ready(Some(message));
             }
             if self.senders.load(Ordering::Acquire) == 0 {
-                // The last sender may have sent between the two looks.
+                // The last sender may have sent between the two looks, so look again.
                 return Poll::Ready(self.queue.pop());
             }
             if self.flag.prepare_sleep() {
@@ -342,7 +341,7 @@ impl<T, P: Primitives<T>> Channel<T, P> {
         }
     }
 
-    /// A pending receive was dropped: nobody sleeps any more.
+    /// A pending receive was dropped: the consumer is awake again.
     fn cancel(&self) {
         self.flag.woke();
         self.waker.clear();

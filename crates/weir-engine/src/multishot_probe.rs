@@ -1,10 +1,10 @@
-//! A probe for a defect of the kernel: whether its multishot receives report every end of a connection.
+//! A probe for a kernel defect: multishot receives that miss the end of a connection.
 //!
-//! Kernels before the spring of 2026 (7.0, and the stable releases of that time that have its fix, "io_uring/poll: fix
-//! multishot recv missing EOF on wakeup race") take two events for one when both come before the receive has run: what
-//! has arrived is received, the end or the reset behind it is not, and as nothing more ever happens on such a socket
-//! the receive waits for ever. TCP is told of an ordinary end all the same, of a reset it is not. No version number
-//! says which kernels have the fix, so it is tried, once in a process.
+//! Kernels before the spring of 2026 (7.0, and the stable releases of that time that contain its fix, "io_uring/poll:
+//! fix multishot recv missing EOF on wakeup race") merge two events into one when both come before the receive has
+//! run: the data is received, the end or the reset behind it is not. No further event comes on such a socket, so the
+//! receive never ends. TCP still reports an ordinary end, but not a reset. No version number shows which kernels have
+//! the fix, so the probe tries it, once in a process.
 
 use std::{
     io::{self, Write},
@@ -25,16 +25,17 @@ use crate::{
     time::{sleep, timeout},
 };
 
-/// Longer than a busy machine takes for an event that is there already. Only a kernel that misses it takes that long.
+/// Longer than a busy machine takes to report an event that has already happened. Only a kernel that misses it takes
+/// that long.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Whether receives may stay armed. False also when it could not be tried; the next one that asks tries again.
+/// Whether receives may stay armed. Also false when the probe could not run; the next call tries again.
 pub(crate) fn reports_every_end() -> bool {
     static REPORTS_EVERY_END: OnceLock<bool> = OnceLock::new();
     if let Some(reports_every_end) = REPORTS_EVERY_END.get() {
         return *reports_every_end;
     }
-    // In a thread of its own: the caller may be inside a runtime, and a ring belongs to its thread.
+    // In a separate thread: the caller may be inside a runtime, and a ring belongs to its thread.
     let trial = thread::Builder::new().name("weir-probe".into()).spawn(try_all);
     match trial.map(thread::JoinHandle::join) {
         Ok(Ok(Ok(found))) => *REPORTS_EVERY_END.get_or_init(|| found),
@@ -46,13 +47,13 @@ fn try_all() -> io::Result<bool> {
     let mut config = Config::with_driver(Driver::Uring);
     config.uring.receive = ReceiveMode::Multishot;
     if !AnyDriver::granted(Driver::Uring, &config)?.contains(&"deferred-task-run") {
-        // Receives run on the way out of any call here (6.0), so both events cannot be brought together.
+        // Any call here runs receives on its way out (6.0), so the two events cannot coincide.
         return Ok(false);
     }
     let executor = Executor::start(&config, Driver::Uring)?;
     let (ours, mut theirs) = UnixStream::pair()?;
     let ends = reports_end(&executor, ours.into(), || theirs.write_all(b"e").map(|()| drop(theirs)))?;
-    // Where there is no TCP, none of its resets can be missed.
+    // Without TCP, no TCP reset can be missed.
     let Ok((ours, mut theirs)) = tcp_pair() else { return Ok(ends) };
     let resets = reports_end(&executor, ours.into(), || {
         theirs.write_all(b"r")?;
@@ -63,8 +64,8 @@ fn try_all() -> io::Result<bool> {
     Ok(ends && resets)
 }
 
-/// Whether the end of a connection is told whose peer says its last and goes while a receive is in flight and this
-/// thread is not in the kernel.
+/// Whether the receive reports the end of a connection when the peer sends its last bytes and leaves while the
+/// receive is in flight and this thread is outside the kernel.
 fn reports_end(executor: &Executor, ours: OwnedFd, go: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
     executor.block_on(async {
         let stream = Stream::from_descriptor(ours)?;

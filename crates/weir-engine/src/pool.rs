@@ -1,14 +1,14 @@
-//! Receive and send buffers of one runtime: a few sizes, stable addresses, stated maxima, one owner a time.
+//! Receive and send buffers of one runtime: a few sizes, stable addresses, stated maxima, one owner at a time.
 //!
-//! A [`Buffer`] is writable and exclusive; a [`Lease`] is what a handler gets: bytes to read, returned to the pool
-//! when dropped. On io_uring the free buffers of a size sit in a ring the kernel picks from; a buffer is then
-//! in exactly one of three places: free list, kernel ring, or owned by a `Buffer`.
+//! A [`Buffer`] is writable and exclusive; a [`Lease`] is what a handler gets: readable bytes, which return to the
+//! pool when the lease is dropped. On io_uring the free buffers of a size sit in a ring the kernel picks from; a
+//! buffer is then in exactly one of three places: free list, kernel ring, or owned by a `Buffer`.
 //!
-//! Invariants: (1) regions are never unmapped while the pool lives, and every `Buffer` keeps the pool alive;
-//! (2) an index is handed out (by `take`, `take_for_kernel` or `adopt`) at most once before it comes back through
+//! Invariants: (1) regions are never unmapped while the pool lives, and every `Buffer` keeps the pool alive; (2) an
+//! index is handed out (by `take`, `take_for_kernel` or `adopt`) at most once before it comes back through
 //! `Buffer::drop`; (3) region memory is initialised from the start (zero pages); (4) nobody but the owner of the
-//! `Buffer`, or the kernel while the index is in its ring, touches the buffer's bytes; (5) a buffer of the class `HEAP`
-//! is no region's: it owns a boxed slice of `capacity` bytes, and gives that back.
+//! `Buffer`, or the kernel while the index is in its ring, touches the buffer's bytes; (5) a buffer of the class
+//! `HEAP` belongs to no region: it owns a boxed slice of `capacity` bytes, and frees that.
 
 use std::{
     cell::RefCell,
@@ -20,13 +20,14 @@ use std::{
 
 use weir_sys::region::Region;
 
-/// Sizes a connection's receive buffer moves between. Measured bursts (depth 16 of 64 B to 4 KiB) fit one each.
+/// Sizes a connection's receive buffer moves between. Measured bursts (16 messages of 64 B to 4 KiB in flight) fit
+/// one each.
 pub(crate) const CLASS_BYTES: [u32; 4] = [2 << 10, 8 << 10, 32 << 10, 128 << 10];
 
 /// Most buffers of one size: the entries of a kernel buffer ring.
 pub(crate) const CLASS_BUFFERS_MAX: u32 = 4096;
 
-/// Class of bytes that were moved out of the pool.
+/// The class of bytes that were moved out of the pool.
 const HEAP: u8 = u8::MAX;
 
 const REGION_BYTES: u32 = 256 << 10;
@@ -40,7 +41,7 @@ struct Class {
     regions_max: u32,
     /// Keeps the memory mapped (invariant 1).
     regions: Vec<Region>,
-    /// First byte of each buffer; looked up for every message, so it is not computed.
+    /// First byte of each buffer. It is looked up for every message, so it is not computed each time.
     pointers: Vec<NonNull<u8>>,
     free: Vec<u16>,
 }
@@ -90,7 +91,7 @@ impl fmt::Debug for Pool {
 pub(crate) struct PoolShape {
     /// One fixed size instead of [`CLASS_BYTES`].
     pub(crate) bytes: Option<u32>,
-    /// A fixed number of buffers a size instead of a growing one.
+    /// A fixed number of buffers for each size instead of a growing one.
     pub(crate) count: Option<u32>,
     /// Most memory for one size.
     pub(crate) class_bytes_max: usize,
@@ -130,7 +131,7 @@ impl Pool {
         found.unwrap_or(classes.len() - 1) as u8
     }
 
-    /// A free buffer; grows the pool if it may. `None`: every buffer is in use and the maximum is reached.
+    /// A free buffer; grows the pool if that is allowed. `None`: every buffer is in use and the maximum is reached.
     #[inline]
     pub(crate) fn take(self: &Rc<Self>, class: u8) -> Option<Buffer> {
         let mut classes = self.classes.borrow_mut();
@@ -152,12 +153,12 @@ impl Pool {
         }
     }
 
-    /// Number of buffers on the free list.
+    /// Number of free buffers.
     pub(crate) fn free(&self, class: u8) -> usize {
         self.classes.borrow()[usize::from(class)].free.len()
     }
 
-    /// Number of buffers there are.
+    /// Number of buffers, free or not.
     pub(crate) fn buffers(&self, class: u8) -> u32 {
         self.classes.borrow()[usize::from(class)].buffers()
     }
@@ -192,14 +193,14 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// These bytes, in no buffer of the pool.
+    /// A buffer of these bytes, outside the pool.
     fn on_heap(bytes: Box<[u8]>, pool: Rc<Pool>) -> Self {
         let capacity = bytes.len() as u32;
         let pointer = NonNull::from(Box::leak(bytes)).cast();
         Self { pointer, capacity, class: HEAP, index: 0, pool }
     }
 
-    /// All of it.
+    /// The whole buffer.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: invariants 1, 3 and 4: `capacity` initialised bytes that only this value may touch.
         unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr(), self.capacity as usize) }
@@ -239,7 +240,7 @@ impl Drop for Buffer {
 
 /// Received bytes. Dropping the lease gives its buffer back to the engine.
 ///
-/// A lease may be sent as it is (no copy). Holding many leases for long makes receives wait: copy what must be
+/// A lease may be sent as it is (no copy). Holding many leases for a long time makes receives wait: copy what must be
 /// kept.
 #[derive(Debug)]
 pub struct Lease {
@@ -281,12 +282,12 @@ impl Lease {
         self.buffer = Buffer::on_heap(bytes, Rc::clone(&self.buffer.pool));
     }
 
-    /// Bytes behind `end` that may still be written by the owner.
+    /// The bytes behind `end`, which the owner may still write.
     fn room(&self) -> Range<usize> {
         self.end as usize..self.buffer.capacity as usize
     }
 
-    /// Copies as much of `bytes` as fits behind what is there; returns how much.
+    /// Copies as much of `bytes` as fits behind the present bytes; returns how much.
     #[inline]
     pub(crate) fn append(&mut self, bytes: &[u8]) -> usize {
         let room = self.room();
@@ -316,7 +317,7 @@ impl AsRef<[u8]> for Lease {
     }
 }
 
-/// Which buffer size a connection should receive into, from what has arrived.
+/// Chooses the receive buffer size of a connection from its past arrivals.
 ///
 /// Two full buffers in a row move it up: the burst is larger than the buffer, and each further piece costs a
 /// receive and usually a send (measured: 0.69x of epoll with buffers of half the burst, 1.33x with large enough
@@ -333,7 +334,7 @@ impl SizeChoice {
         self.class
     }
 
-    /// Takes note of an arrival; true when the size to use has changed.
+    /// Records an arrival; true when the size to use has changed.
     #[inline]
     pub(crate) fn observe(&mut self, length: usize, capacity: u32, classes: u8) -> bool {
         if length == capacity as usize {
@@ -361,7 +362,7 @@ impl SizeChoice {
     }
 }
 
-/// Errors when the pool's memory cannot be had at all.
+/// The error when the pool cannot get any memory.
 pub(crate) fn out_of_buffers() -> io::Error {
     io::Error::new(io::ErrorKind::OutOfMemory, "no memory for receive buffers")
 }
@@ -449,7 +450,7 @@ mod tests {
                     let place = usize::from(value) % held.len();
                     held[place].move_to_heap();
                 } else if let Some(mut buffer) = pool.take(class) {
-                    // Each owner writes its own mark; a buffer owned twice would lose one of them.
+                    // Each owner writes its own mark; if two owned one buffer, a mark would be lost.
                     buffer.as_mut_slice()[..8].copy_from_slice(&(serial as u64).to_le_bytes());
                     held.push(buffer.lease(8));
                 }

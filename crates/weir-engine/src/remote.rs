@@ -1,4 +1,4 @@
-//! Reaching a runtime from other threads: a handle that calls and drains it.
+//! Reaches a runtime from other threads: a handle that calls and drains it.
 
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ pub struct Remote {
 impl Remote {
     /// Runs `call` on the runtime's thread, between two tasks; there it may spawn.
     ///
-    /// A call accepted in the moment in which the runtime ends may not run.
+    /// A call that is accepted just as the runtime ends may not run.
     pub fn call(&self, call: impl FnOnce() + Send + 'static) -> Result<(), RemoteError> {
         self.inbox.call(Box::new(call))
     }
 
-    /// Begins to drain the runtime, however many calls wait for it. One that has ended needs no draining.
+    /// Begins to drain the runtime, even if its call queue is full. A runtime that has ended needs no draining.
     pub(crate) fn drain(&self) {
         self.inbox.drain();
     }
@@ -42,7 +42,7 @@ impl Remote {
         F: Future<Output = ()> + 'static,
     {
         self.call(move || {
-            // Fails only at the task limit, which a caller on another thread cannot be told any more.
+            // Fails only at the task limit. The caller on another thread can no longer be informed.
             let _ = executor::try_spawn(make());
         })
     }

@@ -1,4 +1,4 @@
-//! A runtime as a program has it: started on a driver, run, drained, reached from other threads.
+//! A runtime as programs use it: started on a driver, run, drained, reached from other threads.
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
@@ -34,19 +34,20 @@ impl Runtime {
         self.executor.core().kind
     }
 
-    /// Runs a future to its end, and every task beside it. What they have sent when it returns has been handed to the
-    /// kernel, as far as the connections had room for it; everything else goes on in the next call. With SQPOLL it is
-    /// the kernel's thread that takes it, and a connection's output beyond one call's may stay for the next one.
+    /// Runs a future to its end, and every other task meanwhile. When it returns, everything that they have sent has
+    /// been handed to the kernel, as far as the connections had room for it; everything else continues in the next
+    /// call. With SQPOLL the kernel's thread takes the sends, and output of a connection beyond one send call may
+    /// stay queued until the next `block_on`.
     ///
     /// # Panics
-    /// When called inside a runtime, and when the kernel refuses to wait (`epoll_wait` and the like failing for
-    /// another reason than a signal: a bug or a kernel out of memory).
+    /// When called inside a runtime, or when the kernel refuses to wait: `epoll_wait` or the like fails for another
+    /// reason than a signal, from a bug or because the kernel is out of memory.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.executor.block_on(future)
     }
 
-    /// Waits until every socket is closed and every task done, at most until `limit` from now; then aborts what is
-    /// left. Returns how many connections had to be aborted.
+    /// Waits until every socket is closed and every task is done, at most for `limit`; then aborts the rest. Returns
+    /// the number of aborted connections.
     pub fn drain(&self, limit: Duration) -> usize {
         let core = self.executor.core();
         let deadline = self.block_on(async { now() }) + limit;
@@ -57,7 +58,7 @@ impl Runtime {
                 sleep(Duration::from_millis(1)).await;
             }
         });
-        // Without the listener, whose accept may still be on its way back from the kernel.
+        // The listener is not counted: its accept may still be on its way back from the kernel.
         let aborted = core.counters.connections_open.get() as usize;
         core.with_driver(|driver| driver.abort_all());
         aborted
@@ -68,7 +69,7 @@ impl Runtime {
         Remote { inbox: Arc::clone(&self.executor.core().inbox) }
     }
 
-    /// The runtime's counters; readable from any thread, also after the runtime has ended.
+    /// The runtime's counters; any thread may read them, even after the runtime has ended.
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(&self.executor.core().counters)
     }

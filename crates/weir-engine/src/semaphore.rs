@@ -1,9 +1,9 @@
-//! A semaphore that is fair: first come, first served, and nobody waits for a permit that is free.
+//! A fair semaphore: first come, first served. A caller never waits while a permit is free.
 //!
-//! Pure but for the wakers, which it hands to [`Departed`]. A permit that becomes free is handed to the first who waits
-//! and to nobody else: who comes later cannot take it, and who gives up after that passes it on.
+//! Pure except for the wakers, which it hands to [`Departed`]. A released permit goes to the first waiter and to
+//! nobody else: a later arrival cannot take it, and a waiter that gives up after that passes it on.
 //!
-//! Invariant: nobody waits while a permit is free.
+//! Invariant: there is no waiter while a permit is free.
 
 use std::{
     collections::VecDeque,
@@ -12,26 +12,26 @@ use std::{
 
 use crate::wakers::Departed;
 
-/// Who waits for a permit, in the order they came.
+/// A place in the queue for a permit; smaller means earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Waiter(u64);
 
-/// Permits, and who waits for one.
+/// Permits and the queue of waiters.
 #[derive(Debug)]
 pub(crate) struct FairSemaphore {
     free: usize,
-    /// In the order they came.
+    /// In order of arrival.
     waiting: VecDeque<(Waiter, Waker)>,
     next: u64,
 }
 
 impl FairSemaphore {
-    /// With so many permits; with at least one, because nobody would ever get one of none.
+    /// A semaphore with this many permits; at least one, because with none a waiter would never get one.
     pub(crate) fn new(permits: usize) -> Self {
         Self { free: permits.max(1), waiting: VecDeque::new(), next: 0 }
     }
 
-    /// Takes a permit, or waits in line for one; who waits already takes the permit that was handed over for it.
+    /// Takes a permit, or waits in line for one. A waiter takes the permit that was handed over to it.
     pub(crate) fn poll_acquire(
         &mut self,
         waiter: &mut Option<Waiter>,
@@ -61,7 +61,7 @@ impl FairSemaphore {
         Poll::Pending
     }
 
-    /// Gives a permit back.
+    /// Returns a permit.
     pub(crate) fn release(&mut self, departed: &Departed) {
         match self.waiting.pop_front() {
             Some((_, waker)) => departed.wake(Some(waker)),
@@ -69,16 +69,16 @@ impl FairSemaphore {
         }
     }
 
-    /// This one waits no more.
+    /// Removes a waiter.
     pub(crate) fn give_up(&mut self, waiter: Waiter, departed: &Departed) {
         match self.position(waiter) {
             Some(position) => departed.let_go(self.waiting.remove(position).map(|(_, waker)| waker)),
-            // A permit was handed over that nobody will take.
+            // The waiter had been handed a permit that it will not take.
             None => self.release(departed),
         }
     }
 
-    /// Where a waiter stands; `None` once a permit was handed over for it.
+    /// The position of a waiter; `None` once it has been handed a permit.
     fn position(&self, waiter: Waiter) -> Option<usize> {
         self.waiting.binary_search_by_key(&waiter, |(waiter, _)| *waiter).ok()
     }

@@ -1,11 +1,11 @@
-//! What a connection still has to send: an ordered queue of chunks.
+//! The bytes that a connection still has to send: an ordered queue of chunks.
 //!
-//! Pure but for the buffers it owns. Chunks keep their address while they are queued, so that the front may be in
-//! flight in the kernel while more is appended; the front is only removed by `consume`.
+//! Pure except for the buffers that it owns. Chunks keep their address while they are queued, so that the front may
+//! be in flight in the kernel while more is appended; the front is only removed by `consume`.
 //!
 //! A chunk is bytes or a part of a file, which the driver sends without seeing its bytes. A part counts in the queue
-//! with its whole length, as bytes do: so the high-water mark bounds the parts too, and a sender that has queued a long
-//! file waits until little of it is left. It holds a descriptor and no memory.
+//! with its full length, as bytes do: so the high-water mark bounds the parts too, and a sender that has queued a
+//! long file waits until little of it remains. It holds a descriptor and no memory.
 
 use std::{io::IoSlice, os::fd::OwnedFd, rc::Rc, sync::Arc};
 
@@ -14,23 +14,23 @@ use crate::{
     pool::{Lease, Pool},
 };
 
-/// Bytes handed to a send. Everything that owns its bytes at a stable address can be sent without a copy.
+/// Bytes to send. Everything that owns its bytes at a stable address can be sent without a copy.
 #[derive(Debug)]
 pub enum SendBuf {
-    /// A received buffer, sent back or passed on as it is.
+    /// A received buffer, sent back or forwarded as it is.
     Lease(Lease),
     /// Bytes of the caller's own making.
     Owned(Box<[u8]>),
-    /// Bytes shared between connections of one runtime.
+    /// Bytes that connections of one runtime share.
     Shared(Rc<[u8]>),
     /// Bytes that live as long as the program.
     Static(&'static [u8]),
-    /// A part of a file, from the page cache to the socket without a copy.
+    /// A part of a file, sent from the page cache to the socket without a copy.
     File(FilePart),
 }
 
 impl SendBuf {
-    /// The bytes, where there are any in memory.
+    /// The bytes, if they are in memory.
     #[inline]
     fn bytes(&self) -> &[u8] {
         match self {
@@ -42,7 +42,7 @@ impl SendBuf {
         }
     }
 
-    /// Copies a lease to the heap, so that its buffer goes back.
+    /// Copies a lease to the heap, so that its buffer returns to the pool.
     #[cold]
     pub(crate) fn release_lease(&mut self) {
         if let SendBuf::Lease(lease) = self {
@@ -72,8 +72,8 @@ impl FilePart {
         Self { file, offset, length }
     }
 
-    /// What of it lies from `offset` on, counted from its own start; at most `length_max` bytes, and none beyond its
-    /// end.
+    /// The part of it from `offset` on, counted from the start of the part; at most `length_max` bytes, and none
+    /// beyond its end.
     pub fn slice(&self, offset: usize, length_max: usize) -> Self {
         let skipped = offset.min(self.length);
         let length = (self.length - skipped).min(length_max);
@@ -84,18 +84,18 @@ impl FilePart {
         &self.file
     }
 
-    /// Bytes in it.
+    /// Its length in bytes.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Nothing is in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 }
 
-/// What of a file is to be sent next.
+/// The range of a file to send next.
 #[derive(Debug)]
 pub(crate) struct FileRange<'a> {
     pub(crate) file: &'a OwnedFd,
@@ -103,20 +103,20 @@ pub(crate) struct FileRange<'a> {
     pub(crate) length: usize,
 }
 
-/// What is at the front of the queue.
+/// The front of the queue.
 #[derive(Debug)]
 pub(crate) enum Front<'a> {
     Bytes(&'a [u8]),
     File(FileRange<'a>),
 }
 
-/// What of the queue can leave in one send.
+/// The chunks that can leave in one send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gathered {
     /// Slices filled.
     pub(crate) count: usize,
-    /// A chunk that goes alone, such as a file, follows at once: the kernel may wait for it before it sends a packet
-    /// that is not full.
+    /// A chunk that needs a separate send, such as a file, follows at once: the kernel may wait for it before it
+    /// sends a packet that is not full.
     pub(crate) more_follows: bool,
 }
 
@@ -165,12 +165,12 @@ impl<const N: usize> From<&'static [u8; N]> for SendBuf {
 #[derive(Debug)]
 struct Chunk {
     bytes: SendBuf,
-    /// A send buffer of ours that more may be appended to, as long as nothing of it is in flight.
+    /// A pool buffer that more bytes may be appended to, as long as none of it is in flight.
     open: bool,
 }
 
 impl Chunk {
-    /// Bytes in it, if it can be lent to the kernel for as long as that likes: buffers of the runtime's cannot.
+    /// Its length in bytes, if it can be lent to the kernel for any length of time: pool buffers cannot.
     fn lendable_len(&self) -> usize {
         match &self.bytes {
             SendBuf::Owned(_) | SendBuf::Shared(_) | SendBuf::Static(_) => self.bytes.len(),
@@ -179,7 +179,7 @@ impl Chunk {
     }
 }
 
-/// What was at the front of a queue, as long as the kernel may read it.
+/// A chunk from the front of a queue, while the kernel may read it.
 #[derive(Debug)]
 pub(crate) struct LentChunk {
     bytes: SendBuf,
@@ -187,7 +187,7 @@ pub(crate) struct LentChunk {
 }
 
 impl LentChunk {
-    /// The bytes that were still to send.
+    /// The bytes that are still to be sent.
     pub(crate) fn rest(&self) -> &[u8] {
         &self.bytes.bytes()[self.sent_before..]
     }
@@ -241,7 +241,7 @@ impl SendQueue {
         }
     }
 
-    /// Closes the last buffer for appending: from now on the kernel may read it.
+    /// Ends appending to the last buffer: from now on the kernel may read it.
     #[inline]
     pub(crate) fn seal(&mut self) {
         if let Some(chunk) = self.chunks.back_mut() {
@@ -249,7 +249,7 @@ impl SendQueue {
         }
     }
 
-    /// What is to be sent next, of one chunk.
+    /// The next bytes to send, from one chunk.
     #[inline]
     pub(crate) fn front(&self) -> Option<Front<'_>> {
         let chunk = self.chunks.front()?;
@@ -263,7 +263,7 @@ impl SendQueue {
         })
     }
 
-    /// Puts the next bytes of the file at the front, as somebody has read them, in the place of that part of it.
+    /// Replaces the next part of the file at the front with its bytes, which were read.
     pub(crate) fn place_front(&mut self, bytes: Box<[u8]>) {
         let Some(Chunk { bytes: SendBuf::File(part), .. }) = self.chunks.front_mut() else { return };
         let done = std::mem::take(&mut self.sent_of_front) + bytes.len();
@@ -289,8 +289,8 @@ impl SendQueue {
         self.chunks.iter().take(chunks_max).any(|chunk| matches!(chunk.bytes, SendBuf::File(_)))
     }
 
-    /// Fills `slices` with the next chunks, as far as the next file, or the next chunk behind the first that can be
-    /// lent and has at least `alone_from` bytes.
+    /// Fills `slices` with the next chunks. Stops before the next file, and before the next lendable chunk behind the
+    /// first that has at least `alone_from` bytes.
     pub(crate) fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>], alone_from: usize) -> Gathered {
         let mut skip = self.sent_of_front;
         let mut count = 0;
@@ -306,12 +306,12 @@ impl SendQueue {
         Gathered { count, more_follows: false }
     }
 
-    /// Bytes left of the front chunk, if it can be lent.
+    /// Unsent bytes of the front chunk, if it can be lent.
     pub(crate) fn lendable_front(&self) -> usize {
         self.chunks.front().map_or(0, |chunk| chunk.lendable_len().saturating_sub(self.sent_of_front))
     }
 
-    /// Takes the front chunk out for a send that reads it where it is. Its bytes count as queued, and nothing else is
+    /// Takes the front chunk out for a send that reads it in place. Its bytes count as queued, and nothing else is
     /// taken from the queue, until it is settled or given back.
     pub(crate) fn lend_front(&mut self) -> Option<LentChunk> {
         if self.lendable_front() == 0 {
@@ -321,13 +321,14 @@ impl SendQueue {
         Some(LentChunk { bytes, sent_before: std::mem::take(&mut self.sent_of_front) })
     }
 
-    /// Puts a chunk back of which nothing was sent.
+    /// Puts back a chunk of which nothing was sent.
     pub(crate) fn return_lent(&mut self, chunk: LentChunk) {
         self.sent_of_front = chunk.sent_before;
         self.chunks.push_front(Chunk { bytes: chunk.bytes, open: false });
     }
 
-    /// So many bytes of a lent chunk are sent; it stays lent, and what is left of it is sent from a copy.
+    /// Marks `sent` bytes of a lent chunk as sent. The chunk stays lent, and its remaining bytes are sent from a
+    /// copy.
     pub(crate) fn settle_lent(&mut self, chunk: &LentChunk, sent: usize) {
         let rest = &chunk.rest()[sent..];
         self.bytes -= sent;
@@ -336,12 +337,12 @@ impl SendQueue {
         }
     }
 
-    /// Removes `sent` bytes from the front; chunks that are done give their buffers back.
+    /// Removes `sent` bytes from the front; finished chunks return their buffers.
     #[inline]
     pub(crate) fn consume(&mut self, sent: usize) {
         self.bytes -= sent;
         if self.bytes == 0 {
-            // The usual case: everything went.
+            // The usual case: everything was sent.
             self.sent_of_front = 0;
             self.chunks.clear();
             return;
@@ -357,8 +358,8 @@ impl SendQueue {
         }
     }
 
-    /// Copies leased chunks to the heap so that a slow peer does not hold the runtime's buffers; chunks of which any
-    /// of the first `in_flight` bytes are stay where they are. Bounded by the connection's high-water mark plus one
+    /// Copies leased chunks to the heap so that a slow peer does not hold the runtime's buffers; chunks that contain
+    /// any of the first `in_flight` bytes stay where they are. Bounded by the connection's high-water mark plus one
     /// message.
     pub(crate) fn release_leases(&mut self, in_flight: usize) {
         let mut before = 0;
@@ -380,7 +381,7 @@ impl SendQueue {
         }
     }
 
-    /// Forgets everything; the connection is broken.
+    /// Removes everything; the connection is broken.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -400,9 +401,9 @@ mod tests {
         Lease(Vec<u8>),
         File(u16, usize),
         Send(usize),
-        /// The front is lent to a send that takes so many bytes of it.
+        /// Lend the front to a send that takes this many bytes of it.
         Lend(usize),
-        /// The file system cannot send: so many bytes are read.
+        /// The file system cannot send: read this many bytes.
         Read(usize),
         Seal,
         Release,
@@ -424,12 +425,12 @@ mod tests {
         prop::collection::vec(step, 0..60)
     }
 
-    /// What the file of this test has at each place.
+    /// The bytes of this test's file at a position.
     fn file_bytes(offset: u64, length: usize) -> Vec<u8> {
         (offset..offset + length as u64).map(|place| (place % 251) as u8).collect()
     }
 
-    /// What one send of at most `limit` bytes takes off the front, as a driver does it.
+    /// The bytes that one send of at most `limit` bytes takes from the front, as a driver does it.
     fn next(queue: &SendQueue, limit: usize, gather: bool) -> Vec<u8> {
         let mut slices = [IoSlice::new(&[]); 3];
         let mut available: Vec<u8> = match queue.front() {

@@ -1,10 +1,11 @@
 //! A server: one handler on every connection, N workers on any driver, started and ended in an orderly way.
 //!
-//! Each worker is a thread with a runtime of its own. On the blocking driver there is one acceptor thread, and a
-//! thread with a runtime for each connection. `drain` stops accepting, lets receives end after what has arrived,
-//! waits for the handlers, and cuts what is left at the deadline. A worker that cannot accept any more, whatever the
-//! reason, ends the whole server, and the end says so: a server that listens and serves only some is worse than none.
-//! The end waits for no worker that hangs: it is named, and left behind.
+//! Each worker is a thread with its own runtime. On the blocking driver there is one acceptor thread, and a thread
+//! with a runtime for each connection. `drain` stops accepting, ends receives after the bytes that have already
+//! arrived, waits for the handlers, and cuts the remaining connections at the deadline. A worker that cannot accept
+//! any more, for any reason, ends the whole server, and [`Drained`] gives the reason: a server that listens and
+//! serves only some connections is worse than none. The end does not wait for a worker that hangs: that worker is
+//! reported and left behind.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -76,43 +77,43 @@ pub enum AcceptMode {
     /// Every worker listens on the same port, and the kernel spreads connections by hash (`SO_REUSEPORT`).
     #[default]
     ReusePort,
-    /// The first worker accepts and gives connections out in turn.
+    /// The first worker accepts and distributes connections in turn.
     Acceptor,
-    /// All workers wait on one listener; an arrival wakes one of them where the kernel can do that.
+    /// All workers wait on one listener; an arrival wakes one of them, if the kernel supports that.
     Exclusive,
 }
 
-/// What a server is asked to be.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// Driver, options and limits of each worker's runtime.
     pub engine: Config,
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: Address,
-    /// Connections the kernel may hold ready.
+    /// Connections that may wait in the kernel.
     pub backlog: u32,
-    /// Threads with a runtime; must be 1 on the blocking driver.
+    /// Worker threads, each with a runtime; must be 1 on the blocking driver.
     pub workers: usize,
     /// How connections reach them.
     pub accept: AcceptMode,
     /// CPUs to pin workers to, in turn; empty: not pinned.
     pub cpus: Vec<usize>,
-    /// How long a drain may take. Connections without a request under way end at once: they need none of it. On the
-    /// blocking driver a thread may need 50 ms to see that: less than that cuts idle connections.
+    /// How long a drain may take. Connections without a request in progress end at once and need none of it. On the
+    /// blocking driver a thread may need 50 ms to notice: a shorter limit cuts idle connections.
     pub drain_limit: Duration,
-    /// Most connections at a time on the blocking driver, which needs a thread and two descriptors for each; one
-    /// more is closed.
+    /// Most connections at once on the blocking driver, which needs a thread and two descriptors for each; further
+    /// ones are closed.
     pub blocking_connections_max: usize,
     /// The handler waits for two operations at once (it receives and sends in separate tasks, or spawns): such a
     /// handler is refused at start on the blocking driver.
     pub handler_waits_for_two: bool,
-    /// Called whenever accepting pauses because descriptors or memory are short, which clients see as silence: on the
-    /// thread that accepts, so that it must not wait.
+    /// Called on the accepting thread whenever accepting pauses because descriptors or memory are short. Clients see
+    /// such a pause as silence. The function must not wait.
     pub on_starved: Option<fn()>,
 }
 
 impl ServerConfig {
-    /// One worker on `listen`, everything else by default.
+    /// A configuration with one worker on `listen` and every default.
     pub fn new(engine: Config, listen: Address) -> Self {
         Self {
             engine,
@@ -132,23 +133,23 @@ impl ServerConfig {
 /// A server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The driver cannot run, or cannot do what is asked.
+    /// The driver cannot run, or does not support a setting.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}{}", hint(source))]
     Listen {
-        /// Address asked for.
+        /// The address asked for.
         address: Address,
-        /// What the kernel says.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A thread could not be started or pinned.
     #[error("cannot start worker {worker}: {source}")]
     Worker {
-        /// Worker number.
+        /// The worker's number.
         worker: usize,
-        /// What the kernel says.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -171,10 +172,10 @@ pub struct Drained {
     pub connections_cut: usize,
     /// Connections that were closed as soon as they were accepted, because a limit was reached.
     pub connections_refused: u64,
-    /// Why it ended although nobody had told it to.
+    /// Why it ended without a request to drain.
     pub accept_error: Option<AcceptError>,
-    /// Workers that had not ended long after the deadline. They hang, and are left behind: what they do goes on for as
-    /// long as the process lives.
+    /// Workers that had not ended long after the deadline. They hang and are left behind: whatever they do may
+    /// continue as long as the process lives.
     pub workers_left: Vec<usize>,
 }
 
@@ -182,9 +183,9 @@ pub struct Drained {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("worker {worker} can accept no more connections: {reason}")]
 pub struct AcceptError {
-    /// Worker number.
+    /// The worker's number.
     pub worker: usize,
-    /// What the kernel says.
+    /// The kernel's error.
     pub reason: String,
 }
 
@@ -195,7 +196,7 @@ pub struct Server {
     path: Option<BoundPath>,
     driver: Driver,
     shared: Arc<ServerState>,
-    /// Each ends with the number of connections it has cut.
+    /// Each returns the number of connections that it has cut.
     threads: Vec<thread::JoinHandle<usize>>,
 }
 
@@ -203,7 +204,7 @@ pub struct Server {
 struct ServerState {
     remotes: Mutex<Vec<Remote>>,
     counters: Mutex<Vec<Arc<Counters>>>,
-    /// How far the end has come: [`SERVING`], [`DRAINING`], [`CUTTING`].
+    /// The stage of the end: [`SERVING`], [`DRAINING`], [`CUTTING`].
     stage: AtomicU8,
     drain_limit: Duration,
     departures: Arc<Departures>,
@@ -212,11 +213,11 @@ struct ServerState {
     accept_error: Mutex<Option<AcceptError>>,
 }
 
-/// Nothing ends yet.
+/// Not ending.
 const SERVING: u8 = 0;
-/// Receives end after what has arrived.
+/// Draining: receives end after the bytes that have already arrived.
 const DRAINING: u8 = 1;
-/// The handler is dropped, and the connection reset.
+/// Cutting: the handler is dropped, and the connection reset.
 const CUTTING: u8 = 2;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -233,9 +234,10 @@ impl Server {
         Self::start_with(config, |_| Ok(()), handler)
     }
 
-    /// As [`Self::start`]; before a worker accepts, `on_worker` runs with its number on its thread, inside its runtime,
-    /// where it may spawn tasks. What it fails with is the error of the start. Tasks that wait for ever keep a drain
-    /// from ending before its limit: let them wait for [`crate::draining`] as well.
+    /// As [`Self::start`], with a function for each worker: before a worker accepts, `on_worker` runs with its number
+    /// on its thread, inside its runtime, where it may spawn tasks. An error that it returns is the error of the
+    /// start. Tasks that never end keep a drain running until its limit: let them wait for [`crate::draining`] as
+    /// well.
     ///
     /// The blocking driver has no workers: there it runs once, on the acceptor's thread, and cannot spawn.
     pub fn start_with<W, H, F>(config: ServerConfig, on_worker: W, handler: H) -> Result<Self, ServeError>
@@ -354,7 +356,7 @@ impl Server {
         started.recv().unwrap_or_else(|_| Err(io::Error::other("the acceptor ended early"))).map_err(wrap)
     }
 
-    /// Where the server listens, with the port the kernel chose.
+    /// The address that the server listens on, with the port that the kernel chose.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -364,17 +366,17 @@ impl Server {
         self.driver
     }
 
-    /// A handle that can be asked for counters and told to drain, from any thread.
+    /// A handle for any thread: it reads counters and drains the server.
     pub fn control(&self) -> ServerControl {
         ServerControl { driver: self.driver, shared: Arc::clone(&self.shared) }
     }
 
-    /// Starts draining; `join` waits for its end.
+    /// Starts draining; `join` waits until it is done.
     pub fn drain(&self) {
         self.control().drain();
     }
 
-    /// Waits until the server has drained, or some seconds longer than that may take.
+    /// Waits until the server has drained, at most some seconds longer than the drain limit.
     ///
     /// # Panics
     /// When a worker panicked: with its message.
@@ -398,7 +400,7 @@ impl Server {
     }
 }
 
-/// What a server counted since it started.
+/// The server's counts since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerStats {
     /// Sum over all workers.
@@ -415,7 +417,8 @@ pub struct ServerControl {
 }
 
 impl ServerControl {
-    /// Counters now: in total and by worker. The blocking driver has an acceptor, and the sum of its other threads.
+    /// Counters now: the total and one entry for each worker. The blocking driver has two entries: its acceptor, and
+    /// the sum of its other threads.
     pub fn stats(&self) -> ServerStats {
         let mut workers: Vec<EngineStats> =
             lock(&self.shared.counters).iter().map(|counters| counters.snapshot()).collect();
@@ -427,7 +430,7 @@ impl ServerControl {
         ServerStats { total, workers }
     }
 
-    /// Switches the clock that tells how long the workers are outside of the kernel's calls
+    /// Switches the clock that measures how long the workers are outside kernel calls
     /// ([`EngineStats::outside_calls_ns`]).
     pub fn time_calls(&self, on: bool) {
         lock(&self.shared.counters).iter().for_each(|counters| counters.clock.switch(on));
@@ -439,7 +442,7 @@ impl ServerControl {
         self.shared.drain();
     }
 
-    /// Whether new connections are taken: until a drain begins, for whatever reason.
+    /// Whether new connections are accepted: until a drain begins, for any reason.
     pub fn is_serving(&self) -> bool {
         self.shared.is_serving()
     }
@@ -464,7 +467,7 @@ impl ServerState {
         self.stage.load(Ordering::SeqCst) == SERVING
     }
 
-    /// Ends the server, and remembers why, unless it ends already.
+    /// Ends the server and records the reason, unless it is already ending.
     fn give_up(&self, worker: usize, error: &io::Error) {
         if self.is_serving() {
             let reason = error.to_string();
@@ -529,12 +532,12 @@ where
     H: Fn(Stream) -> F + Clone + Send + 'static,
     F: Future<Output = ()> + 'static,
 {
-    /// Returns how many connections were cut.
+    /// Returns the number of connections cut.
     fn run(mut self, ready: &mpsc::Sender<io::Result<()>>) -> usize {
         let runtime = match self.prepare() {
             Ok(runtime) => runtime,
             Err(error) => {
-                // The starter waits for this answer and nobody else does.
+                // Only the starting thread waits for this answer; it may be gone.
                 let _ = ready.send(Err(error));
                 return 0;
             }
@@ -579,7 +582,7 @@ where
         loop {
             let stream = match listener.accept().await {
                 Ok(stream) => stream,
-                // One connection too many is closed; the others and the server go on.
+                // A connection beyond the limit is closed; the others and the server continue.
                 Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => continue,
                 Err(_) if executor::is_draining() => return,
                 Err(error) => match failures.pause(time::now()) {
@@ -598,11 +601,11 @@ where
         }
     }
 
-    /// Gives a connection to another worker; gives it back when that one cannot take it (not started yet, or busy).
+    /// Gives a connection to another worker. Returns it if that worker cannot take it (not started yet, or busy).
     fn give_to(&self, worker: usize, stream: Stream) -> Option<Stream> {
         let Some(remote) = lock(&self.shared.remotes).get(worker).cloned() else { return Some(stream) };
         let handler = self.handler.clone();
-        // A call that is refused is dropped, and its captures with it: the socket stays reachable from here.
+        // A refused call is dropped with its captures: through this place the socket stays reachable from here.
         let place = Arc::new(Mutex::new(Some(stream.into_descriptor().ok()?)));
         let there = Arc::clone(&place);
         let refused = remote.call(move || {
@@ -616,7 +619,7 @@ where
     }
 }
 
-/// Takes a connection into this worker's runtime. At the limit of sockets it is closed, which the peer sees.
+/// Moves a connection into this worker's runtime. At the socket limit the connection is closed, which the peer sees.
 fn take_over(descriptor: OwnedFd) -> Option<Stream> {
     let taken = Stream::from_descriptor(descriptor);
     if taken.is_err() {
@@ -628,7 +631,7 @@ fn take_over(descriptor: OwnedFd) -> Option<Stream> {
     taken.ok()
 }
 
-/// Runs a handler beside all others. At the limit of tasks its connection is closed, which the peer sees.
+/// Runs a handler as a task. At the task limit its connection is closed, which the peer sees.
 fn serve(handler: impl Future<Output = ()> + 'static) {
     if executor::try_spawn(handler).is_err() {
         executor::with_current(|core| core.counters.accepts_refused.increment());

@@ -1,12 +1,13 @@
 //! A slab whose keys carry a generation: a stale key never reaches a later value of the same entry.
 //!
-//! Pure. The maximum is fixed at construction; a vacant entry is reused last-in, first-out.
+//! Pure. The maximum is fixed at construction; vacant entries are reused last-in, first-out. a vacant entry is reused
+//! last-in, first-out.
 
-/// Names one value in one entry.
+/// The key of one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SlotId {
     pub(crate) index: u32,
-    /// Only the lower 24 bits are used, so that it fits into a kernel token beside the index and a kind.
+    /// Only the lower 24 bits are used, so that it fits into a kernel token with the index and a kind.
     pub(crate) generation: u32,
 }
 

@@ -1,5 +1,5 @@
-//! Tasks that belong together: they are waited for with a time limit, and none outlives its group. It runs
-//! nothing itself, the executor does; and it has no results, a task leaves its own where it likes.
+//! Tasks that belong together: a group waits for its tasks with a time limit, and none outlives it. The executor runs
+//! the tasks, not the group. The group collects no results; a task stores its own.
 
 use std::{future::Future, io, time::Duration};
 
@@ -8,14 +8,14 @@ use crate::{
     time::{now, timeout_at},
 };
 
-/// So many tasks are kept before those that are done are looked for.
+/// Finished tasks are first removed at this number of tasks.
 const TIDY_MIN: usize = 64;
 
-/// Tasks of the current runtime that end together: [`Self::finish`] waits for them and then ends what is
-/// left, and dropping the group ends them at once. For a server that answers what it has begun before it
-/// goes, and for a handler whose helpers must not outlive it.
+/// Tasks of the current runtime that end together: [`Self::finish`] waits for them and then ends what is left, and
+/// dropping the group ends them at once. Use it for a server that answers its pending requests before it ends, and
+/// for a handler whose helper tasks must not outlive it.
 ///
-/// Of a whole runtime, [`Runtime::drain`](crate::Runtime::drain) does that.
+/// [`Runtime::drain`](crate::Runtime::drain) does this for a whole runtime.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,7 +32,7 @@ const TIDY_MIN: usize = 64;
 #[derive(Debug, Default)]
 pub struct TaskGroup {
     tasks: Vec<JoinHandle<()>>,
-    /// With so many those that are done are let go.
+    /// At this number of tasks, finished ones are removed.
     tidy_at: usize,
 }
 
@@ -45,8 +45,7 @@ impl TaskGroup {
     /// Runs a future as a task of the current runtime and of this group.
     ///
     /// # Panics
-    /// Outside a runtime, and when the runtime has as many tasks as its limit allows; [`Self::try_spawn`]
-    /// does not.
+    /// Outside a runtime, and when the runtime is at its task limit; [`Self::try_spawn`] does not panic.
     #[track_caller]
     pub fn spawn(&mut self, future: impl Future<Output = ()> + 'static) {
         if let Err(error) = self.try_spawn(future) {
@@ -54,12 +53,12 @@ impl TaskGroup {
         }
     }
 
-    /// As [`Self::spawn`]; an error outside a runtime, at the limit of tasks, or on the blocking driver,
-    /// which runs one handler a thread.
+    /// As [`Self::spawn`]; an error outside a runtime, at the task limit, or on the blocking driver, which runs one
+    /// handler in each thread.
     pub fn try_spawn(&mut self, future: impl Future<Output = ()> + 'static) -> io::Result<()> {
         let task = try_spawn(future)?;
         if self.tasks.len() >= self.tidy_at {
-            // The list is never longer than twice what runs, however many tasks come and go.
+            // The list is never longer than twice the running tasks, however many tasks start and end.
             self.tasks.retain(|task| !task.is_finished());
             self.tidy_at = TIDY_MIN.max(2 * self.tasks.len());
         }
@@ -67,8 +66,8 @@ impl TaskGroup {
         Ok(())
     }
 
-    /// Waits until every task is done, at most for `limit`; then ends those that are left, each at its next
-    /// await, and says how many they were. Dropping the future ends them at once.
+    /// Waits until every task is done, at most for `limit`; then ends the remaining ones, each at its next await, and
+    /// returns their number. Dropping the future ends them at once.
     ///
     /// # Panics
     /// When polled outside a runtime.
@@ -108,7 +107,7 @@ mod tests {
         Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere").block_on(future)
     }
 
-    /// Counts when it is dropped, as what a task owns is.
+    /// Counts drops, as a value that a task owns is dropped.
     struct Ends(Rc<Cell<u32>>);
 
     impl Drop for Ends {
@@ -143,7 +142,8 @@ mod tests {
                     pending().await
                 });
             }
-            // Behind those that never end, so that it is not what is waited for.
+            // The group waits from the back of its list: it stops at one that never ends and never waits for this
+            // one.
             group.tasks.insert(0, crate::spawn(sleep(SECOND)));
             assert_eq!((group.finish(5 * SECOND).await, ended.get()), (2, 2));
             let took = now().since(begin);

@@ -15,7 +15,7 @@ use crate::{
 
 pub use crate::clock::{Instant, monotonic};
 
-/// The time now: of the current runtime, or of the kernel's monotonic clock outside one.
+/// The current time: of the current runtime, or of the kernel's monotonic clock outside one.
 pub fn now() -> Instant {
     executor::with_current(|core| core.now()).unwrap_or_else(monotonic)
 }
@@ -28,7 +28,7 @@ pub fn sleep(duration: Duration) -> Sleep {
     sleep_until(now() + duration)
 }
 
-/// Waits until a moment; one in the past is over at once.
+/// Waits until a moment. Returns at once if the moment has passed.
 ///
 /// # Panics
 /// When polled outside a runtime.
@@ -42,7 +42,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 pub struct Sleep {
     deadline: Instant,
     timer: Option<TimerId>,
-    /// The runtime that has the timer; it may not be the one this is polled or dropped in.
+    /// The runtime that has the timer. The future may be polled or dropped in another one.
     core: Weak<Core>,
 }
 
@@ -116,7 +116,7 @@ pub async fn timeout_at<F: Future>(deadline: Instant, future: F) -> Result<F::Ou
     .await
 }
 
-/// Lets every other task that is ready run, and looks for events, before the caller goes on.
+/// Lets every other ready task run, and looks for events, before the caller continues.
 pub async fn yield_now() {
     let mut yielded = false;
     std::future::poll_fn(|context| {

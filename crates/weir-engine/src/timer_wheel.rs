@@ -122,8 +122,8 @@ impl<T> TimerWheel<T> {
         }
     }
 
-    /// Arms a timer that hands `value` to the closure of the first `expire` at or after `deadline_ns`. A deadline
-    /// in the past fires at the next `expire`; `u64::MAX` is as good as never.
+    /// Arms a timer that hands `value` to the closure of the first `expire` at or after `deadline_ns`. A deadline in
+    /// the past fires at the next `expire`; `u64::MAX` is practically never.
     ///
     /// # Errors
     /// [`TimersFull`] when the wheel already holds its maximum.
@@ -137,7 +137,7 @@ impl<T> TimerWheel<T> {
         Ok(TimerId { index, generation: self.entries[index as usize].generation })
     }
 
-    /// What an armed timer will hand over; `None` if it has fired or was removed.
+    /// The value that an armed timer will hand over; `None` if it has fired or was removed.
     pub fn get_mut(&mut self, id: TimerId) -> Option<&mut T> {
         // A free entry already carries the generation of its next use, so no issued id matches it.
         let entry = self.entries.get_mut(id.index as usize).filter(|entry| entry.generation == id.generation);
@@ -193,7 +193,7 @@ impl<T> TimerWheel<T> {
             } else {
                 self.tick = start_tick;
                 fired += self.fire_slot(place, &mut fire);
-                // What is left in the slot of the present tick is due later within it.
+                // Timers left in the slot of the present tick are due later within it.
                 if start_tick == target_tick {
                     break;
                 }

@@ -2,10 +2,10 @@
 //!
 //! Contract between one consumer and any number of producers:
 //! - A producer publishes its work, then calls [`WakeFlag::notify`]. True means that the consumer sleeps and this
-//!   producer, nobody else, must wake it (write its eventfd).
+//!   producer, and no other, must wake it (write its eventfd).
 //! - The consumer calls [`WakeFlag::prepare_sleep`] right before it would block. False means that something was
-//!   published since: look again, do not block. After blocking, or deciding against it, it calls
-//!   [`WakeFlag::woke`] and only then looks at the published work.
+//!   published since: do not block, look again. After blocking, or deciding against it, it calls [`WakeFlag::woke`]
+//!   and only then looks at the published work.
 //!
 //! No wake is lost: both sides change the same word with read-modify-writes, and those have one order. Either
 //! `notify` comes first and `prepare_sleep` finds it, or `prepare_sleep` comes first and `notify` finds a
@@ -27,8 +27,8 @@ const SLEEPING: u32 = 1;
 /// Something was published since the consumer last called `woke` or `prepare_sleep`.
 const NOTIFIED: u32 = 2;
 
-/// The atomic word the protocols of this crate run on: that of the standard library, or in tests the model
-/// checker's. Each method is the atomic operation of the same name.
+/// The atomic word the protocols of this crate run on: the standard library's, or the model checker's in tests. Each
+/// method is the atomic operation of the same name.
 pub trait AtomicWord {
     /// A word that holds `value`.
     fn new(value: u32) -> Self;
@@ -36,7 +36,7 @@ pub trait AtomicWord {
     fn load(&self, order: Ordering) -> u32;
     /// Writes the word.
     fn store(&self, value: u32, order: Ordering);
-    /// A fence between all that was done before and all that is done after, stores and later loads included.
+    /// A fence between all earlier and all later operations, including stores before it and loads after it.
     fn full_fence();
     /// Replaces the word and returns what it held.
     fn swap(&self, value: u32, order: Ordering) -> u32;
@@ -94,8 +94,8 @@ impl AtomicWord for AtomicU32 {
     }
 }
 
-/// The three-state flag between one consumer that sleeps and the producers that wake it. Every `notify` writes
-/// it: give it a cache line of its own where other fields are hot.
+/// The three-state flag between one consumer that sleeps and the producers that wake it. Every `notify` writes it:
+/// put it on a separate cache line if other fields are hot.
 #[derive(Debug)]
 pub struct WakeFlag<A = AtomicU32> {
     state: A,
@@ -132,11 +132,11 @@ impl<A: AtomicWord> WakeFlag<A> {
     /// instead; the flag is then awake, and `woke` need not be called.
     #[must_use = "false means that there is work to look at"]
     pub fn prepare_sleep(&self) -> bool {
-        // Found awake, the word was written by this side: there is nothing to acquire.
+        // If the exchange found `AWAKE`, this side wrote the word: there is nothing to acquire.
         let slept = self.state.compare_exchange(AWAKE, SLEEPING, Ordering::Release, Ordering::Relaxed);
         debug_assert_ne!(slept, Err(SLEEPING), "one consumer, and woke() after each sleep");
         if slept.is_err() {
-            // Not a store: the swap acquires from every notify before it, also from those after the exchange.
+            // A swap, not a store: it acquires from every notify before it, including those after the exchange.
             self.state.swap(AWAKE, Ordering::AcqRel);
         }
         slept.is_ok()
@@ -156,7 +156,7 @@ impl<A: AtomicWord> WakeFlag<A> {
 
 #[cfg(test)]
 pub(crate) mod model {
-    //! The model checker's counterparts of what the protocols run on.
+    //! The model checker's counterparts of the primitives that the protocols use.
 
     use loom::sync::atomic::AtomicU32;
     use loom::sync::{Condvar, Mutex};
@@ -203,8 +203,8 @@ pub(crate) mod model {
         }
     }
 
-    /// What an eventfd does: a write makes one wait return, also a later one. A wait that nothing ends is a
-    /// deadlock, which the model checker reports.
+    /// A model of an eventfd: a write makes one wait return, even a later one. A wait that never ends is a deadlock,
+    /// which the model checker reports.
     #[derive(Debug)]
     pub(crate) struct EventCount {
         count: Mutex<u32>,
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    /// Tries every interleaving, or those with at most so many preemptions where all would take minutes.
+    /// Tries every interleaving, or only those with at most this many preemptions if all would take minutes.
     fn producers_and_consumer<A: AtomicWord + Send + Sync + 'static>(
         producers: u32,
         preemptions_max: Option<usize>,
@@ -318,7 +318,8 @@ mod tests {
                 let core = core.clone();
                 loom::thread::spawn(move || core.produce())
             };
-            // Blocks for I/O that is ready at once: the event is not waited for, so only the flag orders anything.
+            // Blocks for I/O that is ready at once: the consumer does not wait for the event, so only the flag orders
+            // anything.
             let announced = !core.flag.prepare_sleep() || core.flag.woke();
             if announced {
                 assert_eq!(core.published.load(Ordering::Relaxed), 1);

@@ -1,12 +1,12 @@
-//! Wakers that are kept for whoever waits, and those that a driver wakes or lets go of while it is borrowed.
+//! Stores the wakers of waiting tasks, and postpones those that a driver wakes or drops while it is borrowed.
 //!
-//! Somebody else's waker may run code of theirs: when it is woken, and when it is dropped, because its last reference
-//! may own whatever a library has put behind it, a connection of the runtime for one, which closes through the driver.
-//! (To clone one is taken to be harmless.) So a driver does neither with the wakers that it was given. Who is to be
-//! woken, and who is replaced or given up, stands here until the driver's caller does not borrow it any more. A call of
-//! the driver leaves at most those that its sockets and operations have, and that of its caller.
+//! A foreign waker may run foreign code, when it is woken and when it is dropped: its last reference may own anything
+//! that a library has attached, for example a connection of the runtime, which closes through the driver. (Cloning a
+//! waker is assumed to be harmless.) So a driver neither wakes nor drops the wakers that it was given. Wakers to
+//! wake, and wakers that are replaced or no longer needed, are listed here until the driver's caller no longer
+//! borrows it. One call of the driver lists at most the wakers of its sockets and operations, and the caller's.
 //!
-//! The runtime's own wakers run nothing but the runtime: they are told by one comparison, and woken at once.
+//! The runtime's own wakers run nothing but the runtime: one comparison identifies them, and they are woken at once.
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,19 +15,19 @@ use std::{
     task::{RawWakerVTable, Waker},
 };
 
-/// Wakers to be called or dropped when the driver is not borrowed.
+/// Wakers to be woken or dropped when the driver is not borrowed.
 #[derive(Debug)]
 pub(crate) struct Departed {
-    /// What the runtime's own wakers have.
+    /// The table of the runtime's own wakers.
     own: &'static RawWakerVTable,
-    /// Something stands in a list.
+    /// A list is not empty.
     any: Cell<bool>,
     is_settling: Cell<bool>,
     to_wake: RefCell<VecDeque<Waker>>,
     to_drop: RefCell<Vec<Waker>>,
 }
 
-/// Ends the settling, also when somebody's code panics.
+/// Ends the settling, even if foreign code panics.
 struct Settling<'a>(&'a Departed);
 
 impl Drop for Settling<'_> {
@@ -37,13 +37,13 @@ impl Drop for Settling<'_> {
 }
 
 impl Departed {
-    /// With what tells the runtime's own wakers from those of others.
+    /// `own` is the table that identifies the runtime's own wakers.
     pub(crate) fn new(own: &'static RawWakerVTable) -> Self {
         let (any, is_settling) = (Cell::new(false), Cell::new(false));
         Self { own, any, is_settling, to_wake: RefCell::default(), to_drop: RefCell::default() }
     }
 
-    /// Remembers who waits, in place of whoever waited there. For the same one nothing is done.
+    /// Stores a waker in place of the previous one. Does nothing if both wake the same task.
     #[inline]
     pub(crate) fn wait(&self, waiter: &mut Option<Waker>, waker: &Waker) {
         match waiter {
@@ -52,7 +52,7 @@ impl Departed {
         }
     }
 
-    /// The same where somebody waits.
+    /// As [`Self::wait`], for a place that holds a waker.
     #[inline]
     pub(crate) fn replace(&self, present: &mut Waker, waker: &Waker) {
         if !present.will_wake(waker) {
@@ -60,7 +60,7 @@ impl Departed {
         }
     }
 
-    /// Takes who does not wait any more, if anybody did.
+    /// Takes the waker of a task that no longer waits, if there is one.
     #[inline]
     pub(crate) fn let_go(&self, waiter: Option<Waker>) {
         if let Some(waker) = waiter {
@@ -68,7 +68,7 @@ impl Departed {
         }
     }
 
-    /// Wakes who waited, if anybody did.
+    /// Wakes the waiting task, if there is one.
     #[inline]
     pub(crate) fn wake(&self, waiter: Option<Waker>) {
         match waiter {
@@ -78,7 +78,7 @@ impl Departed {
         }
     }
 
-    /// Wakes who polls right now and shall poll again.
+    /// Wakes the task that is being polled, to be polled again.
     #[inline]
     pub(crate) fn wake_by_ref(&self, waker: &Waker) {
         if self.is_own(waker) {
@@ -105,13 +105,13 @@ impl Departed {
         self.any.set(true);
     }
 
-    /// Whether somebody is still to be woken or dropped: the runtime must not wait for events before.
+    /// Whether a waker is still to be woken or dropped: the runtime must settle them before it waits for events.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
         self.any.get()
     }
 
-    /// Wakes and drops them: nothing may be borrowed.
+    /// Wakes and drops the listed wakers. Nothing may be borrowed.
     #[inline]
     pub(crate) fn settle(&self) {
         if self.any.get() {
@@ -119,9 +119,10 @@ impl Departed {
         }
     }
 
-    /// Whoever is woken or dropped may call the engine, which comes here again and leaves what it adds. Of that, who is
-    /// to be woken stays for the next time: somebody who goes on where they are woken, and who has had their share of
-    /// this turn, would be woken here for ever. One at a time, so that one that panics takes no other's wake-up along.
+    /// Foreign code that is woken or dropped may call the engine, which comes here again and lists more wakers. New
+    /// wakers to wake stay for the next time: a task that runs inline where it is woken, and has had its share of
+    /// this turn, would otherwise be woken here forever. One at a time, so that a panic in one loses no other
+    /// wake-up.
     #[cold]
     fn settle_listed(&self) {
         if self.is_settling.replace(true) {
@@ -144,7 +145,7 @@ impl Departed {
     }
 }
 
-/// Of a driver without a runtime. That waker does nothing.
+/// For a driver without a runtime, with a waker that does nothing.
 #[cfg(test)]
 impl Default for Departed {
     fn default() -> Self {
@@ -169,7 +170,7 @@ mod tests {
         static WOKEN: Cell<u32> = const { Cell::new(0) };
     }
 
-    /// Goes on where it is woken, and has to wait again at once.
+    /// Runs inline when woken, and has to wait again at once.
     struct Inline;
 
     impl Wake for Inline {
