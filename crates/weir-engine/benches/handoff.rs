@@ -1,14 +1,14 @@
-//! What handing a message to another core costs: each strategy of the hand-off, and beside them a bare ring with both
-//! sides spinning, one eventfd written for each message, and `IORING_OP_MSG_RING` as the data path.
+//! The cost of handing a message to another core: each strategy of the hand-off, and as references a bare ring with
+//! both sides spinning, one eventfd written for each message, and `IORING_OP_MSG_RING` as the data path.
 //!
-//! `cargo bench -p weir-engine --bench handoff [-- --rounds 3 --ms 300 --driver epoll]`: the producer is pinned to the
-//! second CPU, the consumer to the first; a message has 16 bytes and a queue 1024 places. Rounds are interleaved, and
-//! each line is the median of its rounds. Without `--bench`, as `cargo test --benches` runs it, everything runs for a
-//! moment only, to see that all messages arrive.
+//! `cargo bench -p weir-engine --bench handoff [-- --rounds 3 --ms 300 --driver
+//! epoll]`: the producer is pinned to the second CPU, the consumer to the first; a message has 16 bytes and a queue
+//! 1024 places. Rounds are interleaved, and each line is the median of its rounds. Without `--bench`, as
+//! `cargo test --benches` runs it, everything runs only briefly, to check that all messages arrive.
 //!
-//! - producer ns/msg: wall time while it saturates, otherwise the time in the calls that hand over;
-//! - wakes/msg: system calls that were made to wake; sleeps/msg: voluntary context switches of the consumer;
-//! - p50, p99: from just before the push to just after the take, of every message when paced, of one in 64 else.
+//! - producer ns/msg: wall time per message while it saturates, otherwise the time in the calls that hand over;
+//! - wakes/msg: system calls made to wake; sleeps/msg: voluntary context switches of the consumer;
+//! - p50, p99: from just before the push to just after the take; of every message when paced, otherwise of one in 64.
 
 #![expect(clippy::print_stdout, reason = "the table is what it is for")]
 
@@ -48,18 +48,18 @@ type Message = [u64; 2];
 const LAST: u64 = u64::MAX;
 /// Places of every queue.
 const SLOTS: usize = 1024;
-/// While saturating, one message in so many carries a time stamp, and as many are pushed in a turn.
+/// While saturating, one message in this many carries a time stamp, and this many are pushed in a turn.
 const BATCH: u64 = 64;
 /// Spin budget of `mesh-spin`.
 const SPIN: Duration = Duration::from_micros(50);
-/// Most latencies kept of one run.
+/// Most latencies kept from one run.
 const SAMPLES_MAX: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mechanism {
     /// A bare ring, both sides spinning.
     Spin,
-    /// The same, and an eventfd written for each message and waited for by the consumer.
+    /// As `Spin`, with an eventfd written for each message, on which the consumer waits.
     EventfdEach,
     /// A message between two io_urings for each message.
     MsgRingEach,
@@ -93,7 +93,7 @@ impl Mechanism {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Pace {
     Saturating,
-    /// Messages a second.
+    /// Messages per second.
     Uniform(f64),
     Poisson(f64),
 }
@@ -116,7 +116,7 @@ impl Pace {
     }
 }
 
-/// When the next message is due.
+/// The time of the next message.
 struct Schedule {
     pace: Pace,
     next_ns: f64,
@@ -128,7 +128,7 @@ impl Schedule {
         Self { pace, next_ns: monotonic().as_nanos() as f64, random: Random::new(7) }
     }
 
-    /// Waits, awake, until the next message is due; its time stamp.
+    /// Waits, spinning, until the next message is due; returns its time stamp.
     fn wait(&mut self) -> u64 {
         let gap_ns = match self.pace {
             Pace::Saturating => return monotonic().as_nanos(),
@@ -150,7 +150,7 @@ impl Schedule {
     }
 }
 
-/// What one run gave.
+/// The result of one run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     per_second: f64,
@@ -162,7 +162,7 @@ struct Row {
     cpu_percent: f64,
 }
 
-/// What the producer's side reports.
+/// The report of the producer's side.
 #[derive(Clone, Copy, Debug)]
 struct Produced {
     messages: u64,
@@ -170,7 +170,7 @@ struct Produced {
     wakes: u64,
 }
 
-/// What the consumer notes.
+/// The consumer's observations.
 struct Notes {
     next: u64,
     latencies_ns: Vec<u64>,
@@ -181,7 +181,7 @@ impl Notes {
         Self { next: 0, latencies_ns: Vec::with_capacity(SAMPLES_MAX) }
     }
 
-    /// True: that was the last one.
+    /// True: it was the last message.
     fn take(&mut self, [stamp, number]: Message) -> bool {
         if stamp != 0 && self.latencies_ns.len() < SAMPLES_MAX {
             self.latencies_ns.push(monotonic().as_nanos().saturating_sub(stamp));
@@ -192,7 +192,7 @@ impl Notes {
     }
 }
 
-/// The bare ring: nothing but two positions and the slots.
+/// The bare ring: only two positions and the slots.
 struct Bare {
     head: CachePadded<AtomicUsize>,
     tail: CachePadded<AtomicUsize>,
@@ -236,7 +236,7 @@ impl Bare {
     }
 }
 
-/// Produces by a plain call for `length`.
+/// Produces by a direct call for `length`.
 fn produce(pace: Pace, length: Duration, wakes_each: u64, mut push: impl FnMut(Message)) -> Produced {
     let (mut schedule, start) = (Schedule::new(pace), monotonic());
     let (mut number, mut busy_ns, mut now) = (0, 0, 0);
@@ -331,11 +331,11 @@ fn eventfd_each(pace: Pace, length: Duration, cpus: (usize, usize)) -> io::Resul
     })
 }
 
-/// Sends one message to a ring and waits for its fate: a full ring refuses it, and then it is sent again.
+/// Sends one message to a ring and waits for its completion: a full ring refuses it, and then it is sent again.
 fn send_message(ring: &mut IoUring, target: Fd, [stamp, number]: Message) {
     loop {
         let number = if number == LAST { -1 } else { (number & 0x7fff_ffff) as i32 };
-        // The length of a message must not be negative: the last one is told by the highest number.
+        // The length of a message must not be negative: the highest number marks the last message.
         let length = if number < 0 { i32::MAX } else { number };
         let entry = opcode::MsgRingData::new(target, length, stamp, None).build();
         // SAFETY: the entry names no memory, and the descriptor is open as long as the consumer runs.
@@ -367,7 +367,7 @@ fn msgring_each(pace: Pace, length: Duration, cpus: (usize, usize)) -> io::Resul
     })
 }
 
-/// The producer's task: saturating it hands over a batch a turn, paced a message a turn.
+/// The producer's task: when saturating it hands over a batch a turn, when paced one message a turn.
 async fn produce_task(port: Rc<Port<Message>>, pace: Pace, length: Duration) -> Produced {
     let (mut schedule, start) = (Schedule::new(pace), monotonic());
     let (mut number, mut busy_ns, mut now) = (0, 0, 0);
@@ -391,7 +391,7 @@ async fn produce_task(port: Rc<Port<Message>>, pace: Pace, length: Duration) -> 
         busy_ns = now - start.as_nanos();
     }
     push(&port, [0, LAST]).await;
-    // The consumer may have taken all of it by now, and ended.
+    // The consumer may already have taken everything, and ended.
     let _ = port.room(0).await;
     Produced { messages: number + 1, busy_ns, wakes: port.counters().stats().wakes_sent }
 }
@@ -458,7 +458,7 @@ fn run(mechanism: Mechanism, config: &Config, pace: Pace, length: Duration) -> i
     }
 }
 
-/// CPUs this process had at its start, before a run pinned its thread.
+/// CPUs that this process could use at its start, before a run pinned its thread.
 static ALLOWED: std::sync::OnceLock<Vec<usize>> = std::sync::OnceLock::new();
 
 fn median(rows: &[Row], value: impl Fn(&Row) -> f64) -> f64 {

@@ -1,4 +1,4 @@
-//! A key-value store that speaks lines: `SET key value`, `GET key`, `DEL key`, each answered with a line.
+//! A key-value store with a line protocol: `SET key value`, `GET key`, `DEL key`, each answered with a line.
 //!
 //! `cargo run -p weir-engine --example key_value -- 127.0.0.1:7007 uring`, then `nc 127.0.0.1 7007`. Its tests
 //! (`cargo test -p weir-engine --example key_value`) run it on a simulated kernel.
@@ -20,16 +20,16 @@ use weir_engine::{
     time::timeout,
 };
 
-/// Longest line, without its end.
+/// Longest line, without its terminator.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// Keys that the store holds.
+/// Most keys in the store.
 const KEYS_MAX: usize = 100_000;
 
-/// A connection that says nothing for so long is closed.
+/// An idle connection is closed after this long.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
-/// What all connections share. They are tasks of one thread, so it needs no lock.
+/// The state that all connections share. They are tasks of one thread, so it needs no lock.
 type Store = Rc<RefCell<BTreeMap<Vec<u8>, Vec<u8>>>>;
 
 /// Answers one line.
@@ -62,10 +62,10 @@ fn answer(store: &Store, line: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Serves one connection until it ends, says nothing for too long, or sends a line that is too long.
+/// Serves one connection until it ends, is idle for too long, or sends a line that is too long.
 ///
-/// A peer that sends and never reads is slowed down, not collected for: `send` waits above the high-water mark, and
-/// while it waits nothing more is received.
+/// A peer that sends and never reads is slowed down, and its answers are not buffered without limit: `send` waits
+/// above the high-water mark, and meanwhile the connection is not read.
 async fn serve(store: Store, stream: Stream) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
@@ -73,7 +73,7 @@ async fn serve(store: Store, stream: Stream) -> io::Result<()> {
             return stream.send(&b"ERROR idle for too long\n"[..]).await;
         };
         let Some(bytes) = received? else { return Ok(()) };
-        // A receive gives whatever has arrived: a part of a line, or many.
+        // A receive returns whatever has arrived: a part of a line, or many.
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, is_whole) = piece.strip_suffix(b"\n").map_or((piece, false), |text| (text, true));
             if line.len() + text.len() > LINE_BYTES_MAX {
@@ -88,7 +88,7 @@ async fn serve(store: Store, stream: Stream) -> io::Result<()> {
     }
 }
 
-/// Accepts connections for ever.
+/// Accepts connections forever.
 async fn listen(address: &Address) -> io::Result<()> {
     let listener = Listener::bind(address, Default::default())?;
     let store = Store::default();
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs a client against the store on a simulated kernel that delivers bytes in small parts and late.
+    /// Runs a client against the store on a simulated kernel that delivers bytes late and in small parts.
     fn simulate<T>(seed: u64, client: impl AsyncFn(Stream) -> io::Result<T>) -> T {
         let sim = SimOptions { seed, short_per_mille: 300, ..SimOptions::default() };
         let config = Config { sim, ..Config::with_driver(Driver::Sim) };
@@ -134,7 +134,7 @@ mod tests {
         outcome.unwrap_or_else(|error| panic!("seed {seed}: {error}"))
     }
 
-    /// Everything until the server closes, or until so many bytes have come.
+    /// All bytes until the server closes, or until `count` bytes have arrived.
     async fn read(stream: &Stream, count: usize) -> io::Result<Vec<u8>> {
         let mut all = Vec::new();
         while all.len() < count {
@@ -179,7 +179,7 @@ mod tests {
             Ok((answer, weir_engine::time::now().since(begin)))
         });
         assert_eq!(answer, b"ERROR idle for too long\n");
-        // The server's minute begins when it accepts, which is not when the client's does.
+        // The server's timeout starts when it accepts, not when the client connects.
         assert!(waited.abs_diff(IDLE_MAX) < Duration::from_secs(1), "{waited:?}");
     }
 }

@@ -1,5 +1,6 @@
-//! Two tasks and a time limit: one ticks, one waits for it. `cargo run -p weir-engine --example timer -- sim` is over
-//! at once, because the simulator's time is virtual; on any other driver it takes a second.
+//! Two tasks and a time limit: one ticks, one waits for it with a time limit.
+//! `cargo run -p weir-engine --example timer -- sim` ends at once, because the simulator's time is virtual; on any
+//! other driver it takes a second.
 
 #![allow(clippy::print_stdout, reason = "a program with a terminal")]
 
@@ -20,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let ticks = Rc::new(Cell::new(0_u32));
         let counted = Rc::clone(&ticks);
         let ticker = spawn(async move {
-            // From deadline to deadline: a tick that comes late does not make the next one late.
+            // From deadline to deadline: a late tick does not delay the next one.
             let mut deadline = begin;
             loop {
                 deadline = deadline + INTERVAL;

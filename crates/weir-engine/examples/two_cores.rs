@@ -1,4 +1,4 @@
-//! Two workers, each a thread with a runtime of its own: one asks, the other computes and answers.
+//! Two workers, each a thread with its own runtime: one asks, the other computes and answers.
 //! `cargo run --release -p weir-engine --example two_cores -- uring`
 
 #![allow(clippy::print_stdout, reason = "a program with a terminal")]
@@ -14,7 +14,7 @@ use weir_engine::{
 enum Message {
     Square(u64),
     Result(u64),
-    /// There are no more.
+    /// No more questions.
     End,
 }
 
@@ -22,7 +22,7 @@ const ASKER: usize = 0;
 const WORKER: usize = 1;
 const QUESTIONS: u64 = 100_000;
 
-/// Answers until it is told that there are no more questions.
+/// Answers until the other side sends `End`.
 async fn work(port: &Port<Message>) {
     loop {
         port.ready().await;
@@ -31,7 +31,7 @@ async fn work(port: &Port<Message>) {
                 Message::Square(number) => Message::Result(number * number),
                 Message::Result(_) | Message::End => return,
             };
-            // A full queue gives the message back: that is the backpressure.
+            // A full queue returns the message: this is the backpressure.
             while let Err(back) = port.push(from, Priority::Response, answer) {
                 answer = back;
                 if port.room(from).await.is_err() {
@@ -42,7 +42,7 @@ async fn work(port: &Port<Message>) {
     }
 }
 
-/// Asks everything, takes the answers as they come, and adds them up.
+/// Sends all questions, takes the answers as they arrive, and adds them up.
 async fn ask(port: &Port<Message>) -> Result<u64, Box<dyn Error>> {
     let (mut asked, mut answered, mut sum) = (0, 0, 0);
     while answered < QUESTIONS {

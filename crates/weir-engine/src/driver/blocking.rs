@@ -1,22 +1,22 @@
 //! Blocking calls: one thread and one runtime for each connection, and each wait is the system call itself.
 //!
-//! A runtime on this driver runs one future. In one poll it may come to wait for one operation; the turn that
-//! follows performs it, for at most as long as the nearest timer allows (`SO_RCVTIMEO`, `SO_SNDTIMEO`). Waiting for two
-//! operations at once is an error with that reason, because a thread can block in one call only. Output is written when
+//! A runtime on this driver runs one future. In one poll it may start to wait for one operation; the next turn
+//! performs it, for at most as long as the nearest timer allows (`SO_RCVTIMEO`, `SO_SNDTIMEO`). Waiting for two
+//! operations at once is an error that says so, because a thread can block in one call only. Output is written when
 //! the future yields, and blocks the thread until the kernel has taken it. There is no mailbox.
 //!
-//! Another thread reaches this one between two calls. A receive blocks no longer than [`RECEIVE_WAIT_MAX`]; a
-//! connection that was silent for so long is waited for together with the wake-up descriptor, by `poll`, and so hears
-//! of a drain at once. A busy connection never pays for that. Ending a receive at once by `shutdown(SHUT_RD)` would
-//! cost replies. The kernel answers bytes that arrive for a socket that was shut down for reading and has sent its own
-//! end with a reset, and a reset overtakes whatever the peer has not read yet or was not sent yet. A listener has no
-//! such bytes, and is shut down.
+//! Another thread reaches this one between two calls. A receive blocks no longer than [`RECEIVE_WAIT_MAX`]; after
+//! that long without input, the thread waits with `poll` for the connection and the wake-up descriptor together, and
+//! so notices a drain at once. A busy connection never pays for that. Ending a receive at once by `shutdown(SHUT_RD)`
+//! could lose replies. When bytes arrive for a socket that was shut down for reading and has sent its own end, the
+//! kernel answers with a reset. The reset discards whatever the peer has not read yet and whatever is still unsent. A
+//! listener has no such bytes, so it is shut down.
 //!
-//! Files are read and written by direct calls, which end before the future is asked again.
+//! Direct calls read and write files. They end before the future is polled again.
 //!
-//! A handle that is closed with bytes still queued leaves its socket *lingering*: the turns that follow send the rest
-//! without blocking, until the deadline; then the connection is reset. In a drain our end follows, and what still
-//! arrives is thrown away until the peer ends too, or has taken everything.
+//! A handle that is closed with bytes still queued leaves its socket *lingering*: later turns send the rest without
+//! blocking, until the deadline; then the connection is reset. In a drain our end of the stream follows the queued
+//! bytes. Input is then discarded until the peer ends too, or has received everything.
 
 use std::{
     collections::VecDeque,
@@ -49,18 +49,19 @@ use crate::{
     slab::{Slab, SlotId},
 };
 
-/// Longest a receive blocks before the thread looks whether another one wants something of it, and from then on waits
-/// for both. Who counts the calls of a slice waits longer than this before it (`SETTLE_BLOCKING` in the laboratory's
-/// `process/server_round.rs`): silent threads go over from one call to the other meanwhile.
+/// Longest time a receive blocks before the thread checks for requests from other threads; from then on it waits for
+/// both. A measurement that counts the calls of a slice waits longer than this before it (`SETTLE_BLOCKING` in the
+/// laboratory's `process/server_round.rs`): idle threads switch from one call to the other in that time.
 const RECEIVE_WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// The same for a send and a connect.
+/// Longest time a send or a connect blocks.
 const CALL_WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// Longest a call blocks while sockets linger, which are looked at between two calls.
+/// Longest time a call blocks while sockets linger, which are checked between two calls.
 const LINGER_LOOK: Duration = Duration::from_millis(10);
 
-/// Sends in a row for which the kernel may have no memory, about five seconds of them, until the connection fails.
+/// Consecutive sends that the kernel may refuse for lack of memory, about five seconds of them, before the connection
+/// fails.
 const REFUSALS_MAX: u32 = 500;
 
 /// Pause before a receive that found no free buffer is tried again.
@@ -88,28 +89,28 @@ struct Socket {
     descriptor: OwnedFd,
     is_listener: bool,
     address: Option<Address>,
-    /// What the last turn brought.
+    /// The results of the last turn.
     accepted: Option<OwnedFd>,
     received: Option<Lease>,
     connected: bool,
     end_of_stream: bool,
     error: Option<StoredError>,
-    /// It failed in sending, and what had arrived may still be there: that is received before the error shows.
+    /// A send failed, and bytes that had arrived may still be there: they are received before the error shows.
     has_rest: bool,
     send: SendState,
     size: SizeChoice,
     /// The time limits set on the socket, to set them only when they change.
     receive_limit: Option<Duration>,
     send_limit: Option<Duration>,
-    /// The last send did not take everything; the next turn goes on with it.
+    /// The last send was short; the next turn continues it.
     has_pending_write: bool,
-    /// Sends in a row for which the kernel had no memory.
+    /// Consecutive sends that the kernel refused for lack of memory.
     refusals: u32,
-    /// The handle is gone; what is still queued then is lost with a reset.
+    /// The handle is gone; at this moment the rest of the queue is lost, with a reset.
     closing_at: Option<Instant>,
-    /// The last receive waited in vain: the next one waits for other threads as well.
+    /// The last receive timed out; the next one also waits for other threads.
     silent: bool,
-    /// Our end is sent, and what arrives is thrown away.
+    /// Our end is sent, and input is discarded.
     discarding: bool,
 }
 
@@ -119,15 +120,15 @@ pub(crate) struct Blocking {
     sockets: Slab<Socket>,
     dirty: Vec<SlotId>,
     waiting: Option<(SlotId, BlockedOn, Waker)>,
-    /// What was waited for before, in the same poll: given up (a time limit passed), or waited for at the same time,
-    /// which shows when it is waited for again first.
+    /// The operation that was waited for before, in the same poll. It was given up (a timeout expired), or is waited
+    /// for at the same time. The latter shows when the future waits for it again first.
     displaced: Option<(SlotId, BlockedOn)>,
-    /// Sockets whose last send did not take everything, each once.
+    /// Sockets whose last send was short, each once.
     pending_writes: VecDeque<SlotId>,
-    /// Sockets whose handle is gone, in the order of their deadlines, each once.
+    /// Sockets whose handle is gone, in order of deadline, each once.
     lingering: VecDeque<SlotId>,
     reserve: Reserve,
-    /// Something was short: nothing is tried before this moment.
+    /// Descriptors or memory were short: nothing is tried before this moment.
     retry_at: Option<Instant>,
     draining: bool,
 }
@@ -190,7 +191,7 @@ impl Blocking {
         Ok(id)
     }
 
-    /// Notes what the next turn shall wait for.
+    /// Records the operation for the next turn.
     fn wait_for<T>(&mut self, id: SlotId, operation: BlockedOn, waker: &Waker) -> Poll<io::Result<T>> {
         let wanted = (id, operation);
         match &self.waiting {
@@ -211,8 +212,8 @@ impl Blocking {
         Poll::Pending
     }
 
-    /// Writes what is queued, in calls that block for at most `limit`, and begins none when twice that has passed; the
-    /// turns that follow go on with the rest.
+    /// Writes the queue, in calls that block for at most `limit`, and begins no call after twice that time; later
+    /// turns continue with the rest.
     fn write(&mut self, id: SlotId, limit: Duration) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let counters = &self.parts.counters;
@@ -227,7 +228,7 @@ impl Blocking {
                     socket.refusals = 0;
                     is_pending = sent < offered;
                     if !is_pending && !socket.send.queue.is_empty() && !limit.is_zero() {
-                        // Only a queue of very many chunks takes several calls, and a look at the clock.
+                        // Only a queue of very many chunks takes several calls and needs the clock.
                         let now = monotonic();
                         is_pending = now > *last_start.get_or_insert(now + limit);
                     }
@@ -254,11 +255,11 @@ impl Blocking {
         }
     }
 
-    /// Goes on with the first send that did not take everything. False: there is none.
+    /// Continues the first short send. False: there is none.
     fn continue_write(&mut self, limit: Option<Duration>) -> bool {
         while let Some(id) = self.pending_writes.pop_front() {
             let Some(socket) = self.sockets.get_mut(id) else { continue };
-            // Queued again if something is left still: behind the others.
+            // If bytes are still left, it is queued again, behind the others.
             socket.has_pending_write = false;
             if socket.closing_at.is_some() {
                 continue;
@@ -272,13 +273,13 @@ impl Blocking {
         false
     }
 
-    /// Waits until at most `limit_bytes` are queued; each send that did not take everything wakes.
+    /// Waits until at most `limit_bytes` are queued; each short send wakes.
     fn poll_output(&mut self, id: SlotId, limit_bytes: usize, waker: &Waker) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
         socket.send.poll_at_most(socket.error, limit_bytes, limit_bytes, waker, &self.parts.departed)
     }
 
-    /// One receive; what it brings is kept in the socket. False: there is no buffer, and a later turn tries again.
+    /// One receive; its bytes are kept in the socket. False: there is no buffer, and a later turn tries again.
     fn receive(&mut self, id: SlotId, limit: Option<Duration>) -> bool {
         let classes = self.parts.receive_pool.classes();
         let Some(socket) = self.sockets.get_mut(id) else { return true };
@@ -299,7 +300,7 @@ impl Blocking {
             counters.clock.call(receive).map(|(_, length)| length)
         });
         match outcome {
-            // There was no more before it failed.
+            // Nothing more had arrived before it failed.
             Ok(0) | Err(Errno::AGAIN) if socket.has_rest => socket.has_rest = false,
             Ok(0) => socket.end_of_stream = true,
             Ok(length) => {
@@ -352,7 +353,7 @@ impl Blocking {
         }
     }
 
-    /// Descriptors or memory are short: accepting goes on after a while.
+    /// Descriptors or memory are short: accepting resumes after a pause.
     fn pause_accepts(&mut self) {
         self.parts.counters.starved();
         self.retry_at = Some(monotonic() + ACCEPT_RETRY);
@@ -369,12 +370,12 @@ impl Blocking {
                     SockRef::from(&socket.descriptor).connect(&name)
                 });
                 if !matches!(address, Address::Tcp(_)) {
-                    // Cut short it has not been started: the next turn starts it anew.
+                    // A call that was interrupted did not start the connection: the next turn starts it again.
                     socket.address = Some(address);
                 }
                 outcome
             }
-            // Started before and cut short by a timer: wait for it to end.
+            // The connection was started before, and a timer interrupted the wait: wait for it to complete.
             None => wait_writable(&socket.descriptor, limit, counters).and_then(|ready| {
                 let pending = io::Error::from(Errno::INPROGRESS);
                 if ready { socket::take_error(&socket.descriptor, counters) } else { Err(pending) }
@@ -407,7 +408,7 @@ impl Blocking {
         }
     }
 
-    /// Performs what the future waits for.
+    /// Performs the operation that the future waits for.
     fn perform(&mut self, id: SlotId, operation: BlockedOn, limit: Option<Duration>) -> io::Result<()> {
         let at_most = |slice: Duration| Some(limit.map_or(slice, |limit| limit.min(slice)));
         match operation {
@@ -447,7 +448,7 @@ impl Socket {
         set_limit(&self.descriptor, Timeout::Send, limit, &mut self.send_limit, counters)
     }
 
-    /// One send of what is queued; returns how many bytes went, and of how many.
+    /// One send from the queue; returns the bytes sent and the bytes offered.
     fn send(&mut self, limit: Duration, counters: &Counters) -> Result<(usize, usize), Errno> {
         let flags = if limit.is_zero() {
             SendFlags::DONTWAIT
@@ -467,7 +468,7 @@ impl Socket {
         Ok((sent.bytes, sent.offered))
     }
 
-    /// One send of `offered` bytes of the file that is next; otherwise as [`Self::send`].
+    /// One send of `offered` bytes of the file at the front; otherwise as [`Self::send`].
     fn send_file(
         &mut self,
         offered: usize,
@@ -482,12 +483,12 @@ impl Socket {
                 files::send_part(descriptor, range, offered, counters)
             }
         })?;
-        // None: the next bytes of the file are in the queue, and all that was offered has gone into it.
+        // If it is zero, the next bytes of the file are now in the queue, and nothing was offered to the socket.
         Ok((sent, if sent == 0 { 0 } else { offered }))
     }
 }
 
-/// Sets a time limit on a socket unless it is the one that is set.
+/// Sets a time limit on a socket unless it is already set.
 fn set_limit(
     descriptor: &OwnedFd,
     kind: Timeout,
@@ -495,7 +496,7 @@ fn set_limit(
     present: &mut Option<Duration>,
     counters: &Counters,
 ) -> Result<(), Errno> {
-    // Zero would mean no limit at all; the kernel counts in microseconds.
+    // Zero would mean no limit; the kernel counts in microseconds.
     let limit = limit.map(|limit| limit.max(Duration::from_micros(1)));
     if *present != limit {
         counters.setup_calls.increment();
@@ -535,7 +536,7 @@ impl DriverOps for Blocking {
         if let Some(error) = socket.error {
             return Poll::Ready(Err(error.into()));
         }
-        // Of a receive that was given up.
+        // Left over from a receive that was given up.
         let received = socket.received.take().map_or(Vec::new(), |lease| lease.to_vec());
         let counters = &self.parts.counters;
         let unlimited =
@@ -695,10 +696,10 @@ impl DriverOps for Blocking {
         let Some((id, operation, waker)) = self.waiting.take() else {
             return self.idle(limit);
         };
-        // Only a look, so that the future shows soon whether it still waits for the other one too.
+        // Only a look, so that the future shows soon whether it still waits for the other operation too.
         let look = if self.displaced.is_some() { Some(Duration::ZERO) } else { look };
         let performed = self.perform(id, operation, look);
-        // Whatever came of it, the future asks again, and waits again if there is nothing.
+        // Whatever the result, the future polls again, and waits again if there is nothing.
         self.parts.departed.wake(Some(waker));
         performed?;
         self.parts.counters.completions.increment();
@@ -747,7 +748,7 @@ impl DriverOps for Blocking {
 }
 
 impl Drop for Blocking {
-    /// Nobody turns this driver any more: what lingers ends here, at the latest at its deadline.
+    /// No turn follows any more: lingering sockets end here, at the latest at their deadlines.
     fn drop(&mut self) {
         while let Some(deadline) = self.deadline().filter(|_| !self.lingering.is_empty()) {
             self.retry_at = self.retry_at.filter(|at| *at > monotonic());

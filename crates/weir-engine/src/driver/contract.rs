@@ -1,31 +1,31 @@
-//! What an I/O model must be able to do, and what it is built from.
+//! The interface of an I/O model, and the parts it is built from.
 //!
 //! The contract, for every driver:
 //!
-//! - A socket is named by a [`SlotId`]; a stale name is answered with an error, never with somebody else's
-//!   socket.
-//! - Received bytes belong to the connection: `poll_receive` only takes what is there, so dropping the future that
-//!   called it loses nothing. What had arrived before a send found the connection over is received before the error.
+//! - A socket is named by a [`SlotId`]; a stale name gives an error, never another socket.
+//! - Received bytes belong to the connection: `poll_receive` only takes bytes that are there, so dropping the future
+//!   that called it loses nothing. Bytes that arrived before a send failed are received before the error shows.
 //! - `push` queues; `flush` (called whenever a task yields) hands the queues to the kernel; at most one send is in
 //!   flight for a socket, so bytes leave in order. `poll_output_room` waits while the queue is above the
 //!   high-water mark.
-//! - `close` is the end of the handle, not of the bytes: what is queued is still sent, for at most
-//!   [`Limits::linger`](crate::config::Limits). A descriptor is closed only after the last operation that names it. In
-//!   a drain our end goes first, and the descriptor is closed when the peer has everything: not before, because bytes
-//!   that cross would be answered with a reset and could cost the peer a reply.
-//! - Nothing fails because a queue of ours is full: a receive without a buffer, a full submission queue and `EMFILE`
-//!   are waited out. So is a send for which the kernel has no memory; on blocking calls for some seconds.
-//! - One `turn` enters the kernel as rarely as the mechanism allows, and wakes whoever can go on.
-//! - No waker that may be somebody else's is woken or dropped, because that may run code which calls the driver: who is
-//!   to be woken, and who is replaced or given up, goes to [`Departed`].
-//! - An operation on a file belongs to the driver once it is begun: dropping its future takes nothing from it, and its
-//!   memory is given back after its end. At most [`Limits::file_operations_max`](crate::config::Limits) are in flight;
-//!   more wait.
-//! - A file that is being sent leaves in order with the bytes around it. One that ends early ends the connection.
+//! - `close` ends the handle, not the bytes: queued bytes are still sent, for at most
+//!   [`Limits::linger`](crate::config::Limits). A descriptor is closed only after the last operation that names it.
+//!   In a drain our end of the stream goes first, and the descriptor is closed when the peer has received everything:
+//!   an earlier close would answer crossing bytes with a reset, and the peer could lose a reply.
+//! - No operation fails because an engine queue is full: the engine waits until a receive buffer, a submission queue
+//!   entry or a descriptor (`EMFILE`) is free. It also waits when the kernel has no memory for a send; on the
+//!   blocking driver only for some seconds.
+//! - One `turn` enters the kernel as rarely as the mechanism allows, and wakes every task that can continue.
+//! - No foreign waker is woken or dropped, because that may run code which calls the driver: wakers to wake, and
+//!   wakers that are replaced or given up, go to [`Departed`].
+//! - A file operation belongs to the driver once it has begun: dropping its future does not stop it, and its memory
+//!   is returned after its end. At most [`Limits::file_operations_max`](crate::config::Limits) are in flight; more
+//!   wait.
+//! - A file in the output is sent in order with the bytes around it. A file that ends early ends the connection.
 //!
-//! The operations are methods of one trait rather than variants of one enum: an operation on a connection has a
-//! typed result, the compiler names every driver that lacks a method, and no call pays for wrapping its result. Those
-//! on files are data (`files/`), because they leave the runtime's thread.
+//! The operations are methods of one trait rather than variants of one enum: an operation on a connection has a typed
+//! result, the compiler names every driver that lacks a method, and no call pays for wrapping its result. File
+//! operations are data (`files/`), because they leave the runtime's thread.
 
 use std::{
     cell::Cell,
@@ -58,7 +58,7 @@ use crate::{
 /// How long a turn may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Only look.
+    /// Do not wait.
     No,
     /// Sleep until an event or this moment.
     Until(Instant),
@@ -67,7 +67,7 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    /// The wait as a time limit; `None` is for ever.
+    /// The wait as a time limit; `None` means no limit.
     pub(super) fn limit(self, now: Instant) -> Option<std::time::Duration> {
         match self {
             Wait::No => Some(std::time::Duration::ZERO),
@@ -92,26 +92,26 @@ pub(crate) trait DriverOps {
     /// Listens on an address.
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId>;
 
-    /// Listens on a socket that is bound and listening already.
+    /// Listens on a socket that is already bound and listening.
     fn adopt_listener(&mut self, descriptor: OwnedFd) -> io::Result<SlotId>;
 
     /// Takes over a connected socket.
     fn adopt_stream(&mut self, descriptor: OwnedFd) -> io::Result<SlotId>;
 
-    /// Gives a socket back on which nothing has been started yet.
+    /// Returns a socket on which nothing has been started.
     fn detach(&mut self, socket: SlotId) -> io::Result<OwnedFd>;
 
-    /// Stops receiving on a stream whose output has left and gives its socket back, with the bytes that had arrived and
-    /// that no receive has taken, in order. What arrives later stays in the kernel, for the next owner.
+    /// Stops receiving on a stream whose output has been sent, and returns its socket with the received bytes that
+    /// nobody has taken, in order. Later arrivals stay in the kernel, for the next owner.
     fn poll_detach(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>>;
 
     /// The next connection of a listener.
     fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>>;
 
-    /// Starts a connection, from a local address of TCP's if one is given; `poll_connect` waits for it.
+    /// Starts a connection, from a local TCP address if one is given; `poll_connect` waits for it.
     fn connect(&mut self, address: &Address, local: Option<SocketAddr>) -> io::Result<SlotId>;
 
-    /// Waits until the connection stands or has failed.
+    /// Waits until the connection is established or has failed.
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>>;
 
     /// The next bytes; `None` at the end of the stream.
@@ -123,7 +123,7 @@ pub(crate) trait DriverOps {
     /// Waits until the kernel has taken everything that is queued.
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>>;
 
-    /// Where a stream's output is queued.
+    /// Access to a stream's output queue.
     fn send_access(&mut self, stream: SlotId) -> Option<SendAccess<'_>>;
 
     /// Queues bytes.
@@ -146,7 +146,7 @@ pub(crate) trait DriverOps {
         Ok(())
     }
 
-    /// Queues a copy of bytes if there is room now. False: there is none.
+    /// Queues a copy of bytes if there is room. False: there is none.
     #[inline]
     fn try_push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<bool> {
         let access = self.send_access(stream).ok_or_else(error::gone)?;
@@ -170,7 +170,8 @@ pub(crate) trait DriverOps {
         match self.poll_output_room(stream, waker) {
             Poll::Ready(Ok(())) => Poll::Ready(bytes.take().map_or(Ok(()), |bytes| self.push(stream, bytes))),
             other => {
-                // A peer that reads slowly must not hold a receive buffer, neither in the queue nor before it.
+                // A peer that reads slowly must not hold a receive buffer, whether its bytes are queued or still wait
+                // for room.
                 if let Some(bytes) = bytes {
                     bytes.release_lease();
                 }
@@ -197,21 +198,21 @@ pub(crate) trait DriverOps {
         Ok(())
     }
 
-    /// Begins an operation on a file when there is room for it, and waits for its answer.
+    /// Begins a file operation when there is room for it, and waits for its answer.
     fn poll_file(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult>;
 
-    /// The future of an operation on a file is dropped.
+    /// Called when the future of a file operation is dropped.
     fn forget_file(&mut self, operation: &mut FileOperation);
 
-    /// The handle of a file is gone. It is closed when no operation and no queue has it any more.
+    /// Releases the handle of a file. The file is closed when no operation and no queue uses it any more.
     fn close_file(&mut self, file: Arc<OwnedFd>) {
         drop(file);
     }
 
-    /// Ends the handle: stops receiving, sends what is queued, then closes.
+    /// Closes the handle: stops receiving, sends what is queued, then closes.
     fn close(&mut self, socket: SlotId);
 
-    /// Ends the connection now; what is queued is lost.
+    /// Ends the connection now; queued bytes are lost.
     fn abort(&mut self, socket: SlotId);
 
     /// Hands the output queued since the last call to the kernel.
@@ -220,13 +221,13 @@ pub(crate) trait DriverOps {
     /// Whether `flush` has something to do.
     fn is_dirty(&self) -> bool;
 
-    /// Waits for events and wakes who waited for them.
+    /// Waits for events and wakes the tasks that wait for them.
     fn turn(&mut self, wait: Wait) -> io::Result<()>;
 
-    /// When the driver itself must run again although no event may arrive (a retry, a linger).
+    /// When the driver must run again even if no event arrives (a retry, a linger).
     fn deadline(&self) -> Option<Instant>;
 
-    /// Stops accepting; receives end after what has arrived.
+    /// Stops accepting; receives end after the bytes that have already arrived.
     fn drain(&mut self);
 
     /// Aborts every socket.
@@ -241,7 +242,7 @@ pub(crate) trait DriverOps {
     /// The address of a stream's other end.
     fn peer_address(&self, stream: SlotId) -> io::Result<Address>;
 
-    /// Where other runtimes may leave a message that wakes this one; an error where there is no such thing.
+    /// The ring on which other runtimes may leave a message that wakes this one; an error on a driver without one.
     fn message_ring(&self) -> io::Result<OwnedFd> {
         let reason = "messages from ring to ring are io_uring's";
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
@@ -252,11 +253,11 @@ pub(crate) trait DriverOps {
         doorbell.ring();
     }
 
-    /// There may be no next turn: what is queued for the kernel goes to it now, and handles that are gone are closed as
-    /// far as that needs no waiting.
+    /// There may be no next turn: submits the kernel's queue now, and closes released handles as far as that needs no
+    /// waiting.
     fn submit_queued(&mut self) {}
 
-    /// There may be no next submission: whoever is to get a message that has not left is woken without it.
+    /// There may be no next submission: wakes the receivers of unsent messages in another way.
     fn settle_messages(&mut self) {}
 
     /// Virtual time, on a driver that has one.
@@ -265,17 +266,17 @@ pub(crate) trait DriverOps {
     }
 }
 
-/// What every driver is built from.
+/// The parts that every driver is built from.
 pub(crate) struct DriverParts {
     pub(crate) config: Config,
     pub(crate) counters: Arc<Counters>,
     pub(crate) receive_pool: Rc<Pool>,
     pub(crate) send_pool: Rc<Pool>,
-    /// Readable when another thread wants the runtime awake.
+    /// Readable when another thread wakes the runtime.
     pub(crate) wake: Arc<OwnedFd>,
-    /// Set when another thread's wake-up was among the events.
+    /// Set when the events included another thread's wake-up.
     pub(crate) woken: Rc<Cell<bool>>,
-    /// Wakers that nobody may wake or drop while the driver is borrowed.
+    /// Wakers that must not be woken or dropped while the driver is borrowed.
     pub(crate) departed: Rc<Departed>,
 }
 
@@ -304,7 +305,7 @@ impl DriverParts {
         }
     }
 
-    /// Takes what was written to the wake-up descriptor. What somebody else has taken already is as good.
+    /// Reads the wake-up descriptor. It does not matter if another reader was first.
     pub(crate) fn take_wake_up(&self) {
         self.counters.wake_calls.increment_shared();
         let _ = rustix::io::read(&*self.wake, &mut [0u8; 8]);

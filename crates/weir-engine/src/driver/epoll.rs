@@ -16,7 +16,7 @@ use crate::{
     config::{EpollOptions, KernelMask},
 };
 
-/// Events taken in one call. More than that stay with the kernel for the next call.
+/// Events taken in one call. Further events stay in the kernel for the next call.
 const EVENTS_MAX: usize = 512;
 
 const IN: u32 = libc::EPOLLIN as u32;
@@ -31,7 +31,7 @@ pub(crate) struct Epoll {
     epoll: OwnedFd,
     events: Vec<EpollEvent>,
     options: EpollOptions,
-    /// Waits with limits that are no whole milliseconds.
+    /// Accepts timeouts that are not whole milliseconds.
     is_precise: bool,
 }
 
@@ -83,7 +83,7 @@ impl Backend<Linux> for Epoll {
     }
 
     fn remove(&mut self, socket: &OwnedFd) {
-        // Fails only if the descriptor is not watched, which is what is asked for.
+        // Fails only if the descriptor is not watched, which is the goal.
         let _ = readiness::epoll_remove(self.epoll.as_fd(), socket.as_fd());
     }
 

@@ -1,4 +1,4 @@
-//! What operations on sockets fail with, and what a failed accept is followed by, the same for every driver.
+//! Errors of socket operations, and the reaction to a failed accept, the same for every driver.
 
 use std::{io, time::Duration};
 
@@ -7,32 +7,34 @@ use weir_engine_types::kernel::{FEATURES, KernelFeature, KernelVersion};
 
 use crate::counters::Counters;
 
-/// What a connection fails with when a file ends before the length that was asked for: what is left of a promise to
-/// the peer cannot be kept, and nothing else may be sent instead. No call on a socket fails with this number.
+/// The error of a connection whose file ends before the requested length: the rest that was promised to the peer does
+/// not exist, and nothing else may be sent instead. No socket call fails with this number.
 pub(crate) const FILE_ENDED: Errno = Errno::NODATA;
 
-/// Accepting is tried again this long after descriptors ran out.
+/// Pause before accepting is tried again after descriptors ran out.
 pub(super) const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// A send is tried again this long after the kernel had no memory for it, on every driver: who waits longer must not
-/// look slower, nor who tries more often busier. By then the kernel has looked for memory itself, so what fails now
-/// fails a moment later too; a TCP send that blocks waits two ticks to 200 ms for it.
+/// Pause before a send is tried again after the kernel had no memory for it. It is the same on every driver: with a
+/// longer pause a driver would look slower, with a shorter one busier. The kernel has already tried to find memory
+/// itself, so an immediate retry would fail too; a blocking TCP send waits two ticks to 200 ms for memory.
 pub(super) const SEND_RETRY: Duration = Duration::from_millis(10);
 
-/// What to do after a failed accept.
+/// The reaction to a failed accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcceptFailure {
-    /// Nothing is waiting.
+    /// No connection is waiting.
     Empty,
-    /// That one connection was lost, or a signal came: try again at once.
+    /// That one connection was lost, or a signal interrupted the call: try again at once.
     Again,
-    /// Descriptors or memory ran out: wait until some are free.
+    /// Descriptors or memory ran out: wait until there are some again.
     Starved,
-    /// Nothing that is known of single connections, or passes for certain: whoever accepts decides.
+    /// An error that is neither known to concern one connection nor known to be transient: the caller of accept
+    /// decides.
     Unforeseen,
 }
 
-/// Sorts the errors of `accept(2)`; pending network errors of the new socket count as `Again`, as the manual asks.
+/// Classifies the errors of `accept(2)`; pending network errors of the new socket count as `Again`, as the manual
+/// requires.
 pub(crate) fn accept_failure(error: Errno) -> AcceptFailure {
     match error {
         Errno::AGAIN => AcceptFailure::Empty,
@@ -56,19 +58,19 @@ pub(crate) fn accept_failure(error: Errno) -> AcceptFailure {
     }
 }
 
-/// An option needs what this kernel lacks, or is to be used as if it lacked it.
+/// An option needs a feature that this kernel lacks or that is masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the option {option} needs {what}, which this kernel lacks; it came with {since}")]
 pub struct MissingFeature {
-    /// Option.
+    /// The option.
     pub option: &'static str,
-    /// What it needs, in the kernel's words.
+    /// The feature it needs, in the kernel's words.
     pub what: &'static str,
-    /// The version that brought it.
+    /// The kernel version that introduced it.
     pub since: KernelVersion,
 }
 
-/// The refusal to start without a feature that an option asks for.
+/// The refusal to start without a feature that an option needs.
 pub(crate) fn missing(feature: KernelFeature, what: &'static str) -> io::Error {
     let row = FEATURES.iter().find(|row| row.feature == feature);
     let asked = row.and_then(|row| row.option.map(|option| (option, row.since)));
@@ -78,18 +80,18 @@ pub(crate) fn missing(feature: KernelFeature, what: &'static str) -> io::Error {
     )
 }
 
-/// A stale name: the socket it meant is gone.
+/// A stale name: its socket is gone.
 pub(crate) fn gone() -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, "the socket is closed")
 }
 
-/// The runtime has as many sockets as its limit allows.
+/// The runtime is at its socket limit.
 pub(crate) fn too_many(limit: usize) -> io::Error {
     let reason = format!("the runtime's limit of {limit} sockets is reached");
     io::Error::new(io::ErrorKind::QuotaExceeded, reason)
 }
 
-/// An accepted connection for which there is no room is closed.
+/// Counts an accepted connection that is closed because there is no room for it.
 pub(crate) fn refuse(counters: &Counters, error: io::Error) -> io::Error {
     counters.accepts_refused.increment();
     counters.closes.increment();
@@ -104,7 +106,7 @@ pub(crate) fn draining() -> io::Error {
     )
 }
 
-/// An error that can be given to every later operation of a connection.
+/// An error that every later operation of a connection returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StoredError(pub(crate) Errno);
 

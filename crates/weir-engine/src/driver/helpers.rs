@@ -1,11 +1,11 @@
-//! Helper threads for calls on files that may block: what the kernel's own workers are to io_uring.
+//! Helper threads for calls on files that may block: the counterpart of io_uring's kernel workers.
 //!
-//! They belong to one runtime, start when there is more to do than they are, and end with it; their number and the
-//! number of calls they are given are limited. A call that is done is announced by a write to the runtime's wake-up
-//! descriptor, one for all that are done before the runtime looks.
+//! The threads belong to one runtime, start when there are more jobs than threads, and end with it. Their number and
+//! the number of queued calls are limited. A thread announces a finished call by a write to the runtime's wake-up
+//! descriptor, one write for all calls that finish before the runtime looks.
 //!
-//! A job owns everything it touches. So the runtime may end without a thread that hangs in a call: it is left behind,
-//! and what it owns goes when the call returns.
+//! A job owns everything it touches. So the runtime can end while a thread hangs in a call: the thread is left
+//! behind, and its job's memory is freed when the call returns.
 
 use std::{
     collections::VecDeque,
@@ -26,15 +26,15 @@ use super::{
 };
 use crate::{counters::Counters, slab::SlotId};
 
-/// How long teardown waits for the calls that have been begun.
+/// How long teardown waits for calls that have begun.
 const TEARDOWN: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 2000 });
 
-/// What a thread found out.
+/// The result of a thread's job.
 type Done = (SlotId, io::Result<Outcome<Vec<u8>>>);
 
 #[derive(Debug)]
 struct Queue {
-    /// Not begun; never more than there may be operations in flight.
+    /// Not begun; never more than the limit on operations in flight.
     jobs: VecDeque<(SlotId, Request)>,
     /// Threads that wait for a job.
     idle: usize,
@@ -45,12 +45,12 @@ struct Queue {
 #[derive(Debug)]
 struct HelperState {
     queue: Mutex<Queue>,
-    /// There is a job, or the end.
+    /// There is a job, or the threads shall end.
     work: Condvar,
     /// A thread has ended.
     ended: Condvar,
     done: Mutex<Vec<Done>>,
-    /// The runtime was told that something is done and has not looked since.
+    /// A finished call was announced to the runtime, which has not looked since.
     announced: AtomicBool,
     wake: Arc<OwnedFd>,
     counters: Arc<Counters>,
@@ -62,7 +62,7 @@ pub(crate) struct Helpers {
     shared: Arc<HelperState>,
     operations: Operations<()>,
     threads_max: usize,
-    /// Kept for its memory.
+    /// Kept to reuse its memory.
     taken: Vec<Done>,
 }
 
@@ -91,7 +91,7 @@ impl Helpers {
         }
     }
 
-    /// Gives an operation to a thread when there is room for it, and waits for its answer.
+    /// Gives an operation to a thread when the limit allows it, and waits for its answer.
     pub(crate) fn poll(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult> {
         match self.operations.poll(operation, waker) {
             Step::Over(answer) => Poll::Ready(answer),
@@ -104,7 +104,7 @@ impl Helpers {
         }
     }
 
-    /// Nobody waits for an operation any more.
+    /// The future of an operation was dropped.
     pub(crate) fn forget(&mut self, operation: &mut FileOperation) {
         self.operations.forget(operation);
     }
@@ -121,13 +121,14 @@ impl Helpers {
         self.shared.work.notify_one();
     }
 
-    /// False: there is no memory or no room for another thread.
+    /// False: there is no memory for another thread, or a limit forbids it.
     fn start_thread(&self) -> bool {
         let shared = Arc::clone(&self.shared);
         thread::Builder::new().name("weir-file".into()).spawn(move || shared.run()).is_ok()
     }
 
-    /// The thread that was counted does not exist. Without any other, the calls are made here and now.
+    /// The thread that was counted could not be started. If there is no other thread, this thread makes the calls
+    /// now.
     fn do_without_thread(&mut self) {
         let mut queue = lock(&self.shared.queue);
         queue.threads -= 1;
@@ -138,9 +139,9 @@ impl Helpers {
         }
     }
 
-    /// Hands out what the threads have found out since the last look.
+    /// Hands out the results that have come since the last look.
     pub(crate) fn collect(&mut self) {
-        // Before the look: whoever comes after it announces itself anew.
+        // Before the look: a thread that finishes after this swap announces itself again.
         self.shared.announced.swap(false, Ordering::AcqRel);
         std::mem::swap(&mut *lock(&self.shared.done), &mut self.taken);
         for (id, outcome) in self.taken.drain(..) {
@@ -150,7 +151,7 @@ impl Helpers {
 }
 
 impl HelperState {
-    /// What a thread does until the end.
+    /// The main loop of a thread.
     fn run(&self) {
         let mut queue = lock(&self.queue);
         loop {
@@ -182,7 +183,7 @@ impl HelperState {
 }
 
 impl Drop for Helpers {
-    /// What no thread has begun is not begun any more.
+    /// Jobs that have not begun are dropped.
     fn drop(&mut self) {
         let mut queue = lock(&self.shared.queue);
         queue.closed = true;
@@ -191,7 +192,7 @@ impl Drop for Helpers {
         drop(jobs);
         self.shared.work.notify_all();
         let queue = lock(&self.shared.queue);
-        // Left behind after that: its job owns what it uses.
+        // A thread that needs longer is left behind: its job owns what it uses.
         drop(self.shared.ended.wait_timeout_while(queue, TEARDOWN, |queue| queue.threads > 0));
     }
 }
@@ -225,7 +226,7 @@ mod tests {
         })
     }
 
-    /// Blocks until a thread announces something, as a runtime's wait does.
+    /// Blocks until a thread announces a result, as a runtime's wait does.
     fn wait(helpers: &mut Helpers) {
         rustix::io::read(&*helpers.shared.wake, &mut [0u8; 8]).expect("an announcement");
         helpers.collect();
@@ -263,7 +264,7 @@ mod tests {
             panic!("there is room");
         };
         let id = helpers.operations.begin(&mut operation, Waker::noop(), ());
-        // As when the kernel refuses the thread that was counted.
+        // The same as when the kernel refuses the thread that was counted.
         let mut queue = lock(&helpers.shared.queue);
         queue.jobs.push_back((id, request));
         queue.threads = 1;
@@ -279,7 +280,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, path.as_c_str(), FileType::Fifo, Mode::RWXU, 0)
             .expect("a named pipe can be made");
         let mut helpers = helpers(1, 4);
-        // Opening a pipe for reading waits for somebody who writes.
+        // Opening a pipe for reading waits for a writer.
         let mut operation = open(&path);
         assert!(helpers.poll(&mut operation, Waker::noop()).is_pending());
         while !lock(&helpers.shared.queue).jobs.is_empty() {
@@ -288,7 +289,7 @@ mod tests {
         let start = Instant::now();
         drop(helpers);
         assert!(start.elapsed() >= TEARDOWN, "it waited for the call");
-        // Lets the thread go.
+        // Releases the thread.
         let writer = std::fs::OpenOptions::new().write(true).open(&directory);
         std::fs::remove_file(&directory).expect("it is there");
         drop(writer);

@@ -1,15 +1,16 @@
-//! Sockets whose handle is gone and that wait for their peers: for how long, and when a drain looks at them.
+//! Sockets whose handle is gone and that wait for their peers: their deadlines, and the moments when a drain checks
+//! them.
 //!
-//! It knows times and names, and no socket: the driver says which are gone, and does what is due.
+//! It knows times and names, and no socket: the driver says which are gone, and acts when a time is due.
 
 use std::{collections::VecDeque, time::Duration};
 
 use crate::{clock::Instant, slab::SlotId};
 
-/// How often a drain looks whether peers have taken everything.
+/// Interval at which a drain checks whether peers have received everything.
 const DRAIN_LOOK: Duration = Duration::from_millis(10);
 
-/// Sockets that linger, in the order of their deadlines.
+/// Lingering sockets, in order of deadline.
 #[derive(Debug, Default)]
 pub(super) struct Lingering {
     sockets: VecDeque<(Instant, SlotId)>,
@@ -17,8 +18,8 @@ pub(super) struct Lingering {
 }
 
 impl Lingering {
-    /// Limits how long a socket may take, unless an earlier limit holds already. Those at the front that are gone leave
-    /// the list.
+    /// Limits how long a socket may take, unless an earlier limit already applies. Entries at the front whose sockets
+    /// are gone are removed.
     pub(super) fn add(&mut self, until: Instant, id: SlotId, is_gone: impl Fn(SlotId) -> bool) {
         while self.sockets.front().is_some_and(|(_, front)| is_gone(*front)) {
             self.sockets.pop_front();
@@ -26,7 +27,7 @@ impl Lingering {
         self.sockets.push_back((until, id));
     }
 
-    /// The next socket whose time is over; it may be gone by now.
+    /// The next socket whose deadline has passed; it may already be gone.
     pub(super) fn take_expired(&mut self, now: Instant) -> Option<SlotId> {
         let (until, id) = *self.sockets.front()?;
         if until > now {
@@ -36,17 +37,17 @@ impl Lingering {
         Some(id)
     }
 
-    /// Has a drain look at them in a while, or earlier if that was asked for before.
+    /// Plans a drain's next check, unless an earlier one is already planned.
     pub(super) fn plan_look(&mut self, now: Instant) {
         self.look_at.get_or_insert(now + DRAIN_LOOK);
     }
 
-    /// Whether that look is due; another one is taken when it is asked for.
+    /// Whether the planned check is due. If so the plan is cleared.
     pub(super) fn take_look(&mut self, now: Instant) -> bool {
         self.look_at.take_if(|at| *at <= now).is_some()
     }
 
-    /// When something is due.
+    /// The next moment when something is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let first = self.sockets.front().map(|(until, _)| *until);
         first.into_iter().chain(self.look_at).min()
@@ -57,12 +58,12 @@ impl Lingering {
         self.sockets.iter().map(|(_, id)| *id)
     }
 
-    /// How many there are, with those that are gone.
+    /// Their number, including those that are gone.
     pub(super) fn len(&self) -> usize {
         self.sockets.len()
     }
 
-    /// The socket at a place, counted from the earliest deadline.
+    /// The socket at a position, counted from the earliest deadline.
     pub(super) fn at(&self, place: usize) -> SlotId {
         self.sockets[place].1
     }
@@ -96,7 +97,7 @@ mod tests {
     fn those_that_are_gone_leave_at_the_front() {
         let mut lingering = Lingering::default();
         for number in 0..1000 {
-            // All but every hundredth are closed by the time the next one is.
+            // 99 of 100 sockets are closed by the time the next one is.
             lingering.add(after_ms(5000), id(number), |id| id.index % 100 > 0 || id.index + 100 < number);
             assert!(lingering.len() <= 102, "{}", lingering.len());
         }

@@ -1,6 +1,6 @@
 //! The seam: the drivers, and the choice between them. Nothing above this folder knows which one runs.
 //!
-//! What every driver must be able to do is stated in `contract`.
+//! `contract` states what every driver must do.
 
 use std::io;
 
@@ -54,7 +54,7 @@ macro_rules! dispatch {
 pub(crate) use dispatch;
 
 impl AnyDriver {
-    /// Starts the driver, or says why the kernel does not let us.
+    /// Starts the driver, or returns the kernel's reason for refusing it.
     pub(crate) fn start(driver: Driver, parts: DriverParts) -> io::Result<Self> {
         Ok(match driver {
             Driver::Uring => AnyDriver::Uring(Box::new(uring::Uring::new(parts)?)),
@@ -71,7 +71,7 @@ impl AnyDriver {
         })
     }
 
-    /// What the kernel grants a driver with this configuration, as stable names.
+    /// The features that the kernel grants a driver with this configuration, as stable names.
     pub(crate) fn granted(driver: Driver, config: &Config) -> io::Result<Vec<&'static str>> {
         Ok(match driver {
             Driver::Uring => uring::granted(config)?,

@@ -12,7 +12,7 @@ use weir_sys::readiness::{self, DescriptorSet};
 use super::readiness::{Backend, Interest, Linux, Ready};
 use crate::call_clock::CallClock;
 
-/// The interest sets and who is behind each descriptor.
+/// The interest sets, and the socket of each descriptor.
 #[derive(Default)]
 pub(crate) struct Select {
     read: DescriptorSet,
@@ -47,7 +47,7 @@ impl Backend<Linux> for Select {
     fn remove(&mut self, socket: &OwnedFd) {
         let descriptor = socket.as_raw_fd();
         if self.tokens.remove(&descriptor).is_some() {
-            // In range: it could only be added if it was.
+            // In range: otherwise it could not have been added.
             let _ = self.read.set(descriptor, false);
             let _ = self.write.set(descriptor, false);
         }
@@ -64,8 +64,8 @@ impl Backend<Linux> for Select {
             let (readable, writable) = (read.contains(descriptor), write.contains(descriptor));
             left -= usize::from(readable) + usize::from(writable);
             if readable || writable {
-                // select reports an end or an error as readable and writable, without saying which: so a short
-                // read never counts as drained for good, but the next call reports again.
+                // select reports an end or an error as readable and writable and does not distinguish them: so a
+                // short read never means drained for good, but the next call reports again.
                 ready.push(Ready { token, readable, writable, ended: false });
             }
         }

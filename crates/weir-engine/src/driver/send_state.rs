@@ -1,7 +1,7 @@
-//! The sending side of a stream, the same on every driver: what is queued, who waits for it to leave, and its end.
-//! Backpressure begins here, in [`SendState::poll_at_most`].
+//! The sending side of a stream, the same on every driver: its queue, its waiter, and its end. Backpressure begins
+//! here, in [`SendState::poll_at_most`].
 //!
-//! It moves no bytes: the driver takes them from `queue` and says afterwards how much is left.
+//! It moves no bytes: the driver takes them from `queue` and reports the rest.
 
 use std::{
     io,
@@ -21,35 +21,35 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct SendState {
     pub(crate) queue: SendQueue,
-    /// Is on the driver's list of sockets to flush.
+    /// Whether it is on the driver's list of sockets to flush.
     pub(crate) dirty: bool,
-    /// The end of our direction is to be sent after what is queued.
+    /// The end of our direction is to be sent after the queue.
     pub(crate) end_wanted: bool,
     /// Nothing more may be queued.
     ended: bool,
-    /// Who waits until at most `waits_for_bytes` are queued, or for a connection to stand.
+    /// The task that waits until at most `waits_for_bytes` are queued, or until a connection is established.
     pub(crate) waiter: Option<Waker>,
     waits_for_bytes: usize,
 }
 
-/// One stream's sending side, with what queueing needs of its driver.
+/// One stream's sending side, with the parts of its driver that queueing needs.
 pub(crate) struct SendAccess<'a> {
     pub(crate) send: &'a mut SendState,
-    /// What the connection failed with.
+    /// The error that the connection failed with.
     pub(crate) error: Option<StoredError>,
-    /// While more is queued, senders wait.
+    /// Senders wait while more than this is queued.
     pub(crate) limit_bytes: usize,
     /// The driver's list of sockets to flush.
     pub(crate) dirty: &'a mut Vec<SlotId>,
-    /// Where copies go.
+    /// The pool for copies.
     pub(crate) pool: &'a Rc<Pool>,
 }
 
 impl SendState {
-    /// Queues bytes. True: the socket is new to the driver's list.
+    /// Queues bytes. True: the socket has to be added to the driver's list.
     ///
     /// # Errors
-    /// What the connection failed with; that its end was queued before.
+    /// The connection's stored error; an error if the end was queued before.
     #[inline]
     pub(crate) fn push(&mut self, error: Option<StoredError>, bytes: SendBuf) -> io::Result<bool> {
         self.check(error)?;
@@ -70,7 +70,7 @@ impl SendState {
         Ok(self.mark_dirty())
     }
 
-    /// Queues the end of our direction. True: the socket is new to the driver's list.
+    /// Queues the end of our direction. True: the socket has to be added to the driver's list.
     pub(crate) fn end(&mut self) -> bool {
         self.end_wanted |= !std::mem::replace(&mut self.ended, true);
         self.mark_dirty()
@@ -103,7 +103,7 @@ impl SendState {
         Poll::Pending
     }
 
-    /// Bytes have left: wakes who waits for that, never above the low-water mark.
+    /// Bytes have left: wakes the task that waits for that, never above the low-water mark.
     #[inline]
     pub(crate) fn wake_if_low(&mut self, low_water_bytes: usize, departed: &Departed) {
         if self.queue.len() <= self.waits_for_bytes.min(low_water_bytes) {
@@ -111,7 +111,7 @@ impl SendState {
         }
     }
 
-    /// Wakes who waits, whatever is queued.
+    /// Wakes the waiter, regardless of the queue.
     #[inline]
     pub(crate) fn wake(&mut self, departed: &Departed) {
         departed.wake(self.waiter.take());
@@ -137,7 +137,7 @@ mod tests {
     fn an_end_that_is_asked_for_again_before_it_is_sent_is_still_sent_once() {
         let mut state = SendState::default();
         state.end();
-        // As after a shutdown that was given up because the peer does not read.
+        // As after a shutdown that was dropped because the peer does not read.
         state.end();
         assert!(std::mem::take(&mut state.end_wanted), "not sent yet");
         state.end();

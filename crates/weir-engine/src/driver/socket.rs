@@ -1,4 +1,4 @@
-//! Opening sockets, and sending what is queued for them, the same way for every driver that uses the kernel's.
+//! Opening sockets and sending their queues, the same way for every driver that uses the kernel's sockets.
 
 use std::{
     io::{self, IoSlice},
@@ -26,10 +26,10 @@ use crate::{
 /// Chunks gathered into one send.
 pub(crate) const SLICES_MAX: usize = 16;
 
-/// What the kernel moves in one call.
+/// The most bytes that the kernel moves in one call.
 const CALL_BYTES_MAX: usize = 0x7fff_f000;
 
-/// How long an address that is taken is tried when a server starts, and the pause between.
+/// How long a server that starts retries an address that is in use, and the pause between.
 const TAKEN_WAIT_MAX: Duration = Duration::from_secs(1);
 const TAKEN_PAUSE: Duration = Duration::from_millis(10);
 
@@ -52,11 +52,11 @@ const TAKEN_PAUSE: Duration = Duration::from_millis(10);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenOptions {
-    /// Connections the kernel may hold ready for us; it caps this at `net.core.somaxconn`.
+    /// Connections that may wait in the kernel; the kernel caps this at `net.core.somaxconn`.
     pub backlog: u32,
     /// Several listeners share the port; the kernel spreads connections over them by hash (`SO_REUSEPORT`).
     pub share_port: bool,
-    /// Several runtimes wait on one listener; an arrival wakes one of them where the kernel can do that.
+    /// Several runtimes wait on one listener; an arrival wakes one of them, if the kernel supports that.
     pub exclusive: bool,
 }
 
@@ -74,7 +74,7 @@ fn open(address: &Address) -> io::Result<Socket> {
     Socket::new(domain, Type::STREAM, None)
 }
 
-/// Has a TCP socket slow its sending down in this way.
+/// Sets a TCP socket's congestion control.
 fn slow_down_by(socket: &Socket, name: &str) -> io::Result<()> {
     let refused = |error: Errno| {
         let why = match error {
@@ -116,8 +116,8 @@ pub(crate) fn listen(
     Ok(socket.into())
 }
 
-/// A listening socket that belongs to no driver yet, and the address it got. An address that is taken is waited for,
-/// for about a second: see [`until_free`]. It blocks, and is for the start of a server.
+/// A listening socket that belongs to no driver yet, and the address it got. Retries an address that is in use for
+/// about a second: see [`until_free`]. It blocks; use it when a server starts.
 pub(crate) fn open_listener(
     address: &Address,
     options: &ListenOptions,
@@ -125,7 +125,7 @@ pub(crate) fn open_listener(
 ) -> io::Result<(OwnedFd, Address)> {
     let attempt = || listen(address, options, congestion_control);
     let begun = Instant::now();
-    // One attempt may take long itself: where somebody has the folder of a Unix path locked, it waits for the lock.
+    // One attempt may itself be slow: if the folder of a Unix path is locked, it waits for the lock.
     let pause = || {
         std::thread::sleep(TAKEN_PAUSE);
         begun.elapsed() < TAKEN_WAIT_MAX
@@ -135,9 +135,9 @@ pub(crate) fn open_listener(
     Ok((descriptor, bound))
 }
 
-/// Tries again while an address is taken, until the pause says that the time is over. The kernel takes the ring of a
-/// process that was killed down after the process is gone, and the ring's listener with it: for some milliseconds
-/// nobody has the address, and it is taken all the same.
+/// Retries while an address is in use, until `pause` says that the time is over. The kernel tears down the ring of a
+/// killed process, and the ring's listener with it, after the process is gone: for some milliseconds no process has
+/// the address, and it is still in use.
 fn until_free<T>(
     mut attempt: impl FnMut() -> io::Result<T>,
     mut pause: impl FnMut() -> bool,
@@ -150,7 +150,7 @@ fn until_free<T>(
     }
 }
 
-/// A socket for connecting to `address`, from a local one of TCP's if there is one.
+/// A socket for connecting to `address`, from a local TCP address if one is given.
 pub(crate) fn for_connect(
     address: &Address,
     local: Option<SocketAddr>,
@@ -173,9 +173,9 @@ pub(crate) fn for_connect(
     Ok(socket.into())
 }
 
-/// Gives a socket its local address. A port that is asked for by number is to be had again right after a
-/// connection of it has ended: the kernel keeps the pair of addresses for a minute, and the port is free. Port 0 is
-/// chosen here, for whatever target (there is no `IP_BIND_ADDRESS_NO_PORT`): with all in use this fails.
+/// Gives a socket its local address. A port that is given by number must be usable again right after a connection
+/// from it has ended: the kernel keeps the pair of addresses for a minute, but the port is free. Port 0 is chosen
+/// here, regardless of the target (there is no `IP_BIND_ADDRESS_NO_PORT`): this fails if all are in use.
 fn bind_client(socket: &Socket, local: SocketAddr, counters: &Counters) -> io::Result<()> {
     if local.port() != 0 {
         counters.setup_calls.increment();
@@ -185,7 +185,7 @@ fn bind_client(socket: &Socket, local: SocketAddr, counters: &Counters) -> io::R
     socket.bind(&local.into())
 }
 
-/// Makes a socket wait in its calls, or not.
+/// Makes a socket blocking or non-blocking.
 pub(crate) fn set_nonblocking(socket: &OwnedFd, on: bool, counters: &Counters) -> io::Result<()> {
     counters.setup_calls.increment();
     Ok(rustix::io::ioctl_fionbio(socket, on)?)
@@ -205,15 +205,15 @@ pub(crate) fn peer_address(socket: BorrowedFd<'_>) -> io::Result<Address> {
     Address::from_socket_address(&SockRef::from(&socket).peer_addr()?)
 }
 
-/// What became of one send.
+/// The result of one send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) bytes: usize,
-    /// A socket that does not wait and has taken less than this is full, and tells when it has room again.
+    /// A non-blocking socket that took less than this is full, and reports when it has room again.
     pub(crate) offered: usize,
 }
 
-/// Sends the bytes at the front of a queue, as far as the next file, in one call.
+/// Sends the bytes at the front of a queue, up to the next file, in one call.
 #[inline]
 pub(crate) fn send_front(socket: BorrowedFd<'_>, queue: &SendQueue, flags: SendFlags) -> Result<Sent, Errno> {
     let flags = flags | SendFlags::NOSIGNAL;
@@ -224,7 +224,7 @@ pub(crate) fn send_front(socket: BorrowedFd<'_>, queue: &SendQueue, flags: SendF
     })
 }
 
-/// Hands the bytes at the front of a queue to one of two calls: a single piece to `send`, several to `send_slices`.
+/// Passes the bytes at the front of a queue to one of two calls: a single piece to `send`, several to `send_slices`.
 #[inline]
 pub(crate) fn pass_bytes(
     queue: &SendQueue,
@@ -240,11 +240,11 @@ pub(crate) fn pass_bytes(
     let gathered = queue.gather(&mut slices, usize::MAX);
     let slices = &slices[..gathered.count];
     let offered = slices.iter().map(|slice| slice.len()).sum::<usize>().min(CALL_BYTES_MAX);
-    // The head of a file leaves with its first bytes.
+    // Bytes before a file leave in one packet with its first bytes.
     Ok(Sent { bytes: send_slices(slices, gathered.more_follows)?, offered })
 }
 
-/// Whether a socket has one of `events` now, or has failed or been hung up; nothing is taken from it.
+/// Whether a socket has one of `events` now, or has failed or been hung up; takes nothing from it.
 pub(crate) fn has_event(
     socket: BorrowedFd<'_>,
     events: PollFlags,
@@ -265,42 +265,42 @@ pub(crate) fn take_error(socket: impl AsFd, counters: &Counters) -> io::Result<(
     }
 }
 
-/// Whether a send that failed like this found the connection over: nothing more arrives, and what had arrived before is
-/// still there. A server that is too busy answers early and closes with unread input; the reset must not hide its
-/// answer.
+/// Whether this send error means that the connection is over: nothing more arrives, and bytes that arrived before are
+/// still there. A busy server may answer early and close with unread input; the reset must not hide its answer.
 pub(crate) fn is_over(error: Errno) -> bool {
     matches!(error, Errno::CONNRESET | Errno::PIPE | Errno::TIMEDOUT | Errno::HOSTUNREACH | Errno::NETUNREACH)
 }
 
-/// Makes the coming close a reset: the peer must not take a stream that was cut short for a whole one.
+/// Makes the next close a reset: the peer must not take a truncated stream for a complete one.
 pub(crate) fn reset_on_close(socket: BorrowedFd<'_>, counters: &Counters) {
     counters.setup_calls.increment();
     // Unix sockets have no such option and need none.
     let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
 }
 
-/// Whether the peer has everything that was sent, the end of our direction too. A drain then waits for it no longer: it
-/// may keep its own direction open for ever, and what it sends from now on can cost it no reply.
+/// Whether the peer has received everything that was sent, including the end of our direction. A drain then stops
+/// waiting for it: the peer may keep its own direction open forever, and bytes that it sends from now on cannot cost
+/// it a reply.
 pub(crate) fn has_taken_all(socket: BorrowedFd<'_>, counters: &Counters) -> bool {
     counters.setup_calls.increment();
     weir_sys::output::outstanding_bytes(socket).is_ok_and(|bytes| bytes == 0)
 }
 
-/// Descriptors that accepting leaves to files and everything else.
+/// The descriptors that accepting leaves to files and everything else.
 ///
-/// The kernel gives out the lowest number that is free, so whoever gets one far below the reserve knows that there is
-/// room. Near it, each accept asks first which number is next. Only what others open between the
-/// question and the accept, which may wait in the kernel for a connection, can then lead into the reserve.
+/// The kernel gives out the lowest free number, so an accept that gets one far below the reserve shows that there is
+/// room. Near the reserve, each accept first asks which number is next. Then only descriptors that other code opens
+/// between the question and the accept, which may wait in the kernel for a connection, can lead into the reserve.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     /// The first reserved number.
     first: RawFd,
-    /// What was accepted last was close to it, or there was nothing yet.
+    /// The last accepted number was close to the reserve, or nothing has been accepted yet.
     is_near: bool,
 }
 
 impl Reserve {
-    /// Reserves the last `count` descriptors that this process may have, as far as [`first_reserved`] allows.
+    /// Reserves the last `count` descriptors that this process may open, as far as [`first_reserved`] allows.
     pub(crate) fn new(count: usize, any: BorrowedFd<'_>) -> Self {
         Self::from_number(first_reserved(count, any))
     }
@@ -310,32 +310,32 @@ impl Reserve {
         Self { first, is_near: true }
     }
 
-    /// Takes note of the number of what was accepted.
+    /// Records the number of an accepted socket.
     #[inline]
     pub(crate) fn note(&mut self, accepted: RawFd) {
         self.is_near = accepted.saturating_add(NEAR) >= self.first;
     }
 
-    /// Whether as many connections as a queue of [`ACCEPT_BURST_MAX`] holds may come after this one.
+    /// Whether [`ACCEPT_BURST_MAX`] more connections may follow this one.
     pub(crate) fn leaves_a_burst(&self, accepted: BorrowedFd<'_>) -> bool {
         accepted.as_raw_fd().saturating_add(ACCEPT_BURST_MAX) < self.first
     }
 
-    /// Whether another connection may be accepted; `lowest_free` says which number it would get.
+    /// Whether another connection may be accepted; `lowest_free` returns the number it would get.
     #[inline]
     pub(crate) fn has_room(&self, counters: &Counters, lowest_free: impl FnOnce() -> Option<RawFd>) -> bool {
         if !self.is_near {
             return true;
         }
         let free = lowest_free();
-        // One that was found is closed again.
+        // The question opens a descriptor and closes it again: two calls.
         counters.setup_calls.add(1 + u64::from(free.is_some()));
         free.is_some_and(|free| free < self.first)
     }
 }
 
-/// Where the last `count` descriptors that this process may have begin: at most so many of those that are free now
-/// that each connection can have another descriptor, and at least one connection can be.
+/// Where the last `count` descriptors that this process may have begin: at most so many that each connection can have
+/// a second descriptor, and that at least one connection is possible.
 pub(crate) fn first_reserved(count: usize, any: BorrowedFd<'_>) -> RawFd {
     let limit = getrlimit(Resource::Nofile).current.and_then(|limit| RawFd::try_from(limit).ok());
     limit.map_or(RawFd::MAX, |limit| {
@@ -346,14 +346,14 @@ pub(crate) fn first_reserved(count: usize, any: BorrowedFd<'_>) -> RawFd {
 }
 
 /// Descriptors beyond half of those that are free. An accept that waits in the kernel was allowed before the files of
-/// earlier connections were open, so one connection may stand in the reserve; and asking which number is next takes it
-/// for a moment.
+/// earlier connections were open, so one connection may use a reserved descriptor; and asking for the next number
+/// uses one for a moment.
 const ASIDE: RawFd = 2;
 
-/// Descriptors that others may open between two accepts.
+/// Descriptors that other code may open between two accepts.
 const NEAR: RawFd = 64;
 
-/// Connections that the kernel may hold ready when nothing else is asked for.
+/// The default for connections that may wait in the kernel.
 const ACCEPT_BURST_MAX: RawFd = 4096;
 
 /// The number that the next descriptor gets. `None`: there is none.
@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_path_that_is_taken_in_a_folder_that_somebody_keeps_locked_is_refused_within_seconds() {
-        // With a hundred tries, of which each waits for the lock, it took 100 s.
+        // It took 100 s when each of a hundred tries waited for the lock.
         const REFUSED_WITHIN_MAX: Duration = Duration::from_secs(30);
         let folder = std::env::temp_dir().join(format!("weir-taken-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder can be made");

@@ -1,7 +1,7 @@
-//! What a runtime does: tasks, timers and a driver on one thread, one kernel entry per turn.
+//! The core of a runtime: tasks, timers and a driver on one thread, with one kernel entry per turn.
 //!
-//! A turn: the tasks that are ready run, each followed by handing its output to the driver; calls and wake-ups from
-//! other threads are taken; timers fire; then the driver waits, or only looks when something is ready already.
+//! A turn: the ready tasks run, and after each its output is handed to the driver; calls and wake-ups from other
+//! threads are taken; timers fire; then the driver waits, or only checks for events if something is already ready.
 
 use std::{
     cell::{Cell, RefCell},
@@ -38,19 +38,19 @@ pub use task::JoinHandle;
 use task::{Finishing, JoinState};
 use waker::{INDEX_MAIN, TaskName, VTABLE};
 
-/// How often the end of a runtime looks for tasks that the destructors of others have spawned.
+/// How many rounds the end of a runtime looks for tasks that destructors of other tasks have spawned.
 const END_ROUNDS_MAX: usize = 64;
 
 type BoxedTask = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Task {
-    /// Out of its place while it is being polled.
+    /// Taken out while it is being polled.
     future: Option<BoxedTask>,
     queued: bool,
     rank: Rank,
 }
 
-/// When a task has its turn among those that are ready.
+/// The position of a task among the ready ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rank {
     Common,
@@ -65,21 +65,21 @@ pub(crate) struct Core {
     pub(crate) driver: RefCell<AnyDriver>,
     tasks: RefCell<Slab<Task>>,
     ready: RefCell<VecDeque<SlotId>>,
-    /// As `ready`, for tasks that have their turn behind those.
+    /// As `ready`, for tasks that run after those.
     ready_last: RefCell<VecDeque<SlotId>>,
     main_ready: Cell<bool>,
     wheel: RefCell<TimerWheel<Waker>>,
-    /// Wakers of the timers that fire in one turn; kept for its memory.
+    /// Wakers of the timers that fire in one turn; kept to reuse its memory.
     due: Cell<Vec<Waker>>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) inbox: Arc<Inbox>,
     spin: Duration,
     draining: Cell<bool>,
-    /// Ports of the hand-off between workers that have a part in every turn.
+    /// Ports of the hand-off between workers that take part in every turn.
     ports: Ports,
-    /// The driver met another thread's wake-up.
+    /// The driver saw another thread's wake-up.
     woken: Rc<Cell<bool>>,
-    /// Wakers that the driver has let go of, and those that it wants woken.
+    /// Wakers that the driver wants dropped or woken.
     pub(crate) departed: Rc<Departed>,
 }
 
@@ -87,8 +87,8 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
 }
 
-/// Polls the driver of a runtime. Wakers of whoever waited before are dropped when it is not borrowed any more. What a
-/// poll with an answer has left, as a failure that others wait for too, stays until the next call or turn.
+/// Polls the driver of a runtime. The replaced wakers are dropped when it is no longer borrowed. Wakers that a poll
+/// with an answer has listed, for example those of other waiters of a failure, stay until the next call or turn.
 macro_rules! poll_driver {
     ($core:expr, $driver:ident => $poll:expr) => {{
         let core: &$crate::executor::Core = &$core;
@@ -101,19 +101,19 @@ macro_rules! poll_driver {
 }
 pub(crate) use poll_driver;
 
-/// Calls `action` with the runtime this thread is in.
+/// Calls `action` with this thread's current runtime.
 pub(crate) fn with_current<R>(action: impl FnOnce(&Rc<Core>) -> R) -> Option<R> {
-    // A thread that is being torn down is in no runtime.
+    // A thread that is being torn down has no runtime.
     CURRENT.try_with(|current| current.borrow().as_ref().map(action)).ok().flatten()
 }
 
-/// The runtime this thread is in, or an error that says so.
+/// This thread's current runtime, or an error that there is none.
 pub(crate) fn current() -> io::Result<Rc<Core>> {
     with_current(Rc::clone)
         .ok_or_else(|| io::Error::other("this needs a weir runtime: call it inside block_on"))
 }
 
-/// Wakes a task of the runtime this thread is in. False: it belongs to another one.
+/// Wakes a task of this thread's current runtime. False: it belongs to another one.
 pub(crate) fn wake_local(name: TaskName) -> bool {
     with_current(|core| {
         let own = core.number == name.runtime;
@@ -125,10 +125,10 @@ pub(crate) fn wake_local(name: TaskName) -> bool {
     .unwrap_or(false)
 }
 
-/// Runs a future as a task of the current runtime, beside the caller.
+/// Runs a future as a task of the current runtime.
 ///
 /// # Panics
-/// Outside a runtime, and when the runtime has as many tasks as its limit allows; [`try_spawn`] does not.
+/// Outside a runtime, and when the runtime is at its task limit; [`try_spawn`] does not panic.
 #[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -141,8 +141,8 @@ where
     }
 }
 
-/// Runs a future as a task of the current runtime; an error outside one, at the limit of tasks, or on the
-/// blocking driver, which runs one handler a thread.
+/// Runs a future as a task of the current runtime; an error outside one, at the task limit, or on the blocking
+/// driver, which runs one handler in each thread.
 pub fn try_spawn<F>(future: F) -> io::Result<JoinHandle<F::Output>>
 where
     F: Future + 'static,
@@ -151,10 +151,10 @@ where
     current()?.spawn(future, Rank::Common)
 }
 
-/// Runs a future as a task that has its turn behind all others: of the tasks that are ready together it runs last, and
-/// when one of them wakes it, it still runs before the runtime looks for events. For whoever deals with what others
-/// collect, as a writer that sends in one piece what they have queued. Several such tasks run in the order in which
-/// they were woken.
+/// Runs a future as a task that runs after all others: of the tasks that are ready together it runs last, and if one
+/// of them wakes it, it still runs before the runtime checks for events. Use it for a task that processes what other
+/// tasks collect, such as a writer that sends their queued records at once. Several such tasks run in the order in
+/// which they were woken.
 ///
 /// # Panics
 /// As [`spawn`].
@@ -175,14 +175,14 @@ pub(crate) fn drain_current() {
     with_current(|core| core.drain());
 }
 
-/// Whether the current runtime drains: it ends when its connections and tasks have. False outside a runtime.
+/// Whether the current runtime drains: it ends when its connections and tasks have ended. False outside a runtime.
 pub fn is_draining() -> bool {
     with_current(|core| core.draining.get()).unwrap_or(false)
 }
 
-/// Waits until the current runtime drains; over at once outside one. A task that would go on for ever waits for this
-/// as well, and ends: draining waits for every task. The drain wakes every task once, and nothing smaller: where a task
-/// polls futures only when they were woken by name, it awaits this beside them.
+/// Waits until the current runtime drains; returns at once outside a runtime. A task that would otherwise never end
+/// waits for this as well, and then ends: draining waits for every task. The drain wakes every task once, and no
+/// finer unit: a task that polls futures only when their wakers were called must await this directly too.
 pub async fn draining() {
     std::future::poll_fn(|_| match with_current(|core| core.draining.get()) {
         Some(false) => Poll::Pending,
@@ -214,7 +214,7 @@ impl Core {
             due: Cell::default(),
             counters,
             inbox,
-            // The simulator's time does not pass while somebody looks.
+            // The simulator's time does not pass while the runtime polls.
             spin: if kind == Driver::Sim { Duration::ZERO } else { config.spin },
             draining: Cell::new(false),
             ports: Ports::default(),
@@ -259,22 +259,22 @@ impl Core {
         let task = Task { future: Some(future), queued: true, rank };
         let limit = || io::Error::other("the runtime's limit of tasks is reached");
         let inserted = self.tasks.borrow_mut().insert(task);
-        // A rejected future is dropped when no table is borrowed: what it owns may wake or spawn tasks.
+        // A rejected future is dropped when no table is borrowed: its values may wake or spawn tasks.
         let slot = inserted.map_err(|_rejected| limit())?;
         self.queue(rank).borrow_mut().push_back(slot);
         Ok(JoinHandle::new(state, Rc::downgrade(self), slot))
     }
 
-    /// Ends a task before it is done. A task that is being polled right now goes on to its next await.
+    /// Ends a task early. A task that is being polled continues to its next await.
     pub(crate) fn cancel(&self, slot: SlotId) {
         let task = self.tasks.borrow_mut().remove(slot);
         drop(task);
     }
 
-    /// Ends every task, and those that are spawned by what they own when it is dropped: none of these would ever run,
-    /// and what they own would keep the runtime alive. A destructor that spawns another of its kind each time is not
-    /// followed for ever: its last task is leaked. Nor are such tasks refused: they would be dropped, and spawn again,
-    /// within that very spawn.
+    /// Ends every task, including those that destructors of ended tasks spawn: these would never run, and their
+    /// values would keep the runtime alive. The number of rounds is limited, because a destructor may spawn another
+    /// task of its kind each time: its last task is leaked. Such tasks are not refused: a refused task would be
+    /// dropped, and spawn again, within that same spawn.
     fn end_tasks(&self) {
         for _ in 0..END_ROUNDS_MAX {
             let slots = self.tasks.borrow().ids();
@@ -314,7 +314,7 @@ impl Core {
         self.main_ready.get() || !self.ready.borrow().is_empty() || !self.ready_last.borrow().is_empty()
     }
 
-    /// Runs the tasks that are ready now, and then the last ones; those they wake run in the next turn.
+    /// Runs the tasks that are ready now, and then the last ones; tasks that they wake run in the next turn.
     fn run_tasks(&self) {
         for rank in [Rank::Common, Rank::Last] {
             let queue = self.queue(rank);
@@ -351,7 +351,7 @@ impl Core {
         self.flush();
     }
 
-    /// Hands output queued by the task that just yielded to the driver.
+    /// Hands the output of the task that just yielded to the driver.
     #[inline]
     fn flush(&self) {
         let was_dirty = dispatch!(&mut *self.driver.borrow_mut(), driver => {
@@ -370,7 +370,7 @@ impl Core {
         if self.inbox.is_empty() {
             return;
         }
-        // What is there now: threads that never pause must not keep this one from its sockets.
+        // Take only what is there now: threads that never pause must not keep this runtime from its sockets.
         let (calls, wakes) = self.inbox.waiting();
         for call in std::iter::from_fn(|| self.inbox.next_call()).take(calls) {
             call();
@@ -389,7 +389,7 @@ impl Core {
 
     /// How long the next wait may be.
     fn wait(&self) -> Wait {
-        // The next turn calls each of the wakers that stand there: whom they wake must not wait.
+        // The next turn calls each listed waker: the tasks they wake must not wait.
         if self.has_ready() || !self.inbox.is_empty() || self.departed.is_any() {
             return Wait::No;
         }
@@ -407,7 +407,7 @@ impl Core {
         outcome
     }
 
-    /// Looks for events for the spin budget, or until something is ready.
+    /// Polls for events for the spin budget, or until something is ready.
     fn spin(&self, wait: Wait) -> io::Result<()> {
         let start = monotonic();
         let end = match wait.at_most(Some(start + self.spin)) {
@@ -430,7 +430,7 @@ impl Core {
         let mut wait = self.wait();
         if wait != Wait::No && !self.spin.is_zero() {
             self.spin(wait)?;
-            // What was found may have brought work, or a nearer deadline of the driver's.
+            // The events may have made tasks ready, or set an earlier deadline of the driver.
             wait = self.wait();
         }
         if wait != Wait::No && !self.inbox.flag.prepare_sleep() {
@@ -441,7 +441,7 @@ impl Core {
         outcome?;
         self.take_remote();
         self.fire_timers();
-        // Of calls from other threads, and what the kernel had no memory for.
+        // Output of calls from other threads, and sends that the kernel had no memory for.
         self.flush();
         Ok(())
     }
@@ -449,7 +449,7 @@ impl Core {
     pub(crate) fn drain(&self) {
         if !self.draining.replace(true) {
             self.with_driver(|driver| driver.drain());
-            // Any task may wait for this: all of them look.
+            // Any task may wait for the drain: wake all of them.
             self.wake_all();
         }
     }
@@ -468,7 +468,7 @@ impl Core {
 
 /// Sets the current runtime for the length of a `block_on`, or of a runtime's end.
 struct Entered {
-    /// Which one is the current one again afterwards.
+    /// The runtime that becomes the current one again afterwards.
     outer: Option<Rc<Core>>,
 }
 
@@ -483,8 +483,8 @@ impl Entered {
         Entered { outer: None }
     }
 
-    /// Of a runtime that ends, be it inside another one. `None` where no runtime can be entered: the thread is being
-    /// torn down, or whoever ends this one was called with the current one borrowed.
+    /// Enters a runtime that ends, possibly inside another one. `None` if no runtime can be entered: the thread is
+    /// being torn down, or the caller ends this runtime while the current one is borrowed.
     fn ending(core: &Rc<Core>) -> Option<Self> {
         let enter = |current: &RefCell<Option<Rc<Core>>>| {
             let outer = current.try_borrow_mut().ok()?.replace(Rc::clone(core));
@@ -501,7 +501,7 @@ impl Drop for Entered {
     }
 }
 
-/// A core on the thread that made it. What is left of its tasks ends with it.
+/// A core on the thread that made it. Its remaining tasks end with it.
 pub(crate) struct Executor {
     core: Rc<Core>,
 }
@@ -516,7 +516,7 @@ impl Executor {
         &self.core
     }
 
-    /// Runs a future to its end, and every task beside it.
+    /// Runs a future to its end, and every other task meanwhile.
     ///
     /// # Panics
     /// When called inside a runtime, and when the kernel refuses to wait.
@@ -532,12 +532,12 @@ impl Executor {
                 let running = future.as_mut().as_pin_mut();
                 let outcome = running.map_or(Poll::Pending, |future| future.poll(&mut context));
                 if outcome.is_ready() {
-                    // What it owns is closed in this call as well.
+                    // Its values are closed in this call as well.
                     future.set(None);
                 }
                 core.flush();
                 if let Poll::Ready(output) = outcome {
-                    // Nobody knows when there will be another turn.
+                    // When the next turn comes is unknown.
                     core.end_of_turn(false);
                     core.with_driver(|driver| {
                         driver.submit_queued();
@@ -556,15 +556,15 @@ impl Executor {
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        // Tasks own streams, and streams own the core: taking the tasks out ends the circle. They are dropped
-        // inside the runtime, because what they own closes through it, and what they spawn ends with it.
+        // Tasks own streams, and streams own the core: taking the tasks out breaks the cycle. They are dropped inside
+        // the runtime, because their values close through it, and tasks that they spawn end with it.
         let entered = Entered::ending(&self.core);
         self.core.end_tasks();
         self.core.flush();
         self.core.close_ports();
         inbox::unregister(self.core.number);
         self.core.inbox.drop_calls();
-        // What a call or a message owned may have spawned as well, and whoever is woken. A waker that stays may own a
+        // Dropped calls and messages, and woken code, may have spawned tasks as well. A remaining waker may own a
         // connection, which owns the core.
         for _ in 0..END_ROUNDS_MAX {
             self.core.departed.settle();
@@ -612,7 +612,7 @@ mod tests {
         assert_eq!(first.core.tasks.borrow().len(), 0, "aborted");
     }
 
-    /// Does something when it is dropped, as a guard in a task does.
+    /// Runs a function when it is dropped, as a guard in a task does.
     struct OnDrop<F: FnMut()>(F);
 
     impl<F: FnMut()> Drop for OnDrop<F> {
@@ -621,7 +621,7 @@ mod tests {
         }
     }
 
-    /// Spawns another of its kind when it is dropped, so many times.
+    /// Spawns another of its kind when it is dropped, this many times.
     struct Again(Rc<()>, usize);
 
     impl Drop for Again {
@@ -639,7 +639,7 @@ mod tests {
 
     #[test]
     fn tasks_that_destructors_spawn_end_with_their_runtime_unless_that_never_ends() {
-        // The first task is there already.
+        // The first task already exists.
         for (spawned, left) in [(END_ROUNDS_MAX - 1, 0), (usize::MAX, 1)] {
             let (executor, life) = (executor(), Rc::new(()));
             let first = Again(Rc::clone(&life), spawned);
@@ -735,7 +735,7 @@ mod tests {
     fn a_call_that_calls_itself_again_does_not_keep_tasks_from_running() {
         fn again(remote: Remote) {
             let next = remote.clone();
-            // Refused once the runtime has ended.
+            // This fails once the runtime has ended.
             let _ = remote.call(move || again(next));
         }
         let executor = executor();
@@ -748,7 +748,7 @@ mod tests {
         });
     }
 
-    /// A waker of somebody else's, who wakes a task in turn.
+    /// A foreign waker that wakes a task in turn.
     struct PassesOn(Waker);
 
     impl std::task::Wake for PassesOn {
@@ -781,7 +781,7 @@ mod tests {
         let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().expect("a socket pair");
         let stream = executor.block_on(async { crate::net::Stream::from_descriptor(ours.into()) });
         let stream = stream.expect("there is room");
-        // As after a flush for which the kernel had no memory.
+        // As after a flush that the kernel had no memory for.
         executor.core.with_driver(|driver| driver.push(stream.slot(), b"late".into())).expect("it is open");
         executor.core.turn().expect("poll works");
         theirs.set_nonblocking(true).expect("a socket can be made non-blocking");

@@ -1,11 +1,11 @@
-//! Turns of a runtime that takes part in a hand-off between workers: what was pushed leaves at the end of the turn,
-//! before the runtime may sleep, and what has arrived wakes the task that waits for it.
+//! Turns of a runtime that takes part in a hand-off between workers: pushed messages leave at the end of the turn,
+//! before the runtime may sleep, and arrivals wake the task that waits for them.
 //!
-//! Not the queues themselves (`handoff`), and nothing a runtime without a port ever enters: it pays one predictable
+//! The queues themselves are in `handoff`. A runtime without a port never enters this code: it pays one predictable
 //! branch a turn.
 //!
-//! While a port is attached the runtime wakes at least once a second and looks. Work that it then finds although nobody
-//! had announced it is a wake that was lost; it is counted, and the count must stay zero.
+//! While a port is attached the runtime wakes at least once a second and checks for arrivals. An arrival that it then
+//! finds without an announcement is a lost wake. It is counted, and the count must stay zero.
 
 use std::{
     cell::{Cell, RefCell},
@@ -19,22 +19,22 @@ use crate::{clock::monotonic, driver::Wait};
 /// Longest sleep while a port is attached.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Looks at memory between two looks at the kernel while spinning.
+/// Checks of memory between two checks of the kernel while spinning.
 const SPIN_LOOKS: u32 = 64;
 
-/// Why a port looks at what has arrived.
+/// Why a port checks for arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PollReason {
-    /// In the course of a turn.
+    /// During a turn.
     Turn,
-    /// After a sleep that nobody's announcement ended.
+    /// After a sleep that no announcement ended.
     Unannounced,
 }
 
-/// One worker's port, as its runtime sees it.
+/// One worker's port, as its runtime uses it.
 pub(crate) trait TurnHook {
-    /// The tasks of this turn have run: gives room back, publishes what was pushed, wakes who sleeps. `in_turn`: the
-    /// driver's turn follows, and what is submitted to it leaves.
+    /// The tasks of this turn have run: returns room, publishes the pushed messages, wakes sleepers. `in_turn`: the
+    /// driver's turn follows, and submits what is queued there.
     fn end_turn(&self, core: &Core, in_turn: bool);
 
     /// Wakes the task that waits for arrivals if there are some. True: it was woken.
@@ -46,17 +46,17 @@ pub(crate) trait TurnHook {
     /// No longer asleep.
     fn disarm(&self);
 
-    /// A sleep was ended and brought nothing.
+    /// Counts a sleep that ended without an arrival.
     fn count_spurious(&self);
 
-    /// How long it is worth looking at memory before a sleep; zero: not at all.
+    /// How long to poll memory before a sleep; zero: not at all.
     fn spin_budget(&self) -> Duration;
 
-    /// The port is gone, and nothing of it is left to do.
+    /// The port is gone, and all its work is done.
     fn is_over(&self) -> bool;
 }
 
-/// The ports of one runtime; in practice one.
+/// The ports of one runtime; usually one.
 #[derive(Default)]
 pub(super) struct Ports {
     any: Cell<bool>,
@@ -79,18 +79,18 @@ impl Ports {
 }
 
 impl Core {
-    /// Gives a port its part in every turn.
+    /// Makes a port take part in every turn.
     pub(crate) fn attach_port(&self, port: Box<dyn TurnHook>) {
         self.ports.list.borrow_mut().push(port);
         self.ports.any.set(true);
     }
 
-    /// The tasks of this turn have run.
+    /// Called when the tasks of this turn have run.
     pub(super) fn end_of_turn(&self, in_turn: bool) {
         self.ports.each(|port| port.end_turn(self, in_turn));
     }
 
-    /// The runtime ends: what was pushed is still published.
+    /// The runtime ends: pushed messages are still published.
     pub(super) fn close_ports(&self) {
         if self.ports.are_attached() {
             self.end_of_turn(false);
@@ -99,14 +99,15 @@ impl Core {
         }
     }
 
-    /// True: some task was woken for what has arrived.
+    /// True: a task was woken for an arrival.
     fn look_at_ports(&self, reason: PollReason) -> bool {
         let mut woken = false;
         self.ports.each(|port| woken |= port.look(self, reason));
         woken
     }
 
-    /// Drops what no port needs any more. What it drops may wake tasks and attach ports: nothing is borrowed then.
+    /// Drops ports that are over. Their destructors may wake tasks and attach ports: nothing is borrowed during the
+    /// drop.
     fn forget_ports(&self) {
         if self.ports.all(|port| !port.is_over()) {
             return;
@@ -125,7 +126,7 @@ impl Core {
         let mut wait = self.wait();
         if wait != Wait::No {
             self.spin_at_ports(wait)?;
-            // The turns of the spin may have set deadlines, and what is forgotten may wake tasks.
+            // The turns of the spin may have set deadlines, and dropped values may wake tasks.
             self.forget_ports();
             wait = self.wait();
         }
@@ -149,14 +150,15 @@ impl Core {
         Ok(())
     }
 
-    /// When a sleep ends at the latest.
+    /// The latest end of a sleep.
     fn sleep_end(&self, wait: Wait) -> Wait {
-        // In virtual time nobody else's announcement can come, and looking would keep time from standing still.
+        // In virtual time no other thread can announce anything, and the periodic check would keep virtual time
+        // moving.
         if self.is_simulated() { wait } else { wait.at_most(Some(monotonic() + LOOK)) }
     }
 
-    /// Looks for arrivals in memory, and for events, for the runtime's own spin budget or for as long as a port finds
-    /// it worth it, and until there is something to do.
+    /// Polls memory for arrivals, and the kernel for events, for the runtime's spin budget or for as long as a port
+    /// wants it, until there is something to do.
     fn spin_at_ports(&self, wait: Wait) -> io::Result<()> {
         let mut budget = self.spin;
         self.ports.each(|port| budget = budget.max(port.spin_budget()));

@@ -31,7 +31,7 @@ impl<T> JoinState<T> {
         let mut inner = self.0.borrow_mut();
         inner.output = Some(output);
         let waiter = inner.waiter.take();
-        // Whoever is woken may look at once.
+        // The woken code may read the result at once.
         drop(inner);
         if let Some(waiter) = waiter {
             waiter.wake();
@@ -40,8 +40,9 @@ impl<T> JoinState<T> {
 }
 
 pin_project! {
-    /// A task: its future, and where the result goes. As an `async` block that awaits the future it would be twice as
-    /// large, because such a block keeps a place for what it was given and another for what it awaits.
+    /// A task: its future and the place of its result. its future, and where the result goes. As an `async` block
+    /// that awaits the future it would be twice as large, because such a block keeps one place for the captured
+    /// future and another for the awaited one.
     pub(crate) struct Finishing<F: Future> {
         #[pin]
         future: F,
@@ -66,11 +67,11 @@ impl<F: Future> Future for Finishing<F> {
 
 /// Waits for a task's result. Dropping it leaves the task running.
 ///
-/// Awaiting the handle of an aborted task waits for ever: whoever aborts does not wait.
+/// Awaiting the handle of an aborted task never ends: do not await it after an abort.
 #[derive(Debug)]
 pub struct JoinHandle<T> {
     state: Rc<JoinState<T>>,
-    /// Slots say nothing outside their own runtime.
+    /// A slot has a meaning only in its own runtime.
     core: Weak<Core>,
     slot: SlotId,
 }
@@ -87,7 +88,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the result is there.
+    /// Whether the result is available.
     pub fn is_finished(&self) -> bool {
         self.state.0.borrow().output.is_some()
     }
@@ -105,7 +106,7 @@ impl<T> Future for JoinHandle<T> {
         if !inner.waiter.as_ref().is_some_and(|present| present.will_wake(waker)) {
             let previous = inner.waiter.replace(waker.clone());
             drop(inner);
-            // Dropping somebody's waker may run code of theirs: not while the state is borrowed.
+            // Dropping a foreign waker may run foreign code: do it while the state is not borrowed.
             drop(previous);
         }
         Poll::Pending
@@ -119,12 +120,12 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// The task that wakers of the test look at: it belongs to a thread, and wakers to none.
+        /// The task that the test's wakers check: it belongs to a thread, and wakers belong to none.
         static TASK: RefCell<Option<Rc<JoinState<u8>>>> = const { RefCell::new(None) };
         static LOOKS: Cell<u32> = const { Cell::new(0) };
     }
 
-    /// A waker of somebody else's, who looks for the result when it wakes and when its last reference goes.
+    /// A foreign waker that checks for the result when it wakes and when its last reference is dropped.
     struct Looks;
 
     impl Looks {

@@ -1,4 +1,4 @@
-//! Timers of a runtime: its wheel holds, for each, the waker of the task that waits for it.
+//! Timers of a runtime: for each timer, the wheel holds the waker of the waiting task.
 
 use std::task::{Poll, Waker};
 
@@ -11,7 +11,7 @@ impl Core {
             return;
         }
         let now = self.now().as_nanos();
-        // Wakers are called when no table is borrowed: what they do is not ours to know.
+        // Wakers are called when no table is borrowed, because they may run any code.
         let mut due = self.due.take();
         self.wheel.borrow_mut().expire(now, |waker| due.push(waker));
         self.counters.timers_fired.add(due.len() as u64);
@@ -26,7 +26,7 @@ impl Core {
         waker: &Waker,
     ) -> Poll<()> {
         if let Some(id) = *timer {
-            // One that is not armed any more has fired.
+            // A timer that is no longer armed has fired.
             let mut wheel = self.wheel.borrow_mut();
             let Some(armed) = wheel.get_mut(id) else {
                 *timer = None;
@@ -35,7 +35,7 @@ impl Core {
             if !armed.will_wake(waker) {
                 let previous = std::mem::replace(armed, waker.clone());
                 drop(wheel);
-                // Dropping somebody's waker may run code of theirs: not while the wheel is borrowed.
+                // Dropping a foreign waker may run foreign code: do it while the wheel is not borrowed.
                 drop(previous);
             }
             return Poll::Pending;
@@ -51,7 +51,7 @@ impl Core {
     }
 
     pub(crate) fn remove_timer(&self, timer: TimerId) {
-        // Dropped when the wheel is not borrowed any more.
+        // Dropped when the wheel is no longer borrowed.
         let waker = self.wheel.borrow_mut().remove(timer);
         drop(waker);
     }
@@ -75,11 +75,11 @@ mod tests {
     };
 
     thread_local! {
-        /// What wakers of the test own: timers belong to a thread, and wakers to none.
+        /// The values that the test's wakers own: timers belong to a thread, and wakers belong to none.
         static OWNED: RefCell<Vec<Pin<Box<Sleep>>>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// A waker of somebody else's, whose last reference takes a timer along.
+    /// A foreign waker whose last reference drops a timer.
     struct OwnsTimer;
 
     impl Wake for OwnsTimer {

@@ -1,9 +1,9 @@
 //! Task wakers without allocation or reference counts: a waker is a number.
 //!
 //! The number names a runtime, a slot and a generation, so copying a waker is free, waking a task that is gone does
-//! nothing, and a wake-up from another thread finds its runtime through a table. The price is that a waker kept
-//! for more than 2^24 generations of one slot could wake a later task once without need, which every future must
-//! tolerate anyway.
+//! nothing, and a wake-up from another thread finds its runtime through a table. The price: a waker that is kept for
+//! more than 2^24 generations of one slot could wake a later task once without need. Every future must tolerate that
+//! anyway.
 //!
 //! Invariant: the data pointer is never dereferenced; it only carries bits.
 
@@ -19,7 +19,7 @@ const _: () = assert!(size_of::<usize>() == 8, "wakers carry 64 bits: 16 runtime
 /// Most tasks a runtime can name; the last index stands for the main future.
 pub(crate) const INDEX_MAIN: u32 = (1 << 24) - 1;
 
-/// Which task of which runtime.
+/// Names one task of one runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskName {
     pub(crate) runtime: u16,
@@ -53,7 +53,7 @@ const fn raw(bits: usize) -> RawWaker {
     RawWaker::new(std::ptr::without_provenance(bits), &VTABLE)
 }
 
-/// What all wakers of this module have, and no others.
+/// The table of all wakers of this module, and of no others.
 pub(super) static VTABLE: RawWakerVTable = RawWakerVTable::new(|data| raw(data.addr()), wake, wake, |_| {});
 
 fn wake(data: *const ()) {

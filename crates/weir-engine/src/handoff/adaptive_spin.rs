@@ -1,17 +1,16 @@
-//! How long to look at memory before a sleep, by how soon the next message is expected after the last ones. Pure: time
-//! is an argument.
+//! How long to poll memory before a sleep, from the expected time of the next message. Pure: time is an argument.
 
 use std::time::Duration;
 
 use crate::clock::Instant;
 
-/// Of how many budgets a gap counts at most: after a long silence a few quick messages are enough to expect more.
+/// Most budgets that one gap counts for: after a long pause a few quick messages are enough to expect more.
 const BUDGETS_MAX: u32 = 4;
 
-/// Weight of the newest gap: one in so many.
+/// Weight of the newest gap: one in this many.
 const WEIGHT: u64 = 8;
 
-/// Decides whether it is worth waiting awake.
+/// Decides whether to poll before a sleep.
 #[derive(Debug)]
 pub(super) struct AdaptiveSpin {
     budget: Duration,
@@ -26,20 +25,20 @@ impl AdaptiveSpin {
         Self { budget, average_ns, last: None }
     }
 
-    /// So many messages were taken together.
+    /// Records that `count` messages were taken together.
     pub(super) fn observe(&mut self, now: Instant, count: u32) {
         let longest_ns = (self.budget * BUDGETS_MAX).as_nanos() as u64;
         if let Some(last) = self.last.replace(now) {
             let gap_ns = now.since(last).as_nanos() as u64 / u64::from(count.max(1));
             let gap_ns = gap_ns.min(longest_ns);
-            // The weight of several messages is that of each of them.
+            // Each of several messages has the weight of one.
             for _ in 0..count.min(16) {
                 self.average_ns = (self.average_ns * (WEIGHT - 1) + gap_ns) / WEIGHT;
             }
         }
     }
 
-    /// How long to look before a sleep: the budget while the next message is expected within it, else not at all.
+    /// How long to poll before a sleep: the budget while the next message is expected within it, else not at all.
     pub(super) fn budget(&self) -> Duration {
         if Duration::from_nanos(self.average_ns) < self.budget { self.budget } else { Duration::ZERO }
     }
@@ -64,7 +63,7 @@ mod tests {
         assert_eq!(spin.budget(), Duration::from_micros(50));
         let now = after(&mut spin, now, 100, 30);
         assert_eq!(spin.budget(), Duration::ZERO);
-        // A second of silence is forgotten as quickly as it was learned.
+        // A second without messages is forgotten as quickly as it was learned.
         after(&mut spin, now + 1_000_000, 20, 30);
         assert_eq!(spin.budget(), Duration::from_micros(50));
     }

@@ -1,21 +1,22 @@
-//! A queue from many producers to one consumer in which the word that holds the messages also says that the consumer
-//! sleeps, the form of folly's `AtomicNotificationQueue`.
+//! A queue from many producers to one consumer whose word both holds the messages and shows that the consumer sleeps.
+//! It has the form of folly's `AtomicNotificationQueue`.
 //!
 //! `head` is `EMPTY`, or `WAITED_FOR`, or names the newest of a chain of nodes. The consumer arms the queue before it
-//! sleeps, by `WAITED_FOR` in the place of `EMPTY`, which only works while nothing is in it; the producer that replaces
-//! `WAITED_FOR` by its node, and nobody else, must wake it. Queue and flag are one word, so no order of two words can
-//! be wrong and no fence is needed.
+//! sleeps: it replaces `EMPTY` by `WAITED_FOR`, which only succeeds while the queue is empty; the producer that
+//! replaces `WAITED_FOR` by its node, and no other, must wake it. Queue and flag are one word, so there are no two
+//! words to order and no fence is needed.
 //!
 //! Nodes are allocated once: each producer has `slots` of them for each priority to this consumer, and gets them back
-//! through a word of the same form (`returned`). A producer without nodes leaves `WAITED_FOR` in it, and the consumer
-//! that replaces that by nodes must wake it.
+//! through a similar word (`returned`). A producer without nodes leaves `WAITED_FOR` in it, and the consumer that
+//! replaces that by nodes must wake it.
 //!
-//! Invariants: (1) there is one [`Sender`] for each producer and one [`Receiver`]; (2) a node is in exactly one place:
-//! in its sender's `free`, in the chain of `head`, in the receiver's lists, in the receiver's `returning`, or in the
-//! chain of `returned`; it holds a message in the second and third and in no other; (3) it moves between threads only
-//! with a read-modify-write of `head` or `returned` that releases and one that acquires; (4) only the sender of a node
-//! takes from its `returned`, and only the receiver adds to it; the receiver takes all of `head` at once. Nobody
-//! removes a single node from a chain that others change, so a name that comes again confuses nobody.
+//! Invariants: (1) there is one [`Sender`] for each producer and one [`Receiver`]; (2) a node is in exactly one
+//! place: in its sender's `free`, in the chain of `head`, in the receiver's lists, in the receiver's `returning`, or
+//! in the chain of `returned`; it holds a message in the second and third and in no other; (3) it moves between
+//! threads only with a read-modify-write of `head` or `returned` that releases and one that acquires; (4) only the
+//! sender of a node takes from its `returned`, and only the receiver adds to it; the receiver takes all of `head` at
+//! once. Single nodes are never removed from a chain that other threads change, so a reused number cannot cause an
+//! ABA error.
 
 use std::{
     cell::UnsafeCell,
@@ -34,31 +35,30 @@ use crate::wake_flag::AtomicWord;
 
 /// Nothing is in the chain.
 const EMPTY: u32 = 0;
-/// … and the one who empties it waits: who replaces this must wake it. In `head` the consumer, in `returned` a
-/// producer.
+/// The chain is empty and one side waits: the thread that replaces this must wake it. In `head` the consumer waits,
+/// in `returned` a producer.
 const WAITED_FOR: u32 = 1;
-/// What is added to the number of a node.
+/// Offset that is added to the number of a node.
 const FIRST: u32 = 2;
 
 struct Node<T, W> {
-    /// The one that is older in its chain.
+    /// The next older node in its chain.
     next: W,
     message: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// What all sides share.
+/// The state that all sides share.
 struct Queue<T, W: AtomicWord> {
     head: CachePadded<W>,
     /// For each producer and priority, the nodes on their way back.
     returned: Box<[CachePadded<W>]>,
-    /// Of the same order, `slots` for each producer and priority.
+    /// In the same order, `slots` for each producer and priority.
     nodes: Box<[Node<T, W>]>,
     slots: u32,
 }
 
 // SAFETY: the only parts that are not `Sync` by themselves are the messages in nodes. Invariants 1 to 3: each node is
-// touched by one thread at a time, and its ways from one to the other order the accesses. Messages move, hence `T:
-// Send`.
+// accessed by one thread at a time, and its moves between threads order the accesses. Messages move, hence `T: Send`.
 unsafe impl<T: Send, W: AtomicWord + Sync> Sync for Queue<T, W> {}
 
 impl<T, W: AtomicWord> Queue<T, W> {
@@ -66,7 +66,8 @@ impl<T, W: AtomicWord> Queue<T, W> {
         &self.nodes[number as usize]
     }
 
-    /// Puts a chain of nodes, from `newest` to `oldest`, in front of what is in `word`. True: it was waited for.
+    /// Puts a chain of nodes, from `newest` to `oldest`, in front of the chain in `word`. True: the other side waited
+    /// for it.
     fn attach(&self, word: &W, newest: u32, oldest: u32) -> bool {
         let mut present = word.load(Ordering::Relaxed);
         loop {
@@ -81,7 +82,7 @@ impl<T, W: AtomicWord> Queue<T, W> {
 
     /// Takes the whole chain out of `word` and appends its nodes to `into`, newest first.
     fn take_all(&self, word: &W, into: &mut Vec<u32>) {
-        // A look first: an exchange would take the line from the others for nothing.
+        // Load first: an exchange would needlessly take the cache line from other cores.
         if word.load(Ordering::Relaxed) < FIRST {
             return;
         }
@@ -117,11 +118,11 @@ pub(super) struct Sender<T, W: AtomicWord = AtomicU32> {
 /// The consumer's side.
 pub(super) struct Receiver<T, W: AtomicWord = AtomicU32> {
     queue: Arc<Queue<T, W>>,
-    /// What was taken out of the queue, oldest first.
+    /// Nodes taken out of the queue, oldest first.
     lists: [VecDeque<u32>; 2],
-    /// Nodes to give back, by producer and priority: the newest, the oldest, how many.
+    /// Nodes to return, by producer and priority: the newest, the oldest, how many.
     returning: Box<[Option<(u32, u32, u32)>]>,
-    /// Producers that waited for nodes and have some now.
+    /// Producers that waited for nodes and now have some.
     room_waiters: Vec<usize>,
     batch: Vec<u32>,
 }
@@ -179,7 +180,7 @@ impl<T, W: AtomicWord> Sender<T, W> {
         self.queue.take_all(word, &mut self.free[priority.index()]);
     }
 
-    /// Asks the consumer to wake this side when there are nodes. False: there are some already.
+    /// Asks the consumer to wake this side when there are nodes. False: there are already some.
     pub(super) fn await_room(&mut self, priority: Priority) -> bool {
         let word = &self.queue.returned[self.from * 2 + priority.index()];
         let relaxed = Ordering::Relaxed;
@@ -191,7 +192,7 @@ impl<T, W: AtomicWord> Sender<T, W> {
 }
 
 impl<T, W: AtomicWord> Receiver<T, W> {
-    /// Takes everything out of the queue.
+    /// Takes all nodes out of the queue.
     pub(super) fn drain(&mut self) {
         let mut batch = std::mem::take(&mut self.batch);
         self.queue.take_all(&self.queue.head, &mut batch);
@@ -201,7 +202,7 @@ impl<T, W: AtomicWord> Receiver<T, W> {
         self.batch = batch;
     }
 
-    /// The next message of a priority, and whose it is.
+    /// The next message of a priority, and its producer.
     pub(super) fn pop(&mut self, priority: Priority) -> Option<(usize, T)> {
         if self.lists[priority.index()].is_empty() {
             self.drain();
@@ -232,7 +233,7 @@ impl<T, W: AtomicWord> Receiver<T, W> {
         }
     }
 
-    /// Gives back the nodes of what was taken; adds the producers that waited for them, which must be woken.
+    /// Returns the nodes of taken messages; adds the producers that waited for them, which must be woken.
     pub(super) fn return_room(&mut self, room_waiters: &mut Vec<usize>) {
         for pool in 0..self.returning.len() {
             self.return_nodes(pool);
@@ -248,7 +249,7 @@ impl<T, W: AtomicWord> Receiver<T, W> {
         !self.lists.iter().all(VecDeque::is_empty)
     }
 
-    /// Whether a message of a priority is there. What is of the other priority is taken aside.
+    /// Whether a message of a priority is there. Messages of the other priority are set aside.
     pub(super) fn has_some_of(&mut self, priority: Priority) -> bool {
         if self.lists[priority.index()].is_empty() {
             self.drain();
@@ -265,8 +266,8 @@ impl<T, W: AtomicWord> Receiver<T, W> {
         )
     }
 
-    /// No longer asleep: who pushes now need not wake. True: nobody had pushed while it slept. (When somebody had,
-    /// there is nothing to take back.)
+    /// No longer asleep: a push need not wake it now. True: no message was pushed while it slept. (If one was, there
+    /// is nothing to reset.)
     pub(super) fn disarm(&mut self) -> bool {
         let head = &self.queue.head;
         head.compare_exchange(WAITED_FOR, EMPTY, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -353,7 +354,7 @@ mod tests {
                     0..4 => {
                         let from = usize::from(step / 2);
                         let pushed = senders[from].push(priority, number);
-                        // Nodes come back in batches: a push may be refused earlier than the last one is used.
+                        // Nodes return in batches: a push may be refused before the last node is used.
                         prop_assert!(pushed.is_ok() || outstanding[from][priority.index()] >= slots);
                         if let Ok(wakes) = pushed {
                             prop_assert_eq!(wakes, std::mem::take(&mut asleep));

@@ -1,4 +1,4 @@
-//! What one port counts: written by its worker, read by anybody.
+//! The counters of one port: written by its worker, readable by any thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use weir_engine_types::HandoffStats;
 use super::Strategy;
 use crate::counter::Counter;
 
-/// Counters of one worker's port; the fields are those of [`HandoffStats`], where they are explained.
+/// Counters of one worker's port. The fields are those of [`HandoffStats`], which explains them.
 #[derive(Debug)]
 pub struct HandoffCounters {
     pub(super) strategy: Strategy,
@@ -19,7 +19,7 @@ pub struct HandoffCounters {
     pub(super) wakes_recovered: Counter,
     pub(super) overflowed: Counter,
     pub(super) overflow_depth_max: Counter,
-    /// Messages of this worker's that others have taken: they write it, each once a turn.
+    /// Messages of this worker that others have taken: each of them writes it once a turn.
     taken: AtomicU64,
 }
 
@@ -39,13 +39,13 @@ impl HandoffCounters {
         }
     }
 
-    /// Another worker has taken so many of this one's messages.
+    /// Another worker has taken `count` of this one's messages.
     pub(super) fn add_taken(&self, count: u32) {
         self.taken.fetch_add(count.into(), Ordering::Relaxed);
     }
 
-    /// A consistent enough copy. The counters of orders are not this component's, and zero; `depth` is what this worker
-    /// has pushed and nobody has taken.
+    /// A snapshot; the fields are not read at the same moment. This component does not count orders: those counters
+    /// are zero. `depth` is the number of messages that this worker has pushed and that have not been taken.
     pub fn stats(&self) -> HandoffStats {
         let taken = self.taken.load(Ordering::Relaxed);
         let pushed = self.pushed.get();

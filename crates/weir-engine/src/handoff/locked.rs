@@ -1,10 +1,11 @@
-//! A queue under a lock, as it is usually written: the two strategies that the others are compared with.
+//! A queue under a lock, in its usual form: the two strategies that serve as a baseline for the others.
 //!
 //! `naive` takes one message at a time and announces each; `edge` swaps the whole queue out and announces only the
-//! message that finds it empty. Who announces what is decided here, how is not.
+//! message that finds it empty. This file decides which push announces, not how.
 //!
-//! Why the edge is enough: the consumer, once awake, takes everything, so what found the queue not empty is taken with
-//! what found it empty, and that was announced. The decision is made under the lock in which the message is added.
+//! Why announcing on the edge is enough: the consumer, once awake, takes everything, so a message that found the
+//! queue not empty is taken with the one that found it empty, and that one was announced. The decision is made under
+//! the lock in which the message is added.
 
 use std::{
     collections::VecDeque,
@@ -16,26 +17,26 @@ use std::{
 
 use super::Priority;
 
-/// Messages of one priority, each with who sent it.
+/// Messages of one priority, each with its producer.
 type Fifo<T> = VecDeque<(usize, T)>;
 
 struct Queues<T> {
     by_priority: [Fifo<T>; 2],
-    /// By producer: it waits for room.
+    /// By producer: whether it waits for room.
     starved: Vec<bool>,
-    /// Somebody does.
+    /// At least one producer waits.
     any_starved: bool,
 }
 
 struct Queue<T> {
     queues: Mutex<Queues<T>>,
-    /// Messages in it, so that an empty queue is not locked to be found empty.
+    /// Number of messages, so that an empty queue is not locked to be checked.
     count: AtomicUsize,
     capacity: usize,
 }
 
 impl<T> Queue<T> {
-    /// Valid whatever panicked while it was locked: nothing is half done in between.
+    /// Valid even if a thread panicked while holding the lock: no step leaves it half changed.
     fn lock(&self) -> MutexGuard<'_, Queues<T>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,14 +52,14 @@ pub(super) struct Sender<T> {
 /// The consumer's side.
 pub(super) struct Receiver<T> {
     queue: Arc<Queue<T>>,
-    /// What was swapped out.
+    /// Messages that were swapped out.
     taken: [Fifo<T>; 2],
     room_waiters: Vec<usize>,
     every: bool,
 }
 
-/// The queue of one consumer, with a side for each producer; `slots` for each of them and priority. `every`: take and
-/// announce one by one.
+/// The queue of one consumer, with a side for each producer; each has `slots` places for each priority. `every`: take
+/// and announce messages one by one.
 pub(super) fn queue<T>(producers: usize, slots: usize, every: bool) -> (Vec<Sender<T>>, Receiver<T>) {
     let capacity = producers * slots.max(1);
     let fifo = || VecDeque::with_capacity(capacity);
@@ -71,20 +72,20 @@ pub(super) fn queue<T>(producers: usize, slots: usize, every: bool) -> (Vec<Send
 }
 
 impl<T> Sender<T> {
-    /// Queues a message. `Ok(true)`: it is to be announced.
+    /// Queues a message. `Ok(true)`: it must be announced.
     pub(super) fn push(&mut self, priority: Priority, message: T) -> Result<bool, T> {
         let mut queues = self.queue.lock();
         if queues.by_priority[priority.index()].len() >= self.queue.capacity {
             return Err(message);
         }
-        // Of this priority: the consumer may have left the other one standing.
+        // Of this priority: the consumer may have left the other one in the queue.
         let was_empty = queues.by_priority[priority.index()].is_empty();
         queues.by_priority[priority.index()].push_back((self.from, message));
         self.queue.count.store(queues.by_priority[0].len() + queues.by_priority[1].len(), Ordering::Release);
         Ok(self.every || was_empty)
     }
 
-    /// Asks the consumer to wake this side when there is room. False: there is some already.
+    /// Asks the consumer to wake this side when there is room. False: there is already some.
     pub(super) fn await_room(&mut self, priority: Priority) -> bool {
         let mut queues = self.queue.lock();
         if queues.by_priority[priority.index()].len() < self.queue.capacity {
@@ -105,8 +106,9 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Takes everything of one priority out of the queue, when nothing is left of what was taken before. The other one
-    /// stays where its producers find it full: a consumer that takes responses only must not make room for requests.
+    /// Takes all messages of one priority out of the queue, when all earlier ones have been taken. The other priority
+    /// stays, so that its producers find it full: a consumer that takes only responses must not make room for
+    /// requests.
     fn drain(&mut self, priority: Priority) {
         let mut queues = self.queue.lock();
         let priority = priority.index();
@@ -126,7 +128,7 @@ impl<T> Receiver<T> {
         Some(message)
     }
 
-    /// The next message of a priority, and whose it is.
+    /// The next message of a priority, and its producer.
     pub(super) fn pop(&mut self, priority: Priority) -> Option<(usize, T)> {
         let in_queue = self.queue.count.load(Ordering::Acquire) > 0;
         if self.every {
@@ -188,7 +190,7 @@ mod tests {
             assert_eq!(senders[0].push(Priority::Request, 2), Ok(every));
             assert_eq!(receiver.pop(Priority::Response), None);
             assert_eq!(senders[0].push(Priority::Request, 3), Err(3));
-            // A response behind requests that are left standing is news all the same.
+            // A response behind requests that remain in the queue must still be announced.
             assert_eq!(senders[0].push(Priority::Response, 4), Ok(true));
             assert_eq!(receiver.pop(Priority::Response), Some((0, 4)));
             assert_eq!(receiver.pop(Priority::Request), Some((0, 1)));

@@ -1,8 +1,9 @@
-//! Handing work from one worker to another: bounded queues between the runtimes of one process, and who wakes whom.
+//! Handing work from one worker to another: bounded queues between the runtimes of one process, and the wake-ups
+//! between them.
 //!
 //! [`group`] makes one [`Port`] for each worker. A port is moved to its worker's thread and attached to the runtime
-//! there; from then on [`Port::push`] hands a message to another worker and [`Port::take`] gives what others have
-//! handed to this one. Nothing blocks and nothing is allocated in steady state.
+//! there; from then on [`Port::push`] hands a message to another worker and [`Port::take`] returns messages from
+//! others. Nothing blocks and nothing is allocated in steady state.
 //!
 //! ```no_run
 //! use weir_engine::{Config, Runtime, handoff::{self, Priority, Options}};
@@ -29,31 +30,32 @@
 //! # Rules
 //! - Messages of one producer, one consumer and one priority arrive once and in the order pushed, whatever the
 //!   strategy.
-//! - Responses are taken before requests, so that work that is under way is finished before more begins.
-//! - A full queue never blocks. What does not fit waits in the producer's memory, up to [`Options::overflow_max`] for
-//!   each destination and priority, and moves on at the end of each turn; above that `push` gives the message back.
-//!   [`Port::is_congested`] says that something waits: whoever reads requests from outside stops until [`Port::room`].
-//! - So that two workers never wait for each other: a worker whose response is given back takes no more requests until
-//!   there is room, but goes on with [`Port::take_response`]. Responses then always move, and with them everything.
-//!   Meanwhile it waits for [`Port::room`] and [`Port::ready_response`]: [`Port::ready`] counts the requests that are
-//!   left standing. (A request that arrives wakes its runtime all the same, and the runtime finds nothing to do.)
-//! - A worker ends with its port or its runtime. From then on what is pushed to it is given back, what waited for it
-//!   is dropped, and who waits for room there is told ([`WorkerEnded`]). What is in its queues is dropped with them;
-//!   all of it counts in `depth` for ever, because nobody has taken it.
+//! - Responses are taken before requests, so that work in progress finishes before more begins.
+//! - A full queue never blocks. Messages that do not fit wait in the producer's memory, up to
+//!   [`Options::overflow_max`] for each destination and priority, and move on at the end of each turn; above that
+//!   `push` returns the message. While messages wait, [`Port::is_congested`] is true: a worker that reads requests
+//!   from outside then stops until [`Port::room`].
+//! - Two workers must never wait for each other. So a worker whose response was returned takes no more requests until
+//!   there is room, but continues with [`Port::take_response`]. Then responses always move, and so does everything
+//!   else. Meanwhile it waits for [`Port::room`] and [`Port::ready_response`]: [`Port::ready`] would also report the
+//!   requests that remain in the queue. (A request that arrives still wakes its runtime, which then finds nothing to
+//!   do.)
+//! - A worker ends with its port or its runtime. From then on messages pushed to it are returned, messages that
+//!   waited for it are dropped, and tasks that wait for room there get an error ([`WorkerEnded`]). Messages in its
+//!   queues are dropped with them. All of these stay in `depth` forever, because they were never taken.
 //!
 //! # Wakes
-//! A worker that sleeps in its driver must be woken (`wake_targets.rs`), and nothing but that should cost a system
-//! call:
+//! A worker that sleeps in its driver must be woken (`wake_targets.rs`), and only that should cost a system call:
 //! - `mesh`, `mesh-spin` and `msgring` publish once for each turn and destination, after the tasks have run, and then
 //!   announce it with the runtime's own flag (`wake_flag.rs`): one read-modify-write, and an eventfd (or a message to
-//!   the other's ring) only if the other sleeps. The flag is the one that mailboxes use: both sides change the same
-//!   word, so there is no order of a queue and a flag to get wrong, and the consumer pays for it once a turn, not once
-//!   a message.
+//!   the other's ring) only if the other sleeps. It is the same flag as for mailboxes: both sides change the same
+//!   word, so there are not two words (a queue and a flag) to order. The consumer pays for it once a turn, not once a
+//!   message.
 //! - `armed` needs no flag: the word of its queue says that the consumer sleeps (`armed.rs`).
-//! - `edge` writes the eventfd whenever a message finds the queue empty, `naive` for each message, both whether the
-//!   consumer sleeps or not: they are what the others are measured against.
+//! - `edge` writes the eventfd whenever a message finds the queue empty, `naive` for each message. Both do so whether
+//!   the consumer sleeps or not: they are the baseline for the others.
 //!
-//! While a port with peers is attached its runtime wakes at least once a second and looks: work that nobody had
+//! While a port with peers is attached its runtime wakes at least once a second and checks: work that was not
 //! announced counts in `wakes_recovered`, which must stay zero. A runtime without a port pays one branch a turn.
 
 use std::{fmt, str::FromStr, time::Duration};
@@ -78,21 +80,21 @@ pub use counters::HandoffCounters;
 pub use port::Port;
 pub use waiting::{Ready, Room};
 
-/// How work crosses between workers.
+/// How work moves between workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// It does not: every worker does what arrives at it. Pushing is an error.
+    /// It does not move: every worker does the work that arrives at it. Pushing is an error.
     Owner,
     /// A locked queue, one message at a time, and an eventfd written for each.
     Naive,
-    /// A locked queue that is swapped out whole, and an eventfd written when it was empty.
+    /// A queue whose own word shows that the consumer sleeps.
     Edge,
     /// A queue whose own word says that the consumer sleeps.
     Armed,
-    /// A ring between each two workers, published and announced once a turn.
+    /// A ring between each pair of workers, published and announced once a turn.
     #[default]
     Mesh,
-    /// As `Mesh`; the consumer looks at memory for a while before it sleeps.
+    /// As `Mesh`; the consumer polls memory for a while before it sleeps.
     MeshSpin,
     /// As `Mesh`; a sleeper is woken by a message to its ring. On io_uring only.
     MsgRing,
@@ -143,27 +145,28 @@ impl FromStr for Strategy {
     }
 }
 
-/// A worker takes nothing any more: its port is gone, or its runtime has ended.
+/// A worker no longer takes messages: its port is gone, or its runtime has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("worker {0} has ended")]
 pub struct WorkerEnded(pub usize);
 
-/// What a group of ports is asked to be.
+/// The configuration of a group of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How work crosses.
+    /// How work moves.
     pub strategy: Strategy,
-    /// `mesh-spin` only: how long a consumer looks at memory before it sleeps. Zero: [`SPIN_DEFAULT`], and not at all
-    /// where workers reach the CPUs of the machine, because the one that spins then has the CPU that the producer
-    /// needs. A time that is named is taken at its word. Either way only while messages are expected within it.
+    /// `mesh-spin` only: how long a consumer polls memory before it sleeps. Zero: [`SPIN_DEFAULT`], and no polling if
+    /// the workers use every CPU of the machine, because a spinning worker then occupies the CPU that the producer
+    /// needs. An explicit time always applies. In both cases it polls only while messages are expected within that
+    /// time.
     pub spin: Duration,
-    /// Places of the queue between two workers, for each priority. Rings round it up to a power of two.
+    /// Places in the queue between two workers, for each priority. Rings round the number up to a power of two.
     pub ring_slots: usize,
     /// Messages that may wait with the producer for each destination and priority when the queue is full.
     pub overflow_max: usize,
 }
 
-/// Time that `mesh-spin` looks at memory before a sleep, where no other is asked for.
+/// The default time that `mesh-spin` polls memory before a sleep.
 pub const SPIN_DEFAULT: Duration = Duration::from_micros(50);
 
 impl Default for Options {
@@ -172,12 +175,12 @@ impl Default for Options {
     }
 }
 
-/// Which of the two queues to a worker.
+/// The two queues to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Priority {
-    /// Something that came of a request: taken first.
+    /// The result of a request: taken first.
     Response,
-    /// Something new.
+    /// New work.
     Request,
 }
 
@@ -193,7 +196,7 @@ impl Priority {
     }
 }
 
-/// One port for each worker, in their order; each is to be moved to its worker's thread.
+/// One port for each worker, in their order; move each to its worker's thread.
 pub fn group<T: Send + 'static>(workers: usize, options: &Options) -> Vec<Port<T>> {
     port::group(workers, options)
 }

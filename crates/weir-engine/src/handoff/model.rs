@@ -1,5 +1,6 @@
 //! The wake protocols on the model checker's primitives: one consumer and up to two producers with up to two messages
-//! each, in every interleaving with up to three preemptions; and the same with something taken away, which must fail.
+//! each, in every interleaving with up to three preemptions. Each protocol is also run with one step removed, and
+//! must then fail.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -15,15 +16,15 @@ use crate::wake_flag::{AtomicWord, WakeFlag, model::EventCount};
 /// Most messages of one producer.
 const EACH_MAX: u32 = 2;
 
-/// Where a producer's protocol is cut.
+/// The order of a producer's steps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     PublishFirst,
-    /// As a careless implementation would have it.
+    /// The order of a careless implementation.
     AnnounceFirst,
 }
 
-/// How much is tried.
+/// The size of one check.
 #[derive(Clone, Copy)]
 struct Size {
     producers: u32,
@@ -31,15 +32,15 @@ struct Size {
     preemptions_max: usize,
 }
 
-/// Each by itself takes a second or so.
+/// Each takes about a second.
 const SIZES: [Size; 3] = [
     Size { producers: 1, each: 2, preemptions_max: 3 },
     Size { producers: 2, each: 1, preemptions_max: 3 },
     Size { producers: 2, each: 2, preemptions_max: 2 },
 ];
 
-/// Two producers with two messages each, which takes a minute, when slow tests are asked for; else less of everything.
-/// Queues with many words have many more interleavings: a preemption less keeps them from taking hours.
+/// Two producers with two messages each, which takes a minute, if slow tests are requested; otherwise smaller sizes.
+/// Queues with many words have many more interleavings: one preemption fewer keeps them from taking hours.
 fn sizes(preemptions_less: usize) -> Vec<Size> {
     if std::env::var("WEIR_SLOW_TESTS").is_ok_and(|value| value == "1") {
         return vec![Size { producers: 2, each: 2, preemptions_max: 3 - preemptions_less }];
@@ -48,12 +49,12 @@ fn sizes(preemptions_less: usize) -> Vec<Size> {
     SIZES.into_iter().map(smaller).collect()
 }
 
-/// What the consumer has seen.
+/// The consumer's observations.
 struct Seen {
     size: Size,
-    /// By producer: messages that came.
+    /// By producer: messages that arrived.
     counts: [u32; 2],
-    /// Written before a message is pushed, without any order of its own.
+    /// Written before a message is pushed, without any ordering.
     written: Arc<[ModelWord; 2]>,
 }
 
@@ -83,8 +84,9 @@ fn check(preemptions_max: usize, body: impl Fn() + Send + Sync + 'static) {
     builder.check(body);
 }
 
-/// Parks the consumer as a wait for an eventfd does: what was written before ends it at once. A wait that nothing ends
-/// is a deadlock, which the model checker reports.
+/// Parks the consumer as a wait for an eventfd does: an earlier write ends it at once. A wait that never ends is a
+/// deadlock, which the model checker reports. A wait that nothing ends is a deadlock, which the model checker
+/// reports.
 fn wait() {
     loom::thread::park();
 }
@@ -161,8 +163,8 @@ fn armed<W: AtomicWord + Send + Sync + 'static>(size: Size) {
     });
 }
 
-/// `edge`: a count under a lock in the queue's place, and an eventfd on the edge. `early`: the edge is looked for
-/// before the lock under which the message is added.
+/// `edge`: a count under a lock stands for the queue, with an eventfd on the edge. `early`: the edge is checked
+/// before taking the lock under which the message is added.
 fn edge(early: bool) {
     let size = SIZES[2];
     check(size.preemptions_max, move || {
@@ -196,7 +198,7 @@ fn edge(early: bool) {
     });
 }
 
-/// A full ring: its producer waits for room that the consumer gives at that very moment.
+/// A full ring: its producer waits for room at the moment when the consumer returns some.
 fn room<W: AtomicWord + Send + Sync + 'static>() {
     loom::model(|| {
         let (mut sender, mut receiver) = ring::<u32, W>(1);
@@ -217,7 +219,7 @@ fn room<W: AtomicWord + Send + Sync + 'static>() {
     });
 }
 
-/// The same with nodes.
+/// As `room`, with nodes.
 fn nodes<W: AtomicWord + Send + Sync + 'static>() {
     loom::model(|| {
         let (mut senders, mut receiver) = queue::<u32, W>(1, 1);
@@ -238,7 +240,7 @@ fn nodes<W: AtomicWord + Send + Sync + 'static>() {
     });
 }
 
-/// A worker is attached while somebody publishes for it: one of the two sees the other.
+/// A worker is attached while another publishes for it: one of the two sees the other.
 fn attaching<W: AtomicWord + Send + Sync + 'static>() {
     loom::model(|| {
         let words = Arc::new((W::new(0), W::new(0)));
@@ -257,7 +259,7 @@ fn attaching<W: AtomicWord + Send + Sync + 'static>() {
     });
 }
 
-/// A worker ends while another one finds a queue to it full, and would sleep until there is room.
+/// A worker ends while another finds a queue to it full and would sleep until there is room.
 fn ending<W: AtomicWord + Send + Sync + 'static>() {
     loom::model(|| {
         let words = Arc::new((W::new(0), W::new(0)));
@@ -286,8 +288,8 @@ fn ending<W: AtomicWord + Send + Sync + 'static>() {
     });
 }
 
-/// `armed`: who waits for responses alone leaves requests standing, which must neither keep it awake nor hide a
-/// response. `late`: requests are taken aside after it was looked for responses.
+/// `armed`: a consumer that waits only for responses leaves requests in the queue, which must neither keep it awake
+/// nor hide a response. `late`: requests are set aside after the check for responses.
 fn armed_for_responses<W: AtomicWord + Send + Sync + 'static>(late: bool) {
     check(3, move || {
         let consumer = loom::thread::current();
@@ -316,7 +318,7 @@ fn armed_for_responses<W: AtomicWord + Send + Sync + 'static>(late: bool) {
     });
 }
 
-/// Makes a word that differs from the model checker's in what is written out.
+/// Defines a word that differs from the model checker's in the given methods.
 macro_rules! weakened {
     ($name:ident, $note:literal, load $load:expr, store $store:expr, fence $fence:expr,
      swap $swap:expr, compare $compare:expr) => {

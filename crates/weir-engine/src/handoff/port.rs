@@ -1,7 +1,7 @@
-//! One worker's port: what a program sees of the hand-off, and its part in every turn of its runtime.
+//! One worker's port: the hand-off as a program uses it, and its part in every turn of its runtime.
 //!
-//! Invariants: (1) `Local`, but for its group, is used by one thread at a time: before the port is attached by whoever
-//! owns the port, which then has the only `Arc` of it, and afterwards by the thread that attached it, which every
+//! Invariants: (1) `Local`, except for its group, is used by one thread at a time: before the port is attached, by
+//! the port's owner, which then has the only `Arc` of it; afterwards by the thread that attached it, which every
 //! method of the port that uses more checks; (2) the runtime's part (`Hook`) is used on that thread alone, because a
 //! runtime does not leave its thread.
 
@@ -35,14 +35,14 @@ use crate::{
     executor::{self, Core, PollReason, TurnHook},
 };
 
-/// What waits with the producer for one other worker.
+/// Messages that wait in the producer for one other worker.
 pub(super) struct Destination<T> {
     overflow: [VecDeque<T>; 2],
-    /// Is on the list of those to look after at the end of the turn.
+    /// Is on the list of destinations to handle at the end of the turn.
     pending: bool,
-    /// Something was put into its queue that is not announced yet.
+    /// Messages were put into its queue and are not announced yet.
     unannounced: bool,
-    /// Who waits for room.
+    /// Tasks that wait for room.
     pub(super) waiters: Vec<Waker>,
 }
 
@@ -50,36 +50,36 @@ pub(super) struct Destination<T> {
 pub(super) struct State<T> {
     pub(super) queues: QueueEnds<T>,
     pub(super) destinations: Vec<Destination<T>>,
-    /// Destinations to look after at the end of the turn, each once.
+    /// Destinations to handle at the end of the turn, each once.
     pending: Vec<usize>,
-    /// The tasks that wait for arrivals, by what they wait for.
+    /// The tasks that wait for arrivals, by the kind that they wait for.
     pub(super) ready: [Option<Waker>; 2],
     /// By worker: messages taken since the last end of a turn.
     taken: Vec<u32>,
     /// Messages were taken since the queues were last found empty.
     found: bool,
-    /// Nothing was there when this worker went to sleep.
+    /// The queues were empty when this worker went to sleep.
     slept_empty: bool,
-    /// Workers to be woken because they waited for room; kept for its memory.
+    /// Workers to be woken because they waited for room; kept to reuse its memory.
     room_waiters: Vec<usize>,
     adaptive_spin: Option<AdaptiveSpin>,
-    /// This worker's word in `Group::publishing`.
+    /// The value of this worker's word in `Group::publishing`.
     publishing: u32,
-    /// … and in `Group::congested`.
+    /// The value of its entry in `Group::congested`.
     is_congested: bool,
 }
 
-/// What an end of a turn leaves to be done when nothing is borrowed: it runs code of whoever uses the port.
+/// The work that an end of a turn leaves until nothing is borrowed: it runs foreign code.
 struct Leftovers<T> {
     wakers: Vec<Waker>,
-    /// What waited for workers that have ended.
+    /// Messages that waited for workers that have ended.
     lost: Vec<VecDeque<T>>,
 }
 
 struct Local<T> {
     group: Arc<Group>,
     own: usize,
-    /// Of the thread that attached the port; zero before.
+    /// The mark of the thread that attached the port; zero before.
     thread: AtomicUsize,
     state: RefCell<State<T>>,
 }
@@ -88,14 +88,14 @@ struct Local<T> {
 /// it belongs to that thread, and its methods panic on any other.
 pub struct Port<T> {
     local: Arc<Local<T>>,
-    /// Used by one thread at a time.
+    /// Only one thread at a time uses it.
     not_sync: PhantomData<Cell<()>>,
 }
 
-// SAFETY: invariants 1 and 2. Before it is attached the port has the only reference to its `Local`, whose parts are all
-// `Send` when `T` is. Afterwards a port on another thread does nothing but compare thread marks (atomics), use the
-// group (which is `Sync`), and drop its reference: if that is the last one, everything the other thread did has
-// happened before, as `Arc` orders it.
+// SAFETY: invariants 1 and 2. Before it is attached the port has the only reference to its `Local`, whose parts are
+// all `Send` when `T` is. Afterwards a port on another thread only compares thread marks (atomics), uses the group
+// (which is `Sync`), and drops its reference: if that is the last one, everything that the other thread did happened
+// before, as `Arc` guarantees.
 unsafe impl<T: Send> Send for Port<T> {}
 
 const fn is_send<T: Send>() {}
@@ -138,7 +138,7 @@ pub(super) fn group<T: Send + 'static>(workers: usize, options: &Options) -> Vec
     queue_ends::queue_ends(workers, options).into_iter().enumerate().map(port).collect()
 }
 
-/// How long consumers may look before they sleep, if at all.
+/// How long consumers may poll before they sleep, if at all.
 fn spin_budget(workers: usize, options: &Options) -> Option<Duration> {
     if options.strategy != Strategy::MeshSpin {
         return None;
@@ -150,7 +150,7 @@ fn spin_budget(workers: usize, options: &Options) -> Option<Duration> {
     (workers < cpus).then_some(SPIN_DEFAULT)
 }
 
-/// A number that no other thread has or had; not zero.
+/// A number that is unique among all threads of the process, past and present; not zero.
 fn thread_mark() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     thread_local! { static MARK: usize = NEXT.fetch_add(1, Ordering::Relaxed); }
@@ -158,11 +158,11 @@ fn thread_mark() -> usize {
 }
 
 impl<T: Send + 'static> Port<T> {
-    /// Joins the port to the runtime of this thread. What others have pushed before is there afterwards.
+    /// Joins the port to the runtime of this thread. Earlier messages from others can then be taken.
     ///
     /// # Errors
-    /// Outside a runtime; a second time; on the blocking driver, which has no second task that could take what arrives;
-    /// `msgring` on anything but io_uring.
+    /// Outside a runtime; a second time; on the blocking driver, which has no second task that could take arrivals;
+    /// `msgring` on any driver but io_uring.
     pub fn attach(&self) -> Result<(), StartError> {
         let local = &self.local;
         let outside =
@@ -188,8 +188,8 @@ impl<T: Send + 'static> Port<T> {
         let doorbell = Arc::new(Doorbell::new(eventfd, messages, Arc::clone(&core.counters)));
         // Set once: attaching twice was refused above.
         let _ = local.group.targets[local.own].set(WakeTarget { inbox: Arc::clone(&core.inbox), doorbell });
-        // Against `Group::target`: a producer that does not find this worker yet has its messages seen by the first
-        // look.
+        // Pairs with the fence in `Group::target`: a producer that does not find this worker yet has its messages
+        // seen by the first check.
         fence(Ordering::SeqCst);
         if local.group.strategy != Strategy::Owner && local.group.targets.len() > 1 {
             core.attach_port(Box::new(Hook(Arc::clone(local))));
@@ -199,7 +199,7 @@ impl<T: Send + 'static> Port<T> {
 }
 
 impl<T> Port<T> {
-    /// The port's parts that change, for this thread (invariant 1).
+    /// The mutable parts of the port, for this thread (invariant 1).
     #[inline]
     fn local(&self) -> &Local<T> {
         let thread = self.local.thread.load(Ordering::Relaxed);
@@ -230,39 +230,40 @@ impl<T> Port<T> {
     /// Hands a message to another worker. Never blocks.
     ///
     /// # Errors
-    /// The message, when as many wait for this destination and priority as [`Options::overflow_max`] allows; for a
-    /// worker that [has ended](Self::has_ended), the worker itself and one that does not exist, and with the strategy
-    /// `owner`.
+    /// The message comes back as the error when [`Options::overflow_max`] messages already wait for this destination
+    /// and priority; also for a worker that [has ended](Self::has_ended), for the worker itself, for one that does
+    /// not exist, and with the strategy `owner`.
     #[inline]
     pub fn push(&self, to: usize, priority: Priority, message: T) -> Result<(), T> {
         self.state().push(&self.local.group, self.local.own, to, priority, message)
     }
 
-    /// Whether something waits here because the queue to that worker was full.
+    /// Whether messages wait here because the queue to that worker was full.
     pub fn is_congested(&self, to: usize) -> bool {
         !self.has_ended(to) && self.state().destinations.get(to).is_some_and(Destination::is_congested)
     }
 
-    /// Whether a worker takes nothing any more: its port is gone, or its runtime has ended.
+    /// Whether a worker no longer takes messages: its port is gone, or its runtime has ended.
     pub fn has_ended(&self, worker: usize) -> bool {
         self.local.group.has_ended(worker)
     }
 
-    /// Waits until nothing waits here for that worker. Any number of tasks may.
+    /// Waits until no message waits here for that worker. Any number of tasks may wait.
     ///
-    /// The future fails, at once and also when it has waited already, if that worker has ended: what waited for it is
+    /// The future fails if that worker has ended, at once or while it waits: the messages for that worker are
     /// dropped.
     pub fn room(&self, to: usize) -> Room<'_, T> {
         Room::new(self, to)
     }
 
-    /// Waits until there is something to take, of either priority. One task at a time: a second one takes the first
-    /// one's place.
+    /// Waits until there is a message to take, of either priority. One task at a time: a second one replaces the
+    /// first.
     pub fn ready(&self) -> Ready<'_, T> {
         Ready::new(self, Wanted::Anything)
     }
 
-    /// As [`Self::ready`], for responses only: for who may not take requests now. It has a place of its own.
+    /// As [`Self::ready`], for responses only: for a worker that may not take requests now. Its place is separate
+    /// from that of [`Self::ready`].
     pub fn ready_response(&self) -> Ready<'_, T> {
         Ready::new(self, Wanted::Response)
     }
@@ -283,7 +284,7 @@ impl<T> Port<T> {
         state.note_taken(&self.local.group.counters[self.local.own], taken)
     }
 
-    /// Publishes what was pushed now, instead of at the end of the turn.
+    /// Publishes pushed messages now, instead of at the end of the turn.
     pub fn flush(&self) {
         end_turn(self.local(), None);
     }
@@ -296,7 +297,7 @@ impl<T> Port<T> {
 
 #[cfg(test)]
 impl<T> Port<T> {
-    /// The descriptor by which others send messages to a worker's ring.
+    /// The descriptor through which others send messages to a worker's ring.
     pub(super) fn message_ring_of(&self, worker: usize) -> Option<Arc<std::os::fd::OwnedFd>> {
         self.local.group.targets[worker].get().and_then(|target| target.doorbell.messages())
     }
@@ -315,7 +316,7 @@ impl<T> Destination<T> {
 }
 
 impl<T> State<T> {
-    /// Whether something of this kind is there.
+    /// Whether a message of this kind is there.
     pub(super) fn has(&mut self, wanted: Wanted) -> bool {
         match wanted {
             Wanted::Anything => self.queues.has_some(),
@@ -323,17 +324,17 @@ impl<T> State<T> {
         }
     }
 
-    /// Whether a task waits for something of this kind, and it is there.
+    /// Whether a task waits for a message of this kind, and one is there.
     fn is_due(&mut self, wanted: Wanted) -> bool {
         self.ready[wanted.index()].is_some() && self.has(wanted)
     }
 
-    /// The tasks whose waiting is over.
+    /// The tasks whose messages have arrived.
     fn take_due(&mut self) -> [Option<Waker>; 2] {
         Wanted::BOTH.map(|wanted| if self.is_due(wanted) { self.ready[wanted.index()].take() } else { None })
     }
 
-    /// From now on something may be in a queue that is not announced.
+    /// From now on a queue may contain unannounced messages.
     fn begin_publishing(&mut self, group: &Group, own: usize) {
         if self.publishing.is_multiple_of(2) {
             self.publishing = self.publishing.wrapping_add(1);
@@ -348,7 +349,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Has a destination looked after at the end of the turn.
+    /// Marks a destination to be handled at the end of the turn.
     #[inline]
     fn look_after(&mut self, to: usize) {
         if !std::mem::replace(&mut self.destinations[to].pending, true) {
@@ -393,7 +394,7 @@ impl<T> State<T> {
         Ok(())
     }
 
-    /// Puts a message into the queue and announces it, if that is not left to the end of the turn.
+    /// Puts a message into the queue and announces it, unless that is left to the end of the turn.
     #[inline]
     fn put(&mut self, group: &Group, own: usize, to: usize, priority: Priority, message: T) -> Result<(), T> {
         let announce = self.queues.put(to, priority, message)?;
@@ -408,7 +409,7 @@ impl<T> State<T> {
         Ok(())
     }
 
-    /// Moves what waits for a destination into its queue. The priority in which something is left, if so.
+    /// Moves waiting messages of a destination into its queue. Returns the priority in which messages remain, if any.
     fn move_overflow(&mut self, group: &Group, own: usize, to: usize) -> Option<Priority> {
         let mut congested = None;
         for priority in Priority::BOTH {
@@ -423,17 +424,17 @@ impl<T> State<T> {
         congested
     }
 
-    /// Something waits here because a queue is full. True: the worker that it waits for has ended.
+    /// Messages wait here because a queue is full. True: the worker they wait for has ended.
     fn note_congested(&mut self, group: &Group, own: usize, to: usize) -> bool {
         if !std::mem::replace(&mut self.is_congested, true) {
             group.congested[own].store(true, Ordering::Relaxed);
         }
-        // Against `Group::end`.
+        // Pairs with the fence in `Group::end`.
         fence(Ordering::SeqCst);
         group.has_ended(to)
     }
 
-    /// Gives up what is for a worker that has ended.
+    /// Gives up the messages for a worker that has ended.
     fn forget(&mut self, to: usize, leftovers: &mut Leftovers<T>) {
         let destination = &mut self.destinations[to];
         destination.pending = false;
@@ -443,7 +444,8 @@ impl<T> State<T> {
         leftovers.lost.extend(waiting.map(std::mem::take));
     }
 
-    /// Publishes and announces what was put for a destination, and what waited. Collects who waited for room.
+    /// Publishes and announces the new and the waiting messages for a destination. Collects the tasks that waited for
+    /// room.
     fn send_off(&mut self, local: &Local<T>, to: usize, core: Option<&Core>, leftovers: &mut Leftovers<T>) {
         let (group, own) = (&*local.group, local.own);
         loop {
@@ -488,7 +490,7 @@ impl<T> State<T> {
         taken
     }
 
-    /// Gives back the room of what was taken, and tells those who wait for it.
+    /// Returns the room of taken messages, and wakes the workers that wait for it.
     fn return_room(&mut self, local: &Local<T>, core: Option<&Core>) {
         let group = &local.group;
         let mut count = 0;
@@ -515,7 +517,7 @@ impl<T> State<T> {
     }
 }
 
-/// The end of a turn, or of what a program wants published early.
+/// The end of a turn, or an early publication by the program.
 fn end_turn<T>(local: &Local<T>, core: Option<&Core>) {
     let mut leftovers = Leftovers { wakers: Vec::new(), lost: Vec::new() };
     let mut state = local.state.borrow_mut();
@@ -541,7 +543,7 @@ struct Hook<T>(Arc<Local<T>>);
 
 impl<T> Drop for Hook<T> {
     fn drop(&mut self) {
-        // Nobody waits for what arrives any more.
+        // No task waits for arrivals any more.
         self.0.group.end(self.0.own);
     }
 }
@@ -564,7 +566,7 @@ impl<T> TurnHook for Hook<T> {
             return false;
         }
         if reason == PollReason::Unannounced && state.slept_empty {
-            // In this order: whoever is done publishing has announced it before.
+            // The order matters: a worker that has finished publishing has announced it before.
             let publishing = |word: &CachePadded<AtomicU32>| !word.load(Ordering::Acquire).is_multiple_of(2);
             if !self.0.group.publishing.iter().any(publishing) && !core.inbox.flag.is_notified() {
                 self.counters().wakes_recovered.increment();
@@ -579,7 +581,7 @@ impl<T> TurnHook for Hook<T> {
 
     fn arm(&self) -> bool {
         let mut state = self.0.state.borrow_mut();
-        // In this order: what is collected is looked at afterwards.
+        // The order matters: collected messages are checked afterwards.
         state.queues.collect();
         state.slept_empty = !state.queues.has_some();
         !Wanted::BOTH.into_iter().any(|wanted| state.is_due(wanted)) && state.queues.arm()
@@ -588,7 +590,8 @@ impl<T> TurnHook for Hook<T> {
     fn disarm(&self) {
         let mut state = self.0.state.borrow_mut();
         if state.queues.disarm() {
-            // What comes between now and the look is nobody's lost wake: it was pushed to somebody awake.
+            // Messages that arrive between now and the check are not lost wakes: they were pushed to a worker that is
+            // awake.
             state.slept_empty = false;
         }
     }

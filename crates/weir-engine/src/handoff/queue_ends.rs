@@ -1,21 +1,21 @@
-//! One worker's ends of all queues, whatever they are built from.
+//! One worker's ends of all queues, for any kind of queue.
 
 use super::{
     Options, Priority, Strategy, armed, locked,
     ring::{self, ring},
 };
 
-/// The two priorities of a ring to or from one other worker; `None` in the place of the worker itself.
+/// The two priorities of a ring to or from one other worker; `None` in the worker's own position.
 type Peers<E> = Vec<Option<[E; 2]>>;
 
-/// Messages taken from one worker before the next one gets its turn.
+/// Messages taken from one worker before the next one is served.
 const RUN_MAX: u32 = 64;
 
-/// Rings between each two workers, seen by one of them.
+/// Rings between each pair of workers, from one worker's side.
 pub(super) struct Mesh<T> {
     out: Peers<ring::Sender<T>>,
     inward: Peers<ring::Receiver<T>>,
-    /// By priority: whose turn it is, and how many messages of it were taken in a row.
+    /// By priority: whose turn it is, and how many consecutive messages were taken from it.
     next: [(usize, u32); 2],
 }
 
@@ -34,7 +34,7 @@ impl<T> Mesh<T> {
             run = 0;
             from = if from + 1 == workers { 0 } else { from + 1 };
         }
-        // The one whose run was over has not been asked.
+        // The worker whose run ended has not been asked.
         let receivers = self.inward[from].as_mut()?;
         let message = receivers[priority.index()].pop()?;
         self.next[priority.index()] = (from, 1);
@@ -50,9 +50,9 @@ impl<T> Mesh<T> {
     }
 }
 
-/// One worker's ends of them.
+/// One worker's ends of all queues.
 pub(super) enum QueueEnds<T> {
-    /// There are none: whoever owns work does it.
+    /// There are no queues: the owner of work does it.
     Owner,
     /// One locked queue for each worker.
     Locked { out: Vec<Option<locked::Sender<T>>>, inward: locked::Receiver<T> },
@@ -79,7 +79,8 @@ pub(super) fn queue_ends<T>(workers: usize, options: &Options) -> Vec<QueueEnds<
     }
 }
 
-/// From queues with a sender for each producer to producers with a sender for each queue but their own.
+/// Turns a list of queues with a sender for each producer into a list of producers with a sender for each queue but
+/// their own.
 fn transposed<S, R>(queues: Vec<(Vec<S>, R)>) -> impl Iterator<Item = (Vec<Option<S>>, R)> {
     let workers = queues.len();
     let mut out: Vec<Vec<Option<S>>> = (0..workers).map(|_| Vec::with_capacity(workers)).collect();
@@ -130,7 +131,8 @@ impl<T> QueueEnds<T> {
                 Some(senders) => {
                     let sender = &mut senders[priority.index()];
                     let outcome = sender.push(message);
-                    // A consumer that is awake need not wait for the end of the turn; one that sleeps is woken then.
+                    // A consumer that is awake gets the messages before the end of the turn; a sleeping one is woken
+                    // then.
                     if outcome.is_err() || sender.unpublished() >= EARLY {
                         sender.publish();
                     }
@@ -141,7 +143,7 @@ impl<T> QueueEnds<T> {
         }
     }
 
-    /// Shows another worker what was put and not shown yet.
+    /// Publishes the messages put for another worker.
     pub(super) fn publish(&mut self, to: usize) {
         if let QueueEnds::Mesh(mesh) = self
             && let Some(senders) = &mut mesh.out[to]
@@ -150,12 +152,12 @@ impl<T> QueueEnds<T> {
         }
     }
 
-    /// Whether what is put shows only when it is published.
+    /// Whether messages become visible only when they are published.
     pub(super) fn are_published_later(&self) -> bool {
         matches!(self, QueueEnds::Mesh(_))
     }
 
-    /// Asks to be woken when there is room again. False: there is some already.
+    /// Asks to be woken when there is room again. False: there is already some.
     pub(super) fn await_room(&mut self, to: usize, priority: Priority) -> bool {
         match self {
             QueueEnds::Owner => true,
@@ -169,7 +171,7 @@ impl<T> QueueEnds<T> {
         }
     }
 
-    /// The next message of a priority, and whose it is.
+    /// The next message of a priority, and its producer.
     #[inline]
     pub(super) fn take(&mut self, priority: Priority) -> Option<(usize, T)> {
         match self {
@@ -202,7 +204,7 @@ impl<T> QueueEnds<T> {
         }
     }
 
-    /// Gives back the room of what was taken; adds the workers that waited for it, which must be woken.
+    /// Returns the room of taken messages; adds the workers that waited for it, which must be woken.
     pub(super) fn return_room(&mut self, room_waiters: &mut Vec<usize>) {
         match self {
             QueueEnds::Owner => {}
@@ -220,7 +222,7 @@ impl<T> QueueEnds<T> {
         }
     }
 
-    /// Takes what has arrived aside: what nobody wants now must not keep the queue from being armed.
+    /// Sets arrived messages aside: messages that are not wanted now must not keep the queue from being armed.
     pub(super) fn collect(&mut self) {
         if let QueueEnds::Armed { inward, .. } = self {
             inward.drain();
@@ -235,12 +237,12 @@ impl<T> QueueEnds<T> {
         }
     }
 
-    /// No longer asleep. True: nothing arrived during the sleep; what is found from now on needed no announcement.
-    /// False: that cannot be told.
+    /// No longer asleep. True: nothing arrived during the sleep; messages found from now on needed no announcement.
+    /// False: that is unknown.
     pub(super) fn disarm(&mut self) -> bool {
         if let QueueEnds::Armed { inward, .. } = self { inward.disarm() } else { false }
     }
 }
 
-/// Messages a ring holds back at most until the end of the turn.
+/// Most messages that a ring holds back until the end of the turn.
 const EARLY: u32 = 64;

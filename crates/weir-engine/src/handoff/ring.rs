@@ -1,18 +1,18 @@
-//! A bounded ring between one producer and one consumer: messages by value, nothing allocated after the start.
+//! A bounded ring between one producer and one consumer: messages by value, no allocation after the start.
 //!
 //! The producer writes slots and publishes them together; the consumer takes them and gives the slots back together.
-//! Each side keeps a copy of the other's position and looks at the real one only when the copy says full or empty. It
-//! wakes nobody: whoever publishes announces it (`crate::wake_flag`), and [`Receiver::return_room`] says when the
-//! producer waits for room.
+//! Each side keeps a copy of the other's position and reads the real one only when the copy says full or empty. It
+//! does not wake: the side that publishes announces it (`crate::wake_flag`), and [`Receiver::return_room`] reports
+//! when the producer waits for room.
 //!
-//! Waiting for room loses no wake: the producer sets `starved`, passes a full fence and looks for room once more; the
-//! consumer publishes the slots it gave back, passes a full fence and looks at `starved`. Whoever's fence comes second
-//! sees what the other one wrote. (A test shows the model checker finding the lost wake without the fences.)
+//! Waiting for room loses no wake: the producer sets `starved`, executes a full fence and checks for room once more;
+//! the consumer publishes the returned slots, executes a full fence and reads `starved`. The side whose fence comes
+//! second sees what the other one wrote. (A test shows the model checker finding the lost wake without the fences.)
 //!
-//! Invariants: (1) there is one [`Sender`] and one [`Receiver`] for a ring, and neither can be cloned; (2) slots from
-//! `head` to `tail`, as far as they are published, hold messages and are the receiver's, and those between the
-//! published and the sender's own tail hold messages and are the sender's; all others hold none and are the sender's;
-//! (3) `tail` is stored with release after the slots were written, and loaded with acquire before they are read; `head`
+//! Invariants: (1) there is one [`Sender`] and one [`Receiver`] for a ring, and neither can be cloned; (2) the slots
+//! from `head` to the published tail hold messages and belong to the receiver, and those between the published and
+//! the sender's own tail hold messages and belong to the sender; all others hold none and belong to the sender; (3)
+//! `tail` is stored with release after the slots were written, and loaded with acquire before they are read; `head`
 //! is stored with release after they were read, and loaded with acquire before they are written again; (4) the number
 //! of slots is a power of two and at most 2^31, so positions may wrap around.
 
@@ -29,20 +29,19 @@ use crossbeam_utils::CachePadded;
 
 use crate::wake_flag::AtomicWord;
 
-/// What both sides share.
+/// The state that both sides share.
 struct Ring<T, W: AtomicWord> {
-    /// Messages taken and given back. The consumer's.
+    /// Messages taken and returned. Written by the consumer.
     head: CachePadded<W>,
-    /// Messages published. The producer's.
+    /// Messages published. Written by the producer.
     tail: CachePadded<W>,
     /// One: the producer waits for room.
     starved: CachePadded<W>,
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
 }
 
-// SAFETY: the only parts that are not `Sync` by themselves are the slots. Invariants 1 to 3: each is touched by one
-// side at a time, and the change of sides orders the accesses. What is in them moves from thread to thread, hence `T:
-// Send`.
+// SAFETY: the only parts that are not `Sync` by themselves are the slots. Invariants 1 to 3: each is accessed by one
+// side at a time, and the change of sides orders the accesses. The messages move between threads, hence `T: Send`.
 unsafe impl<T: Send, W: AtomicWord + Sync> Sync for Ring<T, W> {}
 
 impl<T, W: AtomicWord> Ring<T, W> {
@@ -62,7 +61,7 @@ impl<T, W: AtomicWord> Drop for Ring<T, W> {
         }
         let (mut head, tail) = (self.head.load(Ordering::Acquire), self.tail.load(Ordering::Acquire));
         while head != tail {
-            // SAFETY: invariant 2; both sides have published where they are when they were dropped, and are gone.
+            // SAFETY: invariant 2; both sides published their positions when they were dropped, and are gone.
             unsafe { self.slot(head).get().cast::<T>().drop_in_place() };
             head = head.wrapping_add(1);
         }
@@ -72,24 +71,24 @@ impl<T, W: AtomicWord> Drop for Ring<T, W> {
 /// The producer's side.
 pub(super) struct Sender<T, W: AtomicWord = AtomicU32> {
     ring: Arc<Ring<T, W>>,
-    /// Where the next message goes.
+    /// The position of the next message.
     tail: u32,
-    /// What the consumer knows of it.
+    /// The tail that the consumer sees.
     published: u32,
-    /// What this side knows of the consumer.
+    /// The last head read from the consumer.
     head_seen: u32,
 }
 
 /// The consumer's side.
 pub(super) struct Receiver<T, W: AtomicWord = AtomicU32> {
     ring: Arc<Ring<T, W>>,
-    /// Where the next message is.
+    /// The position of the next message.
     head: u32,
-    /// What the producer knows of it.
+    /// The head that the producer sees.
     given_back: u32,
-    /// What this side knows of the producer.
+    /// The last tail read from the producer.
     tail_seen: u32,
-    /// Slots were given back since the last `return_room`.
+    /// Slots were returned since the last `return_room`.
     unsettled: bool,
 }
 
@@ -112,13 +111,13 @@ impl<T, W: AtomicWord> Sender<T, W> {
         self.tail.wrapping_sub(self.head_seen) > self.ring.mask()
     }
 
-    /// Whether there is no room, after a look at the consumer.
+    /// Whether there is no room, after reading the consumer's position.
     fn is_still_full(&mut self) -> bool {
         self.head_seen = self.ring.head.load(Ordering::Acquire);
         self.is_full()
     }
 
-    /// Writes a message behind the others; the consumer sees it when it is published.
+    /// Writes a message; the consumer sees it when it is published.
     #[inline]
     pub(super) fn push(&mut self, message: T) -> Result<(), T> {
         if self.is_full() && self.is_still_full() {
@@ -136,7 +135,7 @@ impl<T, W: AtomicWord> Sender<T, W> {
         self.tail.wrapping_sub(self.published)
     }
 
-    /// Shows the consumer what was written. False: nothing was.
+    /// Publishes the written messages. False: there were none.
     #[inline]
     pub(super) fn publish(&mut self) -> bool {
         if self.published == self.tail {
@@ -147,14 +146,14 @@ impl<T, W: AtomicWord> Sender<T, W> {
         true
     }
 
-    /// Asks the consumer to wake this side when there is room. False: there is some already.
+    /// Asks the consumer to wake this side when there is room. False: there is already some.
     pub(super) fn await_room(&mut self) -> bool {
         self.ring.starved.store(1, Ordering::Relaxed);
         W::full_fence();
         if self.is_still_full() {
             return true;
         }
-        // The consumer may have seen the wish: its wake is then one too many.
+        // The consumer may have seen the request: its wake is then spurious.
         self.ring.starved.store(0, Ordering::Relaxed);
         false
     }
@@ -162,7 +161,7 @@ impl<T, W: AtomicWord> Sender<T, W> {
 
 impl<T, W: AtomicWord> Drop for Sender<T, W> {
     fn drop(&mut self) {
-        // What was not published nobody waits for; it is to be dropped with the ring.
+        // Unpublished messages have no receiver; they are dropped with the ring.
         if std::mem::needs_drop::<T>() {
             self.publish();
         }
@@ -202,7 +201,7 @@ impl<T, W: AtomicWord> Receiver<T, W> {
         }
     }
 
-    /// Gives back what was taken. True: the producer waits for that, and must be woken.
+    /// Returns the slots of taken messages. True: the producer waits for that, and must be woken.
     pub(super) fn return_room(&mut self) -> bool {
         if !std::mem::take(&mut self.unsettled) {
             return false;

@@ -1,4 +1,4 @@
-//! The port alone: what is refused, what is counted, and that a lost wake would be seen.
+//! Tests of the port alone: refusals, counters, and the detection of a lost wake.
 
 use std::{
     sync::{Arc, mpsc},
@@ -81,7 +81,7 @@ fn the_stated_overflow_is_reached_and_not_passed_in_each_priority() {
         let port = &ports[0];
         for priority in Priority::BOTH {
             let room = (0..).take_while(|number| port.push(1, priority, *number).is_ok()).count();
-            // A locked queue is shared by its producers, of whom there is one.
+            // All producers share a locked queue; here there is only one.
             let slots = if matches!(strategy, Strategy::Naive | Strategy::Edge) { 8 } else { 4 };
             assert_eq!(room, slots + 3, "{strategy}");
         }
@@ -128,7 +128,7 @@ fn what_was_pushed_before_anybody_was_attached_is_found() {
     }
 }
 
-/// The detector is not blind: a message that is published and not announced counts, and is found all the same.
+/// The detector works: a message that is published and not announced is counted, and is still received.
 #[test]
 fn a_wake_that_was_lost_is_found_within_a_second_and_counted() {
     let mut ports = group(2, &options(Strategy::Mesh));
@@ -153,11 +153,11 @@ fn a_wake_that_was_lost_is_found_within_a_second_and_counted() {
     assert_eq!(consumer.join().expect("it is woken"), (Ok(()), Some((0, 7)), 1));
 }
 
-/// All that hands something over.
+/// The strategies that hand work over.
 const HANDING_OVER: [Strategy; 6] =
     [Strategy::Naive, Strategy::Edge, Strategy::Armed, Strategy::Mesh, Strategy::MeshSpin, Strategy::MsgRing];
 
-/// Where a strategy runs; none where the kernel has no io_uring.
+/// A runtime for a strategy; `None` if the kernel has no io_uring.
 fn runtime_for(strategy: Strategy) -> Option<Runtime> {
     let driver = if strategy == Strategy::MsgRing { Driver::Uring } else { Driver::Poll };
     Runtime::new(&Config::with_driver(driver)).ok()
@@ -184,7 +184,7 @@ fn who_waits_for_room_towards_a_worker_that_ends_is_told_and_woken() {
                 runtime.block_on(async { other.attach().expect("inside a runtime") });
                 attach.send(()).expect("it is waited for");
                 asleep(&watched, 0);
-                // Either is the end; the other one stays a while.
+                // Either one ends the worker; the other is dropped later.
                 if with_port { drop((other, runtime)) } else { drop((runtime, other)) }
             });
             attached.recv().expect("it attaches");
@@ -215,7 +215,7 @@ fn what_waits_for_a_worker_that_has_ended_is_dropped_when_nobody_waits_for_room_
         while first.push(2, Priority::Request, Arc::clone(&life)).is_ok() {}
         drop(other);
         time::yield_now().await;
-        // A ring of four stays where it is until its ends are dropped.
+        // Messages in a ring of four stay there until its ends are dropped.
         assert_eq!(Arc::strong_count(&life), 1 + 4);
         assert!(!first.has_ended(1) && first.push(1, Priority::Request, Arc::clone(&life)).is_ok());
         drop(second);
@@ -242,7 +242,7 @@ fn the_ring_of_a_worker_that_has_ended_is_closed_while_its_group_lives() {
 }
 
 /// The runtime is left between the push and the next submission: the turn before had more to submit than its queue
-/// holds. Whoever sleeps is woken all the same, and does not sleep until it looks by itself.
+/// holds. The sleeper must still be woken, rather than sleep until its own periodic check.
 #[test]
 fn a_message_to_a_sleeping_ring_is_not_left_behind_by_a_runtime_that_is_left() {
     let mut config = Config::with_driver(Driver::Uring);
@@ -286,7 +286,7 @@ fn who_waits_for_responses_is_not_woken_by_requests_and_is_by_a_response() {
     for strategy in [Strategy::Armed, Strategy::Mesh, Strategy::MeshSpin, Strategy::MsgRing] {
         let mut ports = group(2, &options(strategy));
         let (other, own) = (ports.pop().expect("two"), ports.pop().expect("two"));
-        // Before the other one is attached: it finds this by itself, and no wake is on its way.
+        // Before the other one is attached: it finds this message itself, and no wake is on its way.
         own.push(1, Priority::Request, 1).expect("there is room");
         own.flush();
         let (tell, told) = mpsc::channel();

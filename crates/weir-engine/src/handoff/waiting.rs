@@ -1,4 +1,4 @@
-//! What tasks wait for at a port: room towards another worker, and arrivals.
+//! The futures of a port: waiting for room towards another worker, and for arrivals.
 
 use std::{
     future::Future,
@@ -8,7 +8,7 @@ use std::{
 
 use super::{Port, WorkerEnded};
 
-/// What a task waits for.
+/// The kind of arrival that a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     Anything,
@@ -64,7 +64,7 @@ impl<T> Future for Room<'_, T> {
 }
 
 impl<T> Drop for Room<'_, T> {
-    /// Who gives up waiting leaves nothing behind: clients come and go while a destination is congested.
+    /// A task that gives up waiting leaves no entry behind: clients come and go while a destination is congested.
     fn drop(&mut self) {
         let Some(own) = self.waker.take() else { return };
         let mut state = self.port.state();
@@ -72,7 +72,7 @@ impl<T> Drop for Room<'_, T> {
         let place = destination.waiters.iter().position(|waker| waker.will_wake(&own));
         let left = place.map(|place| destination.waiters.swap_remove(place));
         drop(state);
-        // Dropping a waker may run code of somebody's.
+        // Dropping a waker may run foreign code.
         drop(left);
     }
 }
@@ -101,7 +101,7 @@ impl<T> Future for Ready<'_, T> {
         let place = &mut state.ready[self.wanted.index()];
         let previous = if arrived { place.take() } else { place.replace(context.waker().clone()) };
         drop(state);
-        // Dropping somebody's waker may run code of theirs: not while the state is borrowed.
+        // Dropping a foreign waker may run foreign code: do it while the state is not borrowed.
         drop(previous);
         self.waker = if arrived { None } else { Some(context.waker().clone()) };
         if arrived { Poll::Ready(()) } else { Poll::Pending }
@@ -112,7 +112,7 @@ impl<T> Drop for Ready<'_, T> {
     fn drop(&mut self) {
         let Some(own) = self.waker.take() else { return };
         let mut state = self.port.state();
-        // Another task may have taken the place meanwhile.
+        // Another task may have replaced this one meanwhile.
         let place = &mut state.ready[self.wanted.index()];
         let is_own = place.as_ref().is_some_and(|waker| waker.will_wake(&own));
         let previous = if is_own { place.take() } else { None };

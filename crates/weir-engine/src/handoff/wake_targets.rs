@@ -1,6 +1,7 @@
-//! Waking another worker: how each is reached, what all ports of a group know, and when a sleeper is woken.
+//! Waking another worker: how each is reached, the state that all ports of a group share, and when a sleeper is
+//! woken.
 //!
-//! How a runtime sees that it was woken, and loses no wake, is the crate's `wake_flag.rs`.
+//! The crate's `wake_flag.rs` explains how a runtime sees that it was woken, and why no wake is lost.
 
 use std::sync::{
     Arc, OnceLock,
@@ -23,16 +24,16 @@ pub(super) struct WakeTarget {
     pub(super) doorbell: Arc<Doorbell>,
 }
 
-/// What all ports of a group know.
+/// The state that all ports of a group share.
 pub(super) struct Group {
     pub(super) strategy: Strategy,
     pub(super) overflow_max: usize,
     pub(super) targets: Box<[OnceLock<WakeTarget>]>,
-    /// By worker: it takes nothing any more. Written once.
+    /// By worker: it no longer takes messages. Written once.
     ended: Box<[AtomicBool]>,
-    /// By worker: something waits there because a queue was full. Written when that begins and when it is over.
+    /// By worker: messages wait there because a queue was full. Written when that begins and when it ends.
     pub(super) congested: Box<[AtomicBool]>,
-    /// By worker: odd from before it puts something into a queue until it has announced it.
+    /// By worker: odd from before it puts a message into a queue until it has announced it.
     pub(super) publishing: Box<[CachePadded<AtomicU32>]>,
     pub(super) counters: Box<[Arc<HandoffCounters>]>,
 }
@@ -51,10 +52,10 @@ impl Group {
         }
     }
 
-    /// How to reach a worker; `None` before it is attached.
+    /// The wake target of a worker; `None` before it is attached.
     pub(super) fn target(&self, worker: usize) -> Option<&WakeTarget> {
         self.targets[worker].get().or_else(|| {
-            // Either this sees the target, or the worker's first look sees what was published.
+            // Either this sees the target, or the worker's first check sees the published messages.
             fence(Ordering::SeqCst);
             self.targets[worker].get()
         })
@@ -64,12 +65,13 @@ impl Group {
         self.ended.get(worker).is_some_and(|ended| ended.load(Ordering::Acquire))
     }
 
-    /// A worker takes nothing any more. Wakes those that may wait for it to take something.
+    /// A worker no longer takes messages. Wakes those that may wait for it to take some.
     pub(super) fn end(&self, worker: usize) {
         if self.ended[worker].swap(true, Ordering::AcqRel) {
             return;
         }
-        // Against `State::note_congested` and `Port::attach`: either the end is seen there, or the wait for it here.
+        // Pairs with the fences in `State::note_congested` and `Port::attach`: either they see the end, or this sees
+        // the wait for it.
         fence(Ordering::SeqCst);
         for (target, congested) in self.targets.iter().zip(&self.congested) {
             if congested.load(Ordering::Relaxed)
@@ -84,14 +86,15 @@ impl Group {
         }
     }
 
-    /// Announces what was published for a worker. With a runtime in its turn a sleeper may be sent a message.
+    /// Announces messages that were published for a worker. From a runtime in its turn, a sleeper may be woken by a
+    /// message.
     pub(super) fn announce(&self, own: usize, to: usize, core: Option<&Core>) {
         let Some(target) = self.target(to) else { return };
         let counters = &self.counters[own];
         match self.strategy {
             Strategy::Owner => {}
             Strategy::Naive | Strategy::Edge | Strategy::Armed => {
-                // The flag decides nothing here: it tells the consumer that its wake was no accident.
+                // The flag does not decide here: it shows the consumer that its wake was not spurious.
                 target.inbox.announce();
                 target.doorbell.ring();
                 counters.wakes_sent.increment();
@@ -110,7 +113,7 @@ impl Group {
         counters.wakes_sent.increment();
         match core {
             Some(core) if self.strategy == Strategy::MsgRing => {
-                // Not as `with_driver` does it, which may call somebody's waker: the port is borrowed.
+                // Not through `with_driver`, which may call a foreign waker: the port is borrowed.
                 dispatch!(&mut *core.driver.borrow_mut(), driver => driver.send_message(&target.doorbell));
             }
             _ => target.doorbell.ring(),

@@ -1,4 +1,4 @@
-//! What a mailbox promises: in use, between threads, and in every interleaving of the model checker.
+//! Tests of the mailbox's contract: in use, between threads, and in every interleaving of the model checker.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Counts wakes, and unparks the thread that made it.
+/// Counts wakes, and unparks the thread that created it.
 struct Parker {
     thread: thread::Thread,
     wakes: AtomicUsize,
@@ -178,7 +178,7 @@ fn the_stated_number_of_senders_is_reached_and_not_passed() {
     assert_eq!(poll_once(&mut receiver), Poll::Ready(None));
 }
 
-/// Every message arrives once and in its sender's order while receives are dropped at every chance.
+/// Every message arrives once and in its sender's order while receives are dropped at every opportunity.
 #[test]
 fn four_threads_send_while_receives_are_dropped() {
     const SENDERS: u32 = 4;
@@ -313,8 +313,8 @@ mod every_interleaving {
         type Word = AtomicU32;
     }
 
-    /// Two places for numbers above zero. Relaxed throughout, so that it gives the least a queue may give:
-    /// a push is seen late unless something else orders it.
+    /// Two places for numbers above zero. All accesses are relaxed, so that it guarantees no more than any queue: a
+    /// push is seen late unless something else orders it.
     #[derive(Default)]
     struct RelaxedSlots([AtomicU32; 2]);
 
@@ -355,7 +355,7 @@ mod every_interleaving {
 
     type Shared = loom::sync::Arc<Channel<u32, Model>>;
 
-    /// Receives as an executor would: polls when woken. `None` ends it.
+    /// Receives as an executor does: polls when woken. `None` ends it.
     fn receive_all(channel: &Shared) -> Vec<u32> {
         let task = Arc::new(Task(EventCount::new()));
         let waker = Waker::from(task.clone());
@@ -371,7 +371,7 @@ mod every_interleaving {
         received
     }
 
-    /// Tries every interleaving, or those with at most so many preemptions where all would take minutes.
+    /// Tries every interleaving, or only those with at most this many preemptions if all would take minutes.
     fn check(preemptions_max: Option<usize>, body: impl Fn() + Send + Sync + 'static) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = preemptions_max;

@@ -11,7 +11,7 @@ use crate::{
     slab::SlotId,
 };
 
-/// Accepts connections on an address. Dropping it closes the address; a Unix path it made is removed.
+/// Accepts connections on an address. Dropping it closes the address; if it created a Unix path, the path is removed.
 ///
 /// ```
 /// use weir_engine::{Config, Driver, Runtime, net::{Listener, Stream}};
@@ -41,11 +41,11 @@ impl std::fmt::Debug for Listener {
 }
 
 impl Listener {
-    /// Listens on an address. A Unix path left behind by a dead process is replaced; one that is in use, or is
-    /// something else than a socket, is an error.
+    /// Listens on an address. A Unix path that a dead process left behind is replaced; a path that is in use, or is
+    /// not a socket, is an error.
     ///
     /// # Errors
-    /// Those of `socket`, `bind` and `listen`; being outside a runtime.
+    /// Those of `socket`, `bind` and `listen`; an error outside a runtime.
     pub fn bind(address: &Address, options: ListenOptions) -> io::Result<Self> {
         let core = executor::current()?;
         let slot = core.with_driver(|driver| driver.listen(address, &options))?;
@@ -57,9 +57,9 @@ impl Listener {
         Ok(Self { core, slot, path })
     }
 
-    /// Accepts on a socket that listens already, possibly shared with other runtimes or processes. It is not removed on
-    /// drop. Whether it blocks is a property that all who share it have in common: epoll, poll and select make it
-    /// non-blocking and blocking calls make it blocking, io_uring leaves it as it is.
+    /// Accepts on a socket that is already listening, possibly shared with other runtimes or processes. It is not
+    /// removed on drop. All who share the socket share its blocking mode: epoll, poll and select make it
+    /// non-blocking, the blocking driver makes it blocking, io_uring leaves it unchanged.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
         let core = executor::current()?;
         let slot = core.with_driver(|driver| driver.adopt_listener(descriptor))?;
@@ -69,7 +69,7 @@ impl Listener {
     /// The next connection. Dropping the future loses no connection: it waits for the next call.
     ///
     /// # Errors
-    /// `ConnectionAborted` when the runtime drains. Running out of descriptors is not an error: accepting goes on
+    /// `ConnectionAborted` when the runtime drains. Running out of descriptors is not an error: accepting resumes
     /// when some are free.
     pub async fn accept(&self) -> io::Result<Stream> {
         let slot = poll_fn(
@@ -87,7 +87,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // While somebody listens there, nobody replaces the path.
+        // While this listener is open, the path is not replaced.
         if let Some(path) = &self.path {
             path.remove();
         }

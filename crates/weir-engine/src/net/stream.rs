@@ -12,7 +12,7 @@ use crate::{
     slab::SlotId,
 };
 
-/// A connection: received bytes come as leases, sent bytes go into a queue.
+/// A connection: received bytes arrive as leases, sent bytes go into a queue.
 ///
 /// Nothing is lost by dropping a future of its methods. Dropping the stream sends what is queued (for at most
 /// [`Limits::linger`](crate::Limits)) and then closes.
@@ -62,21 +62,21 @@ impl Stream {
         self.slot
     }
 
-    /// Connects to an address. Dropping the future gives the attempt up.
+    /// Connects to an address. Dropping the future abandons the attempt.
     ///
     /// # Errors
-    /// Those of `connect(2)`; being outside a runtime.
+    /// Those of `connect(2)`; an error outside a runtime.
     pub async fn connect(address: &Address) -> io::Result<Self> {
         Self::open(address, None).await
     }
 
-    /// As [`Self::connect`], from a local address: for a machine with several, and for a peer that lets in
-    /// who comes from a known one. A port by number is for one connection to each address at a time.
+    /// As [`Self::connect`], from a local address: for a machine with several addresses, and for a peer that admits
+    /// only known ones. A fixed port allows one connection to each address at a time.
     ///
-    /// Port 0 is any that is free. Each local address has its ports of that kind (`ip_local_port_range`, 28,232 of
-    /// them) once for all targets together, because the port is chosen before the kernel hears of the target. When
-    /// each has a connection, or had one that ended here in the last minute, that is `AddrInUse`. [`Self::connect`]
-    /// has them once for each target.
+    /// Port 0 means any free port. Each local address has these ports (`ip_local_port_range`, 28,232 of them) only
+    /// once for all targets together, because the port is chosen before the kernel knows the target. The error is
+    /// `AddrInUse` when each port has a connection, or had one that ended here in the last minute. [`Self::connect`]
+    /// can use all ports for each target.
     ///
     /// ```
     /// use std::net::SocketAddr;
@@ -96,8 +96,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// As [`Self::connect`], and those of `bind(2)` (`AddrInUse`, `AddrNotAvailable`). `InvalidInput` unless
-    /// both addresses are TCP's and of one family.
+    /// As [`Self::connect`], and those of `bind(2)` (`AddrInUse`, `AddrNotAvailable`). `InvalidInput` unless both are
+    /// TCP addresses of one family.
     pub async fn connect_from(address: &Address, local: SocketAddr) -> io::Result<Self> {
         let is_of_family = matches!(address, Address::Tcp(target) if target.is_ipv4() == local.is_ipv4());
         if !is_of_family {
@@ -127,41 +127,42 @@ impl Stream {
         Ok(Self::new(core, slot))
     }
 
-    /// Gives the socket back, for another runtime. Only a stream that has not been used yet can be given back so;
-    /// [`Self::into_parts`] gives any.
+    /// Returns the socket, for another runtime. Only an unused stream can be returned this way; [`Self::into_parts`]
+    /// works for any.
     pub fn into_descriptor(self) -> io::Result<OwnedFd> {
         self.core.with_driver(|driver| driver.detach(self.slot))
     }
 
-    /// Takes the connection out of this runtime, for another one: sends what is queued, stops receiving, and gives the
-    /// socket with the bytes that had arrived and were not received, in order. Whoever takes over handles those first
-    /// and then goes on with [`Self::from_descriptor`]: no byte is lost and none comes twice. Waits for a peer that
-    /// does not read; dropping the future closes the connection.
+    /// Takes the connection out of this runtime, for another one: sends the queue, stops receiving, and returns the
+    /// socket with the bytes that had arrived and were not received, in order. The next owner handles those first and
+    /// then continues with [`Self::from_descriptor`]: no byte is lost and none arrives twice. The future waits for a
+    /// peer that does not read; dropping it closes the connection.
     ///
     /// # Errors
-    /// What the connection failed with, and then what it had sent before is lost with it. Simulated sockets are no
-    /// descriptors and cannot move.
+    /// The error that the connection failed with; bytes that the peer had sent before are then lost. Simulated
+    /// sockets are not descriptors and cannot move.
     pub async fn into_parts(self) -> io::Result<(OwnedFd, Vec<u8>)> {
         self.flush().await?;
         poll_fn(|context| poll_driver!(self.core, driver => driver.poll_detach(self.slot, context.waker())))
             .await
     }
 
-    /// The next bytes, in a buffer of the engine's; `None` at the end of the stream, and when the runtime drains and
-    /// everything that has arrived is taken.
+    /// The next bytes, in an engine buffer; `None` at the end of the stream, and during a drain when all bytes that
+    /// arrived have been taken.
     ///
     /// # Errors
-    /// What the connection failed with (`ConnectionReset`, …); every later call gives the same.
+    /// The error that the connection failed with (`ConnectionReset`, …); every later call returns it again.
     pub async fn recv(&self) -> io::Result<Option<Lease>> {
         poll_fn(|context| poll_driver!(self.core, driver => driver.poll_receive(self.slot, context.waker())))
             .await
     }
 
-    /// Queues bytes for sending; a lease goes without a copy. Waits only while more than the high-water mark is
+    /// Queues bytes for sending; a lease is sent without a copy. Waits only while more than the high-water mark is
     /// queued. The queue is handed to the kernel when the calling task next waits.
     ///
     /// # Errors
-    /// What the connection failed with. An error of these very bytes shows at a later call or at `flush`.
+    /// The error that the connection failed with. An error in sending these bytes shows at a later call or at
+    /// `flush`.
     pub async fn send(&self, bytes: impl Into<SendBuf>) -> io::Result<()> {
         let mut bytes = Some(bytes.into());
         poll_fn(|context| {
@@ -170,7 +171,7 @@ impl Stream {
         .await
     }
 
-    /// Queues a copy of bytes, behind what is queued already: many small sends leave as one.
+    /// Queues a copy of bytes, behind the queued ones: many small sends leave as one.
     ///
     /// # Errors
     /// As [`Self::send`].
@@ -181,8 +182,8 @@ impl Stream {
         .await
     }
 
-    /// As [`Self::send_slice`], without waiting: false, and nothing is queued, while more than the high-water mark is.
-    /// For whoever queues for many connections one after the other: no future is made.
+    /// As [`Self::send_slice`], without waiting: returns false, and queues nothing, while more than the high-water
+    /// mark is queued. Use it to queue for many connections one after the other: it creates no future.
     ///
     /// # Errors
     /// As [`Self::send`].
@@ -191,11 +192,11 @@ impl Stream {
         dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.try_push_copy(self.slot, bytes))
     }
 
-    /// Queues `length` bytes of a file from `offset` on, in order with other sends. They go from the page cache to the
-    /// socket without passing through this program. The file stays open until they have left, and counts in the queue
-    /// with its whole length: the next send waits until little of it is left.
+    /// Queues `length` bytes of a file starting at `offset`, in order with other sends. They go from the page cache
+    /// to the socket without passing through this program. The file stays open until they have been sent, and counts
+    /// in the queue with its full length: the next send waits until little of it remains.
     ///
-    /// What is not in the page cache is read while it is sent, and the runtime waits for the disk.
+    /// Bytes that are not in the page cache are read while they are sent, and the runtime waits for the disk.
     ///
     /// # Errors
     /// As [`Self::send`]; `InvalidInput` for a part that no file can have. A file that ends before `length` bytes ends
@@ -207,30 +208,30 @@ impl Stream {
     /// Waits until the kernel has taken everything that is queued.
     ///
     /// # Errors
-    /// What the connection failed with.
+    /// The error that the connection failed with.
     pub async fn flush(&self) -> io::Result<()> {
         poll_fn(|context| poll_driver!(self.core, driver => driver.poll_flushed(self.slot, context.waker())))
             .await
     }
 
-    /// Bytes that are queued and that the kernel has not taken, for whoever wants to know whether it takes any. On
-    /// io_uring a send counts whole until it is over. 0 when the connection is gone.
+    /// Queued bytes that the kernel has not taken; use it to see whether the kernel takes any. On io_uring a send
+    /// counts in full until it is over. 0 if the connection is gone.
     pub fn queued_bytes(&self) -> usize {
         dispatch!(&mut *self.core.driver.borrow_mut(), driver => {
             driver.send_access(self.slot).map_or(0, |access| access.send.queue.len())
         })
     }
 
-    /// Sends everything that is queued and then the end of our direction; receiving goes on.
+    /// Sends everything that is queued and then the end of our direction; receiving continues.
     ///
     /// # Errors
-    /// What the connection failed with.
+    /// The error that the connection failed with.
     pub async fn shutdown(&self) -> io::Result<()> {
         dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.end_output(self.slot))?;
         self.flush().await
     }
 
-    /// Closes at once; what is queued is lost.
+    /// Closes at once; queued bytes are lost.
     pub fn abort(self) {
         self.core.with_driver(|driver| driver.abort(self.slot));
     }
@@ -243,8 +244,8 @@ impl Stream {
     /// The address of the other end. Asks the kernel each time.
     ///
     /// # Errors
-    /// Those of `getpeername(2)`: a connection that was reset has none any more. `Unsupported` for a Unix socket
-    /// without a name, as those that connect usually are.
+    /// Those of `getpeername(2)`: a connection that was reset has no peer address any more. `Unsupported` for a Unix
+    /// socket without a name, which connecting sockets usually are.
     pub fn peer_address(&self) -> io::Result<Address> {
         self.core.with_driver(|driver| driver.peer_address(self.slot))
     }

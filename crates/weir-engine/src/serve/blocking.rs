@@ -2,10 +2,11 @@
 //!
 //! The acceptor has the next thread and its runtime ready before it accepts, so that a connection for which there is
 //! no thread or descriptor waits in the kernel instead of being closed. A thread whose connection has ended waits for
-//! the next one, with its runtime and its warm buffers; a few of them do, the others end. So a connection costs a lock
-//! when it begins and when it ends, and a wake-up, and nothing that grows with their number.
+//! the next one, with its runtime and its warm buffers; A few threads wait in this way, the others end. So a
+//! connection costs a lock at its begin and at its end, and a wake-up, and no cost grows with the number of
+//! connections.
 //!
-//! A thread that waits for its client learns of a drain after at most 50 ms, one that is blocked in a send after at
+//! A thread that waits for its client notices a drain after at most 50 ms, one that is blocked in a send after at
 //! most half a second.
 
 use std::{
@@ -38,14 +39,14 @@ use crate::{
 /// Threads that may wait for a connection; each has a descriptor.
 const SPARES_MAX: usize = 16;
 
-/// Wake-ups and calls that may wait for a thread: its one future is woken by the drain, and nobody calls it.
+/// Wake-ups and calls that may wait for a thread: its one future is woken by the drain, and no calls are sent to it.
 const REMOTE_QUEUE_MAX: usize = 8;
 
 /// The threads of all connections.
 #[derive(Debug)]
 pub(super) struct Threads {
     table: Mutex<ThreadTable>,
-    /// A connection has arrived, or none will any more.
+    /// A connection has arrived, or accepting is over.
     arrival: Condvar,
     /// A thread has ended.
     departure: Condvar,
@@ -57,15 +58,15 @@ struct ThreadTable {
     threads: Slab<(Arc<Ending>, Arc<Counters>)>,
     /// Counters of threads that have ended.
     retired: EngineStats,
-    /// Connections for threads that wait; at most as many as do, and one for a thread that starts.
+    /// Connections for threads that wait; at most one for each waiting thread, and one for a thread that starts.
     arrived: VecDeque<OwnedFd>,
-    /// Those, and the ones that threads have.
+    /// Connections in that queue, and those that threads serve.
     connections: usize,
-    /// Threads that wait.
+    /// Waiting threads.
     spares: usize,
-    /// No connection arrives any more.
+    /// No further connection arrives.
     is_over: bool,
-    /// The clocks are on, those of threads that start from now on too.
+    /// The clocks are on, including those of threads that start from now on.
     is_timed: bool,
 }
 
@@ -86,12 +87,12 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// Remembers what a drain shuts down.
+    /// Stores the listener, which a drain shuts down.
     pub(super) fn listen(&self, listener: OwnedFd) {
         lock(&self.table).listener = Some(listener);
     }
 
-    /// What all of them have counted, those that have ended too.
+    /// The counters of all threads, including ended ones.
     pub(super) fn stats(&self) -> EngineStats {
         let table = lock(&self.table);
         let mut sum = table.retired;
@@ -99,14 +100,14 @@ impl Threads {
         sum
     }
 
-    /// Switches the clocks of all of them.
+    /// Switches the clocks of all threads.
     pub(super) fn time_calls(&self, on: bool) {
         let mut table = lock(&self.table);
         table.is_timed = on;
         table.each().for_each(|(_, counters)| counters.clock.switch(on));
     }
 
-    /// Tells all of them, and the acceptor.
+    /// Drains all threads and the acceptor.
     pub(super) fn drain(&self) {
         let table = lock(&self.table);
         table.each().for_each(|(ending, _)| ending.advance(DRAINING));
@@ -115,7 +116,7 @@ impl Threads {
         }
     }
 
-    /// Whether the next connection has a thread that waits for it.
+    /// Whether a waiting thread is free for the next connection.
     fn has_spare(&self) -> bool {
         let table = lock(&self.table);
         table.spares > table.arrived.len()
@@ -133,8 +134,8 @@ impl Threads {
         self.arrival.notify_one();
     }
 
-    /// Waits for the next connection, for a thread that may have had one. `None`: there is none any more, or enough
-    /// other threads wait for it.
+    /// Waits for the next connection; `had_connection`: the thread has served one before. `None`: there are no more,
+    /// or enough other threads wait.
     fn next(&self, had_connection: bool) -> Option<OwnedFd> {
         let mut table = lock(&self.table);
         table.connections -= usize::from(had_connection);
@@ -153,13 +154,13 @@ impl Threads {
         next
     }
 
-    /// Threads that wait end.
+    /// Ends the waiting threads.
     fn end(&self) {
         lock(&self.table).is_over = true;
         self.arrival.notify_all();
     }
 
-    /// Waits until no thread is left, at most this long. Returns how many connections are.
+    /// Waits until no thread is left, at most for `limit`. Returns the number of remaining connections.
     fn wait_for_departures(&self, limit: Duration) -> usize {
         let deadline = Instant::now() + limit;
         let mut table = lock(&self.table);
@@ -181,7 +182,7 @@ impl ThreadTable {
     }
 }
 
-/// How other threads end the handler of one blocking connection.
+/// The means by which other threads end the handler of one blocking connection.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
     stage: AtomicU8,
@@ -189,7 +190,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// From any thread. The connection's thread sees it when it has left the call it is in.
+    /// Callable from any thread. The connection's thread sees it after its current call returns.
     pub(super) fn advance(&self, stage: u8) {
         self.stage.fetch_max(stage, Ordering::SeqCst);
         if let Some(waker) = lock(&self.waker).as_ref() {
@@ -197,13 +198,13 @@ impl Ending {
         }
     }
 
-    /// Runs `work` on the connection's thread until it is done or cut.
+    /// Runs `work` on the connection's thread until it is done or its time is up.
     async fn govern(&self, work: impl Future<Output = ()>) {
         let mut work = std::pin::pin!(work);
         let mut known = false;
         std::future::poll_fn(|context| {
             if !std::mem::replace(&mut known, true) {
-                // Before the first look: whoever changes the stage later finds the waker.
+                // Before the first check: a thread that changes the stage later finds the waker.
                 *lock(&self.waker) = Some(context.waker().clone());
             }
             match self.stage.load(Ordering::SeqCst) {
@@ -220,16 +221,16 @@ impl Ending {
     }
 }
 
-/// Accepting is tried again this long after there was no descriptor or no memory for a thread.
+/// Pause before accepting is tried again when there was no descriptor or no memory for a thread.
 const THREAD_RETRY: Duration = Duration::from_millis(100);
 
-/// How long a cut waits for the threads: longer than a call may block. A handler that computes for ever stays behind.
+/// How long a cut waits for the threads: longer than a call may block. A handler that never ends is left behind.
 const CUT_LIMIT: Duration = Duration::from_secs(2);
 
-/// How often a thread whose handler is done looks whether its socket is closed.
+/// Interval at which a thread whose handler is done checks whether its socket is closed.
 const CLOSED_LOOK: Duration = Duration::from_millis(10);
 
-/// The blocking driver's acceptor: a thread for each connection, all of them awaited at the end.
+/// The blocking driver's acceptor: a thread for each connection, all of which it waits for at the end.
 pub(super) struct Acceptor<H> {
     pub(super) config: ServerConfig,
     pub(super) shared: Arc<ServerState>,
@@ -241,7 +242,7 @@ where
     H: Fn(Stream) -> F + Clone + Send + 'static,
     F: Future<Output = ()> + 'static,
 {
-    /// Returns how many connections were cut.
+    /// Returns the number of connections cut.
     pub(super) fn run(
         self,
         listener: OwnedFd,
@@ -253,7 +254,7 @@ where
         let runtime = match started {
             Ok(runtime) => runtime,
             Err(error) => {
-                // The starter waits for this answer and nobody else does.
+                // Only the starting thread waits for this answer; it may be gone.
                 let _ = ready.send(Err(error));
                 return 0;
             }
@@ -291,7 +292,7 @@ where
         loop {
             let stream = match listener.accept().await {
                 Ok(stream) => stream,
-                // One connection too many is closed; the others and the server go on.
+                // A connection beyond the limit is closed; the others and the server continue.
                 Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => continue,
                 // A drain shuts the listener down.
                 Err(_) if !self.shared.is_serving() => return None,
@@ -349,12 +350,13 @@ where
     }
 }
 
-/// A thread's place among the others: whatever ends the thread, a panic of the handler too, gives it up.
+/// A thread's entry among the others: it is removed when the thread ends for any reason, including a panic of the
+/// handler.
 struct ConnectionThread<'a> {
     shared: &'a ServerState,
     id: SlotId,
     ending: Arc<Ending>,
-    /// `None`: it has ended, and closed what lingered.
+    /// `None`: it has ended, and closed its lingering sockets.
     runtime: Option<Runtime>,
     has_connection: bool,
 }
@@ -369,12 +371,12 @@ impl<'a> ConnectionThread<'a> {
         entry.1.clock.switch(table.is_timed);
         let id = table.threads.insert(entry).map_err(full)?;
         drop(table);
-        // A drain that has begun before the entry was there has not found it.
+        // A drain that began before the entry existed has missed it.
         ending.advance(shared.stage.load(Ordering::SeqCst));
         Ok(Self { shared, id, ending, runtime: Some(runtime), has_connection: false })
     }
 
-    /// One connection after the other.
+    /// Serves one connection after the other.
     fn serve<H, F>(mut self, linger: Duration, handler: H)
     where
         H: Fn(Stream) -> F,
@@ -393,16 +395,17 @@ impl<'a> ConnectionThread<'a> {
                 }
             }));
             if runtime.block_on(async { has_sockets() }) {
-                // It goes on lingering, and no other connection shall have a part in that.
+                // Its socket still lingers, and no other connection shall share that runtime.
                 return;
             }
         }
     }
 
-    /// The next connection, as [`Threads::next`] has it.
+    /// The next connection, from [`Threads::next`].
     fn next(&mut self) -> Option<OwnedFd> {
         let (threads, counters) = (&self.shared.blocking, self.runtime.as_ref()?.counters());
-        // The end of the one connection and the beginning of the next are its own work, what is between is not.
+        // The end of one connection and the start of the next are the thread's own work; the wait between them is
+        // not.
         let next = counters.clock.call(|| threads.next(std::mem::take(&mut self.has_connection)));
         self.has_connection = next.is_some();
         next
@@ -411,7 +414,7 @@ impl<'a> ConnectionThread<'a> {
 
 impl Drop for ConnectionThread<'_> {
     fn drop(&mut self) {
-        // First: what lingers counts as a connection until then, and its counters are not final.
+        // First: a lingering socket counts as a connection until then, and its counters are not final.
         self.runtime = None;
         let mut table = lock(&self.shared.blocking.table);
         table.connections -= usize::from(self.has_connection);
@@ -423,12 +426,12 @@ impl Drop for ConnectionThread<'_> {
     }
 }
 
-/// Whether sockets of this thread's runtime are open, those that linger too.
+/// Whether sockets of this thread's runtime are open, including lingering ones.
 fn has_sockets() -> bool {
     executor::with_current(|core| core.with_driver(|driver| driver.sockets() > 0)) == Some(true)
 }
 
-/// Waits for the threads; cuts their sockets at the deadline. Returns how many connections that concerns.
+/// Waits for the threads; cuts their sockets at the deadline. Returns the number of connections cut.
 fn cut(shared: &ServerState, limit: Duration) -> usize {
     let connections_cut = shared.blocking.wait_for_departures(limit);
     if connections_cut > 0 {

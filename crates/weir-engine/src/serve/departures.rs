@@ -1,8 +1,8 @@
-//! Which threads of a server have not ended, and until when its end waits for them.
+//! Tracks which threads of a server have not ended, and how long its end waits for them.
 //!
-//! Nothing that a worker does is beyond the limit of a drain, unless it hangs: a handler that computes for ever, or a
-//! call of the kernel that does not come back. Such a worker cannot be ended from outside. It is left behind and named,
-//! so that whoever waits for the end hears of it.
+//! A worker exceeds the limit of a drain only if it hangs: in a handler that computes forever, or in a kernel call
+//! that does not return. Such a worker cannot be ended from outside. It is left behind and reported to the thread
+//! that waits for the end.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
@@ -12,25 +12,25 @@ use std::{
 
 use super::lock;
 
-/// How much longer than the limit of a drain its end waits: helper threads that hang in a call are waited for 2 s, cut
-/// threads of the blocking driver too, and on a machine that is busy everything takes its time.
+/// How much longer than the drain limit the end waits: helper threads that hang in a call are waited for 2 s, cut
+/// threads of the blocking driver too, and a busy machine is slow.
 const MARGIN: Duration = Duration::from_secs(10);
 
 /// The threads of one server.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
     state: Mutex<State>,
-    /// A thread has ended, or the end has got its limit.
+    /// A thread has ended, or the limit has been set.
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// By thread: it has ended.
+    /// By thread: whether it has ended.
     gone: Vec<bool>,
-    /// One of them by a panic.
+    /// A thread has panicked.
     has_panicked: bool,
-    /// `None`: nobody has told the server to end.
+    /// `None`: the server has not been asked to end.
     until: Option<Instant>,
 }
 
@@ -51,16 +51,16 @@ impl Drop for Present {
 }
 
 impl Departures {
-    /// The next thread, which begins now.
+    /// Registers the next thread, which starts now.
     pub(super) fn begin(self: &Arc<Self>) -> Present {
         let mut state = lock(&self.state);
         state.gone.push(false);
         Present { departures: Arc::clone(self), thread: state.gone.len() - 1 }
     }
 
-    /// The end may take so long from now on. The first who says that counts.
+    /// Limits the end to this long from now on. Only the first call counts.
     pub(super) fn limit(&self, limit: Duration) {
-        // One that is too long to be added up is none.
+        // A limit too large to be added means no limit.
         if let Some(until) = Instant::now().checked_add(limit.saturating_add(MARGIN)) {
             self.limit_until(until);
         }
@@ -72,8 +72,8 @@ impl Departures {
         self.changed.notify_all();
     }
 
-    /// Waits for the end of all threads: those that have not ended when the limit and its margin are over. A panic
-    /// that comes when nobody has told the server to end is an end too.
+    /// Waits for the end of all threads: returns those that have not ended when the limit and its margin are over. A
+    /// panic before the server was asked to end also ends the wait.
     pub(super) fn wait(&self) -> Vec<usize> {
         let mut state = lock(&self.state);
         loop {

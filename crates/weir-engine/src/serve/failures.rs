@@ -1,17 +1,17 @@
-//! How long to go on after accepts that failed for reasons nobody has foreseen. Pure.
+//! How long to continue after accepts that failed with unforeseen errors. Pure.
 
 use std::time::Duration;
 
 use crate::clock::Instant;
 
-/// Accepts that may fail in a row, about a second of them.
+/// Consecutive accepts that may fail, about a second of them.
 const FAILURES_MAX: u32 = 10;
 /// Pause after the first; each further one doubles it.
 const PAUSE: Duration = Duration::from_millis(1);
-/// An accept that fails so long after the last pause has waited for a connection meanwhile, and begins a new row.
+/// An accept that fails this long after the last pause has waited for a connection meanwhile, and starts a new count.
 const ROW_ENDS: Duration = Duration::from_secs(1);
 
-/// Failures in a row.
+/// Consecutive failures.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     in_row: u32,
@@ -19,7 +19,7 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    /// How long to wait after a failure. `None`: there were too many in a row.
+    /// How long to wait after a failure. `None`: there were too many consecutive ones.
     pub(super) fn pause(&mut self, now: Instant) -> Option<Duration> {
         if self.pause_ends.is_some_and(|end| now > end + ROW_ENDS) {
             self.in_row = 0;

@@ -1,4 +1,4 @@
-//! Servers on every driver: limits, drains, and accepts that fail.
+//! Tests of servers on every driver: limits, drains, and accepts that fail.
 
 use std::{
     io::{Read, Write},
@@ -41,7 +41,7 @@ fn is_echoed(stream: &mut TcpStream) -> bool {
 fn one_connection_too_many_is_closed_and_the_server_goes_on() {
     for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select, Driver::Blocking] {
         let mut config = config(driver, loopback());
-        // Two connections and, where a runtime has it, the listener.
+        // Two connections and the listener, if the runtime holds it.
         config.engine.limits.sockets_max = 3;
         config.blocking_connections_max = 2;
         let Ok(server) = Server::start(config, echo) else { continue };
@@ -66,7 +66,7 @@ fn a_connection_too_many_for_the_worker_it_is_given_to_is_closed_and_counted() {
         let mut config = config(driver, loopback());
         config.accept = AcceptMode::Acceptor;
         config.workers = 2;
-        // For the acceptor its listener and a connection, for the other worker two connections.
+        // For the acceptor, its listener and one connection; for the other worker, two connections.
         config.engine.limits.sockets_max = 2;
         let Ok(server) = Server::start(config, echo) else { continue };
         let control = server.control();
@@ -75,7 +75,7 @@ fn a_connection_too_many_for_the_worker_it_is_given_to_is_closed_and_counted() {
             let mut given = connect(&server);
             assert!(is_echoed(&mut given), "{driver}");
             kept.push(given);
-            // The acceptor has every second one; when it has gone there is room for the next.
+            // The acceptor serves every second one; when that one has left there is room for the next.
             assert!(is_echoed(&mut connect(&server)), "{driver}");
             let until = std::time::Instant::now() + Duration::from_secs(10);
             while control.stats().workers[0].connections_open > 0 {
@@ -97,7 +97,7 @@ fn a_connection_too_many_for_the_worker_it_is_given_to_is_closed_and_counted() {
     }
 }
 
-/// A server on a socket that is bound and does not listen, on which every accept fails, and that socket.
+/// A server on a bound socket that does not listen, so that every accept fails, and that socket.
 fn on_deaf_socket(driver: Driver, accept: AcceptMode) -> Option<(Server, OwnedFd)> {
     let Address::Tcp(address) = loopback() else { panic!("it is TCP") };
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
@@ -173,7 +173,7 @@ fn a_drain_waits_for_no_place_in_a_queue() {
     config.engine.limits.remote_queue_max = 1;
     let ((hold, held), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
     let released = Arc::new(Mutex::new(released));
-    // A handler that does not give its thread back.
+    // A handler that never yields its thread.
     let holds = move |stream: Stream| {
         let (hold, released) = (hold.clone(), Arc::clone(&released));
         async move {
@@ -203,7 +203,7 @@ fn a_drain_waits_for_no_place_in_a_queue() {
 fn the_end_of_a_server_does_not_wait_for_a_worker_that_hangs() {
     let ((hold, held), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
     let released = Arc::new(Mutex::new(released));
-    // A handler that gives its thread back when the test is over.
+    // A handler that yields its thread when the test is over.
     let hangs = move |stream: Stream| {
         let (hold, released) = (hold.clone(), Arc::clone(&released));
         async move {
@@ -215,7 +215,7 @@ fn the_end_of_a_server_does_not_wait_for_a_worker_that_hangs() {
     let server = Server::start(config(Driver::Poll, loopback()), hangs).expect("poll runs everywhere");
     let stream = connect(&server);
     held.recv().expect("the connection is served");
-    // As when the limit of the drain is long over.
+    // As if the drain limit had passed long ago.
     server.shared.departures.limit_until(std::time::Instant::now());
     server.drain();
     let drained = server.join();
@@ -253,7 +253,7 @@ fn a_connection_that_cannot_be_handed_out_is_kept() {
     assert!(streams.iter_mut().all(is_echoed));
     drop(streams);
     server.drain();
-    // The second worker cannot be told to drain any more: it is not waited for.
+    // The second worker can no longer be asked to drain: it is not waited for.
 }
 
 #[test]
@@ -282,8 +282,8 @@ fn the_beginning_and_the_end_of_a_blocking_connection_are_in_the_threads_own_tim
     server.drain();
     assert_eq!(server.join(), Drained::default());
     let [_, connections] = control.stats().workers[..] else { panic!("an acceptor and the others") };
-    // To the receive, from there to the send, to the receive that finds the end, and to the wait for the next one. The
-    // thread that may have waited already when the clock was switched on has no beginning for its first.
+    // To the receive, from there to the send, to the receive that finds the end, and to the wait for the next one. A
+    // thread that was already waiting when the clock was switched on has no start for its first span.
     assert!(connections.outside_calls_spans >= 4 * CONNECTIONS - 1, "{connections:?}");
 }
 
@@ -332,7 +332,7 @@ fn a_sender_whose_peer_does_not_read_is_cut_at_the_deadline() {
 fn a_drain_ends_idle_connections_in_order_and_does_not_wait_for_the_ends_of_their_peers() {
     for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select, Driver::Blocking] {
         let mut config = config(driver, loopback());
-        // Whoever waits for the peer, waits until the limit and cuts it.
+        // A connection that waits for its peer does so until the limit, and is cut then.
         config.engine.limits.linger = Duration::from_secs(3600);
         config.drain_limit = Duration::from_secs(10);
         let Ok(server) = Server::start(config, echo) else { continue };

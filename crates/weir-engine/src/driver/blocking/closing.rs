@@ -1,4 +1,5 @@
-//! How sockets end whose handle is gone: what is queued is sent, without blocking, and in a drain our end goes first.
+//! The end of sockets whose handle is gone: their queues are sent without blocking, and in a drain our end of the
+//! stream goes first.
 
 use std::{os::fd::AsFd, time::Duration};
 
@@ -13,7 +14,7 @@ use crate::{
 };
 
 impl Blocking {
-    /// Goes on with the sockets whose handle is gone.
+    /// Continues with the sockets whose handle is gone.
     pub(super) fn settle(&mut self) {
         let now = monotonic();
         for _ in 0..self.lingering.len() {
@@ -57,9 +58,9 @@ impl Socket {
         }
     }
 
-    /// Ends our direction and throws away what has arrived, at most `bytes_max` of it: closing with unread bytes would
-    /// make the kernel send a reset. False: the peer has ended too, or is gone, or has taken everything and says
-    /// nothing more.
+    /// Ends our direction and discards input, at most `bytes_max` bytes: closing with unread bytes would make the
+    /// kernel send a reset. False: the peer has ended too, or is gone, or has received everything and sends nothing
+    /// more.
     fn discard(&mut self, bytes_max: usize, counters: &Counters) -> bool {
         let is_first = !std::mem::replace(&mut self.discarding, true);
         if is_first && socket::end_output(&self.descriptor, counters).is_err() {

@@ -1,4 +1,4 @@
-//! What a thread waits for, what lingers, and what the kernel has no memory for.
+//! Tests of waiting, lingering, and a kernel without memory for a send.
 
 use std::{
     cell::Cell,
@@ -24,11 +24,11 @@ use crate::{
 };
 
 thread_local! {
-    /// Sends of this thread that the kernel is still to refuse for want of memory.
+    /// Sends of this thread that the kernel shall still refuse for lack of memory.
     static REFUSALS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Stands before each send: the kernel's refusal, when one is due.
+/// Runs before each send: returns the kernel's refusal, when one is due.
 pub(super) fn refuse() -> Result<(), Errno> {
     REFUSALS.with(|left| match left.get() {
         0 => Ok(()),
@@ -66,7 +66,7 @@ fn a_receive_that_was_given_up_does_not_count_as_waiting() {
         let ((silent, _open), (talks, mut peer)) = (pair(), pair());
         for round in 0..3u8 {
             assert!(timeout(Duration::from_millis(2), silent.recv()).await.is_err());
-            // Nothing is there yet the first time it is asked for.
+            // The first receive finds nothing.
             assert!(timeout(Duration::from_millis(2), talks.recv()).await.is_err());
             assert!(timeout(Duration::from_millis(2), silent.recv()).await.is_err());
             peer.write_all(&[round]).expect("it fits");
@@ -106,7 +106,7 @@ fn a_send_without_memory_is_tried_again_and_costs_no_byte() {
         stream.send(b"second ").await.expect("it is queued");
         REFUSALS.set(3);
         stream.send(b"third").await.expect("it is queued");
-        // Closed while it is refused: it lingers, and still leaves.
+        // Closed while the kernel refuses its send: it lingers, and its bytes are still sent.
         drop(stream);
         peer
     });
@@ -126,7 +126,7 @@ fn a_send_without_memory_fails_at_the_stated_maximum() {
     let mut driver = driver(&config(), &Arc::default());
     let (ours, mut theirs) = UnixStream::pair().expect("a socket pair");
     let id = driver.adopt_stream(ours.into()).expect("there is room");
-    // The second round shows that the count begins anew after a send that went.
+    // The second round shows that the count restarts after a successful send.
     for round in 0..2 {
         driver.push_copy(id, b"x").expect("it is open");
         REFUSALS.set(REFUSALS_MAX);
@@ -283,7 +283,7 @@ fn a_connect_that_a_time_limit_cuts_short_is_started_anew() {
     let options = ListenOptions { backlog: 0, ..ListenOptions::default() };
     run(async {
         let listener = Listener::bind(&address, options).expect("a free name");
-        // The kernel holds one more than the backlog ready.
+        // The kernel queues one more connection than the backlog.
         let _first = Stream::connect(&address).await.expect("it is held ready");
         let mut second = pin!(Stream::connect(&address));
         for _ in 0..3 {

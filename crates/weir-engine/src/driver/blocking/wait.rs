@@ -1,4 +1,4 @@
-//! Waits that are no operation of a socket's: for several descriptors at once, by `poll`.
+//! Waits that are not a socket operation: for several descriptors at once, by `poll`.
 
 use std::{io, os::fd::AsFd, time::Duration};
 
@@ -11,9 +11,9 @@ use super::Blocking;
 use crate::{clock::monotonic, counters::Counters, slab::SlotId};
 
 impl Blocking {
-    /// Nothing to wait for but time, another thread's wake-up, and the sockets that linger.
+    /// Waits for time, another thread's wake-up, and lingering sockets only.
     pub(super) fn idle(&mut self, limit: Option<Duration>) -> io::Result<()> {
-        // What lingers may have found something short since the limit was chosen.
+        // A lingering socket may have lacked a resource since the limit was chosen.
         let pause = self.retry_at.map(|at| at.since(monotonic()));
         let limit = [limit, pause].into_iter().flatten().min();
         let mut list = vec![PollFd::new(&*self.parts.wake, PollFlags::IN)];
@@ -30,7 +30,7 @@ impl Blocking {
         Ok(())
     }
 
-    /// Waits for input of a silent connection, or for another thread. False: there is no input.
+    /// Waits for input of an idle connection, or for another thread. False: there is no input.
     pub(super) fn await_input(&mut self, id: SlotId, limit: Option<Duration>) -> io::Result<bool> {
         let Some(socket) = self.sockets.get(id) else { return Ok(false) };
         let mut list =
@@ -60,7 +60,7 @@ fn wait_for_any(list: &mut [PollFd<'_>], limit: Option<Duration>, counters: &Cou
     }
 }
 
-/// Waits until a socket takes bytes, or a connection has ended to be made.
+/// Waits until a socket takes bytes, or until a connection attempt has ended.
 pub(super) fn wait_writable(
     socket: impl AsFd,
     limit: Option<Duration>,

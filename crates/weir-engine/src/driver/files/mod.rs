@@ -1,10 +1,10 @@
-//! Operations on files, the same for every driver: what is asked, as data; who waits for the answer; the calls.
+//! File operations, the same for every driver: the requests as data, the waiters, and the calls.
 //!
-//! An operation on a file leaves the runtime's thread, for a worker of the kernel's or a helper of ours, and nothing
-//! can call it back. So it is a value that owns everything it works on, unlike the operations on sockets.
+//! A file operation leaves the runtime's thread, for a kernel worker or one of our helpers, and cannot be called
+//! back. So it is a value that owns everything it works on, unlike socket operations.
 //!
-//! What cannot block is done at once on every driver: `metadata` asks an inode that is open and therefore in memory
-//! (a file system on a network may ask its server), and so does [`try_now`] with what the page cache has.
+//! Calls that cannot block are made at once on every driver: `metadata`, because the inode of an open file is in
+//! memory (a network file system may ask its server), and [`try_now`] for bytes in the page cache.
 
 use std::{
     any::Any,
@@ -34,44 +34,44 @@ pub(crate) use sending::{
     SendOutcome, has_room, pass_front, read_part, send_part, send_part_without_waiting, send_share,
 };
 
-/// Most bytes that are read at once from the page cache, on the runtime's own thread: what one connection may
-/// receive in a turn by default.
+/// Most bytes read directly from the page cache, on the runtime's thread: the default for the bytes that one
+/// connection may receive in a turn.
 const TRIED_BYTES_MAX: usize = 1 << 20;
 
-/// Most bytes for which the pool of a runtime has a buffer.
+/// The largest buffer of a runtime's pool.
 const POOLED_BYTES_MAX: usize = CLASS_BYTES[CLASS_BYTES.len() - 1] as usize;
 
-/// How a path is resolved below a folder. Links of `/proc` could lead anywhere.
+/// How a path is resolved below a folder. Links in `/proc` could lead anywhere.
 pub(crate) const RESOLVE_BELOW: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
-/// How often a resolution that a rename has disturbed is tried.
+/// How often a path resolution is tried when a concurrent rename disturbs it.
 const RESOLVE_TRIES_MAX: usize = 4;
 
-/// What a path fails with for good: an answer of the kernel's that does not depend on what is in memory.
+/// Final errors of a path: they do not depend on what is in memory.
 const PATH_ERRORS: [Errno; 6] =
     [Errno::NOENT, Errno::NOTDIR, Errno::ACCESS, Errno::XDEV, Errno::LOOP, Errno::NAMETOOLONG];
 
-/// The caller's, dropped when the operation can change nothing any more, and not before: whoever performs it keeps this
-/// until the last call has returned.
+/// The caller's value. It is dropped when the operation can change nothing any more, and not before: the thread that
+/// performs the operation keeps it until the last call has returned.
 pub(crate) type Held = Arc<dyn Any + Send + Sync>;
 
 /// One operation.
 #[derive(Debug)]
 pub(crate) enum Request {
     Open {
-        /// Nothing outside of it is opened, whatever the path and the links on it say.
+        /// If set, nothing outside this folder is opened, whatever the path and its links say.
         below: Option<Arc<OwnedFd>>,
         path: CString,
         flags: OFlags,
         mode: Mode,
     },
-    /// Until `length` bytes are read or the file ends.
+    /// Reads until `length` bytes are read or the file ends.
     Read {
         file: Arc<OwnedFd>,
         offset: u64,
         length: usize,
     },
-    /// Of all bytes, which come back.
+    /// Writes all bytes and returns their memory.
     Write {
         file: Arc<OwnedFd>,
         offset: u64,
@@ -82,7 +82,7 @@ pub(crate) enum Request {
         file: Arc<OwnedFd>,
         data_only: bool,
     },
-    /// Of the first `length` bytes.
+    /// Reserves the first `length` bytes.
     Allocate {
         file: Arc<OwnedFd>,
         length: u64,
@@ -94,17 +94,17 @@ pub(crate) enum Request {
     },
 }
 
-/// What an operation brings; `B` is what a read's bytes lie in.
+/// The result of an operation; `B` is the type that holds a read's bytes.
 #[derive(Debug)]
 pub(crate) enum Outcome<B = FileBytes> {
     Opened(OwnedFd),
     Read(B),
     Written(Vec<u8>),
-    /// Of what has nothing to bring.
+    /// The operation has no result.
     Done,
 }
 
-/// What the future that asked is told.
+/// The result for the future.
 pub(crate) type FileResult = io::Result<Outcome>;
 
 impl From<Outcome<Vec<u8>>> for Outcome {
@@ -118,7 +118,7 @@ impl From<Outcome<Vec<u8>>> for Outcome {
     }
 }
 
-/// Where a read puts its bytes. They do not move, however often this does.
+/// The memory of a read. Moving this value does not move the bytes.
 #[derive(Debug)]
 pub(crate) enum Storage {
     Pooled(Buffer),
@@ -135,7 +135,7 @@ impl Storage {
         }
     }
 
-    /// All of it: at least as long as was asked for.
+    /// The whole memory: at least as long as requested.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         match self {
             Storage::Pooled(buffer) => buffer.as_mut_slice(),
@@ -143,7 +143,7 @@ impl Storage {
         }
     }
 
-    /// The first `length` bytes, for reading.
+    /// The first `length` bytes, as a readable value.
     pub(crate) fn into_bytes(self, length: usize) -> FileBytes {
         match self {
             Storage::Pooled(buffer) => buffer.lease(length).into(),
@@ -155,7 +155,7 @@ impl Storage {
     }
 }
 
-/// Performs an operation; blocks the thread for as long as the disk takes.
+/// Performs an operation; blocks the thread until the disk has answered.
 pub(crate) fn perform(request: Request, counters: &Counters) -> io::Result<Outcome<Vec<u8>>> {
     match request {
         Request::Open { below: None, path, flags, mode } => {
@@ -200,7 +200,7 @@ pub(crate) fn perform(request: Request, counters: &Counters) -> io::Result<Outco
     }
 }
 
-/// The same on the runtime's own thread, where reads find a buffer of its pool.
+/// As [`perform`], on the runtime's thread, where reads use a buffer of its pool.
 pub(crate) fn perform_here(request: Request, pool: &Rc<Pool>, counters: &Counters) -> FileResult {
     if let Request::Read { file, offset, length } = request {
         let read = read_pooled(&file, offset, length, ReadWriteFlags::empty(), pool, counters);
@@ -209,13 +209,14 @@ pub(crate) fn perform_here(request: Request, pool: &Rc<Pool>, counters: &Counter
     perform(request, counters).map(Outcome::from)
 }
 
-/// Performs an operation if that cannot block. `None`: it might, or failed in a way that [`perform`] is to confirm.
+/// Performs an operation if that cannot block. `None`: it might block, or it failed with an error that [`perform`]
+/// has to confirm.
 pub(crate) fn try_now(request: &Request, pool: &Rc<Pool>, counters: &Counters) -> Option<FileResult> {
     match request {
         Request::Open { below, path, flags, mode } => {
             let flags = *flags | OFlags::CLOEXEC;
             counters.file_calls.increment_shared();
-            // Fails with EAGAIN where a part of the path is not in memory, and for files that are to be made.
+            // Fails with EAGAIN if a part of the path is not in memory, and for files that are to be created.
             let outcome = match below {
                 None => rustix::fs::openat2(CWD, path.as_c_str(), flags, *mode, ResolveFlags::CACHED),
                 Some(folder) => {
@@ -235,14 +236,14 @@ pub(crate) fn try_now(request: &Request, pool: &Rc<Pool>, counters: &Counters) -
             }
             read_pooled(file, *offset, *length, ReadWriteFlags::NOWAIT, pool, counters).ok().map(Ok)
         }
-        // Few file systems promise not to block a write, and none the others.
+        // Few file systems promise not to block a write, and none promise it for the others.
         Request::Write { .. } | Request::Sync { .. } | Request::Allocate { .. } | Request::Rename { .. } => {
             None
         }
     }
 }
 
-/// Opens what a path names below a folder; blocks the thread for as long as the disk takes.
+/// Opens a path below a folder; blocks the thread until the disk has answered.
 pub(crate) fn open_below(
     folder: &OwnedFd,
     path: &CStr,
@@ -295,7 +296,7 @@ fn read(
     Ok(done)
 }
 
-/// Takes a call up again that a signal has interrupted; each is counted.
+/// Repeats a call that a signal interrupts; each try is counted.
 fn again<T>(counters: &Counters, mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         counters.file_calls.increment_shared();

@@ -1,7 +1,9 @@
-//! Operations in flight: at most as many as the limit allows, the others in a line; an answer for whoever still waits.
+//! Operations in flight: at most as many as the limit allows, the others in line; the answers go to the futures that
+//! still wait.
 //!
-//! It performs nothing: a driver begins what is admitted and says when it is over. An operation whose future was
-//! dropped goes on, keeps its place and its memory until it is over, and its answer is dropped then.
+//! It performs no operation: a driver begins the admitted ones and reports when they are over. a driver begins what
+//! is admitted and says when it is over. An operation whose future was dropped continues and keeps its place and its
+//! memory until it is over; then its answer is dropped.
 
 use std::{
     rc::Rc,
@@ -17,20 +19,20 @@ use crate::{
     wakers::Departed,
 };
 
-/// How far an operation has come, as the future that asked for it knows.
+/// The state of an operation, as its future knows it.
 #[derive(Debug)]
 pub(crate) enum FileOperation {
     New(Request),
-    /// In the line.
+    /// Waits in line.
     Waiting(Request, Waiter),
-    /// The driver has it.
+    /// The driver performs it.
     Begun(SlotId),
     /// The answer was given.
     Over,
 }
 
 impl FileOperation {
-    /// The answer, if the operation has not been begun and cannot block.
+    /// The answer, if the operation has not begun and cannot block.
     pub(crate) fn try_now(&mut self, pool: &Rc<Pool>, counters: &Counters) -> Option<FileResult> {
         let FileOperation::New(request) = self else { return None };
         let answer = try_now(request, pool, counters)?;
@@ -38,7 +40,7 @@ impl FileOperation {
         Some(answer)
     }
 
-    /// The request, of an operation that is performed at once.
+    /// The request of an operation that is performed at once.
     pub(crate) fn take(&mut self) -> Option<Request> {
         match std::mem::replace(self, FileOperation::Over) {
             FileOperation::New(request) | FileOperation::Waiting(request, _) => Some(request),
@@ -47,7 +49,7 @@ impl FileOperation {
     }
 }
 
-/// What a look at an operation says.
+/// The result of polling an operation.
 #[derive(Debug)]
 pub(crate) enum Step {
     Over(FileResult),
@@ -58,9 +60,9 @@ pub(crate) enum Step {
 
 #[derive(Debug)]
 enum Lifecycle {
-    /// Somebody waits.
+    /// A future waits.
     Running(Waker),
-    /// Nobody waits any more.
+    /// The future was dropped.
     Forgotten,
     /// The answer is there.
     Over(FileResult),
@@ -68,7 +70,7 @@ enum Lifecycle {
 
 #[derive(Debug)]
 struct Entry<T> {
-    /// What the driver needs while it runs.
+    /// The driver's state for the operation while it runs.
     work: Option<T>,
     lifecycle: Lifecycle,
 }
@@ -80,7 +82,7 @@ pub(crate) struct Operations<T> {
     permits: FairSemaphore,
     /// Begun and not over.
     in_flight: usize,
-    /// The driver's.
+    /// Shared with the driver.
     departed: Rc<Departed>,
 }
 
@@ -88,7 +90,8 @@ impl<T> Operations<T> {
     /// At most `maximum` are in flight at a time.
     pub(crate) fn new(maximum: usize, departed: &Rc<Departed>) -> Self {
         Self {
-            // Answers that nobody has taken yet belong to futures, as their requests did: the tasks bound them.
+            // Answers that have not been taken belong to futures, as their requests did: the number of tasks bounds
+            // them.
             slots: Slab::new(usize::MAX),
             permits: FairSemaphore::new(maximum),
             in_flight: 0,
@@ -96,7 +99,7 @@ impl<T> Operations<T> {
         }
     }
 
-    /// What a future that is polled has to do.
+    /// The next step of a future that is polled.
     pub(crate) fn poll(&mut self, operation: &mut FileOperation, waker: &Waker) -> Step {
         match std::mem::replace(operation, FileOperation::Over) {
             FileOperation::New(request) => self.enter(operation, request, None, waker),
@@ -135,7 +138,7 @@ impl<T> Operations<T> {
         }
     }
 
-    /// Takes an operation that was admitted.
+    /// Registers an operation that was admitted.
     pub(crate) fn begin(&mut self, operation: &mut FileOperation, waker: &Waker, work: T) -> SlotId {
         let entry = Entry { work: Some(work), lifecycle: Lifecycle::Running(waker.clone()) };
         let Ok(id) = self.slots.insert(entry) else {
@@ -146,22 +149,22 @@ impl<T> Operations<T> {
         id
     }
 
-    /// What the driver needs for an operation that runs.
+    /// The driver's state for a running operation.
     pub(crate) fn work(&mut self, id: SlotId) -> Option<&mut T> {
         self.slots.get_mut(id)?.work.as_mut()
     }
 
-    /// The same, to keep: the operation is about to be over.
+    /// Takes that state out: the operation is about to end.
     pub(crate) fn take_work(&mut self, id: SlotId) -> Option<T> {
         self.slots.get_mut(id)?.work.take()
     }
 
-    /// Whether nobody waits for an operation any more.
+    /// Whether the future of an operation was dropped.
     pub(crate) fn is_forgotten(&self, id: SlotId) -> bool {
         self.slots.get(id).is_none_or(|entry| matches!(entry.lifecycle, Lifecycle::Forgotten))
     }
 
-    /// An operation is over: nothing uses its memory any more.
+    /// An operation is over: its memory is no longer in use.
     pub(crate) fn finish(&mut self, id: SlotId, answer: FileResult) {
         let Some(entry) = self.slots.get_mut(id) else { return };
         entry.work = None;
@@ -190,7 +193,7 @@ impl<T> Operations<T> {
         }
     }
 
-    /// Operations that are begun and not over.
+    /// Operations that have begun and are not over.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
@@ -257,7 +260,7 @@ mod tests {
             admit(&mut operations, &mut second).is_none() && admit(&mut operations, &mut third).is_none()
         );
         operations.finish(id, Ok(Outcome::Done));
-        // Its place was handed over already.
+        // It had already been admitted.
         operations.forget(&mut second);
         assert!(admit(&mut operations, &mut third).is_some());
     }

@@ -1,7 +1,7 @@
-//! From a file to a socket: `sendfile(2)`, and reading where a file system cannot do that.
+//! From a file to a socket: `sendfile(2)`, or reading where a file system does not support it.
 //!
-//! The pages of the page cache become the packet's own; nothing is copied. How much leaves in one call is the
-//! caller's choice, because a peer that reads quickly would never let a call on a long file end.
+//! The pages of the page cache become part of the packet; nothing is copied. The caller limits the bytes of one call,
+//! because with a peer that reads quickly a call on a long file would not end.
 //!
 //! `sendfile` has no flag against SIGPIPE, which a Rust program ignores from its start.
 
@@ -19,11 +19,11 @@ use crate::{
     send_queue::{FileRange, Front, SendQueue},
 };
 
-/// Bytes read at a time where `sendfile` is not possible.
+/// Bytes per read where `sendfile` is not possible.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 
-/// One `sendfile` of at most `bytes_max` bytes; it waits for room if the socket is a blocking one. It alone is timed,
-/// and none of what may go with it.
+/// One `sendfile` of at most `bytes_max` bytes; on a blocking socket it waits for room. Only this call is timed, not
+/// the work around it.
 pub(crate) fn send_part(
     socket: BorrowedFd<'_>,
     range: &FileRange<'_>,
@@ -35,8 +35,8 @@ pub(crate) fn send_part(
     counters.clock.call(|| rustix::fs::sendfile(socket, range.file, Some(&mut offset), length))
 }
 
-/// The same without waiting on a blocking socket: it is a non-blocking one for the length of the call, because
-/// `sendfile` has no flag for that. Nothing else may use the socket meanwhile.
+/// As [`send_part`], without waiting on a blocking socket: the socket is made non-blocking for the length of the
+/// call, because `sendfile` has no flag for that. No other call may use the socket meanwhile.
 pub(crate) fn send_part_without_waiting(
     socket: BorrowedFd<'_>,
     range: &FileRange<'_>,
@@ -50,8 +50,8 @@ pub(crate) fn send_part_without_waiting(
     outcome
 }
 
-/// Sends from the file at the front of a queue by `send`, and says how much has left. Zero: the next bytes of the file
-/// are at the front of the queue now, to be sent like any others.
+/// Sends from the file at the front of a queue by `send`, and returns the bytes sent. Zero: the next bytes of the
+/// file are now in the queue, to be sent like any others.
 pub(crate) fn pass_front(
     queue: &mut SendQueue,
     counters: &Counters,
@@ -65,22 +65,23 @@ pub(crate) fn pass_front(
     }
 }
 
-/// How far the sending of what was at the front of a queue has come.
+/// The progress of sending a file at the front of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendOutcome {
-    /// All of it has left: something else is at the front of the queue, or nothing.
+    /// All of it has been sent: the front is something else, or the queue is empty.
     Done,
-    /// A share has left, and others get theirs.
+    /// The share is used up; other sockets are served first.
     ShareSpent,
-    /// The socket is full, and tells when it has room again.
+    /// The socket is full, and reports when it has room again.
     SocketFull,
 }
 
-/// Sends from the file at the front of a queue by `send`, at most so many bytes in all; `has_room` asks the socket.
+/// Sends from the file at the front of a queue by `send`, at most `share_bytes` bytes in all; `has_room` asks the
+/// socket.
 ///
-/// A call that moved less than it was given has found the socket full, the end of the file, or a page that cannot be
-/// read. To try again at once at a full socket, while the peer is reading, would move the file in crumbs, each at the
-/// price of a call that gathers pages for nothing; a socket has room for poll and its kin when a third of it is free.
+/// A short call means that the socket is full, the file has ended, or a page cannot be read. Retrying at once while
+/// the peer reads would send the file in small pieces, each at the cost of a call that gathers pages for nothing;
+/// poll and its relatives report room when a third of the socket's buffer is free.
 pub(crate) fn send_share(
     queue: &mut SendQueue,
     share_bytes: usize,
@@ -115,9 +116,10 @@ pub(crate) fn send_share(
     Ok(SendOutcome::Done)
 }
 
-/// Whether a socket has room for a good part. One that has not tells when it has: the question sees to that.
+/// Whether a socket has room for a considerable part of its buffer. If it has not, this call makes sure that the
+/// kernel will report when it has.
 pub(crate) fn has_room(socket: BorrowedFd<'_>, counters: &Counters) -> bool {
-    // What cannot be asked is found out by trying.
+    // If the question fails, the send will show the error.
     has_event(socket, PollFlags::OUT, counters).unwrap_or(true)
 }
 
@@ -132,7 +134,7 @@ fn read_front(queue: &mut SendQueue, counters: &Counters) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Reads a piece of a part of a file, at most `bytes_max` bytes; nothing at its end.
+/// Reads a piece of a part of a file, at most `bytes_max` bytes; empty at its end.
 pub(crate) fn read_part(
     range: &FileRange<'_>,
     bytes_max: usize,

@@ -1,4 +1,4 @@
-//! Accepting, tried first: the next connection, what becomes of it, and of a listener that may not accept now.
+//! Accepting, tried before waiting: the next connection, its admission, and listeners that may not accept now.
 
 use std::{
     io,
@@ -12,11 +12,11 @@ use crate::{
     slab::SlotId,
 };
 
-/// Connections one listener may accept in one turn before others get theirs.
+/// Connections one listener may accept in one turn before other sockets are served.
 const TURN_ACCEPTS_MAX: usize = 64;
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
-    /// The next connection of a listener, once somebody waits and there is room.
+    /// The next connection of a listener, when a task waits and there is room.
     pub(super) fn accept_next(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
         loop {
             let Some(socket) = self.sockets.get_mut(listener) else {
@@ -62,7 +62,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
     }
 
-    /// Takes an accepted connection in, or closes it because there is no room.
+    /// Registers an accepted connection, or closes it because there is no room.
     fn admit(&mut self, descriptor: K::Socket) -> io::Result<SlotId> {
         self.parts.counters.accepts.increment();
         self.reserve.note(self.kernel.number(&descriptor));
@@ -71,7 +71,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         admitted.map_err(|error| error::refuse(&self.parts.counters, error))
     }
 
-    /// Descriptors or memory are short: accepting goes on when something is free, or after a while.
+    /// Descriptors or memory are short: accepting resumes when some are free, or after a pause.
     fn pause_accepts(&mut self, listener: SlotId, waker: &Waker) {
         self.parts.counters.starved();
         if let Some(socket) = self.sockets.get_mut(listener) {
@@ -81,7 +81,8 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             self.starved_listeners.push(listener);
         }
         self.retry_after(error::ACCEPT_RETRY);
-        // What waits would be reported all the time; an exclusive watch cannot be changed, only ended.
+        // Level-triggered calls would report the waiting connections all the time; an exclusive watch cannot be
+        // changed, only ended.
         self.pause_reading(listener, true);
     }
 }

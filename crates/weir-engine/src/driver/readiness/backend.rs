@@ -1,11 +1,11 @@
-//! What a readiness call must be able to do: keep interest, wait, and name what is ready.
+//! The interface of a readiness call: keep interest, wait, and name ready sockets.
 
 use std::{io, os::fd::OwnedFd, time::Duration};
 
 use super::syscalls::Kernel;
 use crate::call_clock::CallClock;
 
-/// Which directions a socket is watched for.
+/// The directions a socket is watched for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Interest {
     pub(crate) read: bool,
@@ -27,7 +27,7 @@ pub(crate) trait Backend<K: Kernel> {
     /// An event is reported once for each arrival, for both directions; interest is never changed.
     fn is_edge_triggered(&self) -> bool;
 
-    /// A short read means that nothing is left.
+    /// A short read means that no bytes are left.
     fn trusts_short_reads(&self) -> bool {
         true
     }
@@ -37,20 +37,21 @@ pub(crate) trait Backend<K: Kernel> {
         false
     }
 
-    /// The kernel keeps what is watched: each change is a call.
+    /// The kernel keeps the interest list:
     fn enters_for_interest(&self) -> bool {
         false
     }
 
-    /// Whether it can watch this socket at all.
+    /// Whether it can watch this socket.
     fn check(&self, _socket: &K::Socket) -> io::Result<()> {
         Ok(())
     }
 
-    /// Starts watching the descriptor through which other threads wake the runtime; it is a real one everywhere.
+    /// Starts watching the descriptor through which other threads wake the runtime; it is a real descriptor on every
+    /// backend.
     fn watch_wake_up(&mut self, wake: &OwnedFd, token: u64) -> io::Result<()>;
 
-    /// Starts watching. Edge-triggered backends watch both directions whatever `interest` says.
+    /// Starts watching. Edge-triggered backends ignore `interest` and watch both directions.
     fn add(&mut self, socket: &K::Socket, token: u64, interest: Interest, exclusive: bool) -> io::Result<()>;
 
     /// Changes the interest (level-triggered backends only).
@@ -59,6 +60,6 @@ pub(crate) trait Backend<K: Kernel> {
     /// Stops watching; called before the descriptor is closed.
     fn remove(&mut self, socket: &K::Socket);
 
-    /// Waits and appends what is ready; the kernel's call is timed by `clock`.
+    /// Waits and appends the ready sockets; `clock` times the kernel call.
     fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>, clock: &CallClock) -> io::Result<()>;
 }

@@ -1,4 +1,4 @@
-//! Receive buffers when there are none: a queue, first come first served.
+//! The queue for receive buffers when there are none: first come, first served.
 
 use std::task::Waker;
 
@@ -6,7 +6,7 @@ use super::{Backend, Kernel, Readiness, endpoint::BufferTurn};
 use crate::slab::SlotId;
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
-    /// There is no buffer for a receive, or others came before it.
+    /// There is no buffer for a receive, or other receivers came before it.
     #[cold]
     pub(super) fn wait_for_buffer(&mut self, id: SlotId, waker: &Waker) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
@@ -16,7 +16,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 self.parts.counters.buffers_exhausted.increment();
                 self.starved_receivers.push_back(id);
             }
-            // Something else took the buffer meanwhile.
+            // Another receiver took the buffer meanwhile.
             BufferTurn::Granted => self.starved_receivers.push_front(id),
             BufferTurn::Waiting => {}
         }
@@ -24,10 +24,10 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         self.pause_reading(id, ended);
     }
 
-    /// Wakes as many receivers as there are buffers again, first come first served. True: somebody was woken.
+    /// Wakes as many receivers as there are buffers again, first come first served. True: at least one was woken.
     pub(super) fn grant_buffers(&mut self) -> bool {
         let pool = &self.parts.receive_pool;
-        // Of a size that has no buffers at all yet there may be some when one is asked for.
+        // A size that has no buffers yet may get some at the first request.
         let free = |class| if pool.buffers(class) > 0 { pool.free(class) } else { usize::MAX };
         let mut left: Vec<usize> = (0..self.classes).map(free).collect();
         let mut woken = false;

@@ -1,4 +1,5 @@
-//! The end of a socket: what is queued is sent for a limited time, in a drain our end follows, and then it is closed.
+//! The end of a socket: its queue is sent for a limited time, in a drain our end of the stream follows, and then it
+//! is closed.
 
 use rustix::io::Errno;
 
@@ -23,8 +24,8 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         self.wake_starved_listeners();
     }
 
-    /// Ends our direction and throws away what still arrives. Closing with unread bytes would make the kernel send
-    /// a reset, and the peer could lose replies it has not read yet. True: nothing has arrived.
+    /// Ends our direction and discards input. Closing with unread bytes would make the kernel send a reset, and the
+    /// peer could lose replies it has not read yet. True: no input was there.
     pub(super) fn discard(&mut self, id: SlotId) -> bool {
         self.lingering.plan_look(self.kernel.now());
         let Some(socket) = self.sockets.get_mut(id) else { return false };
@@ -47,7 +48,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                     return false;
                 }
                 Ok(length) if length < left => left -= length,
-                // A peer that does not stop must not stop everybody else.
+                // A peer that keeps sending must not block the others.
                 Ok(_) => break false,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break true,
@@ -65,7 +66,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             && self.backend.is_edge_triggered()
             && let Some(socket) = self.sockets.get(id)
         {
-            // What is left is no news to the kernel: a change makes it look again.
+            // Remaining bytes are not a new event for the kernel: changing the interest makes it check again.
             let descriptor = &socket.descriptor;
             let change = |backend: &mut B| backend.change(descriptor, token(id), interest);
             watched = watched.and(telling(&mut self.backend, &self.parts.counters, change));
@@ -82,7 +83,8 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         self.lingering.add(until, id, |id| self.sockets.get(id).is_none());
     }
 
-    /// Does what is due: tries again what was short, and ends what has lingered for too long.
+    /// Handles the deadlines that have passed: retries operations that lacked resources, and ends sockets that
+    /// lingered too long.
     pub(super) fn handle_deadlines(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.dirty.append(&mut self.refused);
@@ -96,7 +98,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
     }
 
-    /// Closes what a drain waits for if the peer has taken everything and says nothing more.
+    /// During a drain, closes each discarding socket whose peer has received everything and sends nothing more.
     fn look_at_discarding(&mut self) {
         for place in 0..self.lingering.len() {
             let id = self.lingering.at(place);

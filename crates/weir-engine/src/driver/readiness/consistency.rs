@@ -1,4 +1,4 @@
-//! What must hold of the driver's state whenever it does not run, for tests.
+//! Invariants of the driver's state whenever it does not run, for tests.
 
 use std::io;
 
@@ -10,7 +10,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         &self.kernel
     }
 
-    /// Hands a socket over to this same driver, as a new stream.
+    /// Moves a socket within the same driver: it becomes a new stream.
     pub(crate) fn hand_over(&mut self, id: SlotId) -> io::Result<SlotId> {
         if let Some(error) = self.sockets.get(id).and_then(|socket| socket.error) {
             return Err(error.into());
@@ -19,7 +19,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         self.insert(taken, Kind::Stream)
     }
 
-    /// Everything that is wrong, in words. `watched` is what the backend keeps, by token.
+    /// Every violated invariant, in words. `watched` is the backend's interest list, by token.
     pub(crate) fn inconsistencies(&self, watched: &[(u64, Interest)]) -> Vec<String> {
         let mut found = Vec::new();
         let mut streams = 0;
@@ -81,10 +81,10 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         ]
     }
 
-    /// What is left although every handle is gone.
+    /// State that remains although every handle is gone.
     pub(crate) fn left_over(&self) -> Vec<String> {
         let mut left = Vec::new();
-        // What is named there and gone has a deadline for nothing, which does no harm.
+        // An entry whose socket is gone is a stale deadline, which is harmless.
         let lingering = self.lingering.ids().filter(|id| self.sockets.get(*id).is_some());
         let counters = &self.parts.counters;
         let (opened, closed) = (counters.accepts.get(), counters.closes.get());

@@ -1,4 +1,4 @@
-//! Who waits for what, in words: for the error of a wait that would never end.
+//! Lists which socket waits for what, in words, for the error of a wait that would never end.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::{driver::contract::DriverOps, slab::SlotId};
 const LISTED_MAX: usize = 16;
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
-    /// Adds who waits to an error that says that everybody does.
+    /// Adds the list of waiting sockets to the error that every task waits.
     #[cold]
     pub(in crate::driver) fn explain(&self, error: io::Error) -> io::Error {
         if error.kind() != io::ErrorKind::Deadlock {
@@ -31,7 +31,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         io::Error::new(io::ErrorKind::Deadlock, format!("{error}: {}", listed.join("; ")))
     }
 
-    /// What a socket's waiters wait for; empty when nobody waits.
+    /// The events that a socket's waiters wait for; empty when there are no waiters.
     fn waits(&self, id: SlotId) -> Vec<&'static str> {
         let Some(socket) = self.sockets.get(id) else { return Vec::new() };
         let receiving = socket.receive_waiter.is_some().then_some(match (socket.kind, socket.buffer_turn) {

@@ -1,4 +1,4 @@
-//! The driver's side of one socket: what it is, what is known to be ready, who waits for it, what it has to send.
+//! The driver's side of one socket: its kind, its known readiness, its waiters, its output.
 
 use std::task::Waker;
 
@@ -18,14 +18,14 @@ pub(super) enum Kind {
     Stream,
 }
 
-/// Where a socket stands in the queue for receive buffers.
+/// The state of a socket in the queue for receive buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BufferTurn {
     /// Not in it.
     None,
     /// In it.
     Waiting,
-    /// Its turn has come: it may take a buffer although others wait.
+    /// Its turn has come: it may take a buffer although other sockets wait.
     Granted,
 }
 
@@ -33,7 +33,7 @@ pub(super) enum BufferTurn {
 pub(super) struct Socket<D> {
     pub(super) descriptor: D,
     pub(super) kind: Kind,
-    /// Known to the backend.
+    /// Registered with the backend.
     pub(super) watched: bool,
     pub(super) interest: Interest,
     pub(super) readable: bool,
@@ -42,12 +42,12 @@ pub(super) struct Socket<D> {
     pub(super) ended: bool,
     pub(super) end_of_stream: bool,
     pub(super) error: Option<StoredError>,
-    /// It failed in sending, and what had arrived may still be there: that is received before the error shows.
+    /// A send failed, and bytes that had arrived may still be there: they are received before the error shows.
     pub(super) has_rest: bool,
     pub(super) receive_waiter: Option<Waker>,
     pub(super) send: SendState,
     pub(super) closing: bool,
-    /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too, or has taken
+    /// The handle is gone and our end is sent: input is discarded until the peer ends too, or has received
     /// everything.
     pub(super) discarding: bool,
     pub(super) size: SizeChoice,
@@ -90,7 +90,7 @@ impl<D> Socket<D> {
         if self.error.is_none() {
             self.error = Some(StoredError(error));
             self.has_rest = socket::is_over(error) && !self.end_of_stream;
-            // Nothing need be reported any more for it to be there.
+            // The rest can be read without another event.
             self.readable |= self.has_rest;
         }
         if !self.send.queue.is_empty() {
@@ -105,7 +105,7 @@ impl<D> Socket<D> {
         departed.wake(self.receive_waiter.take());
     }
 
-    /// Nobody waits any more.
+    /// Drops all waiters.
     pub(super) fn forget_waiters(&mut self, departed: &Departed) {
         departed.let_go(self.receive_waiter.take());
         departed.let_go(self.send.waiter.take());

@@ -1,13 +1,13 @@
-//! What epoll, poll and select share: sockets whose operations are tried first and waited for only when the kernel
-//! says `EAGAIN`.
+//! The part that epoll, poll and select share: each socket operation is tried first, and waited for only when the
+//! kernel returns `EAGAIN`.
 //!
-//! Receives read when the handler asks, into a buffer that is hot because it was returned last. A read that does
-//! not fill its buffer has drained the socket, so no second read is needed to see `EAGAIN` (the kernel reports a
-//! later arrival anew; an end of stream that was already reported keeps the socket readable). Output is written
-//! when the task yields, all queued chunks in one call.
+//! Receives read when the handler asks, into the buffer that was returned last and is therefore still in the cache. A
+//! read that does not fill its buffer has drained the socket, so no second read is needed to see `EAGAIN` (the kernel
+//! reports a later arrival anew; a reported end of stream keeps the socket readable). Output is written when the task
+//! yields, all queued chunks in one call.
 //!
-//! Files are always ready, so waiting for them says nothing: what the page cache has is read at once, everything else
-//! is done by helper threads, whose answers come with the wake-up descriptor.
+//! Files are always ready, so readiness cannot show whether a call would block. Bytes in the page cache are read at
+//! once. Helper threads do everything else; the wake-up descriptor announces their answers.
 
 use std::{
     collections::VecDeque,
@@ -61,11 +61,11 @@ use watch::{telling, unwatch};
 /// Token of the wake-up descriptor.
 const WAKE_TOKEN: u64 = u64::MAX;
 
-/// What may be read of files at once in a turn: some 50 µs of copying. Whoever wants more lets all others run first; a
-/// read that is always ready would otherwise end no turn.
+/// Bytes of files that may be read directly in a turn: some 50 µs of copying. A reader that wants more lets all
+/// others run first; otherwise a task whose reads are always ready would never end its turn.
 const TURN_FILE_BYTES_MAX: usize = 256 << 10;
 
-/// What the shortest read counts as.
+/// The smallest number of bytes that a read counts as.
 const FILE_READ_BYTES_MIN: usize = 1 << 10;
 
 fn token(id: SlotId) -> u64 {
@@ -84,25 +84,25 @@ pub(crate) struct Readiness<B, K: Kernel> {
     sockets: Slab<Socket<K::Socket>>,
     /// Sockets with output queued since the last flush.
     dirty: Vec<SlotId>,
-    /// Sockets whose output the kernel had no memory for; they count as dirty until it is tried again.
+    /// Sockets whose output the kernel had no memory for; they count as dirty until the next try.
     refused: Vec<SlotId>,
-    /// Sockets that have sent their share of a file in this flush.
+    /// Sockets whose file has used its share in this flush.
     unfinished: Vec<SlotId>,
     ready: Vec<Ready>,
     reserve: Reserve,
     /// Listeners waiting for free descriptors.
     starved_listeners: Vec<SlotId>,
-    /// When to try again what the kernel was short of descriptors or memory for.
+    /// When to retry operations that lacked descriptors or memory.
     retry_at: Option<Instant>,
-    /// Receivers waiting for a buffer, first come first served.
+    /// Receivers waiting for a buffer, first come, first served.
     starved_receivers: VecDeque<SlotId>,
     /// Closing sockets.
     lingering: Lingering,
     turn: u64,
-    /// Bytes that were read of files at once since the last turn.
+    /// Bytes of files read directly since the last turn.
     file_bytes: usize,
     draining: bool,
-    /// Sizes of receive buffers.
+    /// Number of receive buffer sizes.
     classes: u8,
     files: K::Files,
 }
@@ -177,12 +177,12 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
     }
 
-    /// Passes events on to the sockets they name.
+    /// Delivers events to the sockets that they name.
     fn distribute(&mut self) {
         let ready = std::mem::take(&mut self.ready);
         for event in &ready {
             if event.token == WAKE_TOKEN {
-                // It is writable all the time, which is no wake-up.
+                // It is always writable, and that is no wake-up.
                 self.parts.woken.set(self.parts.woken.get() | event.readable);
                 if !self.backend.is_edge_triggered() {
                     // Level-triggered calls would report it again and again.
@@ -216,7 +216,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         self.ready.clear();
     }
 
-    /// Something is short: it is tried again after `pause`, or earlier with something else.
+    /// A resource is short: retry after `pause`, or earlier together with another retry.
     fn retry_after(&mut self, pause: Duration) {
         let at = self.kernel.now() + pause;
         self.retry_at = Some(self.retry_at.map_or(at, |present| present.min(at)));
@@ -250,7 +250,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
         if let Some(error) = socket.error {
             return Poll::Ready(Err(error.into()));
         }
-        // Bytes are read when they are asked for: all that nobody took are still the kernel's.
+        // Bytes are read only when a handler asks for them: bytes that nobody has taken are still in the kernel.
         Poll::Ready(self.detach(id).map(|descriptor| (descriptor, Vec::new())))
     }
 
@@ -383,7 +383,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
             }
         }
         if !self.unfinished.is_empty() {
-            // They go on when the next turn is over, not at once.
+            // They continue after the next turn, not at once.
             self.dirty.append(&mut self.unfinished);
         }
     }
@@ -397,7 +397,7 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
         self.file_bytes = 0;
         let mut wait = wait;
         if !self.starved_receivers.is_empty() {
-            // Buffers come back while tasks run or output leaves, both before this turn.
+            // Buffers return while tasks run or output is sent, and both happen before this turn.
             if self.grant_buffers() {
                 wait = Wait::No;
             }
@@ -429,8 +429,8 @@ impl<B: Backend<K>, K: Kernel> DriverOps for Readiness<B, K> {
         self.draining = true;
         for id in self.sockets.ids() {
             if let Some(socket) = self.sockets.get_mut(id) {
-                // What has arrived and was not reported yet is still served: the next receive asks the kernel, and
-                // goes on after a short read, because nobody waits for what would be reported later.
+                // Bytes that have arrived without a report are still received: the next receive asks the kernel, and
+                // continues after a short read, because later reports have no waiter.
                 socket.readable |= socket.kind == Kind::Stream;
                 socket.ended |= socket.kind == Kind::Stream;
                 socket.wake_receiver(&self.parts.departed);

@@ -1,4 +1,4 @@
-//! Faults planted in readiness, for the test that the simulator's programs find them. They exist in tests only.
+//! Bugs planted in readiness, for the test that the simulator's programs find them. They exist in tests only.
 
 use std::cell::Cell;
 
@@ -7,25 +7,25 @@ use crate::slab::SlotId;
 /// A mistake that this code could contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plant {
-    /// What a partial write left is continued one byte too early.
+    /// The rest of a partial write is continued one byte too early.
     RestFromWrongPlace,
-    /// A write that waits for room is never watched for it.
+    /// A write that waits for room is not watched for it.
     RoomNotWatched,
-    /// Write interest stays when nothing waits for room any more.
+    /// Write interest stays after the wait for room has ended.
     RoomStaysWatched,
     /// The first short read after `EAGAIN` counts as the end of the stream.
     ShortReadIsEnd,
-    /// A receive that has had its turn for a buffer stands in the queue for ever.
+    /// A receive whose turn for a buffer has passed stays in the queue forever.
     TurnIsLost,
 }
 
 thread_local! {
     static PLANTED: Cell<Option<Plant>> = const { Cell::new(None) };
-    /// The socket that said `EAGAIN` last.
+    /// The socket that returned `EAGAIN` last.
     static EMPTY: Cell<Option<SlotId>> = const { Cell::new(None) };
 }
 
-/// Plants a fault in this thread's drivers, or none.
+/// Plants a bug in this thread's drivers, or removes it.
 pub(crate) fn plant(fault: Option<Plant>) {
     PLANTED.set(fault);
 }
@@ -34,12 +34,12 @@ pub(super) fn is_planted(fault: Plant) -> bool {
     PLANTED.get() == Some(fault)
 }
 
-/// A socket has said `EAGAIN`.
+/// Records that a socket returned `EAGAIN`.
 pub(super) fn note_empty(id: SlotId) {
     EMPTY.set(Some(id));
 }
 
-/// Whether the planted mistake takes this short read for the end.
+/// Whether the planted bug takes this short read for the end.
 pub(super) fn mistakes_for_end(id: SlotId) -> bool {
     is_planted(Plant::ShortReadIsEnd) && EMPTY.get() == Some(id) && EMPTY.take().is_some()
 }

@@ -1,4 +1,4 @@
-//! Receiving: tried first, into a buffer that is taken for it; waited for only after `EAGAIN`.
+//! Receiving: tried first, into a buffer taken for it; waited for only after `EAGAIN`.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
     pub(super) fn receive(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
         let classes = self.classes;
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };
-        // Who comes new waits behind those who wait already.
+        // A new receiver waits behind those that already wait.
         let must_queue = !self.starved_receivers.is_empty() && socket.buffer_turn != BufferTurn::Granted;
         let taken = if must_queue { None } else { self.parts.receive_pool.take(socket.size.class()) };
         let Some(mut buffer) = taken else {

@@ -1,4 +1,5 @@
-//! Sending: tried first, waited for only after `EAGAIN`. What a send leaves goes on when the kernel reports room.
+//! Sending: tried first, waited for only after `EAGAIN`. The rest of a short send continues when the kernel reports
+//! room.
 
 use std::{
     io::{self, IoSlice},
@@ -23,13 +24,14 @@ use crate::{
 };
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
-    /// Sends as much of the queue as the kernel takes, from where the last send stopped; of files no more than a share.
-    /// In a flush: a file that has sent its share goes on after it.
+    /// Sends as much of the queue as the kernel takes, from where the last send stopped; of a file no more than a
+    /// share. In a flush, a file that has used its share continues after it.
     pub(super) fn send_queued(&mut self, id: SlotId) {
         let (limits, turn) = (self.parts.config.limits, self.turn);
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let queued = socket.send.queue.len();
-        // A socket that waits takes everything, unless a signal comes: what it leaves says nothing about room.
+        // A blocking socket takes everything unless a signal interrupts it: a short send there does not show a lack
+        // of room.
         let waits = self.backend.blocks_on_writes();
         while socket.writable && !socket.send.queue.is_empty() && socket.error.is_none() {
             let outcome = if let Some(Front::File(_)) = socket.send.queue.front() {
@@ -83,7 +85,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
     }
 
-    /// The kernel is short of memory: the queue waits, and so does what is added to it.
+    /// The kernel is short of memory: the queue waits, including bytes that are added to it.
     fn wait_for_memory(&mut self, id: SlotId) {
         let low_water = self.parts.config.limits.output_low_water_bytes;
         let Some(socket) = self.sockets.get_mut(id) else { return };
@@ -92,11 +94,11 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             self.refused.push(id);
             self.retry_after(error::SEND_RETRY);
         }
-        // There is room, and a level-triggered call would say so all the time until there is memory too.
+        // There is room, and a level-triggered call would report it all the time until there is memory too.
         self.stop_watching_for_room(id);
     }
 
-    /// Nothing waits for room any more.
+    /// Stops watching a socket that no longer waits for room.
     fn stop_watching_for_room(&mut self, id: SlotId) {
         #[cfg(test)]
         if planted_bugs::is_planted(Plant::RoomStaysWatched) {
@@ -109,7 +111,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         }
     }
 
-    /// What follows when the queue is empty, or could not be emptied.
+    /// The steps after the queue has become empty or could not be emptied.
     pub(super) fn after_send(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if !socket.send.queue.is_empty() && socket.error.is_none() {
@@ -120,10 +122,10 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 if planted_bugs::is_planted(Plant::RoomNotWatched) {
                     return;
                 }
-                // A failure is stored in the socket.
+                // The socket stores a failure.
                 let _ = self.watch_or_fail(id, false, true);
             } else if socket.interest.write {
-                // A file has sent its share, and goes on by itself.
+                // A file has used its share, and continues without an event.
                 self.stop_watching_for_room(id);
             }
             return;
@@ -159,7 +161,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
             let has_had_its_share = socket.send_turn == self.turn
                 && socket.send_turn_bytes >= self.parts.config.limits.turn_bytes_max;
             if has_had_its_share && socket.writable {
-                // A peer that takes everything at once must not keep the others from their turn.
+                // A peer that takes everything at once must not starve the others.
                 self.parts.departed.wake_by_ref(waker);
                 return Poll::Pending;
             }
@@ -209,7 +211,7 @@ impl<D> Socket<D> {
         })
     }
 
-    /// Takes note of a send that failed. True: the kernel had no memory for it.
+    /// Records a failed send. True: the kernel had no memory for it.
     fn was_refused(&mut self, error: Errno, kernel: &impl Kernel<Socket = D>, parts: &DriverParts) -> bool {
         match error {
             Errno::INTR => {}

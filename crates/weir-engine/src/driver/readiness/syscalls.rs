@@ -1,7 +1,7 @@
-//! The system calls that readiness makes on sockets, and the clock it reads: Linux's, or the simulated kernel's.
+//! The system calls that readiness makes on sockets, and the clock that it reads: Linux's, or the simulated kernel's.
 //!
-//! Linux has no state and no size, and every call is chosen when the program is compiled: the trait costs it nothing.
-//! What waits for readiness is the [`Backend`](super::Backend)'s.
+//! Linux has no state and no size, and every call is resolved at compile time: the trait costs it nothing. Waiting
+//! for readiness belongs to the [`Backend`](super::Backend).
 
 use std::{
     fmt,
@@ -29,12 +29,12 @@ use crate::{
     send_queue::FileRange,
 };
 
-/// A kernel with non-blocking sockets. An error of a call is the kernel's; what becomes of it is not decided here.
+/// A kernel with non-blocking sockets. Calls return the kernel's errors; the caller decides how to handle them.
 pub(crate) trait Kernel {
     /// A socket that is closed when this is dropped.
     type Socket: fmt::Debug;
 
-    /// Who performs operations on files.
+    /// The part that performs file operations.
     type Files: Files;
 
     /// The time now.
@@ -45,7 +45,7 @@ pub(crate) trait Kernel {
         None
     }
 
-    /// Starts who performs operations on files.
+    /// Starts the part that performs file operations.
     fn files(&self, parts: &DriverParts) -> Self::Files;
 
     /// The first descriptor that accepting leaves to everything else.
@@ -65,19 +65,19 @@ pub(crate) trait Kernel {
         parts: &DriverParts,
     ) -> io::Result<Self::Socket>;
 
-    /// A socket that is open already; whether its calls may wait is set here.
+    /// A socket that is already open; this call sets whether its calls may block.
     fn adopt(&self, descriptor: OwnedFd, waits: bool, counters: &Counters) -> io::Result<Self::Socket>;
 
-    /// Whether sockets can be given away as descriptors.
+    /// Whether sockets can be released as descriptors.
     fn may_leave(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// The descriptor of a socket that is given away.
+    /// The descriptor of a released socket.
     fn leave(&self, socket: Self::Socket) -> io::Result<OwnedFd>;
 
-    /// A socket whose connection has been started, from a local address of TCP's if one is given. True: it
-    /// stands already.
+    /// A socket with a connection attempt in progress, from a local TCP address if one is given. True: it is
+    /// established already.
     fn connect(
         &self,
         address: &Address,
@@ -85,19 +85,19 @@ pub(crate) trait Kernel {
         parts: &DriverParts,
     ) -> io::Result<(Self::Socket, bool)>;
 
-    /// The next connection that waits. Its calls wait as `waits` says.
+    /// The next waiting connection. `waits` sets whether its calls block.
     fn accept(&self, listener: &Self::Socket, waits: bool) -> Result<Self::Socket, Errno>;
 
-    /// Takes bytes that have arrived, without waiting; zero at the end of the stream.
+    /// Receives bytes without waiting; zero at the end of the stream.
     fn receive(&self, socket: &Self::Socket, into: &mut [u8]) -> Result<usize, Errno>;
 
-    /// Hands bytes over; says how many were taken.
+    /// Sends bytes; returns how many were taken.
     fn send(&self, socket: &Self::Socket, bytes: &[u8]) -> Result<usize, Errno>;
 
-    /// Hands several pieces over, in order. `more`: others follow at once.
+    /// Sends several pieces, in order. `more`: further bytes follow at once.
     fn send_slices(&self, socket: &Self::Socket, slices: &[IoSlice<'_>], more: bool) -> Result<usize, Errno>;
 
-    /// Hands over a part of a file, at most `bytes_max` bytes; zero at its end.
+    /// Sends a part of a file, at most `bytes_max` bytes; zero at the end of the file.
     fn send_file(
         &self,
         socket: &Self::Socket,
@@ -106,7 +106,8 @@ pub(crate) trait Kernel {
         counters: &Counters,
     ) -> Result<usize, Errno>;
 
-    /// Whether a socket has room for a good part. One that has not tells when it has: the question sees to that.
+    /// Whether a socket has room for a considerable part of its buffer. If it has not, this call makes sure that the
+    /// kernel will report when it has.
     fn has_room(&self, socket: &Self::Socket, counters: &Counters) -> bool;
 
     /// Sends the end of our direction.
@@ -115,10 +116,10 @@ pub(crate) trait Kernel {
     /// The error a socket has stored.
     fn take_error(&self, socket: &Self::Socket, counters: &Counters) -> io::Result<()>;
 
-    /// Makes the coming close a reset.
+    /// Makes the next close a reset.
     fn reset_on_close(&self, socket: &Self::Socket, counters: &Counters);
 
-    /// Whether the peer has everything that was sent, the end of our direction too.
+    /// Whether the peer has received everything that was sent, including the end of our direction.
     fn has_taken_all(&self, socket: &Self::Socket, counters: &Counters) -> bool;
 
     /// The address a socket is bound to.
@@ -128,18 +129,18 @@ pub(crate) trait Kernel {
     fn peer_address(&self, socket: &Self::Socket) -> io::Result<Address>;
 }
 
-/// Who performs operations on files.
+/// The part that performs file operations.
 pub(crate) trait Files {
     /// The answer, if the operation has not been begun and cannot block.
     fn try_now(&mut self, operation: &mut FileOperation, parts: &DriverParts) -> Option<FileResult>;
 
-    /// Begins an operation when there is room for it, and waits for its answer.
+    /// Begins an operation when the limit allows it, and waits for its answer.
     fn poll(&mut self, operation: &mut FileOperation, waker: &Waker) -> Poll<FileResult>;
 
-    /// Nobody waits for an operation any more.
+    /// The future of an operation was dropped.
     fn forget(&mut self, operation: &mut FileOperation);
 
-    /// Hands out answers that have come since the last look; called when the wake-up descriptor was reported.
+    /// Hands out answers that have arrived since the last look; called when the wake-up descriptor was reported.
     fn collect(&mut self);
 }
 
@@ -201,7 +202,8 @@ impl Kernel for Linux {
         counters.setup_calls.increment();
         match socket2::SockRef::from(&descriptor).connect(&name) {
             Ok(()) => Ok((descriptor, true)),
-            // A Unix socket whose listener's queue is full says EAGAIN and never reports anything: an error.
+            // A Unix socket returns EAGAIN when its listener's queue is full, and no event follows: treat it as an
+            // error.
             Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {
                 Ok((descriptor, false))
             }

@@ -1,4 +1,4 @@
-//! Fairness and shortage, on an edge-triggered and on level-triggered backends.
+//! Tests of fairness and shortage, on edge-triggered and level-triggered backends.
 
 use std::{
     cell::Cell,
@@ -32,14 +32,14 @@ use crate::{
 };
 
 thread_local! {
-    /// Sends of this thread that the kernel is still to refuse for want of memory.
+    /// Sends of this thread that the kernel shall still refuse for lack of memory.
     static REFUSALS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// How often the kernel refuses one send.
 const TRIES: u32 = 10;
 
-/// Stands before each send: the kernel's refusal, when one is due.
+/// Runs before each send: returns the kernel's refusal, when one is due.
 pub(super) fn refuse() -> Result<(), Errno> {
     REFUSALS.with(|left| match left.get() {
         0 => Ok(()),
@@ -77,7 +77,7 @@ fn a_receive_without_a_buffer_sleeps_until_one_comes_back() {
             let ((holder, mut first), (starved, mut second)) = (pair(), pair());
             let waiting =
                 spawn(async move { starved.recv().await.map(|lease| lease.map(|bytes| bytes.to_vec())) });
-            // It is watched before the bytes are there.
+            // It is watched before the bytes arrive.
             yield_now().await;
             first.write_all(b"held").expect("it fits");
             let lease = holder.recv().await.expect("it is open").expect("it was written");
@@ -183,7 +183,7 @@ fn a_sender_whose_peer_takes_everything_at_once_leaves_others_their_turn() {
         let runtime = runtime(&config);
         let counters = runtime.counters();
         let (most, received) = runtime.block_on(async {
-            // The kernel has room for all of it, as it has when a peer reads on another core.
+            // The kernel has room for all of it, as when a peer reads on another core.
             let (stream, mut peer) = pair();
             let (mut most, mut in_this_turn, mut turn) = (0, 0, counters.snapshot().turns);
             for _ in 0..ALL_BYTES / PIECE.len() {
@@ -292,7 +292,7 @@ fn what_a_drain_throws_away_is_bounded_in_each_turn() {
     assert_eq!(driver.sockets(), 0);
 }
 
-/// Without room for another descriptor until later.
+/// Accepts while no further descriptor is available, until later.
 fn accept_without_descriptors(config: &Config) {
     let runtime = runtime(config);
     let counters = runtime.counters();
@@ -329,7 +329,7 @@ fn a_watched_listener_without_descriptors_sleeps_and_goes_on() {
         }
         return;
     }
-    // The limit is the whole process's: this test needs one of its own.
+    // The limit applies to the whole process: this test needs a separate one.
     let name = "driver::readiness::tests::a_watched_listener_without_descriptors_sleeps_and_goes_on";
     let program = std::env::current_exe().expect("the test binary has a path");
     let output =
@@ -338,7 +338,7 @@ fn a_watched_listener_without_descriptors_sleeps_and_goes_on() {
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// Like epoll where a user may watch no more descriptors.
+/// An epoll whose user is at the limit of watched descriptors.
 struct Refusing(Epoll);
 
 impl Backend<Linux> for Refusing {

@@ -1,4 +1,4 @@
-//! What is watched of each socket; on epoll every change is a call of the kernel.
+//! The interest in each socket; on epoll every change is a system call.
 
 use std::io;
 
@@ -26,14 +26,14 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         Ok(())
     }
 
-    /// Adds a direction to what is watched.
+    /// Adds a direction to the interest.
     fn watch_also(&mut self, id: SlotId, read: bool, write: bool) -> io::Result<()> {
         let Some(socket) = self.sockets.get(id) else { return Err(error::gone()) };
         let wanted = Interest { read: socket.interest.read || read, write: socket.interest.write || write };
         self.watch(id, wanted)
     }
 
-    /// Watching failed: the connection cannot go on.
+    /// If watching fails, the connection fails.
     pub(super) fn watch_or_fail(&mut self, id: SlotId, read: bool, write: bool) -> Result<(), io::Error> {
         self.watch_also(id, read, write).inspect_err(|_| {
             if let Some(socket) = self.sockets.get_mut(id) {
@@ -42,15 +42,15 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
         })
     }
 
-    /// Nobody reads: a level-triggered call must not report the same bytes for ever.
+    /// There is no reader: a level-triggered call must not report the same bytes again and again.
     pub(super) fn pause_reading(&mut self, id: SlotId, ended: bool) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if self.backend.is_edge_triggered() || !socket.watched {
             return;
         }
         if ended && (socket.send.queue.is_empty() || socket.send.dirty) {
-            // Errors are reported whatever the interest says: stop watching until somebody asks, or until what is to
-            // be sent was tried again and finds no room.
+            // Errors are reported regardless of the interest: stop watching until a task asks, or until a retried
+            // send finds no room.
             unwatch(&mut self.backend, &socket.descriptor, &self.parts.counters);
             socket.watched = false;
             socket.interest = Interest::default();
@@ -66,7 +66,7 @@ pub(super) fn unwatch<K: Kernel>(backend: &mut impl Backend<K>, socket: &K::Sock
     telling(backend, counters, |backend| backend.remove(socket));
 }
 
-/// Changes what is watched, which is counted and timed where it is a call.
+/// Changes the interest. The change is counted and timed if it is a system call.
 pub(super) fn telling<B: Backend<K>, K: Kernel, T>(
     backend: &mut B,
     counters: &Counters,

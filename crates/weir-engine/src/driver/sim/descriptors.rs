@@ -1,25 +1,25 @@
-//! The descriptors of the simulated process: the lowest number that is free, and what is watched of each.
+//! The descriptors of the simulated process: the lowest free number, and the interest in each.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::network::{Direction, End, Owner, State};
 use crate::{driver::readiness::Interest, slab::SlotId};
 
-/// What a descriptor stands for.
+/// The object behind a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Object {
     Listener(SlotId),
     End(End),
 }
 
-/// What a readiness call keeps of one descriptor.
+/// The interest of a readiness call in one descriptor.
 #[derive(Debug)]
 pub(super) struct Watch {
     pub(super) token: u64,
     pub(super) interest: Interest,
-    /// Is among those to look at.
+    /// It is in the queue of descriptors to check.
     pub(super) is_queued: bool,
-    /// Is reported once although nothing has happened.
+    /// It is reported once although nothing has happened.
     pub(super) spurious: Option<Direction>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Descriptor {
     pub(super) reports: u32,
 }
 
-/// All of them.
+/// All descriptors.
 #[derive(Debug)]
 pub(super) struct Descriptors {
     places: Vec<Option<Descriptor>>,
@@ -49,12 +49,12 @@ impl Descriptors {
         Self { places: Vec::new(), vacant: BinaryHeap::new(), serial: 0, maximum: maximum as usize }
     }
 
-    /// How many are open.
+    /// The number of open ones.
     pub(super) fn len(&self) -> usize {
         self.places.len() - self.vacant.len()
     }
 
-    /// The number that the next one gets. `None`: the maximum is reached.
+    /// The number of the next descriptor. `None`: the maximum is reached.
     pub(super) fn lowest_free(&self) -> Option<u32> {
         let next = self.vacant.peek().map_or(self.places.len() as u32, |Reverse(number)| *number);
         (self.len() < self.maximum).then_some(next)
@@ -87,7 +87,7 @@ impl Descriptors {
         self.places.get_mut(number as usize)?.as_mut()
     }
 
-    /// The name of the present tenancy of a number.
+    /// The name of the descriptor that has a number now.
     pub(super) fn owner(&self, number: u32) -> Owner {
         let serial = self.get(number).map_or(0, |descriptor| descriptor.serial);
         u64::from(serial) << 32 | u64::from(number)
@@ -99,7 +99,7 @@ impl Descriptors {
         self.get_mut(owner as u32).filter(|descriptor| descriptor.serial == serial)
     }
 
-    /// What is watched, by token.
+    /// The interest list, by token.
     #[cfg(test)]
     pub(super) fn watched(&self) -> Vec<(u64, Interest)> {
         let open = self.places.iter().flatten();
@@ -109,19 +109,19 @@ impl Descriptors {
     }
 }
 
-/// How a readiness call tells.
+/// The trigger of a readiness call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trigger {
     /// Once for each arrival, in both directions: epoll's edge trigger.
     Edge,
-    /// As long as it lasts: epoll's level trigger, and poll.
+    /// As long as the state lasts: epoll's level trigger, and poll.
     Level,
-    /// The same, and an end looks like bytes: select.
+    /// As `Level`, but an end looks like bytes: select.
     Unnamed,
 }
 
 impl Trigger {
-    /// What is told of a state to who is interested so: readable, writable, ended.
+    /// What a call with this trigger reports of a state for an interest: readable, writable, ended.
     pub(super) fn reported(self, state: State, watch: &Watch) -> (bool, bool, bool) {
         let Interest { read, write } = watch.interest;
         let read = read || self == Trigger::Edge;
@@ -129,7 +129,7 @@ impl Trigger {
         let spurious = |direction| watch.spurious == Some(direction);
         let readable = read && (state.readable || spurious(Direction::In));
         let writable = write && (state.writable || spurious(Direction::Out));
-        // An end of both directions is told whatever the interest is.
+        // The end of both directions is reported regardless of the interest.
         let ended = self != Trigger::Unnamed && (read && state.ended || state.hung_up);
         (readable, writable, ended)
     }

@@ -1,4 +1,4 @@
-//! What will happen, in order of virtual time. Events of one moment happen in seeded order.
+//! Future events, in order of virtual time. Events at the same moment are in seeded order.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -41,7 +41,7 @@ impl<T> Ord for Entry<T> {
     }
 }
 
-/// The events to come.
+/// The queue of future events.
 #[derive(Debug)]
 pub(super) struct EventQueue<T> {
     entries: BinaryHeap<Reverse<Entry<T>>>,
@@ -53,7 +53,7 @@ impl<T> EventQueue<T> {
         Self { entries: BinaryHeap::new(), serial: 0 }
     }
 
-    /// Plans an event; `tie` decides between events of the same moment.
+    /// Plans an event; `tie` orders events of the same moment.
     pub(super) fn plan(&mut self, at: Instant, tie: u64, event: T) {
         self.serial += 1;
         self.entries.push(Reverse(Entry { at, tie, serial: self.serial, event }));

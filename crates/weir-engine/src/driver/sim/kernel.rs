@@ -1,4 +1,4 @@
-//! The simulated kernel as readiness calls it: sockets over the machine, with faults at each call.
+//! The simulated kernel behind the readiness driver: sockets over the machine, with faults at each call.
 
 use std::{
     cell::RefCell,
@@ -27,7 +27,7 @@ use crate::{
     send_queue::FileRange,
 };
 
-/// The one machine, for the kernel's calls, the readiness call and every open socket.
+/// The machine, shared by the kernel's calls, the readiness call and every open socket.
 pub(super) type SharedMachine = Rc<RefCell<Machine>>;
 
 /// A number of the simulated process. Dropping it closes the descriptor.
@@ -48,7 +48,7 @@ impl Drop for SimSocket {
     }
 }
 
-/// What calls may fail with at any time, and not the next time.
+/// Transient errors of an accept.
 const ACCEPT_FAULTS: [Errno; 5] =
     [Errno::INTR, Errno::CONNABORTED, Errno::MFILE, Errno::NFILE, Errno::NOBUFS];
 const SEND_FAULTS: [Errno; 3] = [Errno::INTR, Errno::NOBUFS, Errno::NOMEM];
@@ -65,7 +65,7 @@ impl Simulated {
     }
 }
 
-/// One of several errors, when the seed wants one.
+/// One of several errors, when the seed draws a fault.
 fn fault(machine: &mut Machine, errors: &[Errno]) -> Result<(), Errno> {
     if !machine.network.fails() {
         return Ok(());
@@ -73,7 +73,7 @@ fn fault(machine: &mut Machine, errors: &[Errno]) -> Result<(), Errno> {
     Err(errors[machine.network.chance_below(errors.len())])
 }
 
-/// What the simulator says to a real descriptor.
+/// The simulator's error for a real descriptor.
 fn no_descriptors() -> io::Error {
     let reason =
         "the simulated kernel has no descriptors: its sockets exist between the tasks of one runtime";
@@ -101,7 +101,7 @@ impl Kernel for Simulated {
         }
     }
 
-    /// The simulated process opens nothing else that could run short.
+    /// The simulated process opens nothing else that could run out of descriptors.
     fn reserved(&self, _count: usize, _any: BorrowedFd<'_>) -> RawFd {
         RawFd::MAX
     }
@@ -150,7 +150,7 @@ impl Kernel for Simulated {
         let Object::Listener(listener) = machine.object(listener.number)? else { return Err(Errno::INVAL) };
         machine.descriptors.lowest_free().ok_or(Errno::MFILE)?;
         match fault(&mut machine, &ACCEPT_FAULTS) {
-            // Only a connection that is there can be lost.
+            // Only a waiting connection can be lost.
             Err(Errno::CONNABORTED) if !machine.network.lose_waiting(listener) => {}
             outcome => outcome?,
         }
@@ -183,7 +183,7 @@ impl Kernel for Simulated {
         bytes_max: usize,
         counters: &Counters,
     ) -> Result<usize, Errno> {
-        // Some file systems cannot do this at all.
+        // Some file systems do not support this.
         fault(&mut self.machine.borrow_mut(), &[Errno::INVAL])?;
         let bytes = read_part(range, bytes_max, counters)?;
         if bytes.is_empty() { Ok(0) } else { self.send(socket, &bytes) }
@@ -239,8 +239,7 @@ fn unnamed() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "the socket has no name")
 }
 
-/// Files are the real ones: an operation is performed when it is begun, and its answer is on its way for as long as a
-/// message would be.
+/// Files are the real ones: an operation is performed when it is begun, and its answer is delayed like a message.
 #[derive(Debug)]
 pub(crate) struct SimFiles {
     machine: SharedMachine,

@@ -1,8 +1,9 @@
-//! The simulated machine: descriptors over the network, what is ready of them, and how virtual time passes.
+//! The simulated machine: descriptors over the network, their readiness, and the passing of virtual time.
 //!
-//! A descriptor that may be ready stands in a queue, as in Linux's epoll, and what is told of it is its state when the
-//! wait ends, not what put it there. Edge-triggered it then leaves the queue; level-triggered it stays while there is
-//! something to tell. The order of one wait's events, and how many of them come at once, are the seed's.
+//! A descriptor that may be ready is in a queue, as in Linux's epoll. A wait reports its state when the wait ends,
+//! not the event that queued it. With an edge trigger it then leaves the queue; with a level trigger it stays while
+//! there is something to report. The seed decides the order of the events of one wait and how many of them come at
+//! once.
 
 use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
 
@@ -19,20 +20,20 @@ use crate::{
     slab::SlotId,
 };
 
-/// Waits in a row in which tasks only looked: then time goes on although somebody is always ready, so that a loop
-/// that yields until its time has come does come to an end.
+/// Consecutive waits in which tasks only looked: after this many, time passes although a task is always ready, so
+/// that a loop that yields until a time has come does end.
 const LOOKS_MAX: u32 = 1000;
 
-/// How far time goes on at each further look.
+/// How far time passes at each further look.
 const LOOK: Duration = Duration::from_micros(1);
 
-/// In tests, as much as that is a loop that never ends.
+/// In tests, this many looks mean a loop that never ends.
 #[cfg(test)]
 const TEST_LOOKS_MAX: u32 = 100_000;
 #[cfg(test)]
 const REPORTS_MAX: u32 = 100;
 
-/// Events told in one wait.
+/// Events reported in one wait.
 const EVENTS_MAX: usize = 512;
 
 /// The machine.
@@ -43,12 +44,12 @@ pub(super) struct Machine {
     pub(super) trigger: Trigger,
     /// Descriptors that may be ready.
     queue: Vec<Owner>,
-    /// Kept for its memory.
+    /// Kept to reuse its memory.
     looked_at: Vec<Owner>,
     notices: Vec<Notice>,
-    /// Operations on files that are over and not collected.
+    /// File operations that are over and not collected.
     files: Vec<SlotId>,
-    /// The runtime's real wake-up descriptor, and how the driver names it.
+    /// The runtime's real wake-up descriptor, and the driver's name for it.
     wake: Arc<OwnedFd>,
     pub(super) wake_token: u64,
     looks: u32,
@@ -76,7 +77,7 @@ impl Machine {
         }
     }
 
-    /// Opens a descriptor for something of the network's.
+    /// Opens a descriptor for an object of the network.
     pub(super) fn open(&mut self, object: Object) -> Result<u32, Errno> {
         let Some(number) = self.descriptors.open(object) else {
             self.end(object, false);
@@ -104,14 +105,14 @@ impl Machine {
         }
     }
 
-    /// A call names a descriptor: what it stands for.
+    /// The object of a descriptor that a call names.
     pub(super) fn object(&mut self, number: u32) -> Result<Object, Errno> {
         let descriptor = self.descriptors.get_mut(number).ok_or(Errno::BADF)?;
         descriptor.reports = 0;
         Ok(descriptor.object)
     }
 
-    /// The same where only a connection will do.
+    /// As [`Self::object`], for calls that need a connection.
     pub(super) fn connection(&mut self, number: u32) -> Result<End, Errno> {
         match self.object(number)? {
             Object::End(end) => Ok(end),
@@ -126,7 +127,7 @@ impl Machine {
         }
     }
 
-    /// Starts watching a descriptor, or changes what it is watched for. What is ready already is told.
+    /// Starts watching a descriptor, or changes what it is watched for. Existing readiness is reported.
     pub(super) fn watch(&mut self, number: u32, token: u64, interest: Interest) -> Result<(), Errno> {
         let owner = self.descriptors.owner(number);
         let descriptor = self.descriptors.get_mut(number).ok_or(Errno::BADF)?;
@@ -148,10 +149,10 @@ impl Machine {
         }
     }
 
-    /// A readiness call: lets time pass as far as `limit`, and tells what is ready.
+    /// A readiness call: lets time pass up to `limit`, and reports the ready descriptors.
     ///
     /// # Errors
-    /// A deadlock: the wait has no limit, and nothing will ever happen.
+    /// A deadlock: the wait has no limit, and no event will come.
     pub(super) fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
         self.happen();
         self.tell(ready);
@@ -167,13 +168,13 @@ impl Machine {
         }
         self.looks = 0;
         if self.network.fails() {
-            // A signal.
+            // A signal interrupts the wait.
             return Ok(());
         }
         let end = limit.map(|limit| self.network.now() + limit);
         match [self.network.next_at(), end].into_iter().flatten().min() {
             Some(next) => self.network.advance(next),
-            // Another thread may have said something after the runtime last looked.
+            // Another thread may have woken the runtime after its last look.
             None if rustix::io::read(&*self.wake, &mut [0u8; 8]).is_ok() => {}
             None => return Err(self.deadlock()),
         }
@@ -188,7 +189,7 @@ impl Machine {
         io::Error::new(io::ErrorKind::Deadlock, what)
     }
 
-    /// Lets everything happen whose time has come.
+    /// Runs every event whose time has come.
     fn happen(&mut self) {
         let mut notices = std::mem::take(&mut self.notices);
         if self.network.run_due(&mut notices) > 0 {
@@ -213,7 +214,7 @@ impl Machine {
         self.notices = notices;
     }
 
-    /// Tells what is ready now, in an order of the seed's; what is too much for one wait comes with the next.
+    /// Reports what is ready now, in seeded order; what exceeds one wait comes with the next.
     fn tell(&mut self, ready: &mut Vec<Ready>) {
         if !self.files.is_empty() {
             ready.push(Ready { token: self.wake_token, readable: false, writable: false, ended: false });
@@ -260,7 +261,7 @@ impl Machine {
         Some(ready)
     }
 
-    /// Operations on files that are over since the last call.
+    /// File operations that have ended since the last call.
     pub(super) fn take_files(&mut self) -> Vec<SlotId> {
         std::mem::take(&mut self.files)
     }

@@ -1,4 +1,4 @@
-//! Which listener an address means, and which ports are free. Knows nothing of connections.
+//! Finds the listener of an address, and free ports. It knows no connections.
 
 use std::{collections::HashMap, net::IpAddr, net::Ipv4Addr, net::Ipv6Addr, net::SocketAddr};
 
@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use crate::{address::Address, slab::SlotId};
 
-/// Ports given to sockets that ask for none: Linux's default range (`ip_local_port_range`).
+/// Ports for sockets that ask for none: Linux's default range (`ip_local_port_range`).
 const PORT_FIRST: u16 = 32_768;
 const PORT_LAST: u16 = 60_999;
 
@@ -16,7 +16,7 @@ struct Bound {
     listeners: Vec<SlotId>,
 }
 
-/// The addresses somebody listens on.
+/// The addresses with a listener.
 #[derive(Debug)]
 pub(super) struct Names {
     bound: HashMap<Address, Bound>,
@@ -28,7 +28,8 @@ impl Names {
         Self { bound: HashMap::new(), port_next: PORT_FIRST }
     }
 
-    /// The address a listener on `address` gets: itself, with a port if it has none. An error when it is taken.
+    /// The address a listener on `address` gets: itself, with a free port in place of port 0. An error when it is in
+    /// use.
     pub(super) fn resolve(&mut self, address: &Address, share: bool) -> Result<Address, Errno> {
         let mut resolved = address.clone();
         if let Address::Tcp(tcp) = &mut resolved
@@ -43,7 +44,7 @@ impl Names {
         if self.bound.iter().any(blocks) { Err(Errno::ADDRINUSE) } else { Ok(resolved) }
     }
 
-    /// Enters a listener under an address that `resolve` gave.
+    /// Registers a listener under an address that `resolve` returned.
     pub(super) fn bind(&mut self, address: &Address, share: bool, listener: SlotId) {
         let entry = || Bound { shared: share, listeners: Vec::new() };
         self.bound.entry(address.clone()).or_insert_with(entry).listeners.push(listener);
@@ -58,7 +59,7 @@ impl Names {
         }
     }
 
-    /// The listeners a connection to `address` may reach; none: refused.
+    /// The listeners a connection to `address` may reach; none: the connection is refused.
     pub(super) fn reach(&self, address: &Address) -> &[SlotId] {
         let found = self.bound.get(address).or_else(|| match address {
             Address::Tcp(tcp) => self.bound.get(&Address::Tcp(SocketAddr::new(wildcard(tcp), tcp.port()))),
@@ -67,7 +68,7 @@ impl Names {
         found.map_or(&[], |bound| &bound.listeners)
     }
 
-    /// A port nobody listens on.
+    /// A port without a listener.
     fn free_port(&mut self) -> Result<u16, Errno> {
         for _ in PORT_FIRST..=PORT_LAST {
             let port = self.port_next;
@@ -79,8 +80,8 @@ impl Names {
         Err(Errno::ADDRINUSE)
     }
 
-    /// The address a connecting socket gets: the one it asks for, with what that leaves open. Unix sockets
-    /// have no name on that side.
+    /// The address a connecting socket gets: the requested one, with its open parts filled in. Unix sockets have no
+    /// name on that side.
     pub(super) fn for_client(
         &mut self,
         target: &Address,
@@ -110,7 +111,7 @@ fn loopback(address: &SocketAddr) -> IpAddr {
     if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() }
 }
 
-/// Whether two listeners would want the same connections.
+/// Whether two listeners would compete for the same connections.
 fn overlap(one: &Address, other: &Address) -> bool {
     let (Address::Tcp(one), Address::Tcp(other)) = (one, other) else { return one == other };
     let same_family = one.is_ipv4() == other.is_ipv4();
@@ -118,7 +119,7 @@ fn overlap(one: &Address, other: &Address) -> bool {
     same_family && meet && one.port() == other.port()
 }
 
-/// Where a connection to `address` goes: Linux takes "any address" for the loopback one.
+/// The target of a connection to `address`: Linux takes "any address" for the loopback one.
 pub(super) fn target(address: &Address) -> Address {
     match address {
         Address::Tcp(tcp) if tcp.ip().is_unspecified() => {

@@ -1,7 +1,7 @@
 //! The simulated network: connections between ends on this machine, with delays, bounded buffers and faults, in
 //! virtual time. It answers as a kernel's non-blocking sockets do and knows nothing of descriptors and readiness calls.
 //!
-//! What travels towards one end arrives in the order sent; between connections the seed decides. An end that is
+//! Data towards one end arrives in the order sent; between connections the seed decides the order. An end that is
 //! closed answers bytes with a reset, and closing with unread bytes resets the peer, as TCP does. What has arrived
 //! before a reset can still be read, as on Linux.
 
@@ -22,14 +22,14 @@ use crate::{
     slab::{Slab, SlotId},
 };
 
-/// Virtual time at the start. Not zero, so that programs may look back from their first moment.
+/// Virtual time at the start. Not zero, so that programs may compute times before their first moment.
 const START: Instant = Instant::from_nanos(1_000_000_000);
 
-/// How often a TCP connection knocks again at a full accept queue; the pause doubles each time, from one second
-/// (Linux: `tcp_syn_retries`).
+/// How often a TCP connection retries at a full accept queue; the pause doubles each time, from one second (Linux:
+/// `tcp_syn_retries`).
 const CONNECT_RETRIES_MAX: u32 = 6;
 
-/// Cells of the time grid between the smallest and the largest latency, and how often it is ignored.
+/// Number of steps of the time grid between the smallest and the largest latency, and how often the grid is ignored.
 const GRID_CELLS: u64 = 4;
 const EXACT_PER_MILLE: u16 = 250;
 
@@ -46,35 +46,35 @@ impl End {
     }
 }
 
-/// Names the tenancy of one descriptor: numbers are used again, names are not.
+/// Names the tenancy of one descriptor: numbers are reused, names are not.
 pub(super) type Owner = u64;
 
-/// What has happened, for those who wait.
+/// An event, for the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
-    /// This descriptor may be ready: something has arrived, or has room again.
+    /// This descriptor may be ready: bytes have arrived, or there is room again.
     Touched(Owner),
-    /// Nothing at all has happened, and it is reported all the same.
+    /// A report although nothing has happened.
     Spurious(Owner, Direction),
-    /// An operation on a file is over; it is no descriptor.
+    /// A file operation has ended; it is not a descriptor.
     File(SlotId),
 }
 
-/// Which way bytes go.
+/// The direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     In,
     Out,
 }
 
-/// What can be done on a descriptor without waiting.
+/// The calls that are possible on a descriptor without waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) readable: bool,
     pub(super) writable: bool,
     /// The peer has ended its direction.
     pub(super) ended: bool,
-    /// Nothing goes in either direction any more.
+    /// Both directions have ended.
     pub(super) hung_up: bool,
 }
 
@@ -93,7 +93,7 @@ enum Event {
         end: End,
         bytes: usize,
     },
-    /// What a receive left although it was there counts as having arrived only now.
+    /// Bytes that a short receive left count as arriving now.
     Rest {
         end: End,
     },
@@ -132,7 +132,7 @@ pub(super) struct Network {
     events: EventQueue<Event>,
     names: Names,
     listeners: Slab<Listening>,
-    /// Never more than there are sockets and places in accept queues.
+    /// Never more than the sockets plus the places in accept queues.
     connections: Slab<[Side; 2]>,
     /// Connections that a fault has broken.
     #[cfg(test)]
@@ -158,7 +158,7 @@ impl Network {
         self.now
     }
 
-    /// When something happens next.
+    /// The time of the next event.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.events.next_at()
     }
@@ -180,12 +180,12 @@ impl Network {
         self.now = self.now.max(to);
     }
 
-    /// A number that decides nothing but an order.
+    /// A random number that decides only an order.
     pub(super) fn chance_below(&mut self, limit: usize) -> usize {
         self.random.below(limit)
     }
 
-    /// Whether a call fails now for a reason that passes.
+    /// Whether a call fails now with a transient error.
     pub(super) fn fails(&mut self) -> bool {
         self.random.chance(self.options.error_per_mille)
     }
@@ -194,8 +194,8 @@ impl Network {
         self.options.socket_buffer_bytes.max(1) as usize
     }
 
-    /// When something that starts now has got to the other end. Mostly on a coarse grid, still within the latencies
-    /// asked for: things of many connections then happen in one moment, as they do after an interrupt.
+    /// When something that starts now arrives at the other end. Mostly on a coarse grid, within the configured
+    /// latencies: events of many connections then coincide, as they do after an interrupt.
     fn moment(&mut self) -> Instant {
         let (low, high) = (self.options.latency_min, self.options.latency_max);
         let exact = self.now + self.random.between(low, high);
@@ -205,17 +205,17 @@ impl Network {
         if exactly || snapped > self.now + high { exact } else { snapped }
     }
 
-    /// Plans something that takes as long as a way to the other end.
+    /// Plans an event after the time that a message takes.
     fn plan(&mut self, event: Event) {
         let (at, tie) = (self.moment(), self.random.next());
         self.events.plan(at, tie, event);
     }
 
-    /// Plans something that travels to an end, behind everything that already does.
+    /// Plans an arrival at an end, behind all earlier ones.
     fn plan_arrival(&mut self, end: End, event: Event) {
         let (at, tie) = (self.moment(), self.random.next());
         let Some(side) = self.side_mut(end) else { return };
-        // In one moment, equal ties keep the order in which things were planned.
+        // At one moment, equal ties keep the order in which events were planned.
         let (at, tie) = if at > side.last_arrival.0 { (at, tie) } else { side.last_arrival };
         side.last_arrival = (at, tie);
         self.events.plan(at, tie, event);
@@ -243,14 +243,14 @@ impl Network {
         Ok(listener)
     }
 
-    /// Says which descriptor holds a listener.
+    /// Sets the descriptor that holds a listener.
     pub(super) fn assign_listener(&mut self, listener: SlotId, owner: Owner) {
         if let Some(listening) = self.listeners.get_mut(listener) {
             listening.owner = Some(owner);
         }
     }
 
-    /// Says which descriptor holds an end.
+    /// Sets the descriptor that holds an end.
     pub(super) fn assign(&mut self, end: End, owner: Owner) {
         if let Some(side) = self.side_mut(end) {
             side.owner = Some(owner);
@@ -291,7 +291,7 @@ impl Network {
         next
     }
 
-    /// A fault: the connection that waits longest is lost before it is accepted. False: none waits.
+    /// A fault: the connection that has waited longest is lost before it is accepted. False: none waits.
     pub(super) fn lose_waiting(&mut self, listener: SlotId) -> bool {
         let lost = self.listeners.get_mut(listener).and_then(|listening| listening.queue.pop_front());
         if let Some(end) = lost {
@@ -304,7 +304,7 @@ impl Network {
         lost.is_some()
     }
 
-    /// Closes a listener; who waits in its queue is reset.
+    /// Closes a listener; the connections in its queue are reset.
     pub(super) fn close_listener(&mut self, listener: SlotId) {
         let Some(listening) = self.listeners.remove(listener) else { return };
         self.names.unbind(&listening.address, listener);
@@ -313,7 +313,7 @@ impl Network {
         }
     }
 
-    /// Starts a connection, from this address if there is one; the client's end is touched when it stands or
+    /// Starts a connection, from `local` if given; the client's end is touched when the connection is established or
     /// has failed.
     pub(super) fn connect(&mut self, address: &Address, local: Option<SocketAddr>) -> Result<End, Errno> {
         let target = names::target(address);
@@ -329,14 +329,15 @@ impl Network {
         Ok(client)
     }
 
-    /// Whether there is a connection between these addresses already, or one on its way: there cannot be two.
+    /// Whether a connection between these addresses exists or is being established: there cannot be two.
     fn are_connected(&self, own: Option<&Address>, target: &Address) -> bool {
         let is_between =
             |[client, _]: &[Side; 2]| client.local.as_ref() == own && client.target.as_ref() == Some(target);
         self.connections.ids().into_iter().filter_map(|id| self.connections.get(id)).any(is_between)
     }
 
-    /// Hands bytes over; fewer than asked when room or luck runs out, and then the end is touched when there is room.
+    /// Sends bytes; fewer than asked when there is no room or the seed draws a short send. The end is then touched
+    /// when there is room.
     pub(super) fn send(&mut self, end: End, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
         let capacity = self.capacity();
         let Some(side) = self.side_mut(end) else { return Err(Errno::BADF) };
@@ -376,7 +377,7 @@ impl Network {
         Ok(count)
     }
 
-    /// Whether there is room for a good part; if not, the end is touched when there is.
+    /// Whether there is room for a considerable part of the buffer; if not, the end is touched when there is.
     pub(super) fn has_room(&mut self, end: End) -> bool {
         let capacity = self.capacity();
         let Some(side) = self.side_mut(end) else { return true };
@@ -395,20 +396,20 @@ impl Network {
         }
         if let Some(side) = self.side_mut(end) {
             side.fail(Errno::CONNRESET);
-            // The send that met it tells.
+            // The send that met the fault reports it.
             side.take_error();
         }
         self.plan_arrival(end.peer(), Event::Reset { end: end.peer() });
     }
 
-    /// Takes bytes that have arrived, perhaps not all; zero at the end of the stream.
+    /// Receives bytes that have arrived, perhaps not all; zero at the end of the stream.
     pub(super) fn receive(&mut self, end: End, into: &mut [u8]) -> Result<usize, Errno> {
         let Some(side) = self.side_mut(end) else { return Err(Errno::BADF) };
         let mut count = side.arrived().min(into.len());
         if count == 0 {
             return match side.take_error() {
                 Some(error) => Err(error),
-                // As on Linux, an error is told once, and then the stream looks ended.
+                // As on Linux, an error is reported once, and after that the stream looks ended.
                 None if side.ended || side.error.is_some() => Ok(0),
                 None => {
                     self.perhaps_report_nothing(end, Direction::In);
@@ -420,7 +421,7 @@ impl Network {
         if self.random.chance(self.options.short_per_mille) {
             count = 1 + self.random.below(count);
             if count < there.min(into.len()) {
-                // A short read means that no more was there: so the rest is news.
+                // A short read means that there was no more: so the rest must arrive anew.
                 self.plan(Event::Rest { end });
             }
         }
@@ -438,7 +439,7 @@ impl Network {
         self.side_mut(end)?.take_error()
     }
 
-    /// Ends our direction after what is on its way.
+    /// Ends our direction after the bytes that are on their way.
     pub(super) fn shutdown(&mut self, end: End) -> Result<(), Errno> {
         let side = self.side_mut(end).ok_or(Errno::BADF)?;
         if side.error.is_some() || !side.stands {
@@ -464,7 +465,7 @@ impl Network {
         if side.arrived() > 0 && side.error.is_none() {
             return self.reset(end);
         }
-        // An end that is broken, or does not stand yet, has nothing to say.
+        // An end that is broken, or not established yet, has nothing to send.
         let _ = self.shutdown(end);
         self.forget(end);
     }
@@ -483,7 +484,7 @@ impl Network {
         }
     }
 
-    /// Perhaps reports, to who begins to wait, what has not happened.
+    /// May report a spurious event to a task that begins to wait.
     fn perhaps_report_nothing(&mut self, end: End, direction: Direction) {
         if self.random.chance(self.options.spurious_per_mille)
             && let Some(owner) = self.side(end).and_then(|side| side.owner)
@@ -492,12 +493,12 @@ impl Network {
         }
     }
 
-    /// Plans the end of an operation on a file.
+    /// Plans the end of a file operation.
     pub(super) fn plan_file(&mut self, operation: SlotId) {
         self.plan(Event::File { operation });
     }
 
-    /// Lets everything happen whose time has come; returns how much that was.
+    /// Runs every event whose time has come; returns their number.
     pub(super) fn run_due(&mut self, notices: &mut Vec<Notice>) -> usize {
         let mut events = 0;
         while let Some(event) = self.events.pop_due(self.now) {
@@ -554,7 +555,7 @@ impl Network {
         }
     }
 
-    /// A connection attempt reaches the address it is for.
+    /// A connection attempt reaches its target.
     fn syn(&mut self, client: End, target: Address, retries: u32) -> Option<Notice> {
         self.side(client)?;
         let reached = self.names.reach(&target);
@@ -565,7 +566,7 @@ impl Network {
             return None;
         };
         let listening = self.listeners.get_mut(listener)?;
-        // Linux lets one more than the backlog in.
+        // Linux accepts one more than the backlog.
         if listening.queue.len() > listening.backlog {
             self.retry_syn(client, target, retries);
             return None;
@@ -578,7 +579,7 @@ impl Network {
         owner.map(Notice::Touched)
     }
 
-    /// The accept queue is full: TCP tries again later, a Unix socket says so.
+    /// The accept queue is full: TCP retries later, a Unix socket returns an error.
     fn retry_syn(&mut self, client: End, target: Address, retries: u32) {
         if !matches!(target, Address::Tcp(_)) {
             return self.plan_arrival(client, Event::SynAck { client, outcome: Err(Errno::AGAIN) });

@@ -22,7 +22,7 @@ impl Backend<Simulated> for Poller {
         self.machine.borrow().trigger == Trigger::Edge
     }
 
-    /// It is real, so virtual time cannot wait for it: the machine looks at it before it would call a deadlock.
+    /// It is real, so virtual time cannot wait for it: the machine checks it before it would report a deadlock.
     fn watch_wake_up(&mut self, _wake: &OwnedFd, token: u64) -> io::Result<()> {
         self.machine.borrow_mut().wake_token = token;
         Ok(())

@@ -1,11 +1,11 @@
-//! The simulator's only source of chance: a small seeded generator, so that a seed is a whole run.
+//! The simulator's only source of randomness: a small seeded generator, so that a seed determines a whole run.
 //!
 //! SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). Not for secrets.
-//! `weir-stats` has it too: an engine that others use should not bring statistics with it for ten lines.
+//! `weir-stats` contains it too: an engine should not depend on a statistics crate for ten lines.
 
 use std::time::Duration;
 
-/// A stream of numbers that its seed decides.
+/// A stream of numbers that its seed determines.
 #[derive(Debug)]
 pub(in crate::driver) struct Random {
     state: u64,

@@ -1,4 +1,4 @@
-//! One end of a simulated connection: what it has to read, and how much of what it sent is still on the way.
+//! One end of a simulated connection: its unread bytes, and how much of its own output is still on the way.
 
 use std::{collections::VecDeque, io::IoSlice};
 
@@ -10,49 +10,49 @@ use crate::{address::Address, clock::Instant};
 /// One end.
 #[derive(Debug, Default)]
 pub(super) struct Side {
-    /// The descriptor that holds it; none while the end waits to be accepted.
+    /// The descriptor that holds it; none while the connection waits to be accepted.
     pub(super) owner: Option<Owner>,
     pub(super) local: Option<Address>,
-    /// Where a client's end goes to, before anybody is there too.
+    /// The target of a client's end, before the connection is accepted.
     pub(super) target: Option<Address>,
-    /// The handle is gone, or not there yet.
+    /// The handle is gone, or does not exist yet.
     pub(super) closed: bool,
-    /// The connection stands, or has stood.
+    /// The connection is established, or was.
     pub(super) stands: bool,
-    /// It was refused, a reset has arrived, or was sent by a fault.
+    /// The reason if the connection was refused or reset, by the peer or by a fault.
     pub(super) error: Option<Errno>,
-    /// Some call has told of the error: no other does.
+    /// A call has reported the error; no other does.
     is_error_reported: bool,
     /// The peer's end of stream has arrived.
     pub(super) ended: bool,
     /// Our end of stream is on its way.
     pub(super) fin_sent: bool,
-    /// When the latest thing on its way to this end arrives, and its tie: nothing overtakes it.
+    /// When the latest item on its way to this end arrives, and its tie: nothing overtakes it.
     pub(super) last_arrival: (Instant, u64),
-    /// Sent by the peer and not read yet: first what has arrived, then what is on its way.
+    /// Sent by the peer and not read yet: first the bytes that have arrived, then those on their way.
     bytes: VecDeque<u8>,
     arrived: usize,
-    /// Bytes sent whose room has not been given back.
+    /// Bytes sent whose room has not been released.
     charged: usize,
     /// Room on its way back.
     returning: usize,
     room_planned: bool,
-    /// The sender was refused room and wants to hear when there is some.
+    /// A send found no room, and the sender wants a report when there is some.
     wants_room: bool,
 }
 
 impl Side {
-    /// An end that stands, and that no descriptor holds yet.
+    /// An established end that no descriptor holds yet.
     pub(super) fn new(local: Option<Address>) -> Self {
         Self { stands: true, local, ..Self::default() }
     }
 
-    /// A client's end, before anybody has answered.
+    /// A client's end, before the answer.
     pub(super) fn starting(local: Option<Address>, target: Address) -> Self {
         Self { local, target: Some(target), ..Self::default() }
     }
 
-    /// An end that nobody holds.
+    /// An end without a handle.
     pub(super) fn absent() -> Self {
         Self { closed: true, ..Self::default() }
     }
@@ -62,7 +62,7 @@ impl Side {
         self.arrived
     }
 
-    /// What can be done without waiting. As on Linux, there is room only when a good part is free.
+    /// The calls that are possible without waiting. As on Linux, there is room only when a considerable part is free.
     pub(super) fn state(&self, capacity: usize) -> State {
         let broken = self.error.is_some();
         State {
@@ -73,22 +73,22 @@ impl Side {
         }
     }
 
-    /// The error, the first time somebody asks.
+    /// The error, for the first caller.
     pub(super) fn take_error(&mut self) -> Option<Errno> {
         if std::mem::replace(&mut self.is_error_reported, self.error.is_some()) { None } else { self.error }
     }
 
-    /// The handle is gone, or nothing is left to read or on its way, the end of the stream least of all.
+    /// Whether the handle is gone, or every byte and the end of the stream have arrived and been read.
     pub(super) fn has_read_all(&self) -> bool {
         self.closed || self.ended && self.bytes.is_empty()
     }
 
-    /// Bytes the sender may still hand over.
+    /// Bytes that the sender may still send.
     pub(super) fn room(&self, capacity: usize) -> usize {
         capacity.saturating_sub(self.charged)
     }
 
-    /// Takes note of `count` bytes sent from here.
+    /// Records `count` bytes sent from here.
     pub(super) fn charge(&mut self, count: usize) {
         self.charged += count;
     }
@@ -122,7 +122,7 @@ impl Side {
         self.bytes.drain(..count);
         self.arrived -= count;
         if self.bytes.is_empty() && self.bytes.capacity() > 4096 {
-            // Ten thousand idle connections must not keep what their busiest moment needed.
+            // Ten thousand idle connections must not keep the memory of their busiest moment.
             self.bytes = VecDeque::new();
         }
         count
@@ -134,19 +134,19 @@ impl Side {
         self.plan_room()
     }
 
-    /// The sender's kernel looks again soon; true when an event must be planned for it.
+    /// The sender's kernel checks again soon; true when an event must be planned for it.
     pub(super) fn plan_room(&mut self) -> bool {
         !std::mem::replace(&mut self.room_planned, true)
     }
 
-    /// Room has come back; true when the sender is to be told, which waits until a good part is free.
+    /// Room has come back; true when the sender is to be informed, which needs a considerable part free.
     pub(super) fn take_back(&mut self, capacity: usize) -> bool {
         self.room_planned = false;
         self.charged = self.charged.saturating_sub(std::mem::take(&mut self.returning));
         self.state(capacity).writable && std::mem::take(&mut self.wants_room)
     }
 
-    /// The handle is gone; what was not read is forgotten.
+    /// The handle is gone; unread bytes are discarded.
     pub(super) fn close(&mut self) {
         self.closed = true;
         self.owner = None;

@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Uring {
-    /// The next connection of a listener, once there is one.
+    /// The next connection of a listener, if there is one.
     pub(super) fn accept_next(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
         if self.draining.is_some() {
             return Poll::Ready(Err(error::draining()));
@@ -47,12 +47,12 @@ impl Uring {
         }
     }
 
-    /// Starts an accept, unless one is in flight, enough connections wait, or descriptors are waited for.
+    /// Starts an accept, unless one is in flight, enough connections wait, or the listener waits for descriptors.
     pub(super) fn arm_accept(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let blocked = socket.arm != Arm::Idle || socket.closing || socket.accepted.len() >= ACCEPTED_MAX / 2;
-        // Connections of a burst are handed out while their listener waits for descriptors: none of them makes it look
-        // again or wait longer.
+        // Connections of a burst are handed out while their listener waits for descriptors: none of them may start
+        // another try or prolong the wait.
         if blocked || self.draining.is_some() || self.starved_listeners.contains(&id) {
             return;
         }
@@ -119,17 +119,17 @@ impl Uring {
         }
     }
 
-    /// Descriptors or memory are short: accepting goes on when something is free, or after a while.
+    /// Descriptors or memory are short: accepting resumes when some are free, or after a pause.
     fn pause_accepts(&mut self, id: SlotId) {
         self.parts.counters.starved();
         self.starved_listeners.push(id);
         self.retry_at = Some(monotonic() + ACCEPT_RETRY);
     }
 
-    /// An accept that found nobody ended instead of waiting. Before 5.18 (and the stable kernels that have its fix) it
-    /// does so on a listener that is non-blocking, and started again at once it would spin. The flag belongs to
-    /// everybody who shares the listener, also to other processes, so it stays as it is: an arrival is waited for
-    /// first.
+    /// An accept that found no connection ended instead of waiting. Before 5.18 (and the stable kernels that have its
+    /// fix) that happens on a non-blocking listener, and restarting it at once would spin. The flag belongs to
+    /// everyone who shares the listener, including other processes, so it stays as it is: the driver waits for an
+    /// arrival first.
     fn await_arrival(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if self.draining.is_some() {

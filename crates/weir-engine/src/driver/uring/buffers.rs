@@ -1,8 +1,8 @@
-//! Receive buffers as the kernel sees them: one ring of provided buffers for each size, filled from the pool.
+//! Receive buffers as the kernel uses them: one ring of provided buffers for each size, filled from the pool.
 //!
 //! Invariants: (1) a buffer index pushed into a ring came from `Pool::take_for_kernel` and is not used until the
 //! kernel names it in a completion; (2) a ring has as many entries as its size may have buffers, so it cannot
-//! overflow; (3) the rings are unregistered, or leaked with the pool, before their memory goes.
+//! overflow; (3) the rings are unregistered, or leaked with the pool, before their memory is freed.
 
 use std::{io, rc::Rc};
 
@@ -18,7 +18,7 @@ struct Group {
     ring: BufferRing,
     /// Buffers the kernel may still pick.
     available: usize,
-    /// Where each buffer was pushed last.
+    /// The last position of each buffer in the ring.
     positions: Vec<u16>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Twice as many entries where receives are bundled: their buffers are found by what the rings say.
+    /// Twice as many entries where receives are bundled: the ring itself shows which buffers such a receive filled.
     pub(super) fn new(pool: Rc<Pool>, bundles: bool) -> Self {
         let groups = (0..pool.classes()).map(|_| None).collect();
         let entries = CLASS_BUFFERS_MAX as u16 * if bundles { 2 } else { 1 };
@@ -71,7 +71,7 @@ impl Buffers {
         Ok(())
     }
 
-    /// Gives the kernel every buffer that came back since the last turn.
+    /// Gives the kernel every buffer that has been returned since the last turn.
     pub(super) fn refill(&mut self) {
         for class in 0..self.groups.len() {
             self.refill_class(class as u8);
@@ -92,7 +92,7 @@ impl Buffers {
         group.ring.publish();
     }
 
-    /// More buffers of a size, if its maximum allows.
+    /// Adds buffers of a size, if its maximum allows.
     pub(super) fn grow(&mut self, class: u8, counters: &Counters) -> bool {
         let grown = self.pool.grow(class);
         if grown {
@@ -107,17 +107,17 @@ impl Buffers {
         self.groups[usize::from(class)].as_ref().map_or(0, |group| group.available)
     }
 
-    /// Bytes of all buffers of a size, wherever they are.
+    /// Bytes of all buffers of a size, used or free.
     pub(super) fn bytes(&self, class: u8) -> usize {
         self.pool.buffers(class) as usize * self.pool.buffer_bytes(class) as usize
     }
 
-    /// What the buffer has of the `bytes` that a receive brought into this and those after it. The kernel takes buffers
-    /// in the order in which they were pushed, each as far as its record says.
+    /// This buffer's share of the `bytes` that one receive put into it and the following ones. The kernel takes
+    /// buffers in the order in which they were pushed, and fills each as far as its record says.
     ///
-    /// No record is written anew before its receive is looked at, whatever the order of completions: after it at most
-    /// all other buffers were pushed before the ring was entered, and all again while what that brought is looked at,
-    /// which is less than there are records.
+    /// No record is overwritten before its receive has been handled, whatever the order of completions. After a
+    /// receive, at most all other buffers are pushed before the ring is entered, and all again while the results of
+    /// that call are handled. That is less than the number of records.
     pub(super) fn part(&self, class: u8, index: u16, bytes: u32) -> Part {
         let whole = Part { bytes, next: index };
         let Some(group) = self.groups.get(usize::from(class)).and_then(Option::as_ref) else { return whole };
@@ -143,7 +143,7 @@ impl Buffers {
             if group.is_some() && ring.submitter().unregister_buf_ring(class as u16).is_ok() {
                 *group = None;
             } else if let Some(group) = group.take() {
-                // The kernel still knows the memory: it must stay.
+                // The kernel still knows the memory: it must not be freed.
                 std::mem::forget(group);
             }
         }

@@ -1,4 +1,5 @@
-//! The end of a socket: cancel what is in flight, wait for it, then close; the same for all sockets at teardown.
+//! The end of a socket: cancel the operations in flight, wait for them, then close. Teardown does the same for all
+//! sockets.
 
 use std::{os::fd::AsFd, time::Duration};
 
@@ -12,7 +13,7 @@ use crate::{
 };
 
 impl Uring {
-    /// Cancels whatever a socket has in flight, once.
+    /// Cancels every operation of a socket, once.
     pub(super) fn cancel_all(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if socket.operations == 0 || std::mem::replace(&mut socket.cancelled, true) {
@@ -33,7 +34,7 @@ impl Uring {
         }
     }
 
-    /// Closes once nothing is queued or in flight; starts what is missing for that.
+    /// Closes the socket once nothing is queued or in flight; starts the operations that this still needs.
     pub(super) fn finish_closing(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let failed = socket.error.is_some();
@@ -45,12 +46,12 @@ impl Uring {
             if socket.discarding {
                 return self.arm_receive(id);
             }
-            // Where our end cannot be sent the peer has reset already. Nothing may be waited for then: a receive that
-            // is started on such a socket may never complete.
+            // If our end cannot be sent, the peer has already reset the connection. The driver must not wait for it
+            // then: a receive that is started on such a socket may never complete.
             if socket::end_output(&socket.descriptor, &self.parts.counters).is_ok() {
                 socket.discarding = true;
-                // A receive that was cancelled when the socket was closed is started again, and may have to be
-                // cancelled again.
+                // A receive that was cancelled when the socket was closed is restarted, and may have to be cancelled
+                // again.
                 socket.cancelled = false;
                 self.lingering.plan_look(monotonic());
                 self.linger(id);
@@ -82,7 +83,8 @@ impl Uring {
         self.lingering.add(until, id, |id| self.sockets.get(id).is_none());
     }
 
-    /// Does what is due: tries again what was short, and ends what has lingered for too long.
+    /// Handles the deadlines that have passed: retries operations that lacked resources, and ends sockets that
+    /// lingered too long.
     pub(super) fn handle_deadlines(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.wake_starved_listeners();
@@ -99,7 +101,7 @@ impl Uring {
         }
     }
 
-    /// Closes what a drain waits for if the peer has taken everything and says nothing more.
+    /// During a drain, closes each discarding socket whose peer has received everything and sends nothing more.
     fn look_at_discarding(&mut self, now: Instant) {
         for place in 0..self.lingering.len() {
             let id = self.lingering.at(place);
@@ -109,7 +111,7 @@ impl Uring {
             }
             let counters = &self.parts.counters;
             if !has_input(socket, counters) && socket::has_taken_all(socket.descriptor.as_fd(), counters) {
-                // As good as the peer's own end.
+                // Counts as the peer's end of stream.
                 socket.end_of_stream = true;
                 self.finish_closing(id);
             } else {
@@ -118,7 +120,8 @@ impl Uring {
         }
     }
 
-    /// Cancels everything and reaps until nothing is in flight, or the time is over. Returns what is left.
+    /// Cancels everything and reaps until nothing is in flight, or the time is up. Returns the number of operations
+    /// left.
     pub(super) fn cancel_and_reap(&mut self) -> usize {
         let deadline = monotonic() + TEARDOWN;
         self.workers.ending = true;
@@ -148,7 +151,7 @@ impl Uring {
         self.left()
     }
 
-    /// What must be over before the ring may go.
+    /// The operations that must end before the ring may be closed.
     fn left(&self) -> usize {
         self.sockets.len() + self.zero_copy.in_flight() + self.files.in_flight() + self.files_closing
     }

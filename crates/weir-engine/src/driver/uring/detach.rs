@@ -1,4 +1,4 @@
-//! A stream that leaves this runtime for another one: the receive ends, and what it brought goes along.
+//! A stream that moves to another runtime: the receive ends, and its bytes move with the stream.
 
 use std::{
     io,
@@ -10,7 +10,7 @@ use super::{SocketKind, Uring};
 use crate::{driver::error, slab::SlotId};
 
 impl Uring {
-    /// Cancels the receive, waits for its last completion, and gives the socket back with what has arrived. A
+    /// Cancels the receive, waits for its last completion, and returns the socket with its received bytes. A
     /// cancelled receive takes no bytes out of the socket that it does not deliver, so nothing is lost in between.
     pub(super) fn poll_moved(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(error::gone())) };

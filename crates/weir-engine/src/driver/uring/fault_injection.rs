@@ -1,11 +1,11 @@
-//! Disorder between a ring and its driver, in tests: what a kernel may do and seldom does.
+//! Disorder between a ring and its driver, in tests: behaviour that a kernel may show and seldom does.
 //!
-//! By a seed, completions come late and in another order, requests end at once with an interruption or for want of
-//! buffers or memory, receives are cancelled while they wait, and sends that wait take less than they were offered. All
-//! of it passes, so a connection must come through with every byte.
+//! The seed delays and reorders completions, ends requests at once with an interruption or a shortage of buffers or
+//! memory, cancels waiting receives, and shortens waiting sends. All of this is transient, so a connection must
+//! deliver every byte.
 //!
-//! What the kernel promises stays: completions of one request keep their order, and a request whose success makes no
-//! completion has its failure in reach as soon as it is consumed.
+//! The kernel's guarantees remain: completions of one request keep their order, and if a request skips the completion
+//! on success, its failure can be reaped as soon as the request is consumed.
 
 use std::cell::Cell;
 
@@ -14,18 +14,18 @@ use io_uring::{opcode, squeue::Entry};
 use super::{CQE_MORE, ring::Completion, token::Kind};
 use crate::driver::sim::random::Random;
 
-/// Of 1000 completions, as many come late.
+/// Completions that come late, of 1000.
 const LATE_PER_MILLE: u16 = 150;
-/// Turns that a late completion waits at most.
+/// Most turns that a late completion waits.
 const LATE_TURNS_MAX: usize = 4;
-/// Of 1000 requests, as many end before the kernel has seen them.
+/// Requests that end before the kernel has seen them, of 1000.
 const REFUSED_PER_MILLE: u16 = 50;
-/// In as many of 1000 turns a receive is cancelled.
+/// Turns in which a receive is cancelled, of 1000.
 const CANCELLED_PER_MILLE: u16 = 30;
-/// Of 1000 sends that wait, as many take less.
+/// Waiting sends that take less, of 1000.
 const SHORTENED_PER_MILLE: u16 = 300;
 
-/// How often each thing was done.
+/// How often each fault was injected.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Done {
     pub(super) late: u64,
@@ -35,12 +35,12 @@ pub(super) struct Done {
     pub(super) shortened: u64,
 }
 
-/// A mistake that the driver could contain, planted to see whether disorder finds it.
+/// A bug that the driver could contain, planted to see whether disorder finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plant {
-    /// What a short send left is continued one byte too late.
+    /// The rest of a short send is continued one byte too late.
     RestFromWrongPlace,
-    /// A receive that ended without bytes counts as one that is still in flight.
+    /// A receive that ended without bytes counts as still in flight.
     EndedReceiveStaysArmed,
     /// A send that was interrupted counts as done.
     RefusedSendIsLost,
@@ -52,17 +52,17 @@ thread_local! {
     static DONE: Cell<Done> = Cell::new(Done::default());
 }
 
-/// Drivers that this thread starts from now on have this seed's disorder, or none.
+/// Drivers that this thread starts from now on get this seed's disorder, or none.
 pub(super) fn install(seed: Option<u64>) {
     SEED.set(seed);
 }
 
-/// What was done on this thread since it was asked last.
+/// The faults injected on this thread since the last call.
 pub(super) fn take_done() -> Done {
     DONE.take()
 }
 
-/// Plants a mistake in this thread's drivers, or none.
+/// Plants a bug in this thread's drivers, or removes it.
 pub(super) fn plant(fault: Option<Plant>) {
     PLANTED.set(fault);
 }
@@ -80,24 +80,24 @@ fn count(add: impl FnOnce(&mut Done)) {
 /// The disorder of one ring.
 pub(super) struct Disorder {
     random: Random,
-    /// A send may be tried, with no completion when it goes through.
+    /// A send may be tried, without a completion on success.
     tries_sends: bool,
     /// Completions that come late, oldest first, with the turns that each still waits.
     late: Vec<(usize, Completion)>,
-    /// Requests that the kernel did not see: their tokens, and what they end with.
+    /// Requests that the kernel did not see: their tokens and results.
     refused: Vec<(u64, i32)>,
     /// Receives in flight, by their tokens.
     receives: Vec<u64>,
 }
 
 impl Disorder {
-    /// What is installed on this thread.
+    /// The disorder installed on this thread.
     pub(super) fn installed(tries_sends: bool) -> Option<Self> {
         let random = Random::new(SEED.get()?);
         Some(Self { random, tries_sends, late: Vec::new(), refused: Vec::new(), receives: Vec::new() })
     }
 
-    /// The request as the kernel is to see it: as it is, or as one that does nothing.
+    /// The request that the kernel gets: unchanged, or replaced by a no-op.
     pub(super) fn submitted(&mut self, entry: Entry) -> Entry {
         let token = entry.get_user_data();
         let (kind, _) = Kind::split(token);
@@ -119,7 +119,7 @@ impl Disorder {
         entry
     }
 
-    /// A request to cancel some receive, in some turns.
+    /// In some turns, a request to cancel a receive.
     pub(super) fn cancellation(&mut self) -> Option<Entry> {
         if self.receives.is_empty() || !self.random.chance(CANCELLED_PER_MILLE) {
             return None;
@@ -130,7 +130,7 @@ impl Disorder {
         Some(opcode::AsyncCancel::new(token).build().user_data(Kind::Cancel.token(id)))
     }
 
-    /// How many of so many bytes a send that waits is offered.
+    /// How many of `bytes` a waiting send is offered.
     pub(super) fn offered(&mut self, bytes: u32) -> u32 {
         if bytes < 2 || !self.random.chance(SHORTENED_PER_MILLE) {
             return bytes;
@@ -139,12 +139,12 @@ impl Disorder {
         1 + self.random.below(bytes as usize - 1) as u32
     }
 
-    /// Whether completions are there that the driver has not been shown.
+    /// Whether there are completions that the driver has not seen.
     pub(super) fn holds_any(&self) -> bool {
         !self.late.is_empty()
     }
 
-    /// The completions of a turn as the driver is to see them.
+    /// The completions of a turn, as the driver sees them.
     pub(super) fn completed(&mut self, completions: &mut Vec<Completion>) {
         for (turns, _) in &mut self.late {
             *turns = turns.saturating_sub(1);
@@ -168,7 +168,7 @@ impl Disorder {
         self.shuffle(completions);
     }
 
-    /// A failure that takes the place of a success without a completion comes at once.
+    /// A failure that replaces a success without a completion comes at once.
     fn may_wait(&self, token: u64) -> bool {
         match Kind::split(token).0 {
             Some(Kind::Send) => !self.tries_sends,
@@ -177,7 +177,7 @@ impl Disorder {
         }
     }
 
-    /// Late ones whose time has come, each behind earlier ones of its request.
+    /// Adds late completions whose time has come, each behind earlier ones of its request.
     fn show_late(&mut self, completions: &mut Vec<Completion>) {
         let mut waiting: Vec<(usize, Completion)> = Vec::new();
         for (turns, completion) in std::mem::take(&mut self.late) {
@@ -190,7 +190,7 @@ impl Disorder {
         self.late = waiting;
     }
 
-    /// Another order, in which those of one request stand as they stood.
+    /// Changes the order, except among the completions of one request.
     fn shuffle(&mut self, completions: &mut [Completion]) {
         let before = completions.to_vec();
         let mut tokens: Vec<u64> = before.iter().map(|completion| completion.token).collect();

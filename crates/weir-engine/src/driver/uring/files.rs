@@ -1,15 +1,15 @@
-//! Operations on files: submitted one for one, taken up again where the kernel did a part, and files closed.
+//! File operations: each is one submission, repeated after a partial result. The ring also closes files.
 //!
-//! All of them exist since 5.11, the oldest kernel this driver runs on, so no step of the ladder lacks one. A
-//! path that is in memory is opened, and bytes that are in the page cache are read, while the kernel takes the
-//! submission; for everything else it has workers. A write that holds something is theirs from the start.
+//! All of them exist since 5.11, the oldest kernel that this driver runs on, so every version in `KernelMask::LADDER`
+//! has them. While the kernel takes the submission, it opens a path that is in memory and reads bytes that are in the
+//! page cache; for everything else it uses workers. A write that holds a value goes to a worker from the start.
 //!
-//! Where the kernel can start no worker (at a limit of threads, without memory, with signals pending) it ends with
-//! `ECANCELED` what it has not begun (Linux, `io_uring/io-wq.c`: `io_wq_enqueue`, `create_worker_cont`; before commit
-//! 0453aad676ff of 2024 it tries for ever, and the operation waits). A file system may have that error too, and a sync
-//! reports an error once. So a request that does nothing asks for a worker: if it meets the same end, the call is made
-//! here, as where no helper thread can be started, and so are those of the next second, because each try costs the
-//! kernel tens of milliseconds.
+//! If the kernel cannot start a worker (at a limit on threads, without memory, with signals pending), it ends
+//! operations that have not begun with `ECANCELED` (Linux, `io_uring/io-wq.c`: `io_wq_enqueue`, `create_worker_cont`;
+//! before commit 0453aad676ff of 2024 it retries forever, and the operation waits). A file system may also return
+//! that error, and a sync reports an error only once. So a no-op request then asks for a worker: if it fails in the
+//! same way, the driver makes the call itself, as where no helper thread can be started. It does so for the
+//! operations of the next second too, because each try costs the kernel tens of milliseconds.
 
 use std::{
     io,
@@ -41,29 +41,29 @@ use crate::{
 /// Bytes of one submission; the kernel moves at most `0x7fff_f000` in a call.
 const CALL_BYTES_MAX: usize = 1 << 30;
 
-/// How long nothing is given to workers after one could not be started.
+/// How long the driver avoids workers after one could not be started.
 const WITHOUT_WORKERS: Duration = Duration::from_secs(1);
 
-/// What is known of the kernel's workers.
+/// The state of the kernel's workers, as far as known.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
-    /// None could be started; until then nobody tries again.
+    /// No worker could be started; none is tried before this moment.
     missing_until: Option<Instant>,
-    /// Teardown has cancelled what is in flight.
+    /// Teardown has cancelled the operations in flight.
     pub(super) ending: bool,
 }
 
-/// What an operation in flight owns (invariant 1).
+/// The values that an operation in flight owns (invariant 1).
 #[derive(Debug)]
 pub(super) struct Submitted {
     request: Request,
-    /// Of a read.
+    /// For a read.
     storage: Option<Storage>,
-    /// Of an open below a folder; in a box, so that this may move.
+    /// For an open below a folder; in a box, so that this value may move.
     how: Option<Box<OpenHow>>,
     /// Bytes read or written so far.
     done: usize,
-    /// It was cancelled, and whether for want of a worker is being asked.
+    /// It was cancelled, and a request is asking whether a worker was missing.
     asks_for_worker: bool,
 }
 
@@ -101,7 +101,7 @@ impl Uring {
         self.workers.missing_until.is_some()
     }
 
-    /// Makes the call here. From the start, if a part was done: that is read or written again.
+    /// Makes the call on this thread. If a part was done already, it starts over: that part is read or written again.
     fn perform(&mut self, id: SlotId) {
         let Some(Submitted { request, .. }) = self.files.take_work(id) else { return };
         self.files.finish(id, perform_here(request, &self.parts.send_pool, &self.parts.counters));
@@ -151,7 +151,7 @@ impl Uring {
     }
 
     pub(super) fn on_file(&mut self, id: SlotId, result: i32) {
-        // What a forgotten read would still bring, nobody wants; a write goes on to its end.
+        // The rest of a forgotten read is not needed; a write runs to its end.
         let is_forgotten = self.files.is_forgotten(id);
         let Some(submitted) = self.files.work(id) else {
             self.parts.counters.events_stale.increment();
@@ -200,9 +200,9 @@ impl Uring {
         }
     }
 
-    /// Closes a file, unless an operation or a queue still has it: then that does. One that must be flushed takes a
-    /// worker. If that is the first that cannot be started, it stays open: whose the descriptor is then, no completion
-    /// tells for sure.
+    /// Closes a file, unless an operation or a queue still uses it: then the last user closes it. A close that must
+    /// flush needs a worker. If that is the first worker that cannot be started, the file stays open: the completion
+    /// does not show for certain who owns the descriptor then.
     pub(super) fn submit_close(&mut self, file: Arc<OwnedFd>) {
         let Some(descriptor) = Arc::into_inner(file) else { return };
         if self.lacks_workers() {
@@ -222,7 +222,7 @@ fn how(flags: OFlags, mode: Mode) -> OpenHow {
 }
 
 impl Submitted {
-    /// What the last completion makes of the operation.
+    /// The result of the operation, from its last completion.
     fn answer(self, result: i32) -> FileResult {
         if result < 0 {
             return Err(Errno::from_raw_os_error(-result).into());

@@ -1,21 +1,21 @@
 //! io_uring: operations are submitted together with the wait for their completions, in one system call a turn.
 //!
-//! Receives are multishot where the kernel reports every end (`crate::multishot_probe`) and take provided buffers; the
-//! buffer is chosen when data is there, so an idle connection holds none. Each connection has at most one send in
-//! flight, so bytes leave in order; its memory is the lease or send buffer itself. Every submission is counted on its
-//! socket, and a socket is forgotten, its descriptor closed and its memory reused only when the count is back at zero.
+//! Receives are multishot where the kernel reports every end (`crate::multishot_probe`) and take provided buffers;
+//! the buffer is chosen when data is there, so an idle connection holds none. Each connection has at most one send in
+//! flight, so bytes leave in order; the send reads directly from the lease or send buffer. Every submission is
+//! counted on its socket. A socket is forgotten, its descriptor closed and its memory reused only when the count is
+//! zero again.
 //!
-//! Sends of large chunks leave without a copy where an option asks for it (`zero_copy.rs`); their bytes outlive the
-//! send.
+//! If an option asks for it, large chunks are sent without a copy (`zero_copy.rs`); their bytes outlive the send.
 //!
-//! Operations on files go to the ring too, and files are closed by it.
+//! File operations also go to the ring, and the ring closes files.
 //!
 //! Invariants: (1) memory named by a submission is owned by its socket's slot, by its operation on a file, by a
 //! zero-copy send's slot, or by a buffer ring, and does not move or change until the final completion; (2)
-//! `Socket::operations` counts submissions without a final completion, and a slot is only removed at zero; (3) on
-//! teardown everything is cancelled and reaped, and what does not complete is leaked, never freed; (4) a tried send
-//! (`send.rs`) counts as gone through only when the kernel has consumed its submission, its batch's completions are
-//! dispatched, and no overflow hides one.
+//! `Socket::operations` counts submissions without a final completion, and a slot is removed only at zero; (3) on
+//! teardown everything is cancelled and reaped, and memory of operations that do not complete is leaked, never freed;
+//! (4) a tried send (`send.rs`) counts as successful only when the kernel has consumed its submission, its batch's
+//! completions are dispatched, and no overflow hides one.
 
 use std::{
     collections::VecDeque,
@@ -84,7 +84,7 @@ const POLL_FIRST: u16 = 1;
 const MULTISHOT: u16 = 2;
 /// `IORING_RECVSEND_BUNDLE`.
 const BUNDLE: u16 = 16;
-/// `IORING_ACCEPT_MULTISHOT` goes through the opcode; these are completion flags.
+/// `IORING_ACCEPT_MULTISHOT` is set by the opcode; these are completion flags.
 const CQE_BUFFER: u32 = 1;
 const CQE_MORE: u32 = 2;
 const CQE_NONEMPTY: u32 = 4;
@@ -92,11 +92,11 @@ const CQE_NOTIFICATION: u32 = 8;
 
 /// Accepted connections waiting for `accept` before accepting pauses.
 const ACCEPTED_MAX: usize = 1024;
-/// Bytes of one send: the kernel moves at most `0x7fff_f000` in a call, and says so only by a short count.
+/// Bytes of one send: the kernel moves at most `0x7fff_f000` in a call, and reports that only by a short count.
 const SEND_BYTES_MAX: usize = 1 << 30;
-/// Largest arrival that is copied behind one that still waits.
+/// Largest arrival that is appended to a waiting one by a copy.
 const JOIN_BYTES_MAX: usize = 4096;
-/// Turns at most at the end of a `block_on`: a peer that sends without a pause would keep it for ever.
+/// Most turns at the end of a `block_on`: a peer that sends without a pause would keep it busy forever.
 const SUBMIT_TURNS_MAX: usize = 64;
 /// How long teardown waits for cancelled operations.
 const TEARDOWN: Duration = Duration::from_secs(2);
@@ -104,7 +104,7 @@ const TEARDOWN: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Arm {
     Idle,
-    /// In flight; with the size it takes buffers from.
+    /// In flight; with the size of its buffers.
     Armed(u8),
     /// Waits for data before it takes a buffer.
     Polling,
@@ -121,7 +121,7 @@ enum SocketKind {
     Stream,
 }
 
-/// A gathered send's header; at a stable address while it is in flight.
+/// A gathered send's header; its address is stable while it is in flight.
 struct SendHeader {
     msghdr: libc::msghdr,
     slices: [libc::iovec; SLICES_MAX],
@@ -129,48 +129,48 @@ struct SendHeader {
 
 struct Socket {
     descriptor: OwnedFd,
-    /// How submissions name it.
+    /// Its name in submissions.
     target: Target,
     kind: SocketKind,
     /// Submissions without a final completion.
     operations: u8,
     arm: Arm,
     inbound: InlineQueue<Lease>,
-    /// Memory held by `inbound`: whole buffers, however little is in them.
+    /// Memory held by `inbound`: whole buffers, however few bytes are in them.
     inbound_bytes: usize,
     /// The buffer of a receive in flight, where the kernel has no buffer rings.
     own_buffer: Option<Buffer>,
-    /// Data waits, as far as the last completion told.
+    /// More data waits, according to the last completion.
     nonempty: bool,
-    /// Arrivals in a row behind each of which more waited.
+    /// Consecutive arrivals that each had more data waiting behind them.
     burst: u8,
     end_of_stream: bool,
     error: Option<StoredError>,
-    /// It failed in sending, and what had arrived may still be there: that is received before the error shows.
+    /// A send failed, and bytes that had arrived may still be there: they are received before the error shows.
     has_rest: bool,
-    /// The turn in which a receive first asked for it.
+    /// The turn in which a receive first asked for that rest.
     rest_since: Option<u64>,
     receive_waiter: Option<Waker>,
     send: SendState,
-    /// Bytes of the send in flight; zero: none. One while the front of the queue is a file that waits for room.
+    /// Bytes of the send in flight; zero: none. One while a file at the front of the queue waits for room.
     sending: u32,
-    /// What is in flight is that wait.
+    /// The operation in flight is that wait for room.
     awaits_room: bool,
-    /// What is in flight is a zero-copy send, in this slot of theirs.
+    /// The operation in flight is a zero-copy send, in this slot of the zero-copy sends.
     lent: Option<SlotId>,
     /// The kernel has refused a zero-copy send on it.
     copies: bool,
-    /// The send in flight does not wait, and makes a completion only if it did not go through.
+    /// The send in flight does not wait, and makes a completion only if it did not succeed.
     tried: bool,
-    /// Number of the last tried send, to tell it from earlier ones.
+    /// Number of the last tried send, to distinguish it from earlier ones.
     tries: u32,
-    /// The last try did not go through: the next send, or the one in flight, waits.
+    /// The last try did not succeed: the next send, or the one in flight, waits.
     stalled: bool,
     send_header: Option<Box<SendHeader>>,
     address: Option<Box<SockAddr>>,
     accepted: VecDeque<OwnedFd>,
     closing: bool,
-    /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too, or has taken
+    /// The handle is gone and our end is sent: input is discarded until the peer ends too, or has received
     /// everything.
     discarding: bool,
     /// The socket moves to another runtime: no receive is started any more.
@@ -231,8 +231,8 @@ impl Socket {
         self.send.wake(&parts.departed);
     }
 
-    /// Puts an arrival behind what waits for the handler. A small one joins the buffer before it, so that a slow
-    /// handler does not hold a buffer for every few bytes.
+    /// Stores an arrival behind those that wait for the handler. A small one is appended to the previous buffer, so
+    /// that a slow handler does not hold one buffer for every few bytes.
     #[inline]
     fn store(&mut self, mut lease: Lease) {
         if let Some(last) = self.inbound.back_mut()
@@ -248,7 +248,7 @@ impl Socket {
         self.inbound.push_back(lease);
     }
 
-    /// Moves what waits for the handler out of buffers of a size. Returns whether anything was.
+    /// Moves waiting arrivals out of the buffers of a size. Returns whether there were any.
     fn release_inbound(&mut self, class: u8) -> bool {
         let mut is_any = false;
         for lease in self.inbound.iter_mut().filter(|lease| lease.class() == class) {
@@ -260,7 +260,8 @@ impl Socket {
         is_any
     }
 
-    /// Whether more may arrive before the handler has asked for what waits. Not where that had to leave its buffers.
+    /// Whether more may arrive before the handler has asked for the waiting bytes. False if these had to leave their
+    /// buffers.
     #[inline]
     fn has_room_for_input(&self, low_water_bytes: usize) -> bool {
         self.inbound_bytes <= low_water_bytes && !self.inbound.front().is_some_and(Lease::is_on_heap)
@@ -281,33 +282,33 @@ pub(crate) struct Uring {
     table: FileTable,
     zero_copy: ZeroCopy,
     files: Operations<Submitted>,
-    /// Files that the ring has been told to close.
+    /// Close requests in flight.
     files_closing: usize,
     workers: Workers,
-    /// Whom this ring has sent messages to, each once: at most one for each other runtime.
+    /// The doorbells that this ring has sent messages to, each once: at most one for each other runtime.
     doorbells: Vec<Arc<Doorbell>>,
-    /// Messages that the kernel may not have taken: one for each sleep of another runtime that this one has ended since
+    /// Messages that the kernel may not have taken: one for each sleep of another runtime that this one ended since
     /// the submission queue was last seen empty.
     unsent: Vec<Unsent>,
-    /// Sizes of receive buffers.
+    /// Number of receive buffer sizes.
     classes: u8,
     /// Receives stay armed.
     multishot: bool,
-    /// Those may fill several buffers at once.
+    /// A multishot receive may fill several buffers at once.
     bundles: bool,
     provided: bool,
     accept_multishot: bool,
     completions: Vec<Completion>,
     dirty: Vec<SlotId>,
-    /// Sends whose success shows only in the absence of a completion, each with its number.
+    /// Sends whose success shows only by a missing completion, each with its number.
     tried: Vec<(SlotId, u32)>,
-    /// Somebody waits for one of them: do not sleep before they are settled.
+    /// A task waits for one of them: do not sleep before they are settled.
     follow_up: bool,
     starved_receivers: VecDeque<SlotId>,
-    /// For how many turns in a row most buffers of each size were in use, while receives waited for buffers.
+    /// For how many consecutive turns most buffers of each size were in use while receives waited for buffers.
     held_turns: [u8; CLASS_BYTES.len()],
     reserve: Reserve,
-    /// All that wait in the kernel may be accepted at once.
+    /// All connections that wait in the kernel may be accepted at once.
     accepts_in_bursts: bool,
     starved_listeners: Vec<SlotId>,
     retry_at: Option<Instant>,
@@ -322,7 +323,7 @@ pub(crate) struct Uring {
     recheck: Vec<SlotId>,
 }
 
-/// Whether bytes have arrived that no receive has taken yet. The kernel completes only some receives in one turn.
+/// Whether bytes have arrived that no receive has taken. The kernel completes only some receives in one turn.
 fn has_input(socket: &Socket, counters: &Counters) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     counters.recv_calls.increment();
@@ -330,14 +331,14 @@ fn has_input(socket: &Socket, counters: &Counters) -> bool {
     matches!(counters.clock.call(look), Ok((_, 1..)))
 }
 
-/// Whether receives are to stay armed where the kernel can do that at all. Whether it tells every end to those is tried
-/// above the drivers; where nobody has, they do not.
+/// Whether receives shall stay armed if the kernel supports that. The layer above the drivers tests whether the
+/// kernel reports every end to such receives; without that test they do not stay armed.
 fn wants_multishot(config: &Config) -> bool {
     let is_hidden = config.masked.hides(KernelFeature::MultishotReceive);
     !is_hidden && matches!(config.uring.receive, ReceiveMode::Multishot | ReceiveMode::Bundle)
 }
 
-/// What the kernel grants a driver with this configuration, as stable names.
+/// The features that the kernel grants a driver with this configuration, as stable names.
 pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
     let ring = Ring::new(&config.uring, config.masked)?;
     let granted = ring.granted;
@@ -367,7 +368,7 @@ impl Uring {
         let zero_copy = ZeroCopy::new(&parts.config, &ring)?;
         let bundles = parts.config.uring.receive == ReceiveMode::Bundle;
         let mut buffers = Buffers::new(std::rc::Rc::clone(&parts.receive_pool), bundles);
-        // Buffer rings and multishot accept came with 5.19, multishot receive and the single issuer with 6.0.
+        // Buffer rings and multishot accept came with 5.19, multishot receive and the single-issuer flag with 6.0.
         let provided = !masked.hides(KernelFeature::BufferRing) && buffers.provide(0, &ring).is_ok();
         let multishot = provided && ring.granted.single_issuer && wants_multishot(&parts.config);
         let reserve = Reserve::new(parts.config.limits.descriptors_reserved, parts.wake.as_fd());
@@ -423,7 +424,7 @@ impl Uring {
     fn arm_wake(&mut self) {
         let token = Kind::Wake.token(SlotId { index: 0, generation: 0 });
         let descriptor = Fd(self.parts.wake.as_raw_fd());
-        // Where it cannot stay armed it is armed again after each wake.
+        // A poll that cannot stay armed is armed again after each wake-up.
         let poll =
             opcode::PollAdd::new(descriptor, libc::POLLIN as u32).multi(self.ring.granted.multishot_poll);
         self.push(poll.build().user_data(token));
@@ -443,7 +444,7 @@ impl Uring {
         Ok(id)
     }
 
-    /// Takes a socket out that has nothing in flight.
+    /// Removes a socket that has nothing in flight.
     fn remove(&mut self, id: SlotId) -> Option<Socket> {
         let mut socket = self.sockets.remove(id)?;
         self.parts.departed.let_go(socket.receive_waiter.take());
@@ -475,7 +476,7 @@ impl Uring {
                 Some(Kind::Wake | Kind::Woken) => {
                     self.parts.woken.set(true);
                     if kind == Some(Kind::Wake) && completion.flags & CQE_MORE == 0 {
-                        // What was written stays readable, and a poll that begins would find it again.
+                        // The written value stays readable, and the next poll would find it again.
                         self.parts.take_wake_up();
                         self.arm_wake();
                     }
@@ -564,7 +565,7 @@ impl DriverOps for Uring {
             }
             return Poll::Ready(Ok(Some(lease)));
         }
-        // The error first: a reset that a send has met shows to receives as an end.
+        // The error first: after a reset that a send has met, receives see an end of stream.
         if let Some(error) = socket.error
             && !socket.has_rest
         {
@@ -631,7 +632,7 @@ impl DriverOps for Uring {
         socket.inbound.clear();
         socket.inbound_bytes = 0;
         socket.accepted.clear();
-        // A move that was given up: what still arrives may have to be thrown away.
+        // A move that was given up: input may have to be discarded.
         socket.detaching = false;
         socket.closing = true;
         if !socket.send.queue.is_empty() {
@@ -676,7 +677,7 @@ impl DriverOps for Uring {
         let others_wait = !self.starved_receivers.is_empty() && self.rearm_starved();
         let counters = Arc::clone(&self.parts.counters);
         counters.turns.increment();
-        // A tried send may hold the very buffers that a starved receive waits for, and nothing else may complete.
+        // A tried send may hold the buffers that a starved receive waits for, and nothing else may complete.
         let follow_up =
             self.follow_up || others_wait || !self.tried.is_empty() && !self.starved_receivers.is_empty();
         let limit = match wait {
@@ -763,10 +764,10 @@ impl DriverOps for Uring {
     }
 
     fn submit_queued(&mut self) {
-        // Whole turns, because the completion of one operation queues the next: what a send has left over, or the close
-        // of the socket. One at least: completions may be there already.
+        // Whole turns, because the completion of one operation queues the next: the rest of a send, or the close of
+        // the socket. At least one, because completions may already be there.
         for _ in 0..SUBMIT_TURNS_MAX {
-            // A failure shows again at the next turn, which reports it.
+            // The next turn meets the failure again and reports it.
             if self.turn(Wait::No).is_err() || !self.ring.has_queued() {
                 return;
             }
@@ -780,10 +781,10 @@ impl DriverOps for Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        // As after a panic of a task, which ends the runtime wherever it is.
+        // As after a panic in a task, which ends the runtime at any point.
         self.ring_for_unsent();
         if self.cancel_and_reap() > 0 {
-            // The kernel may still write to this memory: it stays, for ever (invariant 3).
+            // The kernel may still write to this memory: it is leaked (invariant 3).
             std::mem::forget(std::mem::replace(&mut self.sockets, Slab::new(0)));
             std::mem::forget(std::mem::replace(&mut self.zero_copy, ZeroCopy::none()));
             std::mem::forget(std::mem::replace(&mut self.files, Operations::new(0, &self.parts.departed)));

@@ -13,23 +13,23 @@ use super::{
 };
 use crate::{counters::Counters, driver::socket::has_event, pool::CLASS_BYTES, slab::SlotId};
 
-/// Up to this much memory for one size, buffers are added as soon as the kernel has found none. Beyond it only when
-/// they are still in use after what was received has been handled: one look at the sockets fills as many buffers as
-/// sockets have data, and with 128 KiB each a ring that is never short is larger than the cache. What the next receive
-/// writes to, and the next send reads from, then comes from memory (100 connections with 16 messages of 4 KiB in
-/// flight: 1.5 times the CPU of epoll, which reads all of them into one hot buffer).
+/// Up to this much memory for one size, buffers are added as soon as the kernel has run out of them. Beyond it they
+/// are added only if the buffers are still in use after the received bytes have been handled: one turn fills as many
+/// buffers as sockets have data, and with 128 KiB each a ring that never runs out is larger than the cache. The
+/// memory that the next receive writes to and the next send reads from is then not cached (100 connections with 16
+/// messages of 4 KiB in flight: 1.5 times the CPU of epoll, which reads all of them into one hot buffer).
 const HOT_BYTES: usize = 1 << 20;
 
-/// Turns in a row in which most buffers of a size are in use, after which it is not sends that have them: those give
-/// them back every second turn. Handlers that keep what they were given would else let receives wait for ever, as long
-/// as others send in every turn.
+/// Consecutive turns in which most buffers of a size are in use. After that many, sends cannot be the cause: sends
+/// return their buffers every second turn. Otherwise handlers that keep their buffers would block receives forever,
+/// as long as others send in every turn.
 const HELD_TURNS: u8 = 16;
 
-/// Buffers that the kernel fills before a receive that stays armed lets others go first (`MULTISHOT_MAX_RETRY`).
+/// Buffers that the kernel fills for an armed receive before it serves others (`MULTISHOT_MAX_RETRY`).
 const KERNEL_BURST: u8 = 32;
 
 impl Uring {
-    /// Starts a receive, unless one is in flight or nothing may arrive any more.
+    /// Starts a receive, unless one is in flight or no more input is expected.
     pub(super) fn arm_receive(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let ended = socket.end_of_stream || socket.error.is_some() && !socket.has_rest;
@@ -45,8 +45,8 @@ impl Uring {
             return;
         }
         let multishot = self.multishot;
-        // One that starts with waiting would take data and a reset behind it, both there already, for one event: it
-        // brings the data and then waits for ever.
+        // A receive that starts with waiting would merge data and a reset behind it, if both are already there, into
+        // one event: it returns the data and then waits forever.
         let priority = match (multishot, socket.nonempty) {
             (true, _) if self.bundles => MULTISHOT | BUNDLE,
             (true, _) => MULTISHOT,
@@ -61,8 +61,8 @@ impl Uring {
         self.push(entry.flags(Flags::BUFFER_SELECT | flags).user_data(Kind::Receive(class).token(id)));
     }
 
-    /// Where the kernel cannot pick a buffer when data is there (before 5.19), the wait for data comes first: idle
-    /// connections hold no buffer, for one more submission a receive.
+    /// If the kernel cannot pick a buffer when data arrives (before 5.19), a poll for data comes first: idle
+    /// connections then hold no buffer, at the cost of one more submission for each receive.
     fn poll_first(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let events = libc::POLLIN | libc::POLLRDHUP;
@@ -73,7 +73,7 @@ impl Uring {
         self.push(entry.flags(flags).user_data(Kind::Readable.token(id)));
     }
 
-    /// A receive into a buffer of its own, of data that is there.
+    /// A receive into a buffer of the socket, for data that is there.
     fn receive_own(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let class = socket.size.class();
@@ -102,7 +102,7 @@ impl Uring {
         if socket.kind == SocketKind::Listener {
             return if socket.closing { self.finish_closing(id) } else { self.arm_accept(id) };
         }
-        // A wait that failed or was cancelled says nothing about data.
+        // A poll that failed or was cancelled does not show data.
         socket.nonempty = result >= 0;
         if result < 0 && !matches!(-result, libc::ECANCELED | libc::EINTR | libc::EAGAIN) {
             socket.fail(Errno::from_raw_os_error(-result), &self.parts);
@@ -130,8 +130,8 @@ impl Uring {
         self.on_arrival(id, class, completion);
     }
 
-    /// A receive that filled one buffer or several: as if each were an arrival of its own, with more to come but for
-    /// the last.
+    /// A receive that filled one buffer or several: each buffer counts as a separate arrival, all but the last with
+    /// more to come.
     fn on_bundle(&mut self, id: SlotId, class: u8, completion: Completion) {
         let Completion { token, result, flags } = completion;
         let (mut index, mut rest) = ((flags >> 16) as u16, result as u32);
@@ -172,7 +172,7 @@ impl Uring {
         }
         if result > 0 {
             let Some(buffer) = provided.or(own) else {
-                // The kernel did not say where it put the bytes: they are lost, and so is the stream.
+                // The kernel did not report where it put the bytes: they are lost, and so is the stream.
                 return socket.fail(Errno::IO, &self.parts);
             };
             let (length, capacity) = (result as usize, buffer.capacity());
@@ -203,20 +203,20 @@ impl Uring {
         self.after_receive(id, more);
     }
 
-    /// A receive that brought no bytes.
+    /// Handles a receive without bytes.
     pub(super) fn on_receive_end(&mut self, id: SlotId, class: u8, result: i32) {
         let low_water = self.parts.config.limits.input_high_water_bytes / 2;
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if result == 0 {
-            // Of a connection that has failed the error shows, not the end.
+            // On a failed connection the error shows, not the end.
             socket.end_of_stream = !std::mem::take(&mut socket.has_rest);
             return socket.wake_receiver(&self.parts.departed);
         }
         match Errno::from_raw_os_error(-result) {
             Errno::NOBUFS => {
                 self.parts.counters.buffers_exhausted.increment();
-                // It may be this connection that has them all. Its handler takes what is there first, and that starts
-                // the receive again.
+                // This connection may itself hold all buffers. Its handler takes the waiting bytes first, and that
+                // starts the receive again.
                 let wanted = socket.discarding || socket.receive_waiter.is_some();
                 if !wanted && !socket.has_room_for_input(low_water) {
                     return;
@@ -235,7 +235,7 @@ impl Uring {
         }
     }
 
-    /// Arms again, or goes on closing.
+    /// Arms the receive again, or continues closing.
     #[inline]
     pub(super) fn after_receive(&mut self, id: SlotId, more: bool) {
         let multishot = self.multishot;
@@ -251,19 +251,19 @@ impl Uring {
         if more || socket.end_of_stream {
             return;
         }
-        // Somebody still waits when the receive brought nothing: an interruption, or data that was not there.
+        // A task still waits after the receive returned nothing: an interruption, or data that was not there.
         let wanted = socket.discarding || socket.receive_waiter.is_some();
         if wanted || multishot && socket.has_room_for_input(low_water) {
-            // One without a buffer is started again later, and single receives end by themselves.
+            // A receive without a buffer is started again later, and single receives end by themselves.
             self.parts.counters.rearms.add(u64::from(multishot && socket.arm == Arm::Idle));
             self.arm_receive(id);
         }
     }
 
-    /// Starts receives again that waited for buffers: as many as there are buffers, first come first served. True if
-    /// others still wait for those: they must have another turn soon, because one that was started may find no data
-    /// and take no buffer (Unix sockets before 6.17 do not say how much is there, and a receive that looks for more
-    /// fails for want of a buffer, not of data).
+    /// Restarts receives that waited for buffers: as many as there are buffers, first come, first served. True if
+    /// others still wait for those buffers: they need another turn soon, because a started receive may find no data
+    /// and take no buffer (Unix sockets before 6.17 do not report how much is there, and a receive that looks for
+    /// more fails for lack of a buffer, not of data).
     pub(super) fn rearm_starved(&mut self) -> bool {
         let mut promised = [0_usize; CLASS_BYTES.len()];
         self.count_held_turns();
@@ -286,7 +286,7 @@ impl Uring {
             }
             let Some(socket) = self.sockets.get_mut(id) else { continue };
             if socket.arm != Arm::Starved {
-                // It had to leave buffers itself, and is not read on before its handler asks.
+                // Its bytes had to leave their buffers, and it is not read again before its handler asks.
                 continue;
             }
             socket.arm = Arm::Idle;
@@ -305,7 +305,7 @@ impl Uring {
         promised.iter().any(|count| *count > 0)
     }
 
-    /// Takes note of the sizes of which most buffers are in use, right after those that came back were given out.
+    /// Records the sizes of which most buffers are in use, right after returned buffers were given out.
     fn count_held_turns(&mut self) {
         for class in 0..self.classes {
             let are_held =
@@ -315,11 +315,11 @@ impl Uring {
         }
     }
 
-    /// Whether every buffer of a size that the kernel may pick has been promised to a starved receive; promises one
-    /// more otherwise. More receives than buffers would only fail again, each for the price of a completion and a
+    /// Whether every buffer of a size that the kernel may pick is promised to a starved receive; promises one more
+    /// otherwise. With more receives than buffers some would only fail again, each at the cost of a completion and a
     /// submission.
     fn is_promised(&mut self, class: u8, promised: &mut usize) -> bool {
-        // The size may have changed when the receive ended: its ring of buffers may not be there yet.
+        // The size may have changed when the receive ended: its buffer ring may not exist yet.
         if self.buffers.provide(class, &self.ring).is_err() {
             return false;
         }
@@ -335,9 +335,9 @@ impl Uring {
         is_promised
     }
 
-    /// Takes what no handler has asked for yet out of the buffers of a size, of which there cannot be more: handlers
-    /// that wait for slow peers, or for anything else, must not keep all other connections from being read. Those whose
-    /// bytes are moved are not read on before their handlers have asked.
+    /// Moves the bytes that no handler has asked for out of the buffers of a size that is at its maximum: handlers
+    /// that wait for slow peers, or for anything else, must not stop all other connections from being read.
+    /// Connections whose bytes are moved are not read again before their handlers ask.
     fn release_inbound(&mut self, class: u8) {
         for id in self.sockets.ids() {
             let Some(socket) = self.sockets.get_mut(id) else { continue };
@@ -354,19 +354,19 @@ impl Uring {
 }
 
 impl Socket {
-    /// Whether the receive that stays armed has missed the end behind what it has just brought.
+    /// Whether an armed receive has missed the end of the stream behind the bytes that it has just returned.
     ///
-    /// Where there is more than a burst when the receive begins, the kernel goes on when it polls the socket. If that
-    /// finds data and the end, it takes them for one event: it receives the data, and waits for ever. (Only where two
-    /// events were counted does its fix of the spring of 2026 look once more.) A receive that begins anew finds the
-    /// end.
+    /// If more than a burst is there when the receive begins, the kernel continues it after polling the socket. If
+    /// that poll finds data and the end, it merges them into one event: it receives the data, and waits forever. (The
+    /// kernel's fix of the spring of 2026 looks once more only if two events were counted.) A receive that starts
+    /// anew finds the end.
     #[inline]
     fn may_miss_end(&mut self, counters: &Counters) -> bool {
         if self.nonempty {
             self.burst = self.burst.saturating_add(1);
             return false;
         }
-        // It is left to the receive that begins anew to take the end, or the error.
+        // The restarted receive will take the end, or the error.
         std::mem::take(&mut self.burst) >= KERNEL_BURST
             && has_event(self.descriptor.as_fd(), PollFlags::RDHUP, counters) == Ok(true)
     }

@@ -24,7 +24,7 @@ use crate::{
     driver::error,
 };
 
-/// Stands for no limit of a wait that has a minimum: the kernel gives up at the minimum where there is no limit.
+/// Represents no limit for a wait that has a minimum: without a limit, the kernel gives up at the minimum.
 const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// One completion, copied out of the ring.
@@ -56,7 +56,7 @@ pub(super) struct Ring {
     flags: u32,
     submit_each: bool,
     minimum_wait: Duration,
-    /// A thread of the kernel submits.
+    /// A kernel thread submits.
     polled: bool,
     masked: KernelMask,
     pub(super) granted: Granted,
@@ -92,7 +92,7 @@ impl Ring {
             no_sqarray: setup.no_sqarray,
             registered_ring: false,
             no_iowait: parameters.is_feature_no_iowait() && !masked.hides(KernelFeature::NoIowait),
-            // The absence of a completion says something once a call has submitted: here none does.
+            // A missing completion is meaningful only after a call has submitted: here no call submits.
             skip_success: parameters.is_feature_skip_cqe_on_success()
                 && options.poll_idle_ms.is_none()
                 && !masked.hides(KernelFeature::SkippedCompletions),
@@ -124,7 +124,7 @@ impl Ring {
         })
     }
 
-    /// Whether the kernel has an operation, and the feature that it is.
+    /// Whether the kernel has an operation, and the feature for it.
     pub(super) fn supports(&self, code: u8, feature: KernelFeature) -> io::Result<bool> {
         let mut probe = Probe::new();
         self.ring.submitter().register_probe(&mut probe)?;
@@ -145,10 +145,10 @@ impl Ring {
         self.ring.submitter()
     }
 
-    /// Queues one entry. Never fails: what finds the queue full waits in front of it.
+    /// Queues one entry. Never fails: an entry that finds the queue full waits in front of it.
     ///
     /// # Safety
-    /// The descriptor and memory the entry names must stay valid until its final completion has been seen.
+    /// The descriptor and memory that the entry names must stay valid until its final completion has been seen.
     pub(super) unsafe fn push(&mut self, entry: Entry, counters: &Counters) {
         counters.submissions.increment();
         #[cfg(test)]
@@ -163,7 +163,7 @@ impl Ring {
         if self.submit_each {
             let wakeup = self.wakeup();
             if !self.polled || wakeup != 0 {
-                // The failure shows again at the next turn's enter, which reports it.
+                // The next turn's enter meets the failure again and reports it.
                 let _ = self.enter(EnterWait::default(), wakeup, counters);
             }
         }
@@ -214,8 +214,8 @@ impl Ring {
         outcome
     }
 
-    /// A turn where the kernel's thread submits: the kernel is entered to wake it, to wait for room in its queue, to
-    /// have what overflowed, and to sleep.
+    /// A turn with submission by the kernel's thread: the kernel is entered to wake that thread, to wait for room in
+    /// its queue, to fetch overflowed completions, and to sleep.
     fn turn_polled(&mut self, wait: Option<Option<Duration>>, counters: &Counters) -> io::Result<()> {
         let mut flags = self.wakeup();
         if self.ring.submission().cq_overflow() {
@@ -239,15 +239,15 @@ impl Ring {
         outcome
     }
 
-    /// The flag that wakes the kernel's thread, if it sleeps over submissions.
+    /// The flag that wakes the kernel's thread, if it sleeps and there are submissions.
     fn wakeup(&mut self) -> u32 {
-        // What was pushed is published, and a fence lies between that and the look at the thread's flag.
+        // The pushed entries are published, and a fence lies between that and the check of the thread's flag.
         let queue = self.ring.submission();
         if self.polled && !queue.is_empty() && queue.need_wakeup() { ENTER_SQ_WAKEUP } else { 0 }
     }
 
-    /// Whether a completion may still come of what the kernel has taken from a socket. The kernel's thread takes bytes
-    /// and then completes, both under the ring's lock; a registration waits for that lock.
+    /// Whether a completion may still follow for bytes that the kernel has taken from a socket. The kernel's thread
+    /// takes bytes and then completes, both under the ring's lock; a registration waits for that lock.
     pub(super) fn completes_late(&mut self) -> bool {
         self.polled && {
             let _ = self.ring.submitter().register_probe(&mut Probe::new());
@@ -255,8 +255,8 @@ impl Ring {
         }
     }
 
-    /// A sleep: until the first completion; with a minimum wait until each connection may have brought one, or until
-    /// the minimum is over and there is one. A limit that comes earlier ends it.
+    /// A sleep: until the first completion; with a minimum wait until each connection may have produced one, or until
+    /// the minimum is over and there is one. An earlier limit ends it.
     fn sleep(&self, limit: Option<Duration>, connections: u64) -> EnterWait {
         if self.minimum_wait.is_zero() || connections < 2 {
             return EnterWait { completions: 1, limit, minimum: Duration::ZERO };
@@ -274,8 +274,8 @@ impl Ring {
         // SAFETY: every entry in the queue was vouched for when it was pushed (invariant 1).
         let outcome = counters.clock.call(|| unsafe { enter(self.descriptor, to_submit, flags, wait) });
         match outcome.map_err(|error| (error.raw_os_error(), error)) {
-            // A signal, the time limit, a completion queue to empty first, or no memory for requests right now:
-            // the next turn goes on.
+            // A signal, the time limit, a completion queue to empty first, or no memory for requests right now: the
+            // next turn continues.
             Ok(_) | Err((Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN), _)) => Ok(()),
             Err((_, error)) => Err(error),
         }
@@ -307,7 +307,7 @@ impl Ring {
         false
     }
 
-    /// How many of so many bytes a send that waits is offered: all, but for a test.
+    /// How many of `bytes` a waiting send is offered: all, except in a test.
     #[inline]
     pub(super) fn offered(&mut self, bytes: u32) -> u32 {
         #[cfg(test)]
@@ -334,7 +334,7 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         if self.granted.registered_ring {
-            // The thread goes on, and would keep the ring: a failure leaks it until the thread ends.
+            // The thread lives on, and would keep the ring: a failure leaks it until the thread ends.
             let _ = unregister_ring(borrow(&self.ring), self.descriptor);
         }
     }

@@ -1,17 +1,18 @@
 //! Sends: one in flight for each connection, from the front of its output queue.
 //!
-//! A send is first tried with `MSG_DONTWAIT` and `IOSQE_CQE_SKIP_SUCCESS`: it is over when the kernel has consumed its
-//! submission, and only a failure or a short count makes a completion. So a send that goes through costs no completion,
-//! does not end the wait for the next request, and a connection with one message in flight enters the kernel once a
-//! message instead of twice. What could not go at once is copied off the runtime's buffers and sent again, waiting.
-//! Before 5.17 the completion cannot be left out; the first try waits for nothing there either.
+//! A send is first tried with `MSG_DONTWAIT` and `IOSQE_CQE_SKIP_SUCCESS`: it is over when the kernel has consumed
+//! its submission, and only a failure or a short count makes a completion. So a successful send costs no completion
+//! and does not end the wait for the next request. A connection with one message in flight then enters the kernel
+//! once a message instead of twice. Bytes that could not be sent at once are copied out of the runtime's buffers and
+//! sent again by a waiting send. Before 5.17 the completion cannot be left out; there too, the first try does not
+//! wait.
 //!
-//! A chunk that is to leave without a copy goes alone (`zero_copy.rs`): what is queued before it goes first.
+//! A chunk that is sent without a copy needs a separate send (`zero_copy.rs`): the bytes queued before it go first.
 //!
-//! A file is sent by `sendfile(2)`, right here, after what is queued before it, and the ring waits for room. A head
-//! that went through the ring would leave only when the kernel is entered, and the file a turn later. The ring's own
-//! way (`IORING_OP_SPLICE` into a pipe and out of it) always takes a worker of the kernel's and two of its operations
-//! for each pipe full, to move the same pages.
+//! A file is sent by a direct `sendfile(2)` call, after the bytes queued before it, and the ring waits for room. A
+//! response head sent through the ring would leave only when the kernel is entered, and the file a turn later. The
+//! ring's alternative (`IORING_OP_SPLICE` into a pipe and out of it) always needs a kernel worker and two of its
+//! operations for each pipeful, to move the same pages.
 
 use std::{
     io::{self, IoSlice},
@@ -42,19 +43,19 @@ use crate::{
 struct GatheredSend {
     header: *const libc::msghdr,
     bytes: u32,
-    /// `MSG_MORE` if a chunk follows that goes alone.
+    /// `MSG_MORE` if a chunk with a separate send follows.
     flags: i32,
 }
 
-/// What a completed send is followed by.
+/// The step after a completed send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Nothing,
-    /// The next one.
+    /// The next send.
     Send,
-    /// The end of what is queued.
+    /// The steps after an empty queue.
     End,
-    /// The same again when the kernel has memory.
+    /// The same send again when the kernel has memory.
     Memory,
 }
 
@@ -75,10 +76,11 @@ impl Uring {
             return;
         }
         if socket.sending > 0 {
-            // Somebody has more to do with this socket once its send is over.
+            // A task needs this socket again once its send is over.
             self.follow_up |= socket.tried;
             if !socket.tried {
-                // Nor may a slow peer hold buffers of what was queued meanwhile. A lent chunk is not in the queue.
+                // A slow peer must not hold buffers of bytes that were queued meanwhile. A lent chunk is not in the
+                // queue.
                 let in_flight = if socket.lent.is_some() { 0 } else { socket.sending as usize };
                 socket.send.queue.release_leases(in_flight);
             }
@@ -130,14 +132,14 @@ impl Uring {
         }
     }
 
-    /// How many tried sends the kernel has consumed with their completions in reach; asked right after the ring was
-    /// entered.
+    /// How many tried sends the kernel has consumed, with their completions ready to be reaped; call it right after
+    /// entering the ring.
     pub(super) fn tried_submitted(&mut self) -> usize {
         if self.tried.is_empty() || !self.ring.is_caught_up() { 0 } else { self.tried.len() }
     }
 
     /// The kernel has consumed the first `count` tried sends, and their completions, if any, are dispatched: those
-    /// without one have gone through.
+    /// without one have succeeded.
     pub(super) fn settle_tried(&mut self, count: usize) {
         if count == 0 {
             return;
@@ -146,7 +148,7 @@ impl Uring {
         let later = self.tried.split_off(count);
         let consumed = std::mem::replace(&mut self.tried, later);
         for &(id, number) in &consumed {
-            // One that did not go through may have been followed by another one already, which is not consumed.
+            // One that failed may already have been followed by another one, which is not consumed.
             if let Some(socket) = self.sockets.get(id)
                 && socket.tried
                 && socket.tries == number
@@ -155,7 +157,7 @@ impl Uring {
             }
         }
         if self.tried.is_empty() {
-            // Kept for its memory.
+            // Kept to reuse its memory.
             self.tried = consumed;
             self.tried.clear();
         }
@@ -169,7 +171,7 @@ impl Uring {
         self.go_on(id, next);
     }
 
-    /// Does what a completed send is followed by.
+    /// Performs the step after a completed send.
     #[inline]
     pub(super) fn go_on(&mut self, id: SlotId, next: Next) {
         match next {
@@ -180,12 +182,12 @@ impl Uring {
         }
     }
 
-    /// Sends from the file at the front of the queue and what is before it: as much as there is room for, and no more
-    /// than a share before others get theirs.
+    /// Sends the bytes before the file at the front of the queue, and the file: as much as there is room for, and no
+    /// more than a share before other sockets are served.
     fn submit_file(&mut self, id: SlotId) {
         let limits = self.parts.config.limits;
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        // Nothing else is in flight that sends on this socket, and no submission is consumed meanwhile.
+        // No other send on this socket is in flight, and no submission is consumed meanwhile.
         let outcome = socket.send_to_file(limits.turn_bytes_max, &self.parts.counters);
         socket.send.wake_if_low(limits.output_low_water_bytes, &self.parts.departed);
         match outcome {
@@ -204,7 +206,7 @@ impl Uring {
         }
     }
 
-    /// The file at the front of the queue goes on when the socket has room for a good part.
+    /// Waits until the socket has room for a considerable part, then continues the file at the front of the queue.
     fn await_room(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         // A slow peer must not hold the runtime's buffers.
@@ -236,7 +238,7 @@ impl Uring {
         self.submit_send(id);
     }
 
-    /// The kernel is short of memory: the queue waits, and so does what is added to it.
+    /// The kernel is short of memory: the queue waits, including bytes that are added to it.
     fn wait_for_memory(&mut self, id: SlotId) {
         if let Some(socket) = self.sockets.get_mut(id)
             && socket.send.mark_dirty()
@@ -246,7 +248,7 @@ impl Uring {
         }
     }
 
-    /// What follows when everything queued is sent, or lost with the connection.
+    /// The steps when everything queued is sent, or lost with the connection.
     #[inline]
     pub(super) fn after_send(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
@@ -282,7 +284,7 @@ impl Uring {
 }
 
 impl Socket {
-    /// The end of the send in flight; `consume` takes what was sent off the queue.
+    /// The end of the send in flight; `consume` removes the sent bytes from the queue.
     #[inline]
     pub(super) fn complete_send(
         &mut self,
@@ -294,10 +296,10 @@ impl Socket {
         let counters = &parts.counters;
         self.operations -= 1;
         let asked = std::mem::take(&mut self.sending);
-        // One without a copy waits too.
+        // A zero-copy send waits too.
         let waited = self.stalled || self.lent.take().is_some();
         self.tried = false;
-        // A peer that takes less than is offered is sent to with waiting until it has caught up.
+        // A peer that takes less than it is offered gets waiting sends until it has caught up.
         self.stalled = !waited && result < asked as i32;
         match result {
             0.. => {
@@ -373,7 +375,7 @@ impl Socket {
     }
 }
 
-/// Describes the next chunks for a gathered send; the header stays where it is until it is replaced.
+/// Describes the next chunks for a gathered send; the header stays in place until it is replaced.
 fn gather(queue: &SendQueue, header: &mut Option<Box<SendHeader>>, alone_from: usize) -> GatheredSend {
     let header = header.get_or_insert_with(|| {
         // SAFETY: both types are plain C data for which all-zero is a valid value.

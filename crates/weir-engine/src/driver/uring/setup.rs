@@ -1,7 +1,7 @@
-//! Setting a ring up: every flag that the kernel grants, and fewer of them on an older kernel.
+//! Setting up a ring: every flag that the kernel grants; fewer of them on an older kernel.
 //!
-//! The kernel refuses a set of flags as a whole, so sets are tried from the newest on. What was granted is what a
-//! driver reports; nothing is left out in silence.
+//! The kernel refuses a set of flags as a whole, so sets are tried, newest first. A driver reports what was granted;
+//! nothing is left out silently.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::{
     driver::error,
 };
 
-/// Flags of io_uring_setup that are asked for together.
+/// Flags of io_uring_setup that are requested together.
 #[derive(Clone, Copy)]
 pub(super) struct SetupFlags {
     pub(super) single_issuer: bool,
@@ -23,7 +23,7 @@ pub(super) struct SetupFlags {
     pub(super) no_sqarray: bool,
 }
 
-/// Newest first; each needs an older kernel than the one before: 6.6, 6.1, 6.0, 5.19, 5.18, 5.11.
+/// Newest first; each set works on older kernels than the one before: 6.6, 6.1, 6.0, 5.19, 5.18, 5.11.
 const NEWEST_FIRST: [SetupFlags; 6] = [
     SetupFlags {
         single_issuer: true,
@@ -70,7 +70,7 @@ const NEWEST_FIRST: [SetupFlags; 6] = [
 ];
 
 impl SetupFlags {
-    /// The flags less what the options switch off.
+    /// The flags without those that the options switch off.
     fn without(self, options: &UringOptions, masked: KernelMask) -> Self {
         Self {
             single_issuer: self.single_issuer && !masked.hides(KernelFeature::SingleIssuer),
@@ -78,7 +78,7 @@ impl SetupFlags {
                 && options.defer_taskrun
                 && options.poll_idle_ms.is_none()
                 && !masked.hides(KernelFeature::DeferredTaskRun),
-            // Completions run on the kernel's thread where that submits.
+            // Completions run on the kernel's thread if that thread submits.
             cooperative: self.cooperative
                 && options.poll_idle_ms.is_none()
                 && !masked.hides(KernelFeature::CooperativeTaskRun),

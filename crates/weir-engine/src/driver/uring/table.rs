@@ -1,13 +1,13 @@
-//! The ring's table of files: a socket in it is named by its place, and no operation looks a descriptor up.
+//! The ring's file table: a socket in it is named by its place, and no operation looks a descriptor up.
 //!
-//! A socket's place is that of its slot. Its descriptor stays, for the calls that need one; the kernel closes the
-//! socket when both are gone, so the place is cleared first. A socket beyond the end of the table (there are as many
-//! places as the process may have descriptors, when the driver starts), or for which the kernel has no memory, is named
-//! by its descriptor.
+//! A socket's place has the number of its slot. Its descriptor stays open, for the calls that need one; the kernel
+//! closes the socket when both are gone, so the place is cleared first. A socket beyond the end of the table (there
+//! are as many places as the process may have descriptors, when the driver starts), or for which the kernel has no
+//! memory, is named by its descriptor.
 //!
 //! Before 6.13 a file that left a table stayed open until all older operations had ended: one receive that waits for
-//! data would keep every connection open that is closed after it. Distributions carry fixes back, so it is tried when
-//! the driver starts, and the option refused where it is so.
+//! data would keep open every connection that is closed after it. Distributions backport fixes, so the driver tests
+//! this when it starts, and refuses the option on a kernel with the defect.
 
 use std::{
     io::{self, Read},
@@ -34,12 +34,12 @@ const PLACES_MAX: u64 = 1 << 20;
 /// How long the trial at the start may take.
 const TRIAL: Duration = Duration::from_secs(1);
 
-/// How submissions name a socket.
+/// The name of a socket in submissions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     /// The descriptor, or the place in the table.
     pub(super) fd: Fd,
-    /// Says which of them it is.
+    /// Whether it is a descriptor or a place.
     pub(super) flags: Flags,
 }
 
@@ -64,10 +64,10 @@ pub(super) struct FileTable {
 }
 
 impl FileTable {
-    /// Registers a table for as many sockets as there may be, if the options ask for it.
+    /// Registers a table for the maximum number of sockets, if the options ask for it.
     ///
     /// # Errors
-    /// Where the kernel has none that lets go of a file at once, or not the memory.
+    /// If the kernel has no table that releases a file at once, or lacks memory.
     pub(super) fn new(config: &Config, ring: &mut Ring) -> io::Result<Self> {
         if !config.uring.fixed_files {
             return Ok(Self { places: 0 });
@@ -78,10 +78,10 @@ impl FileTable {
             return Err(missing());
         }
         let open_max = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        // Two are needed to try it.
+        // The test needs two.
         let places = (config.limits.sockets_max as u64).clamp(2, open_max.clamp(2, PLACES_MAX)) as u32;
         match ring.submitter().register_files_sparse(places) {
-            // There are tables since 5.1, empty ones since 5.19.
+            // Tables exist since 5.1, empty ones since 5.19.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Err(missing()),
             outcome => outcome?,
         }
@@ -104,8 +104,8 @@ impl FileTable {
     /// Clears the place of a socket that has nothing in flight.
     pub(super) fn clear(&self, index: u32, target: Target, ring: &Ring, counters: &Counters) {
         if target.is_place() {
-            // It needs no memory, and the place exists. Whatever else there may be is overwritten by the next socket
-            // of this slot.
+            // This needs no memory, and the place exists. After any other error the next socket of this slot
+            // overwrites the place.
             let _ = update(index, -1, ring, counters);
         }
     }
@@ -119,7 +119,7 @@ fn update(index: u32, descriptor: RawFd, ring: &Ring, counters: &Counters) -> io
     }
 }
 
-/// Whether a file that leaves the table is closed at once although an older operation is in flight.
+/// Whether a file that is removed from the table is closed at once although an older operation is in flight.
 fn lets_go_at_once(ring: &mut Ring) -> io::Result<bool> {
     let counters = Counters::default();
     let (idle, idle_peer) = UnixStream::pair()?;
@@ -127,7 +127,7 @@ fn lets_go_at_once(ring: &mut Ring) -> io::Result<bool> {
     closed_peer.set_nonblocking(true)?;
     ring.submitter().register_files_update(0, &[idle.as_raw_fd(), closed.as_raw_fd()])?;
     let poll = opcode::PollAdd::new(Fixed(0), libc::POLLIN as u32).build();
-    // Its completion says that the poll before it is in flight.
+    // Its completion shows that the poll before it is in flight.
     for entry in [poll, opcode::Nop::new().build()] {
         // SAFETY: neither names memory, and the table owns the file.
         unsafe { ring.push(entry, &counters) };

@@ -1,4 +1,4 @@
-//! The driver alone, turn by turn: what no program can time from outside.
+//! Tests of the driver alone, turn by turn: cases that no program can time from outside.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -37,7 +37,7 @@ use crate::{
 mod fault_injection;
 mod options;
 
-/// Turns that are more than enough for whatever has to happen.
+/// More turns than any test here needs.
 const TURNS: usize = 400;
 
 /// A driver whose submission queue holds two entries and whose completion queue holds eight; `None` where the kernel
@@ -64,7 +64,7 @@ fn connect(driver: &mut Uring) -> (SlotId, UnixStream) {
     (driver.adopt_stream(ours.into()).expect("there is room"), theirs)
 }
 
-/// A connection whose peer takes nothing more until it reads; and how many bytes are on their way already.
+/// A connection whose peer takes nothing more until it reads; and the number of bytes already on their way.
 fn connect_full(driver: &mut Uring) -> (SlotId, UnixStream, usize) {
     let (mut ours, theirs) = UnixStream::pair().expect("a socket pair");
     ours.set_nonblocking(true).expect("a socket can be made non-blocking");
@@ -104,13 +104,13 @@ fn a_try_that_failed_before_does_not_vouch_for_a_later_one() {
     let (slow, mut slow_peer, before) = connect_full(&mut driver);
     let others: Vec<_> = (0..3).map(|_| connect(&mut driver)).collect();
     look(&mut driver);
-    // Four tries, two of which find no place in the submission queue; the first fails.
+    // Four tries, two of which find the submission queue full; the first fails.
     for id in std::iter::once(slow).chain(others.iter().map(|(id, _)| *id)) {
         send(&mut driver, id, b"first");
     }
     driver.flush();
     look(&mut driver);
-    // The waiting send that follows the failed try goes through, and another try follows it at once.
+    // The waiting send after the failed try succeeds, and another try follows it at once.
     send(&mut driver, slow, b"second");
     assert_eq!(read_all(&mut slow_peer).len(), before);
     let mut arrived = Vec::new();
@@ -150,7 +150,7 @@ fn a_send_that_waits_holds_no_buffer_on_any_kernel() {
         let (slow, _peer, _) = connect_full(&mut driver);
         let pool = Rc::clone(&driver.parts.receive_pool);
         let lease = pool.take(0).expect("a buffer is free").lease(6);
-        // A ring takes what is free.
+        // A ring takes all free buffers.
         let free = |driver: &Uring| pool.free(0) + driver.buffers.available(0);
         let before = free(&driver);
         DriverOps::push(&mut driver, slow, lease.into()).expect("it is open");
@@ -178,7 +178,7 @@ fn a_failure_behind_a_full_completion_queue_is_no_success() {
     for (_, peer) in &mut talkers {
         peer.write_all(b"x").expect("it fits");
     }
-    // The first look leaves completions behind that do not fit; the failure of the send comes after them.
+    // The first turn leaves completions behind that do not fit; the failure of the send comes after them.
     look(&mut driver);
     send(&mut driver, slow, b"kept");
     driver.flush();
@@ -201,7 +201,8 @@ fn a_send_for_which_the_kernel_has_no_memory_is_tried_again() {
     let (id, mut peer) = connect(&mut driver);
     send(&mut driver, id, b"later");
     let socket = driver.sockets.get_mut(id).expect("it is open");
-    // As if its send had been submitted; and flushed, so that nothing else submits it.
+    // Pretend that its send has been submitted, and flushed, so that nothing else submits it. and flushed, so that
+    // nothing else submits it.
     socket.send.dirty = false;
     socket.operations += 1;
     socket.sending = 5;
@@ -232,7 +233,7 @@ fn an_accept_that_a_kernel_ends_for_want_of_a_connection_waits_for_one_first() {
         listener.set_nonblocking(true).expect("a socket can be made non-blocking");
         let shared = listener.try_clone().expect("another descriptor");
         let id = driver.adopt_listener(listener.into()).expect("there is room");
-        // As a kernel before 5.18 answers an accept on such a listener.
+        // The answer of a kernel before 5.18 to an accept on such a listener.
         driver.sockets.get_mut(id).expect("it is open").operations += 1;
         driver.on_accept(id, Completion { token: 0, result: -libc::EAGAIN, flags: 0 });
         look(&mut driver);
@@ -264,7 +265,7 @@ fn a_listener_that_waits_for_descriptors_waits_once_whatever_it_hands_out_meanwh
     let Some(mut driver) = small_driver(&counters) else { return };
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let id = driver.adopt_listener(listener.into()).expect("there is room");
-    // As behind a burst that has taken the last of them.
+    // As after a burst that has used up the descriptors.
     driver.reserve = Reserve::from_number(0);
     for _ in 0..CONNECTIONS {
         let (ours, _theirs) = UnixStream::pair().expect("a socket pair");
@@ -340,14 +341,14 @@ fn a_receive_that_waits_for_a_buffer_is_started_again_when_there_is_one_for_it()
         assert_eq!(reply, "all at once");
     }
     let stats = runtime.counters().snapshot();
-    // Once for each connection, and once more where the buffer was taken by another in between. Without a look at how
-    // many there are, all that wait are started in each turn: a quarter of the square of the connections.
+    // Once for each connection, and once more if another took the buffer in between. Without counting the buffers,
+    // each turn would start all waiting receives: a quarter of the square of the connections.
     assert!(stats.rearms <= 3 * CONNECTIONS, "{stats:?}");
 }
 
 #[test]
 fn a_receive_finds_a_buffer_though_handlers_keep_theirs_and_somebody_sends_in_every_turn() {
-    // Eight buffers of this size are all there are at first.
+    // There are only eight buffers of this size at first.
     const RECEIVERS: usize = 9;
     let mut config = Config::with_driver(Driver::Uring);
     config.buffers.bytes = Some(128 << 10);
@@ -378,7 +379,7 @@ fn a_buffer_that_was_promised_and_not_taken_is_promised_to_the_next_without_an_e
     let mut config = Config::with_driver(Driver::Uring);
     config.buffers.count = Some(1);
     let Some(mut driver) = driver_with(&config, &Arc::default()) else { return };
-    // Nobody sends anything: each receive would wait for data, and takes no buffer.
+    // No bytes are sent: each receive would wait for data, and takes no buffer.
     let connections: Vec<_> = (0..3).map(|_| connect(&mut driver)).collect();
     for (id, _) in &connections {
         driver.sockets.get_mut(*id).expect("it is open").arm = Arm::Starved;
@@ -394,8 +395,8 @@ fn a_buffer_that_was_promised_and_not_taken_is_promised_to_the_next_without_an_e
     assert!(driver.starved_receivers.is_empty());
 }
 
-/// Receives from a connection whose peer has sent this much and gone, both before the receive begins: how much came,
-/// and how it ended, or `None` when it does not.
+/// Receives from a connection whose peer has sent this much and left, both before the receive begins: returns the
+/// number of bytes and the end, or `None` if it does not end.
 fn received_of(driver: &mut Uring, id: SlotId) -> (usize, Option<Result<(), ErrorKind>>) {
     let mut received = 0;
     for _ in 0..TURNS {
@@ -456,7 +457,7 @@ fn runtime() -> Option<Runtime> {
     Runtime::new(&Config::with_driver(Driver::Uring)).ok()
 }
 
-/// One that leaves it to a drain to end what peers keep open.
+/// A runtime that leaves it to a drain to end connections that peers keep open.
 fn patient_runtime() -> Option<Runtime> {
     let mut config = Config::with_driver(Driver::Uring);
     config.limits.linger = Duration::from_secs(3600);
@@ -528,7 +529,7 @@ fn a_peer_that_has_reset_before_our_end_could_be_sent_does_not_hold_up_a_drain()
         assert!(timeout(Duration::from_millis(1), stream.recv()).await.is_err(), "a receive is in flight");
         spawn(async move {
             crate::draining().await;
-            // All of this before the driver can see any of it.
+            // All of this happens before the driver can see any of it.
             peer.write_all(b"a rest that nobody reads").expect("it fits");
             socket2::SockRef::from(&peer).set_linger(Some(Duration::ZERO)).expect("a TCP socket");
             drop((peer, stream));
@@ -576,7 +577,7 @@ fn messages_wake_another_ring_also_when_there_are_more_than_its_queue_holds() {
     assert_eq!(sender.doorbells.len(), 1, "each doorbell is kept once");
 }
 
-/// Such an error is reported once: whoever tried again would take what is lost for written.
+/// Such an error is reported once: a retry would take lost bytes for written.
 #[test]
 fn a_sync_that_the_file_system_has_cancelled_is_not_tried_again() {
     let Some(mut driver) = small_driver(&Arc::default()) else { return };
@@ -585,7 +586,7 @@ fn a_sync_that_the_file_system_has_cancelled_is_not_tried_again() {
     let mut operation = FileOperation::New(Request::Sync { file: Arc::clone(&file), data_only: true });
     assert!(driver.poll_operation(&mut operation, Waker::noop()).is_pending());
     let FileOperation::Begun(id) = operation else { panic!("{operation:?}") };
-    // In place of the kernel's, which comes later and is nobody's.
+    // In place of the kernel's completion, which comes later and belongs to no operation.
     driver.on_file(id, -libc::ECANCELED);
     let answer = (0..TURNS).find_map(|_| {
         driver.turn(Wait::Until(monotonic() + Duration::from_secs(1))).expect("the ring can be entered");
@@ -598,7 +599,7 @@ fn a_sync_that_the_file_system_has_cancelled_is_not_tried_again() {
     assert_eq!(error.raw_os_error(), Some(libc::ECANCELED));
 }
 
-/// A driver of which the kernel has still to take a message to the doorbell, behind what its queue has room for.
+/// A driver with a message to the doorbell that the kernel has not taken yet, behind entries that fill its queue.
 fn with_unsent_message(doorbell: &Arc<Doorbell>) -> Option<Uring> {
     let mut driver = small_driver(&Arc::default())?;
     let connections: Vec<_> = (0..4).map(|_| connect(&mut driver)).collect();
@@ -656,7 +657,7 @@ fn a_message_that_cannot_be_delivered_becomes_a_write_to_the_eventfd() {
     }
     let eventfd = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
     let bell = Arc::new(eventfd().expect("an eventfd"));
-    // As a ring that is going away: this is none at all.
+    // In place of a ring that is going away: this is not a ring.
     let no_ring = eventfd().expect("an eventfd");
     driver.send_message(&Arc::new(Doorbell::new(Arc::clone(&bell), Some(no_ring), Arc::default())));
     for _ in 0..TURNS {

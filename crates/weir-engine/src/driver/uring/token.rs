@@ -1,10 +1,10 @@
-//! Tokens: what a completion belongs to, as one number that the kernel hands back.
+//! Tokens: the owner of a completion, as one number that the kernel hands back.
 //!
 //! The upper eight bits are the kind, the next 24 the generation of the slot, the lower 32 its index. Pure.
 
 use crate::slab::SlotId;
 
-/// What a completion belongs to; the upper eight bits of its token.
+/// The owner of a completion; the upper eight bits of its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// With the buffer size it was armed with.
@@ -12,7 +12,7 @@ pub(super) enum Kind {
     /// Data is there for a receive that takes its buffer only then.
     Readable,
     Send,
-    /// A send that reads the bytes where they are; its slot is one of theirs.
+    /// A send that reads the bytes in place; its slot is one of the zero-copy sends.
     ZeroCopy,
     Accept,
     Connect,
@@ -20,13 +20,13 @@ pub(super) enum Kind {
     Wake,
     /// A socket has room for more of a file.
     Room,
-    /// An operation on a file.
+    /// A file operation.
     File,
     /// A file is closed.
     CloseFile,
     /// A message to another ring.
     Message,
-    /// A message from another ring: it has done its work by arriving.
+    /// A message from another ring: its arrival was its effect.
     Woken,
 }
 

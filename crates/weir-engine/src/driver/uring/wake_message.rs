@@ -1,10 +1,10 @@
 //! Messages from ring to ring, by which one runtime wakes another without an eventfd.
 //!
-//! The message carries nothing: what it announces lies in memory that both share. It leaves with whatever this ring
-//! submits next, and makes no completion here when it was delivered. When it was not (the other ring is full beyond
-//! its overflow list, or going away, or this runtime is left before it submits again) the eventfd is written instead,
-//! so a wake is never lost. An overflow of the other ring's completion queue needs nothing of us: the kernel keeps the
-//! message and says so, and its owner asks for it.
+//! The message carries no content: the work that it announces is in shared memory. It is submitted with this ring's
+//! next submissions, and makes no completion here if it was delivered. If it was not (the other ring is full beyond
+//! its overflow list, or going away, or this runtime ends before it submits again) the eventfd is written instead, so
+//! a wake is never lost. An overflow of the other ring's completion queue needs no action here: the kernel keeps the
+//! message and reports the overflow, and the ring's owner fetches it.
 
 use std::{
     os::fd::{AsRawFd, OwnedFd},
@@ -18,7 +18,7 @@ use crate::{doorbell::Doorbell, slab::SlotId};
 
 /// A message that the kernel may not have taken yet.
 pub(super) struct Unsent {
-    /// Whose it is, in `Uring::doorbells`.
+    /// The index of its doorbell in `Uring::doorbells`.
     place: usize,
     /// The other ring's descriptor, which must be open when the kernel takes the message.
     _ring: Arc<OwnedFd>,
@@ -30,7 +30,7 @@ impl Uring {
         let Some(ring) = doorbell.messages() else { return doorbell.ring() };
         let known = self.doorbells.iter().position(|known| Arc::ptr_eq(known, doorbell));
         let place = known.unwrap_or_else(|| {
-            // Kept for as long as the driver lives: a message may come back at any time.
+            // Kept as long as the driver lives: a message may come back at any time.
             self.doorbells.push(Arc::clone(doorbell));
             self.doorbells.len() - 1
         });
@@ -42,12 +42,14 @@ impl Uring {
         self.unsent.push(Unsent { place, _ring: ring });
     }
 
-    /// How many messages the kernel has taken with their completions in reach; asked right after the ring was entered.
+    /// How many messages the kernel has consumed, with their completions ready to be reaped; call it right after
+    /// entering the ring.
     pub(super) fn messages_submitted(&mut self) -> usize {
         if self.unsent.is_empty() || !self.ring.is_caught_up() { 0 } else { self.unsent.len() }
     }
 
-    /// Wakes whom the messages are for that the kernel may not have taken. They stay: what is queued names descriptors.
+    /// Wakes the receivers of messages that the kernel may not have taken. The messages stay queued: queued entries
+    /// name descriptors.
     pub(super) fn ring_for_unsent(&self) {
         self.unsent.iter().for_each(|message| self.doorbells[message.place].ring());
     }

@@ -1,17 +1,17 @@
-//! Sends without a copy (`IORING_OP_SEND_ZC`): the kernel reads the bytes where they are, for as long as the peer has
-//! not acknowledged them.
+//! Sends without a copy (`IORING_OP_SEND_ZC`): the kernel reads the bytes in place, until the peer has acknowledged
+//! them.
 //!
-//! Such a send completes twice: with its result, as any send, and with a notification when the kernel has let go of the
-//! bytes. They leave the queue with the submission and belong to a slot of their own until both are there, whatever
-//! becomes of the socket in between; the socket itself waits for the result alone. Of a short send the rest is copied,
-//! because the notification is for all of it. A driver that ends waits for notifications as for everything else, and
-//! what is still lent then stays, for ever.
+//! Such a send completes twice: with its result, as any send, and with a notification when the kernel no longer uses
+//! the bytes. They leave the queue with the submission and belong to a separate slot until both are there, whatever
+//! happens to the socket in between; the socket itself waits only for the result. The rest of a short send is copied,
+//! because the notification covers the whole chunk. A driver that ends waits for notifications as for everything
+//! else, and leaks what is still lent then.
 //!
-//! Only what nobody else needs is lent: a peer that reads slowly would keep a receive buffer, or one of the send
-//! pool's, for as long as it likes. At most [`SENDS_MAX`] chunks and `Limits::pool_bytes_max` bytes are lent at a time,
-//! and a send beyond that is copied. So is one to a peer whose window is smaller than [`WINDOW_MIN`], and every further
-//! one on a socket that cannot (only TCP can, of what this engine opens), or for which the kernel has refused one: the
-//! process may pin no more memory.
+//! Only memory that nothing else needs is lent: a peer that reads slowly would keep a receive buffer, or one of the
+//! send pool, indefinitely. At most [`SENDS_MAX`] chunks and `Limits::pool_bytes_max` bytes are lent at a time, and a
+//! send beyond that is copied. A send to a peer whose window is smaller than [`WINDOW_MIN`] is copied too, and every
+//! further send on a socket that cannot lend (of the sockets that this engine opens only TCP can), or for which the
+//! kernel has refused one: the process may pin no more memory.
 
 use std::{io, os::fd::AsFd};
 
@@ -36,14 +36,14 @@ use crate::{
 /// Chunks lent at a time.
 const SENDS_MAX: usize = 1024;
 
-/// Least window of a peer that bytes are lent for.
+/// Smallest window of a peer for which bytes are lent.
 ///
-/// A segment is at most half of the largest window there has been, and lent bytes are charged to both ends as whole
-/// pages: 2 KiB that lie on two pages as 9 KiB. On the same machine a peer with a small buffer then finds that there is
-/// more overhead than it thought, and makes its window smaller than half of what it was. From there on no segment fits
-/// the window, and each leaves by a probe, 200 ms after the one before. Where segments are many pages the overhead
-/// never takes half of a window. Linux offers more than this in a connection's first segment. A peer that does not keep
-/// up has a small window too, and would keep the pages for long.
+/// A segment is at most half of the largest window so far, and lent bytes are charged to both ends as whole pages: 2
+/// KiB that lie on two pages count as 9 KiB. On the same machine a peer with a small buffer then sees more overhead
+/// than it expected, and shrinks its window below half of its former size. From then on no segment fits the window,
+/// and each is sent by a probe, 200 ms after the one before. If segments span many pages the overhead never takes
+/// half of a window. Linux offers more than this size in a connection's first segment. A peer that does not keep up
+/// also has a small window, and would keep the pages for a long time.
 const WINDOW_MIN: u32 = 48 << 10;
 
 /// A send that has not completed twice.
@@ -51,15 +51,15 @@ struct Lent {
     socket: SlotId,
     /// The bytes; `None` once they are back in the queue because nothing of them was sent.
     chunk: Option<LentChunk>,
-    /// How many count as lent.
+    /// The number of lent bytes that it counts for.
     bytes: usize,
     has_result: bool,
     is_released: bool,
 }
 
-/// What is lent to the kernel.
+/// The memory lent to the kernel.
 pub(super) struct ZeroCopy {
-    /// Chunks of so many bytes are lent; `usize::MAX`: none.
+    /// Chunks of at least this many bytes are lent; `usize::MAX`: none.
     pub(super) bytes_min: usize,
     /// Bytes that may be lent at a time.
     pub(super) bytes_max: usize,
@@ -68,10 +68,10 @@ pub(super) struct ZeroCopy {
 }
 
 impl ZeroCopy {
-    /// As the options ask.
+    /// Applies the options.
     ///
     /// # Errors
-    /// Where the kernel has no such operation.
+    /// If the kernel has no such operation.
     pub(super) fn new(config: &Config, ring: &Ring) -> io::Result<Self> {
         let Some(bytes_min) = config.uring.zero_copy_bytes_min else { return Ok(Self::none()) };
         if !ring.supports(opcode::SendZc::CODE, KernelFeature::ZeroCopySend)? {
@@ -90,7 +90,7 @@ impl ZeroCopy {
         Self { bytes_min: usize::MAX, bytes_max: 0, bytes: 0, sends: Slab::new(0) }
     }
 
-    /// Whether the next send of this socket is to be one without a copy.
+    /// Whether the next send of this socket shall be a zero-copy send.
     #[inline]
     pub(super) fn admits(&self, socket: &mut Socket, counters: &Counters) -> bool {
         socket.send.queue.len() >= self.bytes_min && self.can_lend(socket) && socket.has_window(counters)
@@ -102,7 +102,7 @@ impl ZeroCopy {
         is_wanted && self.sends.len() < SENDS_MAX && self.bytes.saturating_add(length) <= self.bytes_max
     }
 
-    /// Keeps what is lent for a socket's send; gives it back if there is no room.
+    /// Keeps the lent chunk of a socket's send; returns it if there is no room.
     fn lend(&mut self, socket: SlotId, chunk: LentChunk) -> Result<SlotId, LentChunk> {
         let bytes = chunk.rest().len();
         let empty = Lent { socket, chunk: None, bytes, has_result: false, is_released: false };
@@ -114,7 +114,7 @@ impl ZeroCopy {
         Ok(number)
     }
 
-    /// Lets go of a chunk when its send has completed twice.
+    /// Releases a chunk when its send has completed twice.
     fn settle(&mut self, number: SlotId) {
         if let Some(lent) = self.sends.get(number)
             && lent.has_result
@@ -132,7 +132,7 @@ impl ZeroCopy {
 }
 
 impl Socket {
-    /// Whether the peer has room enough for bytes to be lent.
+    /// Whether the peer has enough room for bytes to be lent.
     fn has_window(&mut self, counters: &Counters) -> bool {
         counters.setup_calls.increment();
         let window = peer_window(self.descriptor.as_fd());
@@ -175,7 +175,7 @@ impl Uring {
             lent.is_released = true;
         } else {
             lent.has_result = true;
-            // Where no notification follows the kernel has let go already.
+            // If no notification follows, the kernel no longer uses the bytes.
             lent.is_released |= completion.flags & CQE_MORE == 0;
             self.on_zero_copy_result(number, completion.result);
         }
@@ -190,7 +190,7 @@ impl Uring {
         let queue = &mut socket.send.queue;
         let sent = usize::try_from(result).unwrap_or(0).min(lent.bytes);
         match lent.chunk.take() {
-            // The socket has taken nothing that the kernel could still read.
+            // The socket has taken nothing, so the kernel no longer reads the chunk.
             Some(chunk) if sent == 0 => queue.return_lent(chunk),
             Some(chunk) => {
                 queue.settle_lent(&chunk, sent);
@@ -201,7 +201,7 @@ impl Uring {
         let is_refused = matches!(-result, libc::EOPNOTSUPP | libc::ENOMEM | libc::ENOBUFS);
         socket.copies |= is_refused;
         let result = if is_refused { -libc::EINTR } else { result };
-        // What was sent is off the queue already.
+        // The sent bytes have already left the queue.
         let next = socket.complete_send(result, low_water, &self.parts, |_, _| {});
         self.go_on(id, next);
     }

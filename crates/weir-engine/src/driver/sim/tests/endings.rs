@@ -1,4 +1,4 @@
-//! How connections end: half-close, close, reset, refusal, linger and drain.
+//! Tests of the end of connections: half-close, close, reset, refusal, linger and drain.
 
 use std::{cell::RefCell, io::ErrorKind, rc::Rc};
 
@@ -110,7 +110,7 @@ fn sending_to_a_closed_peer_is_answered_with_a_reset() {
         client.send(b"anybody there?").await.unwrap();
         client.flush().await.unwrap();
         sleep(MILLISECOND).await;
-        // It is queued before the kernel is asked, as on every driver.
+        // The bytes are queued before the kernel is called, as on every driver.
         client.send(b"hello?").await.unwrap();
         assert_eq!(client.flush().await.unwrap_err().kind(), ErrorKind::ConnectionReset);
         assert_eq!(client.send(b"hello?").await.unwrap_err().kind(), ErrorKind::ConnectionReset);
@@ -262,7 +262,7 @@ fn a_drain_ends_accepting_and_lets_what_has_arrived_be_read() {
                 idle.borrow_mut().push((1, format!("{} bytes", nothing.len())));
             });
             spawn(async move {
-                // Reads only when the drain has begun; the client has not ended its direction.
+                // The server reads only when the drain has begun; the client has not ended its direction.
                 sleep(MILLISECOND * 10).await;
                 let received = read_all(&server).await.unwrap();
                 assert!(received == pattern_bytes(seed, received.len()), "seed {seed}");
@@ -320,7 +320,7 @@ fn a_drain_does_not_wait_for_a_peer_that_has_everything_and_stays_open() {
                 drop(server);
             });
         });
-        // The client's end is left, which nobody closes.
+        // The client's end remains open.
         assert_eq!(runtime.drain(MILLISECOND * 100), 1, "seed {seed}");
         drop(client);
     }

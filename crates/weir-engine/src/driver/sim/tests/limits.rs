@@ -1,4 +1,4 @@
-//! What runs out and comes back: accept queues, descriptors, buffers.
+//! Tests of resources that run out and return: accept queues, descriptors, buffers.
 
 use std::{cell::RefCell, io::ErrorKind, net::SocketAddr, rc::Rc};
 
@@ -136,7 +136,7 @@ fn a_starved_accept_costs_ten_looks_a_second() {
         let _client = Stream::connect(&bound).await.unwrap();
         assert!(timeout(MILLISECOND * 1050, listener.accept()).await.is_err());
     });
-    // At the start, ten times a second, and when the time limit looks a last time.
+    // At the start, ten times a second, and once more at the timeout.
     assert_eq!(runtime.counters().snapshot().accepts_starved, 12);
 }
 
@@ -155,7 +155,7 @@ fn sixty_four_connections_share_eight_buffers() {
                 tasks.push(spawn(async move {
                     let mut received = Vec::new();
                     while let Some(bytes) = server.recv().await.unwrap() {
-                        // Holds the buffer for a while, so that others have none.
+                        // Holds the buffer for a while, so that the others have none.
                         sleep(MICROSECOND * 20).await;
                         received.extend_from_slice(&bytes);
                     }
@@ -306,7 +306,7 @@ fn a_port_may_be_on_its_way_to_several_addresses_and_to_each_of_them_once() {
             let target = listeners[place].1.clone();
             spawn(async move { Stream::connect_from(&target, local).await })
         };
-        // None of them has been answered when the next one begins.
+        // None of them has been answered when the next one starts.
         let (first, again, other) = (connect(0), connect(0), connect(1));
         let (_first, _other) = (first.await.unwrap(), other.await.unwrap());
         assert_eq!(again.await.unwrap_err().kind(), ErrorKind::AddrNotAvailable);

@@ -1,4 +1,4 @@
-//! The simulated kernel seen through the public interface. Every time here is virtual; a failure names its seed.
+//! Tests of the simulated kernel through the public interface. Every time here is virtual; a failure prints its seed.
 
 use std::{future::Future, time::Duration};
 
@@ -24,7 +24,7 @@ fn config(sim: SimOptions) -> Config {
     Config { sim, ..Config::with_driver(Driver::Sim) }
 }
 
-/// Runs a future in a simulation of its own.
+/// Runs a future in a separate simulation.
 fn simulate<F: Future>(sim: SimOptions, future: F) -> F::Output {
     Runtime::new(&config(sim)).expect("the simulator starts anywhere").block_on(future)
 }
@@ -33,7 +33,7 @@ fn address(text: &str) -> Address {
     text.parse().expect("a test's address is one")
 }
 
-/// A listener on a port of its own, and where it is.
+/// A listener on a free port, and its address.
 fn listen() -> (Listener, Address) {
     let listener = Listener::bind(&address("127.0.0.1:0"), Default::default()).expect("the port is free");
     let bound = listener.local_address().expect("it is bound");
@@ -48,7 +48,7 @@ async fn pair() -> (Stream, Stream) {
     (client, server)
 }
 
-/// Byte number `position` of the stream that `seed` stands for.
+/// The byte at `position` in the stream of `seed`.
 fn pattern(seed: u64, position: usize) -> u8 {
     (seed as usize).wrapping_mul(31).wrapping_add(position).wrapping_mul(0x9e37_79b9).to_le_bytes()[3]
 }
@@ -57,7 +57,7 @@ fn pattern_bytes(seed: u64, length: usize) -> Vec<u8> {
     (0..length).map(|position| pattern(seed, position)).collect()
 }
 
-/// Sends everything back, and the end of the stream too.
+/// Sends everything back, including the end of the stream.
 async fn echo(stream: Stream) -> std::io::Result<()> {
     while let Some(bytes) = stream.recv().await? {
         stream.send(bytes).await?;
@@ -65,7 +65,7 @@ async fn echo(stream: Stream) -> std::io::Result<()> {
     stream.shutdown().await
 }
 
-/// Everything up to the end of the stream.
+/// All bytes up to the end of the stream.
 async fn read_all(stream: &Stream) -> std::io::Result<Vec<u8>> {
     let mut received = Vec::new();
     while let Some(bytes) = stream.recv().await? {

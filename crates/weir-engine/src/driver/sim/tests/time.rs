@@ -1,4 +1,4 @@
-//! Virtual time: exact, in order, and never standing still for ever.
+//! Tests of virtual time: exact, in order, and never stuck.
 
 use std::{
     cell::RefCell,
@@ -90,7 +90,7 @@ fn a_time_limit_ends_at_its_deadline() {
     });
 }
 
-/// What a simulation panics with.
+/// The panic message of a simulation.
 fn panic_of(future: impl Future<Output = ()>) -> String {
     let runtime = Runtime::new(&config(options(1))).unwrap();
     let outcome = catch_unwind(AssertUnwindSafe(|| runtime.block_on(future)));

@@ -1,4 +1,4 @@
-//! Bytes: exact, in order, bounded, and the same for the same seed.
+//! Tests of bytes: exact, in order, bounded, and the same for the same seed.
 
 use std::{
     cell::{Cell, RefCell},
@@ -42,7 +42,7 @@ fn a_megabyte_comes_back_byte_for_byte_under_short_operations() {
     }
 }
 
-/// What every task sees, and when: of ten clients that send, pause and read, with faults.
+/// The events of every task and their times, with ten clients that send, pause and read, with faults.
 fn transcript(sim: SimOptions) -> (u64, u64) {
     let hasher = Rc::new(RefCell::new(DefaultHasher::new()));
     let runtime = Runtime::new(&config(sim)).unwrap();
@@ -110,7 +110,7 @@ fn a_slow_reader_holds_the_sender_at_the_high_water_mark() {
             server.shutdown().await
         });
         let (mut received, mut ahead_max) = (Vec::new(), 0);
-        // Slow for a while: one buffer in a hundred milliseconds; then as fast as it goes.
+        // Slow for a while: one buffer every hundred milliseconds; then as fast as possible.
         while let Some(bytes) = client.recv().await.unwrap() {
             received.extend_from_slice(&bytes);
             ahead_max = ahead_max.max(accepted.get() - received.len());

@@ -1,9 +1,9 @@
-//! Random programs on a ring whose completions a seed puts into disorder: every connection comes through with every
-//! byte, nothing hangs and nothing is left open.
+//! Random programs on a ring whose completions a seed reorders: every connection delivers every byte, nothing hangs
+//! and nothing stays open.
 //!
-//! The kernel below is the real one, so a seed decides what the programs do and what befalls their requests, and not
-//! when. `WEIR_PROGRAMS=100000` runs as many as are wanted, from seed `WEIR_TEST_SEED` on; that variable alone runs
-//! one.
+//! The kernel below is the real one, so a seed decides the programs' actions and the faults of their requests, but
+//! not their timing. `WEIR_PROGRAMS=100000` runs that many programs, from seed `WEIR_TEST_SEED` on; that variable
+//! alone runs one.
 
 use std::{io, os::fd::OwnedFd, os::unix::net::UnixStream, rc::Rc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
 
 /// Programs in an ordinary run.
 const PROGRAMS: u64 = 200;
-/// No program takes longer, unless it hangs.
+/// A program that takes longer hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(30);
 
 /// One connection.
@@ -27,13 +27,13 @@ struct Script {
     number: usize,
     bytes: usize,
     piece: usize,
-    /// Between two processes' ends of a pair with room for little; over TCP otherwise.
+    /// Over a Unix socket pair with small buffers; over TCP otherwise.
     is_pair: bool,
     /// Each piece waits for the answer to the last.
     asks: bool,
-    /// The reader lets others go first after each arrival.
+    /// The reader yields after each arrival.
     is_slow: bool,
-    /// The server answers from buffers of its own.
+    /// The server answers from copies.
     copies: bool,
     /// The client resets the connection in the middle.
     aborts: bool,
@@ -49,7 +49,7 @@ fn one_of<T: Copy>(random: &mut Random, values: &[T]) -> T {
     values[random.below(values.len())]
 }
 
-/// What a ring does only if it is told to, on a kernel as it is; one that lacks it refuses the program.
+/// Options that a ring uses only on request, on an unmasked kernel; one that lacks it refuses the program.
 fn ask_for_more(options: &mut UringOptions, random: &mut Random) {
     match random.below(10) {
         0 => options.zero_copy_bytes_min = Some(1),
@@ -63,7 +63,7 @@ fn ask_for_more(options: &mut UringOptions, random: &mut Random) {
 
 impl Plan {
     fn new(seed: u64) -> Self {
-        // Not the stream that the disorder draws from.
+        // A different stream from the one that the disorder draws from.
         let mut random = Random::new(seed ^ 0x0c0f_fee0_d150_4de4);
         let random = &mut random;
         let mut config = Config::with_driver(Driver::Uring);
@@ -98,7 +98,7 @@ impl Script {
     fn new(number: usize, random: &mut Random) -> Self {
         let limit = one_of(random, &[1, 3000, 60_000]);
         let bytes = 1 + random.below(limit);
-        // Few enough that one for which memory is refused each time is over soon.
+        // Few pieces, so that a program whose sends are all refused memory still ends soon.
         let piece = bytes.div_ceil(1 + random.below(20));
         Self {
             number,
@@ -117,14 +117,15 @@ impl Script {
     }
 }
 
-/// Sends back what arrives, and the end too.
+/// Sends back everything that arrives, including the end.
 async fn serve(script: Script, stream: Stream) -> io::Result<()> {
     while let Some(lease) = stream.recv().await? {
         if script.is_slow {
             yield_now().await;
         }
         if script.copies {
-            // Who waits for room with a lease in hand keeps its buffer from the client that would make room.
+            // A task that waits for room with a lease in hand would keep its buffer from the client that would make
+            // room.
             let bytes = lease.to_vec();
             drop(lease);
             stream.send_slice(&bytes).await?;
@@ -135,7 +136,7 @@ async fn serve(script: Script, stream: Stream) -> io::Result<()> {
     stream.shutdown().await
 }
 
-/// Sends everything and reads as much; what is wrong, in words.
+/// Sends everything and reads as much; returns the error in words.
 async fn visit(script: Script, stream: Stream) -> Result<(), String> {
     let (content, stream) = (script.content(), Rc::new(stream));
     if script.aborts {
@@ -179,7 +180,7 @@ async fn visit(script: Script, stream: Stream) -> Result<(), String> {
     if received == content { Ok(()) } else { Err(format!("{} other bytes came back", received.len())) }
 }
 
-/// Both ends of a connection with room for little.
+/// Both ends of a connection with small buffers.
 fn pair() -> io::Result<(Stream, Stream)> {
     let (ours, theirs) = UnixStream::pair()?;
     for end in [&ours, &theirs] {
@@ -188,7 +189,7 @@ fn pair() -> io::Result<(Stream, Stream)> {
     Ok((Stream::from_descriptor(OwnedFd::from(ours))?, Stream::from_descriptor(OwnedFd::from(theirs))?))
 }
 
-/// Both ends of a connection over TCP. They come in the order in which they are asked for only if nobody else asks.
+/// Both ends of a connection over TCP. They match in order only if no other connection is made meanwhile.
 async fn connect(listener: &Listener, bound: &Address) -> io::Result<(Stream, Stream)> {
     let client = Stream::connect(bound).await?;
     Ok((client, listener.accept().await?))
@@ -215,7 +216,7 @@ async fn work(scripts: Vec<Script>) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a program: whether it could, or what is wrong, in words.
+/// Runs a program: returns whether it could run, or the error in words.
 fn run(seed: u64, hangs_after: Duration) -> Result<bool, String> {
     let Plan { config, scripts } = Plan::new(seed);
     fault_injection::install(Some(seed));
@@ -239,7 +240,8 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// Whether there is io_uring. Conformance says what is skipped without it, or fails where it must be there.
+/// Whether io_uring is available. The conformance tests report what is skipped without it, or fail where it is
+/// required.
 fn is_there() -> bool {
     Runtime::new(&Config::with_driver(Driver::Uring)).is_ok()
 }
@@ -264,7 +266,7 @@ fn programs_get_every_byte_whatever_order_completions_come_in() {
         seen.cancelled += done.cancelled;
         seen.shortened += done.shortened;
     }
-    // Programs that meet nothing would pass as well.
+    // Programs that cover nothing would pass as well.
     let Done { late, swapped, refused, cancelled, shortened } = seen;
     let met = [late, swapped, refused, cancelled, shortened];
     assert!(

@@ -1,4 +1,4 @@
-//! What the driver does only where an option asks for it.
+//! Tests of what the driver does only if an option asks for it.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -21,7 +21,7 @@ use crate::{
     time::monotonic,
 };
 
-/// Two connections that wait for data on a driver with this minimum wait; `None` where the kernel has none.
+/// Two connections that wait for data on a driver with this minimum wait; `None` if the kernel does not support it.
 fn two_with_minimum_wait(minimum: Duration) -> Option<(Uring, [(SlotId, UnixStream); 2])> {
     let mut config = Config::with_driver(Driver::Uring);
     config.uring.minimum_wait = minimum;
@@ -77,7 +77,7 @@ fn a_minimum_wait_ends_with_the_deadline_and_is_none_for_a_single_connection() {
     assert!(monotonic().since(start) < LONG);
 }
 
-/// A driver whose sockets are in a table of files; `None` where the kernel has none that serves.
+/// A driver whose sockets are in a file table; `None` if the kernel's tables do not suffice.
 fn driver_with_table() -> Option<Uring> {
     let mut config = Config::with_driver(Driver::Uring);
     config.uring.fixed_files = true;
@@ -149,14 +149,14 @@ fn a_socket_beyond_the_end_of_the_table_is_named_by_its_descriptor() {
     }
 }
 
-/// A driver that sends without a copy; `None` where the kernel cannot.
+/// A driver that sends without a copy; `None` if the kernel does not support it.
 fn driver_that_lends() -> Option<Uring> {
     let mut config = Config::with_driver(Driver::Uring);
     config.uring.zero_copy_bytes_min = Some(1024);
     driver_with(&config, &Arc::default())
 }
 
-/// A connection over TCP, whose peer does not wait in its calls.
+/// A TCP connection whose peer is non-blocking.
 fn connect_tcp(driver: &mut Uring) -> (SlotId, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
@@ -164,12 +164,12 @@ fn connect_tcp(driver: &mut Uring) -> (SlotId, TcpStream) {
     (driver.adopt_stream(listener.accept().expect("a connection").0.into()).expect("there is room"), peer)
 }
 
-/// Bytes of which each tells its place.
+/// Bytes that each depend on their position.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|place| (place % 251) as u8).collect()
 }
 
-/// Turns until the peer has so many bytes.
+/// Turns until the peer has received this many bytes.
 fn receive(driver: &mut Uring, peer: &mut impl Read, length: usize) -> Vec<u8> {
     let (mut bytes, mut part) = (Vec::new(), vec![0; 64 << 10]);
     for _ in 0..100 * TURNS {
@@ -186,7 +186,7 @@ fn receive(driver: &mut Uring, peer: &mut impl Read, length: usize) -> Vec<u8> {
     panic!("{} of {length} bytes have arrived", bytes.len());
 }
 
-/// Whether everything lent is given back within some turns.
+/// Whether all lent memory is returned within some turns.
 fn gives_everything_back(driver: &mut Uring) -> bool {
     (0..TURNS).any(|_| {
         look(driver);
@@ -229,7 +229,7 @@ fn a_socket_that_cannot_send_without_a_copy_is_sent_to_with_copies() {
     assert!(gives_everything_back(&mut driver));
 }
 
-/// Bytes of which each tells its place, from this place in a page on, for as long as the program lives.
+/// Bytes that each depend on their position, starting at this offset in a page, with static lifetime.
 fn pattern_in_page(place: usize, length: usize) -> &'static [u8] {
     let memory = vec![0; length + 8192].leak();
     let first = (place + 4096 - memory.as_ptr() as usize % 4096) % 4096;
@@ -242,7 +242,7 @@ fn pattern_in_page(place: usize, length: usize) -> &'static [u8] {
 fn a_peer_with_a_small_window_is_sent_to_with_copies() {
     let Some(mut driver) = driver_that_lends() else { return };
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    // What a connection begins with.
+    // The receive buffer of a new connection.
     SockRef::from(&listener).set_recv_buffer_size(4096).expect("a socket can have small buffers");
     let ours = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
     let (mut peer, _) = listener.accept().expect("a connection");
@@ -331,13 +331,13 @@ fn what_is_lent_when_a_driver_ends_reaches_the_peer_unchanged() {
     peer.set_nonblocking(false).expect("a socket can be made blocking");
     peer.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket has a time limit");
     let mut received = Vec::new();
-    // It may end with a reset: what was not in the socket yet is lost with the runtime.
+    // The stream may end with a reset: bytes that were not in the socket yet are lost with the runtime.
     let _ = peer.read_to_end(&mut received);
     assert!(!received.is_empty() && bytes.starts_with(&received), "{} bytes", received.len());
     drop(other);
 }
 
-/// Takes what a connection has received.
+/// Takes the bytes that a connection has received.
 fn take_input(driver: &mut Uring, id: SlotId, into: &mut Vec<u8>) {
     while let Poll::Ready(received) = driver.poll_receive(id, Waker::noop()) {
         into.extend_from_slice(&received.expect("it is open").expect("its peer is"));
@@ -352,7 +352,7 @@ fn a_bundle_brings_every_byte_in_order_for_fewer_completions_than_buffers() {
     config.buffers.bytes = Some(1024);
     let Some(mut driver) = driver_with(&config, &counters) else { return };
     let mut connections = [connect_tcp(&mut driver), connect_tcp(&mut driver)];
-    // More buffers in all than their ring has entries, and never a whole number of them.
+    // More buffers in all than their ring has entries, and never a multiple of that number.
     for round in 0..500 {
         let bytes = pattern(9_001 + round);
         for (id, peer) in &mut connections {
@@ -393,7 +393,7 @@ fn a_kernel_thread_submits_what_its_queue_has_no_room_for_and_after_it_has_slept
             driver.turn(Wait::Until(monotonic() + Duration::from_millis(10))).expect("it can be entered");
         }
         assert!(waiting.iter().all(|(_, received)| received == b"ping"), "round {round}");
-        // Nothing happens for longer than the thread looks.
+        // Nothing happens for longer than the thread polls.
         driver.turn(Wait::Until(monotonic() + Duration::from_millis(3))).expect("it can be entered");
     }
 }

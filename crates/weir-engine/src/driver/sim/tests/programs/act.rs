@@ -1,4 +1,4 @@
-//! The two ends of a connection at work, and what each of them has seen.
+//! The two ends of a connection at work, and the log of each.
 
 use std::{cell::RefCell, io, rc::Rc, time::Duration};
 
@@ -18,39 +18,39 @@ use crate::{
     time::{sleep, timeout},
 };
 
-/// Bytes before the first of the script's: its number.
+/// Bytes in front of the script's: the client's number.
 const HEADER: usize = 2;
 
 /// How often a client tries to connect while descriptors or places are short.
 const CONNECT_TRIES_MAX: usize = 100_000;
 
-/// How a stream of bytes ended for who read it.
+/// How a byte stream ended for its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// In order.
+    /// With an end of stream.
     Whole,
     Failed(io::ErrorKind),
-    /// The reader did not wait for it.
+    /// The reader did not wait for the end.
     Unread,
 }
 
-/// What one end has seen.
+/// The log of one end.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) received: Vec<u8>,
     pub(super) end: End,
-    /// What sending failed with.
+    /// The error of a send.
     pub(super) send_error: Option<io::ErrorKind>,
 }
 
-/// What both ends of one connection have seen.
+/// The logs of both ends of one connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log {
     pub(super) client: Option<Seen>,
     pub(super) server: Option<Seen>,
 }
 
-/// The program's memory.
+/// The state of the program.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) plan: Plan,
@@ -58,7 +58,7 @@ pub(super) struct Shared {
     pub(super) servers: RefCell<Vec<JoinHandle<()>>>,
 }
 
-/// Byte streams of both directions have patterns of their own.
+/// The two directions have different byte patterns.
 pub(super) fn sent_by_client(plan: &Plan, script: &Script) -> Vec<u8> {
     pattern_bytes(plan.seed.wrapping_add(u64::from(script.number) * 2), script.bytes)
 }
@@ -73,7 +73,7 @@ async fn pause(length: Option<Duration>) {
     }
 }
 
-/// The next bytes, copied, as this reader reads.
+/// The next bytes, copied, read in this reader's way.
 async fn next(stream: &Stream, reader: Reader) -> io::Result<Option<Vec<u8>>> {
     let received = match reader.patience {
         None => stream.recv().await?,
@@ -81,7 +81,7 @@ async fn next(stream: &Stream, reader: Reader) -> io::Result<Option<Vec<u8>>> {
             if let Ok(outcome) = timeout(patience, stream.recv()).await {
                 break outcome?;
             }
-            // Longer and longer, or waiting for long would take for ever.
+            // Doubled each time, because many short waits would take forever.
             patience *= 2;
         },
     };
@@ -93,7 +93,7 @@ async fn next(stream: &Stream, reader: Reader) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Reads until the end, or until there are so many bytes.
+/// Reads until the end, or until there are `most` bytes.
 async fn read(stream: &Stream, reader: Reader, most: usize, received: &mut Vec<u8>) -> End {
     while received.len() < most {
         match next(stream, reader).await {
@@ -117,14 +117,14 @@ async fn connect(plan: &Plan, bound: &Address) -> Option<Stream> {
                 sleep(Duration::from_millis(1)).await;
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut && plan.may_refuse() => return None,
-            // The connection was lost, or the runtime drains and nobody accepts.
+            // The connection was lost, or the runtime drains and no longer accepts.
             Err(_) => return None,
         }
     }
     None
 }
 
-/// Sends the number and everything else in pieces.
+/// Sends the number and the bytes in pieces.
 async fn send_all(stream: &Stream, script: &Script, bytes: &[u8], pieces_max: usize) -> io::Result<()> {
     stream.send_slice(&script.number.to_le_bytes()).await?;
     for (number, piece) in bytes.chunks(script.piece).take(pieces_max).enumerate() {
@@ -150,7 +150,7 @@ pub(super) async fn client(shared: Rc<Shared>, script: Script, bound: Address) {
             Seen { received: Vec::new(), end: End::Unread, send_error: sent.err().map(|error| error.kind()) }
         }
         Client::Aborts { pieces } => {
-            // It does not read, so a server that replies may stop it for ever.
+            // It does not read, so a server that replies may block it forever.
             let patience = Duration::from_millis(pieces as u64 + 1);
             let sent = timeout(patience, send_all(&stream, &script, &bytes, pieces)).await;
             stream.abort();
@@ -208,7 +208,7 @@ pub(super) async fn accept(shared: Rc<Shared>, listener: Listener) {
     }
 }
 
-/// A server's whole life. A connection that ends before it has said its number is nobody's.
+/// A server's whole life. A connection that ends before it has sent its number is not logged.
 async fn server(shared: Rc<Shared>, stream: Stream) {
     let reader = shared.plan.scripts[0].server_reader;
     let mut received = Vec::new();
@@ -277,7 +277,7 @@ async fn echo(
     copies: bool,
     received: &mut Vec<u8>,
 ) -> (End, io::Result<()>) {
-    // What came with the number.
+    // The bytes that came with the number.
     let mut sent = stream.send_slice(received).await;
     loop {
         if sent.is_err() {
@@ -320,13 +320,13 @@ async fn send_file(stream: &Stream, bytes: &[u8]) -> io::Result<()> {
     stream.send_file(&file, 0, half as u64).await?;
     stream.send_slice(&bytes[half..bytes.len() * 3 / 4]).await?;
     let rest = bytes.len() * 3 / 4;
-    // Read through the driver, and sent as bytes.
+    // Read through the driver and sent as bytes.
     let read = file.read_at(rest as u64, bytes.len() - rest).await?;
     stream.send_slice(&read).await?;
     stream.shutdown().await
 }
 
-/// Gives the connection away and takes it again, as between two runtimes.
+/// Gives the connection away and takes it back, as between two runtimes.
 async fn hand_over(stream: Stream) -> io::Result<Stream> {
     stream.flush().await?;
     let core = executor::current()?;
@@ -337,7 +337,7 @@ async fn hand_over(stream: Stream) -> io::Result<Stream> {
     Ok(Stream::new(core, slot))
 }
 
-/// What is wrong with the driver now.
+/// The driver's inconsistencies now.
 pub(super) fn inconsistencies() -> Vec<String> {
     let core = executor::current().expect("inside the program");
     let AnyDriver::Sim(driver) = &*core.driver.borrow() else { return Vec::new() };
@@ -345,19 +345,19 @@ pub(super) fn inconsistencies() -> Vec<String> {
     driver.inconsistencies(&watched)
 }
 
-/// Who waits for what.
+/// The list of waiting sockets.
 pub(super) fn waiting() -> String {
     let core = executor::current().expect("inside the program");
     let AnyDriver::Sim(driver) = &*core.driver.borrow() else { return String::new() };
     driver.explain(io::ErrorKind::Deadlock.into()).to_string()
 }
 
-/// What is left of sockets.
+/// The number of open sockets.
 pub(super) fn open_sockets() -> usize {
     executor::current().map_or(0, |core| core.with_driver(|driver| driver.sockets()))
 }
 
-/// What is left in the driver and in the kernel when every handle is gone.
+/// State that remains in the driver and in the kernel when every handle is gone.
 pub(super) fn left_over() -> Vec<String> {
     let core = executor::current().expect("inside the program");
     let AnyDriver::Sim(driver) = &*core.driver.borrow() else { return Vec::new() };
@@ -375,7 +375,7 @@ pub(super) fn left_over() -> Vec<String> {
     left
 }
 
-/// How many connections faults have broken.
+/// The number of connections that faults have broken.
 pub(super) fn broken() -> u64 {
     let core = executor::current().expect("inside the program");
     let AnyDriver::Sim(driver) = &*core.driver.borrow() else { return 0 };

@@ -1,8 +1,8 @@
-//! Random programs on the production state machine: many connections with time limits, half-closes, slow readers,
-//! resets, limits and hand-overs, on a kernel that does everything a kernel may do. Each program checks every byte,
-//! that nothing hangs and nothing spins, and that the driver's state is consistent, on the way and at the end.
+//! Random programs on the production state machine: many connections with timeouts, half-closes, slow readers,
+//! resets, limits and hand-overs, on a kernel that shows every behaviour a kernel may show. Each program checks every
+//! byte and that nothing hangs or spins. It checks the driver's state for consistency, on the way and at the end.
 //!
-//! `WEIR_PROGRAMS=1000000` runs as many as are wanted, from seed `WEIR_TEST_SEED` on; that variable alone replays one.
+//! `WEIR_PROGRAMS=1000000` runs that many programs, from seed `WEIR_TEST_SEED` on; that variable alone replays one.
 
 use std::{
     cell::{Cell, RefCell},
@@ -32,10 +32,10 @@ use plan::{Client, Plan, Script, Server};
 /// Programs in an ordinary run.
 const PROGRAMS: u64 = 500;
 
-/// No program takes longer, in virtual time, unless it hangs.
+/// A program that takes longer, in virtual time, hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(20_000);
 
-/// Runs a program: what the engine counted, or what is wrong, in words.
+/// Runs a program: returns the engine's counters, or the error in words.
 fn run(seed: u64) -> Result<EngineStats, String> {
     let plan = Plan::new(seed);
     let runtime = Runtime::new(&plan.config).map_err(|error| error.to_string())?;
@@ -43,7 +43,7 @@ fn run(seed: u64) -> Result<EngineStats, String> {
     match outcome {
         Ok(outcome) => outcome,
         Err(panic) => {
-            // What tasks own would be closed by a driver that is in the middle of something.
+            // Otherwise the tasks' sockets would be closed by a driver in the middle of an operation.
             std::mem::forget(runtime);
             let text = panic.downcast_ref::<String>().cloned();
             Err(text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into())).unwrap_or_default())
@@ -78,7 +78,7 @@ fn run_on(runtime: &Runtime, plan: Plan) -> Result<EngineStats, String> {
     Ok(stats)
 }
 
-/// All connections at work, until they are done or the drain is due.
+/// Runs all connections until they are done or the drain is due.
 async fn work(shared: Rc<Shared>) -> Result<(), String> {
     let options = ListenOptions { backlog: shared.plan.backlog, ..ListenOptions::default() };
     let listener = Listener::bind(&address("127.0.0.1:0"), options).map_err(|error| error.to_string())?;
@@ -92,7 +92,7 @@ async fn work(shared: Rc<Shared>) -> Result<(), String> {
             while !is_over.get() && wrong.borrow().is_empty() {
                 wrong.borrow_mut().extend(act::inconsistencies());
                 sleep(look).await;
-                // Rarer and rarer, or a program that hangs would be looked at for ever.
+                // The interval grows: otherwise checking a program that hangs would take forever.
                 look += look / 16;
             }
         }
@@ -108,7 +108,7 @@ async fn work(shared: Rc<Shared>) -> Result<(), String> {
         for client in clients {
             client.await;
         }
-        // Whoever still stands before the listener, also when accepting pauses for want of descriptors.
+        // Time for connections that still wait at the listener, even if accepting pauses for lack of descriptors.
         sleep(Duration::from_secs(300)).await;
         loop {
             let Some(server) = shared.servers.borrow_mut().pop() else { break };
@@ -132,7 +132,7 @@ async fn work(shared: Rc<Shared>) -> Result<(), String> {
     }
 }
 
-/// Lets closing connections end and looks at what is left. How many connections faults have broken.
+/// Lets closing connections end and checks what remains. Returns the number of connections that faults have broken.
 async fn settle(plan: &Plan, drained: bool) -> Result<u64, String> {
     let limit = plan.config.limits.linger + Duration::from_secs(10);
     let _ = timeout(limit, async {
@@ -141,12 +141,12 @@ async fn settle(plan: &Plan, drained: bool) -> Result<u64, String> {
         }
     })
     .await;
-    // A drain that was cut short leaves the handles of tasks that were not done.
+    // A drain that was cut short leaves the handles of unfinished tasks.
     let left = if drained { act::inconsistencies() } else { act::left_over() };
     if left.is_empty() { Ok(act::broken()) } else { Err(format!("left over: {}", left.join(", "))) }
 }
 
-/// What the server's bytes are, if it does all it is to do.
+/// The bytes of a server that does everything in its script.
 fn reply(plan: &Plan, script: &Script) -> Vec<u8> {
     match script.server {
         Server::Echoes { .. } | Server::Collects => act::sent_by_client(plan, script),
@@ -155,7 +155,7 @@ fn reply(plan: &Plan, script: &Script) -> Vec<u8> {
     }
 }
 
-/// Checks one connection: 1 when it failed although its script goes to the end, else 0.
+/// Checks one connection: returns 1 if it failed although its script runs to the end, else 0.
 fn check(plan: &Plan, script: &Script, log: &Log, drained: bool) -> Result<u64, &'static str> {
     let (request, reply) = (act::sent_by_client(plan, script), reply(plan, script));
     let server_ends = matches!(script.server, Server::Aborts { .. } | Server::Leaves { .. });
@@ -235,7 +235,7 @@ fn random_programs_get_every_byte_and_leave_nothing_behind() {
             *sum += count;
         }
     }
-    // Programs that meet nothing would pass as well.
+    // Programs that cover nothing would pass as well.
     assert!(count < PROGRAMS || seen.iter().all(|sum| *sum > 10), "{seen:?}");
 }
 

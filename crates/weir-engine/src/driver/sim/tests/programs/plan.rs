@@ -1,4 +1,4 @@
-//! What a seed stands for: the kernel's behaviour, the limits, and what each connection does at both ends.
+//! The program of a seed: the kernel's behaviour, the limits, and the actions of each connection's two ends.
 
 use std::time::Duration;
 
@@ -8,43 +8,43 @@ use crate::{BufferOptions, Config, Driver, Limits, SimOptions, driver::sim::rand
 /// How one end reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader {
-    /// A receive is given up after this time and begun anew.
+    /// A receive is given up after this time and started again.
     pub(super) patience: Option<Duration>,
-    /// Waits so long after each receive.
+    /// Waits this long after each receive.
     pub(super) pause: Option<Duration>,
     /// Keeps the buffer while it waits.
     pub(super) holds: bool,
 }
 
-/// What a client does besides sending.
+/// A client's actions besides sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Client {
     /// Reads all the time, ends its direction when everything is sent, and reads to the end.
     Reads,
-    /// The same, a piece at a time: the next one when the last has come back.
+    /// As `Reads`, a piece at a time: the next one when the last has come back.
     Asks,
     /// Closes when everything is queued, and reads nothing.
     Leaves,
-    /// Resets the connection after so many pieces.
+    /// Resets the connection after this many pieces.
     Aborts { pieces: usize },
 }
 
-/// What a server does.
+/// A server's actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Server {
     /// Sends every buffer back as it is, or copied.
     Echoes { copies: bool },
     /// Reads to the end and then sends everything back in pieces.
     Collects,
-    /// Sends so many bytes of its own, ends its direction, and then reads to the end.
+    /// Sends this many bytes, ends its direction, and then reads to the end.
     Pushes { bytes: usize },
-    /// The same with a part of a file.
+    /// As `Pushes`, with a part of a file.
     SendsFile { bytes: usize },
     /// Reads to the end.
     Swallows,
-    /// Resets the connection after so many bytes.
+    /// Resets the connection after this many bytes.
     Aborts { bytes: usize },
-    /// Closes after so many bytes.
+    /// Closes after this many bytes.
     Leaves { bytes: usize },
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Script {
     pub(super) client_reader: Reader,
     pub(super) server: Server,
     pub(super) server_reader: Reader,
-    /// The server's end is handed over once, with what it has received.
+    /// The server's end is handed over once, with the bytes that it has received.
     pub(super) moves: bool,
     /// Sends the end of its direction itself instead of leaving it to the close.
     pub(super) shuts_down: bool,
@@ -74,9 +74,9 @@ pub(super) struct Plan {
     pub(super) config: Config,
     pub(super) backlog: u32,
     pub(super) scripts: Vec<Script>,
-    /// The runtime begins to drain at this time, whatever goes on.
+    /// The runtime begins to drain at this time, at any point of the program.
     pub(super) drains_after: Option<Duration>,
-    /// How often the driver's state is looked at.
+    /// How often the driver's state is checked.
     pub(super) look: Duration,
 }
 
@@ -85,7 +85,7 @@ fn one_of<T: Copy>(random: &mut Random, values: &[T]) -> T {
     values[random.below(values.len())]
 }
 
-/// A number below one of a few.
+/// A number below one of a few limits.
 fn below(random: &mut Random, limits: &[usize]) -> usize {
     let limit = one_of(random, limits);
     random.below(limit)
@@ -93,7 +93,7 @@ fn below(random: &mut Random, limits: &[usize]) -> usize {
 
 impl Plan {
     pub(super) fn new(seed: u64) -> Self {
-        // Not the stream that the kernel draws from.
+        // A different stream from the one that the kernel draws from.
         let mut random = Random::new(seed ^ 0x5eed_9106_7a3d_0001);
         let random = &mut random;
         let connections = 1 + below(random, &[10, 10, 10, 10, 10, 10, 10, 40]);
@@ -139,7 +139,7 @@ impl Plan {
         }
     }
 
-    /// Whether a limit of the program's own may refuse a connection.
+    /// Whether a limit of the program may refuse a connection.
     pub(super) fn may_refuse(&self) -> bool {
         let Config { sim, limits, .. } = &self.config;
         limits.sockets_max < 1000 || sim.descriptors_max < 1000 || self.backlog < 1000
