@@ -1,9 +1,9 @@
-//! Which kernel brought what our drivers use. One table, for whoever leaves a feature unused and for whoever tells of
-//! it.
+//! The kernel version that introduced each feature that our drivers use. One table, both for masking features and for
+//! reporting them.
 //!
 //! Versions are those of the manual pages: `io_uring_setup(2)`, `io_uring_enter(2)`, `io_uring_register(2)`,
 //! `io_uring_prep_accept(3)`, `io_uring_prep_recv(3)`, `io_uring_prep_msg_ring(3)` and `epoll_wait(2)`. Distributions
-//! carry features back, so a kernel may have more than its number says; whether it has is only found out by trying.
+//! backport features, so a kernel may support more than its version says; only a trial shows whether it does.
 
 use std::{fmt, str::FromStr};
 
@@ -22,7 +22,7 @@ pub struct KernelVersion {
 }
 
 impl KernelVersion {
-    /// The oldest that the table speaks of: before it, more than the table's features is missing.
+    /// The oldest version that the table covers: older kernels lack more than the table's features.
     pub const OLDEST: Self = Self::new(4, 14);
 
     /// A version by its numbers.
@@ -47,7 +47,7 @@ impl fmt::Display for KernelVersion {
 impl FromStr for KernelVersion {
     type Err = ();
 
-    /// `5.19`, and nothing around it.
+    /// Parses `5.19`, without anything around it.
     fn from_str(text: &str) -> Result<Self, ()> {
         let (major, minor) = text.split_once('.').ok_or(())?;
         let number = |text: &str| {
@@ -72,7 +72,7 @@ impl TryFrom<String> for KernelVersion {
     }
 }
 
-/// Something of the kernel that a driver uses where it is there.
+/// A kernel feature that a driver uses if it is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelFeature {
     /// `IORING_ENTER_NO_IOWAIT`.
@@ -87,7 +87,7 @@ pub enum KernelFeature {
     MultishotReceive,
     /// `IORING_SETUP_COOP_TASKRUN` and `IORING_SETUP_TASKRUN_FLAG`.
     CooperativeTaskRun,
-    /// Rings of provided buffers; without them a receive uses a buffer of its own.
+    /// Rings of provided buffers; without them a receive uses a separate buffer.
     BufferRing,
     /// Multishot accept.
     MultishotAccept,
@@ -101,13 +101,13 @@ pub enum KernelFeature {
     SkippedCompletions,
     /// `IORING_POLL_ADD_MULTI`.
     MultishotPoll,
-    /// `IORING_ENTER_EXT_ARG`: a wait with a time limit in one call. Our driver cannot do without.
+    /// `IORING_ENTER_EXT_ARG`: a wait with a time limit in one call. Our driver requires it.
     WaitArguments,
     /// `epoll_pwait2`: a wait with a time limit in nanoseconds; without it one in milliseconds, rounded up.
     EpollPwait2,
     /// `IORING_FEAT_MIN_TIMEOUT`: a wait for several completions that takes fewer after a while.
     MinimumWait,
-    /// A ring's table of files that lets go of one at once, whatever else is in flight.
+    /// A ring's file table that releases a file at once, whatever else is in flight.
     FixedFiles,
     /// `IORING_OP_SEND_ZC`.
     ZeroCopySend,
@@ -120,19 +120,19 @@ pub enum KernelFeature {
 /// The engine's option that names an older kernel.
 pub const AS_ON_KERNEL: &str = "as-on-kernel";
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct FeatureRow {
     /// The feature.
     pub feature: KernelFeature,
-    /// Its stable name, as drivers say what they were granted.
+    /// Its stable name, which drivers report when it is granted.
     pub name: &'static str,
     /// The driver that uses it.
     pub driver: &'static str,
-    /// The version that brought it.
+    /// The version that introduced it.
     pub since: KernelVersion,
-    /// The option without which the driver does not use it; with it, the driver does not start where it is missing.
-    /// `None`: it is used wherever it is there.
+    /// The option without which the driver does not use it; with it, the driver does not start on a kernel that lacks
+    /// the feature. `None`: the feature is used wherever it is available.
     pub option: Option<&'static str>,
 }
 
@@ -145,7 +145,7 @@ const fn row(
     FeatureRow { feature, name, driver, since: KernelVersion::new(major, minor), option: None }
 }
 
-/// A feature that io_uring uses only where an option asks for it.
+/// A feature that io_uring uses only if an option asks for it.
 const fn on_request(
     feature: KernelFeature,
     name: &'static str,
@@ -179,8 +179,9 @@ pub const FEATURES: [FeatureRow; 20] = [
     row(KernelFeature::EpollPwait2, "epoll-pwait2", "epoll", (5, 11)),
 ];
 
-/// What a kernel of this version does not have of what the driver uses by itself, newest first. What an option asks for
-/// is not among it: with the option the driver does not start there, and without it nothing is missing.
+/// The features that a kernel of this version lacks, of those that the driver uses by default, newest first. Features
+/// that need an option are not included: with the option the driver does not start there, and without it nothing is
+/// missing.
 pub fn lacking(version: KernelVersion, driver: &str) -> impl Iterator<Item = &'static FeatureRow> {
     let is_lacking = move |row: &&FeatureRow| row.driver == driver && row.since > version;
     FEATURES.iter().filter(is_lacking).filter(|row| row.option.is_none())

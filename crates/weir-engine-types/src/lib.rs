@@ -1,7 +1,8 @@
-//! What an engine counts about itself, and which kernel brought what its drivers use.
+//! The counters of an engine, and the kernel versions that introduced the features that its drivers use.
 //!
-//! A crate of its own so that results can be stored and read without the engine, and the engine used without what
-//! storing takes: with the feature `records` the types are records, without it they are plain data.
+//! This is a separate crate so that results can be stored and read without the engine, and the engine can be used
+//! without the dependencies for storing: with the feature `records` the types are records, without it they are plain
+//! data.
 
 mod counters;
 mod handoff;

@@ -1,5 +1,5 @@
-//! A board on which handlers and scripts leave notes for each other, across threads or inside one runtime: the
-//! event that a test waits for instead of letting time pass.
+//! A board on which handlers and scripts post notes for each other, across threads or inside one runtime: a test
+//! waits for a note instead of letting time pass.
 
 use std::{
     future::poll_fn,
@@ -28,7 +28,7 @@ impl Board {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves a note and wakes whoever waits.
+    /// Posts a note and wakes every waiter.
     pub fn post(&self, line: impl Into<String>) {
         let waiters = {
             let mut notes = self.notes();

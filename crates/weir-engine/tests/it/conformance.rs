@@ -1,15 +1,15 @@
-//! The cases: what each is about, where it runs, and which drivers it says nothing about. Numbers are those of the
-//! project's list of acceptance cases; those that begin with A come from bugs found in other servers, and those that
-//! begin with F are about files.
+//! The cases: their subjects, where they run, and the drivers that they do not apply to. The numbers are those of the
+//! project's list of acceptance cases; those that start with A come from bugs found in other servers, and those that
+//! start with F are about files.
 
 use crate::{cases, rig::Rig, rig::run_case, subject::Subject};
 
 /// Where a case runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In this process, beside others.
+    /// In this process, with other cases.
     Here,
-    /// In a process of its own: it changes limits, counts the process's descriptors or needs very many.
+    /// In a separate process: it changes limits, counts the process's descriptors or needs very many.
     OwnProcess,
 }
 
@@ -19,7 +19,7 @@ pub struct Case {
     pub name: &'static str,
     pub body: fn(&mut Rig),
     pub place: Place,
-    /// Most descriptors it has open at a time, both ends together; irrelevant in a process of its own.
+    /// Most descriptors that it opens at a time, both ends together; irrelevant in a separate process.
     pub descriptors: usize,
     exceptions: &'static [(Group, &'static str)],
 }
@@ -27,7 +27,7 @@ pub struct Case {
 type Group = fn(&Subject) -> bool;
 
 impl Case {
-    /// Why this case says nothing about a subject, if so.
+    /// Why this case does not apply to a subject, if so.
     pub fn exception(&self, subject: &Subject) -> Option<&'static str> {
         self.exceptions.iter().find(|(group, _)| group(subject)).map(|(_, why)| *why)
     }
@@ -56,7 +56,7 @@ macro_rules! conformance {
     };
 }
 
-/// One test of a case for each name of a subject.
+/// One test of a case for each subject's name.
 macro_rules! on_every_subject {
     ($case:ident) => {
         $crate::conformance::on_every_subject! { $case:

@@ -1,5 +1,5 @@
-//! The hand-off between real workers: every strategy on every driver that has one. What one port alone does is tested
-//! beside it, and the wake protocols on a model checker.
+//! The hand-off between real workers: every strategy on every driver that has one. Tests beside the port cover one
+//! port alone, and the model checker covers the wake protocols.
 
 use std::{
     future::{Future, poll_fn},
@@ -28,7 +28,7 @@ use crate::{
     rig::is_slow_run,
 };
 
-/// All that hands something over.
+/// The strategies that hand work over.
 const STRATEGIES: [Strategy; 6] =
     [Strategy::Naive, Strategy::Edge, Strategy::Armed, Strategy::Mesh, Strategy::MeshSpin, Strategy::MsgRing];
 
@@ -65,7 +65,7 @@ fn everywhere(test: &str, body: impl Fn(&Config, Strategy, &str)) {
     }
 }
 
-/// One thread and runtime for each worker, each with its port attached; returns what they counted together.
+/// One thread and runtime for each worker, each with its port attached; returns their counts together.
 fn workers<T, B, F>(config: &Config, count: usize, options: &Options, body: B) -> HandoffStats
 where
     T: Send + 'static,
@@ -85,7 +85,7 @@ where
                     let port = Rc::new(port);
                     body(Rc::clone(&port)).await;
                     for other in (0..port.workers()).filter(|other| *other != port.worker()) {
-                        // Fails when that one has taken everything, and ended.
+                        // Fails when that worker has taken everything and ended.
                         let _ = port.room(other).await;
                     }
                 });
@@ -101,16 +101,16 @@ where
 }
 
 fn options(strategy: Strategy, ring_slots: usize, overflow_max: usize) -> Options {
-    // Spinning is asked for by name, because on a small machine it is off otherwise.
+    // Spinning is requested explicitly, because on a small machine it is off otherwise.
     Options { strategy, spin: Duration::from_micros(20), ring_slots, overflow_max }
 }
 
-/// A message that shows a loss, a repetition and an inversion.
+/// A message that reveals a loss, a repetition or a reordering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Numbered {
     priority: Priority,
     number: u32,
-    /// As large as a gateway's.
+    /// As large as a gateway's message.
     filling: [u64; 12],
 }
 
@@ -120,7 +120,7 @@ impl Numbered {
     }
 }
 
-/// Hands over, waiting for room where there is none.
+/// Hands over a message, and waits for room if there is none.
 async fn push(port: &Port<Numbered>, to: usize, message: Numbered) {
     let mut message = message;
     while let Err(refused) = port.push(to, message.priority, message) {
@@ -188,7 +188,7 @@ fn two_workers_with_full_queues_both_ways_do_not_wait_for_each_other() {
     });
 }
 
-/// Asks the other worker without a pause, and answers what it asks.
+/// Sends requests to the other worker without a pause, and answers its requests.
 async fn ask_and_answer(port: Rc<Port<Numbered>>, requests: u32) {
     let other = 1 - port.worker();
     let asker = Rc::clone(&port);
@@ -203,7 +203,7 @@ async fn ask_and_answer(port: Rc<Port<Numbered>>, requests: u32) {
         if refused.is_none() {
             port.ready().await;
         } else {
-            // The rule: no more requests until there is room, but responses go on.
+            // The rule: no more requests until there is room, but responses continue.
             room_or_response(&port, other).await;
         }
         loop {
@@ -226,7 +226,7 @@ async fn ask_and_answer(port: Rc<Port<Numbered>>, requests: u32) {
     asking.await;
 }
 
-/// Waits for whichever is there first.
+/// Waits for whichever comes first.
 async fn room_or_response(port: &Port<Numbered>, to: usize) {
     let (mut room, mut response) = (pin!(port.room(to)), pin!(port.ready_response()));
     poll_fn(|context| match room.as_mut().poll(context) {
@@ -260,11 +260,11 @@ fn congestion_is_said_and_ends_by_itself() {
     });
 }
 
-/// Pushes until nothing fits any more, then waits for room.
+/// Pushes until nothing more fits, then waits for room.
 async fn fill(port: &Port<Numbered>, full: &Board, count: &AtomicU64) {
     let mut number = 0;
     loop {
-        // A moment in which all that was pushed is in the queue, or waits.
+        // A turn in which all pushed messages move into the queue, or wait.
         time::yield_now().await;
         if port.push(1, Priority::Request, Numbered::new(Priority::Request, number)).is_err() {
             break;
@@ -314,12 +314,12 @@ fn idle_workers_sleep() {
         }
     });
     let switches = found.lock().expect("nobody panicked").clone();
-    // Two looks and the sleep's own end.
+    // Two periodic checks and the end of the sleep.
     assert!(switches.iter().all(|switches| (2..=6).contains(switches)), "{switches:?}");
     assert_eq!((stats.wakes_sent, stats.wakes_recovered, stats.wakes_spurious), (0, 0, 0));
 }
 
-/// A long exchange with pauses at random moments on both sides. `WEIR_SLOW_TESTS=1` makes it 10^8 hand-offs over all
+/// A long exchange with random pauses on both sides. With `WEIR_SLOW_TESTS=1` it makes 10^8 hand-offs over all
 /// strategies and drivers that matter for the wakes.
 #[test]
 fn a_soak_recovers_no_wake() {

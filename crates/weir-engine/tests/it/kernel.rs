@@ -1,5 +1,5 @@
-//! What the cases ask of the kernel beyond sockets: signals to one thread, a sandbox without io_uring, descriptor
-//! limits, this process's own memory. The only file of these tests with unsafe code.
+//! Kernel functions that the cases need besides sockets: signals to one thread, a sandbox without io_uring,
+//! descriptor limits, the process's memory. The only file of these tests with unsafe code.
 
 use std::{fs, io, sync::Once};
 
@@ -8,7 +8,8 @@ use rustix::{
     thread::{CapabilitySet, capabilities, set_capabilities, set_thread_res_uid},
 };
 
-/// Installs a handler for SIGUSR1 that does nothing, without `SA_RESTART`: system calls it meets end in `EINTR`.
+/// Installs a handler for SIGUSR1 that does nothing, without `SA_RESTART`: system calls that it interrupts end in
+/// `EINTR`.
 pub fn install_empty_signal_handler() {
     extern "C" fn nothing(_signal: libc::c_int) {}
     static INSTALLED: Once = Once::new();
@@ -24,7 +25,7 @@ pub fn install_empty_signal_handler() {
     });
 }
 
-/// The number by which the kernel knows the calling thread.
+/// The kernel's number of the calling thread.
 pub fn thread_number() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
@@ -35,8 +36,8 @@ pub fn signal_thread(thread: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGUSR1) == 0 }
 }
 
-/// Makes `io_uring_setup` fail with `error` in this thread and those it starts, as a container's sandbox does.
-/// There is no way back: only for processes of their own.
+/// Makes `io_uring_setup` fail with `error` in this thread and those it starts, as a container's sandbox does. It
+/// cannot be undone: use it only in a separate process.
 pub fn deny_io_uring(error: i32) {
     let instruction = |code: u32, jump_true: u8, jump_false: u8, value: u32| libc::sock_filter {
         code: code as u16,
@@ -70,7 +71,7 @@ pub fn at_exit(action: extern "C" fn()) {
 /// Descriptors this process has open.
 pub fn open_descriptors() -> usize {
     let entries = fs::read_dir("/proc/self/fd").expect("/proc is mounted");
-    // One of them is the folder being read.
+    // One of them is for the folder being read.
     entries.count() - 1
 }
 
@@ -86,7 +87,7 @@ pub fn set_descriptor_limit(limit: usize) {
         .expect("the limit may be moved below the hard one");
 }
 
-/// Raises the soft limit to the hard one, or to `wanted` if that is less; returns the limit that holds.
+/// Raises the soft limit to the hard one, or to `wanted` if that is less; returns the limit now in effect.
 pub fn raise_descriptor_limit(wanted: usize) -> usize {
     let hard = getrlimit(Resource::Nofile).maximum.map_or(usize::MAX, |limit| limit as usize);
     if descriptor_limit() < wanted {
@@ -95,10 +96,10 @@ pub fn raise_descriptor_limit(wanted: usize) -> usize {
     descriptor_limit()
 }
 
-/// Lets this process start no thread any more, and the kernel none for it. There is no way back: only for processes of
-/// their own. An error says why threads can be started here all the same.
+/// Prevents this process from starting threads, and the kernel from starting any for it. It cannot be undone: use it
+/// only in a separate process. An error says why threads can still be started here.
 pub fn allow_no_more_threads() -> Result<(), String> {
-    // Threads are counted by the real user, and root's never; nor are they of whoever may exceed limits.
+    // The kernel counts threads by the real user; root, and processes that may exceed limits, are exempt.
     if rustix::process::getuid().is_root() {
         let nobody = Uid::from_raw(61_000 + std::process::id() % 4_000);
         set_thread_res_uid(nobody, None, None).map_err(|error| format!("the user stays root: {error}"))?;

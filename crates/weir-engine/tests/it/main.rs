@@ -1,4 +1,4 @@
-//! The engine's one behaviour, checked on every driver: one binary of integration tests.
+//! The engine's behaviour, checked to be the same on every driver: one binary of integration tests.
 //!
 //! `conformance.rs` lists the cases, the drivers each applies to and the reason for every exception; the bodies lie
 //! in the folder `cases`. `WEIR_REQUIRE_DRIVERS=uring,epoll` makes a driver that the kernel refuses a failure,

@@ -1,4 +1,4 @@
-//! What became of each case on each subject, counted; the counts are the last line of a run.
+//! Counts the outcome of each case on each subject; the counts are the last line of a run.
 
 #![expect(
     clippy::print_stdout,
@@ -18,12 +18,12 @@ use std::{
 
 use crate::kernel;
 
-/// How a case ended on a subject.
+/// The outcome of a case on a subject.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     Passed,
     Failed,
-    /// It says nothing about this driver, for this reason.
+    /// It does not apply to this driver, for this reason.
     NotApplicable(String),
     /// The kernel refuses the driver or what the case needs, for this reason.
     Skipped(String),
@@ -58,12 +58,12 @@ pub fn record(test: &str, outcome: &Outcome) {
     counter.fetch_add(1, SeqCst);
 }
 
-/// A line about a test that runs, shown when it fails or with `--nocapture`.
+/// A line about a running test, shown when it fails or with `--nocapture`.
 pub fn note(line: &str) {
     println!("{line}");
 }
 
-/// The counts of this process, as the last line of a run shows them.
+/// The counts of this process, as printed in the last line of a run.
 pub fn counts() -> String {
     let [passed, failed, not_applicable, skipped] =
         [&PASSED, &FAILED, &NOT_APPLICABLE, &SKIPPED].map(|counter| counter.load(SeqCst));
@@ -71,11 +71,11 @@ pub fn counts() -> String {
 }
 
 extern "C" fn print_counts() {
-    // Nothing can be done about a closed output at the end of the process.
+    // An error from a closed output cannot be handled at the end of the process.
     let _ = writeln!(std::io::stdout(), "conformance: {}", counts());
 }
 
-/// Records a failure unless the test gets to its end.
+/// Records a failure unless the test completes.
 pub struct Verdict {
     test: &'static str,
     outcome: Outcome,

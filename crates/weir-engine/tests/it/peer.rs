@@ -41,7 +41,7 @@ pub enum Peer {
     Simulated { stream: Stream, rest: Option<Lease> },
 }
 
-/// A client's socket that is open and not connected yet: connecting it takes no descriptor.
+/// A client's socket that is open and not connected yet: connecting it needs no new descriptor.
 #[derive(Debug)]
 pub struct Unconnected {
     socket: Socket,
@@ -143,7 +143,7 @@ impl Peer {
         Ok(bytes)
     }
 
-    /// Everything up to the end, given to `take` piece by piece.
+    /// All bytes up to the end, passed to `take` piece by piece.
     pub async fn read_pieces(&mut self, mut take: impl FnMut(&[u8])) -> Ending {
         loop {
             match self.read_some(64 << 10).await {
@@ -154,7 +154,7 @@ impl Peer {
         }
     }
 
-    /// Everything up to the end.
+    /// All bytes up to the end.
     pub async fn read_to_end(&mut self) -> (Vec<u8>, Ending) {
         let mut all = Vec::new();
         let ending = self.read_pieces(|bytes| all.extend_from_slice(bytes)).await;
@@ -167,7 +167,7 @@ impl Peer {
         self.read_exact(bytes.len()).await
     }
 
-    /// Ends our direction; the other one goes on.
+    /// Ends our direction; the other one stays open.
     pub async fn shutdown(&mut self) -> io::Result<()> {
         match self {
             Peer::Socket(socket) => socket.shutdown(Shutdown::Write),
@@ -186,7 +186,7 @@ impl Peer {
     }
 }
 
-/// Where the counters of the server's side are. On the simulator they are those of both sides.
+/// The source of the server side's counters. On the simulator they are those of both sides.
 #[derive(Clone, Debug)]
 pub enum StatsSource {
     Server(ServerControl),
@@ -202,7 +202,7 @@ impl StatsSource {
     }
 }
 
-/// What a script knows of the server's side, and how it reaches it.
+/// The script's access to the server's side.
 #[derive(Clone, Debug)]
 pub struct Network {
     pub address: Address,
@@ -214,7 +214,7 @@ pub struct Network {
 
 /// A script that runs beside this one.
 pub enum Running<T> {
-    /// The thread posts on the board when it ends, however it ends.
+    /// The thread posts on the board when it ends, even by a panic.
     Thread(std::thread::JoinHandle<T>, Board),
     Task(JoinHandle<T>),
 }
@@ -228,11 +228,11 @@ impl Drop for PostOnDrop {
 }
 
 impl<T> Running<T> {
-    /// Waits for its result; its panic is ours.
+    /// Waits for its result; a panic there panics here.
     pub async fn join(self) -> T {
         match self {
             Running::Thread(thread, ended) => {
-                // Not a blocking join: a runtime on this thread must go on serving the script.
+                // Not a blocking join: a runtime on this thread must continue to serve the script.
                 ended.reached(1).await;
                 match thread.join() {
                     Ok(value) => value,
@@ -309,17 +309,17 @@ impl Network {
         }
     }
 
-    /// Lets others go on: to be called in a loop that waits for a counter.
+    /// Lets other tasks run: call it in a loop that waits for a counter.
     pub async fn let_others_run(&self) {
         if self.is_simulated {
-            // Virtual time moves only while everybody waits.
+            // Virtual time passes only while all tasks wait.
             time::sleep(Duration::from_micros(10)).await;
         } else {
             std::thread::yield_now();
         }
     }
 
-    /// Waits until the counters say so.
+    /// Waits until the counters meet the condition.
     pub async fn until(&self, condition: impl Fn(&EngineStats) -> bool) -> EngineStats {
         loop {
             let stats = self.stats();

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-/// SplitMix64 (Steele, Lea, Flood 2014): every seed gives another sequence. The simulator's own is not public.
+/// SplitMix64 (Steele, Lea, Flood 2014): every seed gives another sequence. The simulator's generator is not public.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -63,7 +63,7 @@ impl Pattern {
         bytes
     }
 
-    /// Fails with the first place at which `bytes` are not those from `offset` on.
+    /// Fails with the first position at which `bytes` differ from the pattern at `offset`.
     #[track_caller]
     pub fn check(&self, offset: usize, bytes: &[u8]) {
         self.each_part(offset, bytes.len(), |part, start| {

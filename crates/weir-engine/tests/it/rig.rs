@@ -1,4 +1,4 @@
-//! Runs one case on one subject: starts the server's side, lets the script play the peers, collects what happened.
+//! Runs one case on one subject: starts the server's side, lets the script play the peers, collects the results.
 
 use std::{
     env,
@@ -26,16 +26,16 @@ use crate::{
 
 /// A test that runs longer than this hangs.
 const WATCHDOG: Duration = Duration::from_secs(60);
-/// The same for the full forms.
+/// The limit for the full forms.
 const WATCHDOG_SLOW: Duration = Duration::from_secs(1200);
 /// How long a drain may take before connections are cut.
 pub const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 
-/// Descriptors that all cases of this process may have open at a time: below what `select` can watch.
+/// Descriptors that all cases of this process may have open at a time: below the limit of `select`.
 const DESCRIPTORS_MAX: usize = 960;
 static DESCRIPTORS: Budget = Budget { used: Mutex::new(0), changed: Condvar::new() };
 
-/// Cases declare how many descriptors they open, and wait while others have too many.
+/// Cases declare how many descriptors they open, and wait while others use too many.
 struct Budget {
     used: Mutex<usize>,
     changed: Condvar,
@@ -66,9 +66,9 @@ pub fn is_slow_run() -> bool {
     env::var("WEIR_SLOW_TESTS").is_ok_and(|value| value == "1")
 }
 
-/// Runs one case on one subject, here or in a process of its own.
+/// Runs one case on one subject, here or in a separate process.
 pub fn run_case(case: &Case, subject: &'static Subject, test: &'static str) {
-    // The test binary's own name is no part of the names by which tests are chosen.
+    // The names that select tests do not include the test binary's name.
     let test = test.split_once("::").map_or(test, |(_, name)| name);
     if let Some(why) = case.exception(subject) {
         return record(test, &Outcome::NotApplicable(why.into()));
@@ -99,11 +99,10 @@ pub fn run_case(case: &Case, subject: &'static Subject, test: &'static str) {
     }
 }
 
-/// What a process of its own says in front of the reason for which it did not run its case.
+/// The prefix with which a separate process reports why it did not run its case.
 const SKIPPED: &str = "case skipped: ";
 
-/// Runs one test in a process of its own, whose limits and descriptors nobody else uses. Returns why it did not run, if
-/// so.
+/// Runs one test in a separate process, with its own limits and descriptors. Returns why it did not run, if so.
 fn run_in_child(test: &str, seed: u64) -> Option<String> {
     let program = env::current_exe().expect("the test binary has a path");
     let output = Command::new(program)
@@ -120,12 +119,12 @@ fn run_in_child(test: &str, seed: u64) -> Option<String> {
     stdout.lines().find_map(|line| line.strip_prefix(SKIPPED)).map(str::to_owned)
 }
 
-/// What the server's side counted, and what the script found.
+/// The server side's counts, and the script's result.
 #[derive(Debug)]
 pub struct Served<T> {
     pub value: T,
     pub stats: EngineStats,
-    /// Connections that had to be cut at the end: none, unless the case wants it.
+    /// Connections that had to be cut at the end: none, unless the case expects it.
     pub connections_cut: usize,
 }
 
@@ -150,12 +149,12 @@ impl Rig {
         Self { subject, config, listen, seed, random, pattern, skipped: None }
     }
 
-    /// This machine lacks what the case needs: it proves nothing here, and says so.
+    /// This machine lacks what the case needs: it tests nothing here, and reports that.
     pub fn skip(&mut self, why: String) {
         self.skipped = Some(why);
     }
 
-    /// The small number, or the full one when slow tests are asked for.
+    /// The small number, or the full one if slow tests are requested.
     pub fn size(&self, small: usize, full: usize) -> usize {
         if is_slow_run() { full } else { small }
     }
@@ -164,8 +163,8 @@ impl Rig {
         Runtime::new(&self.config).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A name in the abstract Unix namespace that nobody else has: its connections leave nothing behind in the
-    /// kernel when they close.
+    /// A unique name in the abstract Unix namespace: its connections leave nothing behind in the kernel when they
+    /// close.
     pub fn abstract_address(&mut self) -> Address {
         Address::Abstract(format!("weir-test-{}-{:x}", std::process::id(), self.random.next()))
     }
@@ -223,8 +222,8 @@ impl Rig {
         Served { value, stats: counters.snapshot(), connections_cut }
     }
 
-    /// One future with a listener on a runtime, and a script against it: for cases that look inside a runtime. Both
-    /// are run to their end. Not for the blocking driver, which runs handlers only.
+    /// Runs one future with a listener on a runtime, and a script against it: for cases that look inside a runtime.
+    /// Both run to their end. Not for the blocking driver, which runs handlers only.
     pub fn run<B, F, S, G>(&self, body: B, script: S) -> Served<(F::Output, G::Output)>
     where
         B: FnOnce(Listener, Board) -> F,
@@ -252,7 +251,7 @@ impl Rig {
 }
 
 impl<T> Served<T> {
-    /// Every connection was closed in good order.
+    /// Checks that every connection was closed in order.
     #[track_caller]
     pub fn expect_clean(&self) {
         assert_eq!(self.connections_cut, 0, "connections were cut: {:?}", self.stats);

@@ -1,4 +1,4 @@
-//! Files of one test, gone when it ends.
+//! Files of one test, removed when it ends.
 
 use std::{
     fs,
@@ -7,12 +7,12 @@ use std::{
 
 use crate::random::Random;
 
-/// A path in the folder for temporary files that nobody else has.
+/// A unique path in the folder for temporary files.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Where nothing is yet.
+    /// A path without a file.
     pub fn new(random: &mut Random) -> Self {
         let name = format!("weir-scratch-{}-{:016x}", std::process::id(), random.next());
         Self(std::env::temp_dir().join(name))
@@ -29,19 +29,19 @@ impl Scratch {
         &self.0
     }
 
-    /// What is in the file now, as the kernel tells everybody else.
+    /// The file's contents now, as other processes see them.
     pub fn bytes(&self) -> Vec<u8> {
         fs::read(&self.0).expect("it is there")
     }
 
-    /// Cuts the file.
+    /// Truncates the file.
     pub fn truncate(&self, length: u64) {
         let file = fs::OpenOptions::new().write(true).open(&self.0).expect("it is there");
         file.set_len(length).expect("a file can be cut");
     }
 
-    /// Asks the kernel to forget what it has of the file in memory, so that the next read has to wait for the disk. A
-    /// file system without a disk keeps it.
+    /// Asks the kernel to drop the file's pages from memory, so that the next read has to wait for the disk. A file
+    /// system without a disk keeps them.
     pub fn forget_pages(&self) {
         let file = fs::File::open(&self.0).expect("it is there");
         file.sync_all().expect("it can be synced");
@@ -51,7 +51,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A test that failed may not have made it.
+        // A test that failed may not have created it.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! What the cases run on: each driver with each set of options that changes how it works.
+//! The subjects of the cases: each driver with each set of options that changes its operation.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub struct Subject {
     adjust: fn(&mut Config),
 }
 
-/// Every subject. `conformance.rs` makes a test of each case for each of these names.
+/// Every subject. `conformance.rs` makes a test of each case for each of them.
 pub static SUBJECTS: [Subject; 28] = [
     Subject { name: "uring", driver: Driver::Uring, adjust: |_| {} },
     Subject { name: "uring_like_6_12", driver: Driver::Uring, adjust: |config| mask(config, "6.12") },
@@ -52,7 +52,7 @@ pub static SUBJECTS: [Subject; 28] = [
     Subject {
         name: "uring_zero_copy",
         driver: Driver::Uring,
-        // Whatever can be lent is.
+        // Everything that can be lent is lent.
         adjust: |config| config.uring.zero_copy_bytes_min = Some(1),
     },
     Subject {
@@ -63,7 +63,7 @@ pub static SUBJECTS: [Subject; 28] = [
     Subject {
         name: "uring_sqpoll",
         driver: Driver::Uring,
-        // So short that the kernel's thread falls asleep again and again.
+        // Short enough for the kernel's thread to fall asleep repeatedly.
         adjust: |config| config.uring.poll_idle_ms = Some(1),
     },
     Subject { name: "epoll_edge", driver: Driver::Epoll, adjust: |_| {} },
@@ -89,7 +89,8 @@ pub static SUBJECTS: [Subject; 28] = [
     },
 ];
 
-/// Without the claim that this kernel is newer: on an older one there is nothing left to mask, and the case holds.
+/// Masks features, without failing on an older kernel: there is nothing left to mask there, and the case still
+/// applies.
 fn mask(config: &mut Config, rung: &str) {
     config.masked = KernelMask::as_on(rung.parse().expect("a version"));
 }
@@ -134,7 +135,7 @@ impl Subject {
         matches!(self.driver, Driver::Epoll | Driver::Poll | Driver::Select)
     }
 
-    /// Receives stay armed in the kernel and take buffers by themselves.
+    /// Receives stay armed in the kernel and take buffers without a new submission.
     pub fn is_multishot(&self) -> bool {
         let is_multishot = |report: DriverReport| {
             report.driver == Driver::Uring && report.granted.contains(&"multishot-receive")
@@ -143,7 +144,7 @@ impl Subject {
     }
 }
 
-/// The ladder of kernels is tested rung by rung: a new rung needs a subject.
+/// Every rung of the kernel ladder is tested: a new rung needs a subject.
 #[test]
 fn every_rung_of_the_ladder_is_a_subject() {
     for rung in KernelMask::LADDER {

@@ -1,4 +1,5 @@
-//! Receive buffers run out, are held by others, or end a multishot receive: everybody still gets every byte.
+//! Receive buffers run out, are held by other connections, or end a multishot receive: every connection still gets
+//! every byte.
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
@@ -27,7 +28,7 @@ pub fn pool_exhaustion(rig: &mut Rig) {
                     time::yield_now().await;
                 }
                 if is_sim {
-                    // Virtual time stands still while tasks only yield.
+                    // Virtual time does not pass while tasks only yield.
                     time::sleep(Duration::from_micros(200)).await;
                 }
                 if stream.send(lease).await.is_err() {
@@ -56,11 +57,11 @@ pub fn pool_exhaustion(rig: &mut Rig) {
     served.expect_clean();
     let stats = served.stats;
     assert!(stats.buffers_exhausted > 0, "{stats:?}");
-    // Each receive may cost some turns, but waiting for buffers is no busy loop.
+    // Each receive may cost some turns, but waiting for buffers must not spin.
     assert!(stats.turns < 40 * stats.receives.max(1), "{stats:?}");
 }
 
-/// Case 7: four connections hold every buffer; a fifth gets its bytes when they let go.
+/// Case 7: four connections hold every buffer; a fifth gets its bytes when they release some.
 pub fn starvation(rig: &mut Rig) {
     const HOLDERS: usize = 4;
     rig.config.buffers.bytes = Some(1024);
@@ -124,12 +125,12 @@ pub fn starvation(rig: &mut Rig) {
     });
     served.expect_clean();
     let (turns, ()) = served.value;
-    // One turn gives the buffers back and starts the receive, the next one brings its bytes.
+    // One turn returns the buffers and starts the receive, the next one delivers its bytes.
     assert!(is_sim || turns <= 3, "{turns} turns after the buffers came back");
 }
 
-/// Case 7b: more connections than there are buffers have sent what their handlers do not ask for; another one is
-/// served, and those get every byte once their handlers go on.
+/// Case 7b: more connections than there are buffers have sent bytes that their handlers do not ask for; another one
+/// is served, and those get every byte once their handlers continue.
 pub fn requests_that_wait(rig: &mut Rig) {
     const BUFFERS: usize = 4;
     const BUSY: usize = 3 * BUFFERS;
@@ -185,7 +186,7 @@ pub fn rearming(rig: &mut Rig) {
             let mut peer = network.connect().await;
             let mut offset = 0;
             while offset < total {
-                // At most what fits into the kernel's buffers of both directions.
+                // At most the size of the kernel's buffers of both directions.
                 let reply = peer.exchange(&pattern.bytes(offset, 64 << 10)).await.expect("an echo");
                 pattern.check(offset, &reply);
                 offset += reply.len();

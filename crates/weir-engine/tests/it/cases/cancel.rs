@@ -1,4 +1,4 @@
-//! Futures dropped, time limits passed, descriptors reused: what was in flight reaches nobody else.
+//! Futures dropped, timeouts expired, descriptors reused: bytes in flight never reach another connection.
 
 use std::{
     cell::Cell,
@@ -25,9 +25,9 @@ use crate::{
     rig::Rig,
 };
 
-/// Case 9: receives are dropped at random moments while bytes arrive; all bytes come, once and in order.
+/// Case 9: receives are dropped at random moments while bytes arrive; all bytes arrive, once and in order.
 pub fn dropped_receives(rig: &mut Rig) {
-    // A blocked thread's receive can only be dropped when a time limit ends it, which takes a tick of the kernel.
+    // A blocked thread's receive can only be dropped when a timeout ends it, which takes a tick of the kernel.
     let wanted = if rig.subject.driver == Driver::Blocking { 200 } else { 100_000 };
     let dropped = Arc::new(AtomicUsize::new(0));
     let (count, pattern, seed) = (Arc::clone(&dropped), rig.pattern.clone(), rig.random.next());
@@ -56,7 +56,7 @@ pub fn dropped_receives(rig: &mut Rig) {
                     }
                 }
             }
-            // An error is the peer's, and the script sees it.
+            // An error comes from the peer, and the script sees it.
             let _ = stream.send(format!("{offset}").into_bytes()).await;
         }
     };
@@ -147,7 +147,7 @@ fn accept_storm(rig: &mut Rig, listener_is_dropped_early: bool) {
     assert_eq!(served.connections_cut, 0, "{:?}", served.stats);
 }
 
-/// Case 11: thousands of time limits pass in one turn, with a submission queue of 64.
+/// Case 11: thousands of timeouts expire in one turn, with a submission queue of 64.
 pub fn mass_timeout(rig: &mut Rig) {
     let connections = if rig.subject.driver == Driver::Select { 400 } else { 3000 };
     let limit = kernel::raise_descriptor_limit(2 * connections + 200);
@@ -174,7 +174,7 @@ pub fn mass_timeout(rig: &mut Rig) {
             });
         }
         armed.reached(connections).await;
-        // Late enough for every task to set its timer first, however busy this machine is.
+        // Late enough for every task to set its timer first, even on a busy machine.
         let took = time::now().since(start);
         deadline.set(time::now() + 10 * took + Duration::from_millis(250));
         go.post("go");
@@ -194,7 +194,7 @@ pub fn mass_timeout(rig: &mut Rig) {
     assert!(served.stats.timers_fired >= connections as u64, "{:?}", served.stats);
 }
 
-/// Case 12: the stream is dropped while a receive is in flight: the peer sees the end without saying anything.
+/// Case 12: the stream is dropped while a receive is in flight: the peer sees the end without sending anything.
 pub fn close_under_receive(rig: &mut Rig) {
     let is_sim = rig.subject.is_sim();
     let closed = Arc::new(std::sync::Mutex::new(None));
@@ -226,10 +226,10 @@ pub fn close_under_receive(rig: &mut Rig) {
 /// How a round of case 13 ends its connection.
 async fn end_connection(mut peer: Peer, way: usize) {
     match way {
-        // With a receive of the server's in flight.
+        // With a receive of the server in flight.
         0 => drop(peer),
         1 => peer.reset(),
-        // With bytes on their way that the server never reads or answers in vain.
+        // With bytes on their way that the server never reads or answers to no one.
         2 => drop(peer.write(b"e\n").await),
         _ => {
             // The server closes first, with bytes of ours on their way.
@@ -239,8 +239,8 @@ async fn end_connection(mut peer: Peer, way: usize) {
     }
 }
 
-/// Case 13: connections come and go as fast as they can, so that descriptor numbers are used again at once; every
-/// byte that arrives belongs to the connection on which it arrives.
+/// Case 13: connections come and go as fast as possible, so that descriptor numbers are reused at once; every byte
+/// that arrives belongs to the connection on which it arrives.
 pub fn descriptor_reuse(rig: &mut Rig) {
     const SCRIPTS: usize = 4;
     let rounds = rig.size(2000, 1_000_000) / SCRIPTS;

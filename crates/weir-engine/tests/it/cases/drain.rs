@@ -31,14 +31,14 @@ async fn answer_with(stream: Stream, pattern: Pattern) {
     }
 }
 
-/// Case 18: the server drains while requests stream in. Every reply that begins also ends.
+/// Case 18: the server drains while requests stream in. Every reply that starts is completed.
 pub fn drain_under_load(rig: &mut Rig) {
     const CLIENTS: usize = 6;
     let pattern = rig.pattern.clone();
     let handler = move |stream: Stream| answer_with(stream, pattern.clone());
     let pattern = rig.pattern.clone();
     let served = rig.serve(handler, async |network| {
-        // Connections that no handler has taken yet are refused by a drain: every client must be served once.
+        // A drain refuses connections that no handler has taken yet: every client must be served once.
         let served = Board::new();
         let client = || {
             let (pattern, served) = (pattern.clone(), served.clone());
@@ -61,13 +61,14 @@ pub fn drain_under_load(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// Case 18, the other side of it: a client that has asked for much and reads nothing until the drain has begun. Most
-/// replies wait in buffers then, and all of them still come.
+/// Case 18, from the other side: a client that has requested a lot and reads nothing until the drain has begun. Most
+/// replies wait in buffers then, and all of them still arrive.
 pub fn drain_before_slow_reader(rig: &mut Rig) {
     asked_before_the_drain(rig, b"");
 }
 
-/// The same with bytes that arrive too late: they may stay unanswered, but must not cost a reply to what came before.
+/// As [`drain_before_slow_reader`], with bytes that arrive too late: they may stay unanswered, but must not cost a
+/// reply to earlier requests.
 pub fn drain_with_late_bytes(rig: &mut Rig) {
     asked_before_the_drain(rig, b"late\n");
 }
@@ -83,7 +84,7 @@ fn asked_before_the_drain(rig: &mut Rig, late: &[u8]) {
             lazy.write("lazy\n".repeat(REQUESTS).as_bytes()).await.expect("the server listens");
             network.until(|stats| stats.bytes_received > 0).await;
             network.drain();
-            // Fails when the server has ended already: then the reads say how.
+            // Fails when the server has ended already: then the reads show how.
             let _ = lazy.write(late).await;
             let mut replies = Replies::default();
             let ending = lazy.read_pieces(|bytes| _ = replies.take(bytes, &pattern)).await;
@@ -94,7 +95,7 @@ fn asked_before_the_drain(rig: &mut Rig, late: &[u8]) {
     }
 }
 
-/// The replies that came on one connection, checked.
+/// The replies received on one connection, checked.
 #[derive(Debug, Default)]
 struct Replies {
     received_bytes: usize,
@@ -115,7 +116,7 @@ impl Replies {
         self.received_bytes / REPLY_BYTES - before
     }
 
-    /// How many came, none of them cut.
+    /// The number of replies, none of them truncated.
     #[track_caller]
     fn whole(&self) -> usize {
         assert_eq!(self.received_bytes % REPLY_BYTES, 0, "half a reply");
@@ -137,16 +138,16 @@ async fn ask_until_the_end(network: &Network, pattern: &Pattern, served: &Board)
             Ok(bytes) => replies.take(&bytes, pattern),
             Err(_) => return (replies.whole(), Ending::Reset),
         };
-        // Fails when the server has ended: then the next read says how.
+        // Fails when the server has ended: then the next read shows how.
         let _ = peer.write("next\n".repeat(completed).as_bytes()).await;
     }
 }
 
-/// A byte that no part of a pattern consists of for long: memory that the kernel must not touch.
+/// A byte that never fills a long part of a pattern: it marks memory that the kernel must not touch.
 const CANARY: u8 = 0xa5;
 
-/// Case 19: a runtime ends with receives, sends, accepts and connects in flight. What the allocator hands out
-/// afterwards, and what the peers still read, shows whether the kernel still uses its memory.
+/// Case 19: a runtime ends with receives, sends, accepts and connects in flight. The memory that the allocator hands
+/// out afterwards, and the bytes that the peers still read, show whether the kernel still uses the runtime's memory.
 pub fn teardown(rig: &mut Rig) {
     for round in 0..rig.size(10, 200) {
         let runtime = rig.runtime();
@@ -154,11 +155,11 @@ pub fn teardown(rig: &mut Rig) {
         drop(runtime);
         let mut canaries = canary_memory();
         for (number, peer) in peers.iter_mut().enumerate() {
-            // A receive that is still armed would take this, and put it somewhere.
+            // A receive that is still armed would take this and write it somewhere.
             let _ = peer.write_all(&rig.pattern.bytes(number, 4096));
             peer.set_nonblocking(true).expect("a socket can be non-blocking");
             let mut rest = Vec::new();
-            // The other end is closed: what it had sent, then the end or a reset.
+            // The other end is closed: the read returns its last bytes, then the end or a reset.
             let outcome = peer.read_to_end(&mut rest);
             let blocked = outcome.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
             assert!(!blocked, "round {round}: connection {number} is still open");
@@ -201,7 +202,7 @@ fn leave_in_flight(rig: &Rig, runtime: &Runtime) -> Vec<UnixStream> {
     peers
 }
 
-/// Blocks of every size the engine uses, so that the allocator hands its freed memory out again.
+/// Blocks of every size that the engine uses, so that the allocator hands out its freed memory again.
 fn canary_memory() -> Vec<Vec<u8>> {
     let sizes = [64, 256, 1 << 10, 2 << 10, 8 << 10, 32 << 10, 128 << 10, 256 << 10, 1 << 20];
     sizes.iter().flat_map(|size| (0..16).map(move |_| vec![CANARY; *size])).collect()

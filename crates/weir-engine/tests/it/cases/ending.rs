@@ -1,5 +1,4 @@
-//! What has happened when `block_on` returns, although nobody runs the runtime any further, and what is left of tasks
-//! when it ends.
+//! The state when `block_on` returns and the runtime does not run any further, and the end of the remaining tasks.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -15,17 +14,17 @@ use weir_engine::{net::Stream, spawn, time};
 use super::moving::connection;
 use crate::rig::Rig;
 
-/// Our end, and a peer that does not wait for ever.
+/// Our end, and a peer that does not wait forever.
 fn connection_with_limit() -> (TcpStream, TcpStream) {
     let (ours, theirs) = connection();
     theirs.set_read_timeout(Some(Duration::from_secs(10))).expect("a time limit");
     (ours, theirs)
 }
 
-/// Chunks of a connection, more than one call to send has room for.
+/// Chunks of a connection, more than fit into one send call.
 const CHUNKS: usize = 20;
 
-/// Case 32: what was sent has left, on more connections than a small submission queue holds.
+/// Case 32: sent bytes have left, on more connections than fit into a small submission queue.
 pub fn sent(rig: &mut Rig) {
     let (ours, theirs): (Vec<_>, Vec<_>) = (0..10).map(|_| connection_with_limit()).unzip();
     let runtime = rig.runtime();
@@ -34,7 +33,7 @@ pub fn sent(rig: &mut Rig) {
         for socket in ours {
             let stream = Stream::from_descriptor(socket.into()).expect("there is room");
             stream.send_slice(b"sent").await.expect("it is open");
-            // More than one call takes.
+            // More than fits into one call.
             for _ in 0..CHUNKS {
                 stream.send(b"more".to_vec()).await.expect("it is open");
             }
@@ -50,7 +49,7 @@ pub fn sent(rig: &mut Rig) {
     drop(streams);
 }
 
-/// Case 32b: a connection whose handle is gone has ended, though a receive was in flight on it.
+/// Case 32b: a connection whose handle is gone has ended, even if a receive was in flight on it.
 pub fn closed(rig: &mut Rig) {
     let (ours, mut theirs) = connection_with_limit();
     let runtime = rig.runtime();
@@ -69,7 +68,7 @@ pub fn closed(rig: &mut Rig) {
         let stream = Stream::from_descriptor(ours.into()).expect("there is room");
         stream.recv().await.map(drop)
     });
-    // A future that has its connection until it is dropped itself.
+    // A future that owns its connection until it is dropped itself.
     runtime.block_on(poll_fn(move |context| {
         assert!(receiving.as_mut().poll(context).is_pending(), "nothing was sent");
         Poll::Ready(())
@@ -78,7 +77,7 @@ pub fn closed(rig: &mut Rig) {
     drop(runtime);
 }
 
-/// Leaves what it owns to a task of its own when it is dropped, as whoever says farewell to a peer does.
+/// Gives its value to a new task when it is dropped, like a guard that sends a last message to a peer.
 struct Farewell<T: 'static>(Option<T>);
 
 impl<T: 'static> Drop for Farewell<T> {
@@ -91,8 +90,8 @@ impl<T: 'static> Drop for Farewell<T> {
     }
 }
 
-/// Case 33: a task and a call that spawn when they are dropped end with their runtime, and so does what they have
-/// spawned.
+/// Case 33: a task and a call that spawn when they are dropped end with their runtime, and so do the tasks that they
+/// spawn.
 pub fn spawned_by_destructors(rig: &mut Rig) {
     let is_sim = rig.subject.is_sim();
     let (ours, mut theirs) = connection_with_limit();
@@ -100,7 +99,7 @@ pub fn spawned_by_destructors(rig: &mut Rig) {
     let (in_task, in_call) = (Arc::clone(&life), Farewell(Some(Arc::clone(&life))));
     let runtime = rig.runtime();
     runtime.block_on(async {
-        // Simulated sockets are no descriptors.
+        // Simulated sockets are not descriptors.
         let stream = (!is_sim).then(|| Stream::from_descriptor(ours.into()).expect("there is room"));
         let farewell = Farewell(Some((stream, in_task)));
         spawn(async move {

@@ -1,4 +1,4 @@
-//! Case 29: a random script gives every driver the same transcript: the one that a model without any driver writes.
+//! Case 29: a random script gives every driver the same transcript: the one that a model without a driver writes.
 
 use weir_engine::net::Stream;
 
@@ -9,14 +9,14 @@ use crate::{
     rig::Rig,
 };
 
-/// What a client asks for. The server knows these as lines.
+/// A client's request. The server receives it as a line.
 #[derive(Clone, Copy, Debug)]
 enum Request {
-    /// That many bytes of the pattern.
+    /// The server sends this many bytes of the pattern.
     Give(usize),
-    /// That many bytes follow; the answer is their sum.
+    /// This many bytes follow; the answer is their checksum.
     Take(usize),
-    /// A line in answer.
+    /// The answer is a line.
     Say(u64),
 }
 
@@ -31,7 +31,8 @@ enum Farewell {
     Reset,
 }
 
-/// The whole script of one connection: batches of requests, each sent as one piece before its replies are read.
+/// The whole script of one connection: batches of requests; each batch is sent as one piece before its replies are
+/// read.
 #[derive(Clone, Debug)]
 struct Script {
     batches: Vec<Vec<Request>>,
@@ -55,7 +56,7 @@ impl Script {
         Self { batches, farewell }
     }
 
-    /// What the client must see.
+    /// The client's expected observations.
     fn transcript(&self, pattern: &Pattern) -> Vec<String> {
         let requests = self.batches.iter().flatten();
         let mut lines: Vec<String> = requests.map(|request| describe(&reply(*request, pattern))).collect();
@@ -101,7 +102,7 @@ fn describe(reply: &[u8]) -> String {
     format!("{} bytes {:016x}", reply.len(), sum(reply))
 }
 
-/// The server's side: knows the requests from their lines alone.
+/// The server's side: it reads the requests only from their lines.
 async fn answer_script(stream: Stream, pattern: Pattern) {
     let mut lines = Lines::default();
     while let Ok(Some(line)) = lines.next(&stream).await {
@@ -121,7 +122,7 @@ async fn answer_script(stream: Stream, pattern: Pattern) {
     }
 }
 
-/// The client's side; returns what it saw.
+/// The client's side; returns its observations.
 async fn play(network: Network, script: Script, pattern: Pattern) -> Vec<String> {
     let mut peer = network.connect().await;
     let mut transcript = Vec::new();
@@ -152,7 +153,7 @@ async fn say_farewell(mut peer: Peer, farewell: Farewell) -> String {
     format!("{ending:?}")
 }
 
-/// Several connections at a time, each with a script of its own.
+/// Several connections at a time, each with its own script.
 pub fn random_scripts(rig: &mut Rig) {
     const CONNECTIONS: usize = 6;
     for _ in 0..rig.size(4, 200) {

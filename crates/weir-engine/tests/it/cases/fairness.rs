@@ -1,4 +1,4 @@
-//! Case 23: one connection floods, many others play ping-pong: all of them get their turn.
+//! Case 23: one connection floods, many others play ping-pong: all of them are served.
 
 use std::{
     sync::{
@@ -46,7 +46,7 @@ async fn all_ping_pong(network: &Network, rounds: usize) -> Vec<Duration> {
     times
 }
 
-/// The flood goes on for as long as the others play; then both must have got somewhere.
+/// The flood lasts as long as the others play; then both must have made progress.
 pub fn flood(rig: &mut Rig) {
     const ROUNDS: usize = 25;
     let is_sim = rig.subject.is_sim();
@@ -80,7 +80,7 @@ pub fn flood(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// Much has arrived on one connection: one turn hands out no more than its share, whatever the handler asks for.
+/// A lot has arrived on one connection: one turn hands out no more than its share, whatever the handler asks for.
 pub fn share_of_a_turn(rig: &mut Rig) {
     const SHARE_BYTES: usize = 16 << 10;
     const ARRIVED_BYTES: usize = 128 << 10;
@@ -120,6 +120,6 @@ pub fn share_of_a_turn(rig: &mut Rig) {
     });
     served.expect_clean();
     let (most, _) = served.value;
-    // On io_uring what has arrived already, and one turn's worth of buffers more.
+    // On io_uring also the bytes that have already arrived, and one turn's worth of buffers more.
     assert!(most <= 2 * SHARE_BYTES + 2048, "{most} bytes in one turn");
 }

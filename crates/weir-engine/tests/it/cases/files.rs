@@ -1,4 +1,4 @@
-//! Files: every byte where it belongs, whatever is dropped, full or missing.
+//! Files: every byte in its place, whatever is dropped, full or missing.
 
 use std::{
     cell::Cell,
@@ -47,7 +47,7 @@ async fn all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> 
     running.into_iter().filter_map(|(_, output)| output).collect()
 }
 
-/// Random reads and writes, with and without help of the page cache, against a model in memory.
+/// Random reads and writes, with and without the page cache, compared with a model in memory.
 pub fn round_trip(rig: &mut Rig) {
     const LONGEST: usize = 300_000;
     let scratch = Scratch::new(&mut rig.random);
@@ -58,7 +58,7 @@ pub fn round_trip(rig: &mut Rig) {
         let mut model: Vec<u8> = Vec::new();
         for _ in 0..steps {
             let offset = random.between(0, model.len() + 1000);
-            // Mostly short; some longer than a buffer of any pool, and than what is tried at once.
+            // Mostly short; some longer than any pool buffer, and than the limit for direct reads.
             let length = match random.between(0, 9) {
                 0 => random.between(0, LONGEST),
                 1 if model.len() > 1 << 20 => 2 << 20,
@@ -96,7 +96,7 @@ pub fn round_trip(rig: &mut Rig) {
     assert!(scratch.bytes() == model, "the file is what was written");
 }
 
-/// At the end of a file, beyond it, and of nothing.
+/// Reads at the end of a file, beyond it, and of no bytes.
 pub fn past_the_end(rig: &mut Rig) {
     let scratch = Scratch::with(&mut rig.random, &rig.pattern.bytes(0, 10_000));
     let pattern = rig.pattern.clone();
@@ -120,12 +120,12 @@ pub fn past_the_end(rig: &mut Rig) {
     });
 }
 
-/// A byte that no mark consists of.
+/// A byte that is not in any mark.
 const CANARY: u8 = 0xa5;
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: usize = 32;
 
-/// A block that says in every word which write it comes from.
+/// A block whose every word names the write it comes from.
 fn marked(mark: u64) -> Vec<u8> {
     mark.to_le_bytes().repeat(BLOCK_BYTES / 8)
 }
@@ -141,12 +141,12 @@ fn words(block: &[u8]) -> impl Iterator<Item = u64> {
     block.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")))
 }
 
-/// Operations are dropped in flight. Their memory is not given to anybody before they are over, a write that was begun
-/// is whole, and what is asked afterwards is answered.
+/// Operations are dropped in flight. Their memory is not reused before they are over, a write that was begun is
+/// complete, and later operations are answered.
 pub fn dropped(rig: &mut Rig) {
     let scratch = Scratch::with(&mut rig.random, &vec![0; BLOCKS * BLOCK_BYTES]);
     let (rounds, mut random) = (rig.size(400, 20_000), rig.random.fork());
-    // So few that some are dropped in the line.
+    // A low limit, so that some are dropped while they wait in line.
     rig.config.limits.file_operations_max = 8;
     let mut written = vec![vec![0]; BLOCKS];
     let runtime = rig.runtime();
@@ -165,7 +165,7 @@ pub fn dropped(rig: &mut Rig) {
                 2 => drop(poll_once(File::open(scratch.path())).await),
                 3 => drop(poll_once(file.sync_data()).await),
                 _ => {
-                    // Beside a write that is in flight the two may mix: whole is what stays.
+                    // A read beside a write in flight may see both: the final contents are whole.
                     let bytes = file.read_at(offset, BLOCK_BYTES).await.expect("it can be read");
                     for mark in words(&bytes) {
                         assert!(written[block].contains(&mark), "nobody has written {mark} to block {block}");
@@ -192,13 +192,13 @@ pub fn dropped(rig: &mut Rig) {
     }
 }
 
-/// Memory that the allocator has handed out again: nobody else writes to it.
+/// Memory that the allocator has handed out again: no other code writes to it.
 fn check_canaries(canaries: &mut Vec<Vec<u8>>) {
     assert!(canaries.iter().flatten().all(|byte| *byte == CANARY), "freed memory was written to");
     canaries.clear();
 }
 
-/// One thread, two operations at a time: a hundred wait, none fails, and the line goes on when somebody leaves it.
+/// One thread, two operations at a time: a hundred wait, none fails, and the line moves on when one leaves it.
 pub fn at_the_maximum(rig: &mut Rig) {
     let scratch = Scratch::new(&mut rig.random);
     rig.config.limits.file_operations_max = 2;
@@ -210,8 +210,8 @@ pub fn at_the_maximum(rig: &mut Rig) {
         for round in 0..5 {
             let writes = (0..100).map(|number| file.write_at(number * 4096, marked(number + round)));
             assert!(all(writes).await.iter().all(Result::is_ok));
-            // Some begin, some stand in the line, and all are given up, not in the order in which they came; behind
-            // what is looked at, because those that have begun may take effect late.
+            // Some begin, some wait in line, and all are given up, in another order than they came in. They are
+            // behind the checked part of the file, because those that have begun may take effect late.
             for number in 100..120 {
                 let mut write = Box::pin(file.write_at(number * 4096, marked(number)));
                 if poll_once(write.as_mut()).await.is_none() {
@@ -231,7 +231,7 @@ pub fn at_the_maximum(rig: &mut Rig) {
     });
 }
 
-/// What the kernel says about a file is what the caller is told, on every driver in the same words.
+/// The caller gets the kernel's errors, the same on every driver.
 pub fn errors(rig: &mut Rig) {
     let scratch = Scratch::with(&mut rig.random, b"something");
     let missing = Scratch::new(&mut rig.random);
@@ -265,7 +265,7 @@ pub fn errors(rig: &mut Rig) {
     });
 }
 
-/// Room is reserved, and zeros are there; a name is given in place of another, or not at all.
+/// Space is reserved, and reads as zeros; a rename replaces another file, or has no effect.
 pub fn room_and_name(rig: &mut Rig) {
     let (scratch, taken) = (Scratch::new(&mut rig.random), Scratch::with(&mut rig.random, b"former"));
     let number = |error: &std::io::Error| error.raw_os_error();
@@ -293,16 +293,16 @@ pub fn room_and_name(rig: &mut Rig) {
     assert!(taken.bytes().starts_with(b"head") && !scratch.path().exists());
 }
 
-/// Says when it is let go how long a file was then.
+/// When it is dropped, records the file's length at that moment.
 struct Held {
     path: PathBuf,
     bytes_then: Arc<AtomicU64>,
 }
 
-/// Until it is let go.
+/// The value until it is dropped.
 const STILL_HELD: u64 = u64::MAX;
 
-/// Of one that is not there, zero.
+/// Zero if the file does not exist.
 fn bytes_of(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |found| found.len())
 }
@@ -313,14 +313,14 @@ impl Drop for Held {
     }
 }
 
-/// What is to be held, and what it says when it is let go.
+/// The value to hold, and the length that it records when it is dropped.
 fn held(path: &Path) -> (Arc<Held>, Arc<AtomicU64>) {
     let bytes_then = Arc::new(AtomicU64::new(STILL_HELD));
     (Arc::new(Held { path: path.to_owned(), bytes_then: Arc::clone(&bytes_then) }), bytes_then)
 }
 
-/// Nobody waits for a rename, and its runtime ends: what it holds is let go when the name is there, or when it is known
-/// that it will not be.
+/// The future of a rename is dropped, and its runtime ends: the held value is dropped when the rename has taken
+/// effect, or when it is certain that it will not.
 pub fn held_by_a_rename(rig: &mut Rig) {
     for round in 0..rig.size(20, 500) {
         let scratch = Scratch::with(&mut rig.random, b"x");
@@ -339,8 +339,8 @@ pub fn held_by_a_rename(rig: &mut Rig) {
     }
 }
 
-/// The same of a write that takes its time: what it holds is let go when the bytes are there, or when it is known that
-/// they will not be.
+/// As [`held_by_a_rename`], for a slow write: the held value is dropped when the bytes are written, or when it is
+/// certain that they will not be.
 pub fn held_by_a_write(rig: &mut Rig) {
     const LENGTH: usize = 1 << 20;
     for round in 0..rig.size(20, 500) {
@@ -360,7 +360,7 @@ pub fn held_by_a_write(rig: &mut Rig) {
     }
 }
 
-/// A folder gives what lies below it and nothing else, in whatever words it is asked for.
+/// Only files below a folder can be opened through it, however the path is written.
 pub fn below_folder(rig: &mut Rig) {
     let place = Scratch::new(&mut rig.random);
     let inside = place.path().join("inside");
@@ -396,7 +396,7 @@ pub fn below_folder(rig: &mut Rig) {
         let deeper = folder.open_file(b"deeper").await.expect("a folder can be opened");
         let told = deeper.metadata().await.expect("it is open");
         assert!(told.is_folder && !told.is_file, "{told:?}");
-        // What was opened is the same file, and the folder the same folder, whatever their names are now.
+        // The opened file is still the same file, and the folder the same folder, whatever their names are now.
         let file = folder.open_file(b"file").await.expect("it is there");
         fs::rename(&inside, place.path().join("moved")).expect("it is ours");
         let again = folder.open_file(b"file").await.expect("the folder is open");
@@ -435,7 +435,7 @@ pub fn many_reads(rig: &mut Rig) {
     });
 }
 
-/// A file that is in memory is read without waiting: whoever reads and reads lets others run all the same.
+/// A file in memory is read without waiting: a task that keeps reading must still let others run.
 pub fn lets_others_run(rig: &mut Rig) {
     const READS_MAX: usize = 1000;
     const LENGTH: usize = 64 << 10;
@@ -462,7 +462,8 @@ pub fn lets_others_run(rig: &mut Rig) {
     assert!(reads < READS_MAX, "the other has waited for all of them");
 }
 
-/// A runtime ends with operations of every kind in flight: nothing stays open, and what it had begun is whole.
+/// A runtime ends with operations of every kind in flight: nothing stays open, and every operation that has begun is
+/// complete.
 pub fn teardown(rig: &mut Rig) {
     let before = kernel::open_descriptors();
     let scratch = Scratch::with(&mut rig.random, &vec![0; BLOCKS * BLOCK_BYTES]);
@@ -498,8 +499,8 @@ pub fn teardown(rig: &mut Rig) {
     assert_eq!(kernel::open_descriptors(), before, "descriptors are left open");
 }
 
-/// At a limit of threads neither a helper of ours nor a worker of the kernel's can be started, and what they would have
-/// done is done all the same.
+/// At a limit on threads neither a helper thread nor a kernel worker can be started, and their operations still
+/// succeed.
 pub fn without_threads(rig: &mut Rig) {
     const LENGTH: usize = 100_000;
     const PATIENCE: Duration = Duration::from_secs(10);
@@ -540,7 +541,7 @@ pub fn without_threads(rig: &mut Rig) {
     }
     assert_eq!(Arc::strong_count(&held), 1, "what was held is let go");
     let stats = runtime.counters().snapshot();
-    // Who submits with a thread of the kernel's has workers of that thread, which was there before.
+    // With submission by a kernel thread, the workers belong to that thread, which was started before.
     if rig.subject.is_uring() && rig.config.uring.poll_idle_ms.is_none() {
         let all = "opening, reserving, a write that holds something, two syncs and renaming";
         assert!(stats.file_calls >= 6, "{all} were not all done here: {stats:?}");

@@ -6,7 +6,7 @@ use weir_engine::{net::Stream, time};
 
 use crate::peer::{Network, Peer, PeerBuffers};
 
-/// Sends back what comes.
+/// Echoes everything.
 pub async fn echo(stream: Stream) {
     while let Ok(Some(lease)) = stream.recv().await {
         if stream.send(lease).await.is_err() {
@@ -37,7 +37,7 @@ impl Lines {
         }
     }
 
-    /// The next `count` bytes, whatever they are.
+    /// The next `count` bytes.
     pub async fn bytes(&mut self, stream: &Stream, count: usize) -> io::Result<Vec<u8>> {
         while self.received.len() < count {
             match stream.recv().await? {
@@ -64,7 +64,7 @@ pub async fn answer_lines(stream: Stream) {
     }
 }
 
-/// Sets the kernel's send buffer of a fresh connection. The simulator has an option for all connections.
+/// Sets the kernel's send buffer of a fresh connection. The simulator has one option for all connections.
 pub fn with_send_buffer(stream: Stream, bytes: usize) -> Stream {
     let descriptor: OwnedFd = stream.into_descriptor().expect("the stream is fresh");
     socket2::SockRef::from(&descriptor).set_send_buffer_size(bytes).expect("SO_SNDBUF can be set");
@@ -93,8 +93,8 @@ pub fn percentile(times: &mut [Duration], per_cent: usize) -> Duration {
     times[(times.len() - 1) * per_cent / 100]
 }
 
-/// Passes when the server is seen to be idle for a while: turns it took during a timer of the engine's own. The
-/// duration is an observation window, not a time limit: nothing fails because it passes late.
+/// Returns after a window in which the server should be idle: the number of turns that it took during a timer of the
+/// engine. The duration is an observation window, not a timeout: a late end does not fail the test.
 pub async fn turns_of_a_quiet_window(network: &Network, observer: &mut Peer) -> u64 {
     let before = network.stats().turns;
     assert_eq!(observer.exchange(b"w").await.expect("the observer answers"), b"w");

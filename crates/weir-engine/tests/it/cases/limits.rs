@@ -1,4 +1,4 @@
-//! At the limits: descriptors run out, queues overflow, connections idle in thousands.
+//! At the limits: descriptors run out, queues overflow, thousands of connections idle.
 
 use std::{os::fd::AsRawFd, sync::mpsc, time::Duration};
 
@@ -30,7 +30,7 @@ async fn welcome(stream: Stream) {
     }
 }
 
-/// The clients are served one after the other, and each leaves its descriptors to the next.
+/// The clients are served one after the other, and each frees its descriptors for the next.
 async fn be_welcomed(mut waiting: Vec<Peer>) -> usize {
     waiting.reverse();
     let mut welcomed = 0;
@@ -62,7 +62,7 @@ fn shortage_of_a_server(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// Case 14: descriptors run out while connections wait; later some are free again.
+/// Case 14: descriptors run out while connections wait; later some become free again.
 pub fn descriptor_shortage(rig: &mut Rig) {
     if rig.subject.driver == Driver::Blocking {
         return shortage_of_a_server(rig);
@@ -85,7 +85,7 @@ pub fn descriptor_shortage(rig: &mut Rig) {
             }
         });
         starved.reached(1).await;
-        // An observation window of the engine's own: nothing fails because it passes late.
+        // An observation window timed by the engine: a late end does not fail the test.
         time::sleep(Duration::from_millis(250)).await;
         measured.post("measured");
         stop.reached(1).await;
@@ -113,10 +113,10 @@ pub fn descriptor_shortage(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// Case 14, the other side of it: what connections may not have is left to their files, however the connections come
-/// and whatever the limit is.
+/// Case 14, from the other side: the descriptors that connections may not use are left to their files, however the
+/// connections arrive and whatever the limit is.
 pub fn descriptors_left_to_files(rig: &mut Rig) {
-    // As much as is possible: every connection has a file.
+    // The largest possible reserve: every connection has a file.
     rig.config.limits.descriptors_reserved = usize::MAX;
     for room in 2 * ROOM..2 * ROOM + 4 {
         files_of_all(rig, room, false);
@@ -124,7 +124,7 @@ pub fn descriptors_left_to_files(rig: &mut Rig) {
     }
 }
 
-/// Serves more clients than `room` descriptors are enough for. Where they come `singly`, the file of each is opened
+/// Serves more clients than `room` descriptors are enough for. If they come `singly`, the file of each is opened
 /// while the server waits for the next one.
 fn files_of_all(rig: &mut Rig, room: usize, singly: bool) {
     rig.listen = rig.abstract_address();
@@ -135,7 +135,7 @@ fn files_of_all(rig: &mut Rig, room: usize, singly: bool) {
     let handler = move |stream: Stream| {
         let path = path.clone();
         async move {
-            // Open until the client has gone.
+            // Open until the client has left.
             let file = File::open(&path).await;
             let word: &[u8] = if file.is_ok() { b"welcome" } else { b"no file" };
             if stream.send(word).await.is_ok() {
@@ -166,7 +166,7 @@ fn files_of_all(rig: &mut Rig, room: usize, singly: bool) {
             if number >= first {
                 welcomed(client).await;
             }
-            // Without giving its own descriptor to the server.
+            // This does not free the client's descriptor for the server.
             client.shutdown().await.expect("it is connected");
         }
     });
@@ -179,7 +179,7 @@ pub fn accept_storm(rig: &mut Rig) {
     let connections = rig.size(2000, 20_000);
     let before = kernel::open_descriptors();
     let mut random = rig.random.fork();
-    // Connections that the server may be behind: select cannot watch more than about a thousand descriptors.
+    // How many connections the server may be behind: select cannot watch more than about a thousand descriptors.
     let behind_max = if rig.subject.driver == Driver::Select { 300 } else { u64::MAX };
     let served = rig.serve(echo, async |network| {
         for number in 0..connections as u64 {
@@ -199,7 +199,7 @@ pub fn accept_storm(rig: &mut Rig) {
     });
     served.expect_clean();
     assert!(served.stats.accepts as usize <= connections + 1, "{:?}", served.stats);
-    // A thread of the blocking driver says that its connection is over, and then gives up its runtime.
+    // A thread of the blocking driver reports the end of its connection before it drops its runtime.
     let patience = std::time::Instant::now() + std::time::Duration::from_secs(10);
     while kernel::open_descriptors() > before && std::time::Instant::now() < patience {
         std::thread::yield_now();
@@ -228,7 +228,7 @@ fn connections_that_fit(rig: &Rig, wanted: usize) -> usize {
     wanted.min(limit.saturating_sub(100) / 2)
 }
 
-/// Case 16: what an idle connection costs in memory.
+/// Case 16: the memory of an idle connection.
 pub fn idle_memory(rig: &mut Rig) {
     let count = connections_that_fit(rig, rig.size(1000, 10_000));
     rig.listen = rig.abstract_address();
@@ -236,7 +236,7 @@ pub fn idle_memory(rig: &mut Rig) {
     let warmed = Board::new();
     let go = warmed.clone();
     let body = async move |listener: Listener, stop: Board| {
-        // What the first connections cost once is no cost of a connection.
+        // One-time costs of the first connections do not belong to a connection.
         hold_idle(&listener, count / 10).await;
         let before = kernel::anonymous_memory_bytes();
         warmed.post("warm");
@@ -274,7 +274,7 @@ pub fn completion_overflow(rig: &mut Rig) {
     let body = async move |listener: Listener, stop: Board| {
         hold_idle(&listener, CONNECTIONS).await;
         armed.post("armed");
-        // This thread looks for no completion until everything is written.
+        // This thread reaps no completion until everything is written.
         let () = written.recv().expect("the script goes on");
         stop.reached(1).await;
     };
@@ -332,7 +332,7 @@ pub fn submission_overflow(rig: &mut Rig) {
 
 /// Case 24: descriptors from 1024 on.
 pub fn high_descriptors(rig: &mut Rig) {
-    // One descriptor that select cannot watch is all it takes.
+    // One descriptor that select cannot watch is enough.
     let needed = libc::FD_SETSIZE + 1;
     let limit = kernel::raise_descriptor_limit(needed + 100);
     if limit < needed {
@@ -348,7 +348,7 @@ pub fn high_descriptors(rig: &mut Rig) {
         let low = Stream::from_descriptor(low).expect("the runtime takes it");
         spawn(echo(low));
         let high = Stream::from_descriptor(high).expect("adopting watches nothing yet");
-        // It must be watched: nothing has arrived.
+        // It must be watched: no bytes have arrived.
         let outcome = time::timeout(Duration::from_millis(5), high.recv()).await;
         spawn(echo(high));
         for (number, peer) in peers.iter_mut().enumerate() {
@@ -375,7 +375,7 @@ pub fn high_descriptors(rig: &mut Rig) {
     assert_eq!(runtime.drain(Duration::from_millis(100)), 0);
 }
 
-/// Case 24, at a server: a connection that select cannot watch is closed, counted, and costs nobody else anything.
+/// Case 24, at a server: a connection that select cannot watch is closed and counted, and does not affect others.
 pub fn high_connections(rig: &mut Rig) {
     let needed = libc::FD_SETSIZE + 100;
     let limit = kernel::raise_descriptor_limit(needed);
@@ -429,7 +429,7 @@ pub fn idle_turns(rig: &mut Rig) {
         idle.post("idle");
         seen.reached(1).await;
         let cpu_before = kernel::thread_cpu_ns();
-        // An observation window of the engine's own: nothing fails because it passes late.
+        // An observation window timed by the engine: a late end does not fail the test.
         time::sleep(window).await;
         let cpu_ns = kernel::thread_cpu_ns() - cpu_before;
         seen.post("window over");
@@ -452,7 +452,7 @@ pub fn idle_turns(rig: &mut Rig) {
     });
     let (cpu_ns, turns) = served.value;
     assert!(turns <= 10, "{turns} turns in {window:?} without an event");
-    // 0.1 % of a core; in the small form the clock is too coarse for that.
+    // 0.1 % of a core; in the short form the clock is too coarse for that.
     assert!(seconds == 0 || cpu_ns < window.as_nanos() as u64 / 1000, "{cpu_ns} ns of CPU in {window:?}");
     served.expect_clean();
 }

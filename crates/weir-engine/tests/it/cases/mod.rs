@@ -1,5 +1,5 @@
-//! The bodies of the cases, by what they are about. Each is written once and knows no driver beyond what its
-//! options and counters need.
+//! The bodies of the cases, by subject. Each is written once and knows only those options and counters of a driver
+//! that it needs.
 
 pub mod buffers;
 pub mod cancel;

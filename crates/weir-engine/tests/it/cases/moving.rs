@@ -1,4 +1,4 @@
-//! A connection that goes to another runtime, in the middle of what its peer sends.
+//! A connection that moves to another runtime while its peer is sending.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -23,11 +23,12 @@ use crate::{
     rig::Rig,
 };
 
-/// What goes from one runtime to the other: the socket, and what had arrived and was not received.
+/// The parts that move from one runtime to the other: the socket, and the bytes that had arrived and were not
+/// received.
 type Parts = (OwnedFd, Vec<u8>);
 
-/// Case 30: two runtimes pass a connection to and fro while its peer sends without a pause. Each echoes what it
-/// receives; now and then a receive was begun and given up, and always output is queued that has not left yet.
+/// Case 30: two runtimes pass a connection back and forth while its peer sends without a pause. Each echoes what it
+/// receives; sometimes a receive was started and dropped, and there is always queued output that has not been sent.
 pub fn back_and_forth(rig: &mut Rig) {
     if rig.subject.is_sim() {
         return simulated_sockets_stay(rig);
@@ -54,7 +55,7 @@ pub fn back_and_forth(rig: &mut Rig) {
     assert!(visits > 10, "{visits} visits");
 }
 
-/// Case 30b: what failed stays where it is, and says what with.
+/// Case 30b: a connection that failed does not move, and returns its error.
 pub fn after_a_reset(rig: &mut Rig) {
     let (ours, theirs) = connection();
     SockRef::from(&theirs).set_linger(Some(Duration::ZERO)).expect("SO_LINGER can be set");
@@ -102,7 +103,7 @@ fn write_all(mut peer: TcpStream, pattern: &Pattern, total: usize, mut random: R
     peer.shutdown(Shutdown::Write).expect("half of the connection ends");
 }
 
-/// Checks what comes back, and returns how much.
+/// Checks the echoed bytes, and returns their number.
 fn read_all(mut peer: TcpStream, pattern: &Pattern) -> usize {
     let (mut offset, mut bytes) = (0, vec![0; 64 << 10]);
     loop {
@@ -115,7 +116,7 @@ fn read_all(mut peer: TcpStream, pattern: &Pattern) -> usize {
     }
 }
 
-/// Has the connection whenever it comes, and passes it on; returns how often.
+/// Echoes on the connection whenever it arrives, and passes it on; returns how often that happened.
 fn hold(
     config: &Config,
     arrivals: &mpsc::Receiver<Parts>,
@@ -134,7 +135,7 @@ fn hold(
     visits
 }
 
-/// Echoes for a while. `None`: the peer has ended, and has its echo.
+/// Echoes for a while. `None`: the peer has ended, and has received its echo.
 async fn visit((socket, rest): Parts, random: &mut Random) -> Option<Parts> {
     let stream = Stream::from_descriptor(socket).expect("there is room");
     stream.send(rest).await.expect("the peer reads");

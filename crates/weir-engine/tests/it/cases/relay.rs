@@ -12,7 +12,7 @@ use crate::{
     rig::Rig,
 };
 
-/// Case 4, the other way round: the server ends its direction behind a long reply, and goes on receiving.
+/// Case 4, in the other direction: the server ends its direction behind a long reply, and continues to receive.
 pub fn server_ends_first(rig: &mut Rig) {
     let (length, is_sim, board) = (300_000, rig.subject.is_sim(), Board::new());
     let (pattern, notes) = (rig.pattern.clone(), board.clone());
@@ -46,7 +46,7 @@ pub fn server_ends_first(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// Connects to the address in the first line and passes one message on and back; says what failed.
+/// Connects to the address in the first line and relays one message and its reply; reports an error.
 async fn relay(stream: Stream) {
     let mut lines = Lines::default();
     let Ok(Some(first)) = lines.next(&stream).await else { return };
@@ -64,14 +64,14 @@ async fn relay(stream: Stream) {
         }
         Err(error) => format!("{:?}", error.kind()),
     };
-    // An error is the peer's, and the script sees it.
+    // An error comes from the peer, and the script sees it.
     let _ = stream.send(format!("{answer}\n").into_bytes()).await;
 }
 
-/// The engine connects: to a server that listens, and to a port that nobody has.
+/// The engine connects: to a server that listens, and to an unused port.
 pub fn connects(rig: &mut Rig) {
     let served = rig.serve(relay, async |network| {
-        // Nobody listens on a privileged port that no service has.
+        // No server listens on a privileged port without a service.
         for (target, expected) in
             [(network.address.to_string(), "upstream"), ("127.0.0.1:2".into(), "ConnectionRefused")]
         {
@@ -88,7 +88,7 @@ pub fn connects(rig: &mut Rig) {
     assert!(served.stats.connects >= 5, "{:?}", served.stats);
 }
 
-/// Says who is there; or, after `from LOCAL TARGET`, what is said to one who connects from there.
+/// Answers with the peer's address; or, after `from LOCAL TARGET`, with the answer to a connection from there.
 async fn tell_who_is_there(stream: Stream) {
     let mut lines = Lines::default();
     let Ok(Some(first)) = lines.next(&stream).await else { return };
@@ -96,7 +96,7 @@ async fn tell_who_is_there(stream: Stream) {
         Some(addresses) => ask_from(addresses).await,
         None => stream.peer_address().expect("it stands").to_string(),
     };
-    // An error is the peer's, and the script sees it.
+    // An error comes from the peer, and the script sees it.
     let _ = stream.send(format!("{answer}\n").into_bytes()).await;
 }
 
@@ -112,7 +112,7 @@ async fn ask_from(addresses: &str) -> String {
     }
 }
 
-/// Case A14e: the engine connects from a local address it is given, and says why it cannot.
+/// Case A14e: the engine connects from a given local address, or reports why it cannot.
 pub fn connects_from(rig: &mut Rig) {
     let served = rig.serve(tell_who_is_there, async |network| {
         let target = network.address.to_string();
@@ -134,7 +134,7 @@ pub fn connects_from(rig: &mut Rig) {
     assert!(served.stats.connects >= 3, "{:?}", served.stats);
 }
 
-/// Connects given up at once leave nothing behind, and nothing of theirs reaches the next one.
+/// Connects that are dropped at once leave nothing behind, and none of their results reach the next one.
 pub fn dropped_connects(rig: &mut Rig) {
     let body = async move |listener: Listener, _stop: Board| {
         let address = listener.local_address().expect("a listener has an address");

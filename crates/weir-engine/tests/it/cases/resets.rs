@@ -1,5 +1,5 @@
-//! Case 5: a peer that resets the connection at the worst moments. No panic, no SIGPIPE, no busy loop, and nothing lost
-//! that had arrived.
+//! Case 5: a peer that resets the connection at the worst moments. No panic, no SIGPIPE, no busy loop, and no loss of
+//! bytes that had arrived.
 
 use std::{
     io::Write,
@@ -23,10 +23,10 @@ use crate::{
 /// Turns that a quiet window may take: far fewer than a loop that does not sleep.
 const TURNS_MAX: u64 = 40;
 
-/// An answer that takes several receives, and that a socket's buffers have room for.
+/// An answer that takes several receives, and that fits into a socket's buffers.
 const ANSWER_BYTES: usize = 20_000;
 
-/// How a connection ended for its handler, as a note.
+/// The end of a connection, as its handler sees it, as a note.
 fn ending<T>(outcome: std::io::Result<Option<T>>) -> &'static str {
     match outcome {
         Ok(Some(_)) => "bytes",
@@ -35,7 +35,7 @@ fn ending<T>(outcome: std::io::Result<Option<T>>) -> &'static str {
     }
 }
 
-/// The handler waits for the next request of a kept connection.
+/// The handler waits for the next request on a persistent connection.
 pub fn reset_while_idle(rig: &mut Rig) {
     let board = Board::new();
     let notes = board.clone();
@@ -48,7 +48,7 @@ pub fn reset_while_idle(rig: &mut Rig) {
             }
             if stream.send(first).await.is_ok() {
                 notes.post(ending(stream.recv().await));
-                // Every later call gives an error or an end as well, and none of them waits.
+                // Every later call also returns an error or an end, and none of them waits.
                 notes.post(ending(stream.recv().await));
                 let failed = stream.send(b"late").await.is_err() || stream.flush().await.is_err();
                 notes.post(if failed { "error" } else { "sent" });
@@ -71,7 +71,7 @@ pub fn reset_while_idle(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// The handler does something else: nobody receives or sends when the reset comes.
+/// The handler is busy elsewhere: no receive or send is pending when the reset comes.
 pub fn reset_unwatched(rig: &mut Rig) {
     let board = Board::new();
     let notes = board.clone();
@@ -105,7 +105,7 @@ pub fn reset_unwatched(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// The handler is in the middle of an endless reply.
+/// The handler is sending an endless reply.
 pub fn reset_while_writing(rig: &mut Rig) {
     let board = Board::new();
     let notes = board.clone();
@@ -142,10 +142,10 @@ pub fn reset_while_writing(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// The peer answers early and closes with input that it has not read, as a server that is too busy does. The reset is
-/// first seen by a send; what the peer had answered is received all the same.
+/// The peer answers early and closes with unread input, as an overloaded server does. A send sees the reset first;
+/// the peer's answer is still received.
 pub fn reset_met_by_a_send(rig: &mut Rig) {
-    // More than may be received before somebody asks for it: the rest is still the kernel's.
+    // More than may be received before a handler asks for it: the rest is still in the kernel.
     rig.config.limits.input_high_water_bytes = 8 << 10;
     let board = Board::new();
     let notes = board.clone();
@@ -183,10 +183,10 @@ pub fn reset_met_by_a_send(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// Longer than any of this takes: a receive that nobody completes is told as that.
+/// Longer than any of this takes: a receive that never completes is reported as such.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How a peer goes, right behind its last bytes.
+/// How a peer leaves, right behind its last bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Farewell {
     TcpEnd,
@@ -194,11 +194,11 @@ enum Farewell {
     UnixEnd,
 }
 
-/// Says its last on a connection, and goes.
+/// Sends the last bytes on a connection, and leaves.
 type Leave = Box<dyn FnOnce(&[u8])>;
 
 impl Farewell {
-    /// Our end of a connection, and what the peer does with its own.
+    /// Our end of a connection, and the peer's actions on its end.
     fn connection(self) -> (OwnedFd, Leave) {
         let say = |peer: &mut dyn Write, bytes: &[u8]| peer.write_all(bytes).expect("there is room");
         if self == Self::UnixEnd {
@@ -218,8 +218,8 @@ impl Farewell {
     }
 }
 
-/// The peer has said everything and is gone before a receive is started, or while one is in flight and the runtime is
-/// busy. Nothing else will ever happen on such a connection, so a receive that waits for more waits for ever.
+/// The peer has sent everything and left before a receive is started, or while one is in flight and the runtime is
+/// busy. No further event comes on such a connection, so a receive that waits for more waits forever.
 pub fn farewell_at_once(rig: &mut Rig) {
     let pattern = rig.pattern.clone();
     for farewell in [Farewell::TcpEnd, Farewell::TcpReset, Farewell::UnixEnd] {

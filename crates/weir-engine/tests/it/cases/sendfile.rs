@@ -1,4 +1,4 @@
-//! Files on connections: in order with everything else, whole or not at all.
+//! Files on connections: in order with everything else, complete or not at all.
 
 use weir_engine::{fs::File, net::Stream};
 
@@ -11,7 +11,7 @@ use crate::{
     scratch::Scratch,
 };
 
-/// What a handler sends: some bytes of one pattern, then a part of a file with another one, again and again.
+/// The handler's output: some bytes of one pattern, then a part of a file with another one, repeated.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     bytes: usize,
@@ -49,7 +49,7 @@ async fn send_pieces(
     stream.flush().await
 }
 
-/// A file of 3 MB in parts between other sends, to a reader that is slow at first, over TCP and a Unix socket.
+/// A 3 MB file in parts between other sends, to a reader that is slow at first, over TCP and a Unix socket.
 pub fn interleaved(rig: &mut Rig) {
     for address in [rig.listen.clone(), rig.abstract_address()] {
         rig.listen = address;
@@ -75,7 +75,7 @@ fn interleaved_on(rig: &mut Rig) {
         async move {
             let stream = if is_sim { stream } else { with_send_buffer(stream, 64 << 10) };
             let file = File::open(path).await.expect("it is there");
-            // An error is the peer's, and the script sees it.
+            // An error comes from the peer, and the script sees it.
             let _ = send_pieces(&stream, &file, &pieces, &pattern).await;
         }
     };
@@ -98,7 +98,8 @@ fn interleaved_on(rig: &mut Rig) {
     assert!(served.stats.bytes_sent >= 2 * FILE_BYTES as u64, "{:?}", served.stats);
 }
 
-/// A file is cut between the promise and the sending: the connection ends with a reset, and nothing false is sent.
+/// A file is truncated between the promise and the send: the connection ends with a reset, and no wrong bytes are
+/// sent.
 pub fn truncated(rig: &mut Rig) {
     const FILE_BYTES: usize = 3 << 20;
     const LEFT_BYTES: usize = (1 << 20) + 123;
@@ -109,7 +110,7 @@ pub fn truncated(rig: &mut Rig) {
         let (path, board) = (path.clone(), board.clone());
         async move {
             let file = File::open(path).await.expect("it is there");
-            // The peer speaks when the file is cut.
+            // The peer answers when the file has been truncated.
             let _ = stream.send(b"open").await;
             let Ok(Some(_)) = stream.recv().await else { return };
             let outcome = match stream.send_file(&file, 0, FILE_BYTES as u64).await {
@@ -137,7 +138,7 @@ pub fn truncated(rig: &mut Rig) {
     assert_eq!(served.connections_cut, 0, "{:?}", served.stats);
 }
 
-/// A drain begins while a file leaves: all of it still comes, and then the end.
+/// A drain begins while a file is being sent: all of it still arrives, and then the end.
 pub fn drained(rig: &mut Rig) {
     const FILE_BYTES: usize = 3 << 20;
     let scratch = Scratch::with(&mut rig.random, &rig.pattern.bytes(0, FILE_BYTES));
@@ -169,7 +170,7 @@ pub fn drained(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// A peer that goes away in the middle of a file, and one that never reads: nothing stays behind.
+/// A peer that leaves in the middle of a file, and one that never reads: nothing is left behind.
 pub fn given_up(rig: &mut Rig) {
     const FILE_BYTES: usize = 3 << 20;
     let scratch = Scratch::with(&mut rig.random, &rig.pattern.bytes(0, FILE_BYTES));

@@ -1,4 +1,4 @@
-//! Starting where the kernel, or a sandbox around it, has less than the driver would like.
+//! Starting where the kernel, or a sandbox around it, offers less than the driver would use.
 
 use weir_engine::{Config, Driver, Refusal, Runtime, StartError};
 use weir_engine_types::kernel::{FEATURES, FeatureRow, KernelFeature};
@@ -6,10 +6,10 @@ use weir_engine_types::kernel::{FEATURES, FeatureRow, KernelFeature};
 use super::handlers::echo;
 use crate::{kernel, rig::Rig};
 
-/// Case 21: io_uring is forbidden. `auto` takes epoll, `uring` says what is in the way, the others do not care.
+/// Case 21: io_uring is forbidden. `auto` takes epoll, `uring` reports the reason, the others are unaffected.
 pub fn sandbox(rig: &mut Rig) {
     for (error, word) in [(libc::EPERM, "EPERM"), (libc::ENOSYS, "ENOSYS")] {
-        // A filter holds for a thread and those it starts: the first must not decide for the second.
+        // A filter applies to a thread and the threads that it starts: the first subject must not affect the second.
         let config = rig.config.clone();
         let check = std::thread::spawn(move || {
             kernel::deny_io_uring(error);
@@ -54,7 +54,7 @@ pub fn masked_one_by_one(rig: &mut Rig) {
     for row in FEATURES.iter().filter(is_optional) {
         rig.config.masked = own.with(row.feature);
         if let Some(option) = row.option {
-            // Who asks for it is refused, and nobody else uses it.
+            // A configuration that needs the feature is refused, and no other uses it.
             match Runtime::new(&rig.config) {
                 Err(StartError::Refused { refusal: Refusal::OptionLacks(missing), .. }) => {
                     assert_eq!(missing.option, option);

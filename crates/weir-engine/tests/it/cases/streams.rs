@@ -23,7 +23,7 @@ use crate::{
 
 const CHUNK: usize = 64 << 10;
 
-/// Sends `total` bytes of the pattern; `queued` says how much the engine has taken so far.
+/// Sends `total` bytes of the pattern; `queued` counts the bytes that the engine has taken so far.
 async fn send_pattern(stream: &Stream, pattern: &Pattern, total: usize, queued: &AtomicUsize) {
     let mut offset = 0;
     while offset < total {
@@ -34,7 +34,7 @@ async fn send_pattern(stream: &Stream, pattern: &Pattern, total: usize, queued: 
         offset += length;
         queued.store(offset, SeqCst);
     }
-    // An error is the peer's, and the script sees it.
+    // An error comes from the peer, and the script sees it.
     let _ = stream.flush().await;
 }
 
@@ -59,7 +59,7 @@ pub fn slow_reader(rig: &mut Rig) {
         }
     };
     let (pattern, limits) = (rig.pattern.clone(), rig.config.limits);
-    // Linux doubles what is asked for; on the simulator one buffer each way.
+    // Linux doubles the requested size; the simulator has one buffer each way.
     let kernel_bytes = 2 * (64 << 10) + 2 * (16 << 10) + limits.input_high_water_bytes;
     let bound = 5 * 1024 + kernel_bytes + limits.output_high_water_bytes + 2 * CHUNK;
     let served = rig.serve(handler, async |network| {
@@ -99,7 +99,7 @@ pub fn slow_reader(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// Case 2b: a reply is queued without waiting, as much of it as there is room for at a time.
+/// Case 2b: a reply is queued without waiting, each time as much as there is room for.
 pub fn without_waiting(rig: &mut Rig) {
     const PIECE: usize = 1000;
     const TOTAL: usize = 100 * PIECE;
@@ -143,9 +143,9 @@ pub fn short_writes(rig: &mut Rig) {
         let pattern = pattern.clone();
         async move {
             let stream = if is_sim { stream } else { with_send_buffer(stream, 4 << 10) };
-            // The whole reply at once: more than any buffer of the kernel's holds.
+            // The whole reply at once: more than any kernel buffer holds.
             if stream.send(pattern.bytes(0, total)).await.is_ok() {
-                // An error is the peer's, and the script sees it.
+                // An error comes from the peer, and the script sees it.
                 let _ = stream.flush().await;
             }
         }
@@ -187,7 +187,7 @@ pub fn pipelined_requests(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// Case 3: the same cut into single bytes, each in a segment of its own.
+/// Case 3: the same, split into single bytes, each in a separate segment.
 pub fn split_requests(rig: &mut Rig) {
     let requests: Vec<String> = (0..10).map(|_| format!("{}", rig.random.next())).collect();
     let served = rig.serve(answer_lines, async |network| {
@@ -246,7 +246,7 @@ pub fn addresses(rig: &mut Rig) {
     assert!(!path.exists(), "the server removes the path it made");
 }
 
-/// Case A14c: a handler is told who is there, on TCP; who connects to a Unix socket has no name.
+/// Case A14c: a handler reads the peer's address on TCP; a client on a Unix socket has no name.
 pub fn other_end(rig: &mut Rig) {
     let mut addresses = vec![rig.listen.clone(), rig.abstract_address()];
     let has_ipv6 = std::net::TcpListener::bind("[::1]:0").is_ok();
@@ -269,11 +269,11 @@ pub fn other_end(rig: &mut Rig) {
     }
 }
 
-/// Case 4: the client has said everything; the replies still come, then the end.
+/// Case 4: the client has ended its direction; the replies still arrive, then the end.
 pub fn half_close(rig: &mut Rig) {
     let length = 1 << 20;
     let (pattern, seed) = (rig.pattern.clone(), rig.seed);
-    // Replies only when everything has arrived, so that all of them come after the half-close.
+    // Replies only when everything has arrived, so that all of them follow the half-close.
     let handler = move |stream: Stream| {
         let pattern = pattern.clone();
         async move {
@@ -303,14 +303,14 @@ pub fn half_close(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// Case 31: a connection that was opened and one that was accepted have the congestion control that was asked for, and
-/// one that the kernel has not is named.
+/// Case 31: a connection that was opened and one that was accepted use the requested congestion control, and an
+/// unknown one is named in the error.
 pub fn congestion_control(rig: &mut Rig) {
     let asked = |rig: &mut Rig, name: &str| {
         rig.config.set_option("congestion-control", name).expect("it is a name");
         rig.runtime()
     };
-    // Every kernel has this one, and lets everybody use it.
+    // Every kernel has this one, and any user may use it.
     let listen = rig.listen.clone();
     asked(rig, "reno").block_on(async {
         let listener = Listener::bind(&listen, Default::default()).expect("a free port");

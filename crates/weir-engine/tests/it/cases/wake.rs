@@ -1,4 +1,4 @@
-//! Wake-ups: by other threads, by timers, by signals that mean nothing.
+//! Wake-ups: by other threads, by timers, by meaningless signals.
 
 use std::{
     sync::{
@@ -14,8 +14,8 @@ use weir_engine::{mailbox::mailbox, net::Stream, time};
 use super::handlers::{SMALL, echo, with_send_buffer};
 use crate::{board::poll_once, kernel, outcome::note, random::Random, rig::Rig};
 
-/// Case 20: a thread sends the next message only when the last one was received, at random moments around the
-/// receiver's falling asleep. A lost wake-up would stop both for ever.
+/// Case 20: a thread sends the next message only when the last one was received, at random moments around the moment
+/// when the receiver falls asleep. A lost wake-up would stop both forever.
 pub fn lockstep(rig: &mut Rig) {
     let rounds = rig.size(10_000, 10_000_000) as u64;
     let seed = rig.random.next();
@@ -44,11 +44,11 @@ pub fn lockstep(rig: &mut Rig) {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     assert_eq!(received, rounds);
     let stats = runtime.counters().snapshot();
-    // It sleeps between messages instead of looking again and again.
+    // It sleeps between messages instead of polling.
     assert!(stats.turns < 4 * rounds + 100, "{stats:?}");
 }
 
-/// Case 27: ten messages a second; each leaves when it is due, not with the next one.
+/// Case 27: ten messages a second; each is sent when it is due, not with the next one.
 pub fn paced_sender(rig: &mut Rig) {
     const MESSAGES: usize = 10;
     let is_sim = rig.subject.is_sim();
@@ -62,9 +62,9 @@ pub fn paced_sender(rig: &mut Rig) {
             for number in 0..MESSAGES {
                 let moment = start + interval * (number as u32 + 1);
                 time::sleep_until(moment).await;
-                // A moment that has passed already is no wait: then one turn is what the message before gets.
+                // A moment in the past needs no wait: then the previous message gets one turn.
                 time::yield_now().await;
-                // What was sent before has left: it did not wait for company.
+                // Earlier messages have been sent: they did not wait for later ones.
                 assert!(
                     matches!(poll_once(stream.flush()).await, Some(Ok(()))),
                     "message {number} is held back"
@@ -75,7 +75,7 @@ pub fn paced_sender(rig: &mut Rig) {
                     return;
                 }
                 if number % 2 == 1 {
-                    // Waits for the peer: the message must leave although nothing else follows.
+                    // Waits for the peer: the message must be sent although no other follows.
                     let _ = stream.recv().await;
                 }
             }
@@ -100,7 +100,7 @@ pub fn paced_sender(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// List A-14: signals that mean nothing interrupt every system call of the server.
+/// List A-14: meaningless signals interrupt every system call of the server.
 pub fn signal_storm(rig: &mut Rig) {
     kernel::install_empty_signal_handler();
     let threads = Arc::new(Mutex::new(Vec::new()));
@@ -123,9 +123,9 @@ pub fn signal_storm(rig: &mut Rig) {
         let seen = Arc::clone(&seen);
         async move {
             seen.lock().expect("no handler panicked").push(kernel::thread_number());
-            // Sends that block are interrupted too.
+            // Blocking sends are interrupted too.
             let stream = with_send_buffer(stream, 4 << 10);
-            // A timer as well: its wait is interrupted again and again and must still end.
+            // A timer too: its wait is interrupted repeatedly and must still end.
             time::sleep(Duration::from_millis(3)).await;
             echo(stream).await;
         }
@@ -135,9 +135,9 @@ pub fn signal_storm(rig: &mut Rig) {
         for _ in 0..4 {
             let mut peer = network.connect_with(SMALL).await;
             let mut round = 0;
-            // On a busy machine the storm takes its time.
+            // On a busy machine the storm takes longer.
             while round < 50 || sent.load(SeqCst) <= 100 {
-                // As much as one side takes while the other does not read.
+                // As much as one side accepts while the other does not read.
                 let reply = peer.exchange(&pattern.bytes(round, 20_000)).await.expect("an echo");
                 pattern.check(round, &reply);
                 round += 1;

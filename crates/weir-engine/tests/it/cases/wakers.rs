@@ -1,4 +1,4 @@
-//! Wakers of other libraries, whose last reference may own what belongs to the runtime, and which may call it.
+//! Foreign wakers, whose last reference may own values of the runtime, and which may call it.
 
 use std::{
     cell::RefCell,
@@ -24,18 +24,18 @@ use weir_engine::{
 use super::moving::connection;
 use crate::{rig::Rig, scratch::Scratch};
 
-/// More than a connection has room for, its peer's and our own share of the kernel's memory included.
+/// More than a connection has room for, including the kernel's buffers at both ends.
 const OUTPUT_BYTES: usize = 8 << 20;
 
-/// How often is looked whether something has happened, a millisecond apart.
+/// How often a condition is checked, a millisecond apart.
 const LOOKS_MAX: usize = 20_000;
 
 thread_local! {
-    /// What such wakers own: connections belong to a thread, and wakers to none.
+    /// The values of such wakers: connections belong to a thread, and wakers belong to none.
     static OWNED: RefCell<Vec<Option<Stream>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps a connection for a waker.
+/// Stores a connection for a waker.
 fn keep(stream: Stream) -> usize {
     OWNED.with_borrow_mut(|streams| {
         streams.push(Some(stream));
@@ -47,12 +47,12 @@ fn take(place: usize) -> Option<Stream> {
     OWNED.with_borrow_mut(|streams| streams.get_mut(place).and_then(Option::take))
 }
 
-/// How many connections are owned by wakers that are not gone.
+/// The number of connections owned by wakers that still exist.
 fn owned() -> usize {
     OWNED.with_borrow(|streams| streams.iter().flatten().count())
 }
 
-/// A waker whose last reference takes a connection along, which closes through the driver.
+/// A waker whose last reference drops a connection, which closes through the driver.
 struct OwnsStream(usize);
 
 impl Wake for OwnsStream {
@@ -70,7 +70,7 @@ fn owner(stream: Stream) -> Waker {
     Waker::from(Arc::new(OwnsStream(keep(stream))))
 }
 
-/// A waker that calls the engine right where it is woken: sends on a connection, looks for input, and closes it.
+/// A waker that calls the engine inline when it is woken: sends on a connection, checks for input, and closes it.
 struct CallsEngine(usize);
 
 impl Wake for CallsEngine {
@@ -82,7 +82,7 @@ impl Wake for CallsEngine {
     }
 }
 
-/// Lets a future wait with a waker of which the driver then has the last reference.
+/// Polls a future with a waker of which the driver then holds the last reference.
 fn begin(waiting: Pin<&mut impl Future>, waker: Waker) {
     let before = owned();
     assert!(waiting.poll(&mut Context::from_waker(&waker)).is_pending(), "nothing has happened");
@@ -90,7 +90,7 @@ fn begin(waiting: Pin<&mut impl Future>, waker: Waker) {
     assert_eq!(owned(), before, "the driver has it");
 }
 
-/// Lets the runtime turn until at most so many wakers have a connection: the driver has woken the others.
+/// Runs turns until at most `count` wakers own a connection: the driver has woken the others.
 async fn until_owned(count: usize) {
     for _ in 0..LOOKS_MAX {
         if owned() <= count {
@@ -101,7 +101,7 @@ async fn until_owned(count: usize) {
     panic!("{} wakers are there still", owned());
 }
 
-/// Lets a future wait with a waker that owns a connection, and then with another.
+/// Polls a future with a waker that owns a connection, and then with another.
 fn replace(waiting: impl Future, stream: Stream) {
     let mut waiting = pin!(waiting);
     let first = owner(stream);
@@ -126,7 +126,7 @@ impl Peer {
         }
     }
 
-    /// Everything until the end, which the runtime may have to turn for.
+    /// Reads everything until the end; the runtime may have to turn for it.
     async fn read_to_end(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {
@@ -146,11 +146,11 @@ impl Peer {
         bytes
     }
 
-    /// From now on everything is read.
+    /// Reads everything from now on.
     fn read_on(self) {
         match self {
             Peer::Outside(mut socket) => {
-                // It ends with the connection.
+                // The thread ends with the connection.
                 thread::spawn(move || io::copy(&mut socket, &mut io::sink()));
             }
             Peer::Simulated(stream) => {
@@ -160,7 +160,7 @@ impl Peer {
     }
 }
 
-/// A connection of the runtime's, and its other end.
+/// A connection of the runtime, and its other end.
 async fn connected(rig: &Rig) -> (Stream, Peer) {
     if !rig.subject.is_sim() {
         let (ours, theirs) = connection();
@@ -174,8 +174,8 @@ async fn connected(rig: &Rig) -> (Stream, Peer) {
     (stream, Peer::Simulated(accepting.await.expect("it was there")))
 }
 
-/// Case 34: whoever waits for a connection, for bytes or for room may be replaced, and may be left behind when the
-/// connection is closed, although the waker that goes then closes another connection of the same runtime.
+/// Case 34: a waiter for a connection, for bytes or for room may be replaced, and may be left behind when the
+/// connection is closed, although dropping its waker then closes another connection of the same runtime.
 pub fn replaced(rig: &mut Rig) {
     let rig = &*rig;
     rig.runtime().block_on(async {
@@ -188,7 +188,7 @@ pub fn replaced(rig: &mut Rig) {
         let (fourth, _fourth_peer) = connected(rig).await;
         replace(listener.accept(), first);
         replace(stream.recv(), second);
-        // No turn comes between: what has room leaves when the next send looks for some.
+        // No turn happens in between: bytes that fit leave when the next send looks for room.
         stream.send(vec![0_u8; OUTPUT_BYTES]).await.expect("it is open");
         replace(stream.send_slice(b"more"), third);
         stream.abort();
@@ -200,7 +200,7 @@ pub fn replaced(rig: &mut Rig) {
         }
         drop(waker);
         drop(left);
-        // A thread that would block has its one waker until the turn.
+        // A blocking thread keeps its one waker until the turn.
         if rig.subject.driver != Driver::Blocking {
             assert_eq!(owned(), 0, "who waited goes with the connection");
         }
@@ -208,8 +208,8 @@ pub fn replaced(rig: &mut Rig) {
     });
 }
 
-/// Case 34b: whoever waits for bytes, for a connection, for room or for a file may be woken, and may be left behind in
-/// a connection that is aborted, although the driver has the last reference of a waker that then closes another
+/// Case 34b: a waiter for bytes, for a connection, for room or for a file may be woken, and may be left behind in a
+/// connection that is aborted, although the driver holds the last reference of a waker that then closes another
 /// connection of the same runtime.
 pub fn woken(rig: &mut Rig) {
     // The second operation waits for the end of the first.
@@ -219,7 +219,7 @@ pub fn woken(rig: &mut Rig) {
     rig.runtime().block_on(async {
         woken_by_arrivals(rig).await;
         woken_by_room(rig).await;
-        // A thread performs an operation on a file where it is asked for, and has its one waker until the turn.
+        // A thread performs a file operation immediately, and keeps its one waker until the turn.
         if rig.subject.driver != Driver::Blocking {
             woken_by_files(rig, &scratch).await;
             let ((stream, _peer), (other, _other_peer)) = (connected(rig).await, connected(rig).await);
@@ -283,7 +283,7 @@ async fn woken_by_files(rig: &Rig, scratch: &Scratch) {
     in_line.await.expect("there is room on the disk");
 }
 
-/// Case 34c: a waker may call the engine right where it is woken.
+/// Case 34c: a waker may call the engine inline when it is woken.
 pub fn calls_engine(rig: &mut Rig) {
     let rig = &*rig;
     rig.runtime().block_on(async {
