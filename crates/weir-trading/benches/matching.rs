@@ -1,11 +1,11 @@
-//! What matching costs: `cargo bench -p weir-trading --bench matching`.
+//! The cost of matching: `cargo bench -p weir-trading --bench matching`.
 //!
-//! A seeded flow of new orders, immediate orders, cancels and replacements keeps the book at its size; which live
-//! order a cancel or a replacement names is chosen evenly among all. One operation is one message of a client with
-//! all its answers built and given to a sink. Rates come from whole runs without a clock inside, and beside them the
-//! processor time of an operation, which shows whether the machine was free for the run; percentiles from
-//! runs of their own in which each operation is timed, the two readings of the clock included (their cost is
-//! printed). Goals: 5 million operations a second, p99 below 1 µs, 100,000 live orders, no allocation.
+//! A seeded flow of new orders, immediate orders, cancels and replacements keeps the book at its size; the live order
+//! that a cancel or a replacement names is chosen uniformly from all of them. One operation is one message of a
+//! client with all its answers built and given to a sink. Rates come from whole runs without a clock inside. The
+//! processor time of an operation is printed beside them and shows whether the machine was free for the run;
+//! percentiles come from separate runs in which each operation is timed, including the two readings of the clock
+//! (their cost is printed). Goals: 5 million operations a second, p99 below 1 µs, 100,000 live orders, no allocation.
 #![expect(clippy::print_stdout, reason = "its output is the result")]
 
 #[path = "../../weir-proto/tests/allocations/counting.rs"]
@@ -119,7 +119,7 @@ fn run(venue: &mut MatchingVenue, operations: &[Operation], sink: &mut Sink) {
     }
 }
 
-/// Operations a second, and nanoseconds of processor time for each.
+/// Operations per second, and nanoseconds of processor time for each.
 fn rate(plan: &Plan, flow: &Flow) -> (f64, f64) {
     let mut venue = filled(plan, flow);
     let mut sink = Sink::default();
@@ -131,7 +131,7 @@ fn rate(plan: &Plan, flow: &Flow) -> (f64, f64) {
     (operations / took.as_secs_f64(), used / operations)
 }
 
-/// Processor time of this thread; 0 where the kernel does not tell.
+/// Processor time of this thread; 0 if the kernel does not report it.
 fn processor_ns() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
@@ -150,7 +150,7 @@ fn times_ns(plan: &Plan, flow: &Flow) -> Vec<u32> {
     times
 }
 
-/// The median of what is measured when there is nothing between two readings.
+/// The median time between two readings of the clock with nothing between them.
 fn clock_ns() -> u128 {
     let mut times: Vec<u128> = (0..10_001).map(|_| Instant::now().elapsed().as_nanos()).collect();
     times.sort_unstable();

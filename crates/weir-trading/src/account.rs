@@ -1,4 +1,4 @@
-//! Who trades: accounts are numbers, because everything that is kept of them lies in arrays.
+//! Account identifiers: accounts are numbers, because their state lies in arrays.
 
 /// An account: its index in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,11 +1,11 @@
-//! Whether the fields of an order have a meaning here. What an account is allowed is the business of `risk`.
+//! Checks whether the fields of an order are valid here. `risk` checks what an account is allowed.
 
 use weir_proto::ouch::{Enter, PRICE_MARKET, PRICE_MAX, QUANTITY_MAX, Replace, Symbol, reject_reason};
 
 /// Prices from here to `PRICE_MARKET` mean "at any price": 200,000 and more.
 const MARKET_PRICE_MIN: u64 = 2_000_000_000;
 
-/// The first field that is wrong decides; the order is that of the message.
+/// The first wrong field decides; fields are checked in the order of the message.
 pub(crate) fn enter(enter: &Enter) -> Result<(), u16> {
     if !matches!(enter.side, b'B' | b'S' | b'T' | b'E') {
         return Err(reject_reason::INVALID_SIDE);
@@ -54,7 +54,7 @@ pub(crate) fn symbol_key(symbol: Symbol) -> u64 {
     u64::from_be_bytes(symbol.0)
 }
 
-/// The way back.
+/// The inverse: the symbol of a key.
 pub(crate) fn symbol_of_key(key: u64) -> Symbol {
     Symbol(key.to_be_bytes())
 }
@@ -67,13 +67,13 @@ fn is_price(price: u64) -> bool {
     (1..=PRICE_MAX).contains(&price) || is_market(price)
 }
 
-/// Who sees an order is told back and has no effect: all orders of a price stand in one line.
+/// Display settings are echoed and have no effect: all orders at a price are in one queue.
 fn is_display(display: u8) -> bool {
     matches!(display, b'Y' | b'N' | b'A')
 }
 
-/// Day, immediate or cancel, extended hours, after hours. There are no sessions of a day here, so all but the
-/// second rest until they are cancelled. "Good till time" is refused: nothing here would end such an order.
+/// Day, immediate or cancel, extended hours, after hours. The venue has no trading sessions, so all but the second
+/// rest until they are cancelled. "Good till time" is refused, because nothing here would end such an order.
 fn is_time_in_force(time_in_force: u8) -> bool {
     matches!(time_in_force, b'0' | b'3' | b'5' | b'E')
 }

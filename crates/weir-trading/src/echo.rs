@@ -1,12 +1,13 @@
-//! The venue that answers every message once and never trades: what it costs to carry an order, and nothing else.
+//! The venue that answers every message once and never trades: it measures the cost of carrying an order, and nothing
+//! else.
 //!
-//! `O` is answered by `A` (or by `J` if a field is wrong), `X` by `C`, `U` by `U`, `M` by `M`, `Q` by `Q`. Where a
-//! real venue would stay silent this one does not, because a client that waits counts on one answer for each message:
-//! an `X` or `M` that changes nothing is answered by `I`, a `U` of an order it does not know by `J`.
+//! `O` is answered by `A` (or by `J` if a field is wrong), `X` by `C`, `U` by `U`, `M` by `M`, `Q` by `Q`. It also
+//! answers where a real venue would stay silent, because a client that waits expects one answer for each message: an
+//! `X` or `M` that changes nothing is answered by `I`, a `U` of an order it does not know by `J`.
 //!
-//! Orders accepted here live for ever, so it **forgets**: of each account it remembers an order until a number
-//! `remembered_max` higher is accepted (with numbers that rise by one: the last `remembered_max` orders). A forgotten
-//! order is answered like an unknown one, and is not cancelled on disconnect.
+//! Orders accepted here never end, so the venue **forgets** old ones: it remembers an account's order until a number
+//! that is `remembered_max` higher is accepted (with numbers that rise by one: the last `remembered_max` orders). A
+//! forgotten order is answered like an unknown one, and is not cancelled on disconnect.
 
 use weir_proto::ouch::{
     Accepted, Cancel, Enter, Inbound, Modify, Outbound, Replace, Symbol, codes::cancel_reason, reject_reason,
@@ -22,14 +23,14 @@ use crate::{
 /// Limits of an [`EchoVenue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EchoConfig {
-    /// Accounts: those with an index below this.
+    /// Number of accounts: valid indices are below this.
     pub accounts_max: usize,
     /// Orders remembered for each account, rounded up to a power of two. They take 24 bytes each, from the account's
     /// first order on.
     pub remembered_max: usize,
     /// The first order reference.
     pub reference_first: u64,
-    /// The distance between order references, so that several venues do not give the same one.
+    /// The distance between order references, so that several venues do not assign the same one.
     pub reference_step: u64,
 }
 
@@ -47,7 +48,7 @@ pub struct EchoVenue {
     reference: u64,
 }
 
-/// One account: its orders lie at their number modulo the number of places.
+/// One account: an order is stored at its number modulo the number of places.
 #[derive(Clone, Default)]
 struct Account {
     last: u32,
@@ -56,7 +57,7 @@ struct Account {
 
 #[derive(Clone, Copy)]
 struct Remembered {
-    /// 0 where there is no order.
+    /// 0 marks an empty place.
     user_ref_num: u32,
     shares: u32,
     kept: Kept,

@@ -1,16 +1,16 @@
-//! Finds places in a [`Slab`](crate::slab::Slab) by 64-bit keys. The keys themselves are with what lies there, so
-//! a cell is a place and 32 bits of the key's hash: eight to a cache line, and the hash is right but for one time in
-//! thousands of millions.
+//! Finds places in a [`Slab`](crate::slab::Slab) by 64-bit keys. The values in the slab contain the keys, so a cell
+//! is only a place and 32 bits of the key's hash: eight fit into a cache line, and a hash matches wrongly about once
+//! in thousands of millions.
 //!
-//! Open addressing by whole lines, at most half full: **a key lies in its home line or, where that was full, in the
-//! first one behind it that was not.** It stays so: every line before a key's own, from its home on, is full, and one
-//! that is not ends a search. What is removed from a line that is not full leaves nothing to be mended; from a full
-//! one it brings back what had passed over that line. There are no tombstones, and a table that is used for a day is
-//! as fast as a new one.
+//! Open addressing by whole lines, at most half full: **a key is in its home line or, if that was full, in the first
+//! line behind it that was not.** This invariant holds at all times: every line from a key's home line to the one
+//! before its own is full, and a line that is not full ends a search. Removing a key from a line that is not full
+//! needs no repair; removing one from a full line moves back a key that had passed over that line. There are no
+//! tombstones, and a table is as fast after a day of use as a new one.
 //!
-//! Eight neighbouring keys share a home line, and each has a cell of its own there, which it gets if it is empty: the
-//! next number of an account is mostly found where the last one was. Not hardened against keys chosen to collide:
-//! keys come from clients that are logged in, and probing is bounded by the capacity.
+//! Eight consecutive keys share a home line, and each has its preferred cell there, which it gets if the cell is
+//! empty: the next number of an account is usually found where the last one was. The table is not hardened against
+//! keys chosen to collide: keys come from logged-in clients, and probing is bounded by the capacity.
 
 use crate::slab::NONE;
 
@@ -46,14 +46,14 @@ const CELLS_OF_LINE: usize = 8;
 struct Line([Cell; CELLS_OF_LINE]);
 
 impl Line {
-    /// Where the cell is of which this is true. A tag's own one is asked first.
+    /// The cell that satisfies `is_it`. The tag's preferred cell is checked first.
     #[inline]
     fn find(&self, tag: u32, is_it: impl Fn(&Cell) -> bool) -> Option<usize> {
         let own = own_cell(tag);
         if is_it(&self.0[own]) { Some(own) } else { self.0.iter().position(is_it) }
     }
 
-    /// An empty cell for a tag: its own one if it can be.
+    /// An empty cell for a tag: the preferred one if possible.
     #[inline]
     fn empty_for(&mut self, tag: u32) -> Option<&mut Cell> {
         let own = own_cell(tag);
@@ -63,7 +63,7 @@ impl Line {
         self.0.iter_mut().find(|cell| cell.is_empty())
     }
 
-    /// All cells are looked at, because nobody can foretell which one is the first that is empty.
+    /// All cells are checked, because any of them may be the empty one.
     #[inline]
     fn is_full(&self) -> bool {
         self.0.iter().fold(true, |is_full, cell| is_full & !cell.is_empty())
@@ -87,13 +87,13 @@ impl KeyTable {
         self.len
     }
 
-    /// The place of a key. `is_its` says whether what lies at a place has this key.
+    /// The place of a key. `is_its` says whether the value at a place has this key.
     #[inline]
     pub(crate) fn get(&self, key: u64, is_its: impl Fn(u32) -> bool) -> Option<u32> {
         let tag = tag(key);
         let is_it = |cell: &Cell| cell.tag == tag && !cell.is_empty() && is_its(cell.place);
         let mut at = self.home(tag);
-        // At least half of the cells are empty, so a line that is not full comes.
+        // At least half of the cells are empty, so the loop reaches a line that is not full.
         loop {
             let line = &self.lines[at];
             if let Some(cell) = line.find(tag, is_it) {
@@ -106,7 +106,7 @@ impl KeyTable {
         }
     }
 
-    /// Adds a key that is not there. False, and nothing changes, when the table is full.
+    /// Adds a key that is not in the table. If the table is full, returns false and changes nothing.
     #[must_use]
     pub(crate) fn insert(&mut self, key: u64, place: u32) -> bool {
         debug_assert_ne!(place, NONE, "it marks empty cells");
@@ -125,7 +125,7 @@ impl KeyTable {
         }
     }
 
-    /// Removes a key and its place, which must be there.
+    /// Removes a key and its place, which must be in the table.
     pub(crate) fn remove(&mut self, key: u64, place: u32) {
         let tag = tag(key);
         let mut at = self.home(tag);
@@ -140,15 +140,15 @@ impl KeyTable {
         self.remove_at(at, cell);
     }
 
-    /// Keeps the places for which `keep` is true. It costs the whole table, so it is for rare occasions.
+    /// Keeps the places for which `keep` is true. It scans the whole table, so it is for rare occasions.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
         let mut at = 0;
         while at < self.lines.len() * CELLS_OF_LINE {
             let (line, cell) = (at / CELLS_OF_LINE, at % CELLS_OF_LINE);
             let place = self.lines[line].0[cell].place;
             if place != NONE && !keep(place) {
-                // What moves into this cell is looked at next. One that wraps round to the end of the table is
-                // looked at twice, which `keep` cannot tell from once.
+                // Check the cell again, because another entry may have moved into it. An entry that wraps round to
+                // the end of the table is checked twice, which is harmless because `keep` gives the same answer.
                 self.remove_at(line, cell);
             } else {
                 at += 1;
@@ -156,8 +156,9 @@ impl KeyTable {
         }
     }
 
-    /// Empties a cell. If its line was full, what had passed over it may lie behind: in lines that are full too, or
-    /// in the first that is not. One of these moves into the cell, and leaves one of its own in the same way.
+    /// Empties a cell. If its line was full, entries that had passed over it may lie behind: in lines that are full
+    /// too, or in the first that is not. One of these moves into the cell, and its old cell is emptied in the same
+    /// way.
     fn remove_at(&mut self, line: usize, cell: usize) {
         let (mut hole, mut hole_cell) = (line, cell);
         let mut was_full = self.lines[line].is_full();
@@ -174,7 +175,7 @@ impl KeyTable {
         }
     }
 
-    /// A cell of the line `at` whose home is `line` or lies before it.
+    /// A cell of the line `at` whose home is `line` or before it.
     fn passed_over(&self, line: usize, at: usize) -> Option<usize> {
         let behind = |other: usize| at.wrapping_sub(other) & self.mask;
         let has_passed = |cell: &Cell| !cell.is_empty() && behind(self.home(cell.tag)) >= behind(line);
@@ -188,7 +189,7 @@ impl KeyTable {
     }
 }
 
-/// The lowest three bits of a tag choose the cell.
+/// The lowest three bits of a tag choose the preferred cell.
 #[inline]
 fn own_cell(tag: u32) -> usize {
     tag as usize % CELLS_OF_LINE
@@ -239,19 +240,19 @@ mod tests {
         assert_eq!(table.get(key, |_| false), None);
     }
 
-    /// Keys for a table of [`CAPACITY`], far from each other.
+    /// Keys for a table of [`CAPACITY`], far apart.
     fn spread_keys() -> Vec<u64> {
         (0..KEYS).map(|index: u64| index << 29 | index).collect()
     }
 
-    /// Keys that want into its last two lines, which are too few for them: they go on at its beginning.
+    /// Keys whose homes are its last two lines, which are too few for them: they continue at its beginning.
     fn crowded_keys() -> Vec<u64> {
         let table = KeyTable::new(CAPACITY);
         let is_crowded = |key: &u64| table.home(tag(*key)) + 2 >= table.lines.len();
         (0_u64..).map(|step| (step << 3) | (step % 8)).filter(is_crowded).take(KEYS as usize).collect()
     }
 
-    /// Of each key: whether every line that is searched before its own one is full.
+    /// For each key, whether every line that a search visits before the key's line is full.
     fn are_all_reachable(table: &KeyTable) -> bool {
         let is_reachable = |line: usize, cell: &Cell| {
             let mut at = table.home(cell.tag);
@@ -266,7 +267,7 @@ mod tests {
         table.lines.iter().enumerate().all(of_line)
     }
 
-    /// Holds a table against a plain list while keys come and go. The place of a key is its index here.
+    /// Compares a table with a plain list while keys are added and removed. The place of a key is its index here.
     fn agrees(keys: &[u64], steps: Vec<(usize, u8, u32)>) -> Result<(), TestCaseError> {
         let mut table = KeyTable::new(CAPACITY);
         let mut plain = [false; KEYS as usize];
@@ -320,7 +321,7 @@ mod tests {
             assert!(table.insert(*key, place));
         }
         assert_eq!(counts(&table), [8, 0, 0, 8]);
-        // The first ones have their home line: each makes room there for one that is behind the end.
+        // The first ones are in their home line: removing each makes room there for one that is past the end.
         for (key, place) in keys.iter().zip(0..).take(8) {
             table.remove(*key, place);
             assert!(are_all_reachable(&table));
@@ -337,7 +338,7 @@ mod tests {
             agrees(&spread_keys(), steps)?;
         }
 
-        /// Full lines, what passes over them and the wrap at the table's end are met all the time.
+        /// Full lines, entries that pass over them and the wrap at the table's end all occur often.
         #[test]
         fn it_agrees_with_a_plain_list_also_where_lines_are_full(steps in any_steps()) {
             agrees(&crowded_keys(), steps)?;

@@ -1,21 +1,22 @@
-//! The kill switch: who may not trade. It holds no orders; the orders to be cancelled are those of
+//! The kill switch: the accounts that may not trade. It holds no orders; the orders to be cancelled come from
+//! [`UpstreamNumbers::open_orders`](crate::UpstreamNumbers::open_orders). the orders to be cancelled are those of
 //! [`UpstreamNumbers::open_orders`](crate::UpstreamNumbers::open_orders).
 
 use weir_proto::ouch::reject_reason;
 
 use crate::account::AccountId;
 
-/// Whom a kill switch stops.
+/// The scope of a kill switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KillScope {
     /// One account.
     Account(AccountId),
-    /// Everybody.
+    /// All accounts.
     Everyone,
 }
 
-/// Which accounts are stopped. At most `accounts_max` are known; the switch for everybody is apart from theirs, so
-/// releasing it leaves them as they were.
+/// The stopped accounts. At most `accounts_max` are known; the switch for all accounts is separate, so releasing it
+/// leaves the accounts' own switches unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KillSwitch {
     everyone: bool,
@@ -23,13 +24,13 @@ pub struct KillSwitch {
 }
 
 impl KillSwitch {
-    /// Nobody is stopped.
+    /// No account is stopped.
     pub fn new(accounts_max: usize) -> Self {
         Self { everyone: false, accounts: vec![false; accounts_max] }
     }
 
-    /// Stops (`engaged`) or releases. True if that changed anything; a change is what a journal has to keep, and
-    /// repeating it after a restart gives the same state.
+    /// Stops (`engaged`) or releases. Returns whether that changed anything; a journal has to store every change, and
+    /// replaying the changes after a restart gives the same state.
     pub fn set(&mut self, scope: KillScope, engaged: bool) -> bool {
         let place = match scope {
             KillScope::Everyone => &mut self.everyone,
@@ -41,17 +42,17 @@ impl KillSwitch {
         std::mem::replace(place, engaged) != engaged
     }
 
-    /// Whether this account is stopped, by its own switch or by the one for everybody.
+    /// Whether this account is stopped, by its own switch or by the one for all accounts.
     pub fn stops(&self, account: AccountId) -> bool {
         self.everyone || self.accounts.get(account.index()).copied().unwrap_or(false)
     }
 
-    /// Refuses a new order or a replacement of a stopped account. Cancels are never refused.
+    /// Refuses a new order or a replacement from a stopped account. Cancels are never refused.
     pub fn check(&self, account: AccountId) -> Result<(), u16> {
         if self.stops(account) { Err(reject_reason::FIRM_NOT_AUTHORIZED) } else { Ok(()) }
     }
 
-    /// What is engaged now, for display and for a snapshot.
+    /// The engaged switches, for display and for a snapshot.
     pub fn engaged(&self) -> impl Iterator<Item = KillScope> + '_ {
         let accounts = self.accounts.iter().zip(0..).filter(|(engaged, _)| **engaged);
         let everyone = self.everyone.then_some(KillScope::Everyone);

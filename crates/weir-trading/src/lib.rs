@@ -1,11 +1,11 @@
 //! Orders as values: number rules, translation, routing, venues, the book, risk. No I/O and no clock.
 //!
-//! Everything here is told the time and hands out what it has to say; who owns sockets, journals and sessions does
-//! the rest. What a **gateway** puts together: [`UserRefNums`] (one for each account), [`RiskState`] and
-//! [`KillSwitch`] (one for each worker), [`Route`], and an [`UpstreamNumbers`] (one for each upstream session). What an
-//! **exchange** puts together: [`UserRefNums`] and a [`Venue`], either [`EchoVenue`] or [`MatchingVenue`].
+//! Time is an argument, and results are returned; the owner of sockets, journals and sessions does the rest. A
+//! **gateway** combines: [`UserRefNums`] (one for each account), [`RiskState`] and [`KillSwitch`] (one for each
+//! worker), [`Route`], and an [`UpstreamNumbers`] (one for each upstream session). An **exchange** combines:
+//! [`UserRefNums`] and a [`Venue`], either [`EchoVenue`] or [`MatchingVenue`].
 //!
-//! Every structure has a stated maximum, is allocated when it is made (or when an account or a symbol is first
+//! Every structure has a stated maximum. It is allocated when it is created (or when an account or a symbol is first
 //! seen), and does not allocate afterwards. None is shared between threads.
 
 mod account;

@@ -1,32 +1,32 @@
-//! Rates, and token buckets that hold to them. What a token is, is the caller's affair: a message, a byte.
+//! Rates, and token buckets that enforce them. The caller decides what a token stands for: a message, a byte.
 
-/// A rate: so many a second, and so many at once.
+/// A rate: tokens per second, and tokens at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Tokens a second, on average.
+    /// Tokens per second, on average.
     pub per_second: u64,
     /// Tokens that may be taken at once after a pause.
     pub burst: u64,
 }
 
-/// A token is 10^9 units, so a bucket gains `per_second` units each nanosecond and nothing is rounded. There is room
-/// for 9.2 * 10^9 tokens, left or owed: more count as so many.
+/// A token is 10^9 units, so a bucket gains `per_second` units each nanosecond and nothing is rounded. The range is
+/// 9.2 * 10^9 tokens, left or owed: larger numbers are limited to that.
 const TOKEN: i64 = 1_000_000_000;
 
 fn units(tokens: u64) -> i64 {
     i64::try_from(tokens).unwrap_or(i64::MAX).saturating_mul(TOKEN)
 }
 
-/// What is left of a rate. Time that goes back counts as none that passed.
+/// The tokens left under a rate. If the time goes back, no time has passed.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBucket {
-    /// Below zero: owed.
+    /// Negative: owed.
     units: i64,
     at_ns: u64,
 }
 
 impl TokenBucket {
-    /// Full, whatever the burst is.
+    /// Full, for any burst.
     pub const FULL: Self = Self { units: i64::MAX, at_ns: 0 };
 
     /// Takes a token if there is one.
@@ -39,18 +39,18 @@ impl TokenBucket {
         is_enough
     }
 
-    /// Takes what has been used already. Where there is not as much, the rest is owed.
+    /// Takes tokens that have already been used. If there are not enough, the rest is owed.
     pub fn spend(&mut self, now_ns: u64, tokens: u64, rate: Rate) {
         self.gain(now_ns, rate);
         self.units = self.units.saturating_sub(units(tokens));
     }
 
-    /// From when on nothing is owed.
+    /// The time from which nothing is owed.
     pub fn ready_at_ns(&self, rate: Rate) -> u64 {
         self.reaches_at_ns(0, rate)
     }
 
-    /// When it will be full again if nothing more is taken.
+    /// When it will be full again if no more tokens are taken.
     pub fn full_at_ns(&self, rate: Rate) -> u64 {
         self.reaches_at_ns(units(rate.burst), rate)
     }

@@ -1,11 +1,11 @@
-//! The venue's messages, built in one place.
+//! Builds the venue's messages, in one place.
 
 use weir_proto::ouch::{
     CancelReject, Canceled, ClientOrderId, Enter, Executed, Modified, Outbound, Rejected, Replace, Replaced,
     Symbol,
 };
 
-/// What a replacement keeps of its original.
+/// The fields that a replacement keeps from its original.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept {
     pub(crate) symbol: Symbol,
@@ -25,7 +25,7 @@ impl Kept {
     }
 }
 
-/// `quantity` is what is still open, not the total of the chain.
+/// `quantity` is the open shares, not the total of the chain.
 pub(crate) fn replaced(
     timestamp_ns: u64,
     replace: &Replace,
@@ -65,7 +65,7 @@ pub(crate) fn rejected(
     Outbound::Rejected(Rejected { timestamp_ns, user_ref_num, reason, client_order_id })
 }
 
-/// One side of a trade; `liquidity` is `A` for the order that was there and `R` for the one that came.
+/// One side of a trade; `liquidity` is `A` for the resting order and `R` for the incoming one.
 pub(crate) fn executed(
     timestamp_ns: u64,
     user_ref_num: u32,

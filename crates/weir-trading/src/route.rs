@@ -1,9 +1,9 @@
-//! Which worker's upstream session carries the orders of a client. The choice is sticky, so a client's orders keep
-//! their order.
+//! Chooses the worker whose upstream session carries a client's orders. The choice is sticky, so a client's orders
+//! stay in order.
 
 use std::{fmt, str::FromStr};
 
-/// How a client's worker finds the worker that sends its orders on.
+/// How a client's worker finds the worker that sends its orders upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Route {
     /// The client's own worker: nothing is handed off.
@@ -16,7 +16,7 @@ pub enum Route {
 }
 
 impl Route {
-    /// The worker for a client that lives on worker `home` of `workers`.
+    /// The worker for a client on worker `home` of `workers`.
     pub fn worker(self, home: usize, session: u32, workers: usize) -> usize {
         let workers = workers.max(1);
         match self {

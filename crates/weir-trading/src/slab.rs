@@ -1,5 +1,5 @@
-//! Places for values, with a stated maximum. All memory is reserved when it is made; the place freed last is used
-//! next, because it is the one still in the cache.
+//! Places for values, with a stated maximum. All memory is reserved at creation; the place that was freed last is
+//! used next, because it is still in the cache.
 
 /// No place: the end of a list, an absent link.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -24,7 +24,7 @@ impl<T: Copy> Slab<T> {
         self.free.is_empty() && self.values.len() == self.capacity
     }
 
-    /// A place for the value; `None` when all are taken.
+    /// A place for the value; `None` when all are in use.
     pub(crate) fn insert(&mut self, value: T) -> Option<u32> {
         if let Some(place) = self.free.pop() {
             self.values[place as usize] = value;
@@ -37,7 +37,7 @@ impl<T: Copy> Slab<T> {
         Some((self.values.len() - 1) as u32)
     }
 
-    /// Gives a place back. The caller has no other name for it left.
+    /// Frees a place and returns its value. The caller must not use the place any more.
     pub(crate) fn remove(&mut self, place: u32) -> T {
         debug_assert!(self.free.len() > 64 || !self.free.contains(&place), "freed twice");
         self.free.push(place);

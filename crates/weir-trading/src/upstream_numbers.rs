@@ -1,13 +1,13 @@
-//! The numbers of one upstream session and whose orders they are.
+//! The order numbers of one upstream session, and the client order behind each.
 //!
 //! An upstream session is one OUCH account, so the gateway issues its numbers itself, strictly increasing, **when the
-//! message is sent**, and remembers which client's order each of them carries. Both directions are one probe of a
-//! table; the orders of an account hang on a list of their own, for the kill switch and for cancel on disconnect.
+//! message is sent**, and remembers the client's order for each of them. Each direction is one probe of a table; the
+//! orders of an account are in a separate list, for the kill switch and for cancel on disconnect.
 //!
-//! An order is forgotten when it is dead: [`UpstreamNumbers::apply`] follows the venue's messages and sees that, and
-//! [`UpstreamNumbers::finish`] says so. A replacement that the venue has not confirmed dies with its original, because
-//! the venue does not answer it then; [`UpstreamNumbers::take_orphans`] tells which did. When all places are taken by
-//! live orders, [`WhenFull`] decides.
+//! An order is forgotten when it is dead: [`UpstreamNumbers::apply`] sees that in the venue's messages, and
+//! [`UpstreamNumbers::finish`] declares it. A replacement that the venue has not confirmed dies with its original,
+//! because the venue does not answer it then; [`UpstreamNumbers::take_orphans`] returns these replacements. When all
+//! places are taken by live orders, [`WhenFull`] decides.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ use crate::{
     slab::{NONE, Slab},
 };
 
-/// Whose order an upstream number carries.
+/// The client order that an upstream number carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The client's account.
@@ -32,23 +32,23 @@ pub struct Origin {
     pub received_ns: u64,
 }
 
-/// What happens when an order is to be assigned a number and the table has no place.
+/// What happens when an order needs a number and the table is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// It is refused. Right in front of a venue where orders die.
+    /// It is refused. This is right for a venue where orders end.
     #[default]
     Refuse,
-    /// The oldest order is forgotten; what the venue says about it later has no addressee. For a venue that only
-    /// echoes, where orders live for ever.
+    /// The oldest order is forgotten; later venue messages about it have no addressee. For a venue that only echoes,
+    /// where orders never end.
     ForgetOldest,
 }
 
 /// Why no number was assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// As many orders as the table holds are live.
+    /// The table is full of live orders.
     Orders,
-    /// `0xFFFF_FFFF` is used up: the upstream session has no number left.
+    /// `0xFFFF_FFFF` is used up: the upstream session has no numbers left.
     Numbers,
 }
 
@@ -75,7 +75,7 @@ pub struct UpstreamNumbers {
     all: List,
     /// The entries of each account, oldest first. It grows to the highest account seen.
     accounts: Vec<List>,
-    /// Replacements that died unconfirmed and were not asked for.
+    /// Replacements that died unconfirmed and have not been taken.
     orphans: Vec<(u32, Origin)>,
 }
 
@@ -87,7 +87,8 @@ struct Entry {
     shares: u32,
     all: Link,
     account: Link,
-    /// The place of the order it is to replace, while that is not confirmed, and the others that are to replace it.
+    /// The place of the order that it replaces, while unconfirmed, and its neighbours among the replacements of that
+    /// order.
     original: u32,
     rivals: Link,
     /// The unconfirmed replacements of this order.
@@ -110,12 +111,12 @@ const NO_LINK: Link = Link { older: NONE, newer: NONE };
 const EMPTY: List = List { oldest: NONE, newest: NONE };
 
 impl UpstreamNumbers {
-    /// The first number to be assigned will be `next` (at least 1); at most `capacity` orders are live at once.
+    /// The first number assigned is `next` (at least 1); at most `capacity` orders are live at once.
     pub fn new(next: u32, capacity: usize) -> Self {
         Self::with_policy(next, capacity, WhenFull::Refuse)
     }
 
-    /// Like `new`, with a choice of what happens when all places are taken.
+    /// As [`Self::new`], with a choice for a full table.
     pub fn with_policy(next: u32, capacity: usize, when_full: WhenFull) -> Self {
         Self {
             next: next.max(1),
@@ -129,22 +130,22 @@ impl UpstreamNumbers {
         }
     }
 
-    /// The number the next order gets; 0 when none is left.
+    /// The number of the next order; 0 when none is left.
     pub fn next(&self) -> u32 {
         self.next
     }
 
-    /// Orders remembered.
+    /// The number of remembered orders.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none is remembered.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Gives an order the next number. `original` is the upstream number of the order that a replacement is to replace.
+    /// Gives an order the next number. `original` is the upstream number of the order that a replacement replaces.
     pub fn assign(&mut self, origin: Origin, original: Option<u32>) -> Result<u32, Full> {
         let upstream = self.next;
         if upstream == 0 {
@@ -169,14 +170,14 @@ impl UpstreamNumbers {
         Ok(())
     }
 
-    /// The replacements that died since the last call because the order they were to replace did, by upstream number.
-    /// Whoever assigns numbers to replacements takes them now and then: they are kept until then.
+    /// The replacements that died since the last call because their original did, by upstream number. A caller that
+    /// assigns numbers to replacements takes them regularly: they are kept until then.
     pub fn take_orphans(&mut self) -> Vec<(u32, Origin)> {
         std::mem::take(&mut self.orphans)
     }
 
-    /// Recovery: this number was assigned before the restart. Numbers must come in rising order, from the first one
-    /// not below [`UpstreamNumbers::next`]; one that is lower is ignored, because it is known. `original` as for
+    /// Recovery: this number was assigned before the restart. Numbers must come in rising order, starting at
+    /// [`UpstreamNumbers::next`] or above; a lower one is ignored, because it is already known. `original` as for
     /// [`UpstreamNumbers::assign`].
     pub fn restore(&mut self, upstream: u32, origin: Origin, original: Option<u32>) -> Result<(), Full> {
         if self.next == 0 || upstream < self.next {
@@ -192,7 +193,7 @@ impl UpstreamNumbers {
         }
     }
 
-    /// Whose order this is; `None` if it is dead, forgotten or never was.
+    /// The client order of a number; `None` if it is dead, forgotten or never existed.
     pub fn origin_of(&self, upstream: u32) -> Option<Origin> {
         Some(self.entries.at(self.find(upstream)?).origin)
     }
@@ -202,20 +203,20 @@ impl UpstreamNumbers {
         Some(self.entries.at(self.find_client(account, user_ref_num)?).upstream)
     }
 
-    /// The order that this one is to replace, as long as the venue has confirmed neither that nor the end of either.
+    /// The order that this one replaces, until the venue confirms that or either of them ends.
     pub fn original_of(&self, upstream: u32) -> Option<Origin> {
         let original = self.entries.at(self.find(upstream)?).original;
         (original != NONE).then(|| self.entries.at(original).origin)
     }
 
-    /// The order is dead.
+    /// Removes an order that is dead.
     pub fn finish(&mut self, upstream: u32) {
         if let Some(place) = self.find(upstream) {
             self.remove(place);
         }
     }
 
-    /// The venue's acceptance of an order is missing, and it was probably for so many shares.
+    /// The venue's acceptance of an order is missing; assume that it was for this many shares.
     pub fn assume(&mut self, upstream: u32, shares: u32) {
         if let Some(place) = self.find(upstream) {
             let entry = self.entries.at_mut(place);
@@ -225,8 +226,8 @@ impl UpstreamNumbers {
         }
     }
 
-    /// Follows one message of the venue: gives its addressee and forgets the order if the message was its last.
-    /// `None` for messages about no order and about orders not remembered.
+    /// Applies one venue message: returns its addressee and forgets the order if the message was its last. `None` for
+    /// messages about no order and about orders not remembered.
     pub fn apply(&mut self, message: &Outbound) -> Option<Origin> {
         let (number, step) = Step::of(message)?;
         let place = self.find(number)?;
@@ -234,7 +235,7 @@ impl UpstreamNumbers {
         let origin = entry.origin;
         match step {
             Step::Notice => return Some(origin),
-            // Not known to be accepted, so how much is left is not known either.
+            // The acceptance is missing, so the remaining shares are unknown too.
             Step::Less(_) if entry.shares == 0 => return Some(origin),
             Step::Less(shares) => entry.shares = entry.shares.saturating_sub(shares),
             Step::Shares(shares) => entry.shares = shares,
@@ -242,9 +243,9 @@ impl UpstreamNumbers {
         }
         let (is_dead, original) = (entry.shares == 0, entry.original);
         let replaced = match message {
-            // Confirmed: it does not die with its original, which ends here.
+            // Confirmed: it no longer dies with its original, which ends here.
             Outbound::Replaced(replaced) => Some(replaced.original_user_ref_num),
-            // So it was, and the message that said so is missing.
+            // The replacement was confirmed, and the message that said so is missing.
             Outbound::Executed(_) | Outbound::Canceled(_) if original != NONE => {
                 Some(self.entries.at(original).upstream)
             }
@@ -260,14 +261,14 @@ impl UpstreamNumbers {
         Some(origin)
     }
 
-    /// The live orders of an account, oldest first: what a kill or a disconnect has to cancel. Orders not answered
-    /// yet are among them.
+    /// The live orders of an account, oldest first: the orders that a kill or a disconnect has to cancel. Unanswered
+    /// orders are included.
     pub fn open_orders(&self, account: AccountId) -> impl Iterator<Item = (u32, Origin)> + '_ {
         let first = self.accounts.get(account.index()).map_or(NONE, |list| list.oldest);
         self.walk(first, |entry| entry.account.newer)
     }
 
-    /// Shares of a live order that may still execute; `None` until the venue accepted it.
+    /// Shares of a live order that may still execute; `None` until the venue has accepted it.
     pub fn shares_of(&self, upstream: u32) -> Option<u32> {
         Some(self.entries.at(self.find(upstream)?).shares).filter(|shares| *shares > 0)
     }
@@ -301,7 +302,7 @@ impl UpstreamNumbers {
     }
 
     fn insert(&mut self, upstream: u32, origin: Origin) -> Result<u32, Full> {
-        // A client's number names one order; should it come twice, the later one counts.
+        // A client's number names one order; if it comes twice, the later one counts.
         if let Some(place) = self.find_client(origin.account, origin.user_ref_num) {
             self.remove(place);
         }
@@ -336,7 +337,7 @@ impl UpstreamNumbers {
         Ok(place)
     }
 
-    /// Forgets an order and the replacements that wait for it, and theirs, the last ones first.
+    /// Forgets an order and its pending replacements, and theirs, the last ones first.
     fn remove(&mut self, place: u32) {
         let mut next = place;
         loop {
@@ -355,7 +356,7 @@ impl UpstreamNumbers {
         }
     }
 
-    /// Takes an order off the list of those that wait for its original.
+    /// Removes an order from the pending replacements of its original.
     fn detach(&mut self, place: u32) {
         let entry = self.entries.at_mut(place);
         let (original, rivals) = (entry.original, entry.rivals);
@@ -405,7 +406,7 @@ fn unlink(list: &mut List, gone: Link, entries: &mut Slab<Entry>, link: fn(&mut 
     }
 }
 
-/// What a message of the venue does to the shares of its order.
+/// The effect of a venue message on the shares of its order.
 enum Step {
     Shares(u32),
     Less(u32),
@@ -438,7 +439,7 @@ impl Step {
     }
 }
 
-/// Whether a message brings a new number (an order or a replacement), and which.
+/// The new number that a message brings (for an order or a replacement), if any.
 pub fn new_number(message: &Inbound<'_>) -> Option<u32> {
     match message {
         Inbound::Enter(enter, _) => Some(enter.user_ref_num),

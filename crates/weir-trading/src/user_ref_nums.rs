@@ -1,15 +1,15 @@
-//! The rule of `UserRefNum`: strictly increasing in an account, all day and over all its connections. One integer
-//! tells a new order from a retransmission; there is nothing to search.
+//! The rule of `UserRefNum`: strictly increasing within an account, all day and over all its connections. One integer
+//! distinguishes a new order from a retransmission; no search is needed.
 
-/// What a number means.
+/// The meaning of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberVerdict {
-    /// Above every earlier number: the message is to be processed.
+    /// Above every earlier number: process the message.
     New,
-    /// Not above the last one: a retransmission, to be ignored. Zero is always one; no message may carry it.
+    /// Not above the last one: a retransmission, to be ignored. Zero always is one; no message may carry it.
     Retransmission,
-    /// The last number, `0xFFFF_FFFF`, is used up and this one looks as if the client began again at the bottom:
-    /// to be rejected, because numbers do not wrap.
+    /// The last number, `0xFFFF_FFFF`, is used up, and this one suggests that the client has started again at the
+    /// bottom: reject it, because numbers do not wrap.
     Exhausted,
 }
 
@@ -21,28 +21,28 @@ pub struct UserRefNums {
 }
 
 impl UserRefNums {
-    /// Goes on after `last`; 0 at the start of a day.
+    /// Continues after `last`; 0 at the start of a day.
     pub fn new(last: u32) -> Self {
         Self { last, before: last }
     }
 
-    /// The highest number processed, 0 if none was.
+    /// The highest number processed, 0 if there is none.
     pub fn last(&self) -> u32 {
         self.last
     }
 
-    /// What `Account Query` answers: the lowest number that would be new; 0 when none is left.
+    /// The answer to `Account Query`: the lowest number that would be new; 0 when none is left.
     pub fn next(&self) -> u32 {
         self.last.wrapping_add(1)
     }
 
-    /// Judges a number and changes nothing.
+    /// Judges a number without changing anything.
     pub fn peek(&self, number: u32) -> NumberVerdict {
         if number > self.last {
             return NumberVerdict::New;
         }
-        // A client that resends what was under way sends high numbers, one that wrapped sends low ones. Half of
-        // the range for each keeps a resent order from being rejected while it lives.
+        // A client that resends messages in flight sends high numbers, one that has wrapped sends low ones. Splitting
+        // the range in half keeps a resent order from being rejected while it is live.
         if self.last == u32::MAX && number < u32::MAX / 2 {
             NumberVerdict::Exhausted
         } else {
@@ -50,7 +50,7 @@ impl UserRefNums {
         }
     }
 
-    /// Judges a number; a new one is used up by this.
+    /// Judges a number; a new one is used up by the call.
     pub fn judge(&mut self, number: u32) -> NumberVerdict {
         let verdict = self.peek(number);
         if verdict == NumberVerdict::New {
@@ -60,8 +60,8 @@ impl UserRefNums {
         verdict
     }
 
-    /// The message that brought `number` was ignored in a way that does not use its number up. Only the number
-    /// judged last can be given back.
+    /// The message with `number` was ignored in a way that does not use the number up. Only the number judged last
+    /// can be released.
     pub fn release_number(&mut self, number: u32) {
         if self.last == number {
             self.last = self.before;

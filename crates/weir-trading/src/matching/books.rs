@@ -1,5 +1,5 @@
-//! The books of a venue: one for each symbol, two ladders in each, and the line of orders at each price. This file
-//! keeps orders in their places; who trades with whom is decided in `trade.rs`.
+//! The books of a venue: one for each symbol, with two ladders and the queue of orders at each price. This file keeps
+//! orders in their places; `trade.rs` decides which orders trade.
 
 use weir_proto::ouch::Symbol;
 
@@ -17,7 +17,7 @@ pub(crate) struct Book {
     ladders: [Ladder; 2],
 }
 
-/// Which of the two ladders an order of this side rests in.
+/// The ladder in which an order of this side rests.
 fn own(side: u8) -> usize {
     usize::from(!admit::is_buy(side))
 }
@@ -60,7 +60,7 @@ impl Books {
         self.by_symbol.get(admit::symbol_key(symbol), |book| self.at(book).symbol == symbol)
     }
 
-    /// The book of a symbol; a new one if the venue opens books for symbols that are not listed.
+    /// The book of a symbol; a new one if the venue may open books for unlisted symbols.
     pub(crate) fn find_or_open(&mut self, symbol: Symbol) -> Option<u32> {
         if let Some(book) = self.find(symbol) {
             return Some(book);
@@ -80,14 +80,14 @@ impl Books {
         &self.books[book as usize]
     }
 
-    /// The best level an order of this side could trade with, and its oldest order, if its price is good enough.
+    /// The best level that an order of this side could trade with, and its oldest order, if the price is good enough.
     #[inline]
     pub(crate) fn opposite(&self, book: u32, side: u8, key_max: u32) -> Option<(&Level, u32)> {
         let level = self.levels.at(self.books[book as usize].ladders[1 - own(side)].best()?);
         (level.key <= key_max).then_some((level, level.oldest))
     }
 
-    /// Puts an order at the end of the line of this key.
+    /// Adds an order at the end of the queue for this key.
     pub(crate) fn rest(&mut self, orders: &mut Orders, mut order: Order, key: u32) {
         let ladder = &mut self.books[order.book as usize].ladders[own(order.side)];
         order.level = self.levels.find_or_add(ladder, key);
@@ -103,7 +103,7 @@ impl Books {
         }
     }
 
-    /// Takes an order out of its line and forgets it; it is given as it was.
+    /// Removes an order from its queue and from the venue; returns its last state.
     pub(crate) fn take_out(&mut self, orders: &mut Orders, place: u32) -> Order {
         let (order, links) = orders.remove(place);
         let level = self.levels.at_mut(order.level);
@@ -125,7 +125,7 @@ impl Books {
         order
     }
 
-    /// An order loses shares and keeps its place in the line. It must keep some.
+    /// Reduces an order's shares; it keeps its place in the queue. Some shares must remain.
     pub(crate) fn lessen(&mut self, orders: &mut Orders, place: u32, less: u32) {
         let order = orders.at_mut(place);
         order.leaves -= less;

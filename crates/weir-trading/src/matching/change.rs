@@ -1,4 +1,4 @@
-//! What happens to orders that are there: cancelled, replaced, modified.
+//! Changes to existing orders: cancelled, replaced, modified.
 
 use weir_proto::ouch::{Cancel, Modify, Replace, codes::cancel_reason};
 
@@ -77,7 +77,7 @@ impl MatchingVenue {
         emit.emit(account, &reply::modified(now_ns, number, modify.side, left));
     }
 
-    /// Lowers what is open to `left`; nothing left is the end of the order.
+    /// Lowers the open shares to `left`; zero ends the order.
     fn leave(&mut self, place: u32, left: u32) {
         let leaves = self.orders.at(place).leaves;
         if left == 0 {

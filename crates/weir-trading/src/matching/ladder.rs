@@ -1,11 +1,10 @@
 //! The price levels of one side of a book, best first.
 //!
-//! A ladder is a trie over the 31 bits of a price: a root of 128 places in the ladder, then four steps of 64 places
-//! each; a word of 64 bits says which places of a node are taken. The last step is left out where it would lead to a
-//! single level: prices in whole cents need no node of their own. Finding a level, adding one, removing one and finding
-//! the next best are at most five steps each, whatever the prices are and however many levels there are; prices that
-//! lie near each other share their nodes, so in practice these steps stay in the first-level cache. The best level is
-//! kept at hand.
+//! A ladder is a trie over the 31 bits of a price: a root of 128 places in the ladder, then four levels of nodes with
+//! 64 places each; a 64-bit word says which places of a node are in use. The last node is omitted if it would lead to
+//! a single price level: prices in whole cents need no last node. Finding a level, adding one, removing one and
+//! finding the next best take at most five steps each, for any prices and any number of levels; nearby prices share
+//! their nodes, so in practice these steps stay in the first-level cache. The best level is cached.
 //!
 //! Keys rise from the best price to the worst on both sides: asks use the price itself, bids its complement.
 //!
@@ -17,12 +16,12 @@ use crate::slab::{NONE, Slab};
 /// The largest key.
 pub(crate) const KEY_MAX: u32 = (1 << 31) - 1;
 
-/// How far the digit of a node at each depth is shifted; the root's digit is what lies above.
+/// How far the digit of a node at each depth is shifted; the root's digit is above these.
 const SHIFTS: [u32; 4] = [18, 12, 6, 0];
 const ROOT_SHIFT: u32 = 24;
-/// Nodes on the way to every level; a fourth one is there where two levels share the first three digits.
+/// Nodes on the path to every level; a fourth one exists where two levels share the first three digits.
 const DEPTH: usize = 3;
-/// Marks a place of a third node that holds a level instead of a fourth node.
+/// Marks a place in a third node that holds a level instead of a fourth node.
 const DIRECT: u32 = 1 << 31;
 
 /// Orders of one price, oldest first.
@@ -66,7 +65,7 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    /// For at most `levels_max` levels at once. Memory for the most scattered prices is reserved, not touched.
+    /// A pool for at most `levels_max` levels at once. Memory for the most scattered prices is reserved, not touched.
     pub(crate) fn new(levels_max: usize) -> Self {
         let nodes_max = levels_max * SHIFTS.len();
         Self {
@@ -85,7 +84,7 @@ impl Levels {
         self.levels.at_mut(place)
     }
 
-    /// The level of this key, made empty if it was not there. There must be room: fewer than `levels_max` levels.
+    /// The level of this key, created empty if it did not exist. There must be room: fewer than `levels_max` levels.
     pub(crate) fn find_or_add(&mut self, ladder: &mut Ladder, key: u32) -> u32 {
         if let Some(best) = ladder.best()
             && self.at(best).key == key
@@ -135,7 +134,7 @@ impl Levels {
         place
     }
 
-    /// Takes a level out, with the nodes that only it needed.
+    /// Removes a level, and the nodes that only it needed.
     pub(crate) fn remove(&mut self, ladder: &mut Ladder, place: u32) {
         let key = self.levels.remove(place).key;
         let root = (key >> ROOT_SHIFT) as usize;
@@ -198,7 +197,7 @@ impl Levels {
         place
     }
 
-    /// What a node has at the last digit of this number.
+    /// The child of a node at the last digit of this number.
     fn child(&self, node: u32, number: u32) -> Option<u32> {
         let (node, digit) = (node as usize, (number & 63) as usize);
         (self.words[node] >> digit & 1 == 1).then(|| self.children[node][digit])
@@ -266,7 +265,7 @@ mod tests {
 
     use super::*;
 
-    /// Prices that meet, that are neighbours, and that share no node.
+    /// Prices that are equal, that are neighbours, and that share no node.
     fn keys() -> impl Strategy<Value = u32> {
         prop_oneof![
             4 => 1_000_000_u32..1_000_200,

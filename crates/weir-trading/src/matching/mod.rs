@@ -1,18 +1,18 @@
 //! The venue that trades: price-time priority in one book for each symbol.
 //!
-//! What it does, and where the specification of OUCH leaves a choice, which one:
+//! Its behaviour, with its choice where the specification of OUCH leaves one:
 //!
-//! * `A` comes first, then the executions of the incoming order, each one told to both sides with one match number,
-//!   at the price of the order that was there. What an immediate order (or one at any price) could not execute is
-//!   cancelled with reason `I`; what another could not execute rests.
-//! * The quantity of a cancel and of a replacement is a total: what was executed in the chain of replacements counts
-//!   against it. A cancel to less keeps the place in the line; a replacement goes to its end.
-//! * A replacement of an order that is not live is ignored, and so is one whose new number is live. One with
-//!   invalid details, or with a total that is executed already, cancels the original.
+//! * `A` comes first, then the executions of the incoming order. Each is reported to both sides with one match
+//!   number, at the price of the resting order. The part that an immediate order (or one at any price) could not
+//!   execute is cancelled with reason `I`; the unexecuted part of any other order rests.
+//! * The quantity of a cancel and of a replacement is a total: shares executed in the chain of replacements count
+//!   against it. A cancel to fewer shares keeps the place in the queue; a replacement goes to its end.
+//! * A replacement of an order that is not live is ignored, and so is one whose new number is live already. One with
+//!   invalid details, or whose total has been executed already, cancels the original.
 //! * A cancel that changes nothing is ignored.
-//! * A modification may change the kind of sell and may lower the quantity; other ones are ignored.
+//! * A modification may change the kind of sell and may lower the quantity; other modifications are ignored.
 //!
-//! Bounded by its configuration; when a maximum of live orders is reached, new orders are refused.
+//! Its configuration sets all maxima; when a maximum of live orders is reached, new orders are refused.
 
 mod books;
 mod change;
@@ -32,11 +32,11 @@ use crate::{
 /// Limits and rules of a [`MatchingVenue`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchingConfig {
-    /// What is traded.
+    /// The listed symbols.
     pub symbols: Vec<Symbol>,
-    /// How many symbols that are not listed get a book when an order names them first; 0 refuses them.
+    /// How many unlisted symbols get a book when an order first names them; 0 refuses them.
     pub symbols_open_max: usize,
-    /// Accounts: those with an index below this.
+    /// Number of accounts: valid indices are below this.
     pub accounts_max: usize,
     /// Live orders of all accounts together.
     pub orders_max: usize,
@@ -67,13 +67,13 @@ impl Default for MatchingConfig {
 pub struct Quote {
     /// The price.
     pub price: u64,
-    /// Shares of all orders there.
+    /// Shares of all orders at this price.
     pub shares: u64,
-    /// Orders there.
+    /// Number of orders at this price.
     pub orders: u32,
 }
 
-/// Trades by price and time.
+/// A venue that matches by price and time.
 pub struct MatchingVenue {
     orders: Orders,
     books: Books,
@@ -133,7 +133,7 @@ impl Venue for MatchingVenue {
                 self.modify(now_ns, account, modify, emit);
                 Handled::Consumed
             }
-            // The session keeps the numbers and answers.
+            // The session keeps the numbers and sends the answer.
             Inbound::AccountQuery => Handled::Consumed,
         }
     }

@@ -1,9 +1,9 @@
-//! All live orders of a venue, found by account and number, and linked to the orders beside them at their price and in
-//! their account. Only places and links are kept here; what an order is worth is the book's.
+//! All live orders of a venue, found by account and number, and linked to their neighbours at their price and in
+//! their account. This file stores only places and links; the book interprets the order.
 //!
-//! With many orders live, what an operation costs is how much memory it has to wait for. So an order is half a cache
-//! line, and the links lie apart, four orders to a line: taking an order out changes the links of up to four others and
-//! reads nothing else of them.
+//! With many live orders, an operation's cost is the memory that it has to wait for. So an order takes half a cache
+//! line, and the links are stored separately, four orders to a line: removing an order changes the links of up to
+//! four others and reads nothing else of them.
 
 use crate::{
     account::AccountId,
@@ -22,7 +22,7 @@ pub(crate) struct Order {
     /// Shares executed, in this order and in those it replaced.
     pub(crate) executed: u32,
     pub(crate) book: u32,
-    /// The price level it stands at.
+    /// The price level of the order.
     pub(crate) level: u32,
     pub(crate) side: u8,
     pub(crate) capacity: u8,
@@ -31,7 +31,7 @@ pub(crate) struct Order {
 
 const _: () = assert!(size_of::<Order>() == 32);
 
-/// The orders before and after one: in the line at its price, and in its account.
+/// The orders before and after an order: in the queue at its price, and in its account.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Links {
     pub(crate) older: u32,
@@ -116,7 +116,7 @@ impl Orders {
         })
     }
 
-    /// Adds an order of a known account, behind `older` in the line at its price. There must be room, and its number
+    /// Adds an order of a known account, behind `older` in the queue at its price. There must be room, and its number
     /// must not be live.
     pub(crate) fn insert(&mut self, order: Order, older: u32) -> u32 {
         let place = self.slab.insert(order).expect("room was checked before the order was accepted");
@@ -130,7 +130,7 @@ impl Orders {
             NONE => account.oldest = place,
             older => self.links[older as usize].account_newer = place,
         }
-        // Places are new in order, and then used again.
+        // New places come in order; after that, places are reused.
         match self.links.get_mut(place as usize) {
             Some(reused) => *reused = links,
             None => self.links.push(links),
@@ -138,7 +138,7 @@ impl Orders {
         place
     }
 
-    /// Takes an order out and tells who stood beside it in the line.
+    /// Removes an order and returns its neighbours in the queue.
     pub(crate) fn remove(&mut self, place: u32) -> (Order, Links) {
         let order = self.slab.remove(place);
         let links = self.links[place as usize];

@@ -1,4 +1,4 @@
-//! An order arrives, trades with what is there, and rests or ends.
+//! An order arrives, trades with resting orders, and rests or ends.
 
 use weir_proto::ouch::{
     Accepted, Enter, Outbound,
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{account::AccountId, admit, reply, slab::NONE, venue::Emit};
 
-/// What an order is ready to pay, and what becomes of what it could not execute.
+/// The price limit of an order, and the treatment of its unexecuted part.
 #[derive(Clone, Copy)]
 pub(super) struct Terms {
     price: u64,
@@ -23,7 +23,7 @@ pub(super) struct Terms {
 
 impl Terms {
     pub(super) fn new(price: u64, time_in_force: u8) -> Self {
-        // An order at any price has none to rest at.
+        // An order at any price has no price to rest at.
         Self { price, is_immediate: admit::is_immediate(time_in_force) || admit::is_market(price) }
     }
 
@@ -64,7 +64,7 @@ impl MatchingVenue {
         self.execute(now_ns, order, Terms::new(enter.price, enter.time_in_force), emit);
     }
 
-    /// The book of a new order, or why it is refused.
+    /// The book of a new order, or the reason to refuse it.
     fn admit(&mut self, account: AccountId, enter: &Enter) -> Result<u32, u16> {
         admit::enter(enter)?;
         let live = self.orders.live_of(account).ok_or(reject_reason::PROCESSING_ERROR)?;
@@ -76,7 +76,7 @@ impl MatchingVenue {
         Ok(book)
     }
 
-    /// Trades an order that was accepted or has replaced another; then it rests or what is left of it is cancelled.
+    /// Trades an order that was accepted or has replaced another; then its rest stays in the book or is cancelled.
     pub(super) fn execute(&mut self, now_ns: u64, mut order: Order, terms: Terms, emit: &mut impl Emit) {
         let key_max = terms.key_max(order.side);
         while order.leaves > 0 {

@@ -1,17 +1,17 @@
-//! Identical orders in a short time: what a client gone wrong sends.
+//! Limits identical orders in a short time: a faulty client sends these.
 
 use weir_proto::ouch::{Enter, Symbol};
 
-/// How many identical orders (symbol, side, quantity and price) may come in a window.
+/// How many identical orders (symbol, side, quantity and price) are allowed in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DuplicateLimit {
     /// Orders allowed in a window.
     pub orders_max: u32,
-    /// The window, which starts with the first of them, in nanoseconds.
+    /// The window in nanoseconds; it starts with the first of them.
     pub window_ns: u64,
 }
 
-/// Different orders remembered for a port; the one whose window started first makes room.
+/// Different orders remembered for a port; the one whose window started first is replaced.
 pub(super) const REMEMBERED_MAX: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,7 +27,7 @@ struct Seen {
 }
 
 impl Duplicates {
-    /// Counts an order; false if it is one too many.
+    /// Counts an order; false if it exceeds the limit.
     pub(super) fn count(&mut self, now_ns: u64, limit: DuplicateLimit, enter: &Enter) -> bool {
         let what = (enter.symbol, enter.side, enter.quantity, enter.price);
         let known = self.seen.iter().position(|seen| seen.is_some_and(|seen| seen.what == what));

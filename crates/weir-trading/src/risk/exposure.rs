@@ -1,9 +1,9 @@
-//! What the live orders of an account are worth, and what they are about. Orders are taken in when they pass the
-//! checks, so those under way count; they leave with the venue's messages.
+//! The value and the symbols of an account's live orders. An order is added when it passes the checks, so orders in
+//! flight count; the venue's messages remove it.
 //!
-//! A live order and the replacements of it that the venue has not answered, also those of a replacement, are a chain.
-//! At most one of them is ever live, and nobody knows yet which it will be: so a chain counts as much as the dearest.
-//! It ends with its live order, because what would have replaced that is ignored then.
+//! A live order and its replacements that the venue has not answered, including replacements of a replacement, form a
+//! chain. At most one of them is ever live, and it is not yet known which: so a chain counts as its most valuable
+//! member. It ends with its live order, because the venue then ignores the pending replacements.
 
 use weir_proto::ouch::{AiqCanceled, Canceled, Outbound, Symbol};
 
@@ -14,24 +14,24 @@ use crate::{
     slab::{NONE, Slab},
 };
 
-/// Most replacements of one order that the venue has not answered.
+/// Most unanswered replacements of one order.
 pub(super) const UNANSWERED_MAX: usize = 64;
 
-/// A live order as risk sees it, or one that is to replace it.
+/// A live order as risk sees it, or a pending replacement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenOrder {
     pub(super) account: AccountId,
     pub(super) user_ref_num: u32,
     pub(super) symbol: Symbol,
-    /// What a share counts for.
+    /// The price at which a share is counted.
     pub(super) price: u64,
     pub(super) leaves: u32,
-    /// Shares that were executed, also of what it has replaced; `None`: nobody knows.
+    /// Executed shares, including those of the orders that it replaced; `None`: unknown.
     pub(super) filled: Option<u32>,
 }
 
 impl OpenOrder {
-    /// How many shares it may come to in all, as a modification counts them.
+    /// The total of its shares, open and executed, as a modification counts them.
     pub(super) fn size(&self) -> Option<u32> {
         self.filled.map(|filled| self.leaves.saturating_add(filled))
     }
@@ -46,12 +46,12 @@ pub(super) fn value(price: u64, shares: u32) -> u64 {
     price.saturating_mul(shares.into())
 }
 
-/// What a message of the venue did to the value of an account's orders: to be added and subtracted.
+/// The change of the value of an account's orders by a venue message: to be added and subtracted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) more: u64,
     pub(super) less: u64,
-    /// A trade: it is the symbol's price now.
+    /// A trade: its price is the symbol's price now.
     pub(super) traded: Option<(Symbol, u64)>,
 }
 
@@ -68,7 +68,7 @@ struct Member {
     /// The live order, which is first in the chain.
     head: u32,
     next: u32,
-    /// Of the head: what the chain counts for.
+    /// Valid in the head: the value that the chain counts as.
     counted: u64,
 }
 
@@ -94,7 +94,8 @@ impl OpenOrders {
         Some(&self.members.at(self.place(account, number)?).order)
     }
 
-    /// Takes an order in; gives what it is worth. There must be room. A number that is there already keeps its order.
+    /// Adds an order; returns its value. gives what it is worth. There must be room. If the number exists already,
+    /// its order stays.
     pub(super) fn insert(&mut self, order: OpenOrder) -> u64 {
         if self.find(order.account, order.user_ref_num).is_some() {
             return 0;
@@ -102,14 +103,15 @@ impl OpenOrders {
         self.add(order, NONE).map_or(0, |place| self.recount(place).more)
     }
 
-    /// How much more an order and its replacements count for with one of this value beside them. `None` if the order
-    /// is not known.
+    /// How much more an order's chain would count as with another member of this value. `None` if the order is
+    /// unknown.
     pub(super) fn more_with(&self, account: AccountId, number: u32, value: u64) -> Option<u64> {
         let head = self.members.at(self.place(account, number)?).head;
         Some(value.saturating_sub(self.members.at(head).counted))
     }
 
-    /// Takes a replacement in; gives how much more its chain counts for. `None`: there is no room for it.
+    /// Adds a replacement; returns how much more its chain counts as. gives how much more its chain counts for.
+    /// `None`: there is no room for it.
     pub(super) fn insert_replacement(&mut self, original: u32, order: OpenOrder) -> Option<u64> {
         if self.find(order.account, order.user_ref_num).is_some() {
             return Some(0);
@@ -122,7 +124,7 @@ impl OpenOrders {
         Some(self.recount(head).more)
     }
 
-    /// Follows a message of the venue about an order of this account.
+    /// Applies a venue message about an order of this account.
     pub(super) fn follow(&mut self, account: AccountId, message: &Outbound) -> Change {
         match message {
             Outbound::Accepted(accepted) if accepted.order_state == b'D' => {
@@ -141,8 +143,8 @@ impl OpenOrders {
             Outbound::Executed(executed) => {
                 let place = self.place(account, executed.user_ref_num);
                 let symbol = place.map(|place| self.fill(place, executed.quantity));
-                // What was open at the order's price is now held at the trade's. Of an order that is over nothing was
-                // open, and it was traded all the same.
+                // The shares that were open at the order's price are now held at the trade's price. If the order has
+                // already ended, it had no open shares, but the trade still counts.
                 let change = place.map(|place| self.lessen(place, executed.quantity)).unwrap_or_default();
                 let more = change.more.saturating_add(value(executed.price, executed.quantity));
                 Change { more, traded: symbol.map(|symbol| (symbol, executed.price)), ..change }
@@ -151,7 +153,7 @@ impl OpenOrders {
                 let Some(original) = self.place(account, replaced.original_user_ref_num) else {
                     return Change::default();
                 };
-                // At any price it counts for what it did when it passed.
+                // At any price it counts at the price that was used when it passed.
                 let asked = self.find(account, replaced.user_ref_num).map(|order| order.price);
                 let price = if admit::is_market(replaced.price) {
                     asked.unwrap_or(self.members.at(original).order.price)
@@ -177,7 +179,8 @@ impl OpenOrders {
         }
     }
 
-    /// An order ends, and with a live one all that would have replaced it; or a replacement comes to nothing.
+    /// Ends an order, and with a live one all pending replacements of it; or removes a replacement that had no
+    /// effect.
     pub(super) fn end(&mut self, account: AccountId, number: u32) -> Change {
         self.place(account, number).map(|place| self.end_at(place)).unwrap_or_default()
     }
@@ -205,7 +208,7 @@ impl OpenOrders {
         self.leave(place, leaves.saturating_sub(shares))
     }
 
-    /// So many shares are open now. The venue may say more than before, and then they count.
+    /// Sets the open shares. The venue may report more than before; then these count.
     fn leave(&mut self, place: u32, leaves: u32) -> Change {
         let member = self.members.at_mut(place);
         member.order.leaves = leaves;
@@ -213,14 +216,14 @@ impl OpenOrders {
         if leaves == 0 { self.end_at(place) } else { self.recount(head) }
     }
 
-    /// So many shares were executed: of this symbol.
+    /// Records executed shares; returns the symbol.
     fn fill(&mut self, place: u32, shares: u32) -> Symbol {
         let order = &mut self.members.at_mut(place).order;
         order.filled = order.filled.map(|filled| filled.saturating_add(shares));
         order.symbol
     }
 
-    /// An order stands instead of another one of its chain, at the chain's head.
+    /// Makes an order the head of its chain, in place of the original.
     fn replace(&mut self, original: u32, order: OpenOrder) -> Change {
         let head = self.members.at(original).head;
         let counted = self.members.at(head).counted;
@@ -228,7 +231,7 @@ impl OpenOrders {
         self.forget(original);
         if let Some(asked) = self.place(order.account, order.user_ref_num) {
             if self.members.at(asked).head != head {
-                // The venue uses a number twice. That order is followed already.
+                // The venue has used a number twice. That order is already followed.
                 self.forget_all(rest);
                 return Change::between(counted, 0);
             }
@@ -252,14 +255,14 @@ impl OpenOrders {
         std::iter::successors(next(head), move |place| next(self.members.at(*place).next))
     }
 
-    /// Finds anew what a chain counts for.
+    /// Recomputes the value that a chain counts as.
     fn recount(&mut self, head: u32) -> Change {
         let dearest = self.chain(head).map(|place| self.members.at(place).order.value()).max().unwrap_or(0);
         let before = std::mem::replace(&mut self.members.at_mut(head).counted, dearest);
         Change::between(before, dearest)
     }
 
-    /// Adds an order whose number is not there behind the head of a chain, or as the head of one of its own.
+    /// Adds an order with a new number behind the head of a chain, or as the head of a new one.
     fn add(&mut self, order: OpenOrder, head: u32) -> Option<u32> {
         let next = if head == NONE { NONE } else { self.members.at(head).next };
         let place = self.members.insert(Member { order, head, next, counted: 0 })?;
@@ -273,7 +276,7 @@ impl OpenOrders {
         Some(place)
     }
 
-    /// Takes a member out of its chain; gives the first of those that are left.
+    /// Removes a member from its chain; returns the first of the remaining ones.
     fn unlink(&mut self, first: u32, place: u32) -> u32 {
         let next = self.members.at(place).next;
         if first == place {

@@ -1,24 +1,24 @@
-//! The rule that ends a session which is told to slow down and does not.
+//! The rule that ends the session of a client that ignores its rate limit.
 
 use crate::rate::Rate;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// How many times its rate a port may be offered.
+/// Multiple of its rate that counts as a flood.
 const FLOOD_FACTOR: u64 = 10;
-/// For how many seconds of the clock in a row.
+/// Consecutive clock seconds of flood that end the session.
 const FLOOD_SECONDS: u32 = 3;
 
-/// Counts what a port is offered in each second of the clock.
+/// Counts the messages offered to a port in each clock second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flood {
     second: u64,
     offered: u64,
-    /// Seconds before this one, without a gap, that were offered too much.
+    /// Consecutive seconds before this one in which too much was offered.
     run: u32,
 }
 
 impl Flood {
-    /// Counts a message. True when the session is to be ended.
+    /// Counts a message. True if the session must be ended.
     pub(super) fn count(&mut self, now_ns: u64, rate: Rate) -> bool {
         let second = now_ns / SECOND_NS;
         let limit = rate.per_second.max(1).saturating_mul(FLOOD_FACTOR);

@@ -1,33 +1,33 @@
-//! What an account may do, and the checks of one order that need no memory.
+//! The limits of an account, and the checks of one order that need no state.
 
 use weir_proto::ouch::{Enter, Replace, Symbol, reject_reason};
 
 use super::{duplicates::DuplicateLimit, exposure::value};
 use crate::{admit, rate::Rate};
 
-/// What an account may do. Values are in ten-thousandths of the currency, as prices are.
+/// The limits of an account. Values are in ten-thousandths of the currency, as prices are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RiskLimits {
     /// New orders and replacements of the account.
     pub port_rate: Option<Rate>,
-    /// The same for each symbol.
+    /// New orders and replacements of the account in each symbol.
     pub symbol_rate: Option<Rate>,
     /// Identical orders.
     pub duplicates: Option<DuplicateLimit>,
-    /// How far a limit price may be from the symbol's reference price, up or down, in hundredths of a percent. Does
-    /// nothing while the symbol has no reference price.
+    /// How far a limit price may be from the symbol's reference price, up or down, in hundredths of a percent. Has no
+    /// effect while the symbol has no reference price.
     pub fat_finger_basis_points: Option<u32>,
     /// Shares of one order.
     pub shares_max: Option<u32>,
-    /// Value of one order. One at any price counts at the symbol's reference price, and is refused without one.
+    /// Value of one order. An order at any price counts at the symbol's reference price, and is refused without one.
     pub notional_max: Option<u64>,
-    /// Value of the account's live orders and of its executions together. An order at any price as above.
+    /// Value of the account's live orders and of its executions together. An order at any price is handled as above.
     pub exposure_max: Option<u64>,
     /// Symbols the account may not trade.
     pub restricted: Vec<Symbol>,
 }
 
-/// One order, new or as it would be after a replacement. The symbol is `None` where it is not known.
+/// One order, new or as it would be after a replacement. The symbol is `None` if it is unknown.
 #[derive(Clone, Copy)]
 pub(super) struct OrderTerms {
     pub(super) symbol: Option<Symbol>,
@@ -45,24 +45,25 @@ impl OrderTerms {
         Self { symbol, quantity: replace.quantity, price: replace.price, reference }
     }
 
-    /// What a share counts for: an order at any price counts at the reference price. `None`: there is none.
+    /// The price at which a share is counted: an order at any price counts at the reference price. `None`: there is
+    /// none.
     pub(super) fn price_counted(&self) -> Option<u64> {
         if admit::is_market(self.price) { self.reference } else { Some(self.price) }
     }
 
-    /// What it is worth; `None`: nobody knows.
+    /// The value of the order; `None`: unknown.
     pub(super) fn value(&self) -> Option<u64> {
         self.price_counted().map(|price| value(price, self.quantity))
     }
 }
 
 impl RiskLimits {
-    /// Whether nothing is limited.
+    /// Whether there are no limits.
     pub fn is_off(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a limit needs to know what the account's live orders are about or worth.
+    /// Whether a limit needs the symbols or the value of the account's live orders.
     pub fn needs_orders(&self) -> bool {
         self.symbol_rate.is_some()
             || self.fat_finger_basis_points.is_some()
@@ -70,7 +71,7 @@ impl RiskLimits {
             || !self.restricted.is_empty()
     }
 
-    /// The limits of a single order.
+    /// Checks the limits of a single order.
     pub(super) fn check_order(&self, terms: &OrderTerms) -> Result<(), u16> {
         if terms.symbol.is_some_and(|symbol| self.restricted.contains(&symbol)) {
             return Err(reject_reason::RISK_RESTRICTED_STOCK);

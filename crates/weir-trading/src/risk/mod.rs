@@ -1,20 +1,21 @@
-//! Checks before an order is passed on. All are off until a limit is set; limits may change at any time and count
-//! from the next message on.
+//! Checks before an order is passed on. All checks are off until a limit is set; limits may change at any time and
+//! apply from the next message on.
 //!
-//! New orders and replacements are checked. **Cancels are not, nor are modifications**: whatever an account is not
-//! allowed any more, it may always get out, and OUCH lets a modification lower the shares of an order and no more.
-//! So one that asks for more than its order may come to is refused, and if a venue should make an order larger all
-//! the same, that counts from then on. Of an order from before it is not known how much was executed, and the venue
-//! decides. The rates come first, so that a refused order uses them too. A replacement does not say what it is
-//! about; that is known of orders that are followed: always ([`RiskConfig::follows_orders`]), or while a limit needs
-//! it. Where one needs it and not every order was followed, a replacement of one that is not known is refused. And
-//! where a value is limited, what is at any price and has no reference price is refused: it may be worth anything.
+//! New orders and replacements are checked. **Cancels and modifications are not**: an account may always reduce its
+//! risk, whatever it is no longer allowed, and OUCH lets a modification only lower the shares of an order. So a
+//! modification that asks for more shares than its order can have is refused. If a venue should still make an order
+//! larger, the larger size counts from then on. For an order from before a restart the executed shares are unknown,
+//! and the venue decides. The rates are checked first, so that a refused order uses them too. A replacement does not
+//! name its symbol; the symbol is known for followed orders: orders are followed always
+//! ([`RiskConfig::follows_orders`]), or while a limit needs it. If a limit needs it and not every order was followed,
+//! the replacement of an unknown order is refused. If a value is limited, an order at any price without a reference
+//! price is refused: its value is unknown.
 //!
-//! Exposure is the value of an account's live orders plus that of what it executed since the state was made, and of
-//! both as much from before as it was given ([`RiskState::restore`], [`RiskState::restore_executed`]); rates and
-//! duplicates begin at nothing. Orders and replacements count from the moment they pass: until the venue has answered,
-//! an order counts as much as the dearest of what may become of it. A replacement that makes it no dearer is never
-//! refused for exposure.
+//! Exposure is the value of an account's live orders plus the value of its executions since the state was created.
+//! Orders and executions from before count as far as they were restored ([`RiskState::restore`],
+//! [`RiskState::restore_executed`]); rates and duplicates start empty. Orders and replacements count from the moment
+//! they pass: until the venue has answered, an order counts as the most valuable of its possible outcomes. A
+//! replacement that does not raise that value is never refused for exposure.
 
 mod duplicates;
 mod exposure;
@@ -47,12 +48,12 @@ use crate::{
 /// Maxima of a [`RiskState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RiskConfig {
-    /// Accounts: those with an index below this.
+    /// Number of accounts: valid indices are below this.
     pub accounts_max: usize,
-    /// Live orders that are followed, of all accounts together. With a limit that needs to know them an order beyond
-    /// this maximum is refused.
+    /// Live orders that are followed, of all accounts together. Under a limit that needs to know orders, an order
+    /// beyond this maximum is refused.
     pub orders_max: usize,
-    /// Orders are followed also while no limit needs that: so one that is set later counts what was before.
+    /// Follow orders even while no limit needs it: then a limit that is set later also counts earlier orders.
     pub follows_orders: bool,
     /// Pairs of account and symbol whose rate is in use at one time.
     pub symbol_rates_max: usize,
@@ -66,14 +67,14 @@ impl Default for RiskConfig {
 
 /// The state behind the limits, for all accounts that live on one worker.
 pub struct RiskState {
-    /// The limits of accounts that have none of their own.
+    /// The limits of accounts without their own.
     common: RiskLimits,
     own: Vec<Option<Box<RiskLimits>>>,
-    /// Whether nobody is limited.
+    /// Whether no account is limited.
     is_off: bool,
     /// See [`RiskConfig::follows_orders`].
     follows_orders: bool,
-    /// Some order may be open that is not followed.
+    /// There may be an open order that is not followed.
     has_unfollowed: bool,
     accounts: Vec<Option<Box<Account>>>,
     symbol_buckets: SymbolBuckets,
@@ -81,23 +82,23 @@ pub struct RiskState {
     references: Arc<References>,
 }
 
-/// An open order of before.
+/// An order from before that is still open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The account's number of it.
+    /// The account's number for it.
     pub user_ref_num: u32,
-    /// What is traded.
+    /// The symbol.
     pub symbol: Symbol,
     /// Limit, four implied decimals.
     pub price: u64,
     /// Shares that may still execute.
     pub shares: u32,
-    /// Of a replacement that the venue has not answered: the account's number of the order it is to replace. That order
-    /// is to be restored before.
+    /// For a replacement that the venue has not answered: the account's number of the order that it replaces. Restore
+    /// that order first.
     pub original: Option<u32>,
 }
 
-/// One account, made when it is first checked against a limit.
+/// One account, created when it is first checked against a limit.
 struct Account {
     port: TokenBucket,
     flood: Flood,
@@ -124,7 +125,7 @@ impl Account {
         if self.port.take(now_ns, rate) { Ok(()) } else { Err(reject_reason::RISK_PORT_MESSAGE_RATE) }
     }
 
-    /// Whether so much more stays within the maximum; nobody knows how much `None` is.
+    /// Whether the exposure stays within the maximum with this much more; `None` means unknown.
     fn check_exposure(&self, max: Option<u64>, more: Option<u64>) -> Result<(), u16> {
         let after = more.map(|more| self.exposure.saturating_add(more));
         let is_beyond = |max: u64| after.is_none_or(|after| after > max);
@@ -133,7 +134,7 @@ impl Account {
 }
 
 impl RiskState {
-    /// No limits; prices are far or near by these references.
+    /// A state without limits; the reference prices serve to measure the distance of an order's price.
     pub fn new(config: RiskConfig, references: Arc<References>) -> Self {
         let mut accounts = Vec::new();
         accounts.resize_with(config.accounts_max, || None);
@@ -150,14 +151,14 @@ impl RiskState {
         }
     }
 
-    /// Sets the limits of all accounts that have none of their own.
+    /// Sets the limits of all accounts without their own.
     pub fn set_limits(&mut self, limits: RiskLimits) {
         self.common = limits;
         self.note_off();
     }
 
-    /// Gives an account limits of its own, which count instead of the common ones, or takes them away again. False if
-    /// there is no such account.
+    /// Gives an account its own limits, which replace the common ones, or removes them. False if there is no such
+    /// account.
     pub fn set_account_limits(&mut self, account: AccountId, limits: Option<RiskLimits>) -> bool {
         let Some(place) = self.own.get_mut(account.index()) else { return false };
         *place = limits.map(Box::new);
@@ -165,22 +166,22 @@ impl RiskState {
         true
     }
 
-    /// The limits that count for an account.
+    /// The limits that apply to an account.
     pub fn limits_of(&self, account: AccountId) -> &RiskLimits {
         self.own.get(account.index()).and_then(Option::as_deref).unwrap_or(&self.common)
     }
 
-    /// Whether the venue's messages have to be followed ([`Self::follow`]) also while nobody is limited.
+    /// Whether the venue's messages have to be followed ([`Self::follow`]) even while no account is limited.
     pub fn follows_orders(&self) -> bool {
         self.follows_orders
     }
 
-    /// Some order is open that this state was not given.
+    /// Records that an order is open that this state does not know.
     pub fn note_unfollowed(&mut self) {
         self.has_unfollowed = true;
     }
 
-    /// Whether a message may be passed on; if not, the reason of the reject. `now_ns` is any clock that does not
+    /// Whether a message may be passed on; the error is the reason of the reject. `now_ns` is any clock that does not
     /// go back.
     pub fn check(&mut self, now_ns: u64, account: AccountId, message: &Inbound<'_>) -> Result<(), u16> {
         if self.is_off && !self.follows_orders {
@@ -195,16 +196,16 @@ impl RiskState {
         }
     }
 
-    /// Whether a modification lowers its order, as far as that is known; if not, the reason of the reject. Rates, kill
-    /// switches and limits are no business of one that does.
+    /// Whether a modification lowers its order, as far as that is known; the error is the reason of the reject. A
+    /// modification that lowers its order is not subject to rates, kill switches and limits.
     pub fn check_modify(&self, account: AccountId, modify: &Modify) -> Result<(), u16> {
         let size = self.open.find(account, modify.user_ref_num).and_then(OpenOrder::size);
         let asks_for_more = size.is_some_and(|size| modify.quantity > size);
         if asks_for_more { Err(reject_reason::INVALID_QUANTITY) } else { Ok(()) }
     }
 
-    /// Counts a message that asks for no order and costs as much against the rate of the account; if it is one too
-    /// many, the reason of the reject.
+    /// Counts a message that is not an order but costs as much against the account's rate; the error is the reason of
+    /// the reject if it exceeds the rate.
     pub fn count(&mut self, now_ns: u64, account: AccountId) -> Result<(), u16> {
         let rate = self.limits_of(account).port_rate;
         match (rate, self.accounts.get_mut(account.index())) {
@@ -215,8 +216,8 @@ impl RiskState {
         }
     }
 
-    /// Takes in an order that passed before this state was made and is open, without checking it. Where there is no
-    /// room to follow it, it counts for good: no limit is passed because of that.
+    /// Adds an open order that passed before this state was created, without a check. If there is no room to follow
+    /// it, it counts permanently: no limit is exceeded because of that.
     pub fn restore(&mut self, account: AccountId, order: &Restored) {
         let Some(place) = self.accounts.get_mut(account.index()) else { return };
         let reference = self.references.get(order.symbol);
@@ -241,7 +242,7 @@ impl RiskState {
         state.exposure = state.exposure.saturating_add(more);
     }
 
-    /// Counts what an account executed before this state was made.
+    /// Counts an account's executions from before this state was created.
     pub fn restore_executed(&mut self, account: AccountId, value: u64) {
         if let Some(place) = self.accounts.get_mut(account.index()) {
             let state = place.get_or_insert_with(|| Box::new(Account::new()));
@@ -249,7 +250,7 @@ impl RiskState {
         }
     }
 
-    /// Follows what the venue says to an account, in the account's own numbers.
+    /// Applies a venue message to an account, in the account's own numbers.
     pub fn follow(&mut self, account: AccountId, message: &Outbound) {
         if self.open.is_empty() && !matches!(message, Outbound::Executed(_)) {
             return;
@@ -262,7 +263,7 @@ impl RiskState {
         }
     }
 
-    /// A replacement came to nothing, without a word of the venue.
+    /// Removes a replacement that had no effect and that the venue does not report.
     pub fn forget_replacement(&mut self, account: AccountId, user_ref_num: u32) {
         let change = self.open.end(account, user_ref_num);
         self.apply(account, change);
@@ -274,8 +275,8 @@ impl RiskState {
         }
     }
 
-    /// Whether the account's session is to be ended: it was offered ten times its rate for three seconds of the clock
-    /// in a row. Asking clears it.
+    /// Whether the account's session must be ended: it was offered ten times its rate for three consecutive clock
+    /// seconds. Asking clears it.
     pub fn must_drop(&mut self, account: AccountId) -> bool {
         let Some(Some(account)) = self.accounts.get_mut(account.index()) else { return false };
         let must = std::mem::take(&mut account.is_flooding);
@@ -325,7 +326,7 @@ impl RiskState {
         }
         if is_followed {
             let order = of_enter(account, enter, terms.reference);
-            // One that no limit needs yet and for which there is no room counts for good, as in `restore`.
+            // An order that no limit needs yet and that has no room counts permanently, as in `restore`.
             self.has_unfollowed |= self.open.is_full();
             let more = if self.open.is_full() { order.value() } else { self.open.insert(order) };
             state.exposure = state.exposure.saturating_add(more);
@@ -354,7 +355,7 @@ impl RiskState {
         let terms = OrderTerms::by_replace(replace, symbol, reference);
         limits.check_order(&terms)?;
         let Some(symbol) = symbol else {
-            // What it is about is over, and it will be ignored, or nobody knows what it is.
+            // The order of this message has ended and the venue will ignore it, or the order is unknown.
             if limits.needs_orders() && self.has_unfollowed {
                 return Err(reject_reason::PROCESSING_ERROR);
             }

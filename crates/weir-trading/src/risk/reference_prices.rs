@@ -1,5 +1,5 @@
-//! The price of each symbol from which the distance of an order is measured: one table for all workers, read and moved
-//! without a lock. The price that was set last counts, whoever set it.
+//! The reference price of each symbol, from which the distance of an order's price is measured: one table for all
+//! workers, read and written without a lock. The latest price counts, whichever thread set it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -10,13 +10,13 @@ use crate::admit;
 /// Reference prices by symbol, with a stated maximum of symbols.
 #[derive(Debug)]
 pub struct References {
-    /// At most half of them are in use, so a search comes to an empty one.
+    /// At most half of them are in use, so every search reaches an empty one.
     cells: Box<[Cell]>,
     symbols: AtomicUsize,
     symbols_max: usize,
 }
 
-/// A symbol never leaves its cell. Zeros are an empty cell, and no price yet.
+/// A symbol never leaves its cell. Zeros mean an empty cell, and no price yet.
 #[derive(Debug, Default)]
 struct Cell {
     key: AtomicU64,
@@ -24,7 +24,7 @@ struct Cell {
 }
 
 impl References {
-    /// No prices, and room for those of so many symbols.
+    /// A table without prices, with room for `symbols_max` symbols.
     pub fn new(symbols_max: usize) -> Self {
         let cells = (symbols_max * 2).next_power_of_two().max(2);
         let cells = (0..cells).map(|_| Cell::default()).collect();
@@ -46,8 +46,8 @@ impl References {
         None
     }
 
-    /// Sets the price of a symbol; 0 takes it away. False if the symbol is new and there is no place for it, or it is
-    /// no symbol.
+    /// Sets the price of a symbol; 0 removes it. False if the symbol is new and there is no room for it, or if it is
+    /// not a symbol.
     pub fn set(&self, symbol: Symbol, price: u64) -> bool {
         let cell = self.cell_of(symbol);
         if let Some(cell) = cell {
@@ -56,12 +56,12 @@ impl References {
         cell.is_some()
     }
 
-    /// Keeps a place for the price of a symbol: [`Self::set`] succeeds from then on. False as there.
+    /// Reserves a place for the price of a symbol: [`Self::set`] succeeds from then on. False as for [`Self::set`].
     pub fn reserve(&self, symbol: Symbol) -> bool {
         self.cell_of(symbol).is_some()
     }
 
-    /// The symbols that have a price, in their order.
+    /// The symbols that have a price, in alphabetical order.
     pub fn all(&self) -> Vec<(Symbol, u64)> {
         let cells = self.cells.iter().filter_map(|cell| {
             let (key, price) = (cell.key.load(Ordering::Acquire), cell.price.load(Ordering::Relaxed));
@@ -72,7 +72,7 @@ impl References {
         all
     }
 
-    /// The cell of a symbol, which gets one if there is a place.
+    /// The cell of a symbol, which is allocated if there is room.
     fn cell_of(&self, symbol: Symbol) -> Option<&Cell> {
         let key = admit::symbol_key(symbol);
         if key == 0 {
@@ -90,12 +90,12 @@ impl References {
         None
     }
 
-    /// Takes an empty cell; gives whose it is then, which may be that of another thread that was faster. `None`: there
-    /// are as many symbols as there may be.
+    /// Takes an empty cell; returns its owner's key, which belongs to another thread's symbol if that thread was
+    /// faster. `None`: the maximum number of symbols is reached.
     fn claim(&self, cell: &Cell, key: u64) -> Option<u64> {
-        // Threads that come at once may pass the maximum by as many as they are; there are twice as many cells.
+        // Concurrent threads may exceed the maximum by their number; there are twice as many cells.
         if self.symbols.load(Ordering::Relaxed) >= self.symbols_max {
-            // Somebody may have brought this very symbol since.
+            // Another thread may have added this symbol in the meantime.
             return Some(cell.key.load(Ordering::Acquire)).filter(|found| *found == key);
         }
         match cell.key.compare_exchange(0, key, Ordering::AcqRel, Ordering::Acquire) {

@@ -1,5 +1,5 @@
-//! A token bucket for each account and symbol that is in use. A bucket that is full again is the same as none, so
-//! those make room when the table is full.
+//! A token bucket for each pair of account and symbol in use. A full bucket is the same as none, so full ones are
+//! removed when the table is full.
 
 use weir_proto::ouch::{Symbol, reject_reason};
 
@@ -11,7 +11,7 @@ use crate::{
     slab::Slab,
 };
 
-/// At most this often is a full table searched for buckets that are not in use.
+/// Minimum interval between two searches of a full table for unused buckets.
 const SEARCH_NS: u64 = 100_000_000;
 
 pub(super) struct SymbolBuckets {
@@ -32,7 +32,7 @@ impl SymbolBuckets {
         Self { table: KeyTable::new(buckets_max), buckets: Slab::new(buckets_max), searched_ns: None }
     }
 
-    /// Takes a token. With more symbols in use at once than the table holds the answer is no.
+    /// Takes a token. Returns false if more symbols are in use at once than the table holds.
     pub(super) fn take(
         &mut self,
         now_ns: u64,
@@ -71,7 +71,7 @@ impl SymbolBuckets {
     }
 }
 
-/// One key for both. Two pairs share a bucket with a probability of 2^-64.
+/// One key for account and symbol. Two pairs share a bucket with a probability of 2^-64.
 fn key(account: AccountId, symbol: Symbol) -> u64 {
     let symbol = admit::symbol_key(symbol).wrapping_mul(0xD6E8_FEB8_6659_FD93);
     let mixed =

@@ -1,7 +1,8 @@
-//! A seeded flow of orders that keeps a book at a wanted size: what the bench measures and what must not allocate.
+//! A seeded flow of orders that keeps a book at a given size: used by the bench and by the test that nothing
+//! allocates.
 //!
-//! The flow is made by running a venue of its own beside the generator, so that every cancel and every replacement
-//! names a live order. Which one is chosen evenly among all of them, so that caches get no help.
+//! The generator runs its own venue, so that every cancel and every replacement names a live order. That order is
+//! chosen uniformly from all of them, so that caches get no help.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use weir_proto::ouch::{Appendage, Cancel, ClientOrderId, Enter, Inbound, Outboun
 use weir_stats::random::splitmix;
 use weir_trading::{AccountId, MatchingConfig, MatchingVenue, Venue};
 
-/// What to make.
+/// The flow to make.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub seed: u64,
@@ -19,7 +20,7 @@ pub struct Plan {
     pub operations: usize,
 }
 
-/// One message, small.
+/// One message, in a compact form.
 #[derive(Clone, Copy)]
 pub struct Operation {
     account: u32,
@@ -86,7 +87,7 @@ impl Operation {
     }
 }
 
-/// The venue a plan is for.
+/// The configuration of the venue for a plan.
 pub fn config(plan: &Plan) -> MatchingConfig {
     MatchingConfig {
         symbols: (0..plan.symbols).map(symbol).collect(),
@@ -103,9 +104,9 @@ fn symbol(index: usize) -> Symbol {
     Symbol(text)
 }
 
-/// A tick is a cent.
+/// A tick is one cent.
 const TICK: u32 = 100;
-/// A hundred, in prices.
+/// One hundred, as a price.
 const MIDDLE: u32 = 1_000_000;
 /// How far from the middle orders rest, in ticks.
 const DEPTH_TICKS: u64 = 400;
@@ -119,7 +120,7 @@ struct Generator {
     live: Live,
 }
 
-/// The live orders, to choose from.
+/// The live orders to choose from.
 #[derive(Default)]
 struct Live {
     orders: Vec<Order>,
@@ -207,8 +208,8 @@ pub fn make(plan: &Plan) -> Flow {
 }
 
 impl Generator {
-    /// About half new orders that rest, an eighth that take, the rest cancels and replacements; what keeps the book
-    /// at its size has the last word.
+    /// About half are new orders that rest, an eighth take, the rest are cancels and replacements; the rule that
+    /// keeps the book at its size takes precedence.
     fn choose(&mut self) -> Operation {
         let (live, wanted) = (self.live.orders.len(), self.plan.live_orders);
         match self.below(100) {
@@ -235,7 +236,7 @@ impl Generator {
         self.operation(Kind::Rest, symbol, side, price)
     }
 
-    /// Takes a few orders' worth from the other side.
+    /// An order that takes a few orders' worth from the other side.
     fn take(&mut self) -> Operation {
         let (symbol, side) = self.symbol_and_side();
         let middle = self.middles[symbol as usize];
@@ -252,7 +253,7 @@ impl Generator {
         let order = self.live_order();
         let price = self.resting_price(order.symbol, order.side);
         let number = self.number(order.account);
-        // More than was executed, so that it is valid.
+        // More than has been executed, so that it is valid.
         let quantity = 5_000 + self.below(1_000) as u32;
         Operation { number, original: order.number, quantity, price, ..self.about(order, Kind::Replace) }
     }

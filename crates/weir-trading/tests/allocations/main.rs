@@ -1,4 +1,4 @@
-//! What runs for every order does not allocate, once accounts and symbols are known.
+//! The code that runs for every order does not allocate, once accounts and symbols are known.
 
 #[path = "../../../weir-proto/tests/allocations/counting.rs"]
 mod counting;

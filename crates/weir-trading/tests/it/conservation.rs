@@ -1,5 +1,5 @@
-//! Shares are neither made nor lost: what was entered was executed, was cancelled, or is live, and each trade has
-//! two sides that agree.
+//! Shares are neither created nor lost: every entered share was executed, was cancelled, or is live, and each trade
+//! has two sides that agree.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ const ACCOUNTS: usize = 20;
 
 const STEPS: u64 = 1_000_000;
 
-/// The accounts' view, kept from messages alone.
+/// The accounts' view, built from messages alone.
 #[derive(Default)]
 struct Ledger {
     open: HashMap<(AccountId, u32), u32>,
@@ -61,7 +61,7 @@ impl Ledger {
         }
     }
 
-    /// Only a live order can lose shares, so this also says that its `A` came first.
+    /// Only a live order can lose shares, so this also checks that its `A` came first.
     fn lessen(&mut self, account: AccountId, number: u32, shares: u32) {
         let open =
             self.open.get_mut(&(account, number)).expect("accepted before anything else, and still live");

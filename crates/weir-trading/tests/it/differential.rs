@@ -1,4 +1,4 @@
-//! The venue beside the naive one: the same messages, word for word, and the same book afterwards.
+//! Compares the venue with the naive one: the same messages, word for word, and the same book afterwards.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ fn config(orders_max: usize) -> MatchingConfig {
     }
 }
 
-/// The book of the naive venue, summed up by price.
+/// The naive venue's book, summed by price.
 fn naive_quotes(naive: &Naive, symbol: Symbol, side: u8) -> Vec<Quote> {
     let mut levels = BTreeMap::new();
     for live in

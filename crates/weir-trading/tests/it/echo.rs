@@ -1,4 +1,4 @@
-//! The venue that echoes: one answer for each message, whatever the message is.
+//! The echo venue: one answer for each message, for any message.
 
 use weir_proto::ouch::Inbound;
 use weir_trading::{AccountId, EchoConfig, EchoVenue, Venue};

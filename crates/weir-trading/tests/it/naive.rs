@@ -1,5 +1,5 @@
-//! The venue in the plainest form: one list of live orders, searched from end to end for every question. Slow, and
-//! easy to believe.
+//! The venue in its simplest form: one list of live orders, searched from end to end each time. It is slow and easy
+//! to verify.
 
 use weir_proto::ouch::{
     Accepted, Cancel, Canceled, Enter, Executed, Inbound, Modified, Modify, Outbound, Rejected, Replace,
@@ -10,7 +10,7 @@ use weir_trading::{AccountId, Handled};
 pub struct Naive {
     pub symbols: Vec<Symbol>,
     pub orders_max: usize,
-    /// Live orders, the one that came first in front.
+    /// Live orders, the oldest first.
     pub live: Vec<Live>,
     pub said: Vec<(AccountId, Outbound)>,
     reference: u64,
@@ -179,7 +179,7 @@ impl Naive {
         }
     }
 
-    /// The live order an incoming one trades with next: best price, and the first of those.
+    /// The live order that an incoming one trades with next: best price, then the oldest.
     fn best_against(&self, incoming: &Live) -> Option<usize> {
         let mut best: Option<usize> = None;
         for (at, live) in self.live.iter().enumerate() {

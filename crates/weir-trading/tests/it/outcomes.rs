@@ -1,4 +1,4 @@
-//! What the specification says about single orders, one sentence at a time.
+//! The specification's rules for single orders, one at a time.
 
 use weir_trading::{Handled, MatchingConfig, MatchingVenue, Venue};
 

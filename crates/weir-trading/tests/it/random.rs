@@ -1,11 +1,11 @@
-//! Seeded choices, and messages of every kind: right ones, wrong ones, and ones about orders of long ago.
+//! Seeded choices, and messages of every kind: valid ones, invalid ones, and ones about old orders.
 
 use weir_proto::ouch::{Inbound, Symbol};
 use weir_stats::random::splitmix;
 
 use crate::support::{DAM, DAY, HUNDRED, IMMEDIATE, WEIR, cancel, enter, modify, order, replace};
 
-/// Choices that a seed decides.
+/// Choices determined by a seed.
 pub struct Random(u64);
 
 impl Random {
@@ -30,7 +30,7 @@ impl Random {
     }
 }
 
-/// The seeds of a test: those it always runs, or the one in `WEIR_TEST_SEED`.
+/// The seeds of a test: the fixed ones, or the one in `WEIR_TEST_SEED`.
 pub fn seeds(count: u64) -> Vec<u64> {
     match std::env::var("WEIR_TEST_SEED") {
         Ok(seed) => vec![seed.parse().expect("WEIR_TEST_SEED is a number")],
@@ -44,7 +44,7 @@ pub struct Messages {
     last: Vec<u32>,
     /// How far back a message may refer.
     reach: u64,
-    /// Whether there are messages that no client in its right mind sends.
+    /// Whether it contains messages that no sane client sends.
     with_nonsense: bool,
 }
 
@@ -127,7 +127,7 @@ impl Messages {
         }
     }
 
-    /// Near the middle most of the time, so that sides meet; sometimes at the ends of what there is.
+    /// Near the middle most of the time, so that the sides meet; sometimes at the extremes.
     fn price(&mut self, side: u8) -> u64 {
         let lean = if side == b'B' { -3 } else { 3 };
         match self.random.below(if self.with_nonsense { 44 } else { 42 }) {

@@ -1,4 +1,4 @@
-//! Limits, in time that only the test moves.
+//! Tests of limits, with a clock that only the test moves.
 
 use std::sync::Arc;
 
@@ -282,7 +282,7 @@ fn a_modification_may_lower_an_order_and_no_more() {
     };
     assert_eq!(state.check(0, ONE, &buy(1, 100, HUNDRED)), Ok(()));
     most(&mut state, 1, 100);
-    // What is executed is a part of what an order comes to.
+    // Executed shares are part of an order's total.
     state.follow(ONE, &executed(1, 40));
     most(&mut state, 1, 100);
     let canceled = Canceled { timestamp_ns: 0, user_ref_num: 1, quantity: 10, reason: b'U' };
@@ -293,7 +293,7 @@ fn a_modification_may_lower_an_order_and_no_more() {
     assert_eq!(state.check(0, ONE, &replace(1, 2, 80, HUNDRED)), Ok(()));
     state.follow(ONE, &replaced(1, 2, 40, b'L'));
     most(&mut state, 2, 80);
-    // Of these the venue knows more.
+    // The venue knows more about these.
     state.restore(ONE, &restored(3, 50, None));
     for number in [3, 4] {
         assert_eq!(state.check(0, ONE, &modify(number, b'B', 999_999)), Ok(()));
@@ -319,7 +319,7 @@ fn what_a_venue_says_of_a_modification_counts_also_when_it_is_more() {
 #[test]
 fn a_replacement_without_an_answer_counts_with_its_original_after_a_restart_too() {
     let mut state = state(RiskLimits { exposure_max: Some(1_000 * HUNDRED), ..Default::default() });
-    // 500 were entered and 100 of them executed when a replacement of 500 in all was asked for.
+    // 500 were entered and 100 of them executed when a replacement for 500 in all was sent.
     state.restore_executed(ONE, 100 * HUNDRED);
     state.restore(ONE, &restored(1, 400, None));
     state.restore(ONE, &restored(2, 500, Some(1)));
@@ -365,7 +365,7 @@ fn replacements_that_the_venue_has_not_answered_count_as_much_as_the_dearest_of_
         state.check(0, ONE, &message).map(|()| state.exposure(ONE) / HUNDRED)
     };
     assert_eq!(check(&mut state, buy(1, 30, HUNDRED)), Ok(30));
-    // Each of the one before, all in one write: only the last can be live in the end.
+    // Each replaces the one before, all in one write: only the last can be live in the end.
     assert_eq!(check(&mut state, replace(1, 2, 60, HUNDRED)), Ok(60));
     assert_eq!(check(&mut state, replace(2, 3, 50, HUNDRED)), Ok(60), "the one before may be the last");
     assert_eq!(check(&mut state, replace(3, 4, 90, HUNDRED)), Ok(90));
@@ -374,7 +374,7 @@ fn replacements_that_the_venue_has_not_answered_count_as_much_as_the_dearest_of_
     assert_eq!(check(&mut state, buy(7, 10, HUNDRED)), Ok(100));
     assert_eq!(check(&mut state, replace(1, 8, 90, HUNDRED)), Ok(100), "one of them at most");
     assert_eq!(check(&mut state, replace(7, 9, 11, HUNDRED)), refused);
-    // What the venue says decides.
+    // The venue's message decides.
     let replaced = |original, number, quantity| replaced(original, number, quantity, b'L');
     state.follow(ONE, &replaced(1, 2, 60));
     assert_eq!(state.exposure(ONE) / HUNDRED, 100, "8 and 4 are not answered");
@@ -433,7 +433,7 @@ fn exposure_returns_to_what_was_executed_when_all_orders_are_gone() {
             if state.check(step, account, &message).is_ok() {
                 venue.handle(step, account, &message, &mut sink);
             } else {
-                // At any price, and instead of an order that is not known; or it asks for more than the order has.
+                // At any price, and in place of an unknown order; or it asks for more than the order has.
                 assert!(matches!(message, Inbound::Replace(..) | Inbound::Modify(_)), "{message:?}");
             }
             if step == 19_999 {
@@ -489,7 +489,7 @@ fn orders_beyond_those_that_can_be_followed_are_refused_while_a_limit_needs_them
     assert_eq!(passed(&mut state, 0, 10, 3), 3, "shares need no memory");
 }
 
-/// Orders are followed before anything is limited.
+/// Orders are followed before any limit is set.
 fn following(orders_max: usize) -> RiskState {
     let config = RiskConfig { accounts_max: 4, orders_max, follows_orders: true, ..Default::default() };
     RiskState::new(config, Arc::new(References::new(16)))

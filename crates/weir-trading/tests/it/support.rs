@@ -1,4 +1,4 @@
-//! Messages with everything filled in, and a place to collect answers.
+//! Messages with all fields filled in, and a sink for answers.
 
 use weir_proto::ouch::{Appendage, Cancel, ClientOrderId, Enter, Inbound, Modify, Outbound, Replace, Symbol};
 use weir_trading::{AccountId, Emit, Handled, Venue};
@@ -61,7 +61,7 @@ pub fn modify(user_ref_num: u32, side: u8, quantity: u32) -> Inbound<'static> {
     Inbound::Modify(Modify { user_ref_num, side, quantity })
 }
 
-/// What a venue said, in its order.
+/// A venue's messages, in order.
 #[derive(Default)]
 pub struct Sink(pub Vec<(AccountId, Outbound)>);
 
@@ -77,7 +77,7 @@ impl Sink {
     }
 }
 
-/// Gives a venue one message and returns all it says to it, in words.
+/// Gives a venue one message and returns all its answers, in words.
 pub fn replies(venue: &mut impl Venue, account: u32, message: Inbound<'_>) -> Vec<String> {
     handled(venue, account, message).1
 }

@@ -1,4 +1,4 @@
-//! Numbers of the upstream session, beside plain maps.
+//! Tests of the numbers of the upstream session, compared with plain maps.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,8 @@ fn open_orders_are_those_of_the_account_oldest_first() {
     assert_eq!(order_ids.all_open_orders().map(|(upstream, _)| upstream).collect::<Vec<_>>(), [1, 2, 4, 5]);
 }
 
-/// A gateway in small: clients' messages renumbered on their way to a real venue, its answers led back.
+/// A miniature gateway: clients' messages are renumbered on their way to a real venue, and its answers are translated
+/// back.
 #[test]
 fn what_a_venue_holds_and_what_the_table_holds_stay_the_same() {
     for seed in seeds(4) {
@@ -95,7 +96,7 @@ fn what_a_venue_holds_and_what_the_table_holds_stay_the_same() {
                 let origin = order_ids.apply(&said);
                 assert!(origin.is_some(), "seed {seed}, step {step}: {said:?} has an addressee");
             }
-            // Settled one at a time, so the two hold the same orders after each message.
+            // Both sides process one message at a time, so they hold the same orders after each.
             assert_eq!(order_ids.len(), venue.live_orders(), "seed {seed}, step {step}: {message:?}");
         }
         for (number, _) in venue.open_orders(AccountId(0)) {
@@ -130,7 +131,7 @@ fn a_long_chain_of_waiting_replacements_ends_at_once() {
     assert!(order_ids.is_empty());
 }
 
-/// The message as it goes upstream; `None` if it is about an order that is not live.
+/// The upstream form of a message; `None` if its order is not live.
 fn renumber(
     order_ids: &mut UpstreamNumbers,
     account: AccountId,
