@@ -1,7 +1,8 @@
-//! What reading a head costs, beside `httparse` alone: `cargo bench -p weir-proto --bench head`.
+//! The cost of reading a head, compared with `httparse` alone: `cargo bench -p weir-proto --bench head`.
 //!
-//! Blocks of both take turns, so that a change of the processor's speed meets both. Printed are the medians, their
-//! ratio and the allocations of one reading. The goal is a ratio of at most 1.5 on the browser's head, and none.
+//! Blocks of both alternate, so that a change of the processor's speed affects both. The output is the medians, their
+//! ratio and the allocations of one reading. The goal is a ratio of at most 1.5 on the browser's head, and no
+//! allocation.
 #![expect(clippy::print_stdout, reason = "its output is the result")]
 
 #[path = "../tests/allocations/counting.rs"]
@@ -55,7 +56,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The parser alone, in the form that costs it least.
+/// The parser alone, in its cheapest form.
 fn parse_request(head: &[u8]) {
     let mut slots = [const { MaybeUninit::uninit() }; HEADER_COUNT_MAX];
     let mut request = httparse::Request::new(&mut []);
@@ -73,7 +74,7 @@ fn parse_response(head: &[u8]) {
     black_box(&response);
 }
 
-/// A whole request: its head with all that is checked and gathered, and its end.
+/// A whole request: its head with all checks, and its end.
 fn read_request(decoder: &mut RequestDecoder, head: &[u8]) {
     let step = decoder.decode(head).expect("well formed");
     let Event::Head(found) = step.event else { panic!("a head") };

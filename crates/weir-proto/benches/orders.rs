@@ -1,8 +1,8 @@
-//! What an order costs on the wire's side: `cargo bench -p weir-proto --bench orders`.
+//! The cost of an order's encoding and decoding: `cargo bench -p weir-proto --bench orders`.
 //!
 //! Each row is one message in its frame: cut from a stream of a thousand, parsed and decoded; then encoded and
-//! framed. Printed are medians of blocks in nanoseconds a message, and the allocations of a whole stream in steady
-//! state, which are none.
+//! framed. The output is medians of blocks in nanoseconds per message, and the allocations of a whole stream in
+//! steady state, which must be none.
 #![expect(clippy::print_stdout, reason = "its output is the result")]
 
 #[path = "../tests/allocations/counting.rs"]
@@ -107,7 +107,7 @@ fn read_server(deframer: &mut Deframer, mut input: &[u8]) -> usize {
     count
 }
 
-/// The frame's header is written when the length of the message is known.
+/// The frame's header is written once the length of the message is known.
 fn write_inbound(message: &Inbound<'_>, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&header(UNSEQUENCED, 0));

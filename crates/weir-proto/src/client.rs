@@ -1,10 +1,10 @@
-//! Who a client is, as limits count them.
+//! Client identity, for limits per client.
 
 use core::net::{IpAddr, Ipv6Addr};
 
-/// What limits count as one client: an IPv4 address, however it is written, or the first half of an IPv6 address. One
-/// customer is usually given all the rest of it, and chooses among its addresses as he likes. Link-local addresses
-/// count whole: all machines at a wire have the same first half there.
+/// The key that limits count as one client: an IPv4 address, however it is written, or the first half of an IPv6
+/// address. A customer usually gets the whole second half, and can choose any address in it. Link-local addresses
+/// count in full: all machines on a link share the first half.
 pub fn counted_as(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_unicast_link_local() => {

@@ -1,19 +1,18 @@
-//! Prometheus' text format 0.0.4, in which operators read counters
-//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
+//! Prometheus' text format 0.0.4 for metrics (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 
 use std::fmt::{self, Display, Write as _};
 
-/// What the format is announced as.
+/// The format's media type.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What a metric counts.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Goes up, from the start of the process.
+    /// A count that only rises, from the start of the process.
     Counter,
-    /// Is what it is now.
+    /// A current value.
     Gauge,
-    /// Counts values up to bounds.
+    /// Counts of values up to given bounds.
     Histogram,
 }
 
@@ -27,7 +26,7 @@ impl Display for Kind {
     }
 }
 
-/// A text that grows by metrics and their samples.
+/// A text to which metrics and their samples are appended.
 ///
 /// ```
 /// use weir_proto::exposition::{Exposition, Kind};
@@ -51,12 +50,12 @@ pub struct Exposition(String);
 
 // Writing to a string cannot fail.
 impl Exposition {
-    /// A metric begins; its samples follow.
+    /// Starts a metric; its samples follow.
     pub fn family(&mut self, name: &str, kind: Kind, help: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// A sample of the metric that began last.
+    /// Adds a sample of the metric that was started last.
     pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         self.0.push_str(name);
         for (index, (label, value)) in labels.iter().enumerate() {
@@ -69,7 +68,7 @@ impl Exposition {
         let _ = writeln!(self.0, " {value}");
     }
 
-    /// A metric with one sample.
+    /// Adds a metric with one sample.
     pub fn one(&mut self, name: &str, kind: Kind, help: &str, value: impl Display) {
         self.family(name, kind, help);
         self.sample(name, &[], value);

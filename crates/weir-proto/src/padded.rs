@@ -1,17 +1,17 @@
 //! Text in fields of fixed length: left-justified and filled up with spaces.
 //!
-//! Both order protocols carry names this way. What is made here is checked; what a peer sent is trimmed of what
-//! peers pad with.
+//! Both order protocols encode names this way. Fields made here are checked; fields from a peer are trimmed of the
+//! padding that peers use.
 
 use thiserror::Error;
 
-/// Why a text fits no field.
+/// Why a text does not fit a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum TextError {
     /// More bytes than the field has.
     #[error("longer than {bytes_max} characters")]
     TooLong {
-        /// Bytes of the field.
+        /// Size of the field in bytes.
         bytes_max: usize,
     },
     /// A byte outside printable ASCII.
@@ -19,7 +19,7 @@ pub enum TextError {
     NotPrintable,
 }
 
-/// The field that holds `text`, spaces behind it.
+/// The field for `text`, padded with spaces.
 pub(crate) fn left_justified<const N: usize>(text: &[u8]) -> Result<[u8; N], TextError> {
     if !text.iter().all(|byte| (b' '..=b'~').contains(byte)) {
         return Err(TextError::NotPrintable);

@@ -1,7 +1,7 @@
-//! What servers send and clients expect: a content is a name, and the same name gives the same bytes on every
-//! machine, so both ends of a connection have them and compare.
+//! The bytes that servers send and clients expect: a content is a name, and the same name gives the same bytes on
+//! every machine, so both ends of a connection can produce and compare them.
 //!
-//! It is bytes and their media type only. Contents of files, and how any of it is framed, are not here.
+//! A content is only bytes and their media type. This module does not contain the contents of files, nor any framing.
 //!
 //! ```
 //! use weir_proto::content::Content;
@@ -17,10 +17,10 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-/// The most bytes a content read from its name can have: 16 MiB.
+/// The largest content that a name can ask for: 16 MiB.
 pub const CONTENT_BYTES_MAX: u32 = 16 * 1024 * 1024;
 
-/// The size of [`Content::Image`]: 148 KiB, that of the image in the studies which are repeated with it.
+/// The size of [`Content::Image`]: 148 KiB, the size of the image in the studies that are repeated with it.
 pub const IMAGE_BYTES: usize = 151_552;
 
 const PAGE: &str = include_str!("page.html");
@@ -37,12 +37,12 @@ pub enum Content {
     Html,
     /// A picture of a weir as a baseline JPEG of [`IMAGE_BYTES`] bytes.
     Image,
-    /// So many bytes of noise. A shorter one is the beginning of a longer one.
+    /// This many bytes of noise. A shorter one is a prefix of a longer one.
     Bytes(u32),
 }
 
 impl Content {
-    /// The bytes, made anew at every call.
+    /// The bytes, computed at each call.
     pub fn bytes(self) -> Vec<u8> {
         match self {
             Self::Html => PAGE.into(),
@@ -51,7 +51,7 @@ impl Content {
         }
     }
 
-    /// How many bytes there are, without computing them.
+    /// The number of bytes, without computing them.
     pub fn len(self) -> usize {
         match self {
             Self::Html => PAGE.len(),
@@ -85,7 +85,7 @@ impl fmt::Display for Content {
     }
 }
 
-/// Why a text names no content.
+/// Why a text is not the name of a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ContentError {
     /// Neither a known name nor decimal digits.
@@ -106,7 +106,7 @@ impl FromStr for Content {
             _ if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Err(ContentError::Unknown)
             }
-            // Digits that are no number are too many of them.
+            // Digits that do not parse are too many.
             _ => match name.parse() {
                 Ok(bytes @ ..=CONTENT_BYTES_MAX) => Ok(Self::Bytes(bytes)),
                 _ => Err(ContentError::TooLarge),
@@ -115,8 +115,8 @@ impl FromStr for Content {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), little-endian, cut to length. Not `weir-stats`'s: crates of the
-/// lowest layer use none of each other.
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), little-endian, cut to length. `weir-stats` has it too, but crates
+/// of the lowest layer do not depend on each other. crates of the lowest layer use none of each other.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = NOISE_SEED;
     let mut noise = Vec::with_capacity(bytes.next_multiple_of(8));
@@ -135,7 +135,7 @@ fn noise(bytes: usize) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// FNV-1a: enough to notice that something changed.
+    /// FNV-1a: enough to detect a change.
     fn digest(bytes: &[u8]) -> u64 {
         bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -189,7 +189,7 @@ mod tests {
         assert!(PAGE.starts_with("<!doctype html>") && PAGE.ends_with("</html>\n") && PAGE.is_ascii());
     }
 
-    /// Stored results speak of these bytes. Whoever changes them changes what older figures mean.
+    /// Stored results refer to these bytes. A change of them changes the meaning of older figures.
     #[test]
     fn the_bytes_are_those_that_were_always_sent() {
         let digests =

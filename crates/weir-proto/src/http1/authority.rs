@@ -1,8 +1,8 @@
-//! `host [":" port]` (RFC 3986, 3.2.2 and 3.2.3; RFC 9110, 4.2 and 7.2): which server is meant.
+//! `host [":" port]` (RFC 3986, 3.2.2 and 3.2.3; RFC 9110, 4.2 and 7.2): the server that is meant.
 //!
-//! One grammar for `Host`, for targets that name a server and for URLs, so that they cannot disagree. Narrower
-//! than RFC 3986: no user information, no comma in a name (a sign of two fields that were merged), no address
-//! in brackets but IPv6, and none with a zone.
+//! `Host`, targets that name a server and URLs share one grammar, so that they cannot disagree. It is narrower than
+//! RFC 3986: no user information, no comma in a name (a sign that two fields were merged), no address in brackets
+//! other than IPv6, and none with a zone.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +11,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 pub(super) struct Authority<'a> {
     /// A name, an IPv4 address, or an IPv6 address in brackets. May be empty, but not in front of a port.
     pub(super) host: &'a [u8],
-    /// The port, unless it is left out or empty.
+    /// The port, unless it is absent or empty.
     pub(super) port: Option<u16>,
 }
 
@@ -33,8 +33,8 @@ pub(super) fn parse(text: &[u8]) -> Option<Authority<'_>> {
     Some(Authority { host, port })
 }
 
-/// Whether a `Host` names the machine by an address or as `localhost`. A page of a foreign name that was made to lead
-/// to this machine (DNS rebinding) has that name in its requests.
+/// Whether a `Host` names the machine by an address or as `localhost`. After DNS rebinding, a page of a foreign name
+/// that now resolves to this machine sends that name in its requests.
 ///
 /// ```
 /// use weir_proto::http1::is_address_or_localhost;
@@ -45,12 +45,12 @@ pub(super) fn parse(text: &[u8]) -> Option<Authority<'_>> {
 /// ```
 pub fn is_address_or_localhost(host: &[u8]) -> bool {
     let Some(Authority { host, .. }) = parse(host) else { return false };
-    // What is in brackets is an address.
+    // A name in brackets is an address.
     let is_address = |name: &str| name.starts_with('[') || name.parse::<Ipv4Addr>().is_ok();
     std::str::from_utf8(host).is_ok_and(is_address) || host.eq_ignore_ascii_case(b"localhost")
 }
 
-/// The authority of a target in absolute form, which may not be empty, and what follows it: nothing, a path,
+/// The authority of a target in absolute form, which may not be empty, and the rest of the target: nothing, a path,
 /// or a query.
 pub(super) fn split_absolute(target: &[u8]) -> Option<(Authority<'_>, &[u8])> {
     let scheme_bytes = ["http://", "https://"].into_iter().find_map(|scheme| {
@@ -78,7 +78,7 @@ fn decimal(digits: &[u8]) -> Option<u16> {
     })
 }
 
-/// A character of `reg-name` other than the comma. Whether two digits follow a `%` is not looked at.
+/// A character of `reg-name` other than the comma. The two digits after a `%` are not checked.
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&' | b'\'')

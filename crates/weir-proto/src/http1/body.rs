@@ -1,6 +1,6 @@
 //! The content of a message: where it ends, and its bytes as slices of the input (RFC 9112, 6 and 7).
 //!
-//! Nothing is copied here. The trailer section of a chunked body is text, and is left to its reader.
+//! Nothing is copied here. The trailer section of a chunked body is text, and its reader handles it.
 
 use super::{
     error::ParseError,
@@ -11,9 +11,9 @@ use super::{
 /// How the end of the content is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLength {
-    /// There is no content, whatever the headers say.
+    /// There is no content, regardless of the headers.
     None,
-    /// So many bytes.
+    /// This many bytes.
     Length(u64),
     /// Chunks, each with its size.
     Chunked,
@@ -21,16 +21,16 @@ pub enum BodyLength {
     UntilClose,
 }
 
-/// What a piece of input gave.
+/// The result of a piece of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress<'i> {
-    /// Used up, and the content goes on.
+    /// The piece is used up, and the content continues.
     More,
     /// Bytes of the content.
     Bytes(&'i [u8]),
     /// The content is complete.
     End,
-    /// All chunks are there; what follows is the trailer section.
+    /// All chunks have been read; the trailer section follows.
     Trailer,
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Progress<'i> {
 #[derive(Debug)]
 pub(super) struct Body {
     state: State,
-    /// Content bytes announced so far, by chunk sizes or by their arrival.
+    /// Content bytes so far, as announced by chunk sizes or as arrived.
     content_bytes: u64,
     extension_bytes: usize,
 }
@@ -57,11 +57,11 @@ enum State {
     Trailer,
 }
 
-/// Where in the extensions of a chunk (RFC 9112, 7.1.1): `*( BWS ";" BWS name [ BWS "=" BWS value ] )`.
+/// The position in a chunk's extensions (RFC 9112, 7.1.1): `*( BWS ";" BWS name [ BWS "=" BWS value ] )`.
 #[derive(Clone, Copy, Debug)]
 enum ExtensionPart {
-    /// Whitespace behind the size; it belongs in front of a semicolon only. A size that is merely followed by spaces is
-    /// read as another number by some parsers.
+    /// Whitespace behind the size; it is valid only in front of a semicolon. Some parsers read a size that is
+    /// followed only by spaces as another number.
     BehindSize,
     /// Behind a semicolon.
     NameStart,
@@ -80,7 +80,7 @@ enum ExtensionPart {
 }
 
 impl ExtensionPart {
-    /// What follows a byte other than a carriage return.
+    /// The part after a byte other than a carriage return.
     fn next(self, byte: u8) -> Result<Self, ParseError> {
         let is_space = matches!(byte, b' ' | b'\t');
         Ok(match (self, byte) {
@@ -111,7 +111,7 @@ impl ExtensionPart {
     }
 }
 
-/// Visible, or beyond ASCII: what may stand between quotes.
+/// Visible, or beyond ASCII: allowed between quotes.
 fn is_text(byte: u8) -> bool {
     byte.is_ascii_graphic() || !byte.is_ascii()
 }
@@ -134,7 +134,7 @@ impl Body {
         matches!(self.state, State::UntilClose)
     }
 
-    /// Takes bytes up to the next event and says how many.
+    /// Takes bytes up to the next event and returns their number.
     pub(super) fn decode<'i>(
         &mut self,
         input: &'i [u8],
@@ -159,7 +159,7 @@ impl Body {
                     return Ok((taken + bytes.len(), Progress::Bytes(bytes)));
                 }
                 State::UntilClose => {
-                    // Up to the bound is handed out first, so that cuts in the input change nothing.
+                    // Bytes up to the bound are handed out first, so that cuts in the input change nothing.
                     let left = limits.body_bytes_max.saturating_sub(self.content_bytes);
                     let bytes = prefix(input, left.max(1));
                     self.announce(bytes.len() as u64, limits)?;

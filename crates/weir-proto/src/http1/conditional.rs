@@ -1,8 +1,8 @@
-//! Preconditions (RFC 9110, 13) and the validators they are compared with (8.8): whether what a client already
-//! has is still right.
+//! Preconditions (RFC 9110, 13) and the validators they are compared with (8.8): whether the client's copy is still
+//! current.
 //!
-//! All five fields, in the order of 13.2.2, for a target that exists and whose answer would otherwise be 2xx.
-//! Values that are malformed are never taken for a match; dates that are none are ignored, as 13.1.3 asks.
+//! Evaluates all five fields, in the order of 13.2.2, for a target that exists and whose answer would otherwise be
+//! 2xx. Malformed values never match; malformed dates are ignored, as 13.1.3 requires.
 //!
 //! ```
 //! use weir_proto::http1::{Headers, Method, conditional::{Evaluation, FileTag, Validators, evaluate}};
@@ -26,12 +26,12 @@ pub struct EntityTag<'a> {
 }
 
 impl<'a> EntityTag<'a> {
-    /// Reads a tag that is the whole text, quotes included.
+    /// Parses a text that is exactly one tag, including its quotes.
     pub fn parse(text: &'a [u8]) -> Option<Self> {
         Self::split(text).and_then(|(tag, rest)| rest.is_empty().then_some(tag))
     }
 
-    /// A tag at the start of the text, and what follows it.
+    /// A tag at the start of the text, and the rest of the text.
     fn split(text: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (weak, quoted) = match text.strip_prefix(b"W/") {
             Some(rest) => (true, rest),
@@ -44,22 +44,22 @@ impl<'a> EntityTag<'a> {
         fits.then_some((Self { weak, opaque }, &inside[end + 1..]))
     }
 
-    /// Whether it stands for contents that mean the same, instead of being the same.
+    /// Whether the tag is weak: it identifies equivalent content rather than identical bytes.
     pub fn is_weak(self) -> bool {
         self.weak
     }
 
-    /// What stands between the quotes.
+    /// The text between the quotes.
     pub fn opaque(self) -> &'a [u8] {
         self.opaque
     }
 
-    /// Byte for byte the same content (8.8.3.2).
+    /// Strong comparison: byte for byte the same content (8.8.3.2).
     pub fn matches_strongly(self, other: Self) -> bool {
         !self.weak && self == other
     }
 
-    /// Content that does as well (8.8.3.2).
+    /// Weak comparison: equivalent content (8.8.3.2).
     pub fn matches_weakly(self, other: Self) -> bool {
         self.opaque == other.opaque
     }
@@ -75,8 +75,8 @@ const FILE_TAG_BYTES_MAX: usize = "\"0123456789abcdef-01234567-0123456789abcdef-
 
 /// The strong tag of a file: seconds and nanoseconds of its last change and its length, in hexadecimal.
 ///
-/// As strong as the file system's clock is fine: two changes within one of its ticks that keep the length are
-/// not told apart.
+/// It is only as strong as the file system's clock is fine: two changes within one tick of that clock that keep the
+/// length get the same tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileTag {
     text: [u8; FILE_TAG_BYTES_MAX],
@@ -89,7 +89,8 @@ impl FileTag {
         Self::encoded(None, file_bytes, modified_seconds, modified_nanoseconds)
     }
 
-    /// The same for a file with the content in a coding: it is no other one's, however alike length and time are.
+    /// The tag of a file whose content is in a coding: it differs from the tags of the file's other forms, even with
+    /// equal length and time.
     pub fn encoded(
         coding: Option<Coding>,
         file_bytes: u64,
@@ -136,7 +137,7 @@ impl FileTag {
     }
 }
 
-/// What is known of the content that would be sent.
+/// The validators of the content that would be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validators<'a> {
     /// Its `ETag`.
@@ -145,20 +146,20 @@ pub struct Validators<'a> {
     pub modified_seconds: Option<u64>,
 }
 
-/// What the preconditions of a request say.
+/// The result of a request's preconditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evaluation {
     /// They hold, or there are none: answer as usual.
     Proceed,
-    /// The client has it already: 304 with the same validators and without content.
+    /// The client already has the content: 304 with the same validators and without content.
     NotModified,
-    /// The client meant something else: 412.
+    /// The client expected another content: 412.
     PreconditionFailed,
 }
 
 /// Evaluates the preconditions in the order of 13.2.2. `If-Range` is for [`range_applies`].
 ///
-/// `now_seconds` settles the century of dates with two digits for the year.
+/// `now_seconds` determines the century of dates with two-digit years.
 pub fn evaluate(
     method: Method,
     headers: Headers<'_>,
@@ -184,8 +185,8 @@ pub fn evaluate(
     }
 }
 
-/// Whether a `Range` applies (13.1.5): always without `If-Range`; else only if the client's validator is a
-/// strong one and equal. A date is strong if a second has passed since (8.8.2.2).
+/// Whether a `Range` applies (13.1.5): always without `If-Range`; otherwise only if the client's validator is strong
+/// and equal. A date is strong if a second has passed since (8.8.2.2).
 pub fn range_applies(headers: Headers<'_>, validators: &Validators<'_>, now_seconds: u64) -> bool {
     let mut values = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"if-range"));
     let (value, other) = (values.next(), values.next());
@@ -201,7 +202,7 @@ pub fn range_applies(headers: Headers<'_>, validators: &Validators<'_>, now_seco
     }
 }
 
-/// A field that holds one date. Repeated or malformed it says nothing.
+/// A field that contains one date. A repeated or malformed field has no effect.
 #[derive(Default)]
 enum OnlyDate {
     #[default]
@@ -226,12 +227,12 @@ impl OnlyDate {
     }
 }
 
-/// What one pass over the header fields found.
+/// The result of one pass over the header fields.
 #[derive(Default)]
 struct Fields {
-    /// Whether `If-Match` names the content, if it is there.
+    /// Whether `If-Match` names the content, if the field exists.
     match_found: Option<bool>,
-    /// Whether `If-None-Match` names the content, if it is there.
+    /// Whether `If-None-Match` names the content, if the field exists.
     none_match_found: Option<bool>,
     modified_since: OnlyDate,
     unmodified_since: OnlyDate,
@@ -263,8 +264,8 @@ impl Fields {
     }
 }
 
-/// Whether a value is `*` or a list with a tag that matches. Commas may be part of a tag, so tags are taken
-/// one after the other, up to the first that is none.
+/// Whether a value is `*` or a list with a tag that matches. Commas may be part of a tag, so tags are parsed one
+/// after the other, up to the first that is malformed.
 fn names_tag(value: &[u8], matches: impl Fn(EntityTag<'_>) -> bool) -> bool {
     if value == b"*" {
         return true;
@@ -273,7 +274,7 @@ fn names_tag(value: &[u8], matches: impl Fn(EntityTag<'_>) -> bool) -> bool {
     loop {
         let between = rest.iter().position(|byte| !b" \t,".contains(byte)).unwrap_or(rest.len());
         let Some((tag, behind)) = EntityTag::split(&rest[between..]) else { return false };
-        // Tags that are not kept apart are no list.
+        // Tags without a separator are not a list.
         if !matches!(behind, [] | [b' ' | b'\t' | b',', ..]) {
             return false;
         }

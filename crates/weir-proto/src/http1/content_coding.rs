@@ -1,5 +1,5 @@
-//! Content codings and `Accept-Encoding` (RFC 9110, 8.4.1 and 12.5.3): which of the stored forms of a content a client
-//! gets. Nothing is compressed here.
+//! Content codings and `Accept-Encoding` (RFC 9110, 8.4.1 and 12.5.3): which of the stored forms of a content a
+//! client gets. Nothing is compressed here.
 //!
 //! ```
 //! use weir_proto::http1::{Headers, content_coding::{Coding, Preferences}};
@@ -22,7 +22,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Every coding; of those that a client likes equally, the first is best.
+    /// Every coding; among codings that a client prefers equally, the first is best.
     pub const ALL: [Self; 3] = [Self::Brotli, Self::Zstandard, Self::Gzip];
 
     /// The value of `Content-Encoding`.
@@ -34,7 +34,7 @@ impl Coding {
         }
     }
 
-    /// How files that hold it end.
+    /// The file name extension of the coding.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Brotli => ".br",
@@ -49,15 +49,15 @@ impl Coding {
     }
 }
 
-/// How much a client likes each coding, in thousandths; the content as it is comes last.
+/// A client's weight for each coding, in thousandths; the unencoded content comes last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Preferences {
     weights: [u16; Coding::ALL.len()],
-    /// That of the content as it is.
+    /// The weight of the unencoded content.
     identity: u16,
 }
 
-/// What was said of something, if anything was.
+/// The weights that a field gives explicitly.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
     codings: [Option<u16>; Coding::ALL.len()],
@@ -66,7 +66,7 @@ struct Said {
 }
 
 impl Preferences {
-    /// Those of a request. Without the field a client is not known to read any coding.
+    /// The preferences of a request. Without the field, assume that the client reads no coding.
     pub fn of(headers: Headers<'_>) -> Self {
         let mut said = Said::default();
         for (name, value) in headers.iter() {
@@ -77,17 +77,17 @@ impl Preferences {
         said.settle()
     }
 
-    /// Those of one value.
+    /// The preferences of one value.
     pub fn of_value(value: &[u8]) -> Self {
         let mut said = Said::default();
         said.add(value);
         said.settle()
     }
 
-    /// The codings that are acceptable and liked no less than the content as it is, the best first.
+    /// The codings that are acceptable and have at least the weight of the unencoded content, best first.
     pub fn ordered(self) -> impl Iterator<Item = Coding> {
         let mut places: [usize; Coding::ALL.len()] = std::array::from_fn(|place| place);
-        // The sort is stable, so that equals keep our order.
+        // The sort is stable, so equal weights keep our order.
         places.sort_by_key(|place| std::cmp::Reverse(self.weights[*place]));
         let fits = move |place: &usize| self.weights[*place] > 0 && self.weights[*place] >= self.identity;
         places.into_iter().filter(fits).map(|place| Coding::ALL[place])
@@ -95,7 +95,7 @@ impl Preferences {
 }
 
 impl Said {
-    /// Elements that are malformed say nothing.
+    /// Malformed elements have no effect.
     fn add(&mut self, value: &[u8]) {
         for element in value.split(|byte| *byte == b',') {
             let mut parts = element.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
@@ -116,7 +116,8 @@ impl Said {
         }
     }
 
-    /// What was not named is what `*` says. The content as it is is preferred to nothing unless it was said how much.
+    /// Codings that are not named get the weight of `*`. The unencoded content ranks below every acceptable coding
+    /// unless its weight was given.
     fn settle(self) -> Preferences {
         let weights = self.codings.map(|said| said.or(self.others).unwrap_or(0));
         Preferences { weights, identity: self.identity.unwrap_or(0) }

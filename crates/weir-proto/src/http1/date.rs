@@ -1,15 +1,15 @@
 //! HTTP dates (RFC 9110, 5.6.7): seconds since 1970 to text and back, without a clock or a time zone.
 //!
-//! Recipients shall be robust: the day of the week has to be one, but it says nothing that the date does not say, and
-//! is not compared with it. nginx, Apache and Go read dates so too.
+//! Recipients should be robust: the day of the week must be a valid name, but it is redundant and is not compared
+//! with the date. nginx, Apache and Go do the same.
 //!
-//! Of our own because the crate `httpdate` reads 30 February, refuses leap seconds, gives a year of two digits the
-//! same century for ever, and panics in the year 10000.
+//! This module exists because the crate `httpdate` reads 30 February, refuses leap seconds, gives a two-digit year
+//! the same century forever, and panics in the year 10000.
 
 /// The length of an IMF-fixdate.
 pub const DATE_BYTES: usize = 29;
 
-/// 9999-12-31 23:59:59, the last second a date of four digits can say.
+/// 9999-12-31 23:59:59, the last second of a date with a four-digit year.
 pub const SECONDS_MAX: u64 = 253_402_300_799;
 
 const DAY_SECONDS: u64 = 86_400;
@@ -19,7 +19,7 @@ const WEEKDAYS_LONG: [&str; 7] =
 const MONTHS: [&[u8; 3]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
-/// The form every sender uses: `Sun, 06 Nov 1994 08:49:37 GMT`. Later than [`SECONDS_MAX`] gives that second.
+/// The form every sender uses: `Sun, 06 Nov 1994 08:49:37 GMT`. Times later than [`SECONDS_MAX`] give that second.
 pub fn format(seconds: u64) -> [u8; DATE_BYTES] {
     let seconds = seconds.min(SECONDS_MAX);
     let (days, second) = (seconds / DAY_SECONDS, seconds % DAY_SECONDS);
@@ -36,8 +36,8 @@ pub fn format(seconds: u64) -> [u8; DATE_BYTES] {
     text
 }
 
-/// Reads any of the three forms a recipient must know. `now` settles which century a year of two digits
-/// belongs to: none that lies more than fifty years ahead. Dates before 1970 and impossible ones give `None`.
+/// Reads any of the three forms that a recipient must accept. `now_seconds` determines the century of a two-digit
+/// year: the date may not be more than fifty years ahead. Dates before 1970 and impossible ones give `None`.
 pub fn parse(text: &[u8], now_seconds: u64) -> Option<u64> {
     match text.iter().position(|byte| *byte == b',') {
         Some(3) => parse_fixdate(text),
@@ -93,7 +93,7 @@ fn seconds_of(year: u64, month: u64, day: u64, time: &[u8]) -> Option<u64> {
         return None;
     }
     let (hour, minute, second) = (number(&time[..2])?, number(&time[3..5])?, number(&time[6..8])?);
-    // 60 is a leap second: the grammar has it, and it counts as the first second of the next minute.
+    // 60 is a leap second: the grammar allows it, and it counts as the first second of the next minute.
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
@@ -148,7 +148,7 @@ fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
 }
 
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
-    // The quotient is at most one year too late or early; 365.2425 days make the mean year.
+    // The quotient is at most one year off; the mean year has 365.2425 days.
     let mut year = 1970 + days * 10_000 / 3_652_425;
     while days_before(year) > days {
         year -= 1;

@@ -1,6 +1,6 @@
-//! The state machine that turns bytes into messages, one event a call, for servers and clients.
+//! The state machine that turns bytes into messages, one event per call, for servers and clients.
 //!
-//! It owns no copy of what it reads, except a head or trailer section that did not come in one piece.
+//! It copies nothing that it reads, except a head or trailer section that arrived in pieces.
 
 use super::{
     body::{self, Body, BodyLength},
@@ -11,7 +11,7 @@ use super::{
     scan::{self, Bounds, Scanner, Section},
 };
 
-/// What the next bytes of the input are.
+/// The next event in the input.
 ///
 /// `'i` is the input, `'h` the decoder: a head or trailers may lie in its buffer, content never does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +22,9 @@ pub enum Event<'h, 'i, H> {
     Head(H),
     /// The client waits for `100 Continue`. A server that already holds bytes of the content need not send it.
     ExpectContinue,
-    /// Bytes of the content, never none.
+    /// Bytes of the content, at least one.
     Body(&'i [u8]),
-    /// The message is complete. Trailers are kept apart from the head's fields and must not be merged blindly.
+    /// The message is complete. Trailers are separate from the head's fields and must not be merged blindly.
     End {
         /// The trailer section of a chunked body.
         trailers: Headers<'h>,
@@ -36,13 +36,13 @@ pub enum Event<'h, 'i, H> {
 /// One step of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step<'h, 'i, H> {
-    /// How many bytes of the input are done with. The next call continues behind them.
+    /// How many bytes of the input were consumed. The next call starts behind them.
     pub consumed: usize,
-    /// What they were.
+    /// The event in these bytes.
     pub event: Event<'h, 'i, H>,
 }
 
-/// What the end of the peer's bytes meant.
+/// The meaning of the end of the peer's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It came between two messages.
@@ -63,7 +63,7 @@ impl RequestDecoder {
         Self { core: Core::new(limits) }
     }
 
-    /// Reads up to the next event. Call it again with the rest of the input until it needs more.
+    /// Reads up to the next event. Call it again with the rest of the input until it returns `NeedMore`.
     pub fn decode<'h, 'i: 'h>(
         &'h mut self,
         input: &'i [u8],
@@ -71,17 +71,17 @@ impl RequestDecoder {
         self.core.decode(&Requests, input)
     }
 
-    /// The peer sends nothing more, and everything it sent has been decoded.
+    /// Call it when the peer sends nothing more and everything it sent has been decoded.
     pub fn end_of_input(&mut self) -> Result<Ending, ParseError> {
         self.core.end_of_input()
     }
 
-    /// Whether no part of a message is under way: the connection is idle.
+    /// Whether no message is in progress: the connection is idle.
     pub fn is_between_messages(&self) -> bool {
         self.core.is_between_messages()
     }
 
-    /// Whether the head that is under way, or was refused, is that of a HEAD or may still become one: then a refusal
+    /// Whether the head in progress, or the refused head, is that of a HEAD or may still become one: then the refusal
     /// has no content.
     pub fn may_be_head(&self) -> bool {
         match self.core.message.phase {
@@ -90,7 +90,7 @@ impl RequestDecoder {
         }
     }
 
-    /// The first line of the head that is under way, or was refused, if all of it is there. It need not be well formed.
+    /// The first line of the head in progress, or of the refused head, if it is complete. It need not be well formed.
     pub fn request_line(&self) -> Option<&[u8]> {
         match self.core.message.phase {
             Phase::Failed(_) if self.core.refused_line.is_some() => self.core.refused_line.as_deref(),
@@ -106,13 +106,13 @@ impl RequestDecoder {
     }
 }
 
-/// The first of these lines, without its end.
+/// The first of these lines, without its line end.
 fn first_line(lines: &[u8]) -> Option<&[u8]> {
     let end = lines.windows(2).position(|pair| pair == b"\r\n")?;
     Some(&lines[..end])
 }
 
-/// Whether a request that begins with these bytes can be a HEAD.
+/// Whether a request that starts with these bytes can be a HEAD.
 fn may_be_head(start: &[u8]) -> bool {
     b"HEAD ".starts_with(&start[..start.len().min(5)])
 }
@@ -129,8 +129,8 @@ impl ResponseDecoder {
         Self { core: Core::new(limits) }
     }
 
-    /// Reads up to the next event. `request` is the method of the oldest request that has no complete answer
-    /// yet: a response to HEAD or CONNECT ends elsewhere.
+    /// Reads up to the next event. `request` is the method of the oldest request without a complete answer: a
+    /// response to HEAD or CONNECT ends elsewhere.
     pub fn decode<'h, 'i: 'h>(
         &'h mut self,
         request: Method,
@@ -139,12 +139,12 @@ impl ResponseDecoder {
         self.core.decode(&Responses(request), input)
     }
 
-    /// The peer sends nothing more, and everything it sent has been decoded.
+    /// Call it when the peer sends nothing more and everything it sent has been decoded.
     pub fn end_of_input(&mut self) -> Result<Ending, ParseError> {
         self.core.end_of_input()
     }
 
-    /// Whether no part of a message is under way.
+    /// Whether no message is in progress.
     pub fn is_between_messages(&self) -> bool {
         self.core.is_between_messages()
     }
@@ -165,7 +165,7 @@ enum Phase {
     Failed(ParseError),
 }
 
-/// Where in which message the connection is.
+/// The connection's position in a message.
 #[derive(Debug)]
 struct Message {
     phase: Phase,
@@ -206,11 +206,11 @@ struct Core {
     limits: Limits,
     message: Message,
     scanner: Scanner,
-    /// The message that was refused is a HEAD, or may have become one.
+    /// The refused message is a HEAD, or could have become one.
     refused_head: bool,
-    /// The first line of a request whose head was refused, where nothing else holds it.
+    /// The first line of a request whose head was refused, if it is not stored elsewhere.
     refused_line: Option<Box<[u8]>>,
-    /// The last event showed the scanner's bytes; they go at the next call.
+    /// The last event pointed into the scanner's bytes; the next call drops them.
     shown: bool,
 }
 

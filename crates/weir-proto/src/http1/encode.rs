@@ -1,7 +1,7 @@
 //! Heads and chunk framing written into the caller's buffer (RFC 9112, 2 to 4, 6 and 7.1).
 //!
-//! Nothing can be written that a reader could split elsewhere: names, values, targets and reasons are checked,
-//! and the fields that frame a message are written from [`Framing`] only. What fails leaves the buffer as it was.
+//! The output cannot be split elsewhere by a reader: names, values, targets and reasons are checked, and the fields
+//! that frame a message are written only from [`Framing`]. A call that fails leaves the buffer unchanged.
 
 use thiserror::Error;
 
@@ -11,13 +11,13 @@ use super::{
     method::Method,
 };
 
-/// Where encoded bytes go: a `Vec<u8>`, or a [`Window`] of fixed size.
+/// The destination of encoded bytes: a `Vec<u8>`, or a [`Window`] of fixed size.
 pub trait Output {
     /// Appends all the bytes, or none.
     fn append(&mut self, bytes: &[u8]) -> Result<(), EncodeError>;
     /// How many bytes there are.
     fn written_bytes(&self) -> usize;
-    /// Takes back everything behind the first `bytes`.
+    /// Removes everything behind the first `bytes`.
     fn take_back_to(&mut self, bytes: usize);
 }
 
@@ -49,7 +49,7 @@ impl<'a> Window<'a> {
         Self { buffer, filled: 0 }
     }
 
-    /// What was written.
+    /// The bytes written so far.
     pub fn written(&self) -> &[u8] {
         &self.buffer[..self.filled]
     }
@@ -91,7 +91,7 @@ pub enum EncodeError {
     /// A target with whitespace, control bytes, `#` or beyond ASCII, or in a form its method does not have.
     #[error("not a request target")]
     Target,
-    /// A `Host` that is no host with an optional port, or a second one.
+    /// A `Host` that is not a host with an optional port, or a second `Host`.
     #[error("not a host, or a second Host header")]
     Host,
     /// A header name that is no token.
@@ -100,7 +100,7 @@ pub enum EncodeError {
     /// A header value with CR, LF, NUL or another control byte, or with whitespace around it.
     #[error("not a header value")]
     HeaderValue,
-    /// `Content-Length`, `Transfer-Encoding` or `Connection`: written from the framing only.
+    /// `Content-Length`, `Transfer-Encoding` or `Connection`: these are written only from the framing.
     #[error("a header that the framing decides")]
     FramingHeader,
     /// A framing that this kind of message cannot have.
@@ -111,12 +111,12 @@ pub enum EncodeError {
     EmptyChunk,
 }
 
-/// How the reader of a message will find the end of its content.
+/// How the reader of a message finds the end of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// No content, and no header about it: most requests, and responses with 1xx, 204 or 304.
     NoContent,
-    /// So many bytes follow; in an answer to HEAD, would follow.
+    /// This many bytes follow; in an answer to HEAD, would follow.
     Length(u64),
     /// Chunks follow.
     Chunked,
@@ -124,18 +124,18 @@ pub enum Framing {
     UntilClose,
 }
 
-/// What the sender says about the connection.
+/// The sender's statement about the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterMessage {
-    /// Nothing: what the version means by itself.
+    /// Nothing: the default of the version.
     Unsaid,
-    /// It stays open, said aloud for readers of HTTP/1.0.
+    /// It stays open; stated explicitly for readers of HTTP/1.0.
     KeepAlive,
     /// It closes.
     Close,
 }
 
-/// A head that is being written. Dropped without [`finish`](Self::finish) it takes back what it wrote.
+/// Writes a head. If it is dropped without [`finish`](Self::finish), it removes what it wrote.
 #[derive(Debug)]
 pub struct HeadWriter<'o, O: Output> {
     output: &'o mut O,
@@ -156,7 +156,7 @@ impl<'o, O: Output> HeadWriter<'o, O> {
         Self::request_of(output, method.name(), target, host)
     }
 
-    /// The same with a method by name, which may be one that Weir does not know.
+    /// As [`Self::request`], with a method by name, which may be unknown to Weir.
     pub fn request_of(
         output: &'o mut O,
         method: &str,
@@ -176,7 +176,7 @@ impl<'o, O: Output> HeadWriter<'o, O> {
         Ok(writer)
     }
 
-    /// Starts a response. The version is that of the sender: 1.1, unless an old client has to be imitated.
+    /// Starts a response. The version is the sender's: 1.1, unless an old client has to be imitated.
     pub fn response(
         output: &'o mut O,
         version: Version,
@@ -213,7 +213,7 @@ impl<'o, O: Output> HeadWriter<'o, O> {
         Ok(self)
     }
 
-    /// Writes what frames the content and the end of the head.
+    /// Writes the fields that frame the content, and the end of the head.
     pub fn finish(mut self, framing: Framing, after: AfterMessage) -> Result<(), EncodeError> {
         self.check_framing(framing)?;
         match framing {
@@ -268,7 +268,7 @@ impl<O: Output> Drop for HeadWriter<'_, O> {
     }
 }
 
-/// Whether a field could be added to a response: for whoever takes fields from elsewhere, before there is a response.
+/// Whether a field could be added to a response: use it to check fields from elsewhere before there is a response.
 pub fn check_header(name: &str, value: &[u8]) -> Result<(), EncodeError> {
     if name.is_empty() || !name.bytes().all(is_token) {
         return Err(EncodeError::HeaderName);
@@ -290,10 +290,11 @@ pub const CHUNK_END: &[u8] = b"\r\n";
 /// The end of chunked content, without trailers.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// What `100 Continue` looks like.
+/// The bytes of `100 Continue`.
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// The line in front of a chunk of so many bytes. [`CHUNK_END`] follows the bytes, and [`LAST_CHUNK`] ends it all.
+/// The line in front of a chunk of this many bytes. [`CHUNK_END`] follows the bytes, and [`LAST_CHUNK`] ends the
+/// content.
 pub fn chunk_start<O: Output>(output: &mut O, chunk_bytes: u64) -> Result<(), EncodeError> {
     if chunk_bytes == 0 {
         return Err(EncodeError::EmptyChunk);

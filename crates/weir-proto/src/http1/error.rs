@@ -1,9 +1,9 @@
-//! Everything that can be wrong with a received message, and the status a server answers it with.
+//! Every error of a received message, and the status that a server answers it with.
 
 use thiserror::Error;
 
-/// Why a message was refused. A decoder that reported an error reports the same one for ever: where the next
-/// message would start is no longer known, so the connection has to end.
+/// Why a message was refused. After an error, a decoder reports the same one forever: the start of the next message
+/// is unknown, so the connection has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ParseError {
     /// More than [`EMPTY_LINES_MAX`](super::limits::EMPTY_LINES_MAX) empty lines in front of a request, or any
@@ -16,8 +16,8 @@ pub enum ParseError {
     /// A carriage return that no line feed follows.
     #[error("a carriage return without line feed")]
     BareCarriageReturn,
-    /// A line feed without a carriage return. RFC 9112, 2.2 would allow it; two readers that disagree about
-    /// the end of a line are how requests are smuggled.
+    /// A line feed without a carriage return. RFC 9112, 2.2 would allow it; disagreement between two readers about
+    /// the end of a line is how requests are smuggled.
     #[error("a line feed without carriage return")]
     BareLineFeed,
     /// The request line is not `method SP target SP version`.
@@ -41,7 +41,7 @@ pub enum ParseError {
     /// A header name that is no token; whitespace between name and colon is one cause.
     #[error("a malformed header name")]
     HeaderName,
-    /// A header value with bytes that may not be there.
+    /// A header value with forbidden bytes.
     #[error("a malformed header value")]
     HeaderValue,
     /// A header line that begins with whitespace (obs-fold).
@@ -96,7 +96,7 @@ pub enum ParseError {
     /// The trailer section is longer than allowed.
     #[error("the trailer section is too large")]
     TrailerTooLarge,
-    /// `Expect` with anything but `100-continue`.
+    /// `Expect` with any value but `100-continue`.
     #[error("an unknown expectation")]
     Expectation,
     /// A final response did not come after many interim ones.
@@ -108,9 +108,9 @@ pub enum ParseError {
 }
 
 impl ParseError {
-    /// The status a server answers with before it closes. For a client the number says the same in short.
+    /// The status a server answers with before it closes. For a client the number summarises the error.
     ///
-    /// 405 and 408 are not here: what a target allows, and what comes too late, is for others to know.
+    /// 405 and 408 are not here: other code knows which methods a target allows, and what comes too late.
     pub fn status(self) -> u16 {
         match self {
             Self::BodyTooLarge => 413,

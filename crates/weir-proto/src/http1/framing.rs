@@ -1,11 +1,11 @@
-//! The header fields that decide about the connection: where the content ends, and what happens after it
+//! The header fields that determine the framing of the connection: where the content ends, and what happens after it
 //! (RFC 9112, 3.2, 6.1 to 6.3 and 9.3; RFC 9110, 10.1.1).
 //!
-//! Wherever two readers could disagree, the message is refused.
+//! If two readers could disagree about a message, it is refused.
 
 use super::{authority, body::BodyLength, error::ParseError, head::Version, limits::Limits, method::Method};
 
-/// What was found in one pass over the header fields.
+/// The result of one pass over the header fields.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     host_count: usize,
@@ -83,7 +83,7 @@ impl Fields {
         }
     }
 
-    /// Whether a request waits for `100 Continue`. HTTP/1.0 cannot, whatever it says.
+    /// Whether a request waits for `100 Continue`. HTTP/1.0 cannot, even if it asks for it.
     pub(super) fn expectation(&self, version: Version, body: BodyLength) -> Result<bool, ParseError> {
         if self.expects_other {
             return Err(ParseError::Expectation);

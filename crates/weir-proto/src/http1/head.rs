@@ -1,10 +1,10 @@
-//! Heads: the first line and the header fields, as slices of the bytes they came in (RFC 9112, 2 to 5).
+//! Heads: the first line and the header fields, as slices of the received bytes (RFC 9112, 2 to 5).
 //!
-//! `httparse` finds the parts. It is more lenient than this module wants to be, and these are checked here or
-//! by the scanner: it takes a lone line feed as a line end, any number of empty lines in front, any visible or
-//! non-ASCII character in a target, and it knows neither minor versions after 1.1 nor an unknown version from no
-//! version at all. Left as lenient as it is: a status line without the space before an absent reason, bytes above
-//! 0x7F in values.
+//! `httparse` finds the parts. It is more lenient than this module allows. This module or the scanner checks the
+//! following: `httparse` takes a lone line feed as a line end, any number of empty lines in front, any visible or
+//! non-ASCII character in a target. It distinguishes neither minor versions after 1.1, nor an unknown version from no
+//! version at all. Two points stay as lenient as in `httparse`: a status line without the space before an absent
+//! reason, bytes above 0x7F in values.
 
 use std::mem::MaybeUninit;
 
@@ -18,16 +18,16 @@ use super::{
     scan::Section,
 };
 
-/// The versions spoken here.
+/// The supported versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// HTTP/1.0: a connection carries one message unless it says otherwise.
+    /// HTTP/1.0: a connection carries one message unless a field says otherwise.
     Http10,
     /// HTTP/1.1, or a later one of the same major version, which is read as this one.
     Http11,
 }
 
-/// Header fields in the order they came, checked, and split again while they are read: nothing is stored.
+/// Header fields in the order they came, checked. They are split again while they are read: nothing is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Headers<'a> {
     /// Lines, each with its line end.
@@ -35,17 +35,17 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// Fields that were kept: what [`Self::lines`] gave.
+    /// Fields that were stored: the bytes from [`Self::lines`].
     pub fn of_lines(lines: &'a [u8]) -> Self {
         Self { lines }
     }
 
-    /// The fields as they were written, for whoever needs them when the bytes they came in are gone.
+    /// The fields as they were written, to keep them after the received bytes are gone.
     pub fn lines(self) -> &'a [u8] {
         self.lines
     }
 
-    /// Names as they were written, and values without the whitespace around them.
+    /// Names as they were written, and values without surrounding whitespace.
     pub fn iter(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         self.lines.split(|byte| *byte == b'\n').filter_map(|line| {
             let colon = line.iter().position(|byte| *byte == b':')?;
@@ -67,13 +67,13 @@ impl<'a> Headers<'a> {
 /// The head of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHead<'a> {
-    /// What is asked.
+    /// The method.
     pub method: Method,
-    /// Of what: as it was written, ASCII, without a fragment, in a form that fits the method.
+    /// The target: as it was written, ASCII, without a fragment, in a form that fits the method.
     pub target: &'a str,
     /// The version of the message.
     pub version: Version,
-    /// All fields, those that are interpreted below included.
+    /// All fields, including those that are interpreted below.
     pub headers: Headers<'a>,
     /// Where the content ends.
     pub body: BodyLength,
@@ -90,9 +90,9 @@ pub struct ResponseHead<'a> {
     pub version: Version,
     /// The status, 100 to 999.
     pub status: u16,
-    /// The reason phrase. It has no meaning, and is empty if it holds bytes beyond ASCII.
+    /// The reason phrase. It has no meaning, and is empty here if it contains bytes beyond ASCII.
     pub reason: &'a str,
-    /// All fields, those that are interpreted below included.
+    /// All fields, including those that are interpreted below.
     pub headers: Headers<'a>,
     /// Where the content ends.
     pub body: BodyLength,
@@ -108,7 +108,7 @@ impl ResponseHead<'_> {
     }
 }
 
-/// What a decoder must know of a head.
+/// The parts of a head that a decoder needs.
 pub(super) struct Plan {
     pub(super) body: BodyLength,
     pub(super) keep_alive: bool,
@@ -116,13 +116,13 @@ pub(super) struct Plan {
     pub(super) interim: bool,
 }
 
-/// The result of parsing bytes that may or may not hold a whole head.
+/// The result of parsing bytes that may or may not contain a whole head.
 pub(super) enum Attempt<H> {
-    /// A head of so many bytes.
+    /// A head of this many bytes.
     Head(usize, H),
-    /// A whole head, well formed, and refused.
+    /// A whole, well-formed head that is refused.
     Refused(ParseError),
-    /// Not a whole, well-formed head. The scanner finds out where it goes wrong, or waits for the rest.
+    /// Not a whole, well-formed head. The scanner finds the error, or waits for the rest.
     Unfit(Option<httparse::Error>),
 }
 
@@ -131,8 +131,8 @@ pub(super) trait Grammar {
     type Head<'a>;
     const SECTION: Section;
 
-    /// Judges the first line alone, without its line end: a wrong one is not worth waiting for the rest. Gives the
-    /// place of the digit for the minor version: a later one than ours is read as ours (RFC 9110, 2.5).
+    /// Checks the first line alone, without its line end: if it is wrong, do not wait for the rest. Returns the
+    /// position of the digit of the minor version: a later one than ours is read as ours (RFC 9110, 2.5).
     fn check_first_line(&self, line: &[u8]) -> Result<usize, ParseError>;
     fn parse<'a>(&self, bytes: &'a [u8], limits: &Limits) -> Attempt<Self::Head<'a>>;
     fn plan(head: &Self::Head<'_>) -> Plan;
@@ -221,7 +221,7 @@ impl Requests {
     }
 }
 
-/// Responses, as a client reads them that sent this method.
+/// Responses, as read by a client that sent this method.
 pub(super) struct Responses(pub(super) Method);
 
 impl Grammar for Responses {
@@ -279,8 +279,8 @@ impl Grammar for Responses {
     }
 }
 
-/// The lines between first and empty line, if every line of the head ends in CR and LF and the first is not
-/// too long. Values cannot hold either byte, so a look in front of each name is enough.
+/// The lines between first and empty line, if every line of the head ends in CR and LF and the first is not too long.
+/// Values cannot contain either byte, so a check in front of each name is enough.
 fn header_lines<'a>(head: &'a [u8], headers: &[httparse::Header<'_>], limits: &Limits) -> Option<&'a [u8]> {
     let offset_of = |name: &str| name.as_ptr() as usize - head.as_ptr() as usize;
     let end = head.len().checked_sub(2)?;
@@ -293,7 +293,8 @@ fn header_lines<'a>(head: &'a [u8], headers: &[httparse::Header<'_>], limits: &L
     (strict && first_line_bytes <= limits.first_line_bytes_max).then(|| &head[start..end])
 }
 
-/// The error behind a parser's error in text that the scanner and the first line's check have passed.
+/// The error that corresponds to a parser's error in text that has passed the scanner and the check of the first
+/// line.
 pub(super) fn error_of(error: Option<httparse::Error>, section: Section) -> ParseError {
     use httparse::Error;
     match error {
@@ -306,7 +307,7 @@ pub(super) fn error_of(error: Option<httparse::Error>, section: Section) -> Pars
     }
 }
 
-/// `Err(None)`: not a version at all.
+/// `Err(None)`: this is not a version.
 fn check_version(text: &[u8]) -> Result<(), Option<ParseError>> {
     match text {
         [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0'..=b'9'] => Ok(()),
@@ -315,10 +316,11 @@ fn check_version(text: &[u8]) -> Result<(), Option<ParseError>> {
     }
 }
 
-/// The form fits the method (RFC 9112, 3.2), and every character is visible ASCII other than `#`. Characters
-/// that RFC 3986 wants escaped but that change no boundary (`|`, `{`, `^` …) are common, and pass.
+/// Checks that the form fits the method (RFC 9112, 3.2), and that every character is visible ASCII other than `#`.
+/// Characters that RFC 3986 requires to be escaped but that change no boundary (`|`, `{`, `^` …) are common, and are
+/// accepted.
 pub(super) fn check_target(method: &[u8], target: &[u8]) -> Result<(), ParseError> {
-    // Without an early end, so that many bytes can be looked at in one step.
+    // Without an early exit, so that many bytes are checked in one step.
     let visible = target.iter().fold(true, |fits, byte| fits & byte.is_ascii_graphic() & (*byte != b'#'));
     let form = match (method, target) {
         (b"CONNECT", _) => {

@@ -1,8 +1,8 @@
 //! Media types by the extension of a file name (RFC 9110, 8.3; names as registered with IANA).
 //!
-//! A short table of what web servers send. Nothing looks into the content.
+//! A short table of the types that web servers send. The content is not inspected.
 
-/// What is sent for everything the table does not know.
+/// The type for every unknown extension.
 pub const UNKNOWN: &str = "application/octet-stream";
 
 /// Extensions in lower case.
@@ -42,8 +42,8 @@ const TYPES: &[(&str, &str)] = &[
     ("zip", "application/zip"),
 ];
 
-/// The type of a file with this path, by what follows the last dot of its name, in any case. A name that only
-/// begins with a dot has no extension.
+/// The type of a file with this path, by the text after the last dot of its name, in any case. A name whose only dot
+/// is its first character has no extension.
 pub fn of_path(path: &[u8]) -> &'static str {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     match name.iter().rposition(|byte| *byte == b'.') {
@@ -52,7 +52,7 @@ pub fn of_path(path: &[u8]) -> &'static str {
     }
 }
 
-/// The type that belongs to an extension without its dot.
+/// The type of an extension without its dot.
 pub fn of_extension(extension: &[u8]) -> &'static str {
     let known = TYPES.iter().find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(extension));
     known.map_or(UNKNOWN, |(_, media_type)| media_type)

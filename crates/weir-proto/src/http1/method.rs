@@ -1,13 +1,13 @@
-//! Request methods (RFC 9110, 9 and RFC 5789) and sets of them. What a method does is the server's business.
+//! Request methods (RFC 9110, 9 and RFC 5789) and sets of them. The server decides what a method does.
 
 use std::fmt;
 
-/// A method Weir knows by name. Names are case-sensitive.
+/// A method that Weir knows by name. Names are case-sensitive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
     /// Transfer the target's representation.
     Get,
-    /// The same without the content.
+    /// As `Get`, without the content.
     Head,
     /// Process the content.
     Post,
@@ -78,7 +78,7 @@ impl MethodSet {
         Self(bits)
     }
 
-    /// Whether the method is one of them.
+    /// Whether the set contains the method.
     pub const fn contains(self, method: Method) -> bool {
         self.0 & (1 << method as u16) != 0
     }

@@ -2,28 +2,29 @@
 //!
 //! Sources: RFC 9112 (message syntax, framing, connections) and RFC 9110 (fields, statuses, methods, dates).
 //!
-//! * [`RequestDecoder`] and [`ResponseDecoder`] take input in pieces of any size and give one [`Event`] a call.
-//!   A head that lies whole in the input is handed out as slices of it; only a split one is gathered, within
-//!   [`Limits`]. Content is never copied. One message ends where the next begins; what follows stays with the
-//!   caller, so pipelining is calling again.
+//! * [`RequestDecoder`] and [`ResponseDecoder`] take input in pieces of any size and give one [`Event`] a call. A
+//!   head that is whole in the input is returned as slices of it; only a split one is gathered, within [`Limits`].
+//!   Content is never copied. A message ends where the next one starts, and the rest of the input stays with the
+//!   caller: for pipelining, call again.
 //! * [`encode`] writes heads and chunk framing into the caller's buffer, and refuses what would not be one
 //!   message to every reader.
 //! * [`date`] formats and reads HTTP dates, [`range`] reads `Range`, [`conditional`] evaluates preconditions,
 //!   [`content_coding`] says which codings a client reads, [`target`] decodes paths, [`media_type`] names files, and
 //!   [`url`] is what a client is pointed at.
 //!
-//! How a message is cut never changes its events: not the heads, not the joined content, not the [`ParseError`].
+//! The way a message is split into pieces never changes its events: neither the heads, nor the joined content, nor
+//! the [`ParseError`].
 //!
-//! Stricter than the standard has to be, because two readers that disagree are a hole: a repeated
-//! `Content-Length` is refused even when the values agree, both framings together are refused, a lone line
-//! feed ends no line, and responses with a transfer coding other than `chunked` are refused instead of being
-//! read until the connection closes.
+//! The module is stricter than the standard requires, because a disagreement between two readers is a security hole:
+//! a repeated `Content-Length` is refused even when the values agree, both framings together are refused, a lone line
+//! feed ends no line, and responses with a transfer coding other than `chunked` are refused instead of being read
+//! until the connection closes.
 //!
-//! Left to the caller: which methods a target has (405); a target in absolute form outranks `Host` (RFC 9112, 3.2.2),
-//! and a 100 Continue may be left out when bytes of the content are already there.
+//! Left to the caller: which methods a target allows (405); a target in absolute form outranks `Host` (RFC 9112,
+//! 3.2.2), and a 100 Continue may be left out when bytes of the content are already there.
 //!
-//! What it is not: it times nothing (408 is the caller's), knows no connection and no file, follows no redirect,
-//! and treats CONNECT and 101 as the end of HTTP on the connection.
+//! What this module does not do: it times nothing (408 is the caller's job), knows no connection and no file, follows
+//! no redirect, and treats CONNECT and 101 as the end of HTTP on the connection.
 
 pub mod conditional;
 pub mod content_coding;

@@ -25,35 +25,35 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// The place of the first byte.
+    /// The position of the first byte.
     pub fn first(self) -> u64 {
         self.first
     }
 
-    /// The place of the last byte, which is included.
+    /// The position of the last byte, which is included.
     pub fn last(self) -> u64 {
         self.last
     }
 
-    /// How many bytes, never none.
+    /// Its length in bytes, at least 1.
     pub fn length(self) -> u64 {
         self.last - self.first + 1
     }
 }
 
-/// What a request for a content asks of it.
+/// The part of a content that a request selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// All of it: 200. Also if there is a `Range` that is to be ignored.
+    /// All of it: 200. Also if a `Range` has to be ignored.
     Whole,
     /// One range: 206 with a [`ContentRange`]. It may be as long as the content.
     Partial(ByteRange),
-    /// Nothing that is there: 416 with a [`ContentRange`] without a range.
+    /// Nothing within the content: 416 with a [`ContentRange`] without a range.
     Unsatisfiable,
 }
 
-/// What the fields of a request select of a content of so many bytes. Only GET has ranges (14.2); two fields
-/// cancel each other.
+/// The part of a content of `content_bytes` bytes that the fields of a request select. Only GET has ranges (14.2);
+/// two `Range` fields cancel each other.
 pub fn select(method: Method, headers: Headers<'_>, content_bytes: u64) -> Selection {
     if method != Method::Get {
         return Selection::Whole;
@@ -65,10 +65,10 @@ pub fn select(method: Method, headers: Headers<'_>, content_bytes: u64) -> Selec
     }
 }
 
-/// What one value of `Range` selects of a content of so many bytes.
+/// The part of a content of `content_bytes` bytes that one value of `Range` selects.
 ///
-/// Numbers beyond 64 bits are larger than any content, and count as the largest. The last bytes of an empty
-/// content are satisfiable by 14.1.2 but cannot be written as a `Content-Range`: they are the whole.
+/// Numbers beyond 64 bits are larger than any content, and are treated as the largest number. The last bytes of an
+/// empty content are satisfiable by 14.1.2 but cannot be written as a `Content-Range`: they select the whole.
 pub fn select_value(value: &[u8], content_bytes: u64) -> Selection {
     let Some((first, last)) = single_range(value) else { return Selection::Whole };
     let ends = match (first, last) {
@@ -88,8 +88,8 @@ pub fn select_value(value: &[u8], content_bytes: u64) -> Selection {
     }
 }
 
-/// The numbers in front of and behind the `-` of the only range, if it is in bytes and well formed. A list may
-/// have empty elements (5.6.1.2).
+/// The numbers before and after the `-` of the only range, if it is in bytes and well formed. A list may have empty
+/// elements (5.6.1.2).
 fn single_range(value: &[u8]) -> Option<(Option<u64>, Option<u64>)> {
     let equals = value.iter().position(|byte| *byte == b'=')?;
     if !value[..equals].eq_ignore_ascii_case(b"bytes") {
@@ -102,7 +102,7 @@ fn single_range(value: &[u8]) -> Option<(Option<u64>, Option<u64>)> {
     Some((number(&range[..dash])?, number(&range[dash + 1..])?))
 }
 
-/// Digits as a number, and none as none.
+/// Parses digits as a number, and an empty text as no number.
 fn number(digits: &[u8]) -> Option<Option<u64>> {
     if digits.is_empty() {
         return Some(None);
@@ -117,9 +117,9 @@ fn number(digits: &[u8]) -> Option<Option<u64>> {
 /// The value of `Content-Range`, as its `Display`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentRange {
-    /// The range that is sent, or none with 416.
+    /// The range that is sent; absent with 416.
     pub range: Option<ByteRange>,
-    /// The length of the whole.
+    /// The length of the whole content.
     pub content_bytes: u64,
 }
 

@@ -1,15 +1,15 @@
 //! The slow path of heads and trailers: text that arrives in pieces, gathered line by line into one bounded
 //! buffer until its empty line.
 //!
-//! It works byte by byte, so that what it finds depends on the bytes alone and never on how they were cut.
-//! What the lines mean is not its business.
+//! It works byte by byte, so its result depends only on the bytes and never on how they were split. It does not
+//! interpret the lines.
 
 use super::{error::ParseError, limits::EMPTY_LINES_MAX};
 
-/// What is kept of a piece that is refused: enough to tell one method from another.
+/// How much of a refused piece is kept: enough to distinguish methods.
 const METHOD_BYTES: usize = 8;
 
-/// What is being gathered, and how much of it is allowed.
+/// The section that is being gathered, and its limits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) section: Section,
@@ -25,14 +25,14 @@ pub(super) enum Section {
     Trailer,
 }
 
-/// How far a piece brought the section.
+/// The state of the section after a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// The piece is used up, the section is not complete.
+    /// The piece is used up; the section is not complete.
     More,
-    /// The first line of a head is complete; go on with the rest of the piece.
+    /// The first line of a head is complete; continue with the rest of the piece.
     FirstLine,
-    /// The empty line is there.
+    /// The empty line has been read.
     End,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    /// Forgets the section and gives its memory back, so that an idle connection holds none.
+    /// Drops the section and its memory, so that an idle connection holds none.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
@@ -66,15 +66,15 @@ impl Scanner {
         self.buffer.capacity()
     }
 
-    /// A digit at this place that is larger than one becomes one.
+    /// Replaces a digit larger than one at this position by one.
     pub(super) fn lower_to_one(&mut self, place: usize) {
         if let Some(digit @ b'2'..=b'9') = self.buffer.get_mut(place) {
             *digit = b'1';
         }
     }
 
-    /// Takes bytes of `piece` up to the next event and says how many. After an error `bytes` has at least the start of
-    /// the section, with what was wrong if that is there.
+    /// Takes bytes of `piece` up to the next event and returns their number. After an error, `bytes` contains at
+    /// least the start of the section, and the wrong bytes if they have been read.
     pub(super) fn push(&mut self, piece: &[u8], bounds: &Bounds) -> Result<(usize, Progress), ParseError> {
         let mut copied = 0;
         for (index, byte) in piece.iter().enumerate() {
@@ -105,7 +105,7 @@ impl Scanner {
         Ok((piece.len(), Progress::More))
     }
 
-    /// One byte, the `count`th of its section; the line it ends if somebody has to know.
+    /// One byte, the `count`th of its section; returns the line that it ends, if the caller needs it.
     fn step(&mut self, byte: u8, count: usize, bounds: &Bounds) -> Result<Option<Line>, ParseError> {
         match byte {
             b'\n' if self.after_return => {}
@@ -156,7 +156,7 @@ impl Scanner {
         Ok(in_first_line.then_some(Line::First))
     }
 
-    /// Appends within the bound: the buffer doubles, but its capacity never exceeds what the section may have.
+    /// Appends within the bound: the buffer doubles, but its capacity never exceeds the section's limit.
     fn keep(&mut self, bytes: &[u8], bytes_max: usize) {
         let needed = self.buffer.len() + bytes.len();
         if needed > self.buffer.capacity() {

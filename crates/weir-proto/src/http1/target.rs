@@ -1,8 +1,8 @@
-//! A request target as the path of something below a root (RFC 9112, 3.2; RFC 3986, 2.1, 3.3 and 6.2.2).
+//! A request target as a path below a root (RFC 9112, 3.2; RFC 3986, 2.1, 3.3 and 6.2.2).
 //!
-//! Percent-escapes are decoded once, `.` and empty segments are left out, and whatever could lead elsewhere is
-//! refused: `..` in any spelling, an escaped slash, control bytes. What is there, and links out of the root, are
-//! for the one who opens files.
+//! Percent-escapes are decoded once, `.` and empty segments are dropped, and everything that could lead elsewhere is
+//! refused: `..` in any spelling, an escaped slash, control bytes. The code that opens files checks what exists, and
+//! links out of the root.
 //!
 //! ```
 //! use weir_proto::http1::target;
@@ -26,7 +26,7 @@ pub const SEGMENT_BYTES_MAX: usize = 255;
 /// The most segments of a path.
 pub const SEGMENT_COUNT_MAX: usize = 64;
 
-/// Why a target is no path here.
+/// Why a target is not a path here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TargetError {
     /// `*`, an authority, or anything else without a path.
@@ -35,7 +35,7 @@ pub enum TargetError {
     /// A `%` without two hexadecimal digits.
     #[error("a malformed percent-escape")]
     Escape,
-    /// `%2F`: some would take it for a separator, others for a part of a name.
+    /// `%2F`: some readers would take it for a separator, others for a part of a name.
     #[error("an escaped slash")]
     EscapedSlash,
     /// NUL or another control byte, escaped or not.
@@ -59,7 +59,7 @@ impl TargetError {
     }
 }
 
-/// A decoded path below a root. Its segments are names: none is empty, `.` or `..`, none holds a slash or a
+/// A decoded path below a root. Its segments are names: none is empty, `.` or `..`, and none contains a slash or a
 /// control byte. They are bytes, not always UTF-8, as file names are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path<'b> {
@@ -68,7 +68,7 @@ pub struct Path<'b> {
 }
 
 impl<'b> Path<'b> {
-    /// The segments with a slash between each two: relative to the root, and empty for the root itself.
+    /// The segments, joined by slashes: relative to the root, and empty for the root itself.
     pub fn joined(self) -> &'b [u8] {
         self.joined
     }
@@ -78,7 +78,7 @@ impl<'b> Path<'b> {
         self.joined.split(|byte| *byte == b'/').filter(|segment| !segment.is_empty())
     }
 
-    /// Whether a folder is meant: by a slash at the end, or `/.`.
+    /// Whether the path means a folder: it ends with a slash or `/.`.
     pub fn ends_with_slash(self) -> bool {
         self.ends_with_slash
     }
@@ -113,12 +113,12 @@ pub fn decode<'b>(target: &str, buffer: &'b mut Vec<u8>) -> Result<Path<'b>, Tar
     Ok(Path { joined: buffer, ends_with_slash })
 }
 
-/// What follows the first `?` of a target, as it was written.
+/// The text after the first `?` of a target, as it was written.
 pub fn query(target: &str) -> Option<&str> {
     target.split_once('?').map(|(_, query)| query)
 }
 
-/// The path as it was written. That of `http://host` is empty and means the root.
+/// The path as it was written. The path of `http://host` is empty and means the root.
 fn written_path(target: &str) -> Option<&[u8]> {
     let bytes = target.as_bytes();
     let rest = if bytes.starts_with(b"/") { bytes } else { authority::split_absolute(bytes)?.1 };

@@ -1,7 +1,7 @@
-//! URLs a client can be pointed at: `http://host[:port][/path][?query]` (RFC 9110, 4.2.1; RFC 3986).
+//! URLs for the client: `http://host[:port][/path][?query]` (RFC 9110, 4.2.1; RFC 3986).
 //!
-//! `https`, HTTP/2, user names and everything else a client here could not honour are refused with a sentence
-//! that says what to do. A fragment is dropped: it is never sent (RFC 9110, 7.1). No name is resolved.
+//! `https`, HTTP/2, user names and everything else that this client does not support are refused with a sentence that
+//! says what to do. A fragment is dropped: it is never sent (RFC 9110, 7.1). Names are not resolved.
 //!
 //! ```
 //! use weir_proto::http1::url::{Url, UrlError};
@@ -18,13 +18,13 @@ use thiserror::Error;
 
 use super::authority;
 
-/// The longest URL that is taken.
+/// The longest accepted URL.
 pub const URL_BYTES_MAX: usize = 8192;
 
 /// The port of `http` (RFC 9110, 4.2.1).
 const PORT: u16 = 80;
 
-/// Where to connect, and what to ask for.
+/// The server to connect to, and the target of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Url {
     authority: String,
@@ -34,7 +34,7 @@ pub struct Url {
 }
 
 impl Url {
-    /// A name or an address to connect to, IPv6 without its brackets.
+    /// The name or address to connect to, IPv6 without brackets.
     pub fn host(&self) -> &str {
         self.authority[..self.host_bytes].trim_matches(['[', ']'])
     }
@@ -44,7 +44,7 @@ impl Url {
         self.port
     }
 
-    /// Path and query, as the request line has them: at least `/`.
+    /// Path and query, as in the request line: at least `/`.
     pub fn target(&self) -> &str {
         &self.target
     }
@@ -61,7 +61,7 @@ impl fmt::Display for Url {
     }
 }
 
-/// Why a text is no URL for a client here.
+/// Why a text is not a URL for this client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum UrlError {
     /// There is no `://`.
@@ -79,7 +79,7 @@ pub enum UrlError {
     /// `user@` or `user:password@`.
     #[error("a user in the URL is not sent: give an Authorization header instead")]
     User,
-    /// What follows `http://` is no host with an optional port.
+    /// The text after `http://` is not a host with an optional port.
     #[error("not host or host:port after http:// (the port 1 to 65535, an IPv6 address in brackets)")]
     Authority,
     /// Whitespace, control bytes, or letters beyond ASCII.

@@ -4,13 +4,13 @@ use std::fmt;
 
 use super::{DecodeError, DecodeErrorKind};
 
-/// The most bytes whose length the field in front of them can say.
+/// The most bytes that the length field in front of them can declare.
 const APPENDAGE_BYTES_MAX: usize = u16::MAX as usize;
 
 /// The tags behind a message, checked as a whole: iterating gives `(tag, value)` and cannot fail.
 ///
-/// Each is `length: u8` (counting the tag and the value, so never 0), `tag: u8`, value. What a tag means is not
-/// known here.
+/// Each is `length: u8` (counting the tag and the value, so never 0), `tag: u8`, value. This module does not
+/// interpret tags.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Appendage<'a> {
     bytes: &'a [u8],
@@ -20,7 +20,7 @@ impl<'a> Appendage<'a> {
     /// No tags.
     pub const EMPTY: Self = Self { bytes: &[] };
 
-    /// Takes bytes that are tags from their first to their last.
+    /// Parses bytes that consist only of tags.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut tags = Tags { rest: bytes };
         while tags.next().is_some() {}
@@ -51,7 +51,7 @@ impl<'a> Appendage<'a> {
         self.iter().find(|(found, _)| *found == tag).map(|(_, value)| value)
     }
 
-    /// Its length as the field in front of it.
+    /// Its length, for the field in front of it.
     pub(super) fn declared(&self) -> u16 {
         u16::try_from(self.bytes.len()).expect("checked when it was made")
     }
@@ -90,7 +90,7 @@ pub struct Tags<'a> {
 impl<'a> Iterator for Tags<'a> {
     type Item = (u8, &'a [u8]);
 
-    /// Stops in front of what is no tag.
+    /// Stops at bytes that are not a tag.
     fn next(&mut self) -> Option<Self::Item> {
         let (length, rest) = self.rest.split_first()?;
         let (entry, rest) = rest.split_at_checked(usize::from(*length))?;
@@ -100,7 +100,7 @@ impl<'a> Iterator for Tags<'a> {
     }
 }
 
-/// Appends one tag; [`Appendage::parse`] takes any number of them.
+/// Appends one tag; [`Appendage::parse`] accepts any number of them.
 ///
 /// # Panics
 /// When the value has more than 254 bytes.

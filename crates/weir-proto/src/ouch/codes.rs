@@ -12,11 +12,11 @@ pub mod side {
     pub const SELL_SHORT_EXEMPT: u8 = b'E';
 }
 
-/// How long an order lives.
+/// How long an order is valid.
 pub mod time_in_force {
     /// Until the end of the day.
     pub const DAY: u8 = b'0';
-    /// What is not executed at once is cancelled.
+    /// Shares that are not executed at once are cancelled.
     pub const IMMEDIATE_OR_CANCEL: u8 = b'3';
     /// Into the extended hours.
     pub const EXTENDED_HOURS: u8 = b'5';
@@ -26,7 +26,7 @@ pub mod time_in_force {
     pub const AFTER_HOURS: u8 = b'E';
 }
 
-/// Who sees an order.
+/// The visibility of an order.
 pub mod display {
     /// Shown without a name.
     pub const VISIBLE: u8 = b'Y';
@@ -64,9 +64,9 @@ pub mod cross_type {
 
 /// Whether an accepted order is on the book.
 pub mod order_state {
-    /// It is.
+    /// It is live.
     pub const LIVE: u8 = b'L';
-    /// It is not, and nothing more is heard of it.
+    /// It is not, and no further message about it follows.
     pub const DEAD: u8 = b'D';
 }
 
@@ -96,7 +96,7 @@ pub mod broken_trade_reason {
     pub const CONSENT: u8 = b'C';
     /// The exchange's own decision.
     pub const SUPERVISORY: u8 = b'S';
-    /// Somebody else's decision.
+    /// The decision of another party.
     pub const EXTERNAL: u8 = b'X';
 }
 
@@ -104,7 +104,7 @@ pub mod broken_trade_reason {
 pub mod liquidity {
     /// The order was on the book.
     pub const ADDED: u8 = b'A';
-    /// The order took what was there.
+    /// The order took liquidity from the book.
     pub const REMOVED: u8 = b'R';
 }
 

@@ -1,36 +1,36 @@
-//! What can be wrong with the layout of a message.
+//! Errors in the layout of a message.
 
 use thiserror::Error;
 
-/// Why bytes are not one message.
+/// Why bytes are not exactly one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[error("{kind}: type {message_type:#04x}, {bytes} bytes")]
 pub struct DecodeError {
-    /// What is wrong.
+    /// The kind of error.
     pub kind: DecodeErrorKind,
-    /// The first byte; 0 of an empty message.
+    /// The first byte; 0 for an empty message.
     pub message_type: u8,
-    /// Bytes of the message.
+    /// Length of the message in bytes.
     pub bytes: usize,
 }
 
 /// The kinds of [`DecodeError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum DecodeErrorKind {
-    /// No byte at all.
+    /// No bytes.
     #[error("an empty message")]
     Empty,
-    /// A type that does not go in this direction.
+    /// A type that does not exist in this direction.
     #[error("an unknown message type")]
     UnknownType,
-    /// A type of the specification that is not read: a mass cancel (`C`), or order entry disabled or enabled (`D`,
-    /// `E`). Behind the type it has the number of the request, as an order has its own.
+    /// A type of the specification that is not supported: a mass cancel (`C`), or order entry disabled or enabled
+    /// (`D`, `E`). It has the number of the request behind the type, as an order does.
     #[error("a message type that is not supported")]
     Unsupported,
-    /// Shorter or longer than its type is.
+    /// Shorter or longer than its type requires.
     #[error("a message of the wrong length")]
     Length,
-    /// An appendage that does not fill what is left of the message, or whose tags do not fill it.
+    /// An appendage that does not fill the rest of the message, or whose tags do not fill it.
     #[error("a malformed appendage")]
     Appendage,
 }
@@ -49,7 +49,7 @@ impl DecodeError {
 }
 
 impl DecodeErrorKind {
-    /// This error of these bytes.
+    /// This error for these bytes.
     pub(super) fn of(self, message: &[u8]) -> DecodeError {
         DecodeError {
             kind: self,

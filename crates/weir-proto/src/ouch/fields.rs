@@ -1,4 +1,4 @@
-//! Fields that are more than numbers, and the bounds of those that are.
+//! Fields that are not plain numbers, and the limits of the numbers.
 
 use std::{fmt, str::FromStr};
 
@@ -20,10 +20,10 @@ macro_rules! text {
         pub struct $name(pub [u8; $bytes]);
 
         impl $name {
-            /// Nothing but padding.
+            /// Only padding.
             pub const BLANK: Self = Self([b' '; $bytes]);
 
-            /// Without its padding; empty when a peer sent something that is not text.
+            /// Without its padding; empty if a peer sent bytes that are not text.
             pub fn as_str(&self) -> &str {
                 str::from_utf8(trimmed_end(&self.0)).unwrap_or_default()
             }
@@ -58,11 +58,11 @@ macro_rules! text {
 }
 
 text! {
-    /// What is traded. The bytes are those of the message.
+    /// The traded symbol. The bytes are those of the message.
     Symbol, 8
 }
 
 text! {
-    /// A client's own name of an order; returned and not interpreted. The bytes are those of the message.
+    /// A client's name for an order; returned and not interpreted. The bytes are those of the message.
     ClientOrderId, 14
 }

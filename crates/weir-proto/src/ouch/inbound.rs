@@ -1,11 +1,11 @@
-//! What a client sends to a host.
+//! Messages from a client to a host.
 
 use super::{Appendage, ClientOrderId, DecodeError, DecodeErrorKind, Symbol, layout::layout};
 
 /// The only byte of an account query.
 pub const ACCOUNT_QUERY: u8 = b'Q';
 
-/// Type and number: what [`DecodeErrorKind::Unsupported`] is said of has at least these.
+/// Type and number: messages reported as [`DecodeErrorKind::Unsupported`] have at least these.
 const UNSUPPORTED_BYTES_MIN: usize = 5;
 
 /// Bytes of the longest inbound message without its appendage.
@@ -14,13 +14,13 @@ pub const MESSAGE_BYTES_MAX: usize = Enter::BYTES;
 layout! {
     /// `O`: enter a new order.
     pub struct Enter (b'O', 47, Appendage) {
-        /// The client's number of the order, above all it used before.
+        /// The client's number for the order, above all that it used before.
         user_ref_num: u32 = 1,
         /// See [`codes::side`](super::codes::side).
         side: u8 = 5,
         /// Shares.
         quantity: u32 = 6,
-        /// What to trade.
+        /// The symbol to trade.
         symbol: Symbol = 10,
         /// Limit, four implied decimals.
         price: u64 = 18,
@@ -34,7 +34,7 @@ layout! {
         intermarket_sweep: u8 = 29,
         /// See [`codes::cross_type`](super::codes::cross_type).
         cross_type: u8 = 30,
-        /// The client's name of the order.
+        /// The client's name for the order.
         client_order_id: ClientOrderId = 31,
     }
 }
@@ -46,7 +46,7 @@ layout! {
         original_user_ref_num: u32 = 1,
         /// The number of the new order, above all used before.
         user_ref_num: u32 = 5,
-        /// Shares of the whole chain, executed ones counted.
+        /// Shares of the whole chain, including executed ones.
         quantity: u32 = 9,
         /// Limit, four implied decimals.
         price: u64 = 13,
@@ -56,7 +56,7 @@ layout! {
         display: u8 = 22,
         /// See [`codes::intermarket_sweep`](super::codes::intermarket_sweep).
         intermarket_sweep: u8 = 23,
-        /// The client's name of the new order.
+        /// The client's name for the new order.
         client_order_id: ClientOrderId = 24,
     }
 }
@@ -66,13 +66,13 @@ layout! {
     pub struct Cancel (b'X', 9, Nothing) {
         /// The order.
         user_ref_num: u32 = 1,
-        /// The new size that is intended; 0 cancels all.
+        /// The intended new size; 0 cancels all.
         quantity: u32 = 5,
     }
 }
 
 layout! {
-    /// `M`: change the side or lower the size of an order where it stands.
+    /// `M`: change the side or lower the size of an order without losing its place.
     pub struct Modify (b'M', 10, Nothing) {
         /// The order.
         user_ref_num: u32 = 1,
@@ -141,7 +141,7 @@ impl<'a> Inbound<'a> {
         }
     }
 
-    /// The order it is about: the new one of an enter and a replace.
+    /// The order that the message is about: the new one of an enter and a replace.
     pub fn user_ref_num(&self) -> Option<u32> {
         match self {
             Self::Enter(enter, _) => Some(enter.user_ref_num),
@@ -152,7 +152,7 @@ impl<'a> Inbound<'a> {
         }
     }
 
-    /// The client's name of the new order of an enter or a replace.
+    /// The client's name for the new order of an enter or a replace.
     pub fn client_order_id(&self) -> Option<ClientOrderId> {
         match self {
             Self::Enter(enter, _) => Some(enter.client_order_id),

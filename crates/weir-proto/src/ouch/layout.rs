@@ -2,7 +2,7 @@
 
 use super::{Appendage, ClientOrderId, DecodeError, DecodeErrorKind, Symbol};
 
-/// A field at a fixed place. Places are checked against the length of their message when the crate is compiled.
+/// A field at a fixed offset. Offsets are checked against the length of their message at compile time.
 pub(super) trait Field: Copy {
     const BYTES: usize;
 
@@ -62,7 +62,7 @@ fn put<const N: usize>(message: &mut [u8], at: usize, field: [u8; N]) {
     message[at..at + N].copy_from_slice(&field);
 }
 
-/// What is behind the fields of a message.
+/// The part behind the fields of a message.
 #[derive(Clone, Copy)]
 pub(super) enum Tail {
     Nothing,
@@ -100,7 +100,7 @@ impl Tail {
         }
     }
 
-    /// Appends a whole message, of which the length of the appendage is still missing.
+    /// Appends a whole message; the length of its appendage is filled in here.
     #[inline]
     pub fn append<const N: usize>(self, mut fixed: [u8; N], appendage: Appendage<'_>, out: &mut Vec<u8>) {
         match self {
@@ -114,7 +114,7 @@ impl Tail {
     }
 }
 
-/// Declares a message: its type, the bytes of its fixed part, what follows, and `field: type = offset`.
+/// Declares a message: its type, the length of its fixed part, the part that follows, and `field: type = offset`.
 macro_rules! layout {
     ($(#[$meta:meta])* $visibility:vis struct $name:ident ($kind:literal, $bytes:literal, $tail:ident) {
         $($(#[$about:meta])* $field:ident: $type:ty = $at:literal,)+
@@ -128,7 +128,7 @@ macro_rules! layout {
         impl $name {
             /// The first byte of the message.
             pub const KIND: u8 = $kind;
-            /// Bytes of the message without an appendage, whose length field is counted.
+            /// Bytes of the message without an appendage, including the appendage's length field.
             pub const BYTES: usize = $bytes;
 
             pub(super) fn decode(
@@ -148,7 +148,7 @@ macro_rules! layout {
             }
         }
 
-        // Each field begins where the one before it ends, and the last one ends the message.
+        // Each field starts where the one before it ends, and the last one ends the message.
         const _: () = {
             use $crate::ouch::layout::{Field, Tail};
             let mut end = 1;

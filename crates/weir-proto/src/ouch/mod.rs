@@ -12,8 +12,8 @@
 //!   messages on.
 //! * [`codes`] names the letters, [`reject_reason`] the numbers of refused orders.
 //!
-//! A decoder takes exactly the bytes of one message: fewer and more are errors. It judges the layout alone; whether
-//! a side, a quantity or a price makes sense is for the venue, which has an answer for each.
+//! A decoder takes exactly the bytes of one message: fewer and more are errors. It checks only the layout; the venue
+//! decides whether a side, a quantity or a price is valid, and has an answer for each case.
 
 pub mod codes;
 pub mod reject_reason;

@@ -1,4 +1,4 @@
-//! What a host sends to a client.
+//! Messages from a host to a client.
 
 use super::{
     Appendage, ClientOrderId, DecodeError, DecodeErrorKind, Enter, Symbol, codes::order_state, layout::layout,
@@ -19,13 +19,13 @@ layout! {
     pub struct Accepted (b'A', 64, Appendage) {
         /// When, in nanoseconds since midnight.
         timestamp_ns: u64 = 1,
-        /// The client's number of the order.
+        /// The client's number for the order.
         user_ref_num: u32 = 9,
         /// See [`codes::side`](super::codes::side).
         side: u8 = 13,
         /// Shares.
         quantity: u32 = 14,
-        /// What is traded.
+        /// The traded symbol.
         symbol: Symbol = 18,
         /// Limit, four implied decimals.
         price: u64 = 26,
@@ -33,7 +33,7 @@ layout! {
         time_in_force: u8 = 34,
         /// See [`codes::display`](super::codes::display).
         display: u8 = 35,
-        /// The host's number of the order.
+        /// The host's number for the order.
         order_reference: u64 = 36,
         /// See [`codes::capacity`](super::codes::capacity).
         capacity: u8 = 44,
@@ -43,13 +43,13 @@ layout! {
         cross_type: u8 = 46,
         /// See [`codes::order_state`](super::codes::order_state).
         order_state: u8 = 47,
-        /// The client's name of the order.
+        /// The client's name for the order.
         client_order_id: ClientOrderId = 48,
     }
 }
 
 impl Accepted {
-    /// What a host says of a new order that it takes as it is, live.
+    /// The host's acceptance of a new order that is live and unchanged.
     pub fn of(enter: &Enter, timestamp_ns: u64, order_reference: u64) -> Self {
         Self {
             timestamp_ns,
@@ -75,15 +75,15 @@ layout! {
     pub struct Replaced (b'U', 68, Appendage) {
         /// When, in nanoseconds since midnight.
         timestamp_ns: u64 = 1,
-        /// The client's number of the order that is no more.
+        /// The client's number for the order that was replaced.
         original_user_ref_num: u32 = 9,
         /// The client's number of the new order.
         user_ref_num: u32 = 13,
         /// See [`codes::side`](super::codes::side).
         side: u8 = 17,
-        /// Shares that are left.
+        /// Remaining shares.
         quantity: u32 = 18,
-        /// What is traded.
+        /// The traded symbol.
         symbol: Symbol = 22,
         /// Limit, four implied decimals.
         price: u64 = 30,
@@ -113,7 +113,7 @@ layout! {
         timestamp_ns: u64 = 1,
         /// The client's number of the order.
         user_ref_num: u32 = 9,
-        /// Shares it has fewer than before.
+        /// The number of shares removed.
         quantity: u32 = 13,
         /// See [`codes::cancel_reason`](super::codes::cancel_reason).
         reason: u8 = 17,
@@ -127,7 +127,7 @@ layout! {
         timestamp_ns: u64 = 1,
         /// The client's number of the order.
         user_ref_num: u32 = 9,
-        /// Shares it has fewer than before.
+        /// The number of shares removed.
         quantity: u32 = 13,
         /// See [`codes::cancel_reason`](super::codes::cancel_reason).
         reason: u8 = 17,
@@ -151,7 +151,7 @@ layout! {
         user_ref_num: u32 = 9,
         /// Shares executed.
         quantity: u32 = 13,
-        /// At this price.
+        /// The execution price.
         price: u64 = 17,
         /// See [`codes::liquidity`](super::codes::liquidity).
         liquidity: u8 = 25,
@@ -241,7 +241,7 @@ layout! {
 }
 
 layout! {
-    /// `R`: something about an order changed; the appendage says what.
+    /// `R`: something about an order changed; the appendage says which.
     pub struct Restated (b'R', 16, Appendage) {
         /// When, in nanoseconds since midnight.
         timestamp_ns: u64 = 1,
@@ -388,7 +388,7 @@ impl Outbound {
         }
     }
 
-    /// The order it is about: the new one of a replaced.
+    /// The order that the message is about: the new one of a replaced.
     pub fn user_ref_num(&self) -> Option<u32> {
         match self {
             Self::SystemEvent { .. } | Self::AccountQueryResponse { .. } => None,

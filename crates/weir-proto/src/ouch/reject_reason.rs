@@ -2,7 +2,7 @@
 
 /// The quote is not available.
 pub const QUOTE_UNAVAILABLE: u16 = 0x0001;
-/// Where the order should go is closed, or cannot be reached.
+/// The order's destination is closed, or cannot be reached.
 pub const DESTINATION_CLOSED: u16 = 0x0002;
 /// The display is not known, or not allowed.
 pub const INVALID_DISPLAY: u16 = 0x0003;
@@ -28,7 +28,7 @@ pub const FIRM_NOT_AUTHORIZED: u16 = 0x000C;
 pub const INVALID_MIN_QUANTITY: u16 = 0x000D;
 /// There is no closing price to refer to.
 pub const NO_CLOSING_REFERENCE_PRICE: u16 = 0x000E;
-/// None of the others.
+/// Any other reason.
 pub const OTHER: u16 = 0x000F;
 /// A cancel is not allowed.
 pub const CANCEL_NOT_ALLOWED: u16 = 0x0010;
@@ -85,7 +85,7 @@ pub const RISK_PORT_MESSAGE_RATE: u16 = 0x0029;
 /// Risk: too many equal orders.
 pub const RISK_DUPLICATE_MESSAGE_RATE: u16 = 0x002A;
 
-/// A reason as a label; `unknown` for numbers that are not here.
+/// A reason as a label; `unknown` for numbers that are not in the table.
 pub fn name(reason: u16) -> &'static str {
     match reason {
         QUOTE_UNAVAILABLE => "quote_unavailable",

@@ -1,7 +1,8 @@
-//! Numbers in messages, read and changed in place: what a gateway needs of a message it passes on.
+//! Order numbers in messages, read and changed in place: the fields that a gateway needs in order to forward a
+//! message.
 //!
-//! Nothing else of the message is looked at, not even its length beyond the number. Setting a number says whether
-//! the message has a place for it, and changes nothing when it has none.
+//! Nothing else in the message is checked, not even its length beyond the number. Setting a number returns whether
+//! the message has a place for it, and changes nothing if it has none.
 
 use super::{
     Accepted, AiqCanceled, BrokenTrade, Cancel, CancelPending, CancelReject, Canceled, Enter, Executed,
@@ -40,7 +41,7 @@ pub fn set_outbound_user_ref_num(message: &mut [u8], user_ref_num: u32) -> bool 
     set(message, outbound_place(message), user_ref_num)
 }
 
-/// The order that an outbound replaced says is no more.
+/// The order that an outbound replaced message ends.
 pub fn outbound_original_user_ref_num(message: &[u8]) -> Option<u32> {
     number(message, original_place(message, Replaced::KIND, 9)?)
 }

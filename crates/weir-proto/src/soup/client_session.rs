@@ -7,8 +7,8 @@ use super::{
 
 /// One connection to a server: the answer to the login, then numbered messages.
 ///
-/// Sequence numbers are not on the wire. They are counted here, from the number that the answer to the login
-/// names; [`expected`](Self::expected) is what to ask for on the next connection.
+/// Sequence numbers are not on the wire. They are counted here, from the number in the answer to the login;
+/// [`expected`](Self::expected) is the number to request on the next connection.
 #[derive(Clone, Debug)]
 pub struct ClientSession {
     state: State,
@@ -29,7 +29,7 @@ enum State {
     Ended,
 }
 
-/// What a packet tells the client.
+/// The meaning of a packet for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientInput<'a> {
     /// The login is accepted.
@@ -55,9 +55,9 @@ pub enum ClientInput<'a> {
 }
 
 impl ClientSession {
-    /// Of a connection on which `login` is sent now.
+    /// A session on a connection on which `login` is sent now.
     ///
-    /// A login that names a heartbeat timeout has heartbeats at least two and a half times as often.
+    /// If the login names a heartbeat timeout, heartbeats are sent at least two and a half times per timeout.
     pub fn new(now_ns: u64, timing: Timing, login: &LoginRequest) -> Self {
         let heartbeat_ns = match login.heartbeat_timeout_ms {
             Some(timeout_ms) => timing.heartbeat_ns.min(u64::from(timeout_ms.max(1)) * 400_000),
@@ -72,7 +72,7 @@ impl ClientSession {
         }
     }
 
-    /// Judges what came. Debug packets are ignored at any time, and everything after the end.
+    /// Judges a packet. Debug packets are always ignored, and so is everything after the end.
     pub fn on_packet<'a>(
         &mut self,
         now_ns: u64,
@@ -88,30 +88,30 @@ impl ClientSession {
         }
     }
 
-    /// The session joined; before the answer, the one asked for.
+    /// The joined session; before the answer, the requested one.
     pub fn session(&self) -> Name<10> {
         self.session
     }
 
-    /// Number of the next sequenced message; before the answer, the one asked for.
+    /// Number of the next sequenced message; before the answer, the requested one.
     pub fn expected(&self) -> u64 {
         self.expected
     }
 
-    /// Whether the login was accepted and the session goes on.
+    /// Whether the login was accepted and the session has not ended.
     pub fn is_logged_in(&self) -> bool {
         matches!(self.state, State::LoggedIn(_))
     }
 
-    /// Something was sent: the next heartbeat is due later.
+    /// Call it after sending: the next heartbeat is then due later.
     pub fn on_sent(&mut self, now_ns: u64) {
         if let State::LoggedIn(liveness) = &mut self.state {
             liveness.on_sent(now_ns);
         }
     }
 
-    /// When [`on_time`](Self::on_time) has something to say, if nothing is sent and nothing comes before;
-    /// `u64::MAX` after the end.
+    /// When [`on_time`](Self::on_time) must be called, if nothing is sent and nothing arrives before; `u64::MAX`
+    /// after the end.
     pub fn deadline_ns(&self) -> u64 {
         match &self.state {
             State::Waiting { close_at_ns } => *close_at_ns,
@@ -120,7 +120,7 @@ impl ClientSession {
         }
     }
 
-    /// What is due now.
+    /// The action that is due now.
     pub fn on_time(&mut self, now_ns: u64) -> Due {
         match &mut self.state {
             State::Waiting { close_at_ns } if now_ns >= *close_at_ns => Due::Close(CloseReason::NoLogin),

@@ -1,16 +1,16 @@
-//! Everything that can be wrong with what a peer sent.
+//! Every error in a peer's bytes.
 
 use std::ascii::{EscapeDefault, escape_default};
 
 use thiserror::Error;
 
-/// Why a connection has to end. Nothing is answered: who breaks the framing cannot be told in frames.
+/// Why a connection has to end. No answer is sent: a peer that breaks the framing cannot be answered in frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ProtocolError {
     /// A frame of length 0 has not even a type.
     #[error("a frame of length 0")]
     EmptyFrame,
-    /// The header declares more payload than allowed. Seen on the header, before any of it is kept.
+    /// The header declares more payload than allowed. Detected on the header, before any of it is stored.
     #[error("a payload of {declared} bytes is declared, at most {max} are allowed")]
     TooLong {
         /// Bytes of payload the header declares.
@@ -18,7 +18,7 @@ pub enum ProtocolError {
         /// Bytes of payload allowed.
         max: usize,
     },
-    /// A type that the protocol does not have.
+    /// A type that does not exist in the protocol.
     #[error("unknown packet type '{}'", letter(.0))]
     UnknownType(u8),
     /// A type that only the other side sends.
@@ -39,7 +39,7 @@ pub enum ProtocolError {
     /// A name with bytes outside printable ASCII.
     #[error("a name that is not printable ASCII")]
     BadText,
-    /// A payload where there is none.
+    /// A payload in a packet that has none.
     #[error("packet type '{}' with a payload", letter(.0))]
     PayloadUnexpected(u8),
     /// An answer to a login whose payload has the wrong length.
@@ -50,10 +50,10 @@ pub enum ProtocolError {
         /// Bytes of its payload.
         bytes: usize,
     },
-    /// A reason for a refused login that the protocol does not have.
+    /// An unknown reason for a refused login.
     #[error("unknown reason '{}' of a refused login", letter(.0))]
     RejectReason(u8),
-    /// A sequenced message beyond the last number there is.
+    /// A sequenced message beyond the last sequence number.
     #[error("no sequence number is left")]
     SequenceExhausted,
 }

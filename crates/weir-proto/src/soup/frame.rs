@@ -20,7 +20,7 @@ pub const END_OF_SESSION_FRAME: [u8; HEADER_BYTES] = header(END_OF_SESSION, 0);
 /// A whole logout request.
 pub const LOGOUT_FRAME: [u8; HEADER_BYTES] = header(LOGOUT, 0);
 
-/// The length field, which counts what follows it.
+/// The length field, which counts the bytes after it.
 const LENGTH_BYTES: usize = 2;
 
 /// One frame of a stream.
@@ -28,20 +28,20 @@ const LENGTH_BYTES: usize = 2;
 pub struct Frame<'a> {
     /// Type of the packet.
     pub kind: u8,
-    /// What follows the type.
+    /// The bytes after the type.
     pub payload: &'a [u8],
 }
 
-/// Cuts a stream into frames, however the stream is cut into reads.
+/// Cuts a stream into frames, for any division of the stream into reads.
 ///
-/// A frame that lies whole in the input is lent from it. A cut one is collected, at most the allowed payload and
-/// a header of it, and lent from here until the next call. How the stream is cut changes neither the frames nor
-/// the [`ProtocolError`]; a stream that had an error has it for ever.
+/// A frame that is whole in the input is lent from it. A divided one is collected, up to the allowed payload and a
+/// header, and lent from here until the next call. The division of the stream changes neither the frames nor the
+/// [`ProtocolError`]; after an error a stream returns that error forever.
 #[derive(Clone, Debug)]
 pub struct Deframer {
     payload_bytes_max: usize,
     held: Vec<u8>,
-    /// What is held was lent by the call before.
+    /// The held frame was lent by the previous call.
     is_lent: bool,
     error: Option<ProtocolError>,
 }
@@ -52,7 +52,7 @@ impl Deframer {
         Self { payload_bytes_max, held: Vec::new(), is_lent: false, error: None }
     }
 
-    /// The next frame, and `input` moved behind it; nothing when the input is used up and the frame is not whole.
+    /// The next frame, and `input` moved behind it; `None` when the input is used up and the frame is not complete.
     pub fn next<'a: 'b, 'b>(&'b mut self, input: &mut &'a [u8]) -> Result<Option<Frame<'b>>, ProtocolError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -84,12 +84,12 @@ impl Deframer {
         self.held.is_empty() || self.is_lent
     }
 
-    /// Bytes of a cut frame that are held.
+    /// Bytes of an incomplete frame that are held.
     pub fn held_bytes(&self) -> usize {
         if self.is_lent { 0 } else { self.held.len() }
     }
 
-    /// Takes what the held frame misses from the input, and says whether it is whole.
+    /// Takes the missing bytes of the held frame from the input, and returns whether it is complete.
     fn collect(&mut self, input: &mut &[u8]) -> Result<bool, ProtocolError> {
         loop {
             let wanted = match frame_bytes(&self.held, self.payload_bytes_max) {
@@ -116,7 +116,7 @@ impl Deframer {
     }
 }
 
-/// Bytes of the frame that begins with `start`, once its length is there.
+/// Length of the frame that starts with `start`, once its length field is complete.
 fn frame_bytes(start: &[u8], payload_bytes_max: usize) -> Result<Option<usize>, ProtocolError> {
     let Some(length) = start.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
     let length = usize::from(u16::from_be_bytes(*length));

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::padded::trimmed;
 
-/// The longest heartbeat timeout that its five digits can say. Longer ones are sent as this.
+/// The longest heartbeat timeout that fits into its five digits. Longer ones are sent as this value.
 pub const HEARTBEAT_TIMEOUT_MS_MAX: u32 = 99_999;
 
 // Payload of a login request.
@@ -31,18 +31,18 @@ const _: () = assert!(REQUESTED_SEQUENCE.end - REQUESTED_SEQUENCE.start == SEQUE
 const _: () = assert!(HEARTBEAT_TIMEOUT.end - HEARTBEAT_TIMEOUT.start == TIMEOUT_DIGITS);
 const _: () = assert!(1 + NEXT_SEQUENCE.end == 31);
 
-/// What a client sends first. Its password is not shown by `Debug`.
+/// A client's first packet. Its password is not shown by `Debug`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LoginRequest {
-    /// Who it is; case is not told apart.
+    /// The user's name; case-insensitive.
     pub username: Name<6>,
-    /// In clear; case is not told apart.
+    /// In plain text; case-insensitive.
     pub password: Name<10>,
     /// The session to join; blank for the current one.
     pub session: Name<10>,
-    /// The number of the first message wanted: 1 for all, 0 for only what is to come.
+    /// The number of the first requested message: 1 for all, 0 for only future ones.
     pub sequence: u64,
-    /// After this silence the server has to close (version 4.1); absent in 3.00 and 4.00.
+    /// The server has to close after this silence (version 4.1); absent in 3.00 and 4.00.
     pub heartbeat_timeout_ms: Option<u32>,
 }
 
@@ -124,7 +124,7 @@ impl LoginAccepted {
 pub enum LoginReject {
     /// `A`: unknown username or wrong password.
     NotAuthorised,
-    /// `S`: no such session, a sequence beyond its end, or somebody is in it.
+    /// `S`: no such session, a sequence beyond its end, or a session already in use.
     SessionNotAvailable,
 }
 

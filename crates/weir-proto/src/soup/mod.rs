@@ -21,9 +21,9 @@
 //! * [`ServerSession`] and [`ClientSession`] hold the rules: what may come when, when a heartbeat is due, when a
 //!   silent peer is given up.
 //!
-//! What the specification leaves open is decided strictly, because a stream that is misread once is misread for
-//! ever: a frame without a type, one longer than allowed, an unknown type and a type of the other direction are
-//! [`ProtocolError`]s, and after an error the connection ends. Padding is read liberally: spaces and NULs on either
+//! Where the specification leaves a choice the module is strict, because a stream that is misread once is misread
+//! forever: a frame without a type, one longer than allowed, an unknown type and a type of the other direction are
+//! [`ProtocolError`]s, and after an error the connection ends. Padding is parsed liberally: spaces and NULs on either
 //! side, since real clients justify their fields either way.
 //!
 //! ```
@@ -51,7 +51,7 @@
 //! # Ok::<(), weir_proto::soup::ProtocolError>(())
 //! ```
 //!
-//! What it is not: it checks no password, keeps no messages for replay, and owns no socket.
+//! What this module does not do: it checks no password, keeps no messages for replay, and owns no socket.
 
 mod client_session;
 mod error;

@@ -7,22 +7,22 @@ use crate::padded::{TextError, left_justified, trimmed};
 /// A text of at most `N` printable ASCII characters without spaces or NULs around it.
 ///
 /// Equality and order are exact; usernames and passwords are compared with [`eq_ignore_case`](Self::eq_ignore_case)
-/// or after [`folded`](Self::folded), because the protocol does not tell their cases apart.
+/// or after [`folded`](Self::folded), because the protocol treats them as case-insensitive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name<const N: usize>([u8; N]);
 
 impl<const N: usize> Name<N> {
-    /// Nothing but padding. As a requested session it means the current one.
+    /// Only padding. As a requested session it means the current one.
     pub const BLANK: Self = Self([b' '; N]);
 
-    /// A field as a peer sent it, justified either way.
+    /// Parses a field from a peer, justified either way.
     pub fn from_padded(field: &[u8]) -> Result<Self, TextError> {
         left_justified(trimmed(field)).map(Self)
     }
 
     /// Without its padding.
     pub fn as_str(&self) -> &str {
-        // It is ASCII since it was made.
+        // The constructors guarantee ASCII.
         str::from_utf8(trimmed(&self.0)).unwrap_or_default()
     }
 
@@ -31,17 +31,17 @@ impl<const N: usize> Name<N> {
         &self.0
     }
 
-    /// Whether it is nothing but padding.
+    /// Whether it is only padding.
     pub fn is_blank(&self) -> bool {
         *self == Self::BLANK
     }
 
-    /// Whether both are the same but for the case of their letters.
+    /// Whether both are equal, ignoring case.
     pub fn eq_ignore_case(&self, other: &Self) -> bool {
         self.0.eq_ignore_ascii_case(&other.0)
     }
 
-    /// In capital letters: equal for all names that differ in case alone.
+    /// In capital letters: equal for all names that differ only in case.
     pub fn folded(&self) -> Self {
         Self(self.0.map(|byte| byte.to_ascii_uppercase()))
     }

@@ -1,4 +1,4 @@
-//! What a frame means to the one who receives it.
+//! The meaning of a frame for its receiver.
 
 use super::{Frame, LoginAccepted, LoginReject, LoginRequest, ProtocolError};
 
@@ -18,12 +18,12 @@ pub const SERVER_HEARTBEAT: u8 = b'H';
 pub const CLIENT_HEARTBEAT: u8 = b'R';
 /// Server: the session is over and cannot be joined again.
 pub const END_OF_SESSION: u8 = b'Z';
-/// Client: the connection is to be closed.
+/// Client: a request to close the connection.
 pub const LOGOUT: u8 = b'O';
 /// Both: text for people.
 pub const DEBUG: u8 = b'+';
 
-/// What a server receives.
+/// A packet that a server receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientPacket<'a> {
     /// `L`
@@ -34,12 +34,12 @@ pub enum ClientPacket<'a> {
     Heartbeat,
     /// `O`
     Logout,
-    /// `+`: to be ignored.
+    /// `+`: ignore it.
     Debug(&'a [u8]),
 }
 
 impl<'a> ClientPacket<'a> {
-    /// What a frame from a client means.
+    /// The meaning of a frame from a client.
     pub fn parse(frame: Frame<'a>) -> Result<Self, ProtocolError> {
         match frame.kind {
             UNSEQUENCED => Ok(Self::Unsequenced(frame.payload)),
@@ -66,7 +66,7 @@ impl<'a> ClientPacket<'a> {
     }
 }
 
-/// What a client receives.
+/// A packet that a client receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerPacket<'a> {
     /// `A`
@@ -81,12 +81,12 @@ pub enum ServerPacket<'a> {
     Heartbeat,
     /// `Z`
     EndOfSession,
-    /// `+`: to be ignored.
+    /// `+`: ignore it.
     Debug(&'a [u8]),
 }
 
 impl<'a> ServerPacket<'a> {
-    /// What a frame from a server means.
+    /// The meaning of a frame from a server.
     pub fn parse(frame: Frame<'a>) -> Result<Self, ProtocolError> {
         match frame.kind {
             SEQUENCED => Ok(Self::Sequenced(frame.payload)),

@@ -5,10 +5,10 @@ use super::{
     Timing, packet::ClientPacket, timing::Liveness,
 };
 
-/// One client on one connection: first a login, then messages, and something at least every few seconds.
+/// One client on one connection: first a login, then messages, and at least a heartbeat every few seconds.
 ///
-/// It decides, the caller acts: it is told what came ([`on_packet`](Self::on_packet)), that something was sent
-/// ([`on_sent`](Self::on_sent)) and how the login was judged ([`accepted`](Self::accepted)), and is asked at
+/// It decides, the caller acts: the caller reports received packets ([`on_packet`](Self::on_packet)), sends
+/// ([`on_sent`](Self::on_sent)) and the result of the login ([`accepted`](Self::accepted)), and asks at
 /// [`deadline_ns`](Self::deadline_ns) what is due.
 #[derive(Clone, Debug)]
 pub struct ServerSession {
@@ -25,33 +25,33 @@ enum State {
     /// The login is being judged.
     Judging,
     LoggedIn(Liveness),
-    /// Nothing that comes or passes matters any more.
+    /// Neither packets nor time matter any more.
     Ended,
 }
 
-/// What a packet asks of the server.
+/// A packet's request to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerInput<'a> {
-    /// Judge the login, answer it, and say [`ServerSession::accepted`] or [`ServerSession::refused`].
+    /// Judge the login, answer it, and call [`ServerSession::accepted`] or [`ServerSession::refused`].
     Login(LoginRequest),
     /// A message of the client.
     Message(&'a [u8]),
     /// Close at once.
     Logout,
-    /// Nothing.
+    /// No action.
     Nothing,
 }
 
 impl ServerSession {
-    /// Of a connection accepted now.
+    /// A session on a connection that was accepted now.
     pub fn new(now_ns: u64, timing: Timing) -> Self {
         Self { timing, state: State::Silent { close_at_ns: now_ns.saturating_add(timing.login_ns) } }
     }
 
-    /// Judges what came. Debug packets are ignored at any time.
+    /// Judges a packet. Debug packets are always ignored.
     ///
-    /// While a login is judged, heartbeats are taken and messages are refused: a caller that wants to allow them
-    /// keeps the bytes behind the login until it has answered.
+    /// While a login is judged, heartbeats are accepted and messages are refused: a caller that wants to allow early
+    /// messages keeps the bytes behind the login until it has answered.
     pub fn on_packet<'a>(
         &mut self,
         now_ns: u64,
@@ -79,8 +79,8 @@ impl ServerSession {
         }
     }
 
-    /// The login is good and its answer is sent now. `heartbeat_timeout_ms` is what the login asked for, held
-    /// between [`HEARTBEAT_TIMEOUT_NS_MIN`] and [`HEARTBEAT_TIMEOUT_NS_MAX`].
+    /// Call it when the login is good and its answer is sent now. `heartbeat_timeout_ms` is the login's request,
+    /// clamped to [`HEARTBEAT_TIMEOUT_NS_MIN`] and [`HEARTBEAT_TIMEOUT_NS_MAX`].
     pub fn accepted(&mut self, now_ns: u64, heartbeat_timeout_ms: Option<u32>) {
         let heartbeat_timeout_ns = match heartbeat_timeout_ms {
             Some(timeout_ms) => {
@@ -96,25 +96,25 @@ impl ServerSession {
         });
     }
 
-    /// The login is refused: the connection ends with the answer.
+    /// Call it when the login is refused: the connection ends with the answer.
     pub fn refused(&mut self) {
         self.state = State::Ended;
     }
 
-    /// Something was sent: the next heartbeat is due later.
+    /// Call it after sending: the next heartbeat is then due later.
     pub fn on_sent(&mut self, now_ns: u64) {
         if let State::LoggedIn(liveness) = &mut self.state {
             liveness.on_sent(now_ns);
         }
     }
 
-    /// Whether the login was accepted and the session goes on.
+    /// Whether the login was accepted and the session has not ended.
     pub fn is_logged_in(&self) -> bool {
         matches!(self.state, State::LoggedIn(_))
     }
 
-    /// When [`on_time`](Self::on_time) has something to say, if nothing is sent and nothing comes before;
-    /// `u64::MAX` while the login is judged and after the end.
+    /// When [`on_time`](Self::on_time) must be called, if nothing is sent and nothing arrives before; `u64::MAX`
+    /// while the login is judged and after the end.
     pub fn deadline_ns(&self) -> u64 {
         match &self.state {
             State::Silent { close_at_ns } => *close_at_ns,
@@ -123,7 +123,7 @@ impl ServerSession {
         }
     }
 
-    /// What is due now.
+    /// The action that is due now.
     pub fn on_time(&mut self, now_ns: u64) -> Due {
         match &mut self.state {
             State::Silent { close_at_ns } if now_ns >= *close_at_ns => Due::Close(CloseReason::NoLogin),

@@ -1,33 +1,33 @@
-//! How long a session waits, and what is due when it has waited.
+//! The timeouts of a session, and the actions that are due when they expire.
 //!
 //! Times are nanoseconds on any clock that does not go back; a step of the wall clock changes nothing here.
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The shortest silence after which a client of version 4.1 can ask to be given up.
+/// The shortest heartbeat timeout that a client of version 4.1 can request.
 pub const HEARTBEAT_TIMEOUT_NS_MIN: u64 = SECOND_NS;
-/// The longest.
+/// The longest heartbeat timeout that a client of version 4.1 can request.
 pub const HEARTBEAT_TIMEOUT_NS_MAX: u64 = 60 * SECOND_NS;
 
-/// The waits of one session.
+/// The timeouts of one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// From the start to the login request (server), or to the answer (client).
     pub login_ns: u64,
     /// From the last byte sent to a heartbeat.
     pub heartbeat_ns: u64,
-    /// From the last packet received to giving the peer up.
+    /// From the last packet received to giving up the peer.
     pub heartbeat_timeout_ns: u64,
 }
 
 impl Default for Timing {
-    /// 5 s for the login, a heartbeat after 1 s as the protocol asks, 15 s of silence.
+    /// 5 s for the login, a heartbeat after 1 s as the protocol requires, 15 s of silence.
     fn default() -> Self {
         Self { login_ns: 5 * SECOND_NS, heartbeat_ns: SECOND_NS, heartbeat_timeout_ns: 15 * SECOND_NS }
     }
 }
 
-/// What has to be done now.
+/// The action that is due now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// Nothing before the deadline.
@@ -38,7 +38,7 @@ pub enum Due {
     Close(CloseReason),
 }
 
-/// Why a connection is closed by the clock.
+/// The timeout that closes a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CloseReason {
     /// No login, or no answer to it, in time.
@@ -57,7 +57,7 @@ impl CloseReason {
     }
 }
 
-/// When a session that is logged in last sent and last heard.
+/// The times of the last send and the last receive of a logged-in session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Liveness {
     pub heartbeat_ns: u64,

@@ -1,4 +1,4 @@
-//! An allocator that counts what the current thread asks of it, and asks the system's for it.
+//! An allocator that counts the current thread's allocations and passes them on to the system's allocator.
 //!
 //! Invariants: (1) every call is passed on unchanged, so the contract of `GlobalAlloc` is the system's; (2) the
 //! counter is a constant-initialised cell without destructor, so counting never allocates.

@@ -1,6 +1,6 @@
-//! Heads as they are really sent.
+//! Heads from real clients and servers.
 
-/// What a browser asks for a page: 704 bytes, 14 fields.
+/// A browser's request for a page: 704 bytes, 14 fields.
 pub const BROWSER: &[u8] = b"GET /articles/2024/11/a-weir-and-its-river.html?from=index&page=2 HTTP/1.1\r\n\
     Host: www.weir.example\r\n\
     Connection: keep-alive\r\n\
@@ -18,10 +18,10 @@ pub const BROWSER: &[u8] = b"GET /articles/2024/11/a-weir-and-its-river.html?fro
     If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
     \r\n";
 
-/// What a load generator asks.
+/// A load generator's request.
 pub const SMALL: &[u8] = b"GET / HTTP/1.1\r\nHost: 127.0.0.1:8088\r\nAccept: */*\r\n\r\n";
 
-/// What a server answers.
+/// A server's response.
 pub const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\n\
     Server: weir\r\n\
     Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\

@@ -1,5 +1,5 @@
-//! What takes no memory from the allocator: reading messages that come in one piece, judging their fields, and the
-//! whole life of an order on the wire.
+//! Operations that must not allocate: reading messages that arrive in one piece, checking their fields, and the whole
+//! life of an order on the wire.
 
 mod counting;
 mod heads;
@@ -27,7 +27,7 @@ fn server() -> RequestDecoder {
     RequestDecoder::new(Limits::default())
 }
 
-/// Decodes to the end of the input and says how many heads and ends there were.
+/// Decodes to the end of the input and returns the number of heads and ends.
 fn read_all(decoder: &mut RequestDecoder, mut input: &[u8]) -> (u32, u32) {
     let (mut heads, mut ends) = (0, 0);
     loop {
@@ -119,7 +119,7 @@ fn fields_are_judged_and_answers_written_without_allocating() {
     assert!(space.starts_with(b"HTTP/1.1 304 Not Modified\r\nETag: \"2ebc98a1-0-4d2\"\r\nDate: "));
 }
 
-/// Decodes every message of a stream of client frames that comes in reads of this size.
+/// Decodes every message of a stream of client frames that arrives in reads of this size.
 fn read_orders(
     deframer: &mut Deframer,
     session: &mut ServerSession,

@@ -1,4 +1,4 @@
-//! Orders and replies as they are really sent.
+//! Typical orders and replies.
 
 use weir_proto::ouch::{
     Accepted, Appendage, Cancel, Canceled, ClientOrderId, Enter, Executed, Inbound, Outbound, Rejected,
@@ -9,7 +9,7 @@ const CLIENT_ORDER_ID: ClientOrderId = ClientOrderId(*b"W0000000000001");
 const SYMBOL: Symbol = Symbol(*b"WEIR    ");
 const TIMESTAMP_NS: u64 = 34_200_000_000_000;
 
-/// What clients send.
+/// Messages from clients.
 pub fn inbound() -> [(&'static str, Inbound<'static>); 3] {
     [
         ("enter", Inbound::Enter(ENTER, Appendage::EMPTY)),
@@ -18,7 +18,7 @@ pub fn inbound() -> [(&'static str, Inbound<'static>); 3] {
     ]
 }
 
-/// What they get.
+/// Messages to clients.
 pub fn outbound() -> [(&'static str, Outbound); 5] {
     let (timestamp_ns, user_ref_num) = (TIMESTAMP_NS, 7);
     let canceled = Canceled { timestamp_ns, user_ref_num, quantity: 100, reason: b'U' };

@@ -1,5 +1,5 @@
-//! Bytes of no particular kind: no panic, bounded memory, progress, and never more consumed than given.
-//! [`crate::transcript`] asserts these at every step.
+//! Arbitrary bytes: no panic, bounded memory, progress, and never more consumed than given. [`crate::transcript`]
+//! asserts these at every step.
 
 use proptest::prelude::*;
 use weir_proto::http1::{Limits, Method};

@@ -1,4 +1,4 @@
-//! Inputs that must be refused, the error each gives, and the status that goes with it.
+//! Inputs that must be refused, the error of each, and its status.
 
 use weir_proto::http1::{Limits, Method, ParseError};
 
@@ -6,7 +6,7 @@ use crate::transcript::{Reader, Seen, cut};
 
 const CHUNKED: &str = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// The error, also when the input comes byte by byte.
+/// The error, which must be the same when the input comes byte by byte.
 fn error(reader: Reader, input: &[u8]) -> Option<ParseError> {
     let whole = reader.read_whole(input);
     let places: Vec<usize> = (0..input.len()).collect();

@@ -1,4 +1,5 @@
-//! How a stream is cut never changes its transcript: right streams and damaged ones, at default and tight limits.
+//! The division of a stream into pieces never changes its transcript: checked for valid streams and damaged ones, at
+//! default and tight limits.
 
 use proptest::prelude::*;
 use weir_proto::http1::{Limits, Method};

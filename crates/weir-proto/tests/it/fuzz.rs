@@ -1,7 +1,7 @@
-//! Fuzz bodies: stock inputs, damaged and joined at random, against promises that hold for every input.
+//! Fuzz bodies: sample inputs, damaged and joined at random, checked against guarantees that hold for every input.
 //!
-//! `WEIR_FUZZ_CASES=n` runs each body n times instead of briefly, `WEIR_FUZZ_SEED=n` chooses the inputs. The
-//! seed is printed, and so is the input at hand when a body fails; the same seed gives the same inputs.
+//! `WEIR_FUZZ_CASES=n` runs each body n times instead of briefly, `WEIR_FUZZ_SEED=n` chooses the inputs. The seed is
+//! printed, and so is the current input when a body fails; the same seed gives the same inputs.
 
 use std::env;
 
@@ -25,10 +25,10 @@ use crate::{
 const CASES: u64 = 2_000;
 const SEED: u64 = 0x0005_eed0_5eed;
 
-/// The most pieces of stock one input is made of.
+/// The most sample pieces in one input.
 const PIECES_MAX: u64 = 6;
 
-/// SplitMix64, written here because crates of the lowest layer use none of each other.
+/// SplitMix64, written here because crates of the lowest layer do not depend on each other.
 pub struct Noise(u64);
 
 impl Noise {
@@ -53,7 +53,7 @@ impl Noise {
         stock[self.place(stock.len())]
     }
 
-    /// Pieces of the stock, mostly whole, some of their bytes changed, taken out, put in or repeated.
+    /// Sample pieces, mostly whole, some of their bytes changed, removed, inserted or repeated.
     fn input(&mut self, stock: &[&[u8]]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for _ in 0..=self.below(PIECES_MAX) {
@@ -86,7 +86,7 @@ impl Noise {
     }
 }
 
-/// Says which input it was when the body panics.
+/// Prints the current input when the body panics.
 struct AtHand<'a> {
     name: &'a str,
     seed: u64,
@@ -124,7 +124,7 @@ pub fn fuzz(name: &str, stock: &[&[u8]], mut body: impl FnMut(&[u8], &mut Noise)
     }
 }
 
-/// However it is cut, at whatever limits: the same events, and the promises of [`crate::transcript`].
+/// For any division into pieces and any limits: the same events, and the guarantees of [`crate::transcript`].
 fn read_alike(reader: Reader, input: &[u8], noise: &mut Noise) {
     let tight = Limits {
         first_line_bytes_max: 60,
@@ -192,7 +192,7 @@ fn ranges() {
         let Selection::Partial(range) = selected else { return };
         assert!(range.first() <= range.last() && range.last() < content_bytes);
         assert_eq!(range.length(), range.last() - range.first() + 1);
-        // What was selected, asked for plainly, is the same range.
+        // The selected range, requested in its plain form, is the same range.
         let plain = format!("bytes={}-{}", range.first(), range.last());
         assert_eq!(select_value(plain.as_bytes(), content_bytes), selected);
         let written = ContentRange { range: Some(range), content_bytes }.to_string();
@@ -290,7 +290,7 @@ fn targets_and_urls() {
         if let Ok(url) = text.parse::<Url>() {
             assert!(url.target().starts_with('/') && !url.host().is_empty() && url.port() > 0);
             assert_eq!(url.to_string().parse(), Ok(url.clone()));
-            // What a client would send is a request that a server takes.
+            // A request that a client would send must be valid for a server.
             let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", url.target(), url.authority());
             let seen = Reader::Server.read_whole(request.as_bytes());
             assert_eq!(seen.len(), 3, "{seen:?}");

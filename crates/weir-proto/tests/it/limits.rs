@@ -1,4 +1,4 @@
-//! A message exactly at each limit is taken, and one byte or line beyond it is refused; whole and byte by byte.
+//! A message exactly at each limit is accepted, and one byte or line beyond it is refused; whole and byte by byte.
 
 use weir_proto::http1::{
     Limits, Method, ParseError,
@@ -20,7 +20,7 @@ fn error(reader: Reader, limits: Limits, input: &[u8]) -> Option<ParseError> {
     })
 }
 
-/// `input(n)` must be taken, and `input(n + 1)` must not.
+/// `input(n)` must be accepted, and `input(n + 1)` must be refused.
 fn check(reader: Reader, limits: Limits, most: usize, beyond: ParseError, input: impl Fn(usize) -> String) {
     assert_eq!(error(reader, limits, input(most).as_bytes()), None, "{beyond:?} at the limit");
     assert_eq!(error(reader, limits, input(most + 1).as_bytes()), Some(beyond));

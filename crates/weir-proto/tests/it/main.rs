@@ -1,4 +1,4 @@
-//! The protocols as their users see them: HTTP/1.1 as streams of bytes in and transcripts of events out, order
+//! The protocols through their public interface: HTTP/1.1 as streams of bytes in and transcripts of events out, order
 //! sessions and order messages against bytes laid out by hand.
 //!
 //! A failed property prints its smallest input and keeps its seed in `proptest-regressions`; commit that file.

@@ -1,4 +1,4 @@
-//! Well-formed messages of every kind, the stock of the properties; and what a few of them mean.
+//! Well-formed messages of every kind, which the property tests start from; and the expected events of a few of them.
 
 use weir_proto::http1::{Ending, Event, Limits, Method, ParseError, RequestDecoder};
 
@@ -46,7 +46,7 @@ fn pipelined_messages_are_read_one_after_the_other_until_one_says_close() {
     let seen = server(&stream[..]);
     let heads = seen.iter().filter(|event| matches!(event, Seen::Head(_))).count();
     let ends = seen.iter().filter(|event| matches!(event, Seen::End(_))).count();
-    // The request of HTTP/1.0 without keep-alive is the last but one of the stock.
+    // The HTTP/1.0 request without keep-alive is the second to last of the samples.
     assert_eq!((heads, ends), (REQUESTS.len() - 1, REQUESTS.len() - 1));
     assert_eq!(seen.last(), Some(&Seen::Finished));
     let continued = seen.iter().filter(|event| **event == Seen::Continue).count();

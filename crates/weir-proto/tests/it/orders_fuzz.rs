@@ -1,4 +1,4 @@
-//! Fuzz bodies of order sessions and order messages. How to run longer and how to replay: [`crate::fuzz`].
+//! Fuzz bodies of order sessions and order messages. For longer runs and for a replay, see [`crate::fuzz`].
 
 use weir_proto::{
     ouch::{
@@ -19,7 +19,7 @@ use crate::{
     transcript::cut,
 };
 
-/// Longest payload the fuzzed streams may have; some of the stock is longer.
+/// Longest payload the fuzzed streams may have; some of the samples are longer.
 const PAYLOAD_BYTES_MAX: usize = 80;
 
 const CLIENT_FRAMES: &[&[u8]] = &[
@@ -155,7 +155,7 @@ fn logins() {
         b"     ",
     ];
     fuzz("logins", stock, |input, noise| {
-        // Mostly of a length that counts, or the rest would hardly be read.
+        // Mostly of a valid length, because the rest would hardly be decoded.
         let length = [46, 51, input.len()][noise.place(3)];
         let mut payload = input.to_vec();
         payload.resize(length, b' ');
@@ -168,7 +168,7 @@ fn logins() {
     });
 }
 
-/// What holds for any bytes taken for an inbound message.
+/// Invariants for any bytes decoded as an inbound message.
 fn inbound(bytes: &[u8]) {
     let mut changed = bytes.to_vec();
     set_original_user_ref_num(&mut changed, 0x0a0b_0c0d);
@@ -186,7 +186,7 @@ fn inbound(bytes: &[u8]) {
     }
 }
 
-/// What holds for any bytes taken for an outbound message.
+/// Invariants for any bytes decoded as an outbound message.
 fn outbound(bytes: &[u8]) {
     let mut changed = bytes.to_vec();
     let is_original_set = set_outbound_original_user_ref_num(&mut changed, 0x0a0b_0c0d);
@@ -206,7 +206,7 @@ fn outbound(bytes: &[u8]) {
     }
 }
 
-/// One message of each row, empty but for its type.
+/// One message for each row, empty except for its type.
 fn blanks(rows: &[(u8, usize, bool, Option<usize>)]) -> Vec<Vec<u8>> {
     rows.iter()
         .map(|(kind, bytes, _, _)| {
@@ -217,7 +217,7 @@ fn blanks(rows: &[(u8, usize, bool, Option<usize>)]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A message of the stock with a changed byte here and there, and tags behind it that it mostly declares.
+/// A sample message with an occasional changed byte, and tags behind it that it usually declares correctly.
 fn tagged(blanks: &[Vec<u8>], input: &[u8], noise: &mut Noise) -> Vec<u8> {
     let mut message = blanks[noise.place(blanks.len())].clone();
     let mut appendage = Vec::new();

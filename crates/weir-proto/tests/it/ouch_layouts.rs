@@ -1,4 +1,5 @@
-//! Every OUCH message against bytes laid out by hand from the tables of the specification, and what holds for all.
+//! Compares every OUCH message with bytes laid out by hand from the specification's tables, and checks rules that
+//! hold for all.
 
 use proptest::prelude::*;
 use weir_proto::ouch::{
@@ -10,7 +11,7 @@ use weir_proto::ouch::{
     set_outbound_original_user_ref_num, set_outbound_user_ref_num,
 };
 
-/// Type, bytes with an empty appendage, whether there is an appendage, and the place of the order's number.
+/// Type, bytes with an empty appendage, whether there is an appendage, and the offset of the order's number.
 type Row = (u8, usize, bool, Option<usize>);
 
 pub const INBOUND: [Row; 5] = [
@@ -289,7 +290,7 @@ fn every_other_type_is_unknown() {
     assert_eq!(Inbound::decode(b""), Err(empty));
     assert_eq!(Outbound::decode(b""), Err(empty));
     assert_eq!(empty.label(), "ouch_empty");
-    // What has no number cannot be refused.
+    // A message without a number cannot be refused by number.
     assert_eq!(Inbound::decode(b"C\0\0\0"), Err(error(DecodeErrorKind::Length, b"C\0\0\0")));
     assert_eq!(
         Inbound::decode(b"Z!").expect_err("unknown").to_string(),

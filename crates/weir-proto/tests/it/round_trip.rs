@@ -1,4 +1,4 @@
-//! What the encoder writes, the decoder reads: the same method, target, status, fields and content.
+//! The decoder reads what the encoder writes: the same method, target, status, fields and content.
 
 use proptest::prelude::*;
 use weir_proto::http1::{
@@ -62,7 +62,7 @@ impl Message {
         }
     }
 
-    /// The transcript of this message, its head beginning with `start`, and with `flags` in front of its fields.
+    /// The transcript of this message, with `start` at the beginning of its head and `flags` in front of its fields.
     fn expected(&self, start: &str, flags: &str, mut fields: Vec<String>) -> Vec<Seen> {
         fields.extend(self.fields.iter().map(|(name, value)| {
             format!("{}={}", name.as_bytes().escape_ascii(), value.as_bytes().escape_ascii())
@@ -96,7 +96,7 @@ proptest! {
     ) {
         let (mut stream, mut expected) = (Vec::new(), Vec::new());
         for (message, method, target) in &messages {
-            // CONNECT ends the connection and has another form of target.
+            // CONNECT ends the connection and has another target form.
             let method = if Method::ALL[*method] == Method::Connect { Method::Get } else { Method::ALL[*method] };
             message.finish(HeadWriter::request(&mut stream, method, target, "x:80").expect("valid"));
             message.append_content(&mut stream);

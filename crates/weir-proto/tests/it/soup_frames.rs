@@ -1,4 +1,4 @@
-//! Frames and packets: bytes from the table of the specification, however the stream is cut.
+//! Frames and packets: bytes from the specification's table, for any division of the stream.
 
 use proptest::prelude::*;
 use weir_proto::soup::{
@@ -9,10 +9,10 @@ use weir_proto::soup::{
 /// Type and payload of every frame, and the error that ended the stream.
 pub type Seen = (Vec<(u8, Vec<u8>)>, Option<ProtocolError>);
 
-/// What a stream that comes in these reads is cut into.
+/// The frames of a stream that arrives in these reads.
 ///
-/// Also asserts, at every step, that no more than one allowed frame is held, that a call without a frame has used
-/// its input up, and that an error stays.
+/// Also asserts, at every step, that at most one allowed frame is held, that a call without a frame has used up its
+/// input, and that an error stays.
 pub fn deframe<'a>(payload_bytes_max: usize, reads: impl IntoIterator<Item = &'a [u8]>) -> Seen {
     let mut deframer = Deframer::new(payload_bytes_max);
     let mut frames = Vec::new();
@@ -52,7 +52,7 @@ fn server(stream: &[u8]) -> Result<ServerPacket<'_>, ProtocolError> {
     ServerPacket::parse(only(stream))
 }
 
-/// The frame of a stream that has one.
+/// The only frame of a stream.
 fn only(stream: &[u8]) -> Frame<'_> {
     let [_, _, kind, payload @ ..] = stream else { panic!("a header") };
     assert_eq!(deframe(PAYLOAD_BYTES_MAX, [stream]), (vec![(*kind, payload.to_vec())], None));

@@ -55,7 +55,7 @@ fn a_login_of_either_version_is_its_golden_bytes() {
 #[test]
 fn lengths_47_and_52_are_logins_and_their_neighbours_are_not() {
     for length in 0..=60_usize {
-        // Ones are good names and good numbers alike, so that the length alone decides.
+        // Ones are valid in names and in numbers, so that the length alone decides.
         let payload = vec![b'1'; length];
         let frame = Frame { kind: b'L', payload: &payload };
         let parsed = ClientPacket::parse(frame).map(|packet| packet.kind());

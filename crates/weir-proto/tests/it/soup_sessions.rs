@@ -1,4 +1,4 @@
-//! The rules of a session in virtual time, from both sides and between them.
+//! The rules of a session in virtual time, on both sides and between them.
 
 use proptest::prelude::*;
 use weir_proto::soup::{
@@ -8,7 +8,7 @@ use weir_proto::soup::{
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Not zero, so that a time taken for a duration shows.
+/// Not zero, so that a time mistaken for a duration shows.
 const START_NS: u64 = 77 * SECOND_NS;
 
 fn login() -> LoginRequest {
@@ -52,7 +52,7 @@ fn client_logged_in(next: u64) -> ClientSession {
 fn a_client_that_does_not_log_in_is_closed_after_five_seconds() {
     let mut session = server();
     assert_eq!(session.deadline_ns(), START_NS + 5 * SECOND_NS);
-    // Debug packets, as whole ones or byte by byte, buy no time.
+    // Debug packets, whole or byte by byte, do not extend the login timeout.
     let later = START_NS + 4 * SECOND_NS;
     assert_eq!(session.on_packet(later, ClientPacket::Debug(b"slowly")), Ok(ServerInput::Nothing));
     assert_eq!(session.deadline_ns(), START_NS + 5 * SECOND_NS);
@@ -143,7 +143,7 @@ fn a_silent_client_is_closed_after_fifteen_seconds_or_its_own_timeout_within_bou
         let mut session = server_logged_in(timeout_ms);
         let heard_ns = START_NS + SECOND_NS / 2;
         assert_eq!(session.on_packet(heard_ns, ClientPacket::Debug(b"")), Ok(ServerInput::Nothing));
-        // Sending is not hearing.
+        // A send does not count as a receive.
         session.on_sent(heard_ns + heartbeat_timeout_ns - 1);
         assert_eq!(session.on_time(heard_ns + heartbeat_timeout_ns - 1), Due::Nothing, "{timeout_ms:?}");
         assert_eq!(session.deadline_ns(), heard_ns + heartbeat_timeout_ns);
@@ -226,7 +226,7 @@ fn a_clock_that_seems_to_go_back_changes_nothing() {
     assert_eq!(session.on_time(0), Due::Nothing);
 }
 
-/// A server and a client joined by a line that loses nothing until it breaks.
+/// A server and a client connected by a line that loses nothing until it breaks.
 struct Pair {
     server: ServerSession,
     client: ClientSession,
@@ -249,7 +249,7 @@ impl Pair {
         }
     }
 
-    /// Goes to the next deadline; says who closes, if somebody does.
+    /// Goes to the next deadline; returns which side closes, if one does.
     fn step(&mut self, is_broken: bool) -> (u64, Option<&'static str>) {
         self.steps += 1;
         assert!(self.steps < 100_000, "a deadline at which nothing is due comes for ever");
@@ -322,7 +322,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Against a model that remembers times alone.
+    /// Compared with a model that stores only times.
     #[test]
     fn heartbeats_and_closes_come_when_the_times_say(steps in prop::collection::vec(step(), 0..60)) {
         let mut session = server_logged_in(None);

@@ -1,11 +1,11 @@
-//! A reader of either kind, driven over pieces of input, and what it said; with the promises every step keeps.
+//! Drives a reader of either kind over pieces of input and records its events; checks the guarantees of every step.
 
 use proptest::prelude::ProptestConfig;
 use weir_proto::http1::{
     Ending, Event, Headers, Limits, Method, ParseError, RequestDecoder, ResponseDecoder,
 };
 
-/// One event in a form that outlives its input. Neighbouring pieces of content are one.
+/// One event in a form that outlives its input. Adjacent pieces of content are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     Head(String),
@@ -54,7 +54,7 @@ impl Reader {
 }
 
 impl Decoder {
-    /// Whether the connection goes on after this piece.
+    /// Returns whether the connection continues after this piece.
     fn take(&mut self, piece: &[u8], limits: &Limits, seen: &mut Vec<Seen>) -> bool {
         let mut rest = piece;
         for _ in 0..4 * piece.len() + 4 {
@@ -162,7 +162,7 @@ fn fields(headers: Headers<'_>) -> Vec<String> {
     headers.iter().map(|(name, value)| format!("{}={}", name.escape_ascii(), value.escape_ascii())).collect()
 }
 
-/// The input, cut at these places; places beyond its end and repeated ones give empty pieces.
+/// The input, cut at these positions; positions beyond its end and repeated ones give empty pieces.
 pub fn cut<'a>(input: &'a [u8], places: &[usize]) -> Vec<&'a [u8]> {
     let mut places: Vec<usize> = places.iter().map(|place| (*place).min(input.len())).collect();
     places.sort_unstable();
@@ -175,7 +175,8 @@ pub fn cut<'a>(input: &'a [u8], places: &[usize]) -> Vec<&'a [u8]> {
     pieces
 }
 
-/// Cheap cases, so sixteen times as many as configured: 4096 unless `PROPTEST_CASES` says otherwise.
+/// The cases are cheap, so there are sixteen times as many as configured: 4096 unless `PROPTEST_CASES` says
+/// otherwise.
 pub fn many_cases() -> ProptestConfig {
     let configured = ProptestConfig::default();
     ProptestConfig { cases: configured.cases * 16, ..configured }
