@@ -1,7 +1,7 @@
 //! One timer for a connection, moved as rarely as possible.
 //!
-//! A timer that fires too early is set again for what is left; only a deadline nearer than the timer moves it before it
-//! fires. So a connection that is busy has its timer touched about once in an idle timeout, not once a request.
+//! A timer that fires too early is set again for the remaining time; only an earlier deadline moves it before it
+//! fires. So a busy connection's timer is touched about once per idle timeout, not once per request.
 
 use std::{
     future::{Future, poll_fn},
@@ -19,25 +19,25 @@ const NEVER: Instant = Instant::from_nanos(u64::MAX);
 #[derive(Debug)]
 pub(crate) struct ConnectionTimer {
     sleep: Sleep,
-    /// When the timer fires; no sooner than any deadline that was waited for since it was set.
+    /// When the timer fires; not later than any deadline that was waited for since it was set.
     fires: Instant,
-    /// Whether anything had to be waited for since this was last taken.
+    /// Whether a wait was needed since the flag was last taken.
     has_waited: bool,
 }
 
 impl ConnectionTimer {
     pub(crate) fn new() -> Self {
-        // It becomes a timer when something is waited for.
+        // It becomes a timer at the first wait.
         Self { sleep: sleep_until(NEVER), fires: NEVER, has_waited: false }
     }
 
-    /// Whether, since this was last asked, something was not ready at once.
+    /// Whether something was not ready at once since the last call.
     #[inline]
     pub(crate) fn take_has_waited(&mut self) -> bool {
         std::mem::take(&mut self.has_waited)
     }
 
-    /// Waits for a future, at most until `at`: `None`.
+    /// Waits for a future, at most until `at`; then returns `None`.
     pub(crate) async fn until<F: Future>(&mut self, at: Instant, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         poll_fn(|context| match future.as_mut().poll(context) {
@@ -47,7 +47,8 @@ impl ConnectionTimer {
         .await
     }
 
-    /// Waits for a future, at most this long: `None`. What is ready at once costs no look at the clock.
+    /// Waits for a future, at most for `limit`; then returns `None`. A future that is ready at once costs no reading
+    /// of the clock.
     pub(crate) async fn within<F: Future>(&mut self, limit: Duration, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         let mut at = None;
@@ -61,7 +62,7 @@ impl ConnectionTimer {
         .await
     }
 
-    /// Ready when it is `at`, at the time of this call or, by a timer, later.
+    /// Ready when `at` is reached, at the time of this call or, by a timer, later.
     pub(crate) fn poll(&mut self, at: Instant, context: &mut Context<'_>) -> Poll<()> {
         self.has_waited = true;
         if at < self.fires {
@@ -71,7 +72,7 @@ impl ConnectionTimer {
             if Pin::new(&mut self.sleep).poll(context).is_pending() {
                 return Poll::Pending;
             }
-            // A timer that has fired is none any more: the next deadline sets it again.
+            // A timer that has fired is no longer set: the next deadline sets it again.
             self.fires = NEVER;
             if now() >= at {
                 return Poll::Ready(());
@@ -123,12 +124,12 @@ mod tests {
             let mut deadline = ConnectionTimer::new();
             for _ in 0..WAITS {
                 let at = time::now() + Duration::from_secs(60);
-                // What is waited for comes after 100 ms, by a timer of its own.
+                // The future completes after 100 ms, by a separate timer.
                 let outcome = deadline.until(at, time::sleep(Duration::from_millis(100))).await;
                 assert!(outcome.is_some());
             }
         });
-        // 100 s of requests: the connection's timer fires once, and never for nothing before that.
+        // 100 s of requests: the connection's timer fires once, and never early.
         assert!((WAITS..WAITS + 3).contains(&fired), "{fired} timers fired for {WAITS} waits");
     }
 

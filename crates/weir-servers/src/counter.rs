@@ -1,11 +1,11 @@
-//! A number that one thread writes and any thread reads: counting costs a load and a store, and nothing is locked.
+//! A number that one thread writes and any thread reads: counting costs a load and a store, without a lock.
 //!
-//! Counters with several writers, those of HTTP, are not this: they add with `fetch_add`. The engine has a type like
-//! this one for its own; to export it from there for a few lines would make it part of what its users depend on.
+//! Counters with several writers, those of HTTP, are different: they add with `fetch_add`. The engine has its own
+//! similar type; exporting it for a few lines would make it part of the engine's public interface.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A counter with one writer: whatever changes it is called by one thread only.
+/// A counter with one writer: only one thread may change it.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -24,13 +24,13 @@ impl Counter {
         self.set(self.get().wrapping_sub(count));
     }
 
-    /// For a maximum.
+    /// Raises the value, for a maximum.
     #[inline]
     pub(crate) fn raise_to(&self, value: u64) {
         self.set(self.get().max(value));
     }
 
-    /// For what is a state and no count.
+    /// Sets the value, for a state rather than a count.
     #[inline]
     pub(crate) fn set(&self, value: u64) {
         self.0.store(value, Relaxed);

@@ -1,4 +1,4 @@
-//! Echo (RFC 862): every byte comes back, in order, until the peer ends its direction. No framing of ours.
+//! Echo (RFC 862): every byte comes back, in order, until the peer ends its direction. There is no framing.
 
 use std::{
     io,
@@ -16,7 +16,7 @@ use weir_engine::{net::Stream, time::yield_now};
 use weir_sys::affinity::{allowed_cpus, pin_current_thread};
 
 /// Serves one connection. Ends when the peer has sent its end and everything is sent back, or when the connection
-/// fails: there is nobody to tell.
+/// fails; a failure is not reported.
 pub async fn echo(stream: Stream) {
     while let Ok(Some(bytes)) = stream.recv().await {
         if stream.send(bytes).await.is_err() {
@@ -27,20 +27,20 @@ pub async fn echo(stream: Stream) {
     let _ = stream.shutdown().await;
 }
 
-/// What a server wastes for every receive, or loses: an effect of known size and place, which the laboratory must find
-/// when it is tested itself.
+/// A fault of a known size and place that a server adds to every receive, or a lost answer: the laboratory must find
+/// it when it is tested itself.
 #[derive(Clone, Debug)]
 pub enum PlantedEffect {
-    /// CPU time of the server's own. It ends with the first reading of the clock that is late enough, so it is never
+    /// CPU time of the server. The loop ends at the first clock reading that is late enough, so the time is never
     /// shorter.
     Time(Duration),
-    /// A system call that does nothing, `getppid`.
+    /// A system call without effect, `getppid`.
     Call,
-    /// A write that wakes a thread which sleeps.
+    /// A write that wakes a sleeping thread.
     Wake(Sleeper),
-    /// Two sends in place of one.
+    /// Two sends instead of one.
     SplitWrite,
-    /// A connection that ends without an answer to its receive of this number.
+    /// A connection that ends without answering its receive with this number.
     Lose(u32),
 }
 
@@ -51,11 +51,11 @@ pub struct Sleeper {
 }
 
 impl Sleeper {
-    /// Starts the thread, on other CPUs than `workers` where there are any, so that it takes no worker's; it lives as
+    /// Starts the thread, on other CPUs than `workers` if there are any, so that it takes no worker's; it lives as
     /// long as the process.
     ///
     /// # Errors
-    /// When the kernel gives no descriptor or no thread.
+    /// When no descriptor or no thread is available.
     pub fn start(workers: &[usize]) -> io::Result<Self> {
         let mut others = allowed_cpus()?;
         others.retain(|cpu| !workers.contains(cpu));
@@ -63,7 +63,7 @@ impl Sleeper {
         let own = Arc::clone(&eventfd);
         let sleep = move || {
             if !others.is_empty() {
-                // Where it may not, it shares a CPU, and that shows.
+                // If that is not allowed, it shares a CPU, and the effect shows that.
                 let _ = pin_current_thread(&others);
             }
             let mut wakes = [0; 8];
@@ -74,12 +74,12 @@ impl Sleeper {
     }
 
     fn wake(&self) {
-        // It fails only when nobody has slept for 2^64 wakes.
+        // It fails only if the thread has not slept for 2^64 wakes.
         let _ = rustix::io::write(&self.eventfd, &1_u64.to_ne_bytes());
     }
 }
 
-/// Like [`echo`], with something planted.
+/// Like [`echo`], with a planted effect.
 pub async fn echo_planted(stream: Stream, effect: PlantedEffect) {
     let mut received = 0_u32;
     while let Ok(Some(mut bytes)) = stream.recv().await {
@@ -101,7 +101,7 @@ pub async fn echo_planted(stream: Stream, effect: PlantedEffect) {
                     return;
                 }
                 bytes.advance(half);
-                // What is queued leaves when the task yields.
+                // Queued bytes leave when the task yields.
                 yield_now().await;
             }
         }

@@ -1,4 +1,4 @@
-//! Protocol cores driven by the engine: what a connection does, whatever I/O model runs it.
+//! Protocol cores driven by the engine: the behaviour of a connection, on any I/O model.
 
 mod connection_timer;
 mod counter;

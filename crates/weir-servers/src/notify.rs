@@ -1,4 +1,4 @@
-//! Waking tasks of the same worker: a [`Signal`] for one, a [`Notify`] for as many as wait.
+//! Waking tasks of the same worker: a [`Signal`] for one, a [`Notify`] for any number.
 
 use std::{
     cell::{Cell, RefCell},
@@ -6,8 +6,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// Something one task waits for and others of its worker announce. Announcing it again before it is taken costs
-/// nothing.
+/// An event that one task waits for and other tasks of its worker announce. Announcing it again before it is taken
+/// has no effect.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     is_raised: Cell<bool>,
@@ -23,14 +23,14 @@ impl Signal {
         }
     }
 
-    /// Wakes the task without announcing anything: what it waits for beside may have changed.
+    /// Wakes the task without announcing anything: another condition that it waits for may have changed.
     pub(crate) fn wake(&self) {
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();
         }
     }
 
-    /// Takes the announcement, or leaves a waker.
+    /// Takes the announcement, or stores a waker.
     pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<()> {
         if self.is_raised.replace(false) {
             return Poll::Ready(());
@@ -39,7 +39,7 @@ impl Signal {
         Poll::Pending
     }
 
-    /// Leaves a waker.
+    /// Stores a waker.
     pub(crate) fn register(&self, context: &Context<'_>) {
         let mut waker = self.waker.borrow_mut();
         if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
@@ -53,12 +53,12 @@ impl Signal {
     }
 }
 
-/// Tasks that wait for something to have happened. As many as there are connections.
+/// Tasks that wait for an event. At most as many as there are connections.
 #[derive(Debug, Default)]
 pub(crate) struct Notify(RefCell<Vec<Waker>>);
 
 impl Notify {
-    /// Leaves a waker for the next time.
+    /// Stores a waker for the next time.
     pub(crate) fn register(&self, waker: &Waker) {
         let mut wakers = self.0.borrow_mut();
         if !wakers.iter().any(|known| known.will_wake(waker)) {
@@ -66,14 +66,14 @@ impl Notify {
         }
     }
 
-    /// Wakes whoever waits.
+    /// Wakes all waiting tasks.
     pub(crate) fn notify(&self) {
-        // Not borrowed while they are woken: what a waker does is not ours to know.
+        // Nothing is borrowed while they are woken, because a waker may run any code.
         let wakers = self.0.take();
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Waits until something holds, looking whenever this is notified.
+    /// Waits until a condition holds, and checks it at each notification.
     pub(crate) async fn until(&self, holds: impl Fn() -> bool) {
         poll_fn(|context| {
             if holds() {

@@ -1,12 +1,12 @@
-//! What one worker could not hand to another: one queue for each priority, in order, with a stated maximum.
-//! The gateway and the exchange have one for each worker that they hand something to.
+//! Messages that one worker could not hand to another: one queue for each priority, in order, with a stated maximum.
+//! The gateway and the exchange have one for each worker that they send to.
 //!
-//! Requests have a maximum because their sources stop: a client whose requests go to a worker for which
-//! something is undelivered is not read any more, so that each account has one message here at most. Behind
-//! it may be a cancel of everything, and one more for each account; another one behind that would find
-//! nothing more, and is left out. Responses may not be lost and are as many as what was under way may set
-//! off. Whoever makes an [`Overflow`] says how many that are, and sees to it that it takes in no more; one
-//! too many is a mistake of ours and ends the process, instead of its memory.
+//! Requests have a maximum because their sources stop: a client whose requests go to a worker with undelivered
+//! messages is not read, so each account has at most one message here. A cancel of everything may follow it, and one
+//! more for each account; a further one would find nothing to cancel, and is dropped. Responses must not be lost, and
+//! their number is bounded by what the messages in flight may cause. The creator of an [`Overflow`] states that
+//! number, and makes sure that it accepts no more; one too many is a bug and ends the process, instead of exhausting
+//! its memory.
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,15 +15,15 @@ use std::{
 
 use weir_engine::handoff::Priority;
 
-/// Requests that are of no account.
+/// Requests that belong to no account.
 const OTHERS_MAX: usize = 4;
 
-/// What it is that is handed over.
+/// The kind of a handed-over message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// A message of this account.
     Message(u32),
-    /// Everything that this account has open is to be cancelled.
+    /// Cancel everything that this account has open.
     CancelAll(u32),
     /// Another request.
     Request,
@@ -31,7 +31,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Answers overtake requests, so that what is under way comes to an end.
+    /// Responses overtake requests, so that work in progress finishes.
     pub(crate) fn priority(self) -> Priority {
         match self {
             Role::Message(_) | Role::CancelAll(_) | Role::Request => Priority::Request,
@@ -40,15 +40,15 @@ impl Role {
     }
 }
 
-/// Something that is handed over.
+/// A message that is handed over.
 pub(crate) trait Handed: Copy {
     fn role(&self) -> Role;
 }
 
-/// Most that may be undelivered on the way to one worker.
+/// Upper bounds for the undelivered messages to one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
-    /// Accounts: of each one message and two cancels of everything.
+    /// Number of accounts: each may have one message and two cancels of everything.
     pub(crate) accounts: usize,
     pub(crate) responses: usize,
 }
@@ -62,16 +62,16 @@ impl Bounds {
     }
 }
 
-/// What the port to another worker did not take.
+/// Messages that the port to another worker did not take.
 pub(crate) struct Overflow<T> {
     bounds: Bounds,
     queues: [RefCell<VecDeque<T>>; 2],
     messages: Cell<usize>,
-    /// Requests that were kept, and how many of them have left.
+    /// The number of requests stored, and how many of them have left.
     kept: Cell<u64>,
     left: Cell<u64>,
-    /// Accounts whose last request in here cancels everything, and how many requests were kept before it. A client that
-    /// comes and goes would fill the list with them.
+    /// Accounts whose last request in here cancels everything, with the number of requests stored before it. It keeps
+    /// a client that connects and disconnects repeatedly from filling the list with them.
     cancelling: RefCell<HashMap<u32, u64>>,
 }
 
@@ -87,7 +87,7 @@ impl<T: Handed> Overflow<T> {
         }
     }
 
-    /// Whether one more message of a client may be undelivered.
+    /// Whether one more client message may be undelivered.
     pub(crate) fn takes_message(&self) -> bool {
         self.messages.get() < self.bounds.accounts
     }
@@ -96,12 +96,12 @@ impl<T: Handed> Overflow<T> {
         Priority::BOTH.into_iter().all(|priority| self.count(priority) == 0)
     }
 
-    /// How much of a priority is undelivered. What comes later waits behind it.
+    /// The number of undelivered messages of a priority. Later ones wait behind them.
     pub(crate) fn count(&self, priority: Priority) -> usize {
         self.of(priority).borrow().len()
     }
 
-    /// Keeps what the port did not take.
+    /// Stores a message that the port did not take.
     pub(crate) fn add(&self, handed: T) {
         let role = handed.role();
         let before = self.kept.get();
@@ -146,7 +146,7 @@ impl<T: Handed> Overflow<T> {
         match role {
             Role::Message(_) => self.messages.set(self.messages.get() - 1),
             Role::CancelAll(account) => {
-                // A later one of this account may be in here still, and then no other is added.
+                // A later one of this account may still be in here; then no other is added.
                 if let Entry::Occupied(last) = self.cancelling.borrow_mut().entry(account)
                     && *last.get() == before
                 {
@@ -157,7 +157,7 @@ impl<T: Handed> Overflow<T> {
         }
     }
 
-    /// The worker that all of it is for takes nothing any more.
+    /// The destination worker accepts nothing any more.
     pub(crate) fn clear(&self) {
         self.hand_over(|_| true);
     }
@@ -181,7 +181,7 @@ mod tests {
         Overflow::new(Bounds { accounts, responses })
     }
 
-    /// Takes so many, and says what they were.
+    /// Takes this many, and returns their roles.
     fn take(waiting: &Overflow<Role>, count: usize) -> Vec<Role> {
         let mut taken = Vec::new();
         waiting.hand_over(|role| {
@@ -205,7 +205,7 @@ mod tests {
         let expected = [both(1), both(2), both(1)].concat();
         assert_eq!(take(&waiting, 4), expected[..4]);
         assert!(waiting.takes_message(), "two of three have left");
-        // Of the first account another one is in here.
+        // Another one of the first account is still in here.
         waiting.add(Role::CancelAll(1));
         waiting.add(Role::CancelAll(2));
         assert_eq!(

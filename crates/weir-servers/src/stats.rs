@@ -1,7 +1,7 @@
 //! The statistics socket: an abstract Unix socket that answers every line with the server's counters as one line of
-//! JSON (`docs/formats/server-stats.md`). Served by a thread of its own, which only reads and switches the workers'
-//! clock. An abstract name has no permissions, so the kernel is asked who reads: only the server's own user, and root,
-//! get an answer.
+//! JSON (`docs/formats/server-stats.md`). A separate thread serves it. The thread only reads, and switches the
+//! workers' clock. An abstract name has no permissions, so the kernel is asked for the reader's user: only the
+//! server's own user and root get an answer.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -23,33 +23,33 @@ use weir_record::engine::{CLOCK_OFF, CLOCK_ON, ServerStats};
 
 use crate::thread_per_connection::{CallerSlot, talk_to_each};
 
-/// What a server has to say about itself beside the engine's counters; adds it to each answer.
+/// Adds a server's own data, besides the engine's counters, to each answer.
 pub type NodeSource = Arc<dyn Fn(&mut ServerStats) + Send + Sync>;
 
-/// Readers at a time. One more takes the place of the one that has asked nothing for longest.
+/// Most readers at a time. A further one replaces the one that has been idle for longest.
 const READERS_MAX: usize = 16;
 
 /// Name of its threads.
 const THREAD: &str = "weir-stats";
 
-/// How long a reader may leave an answer where it is.
+/// How long a reader may leave an answer unread.
 const WRITE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Longest line a reader may send.
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// A bound statistics socket. Readers may connect; they are answered once there is a server.
+/// A bound statistics socket. Readers may connect before there is a server; they are answered once there is one.
 #[derive(Debug)]
 pub struct StatsSocket {
     listener: UnixListener,
 }
 
 impl StatsSocket {
-    /// Takes the name.
+    /// Binds the name.
     ///
     /// # Errors
-    /// `InvalidInput` when the name is not of the form `@name` or is too long; those of binding, mostly that the name
-    /// is in use.
+    /// `InvalidInput` if the name is not of the form `@name` or is too long; the errors of binding, usually that the
+    /// name is in use.
     pub fn bind(name: &str) -> io::Result<Self> {
         let bare = name.strip_prefix('@').filter(|bare| !bare.is_empty()).ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidInput, "a statistics socket is an abstract name")
@@ -58,10 +58,11 @@ impl StatsSocket {
         Ok(Self { listener })
     }
 
-    /// Starts answering, for as long as the process lives. What `node` does not add, there is not.
+    /// Starts answering, for as long as the process lives. Without `node`, the answers contain only the engine's
+    /// counters.
     ///
     /// # Errors
-    /// When no thread can be had.
+    /// When a thread cannot be started.
     pub fn answer(self, control: ServerControl, node: Option<NodeSource>) -> io::Result<()> {
         self.answer_by(Arc::new(move |asked: &str| {
             match asked {
@@ -81,7 +82,7 @@ impl StatsSocket {
         let is_ours =
             |reader: &UnixStream| socket_peercred(reader).is_ok_and(|peer| may_read(peer.uid, geteuid()));
         let talk = move |reader: UnixStream, slot: &CallerSlot| {
-            // A reader that breaks off is not our concern.
+            // A reader that disconnects is not an error.
             let _ = answer(reader, &answers, slot);
         };
         let run = move || talk_to_each(&self.listener, (THREAD, READERS_MAX), is_ours, talk);
@@ -89,7 +90,7 @@ impl StatsSocket {
     }
 }
 
-/// The engine's counters as a record, with nothing beside them.
+/// The engine's counters as a record, without additions.
 pub(crate) fn of_server(control: &ServerControl) -> ServerStats {
     let engine = control.stats();
     ServerStats {
@@ -101,10 +102,11 @@ pub(crate) fn of_server(control: &ServerControl) -> ServerStats {
     }
 }
 
-/// What is answered to a line.
+/// The answer to a line.
 type Answers = Arc<dyn Fn(&str) -> ServerStats + Send + Sync>;
 
-/// Whether this user may read the statistics of a server of `own`: they name accounts and count their orders.
+/// Whether this user may read the statistics of a server that runs as `own`: the statistics name accounts and count
+/// their orders.
 fn may_read(reader: Uid, own: Uid) -> bool {
     reader == own || reader.is_root()
 }
@@ -151,7 +153,7 @@ mod tests {
         let mut first = connect();
         assert!(ask(&mut first).expect("it is answered") > 0);
         let mut silent: Vec<_> = (1..READERS_MAX).map(|_| connect()).collect();
-        // Once, so that all have been let in.
+        // Once, so that all have been admitted.
         assert!(silent.iter_mut().all(|reader| ask(reader).is_ok_and(|bytes| bytes > 0)));
         assert!(ask(&mut first).expect("it is answered") > 0, "it is the one that asked last");
         let mut late = connect();

@@ -1,5 +1,5 @@
-//! Operators who connect to a server that runs: each is answered by a thread of its own, so many at a time. Where a
-//! caller asks once, one too many is closed; where callers stay and ask again, it takes the place of a silent one.
+//! Connections of operators to a running server: a separate thread answers each, up to a maximum. If a caller asks
+//! only once, a caller beyond the maximum is closed; if callers stay and ask again, it replaces an idle one.
 
 use std::{
     io,
@@ -13,10 +13,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long accepting rests after an error, such as descriptors having run out.
+/// How long accepting pauses after an error, such as running out of descriptors.
 const REST: Duration = Duration::from_millis(20);
 
-/// A caller that is being answered.
+/// A caller being answered.
 struct Open(Arc<AtomicUsize>);
 
 impl Drop for Open {
@@ -25,7 +25,7 @@ impl Drop for Open {
     }
 }
 
-/// Answers those who come, for as long as they do. One more than `callers_max` is closed at once.
+/// Answers each caller, as long as connections arrive. A caller beyond `callers_max` is closed at once.
 pub(crate) fn answer_each<S: Send + 'static>(
     incoming: impl Iterator<Item = io::Result<S>>,
     (thread_name, callers_max): (&str, usize),
@@ -43,8 +43,8 @@ pub(crate) fn answer_each<S: Send + 'static>(
     });
 }
 
-/// Talks with those who come and may ask, for as long as the process lives. One more than `callers_max` takes the place
-/// of the one that has asked nothing for longest; while all of them are being answered it is closed.
+/// Serves callers that may ask repeatedly, for as long as the process lives. A caller beyond `callers_max` replaces
+/// the one that has been idle for longest; while all of them are being answered it is closed.
 pub(crate) fn talk_to_each(
     listener: &UnixListener,
     (thread_name, callers_max): (&str, usize),
@@ -64,7 +64,7 @@ pub(crate) fn talk_to_each(
     });
 }
 
-/// Runs what `admit` makes of each caller on a thread of its own; those it makes nothing of are closed.
+/// Runs the function that `admit` returns for each caller on a separate thread; callers without one are closed.
 fn thread_for_each<S, T: FnOnce() + Send + 'static>(
     incoming: impl Iterator<Item = io::Result<S>>,
     thread_name: &str,
@@ -76,13 +76,13 @@ fn thread_for_each<S, T: FnOnce() + Send + 'static>(
             continue;
         };
         if let Some(run) = admit(caller) {
-            // Without a thread the caller is closed, and its place is free; there may be one for the next.
+            // Without a thread the caller is closed, and its place is free; the next one may get a thread.
             let _ = thread::Builder::new().name(thread_name.into()).spawn(run);
         }
     }
 }
 
-/// A caller that is connected.
+/// A connected caller.
 struct Caller {
     number: u64,
     asked: Instant,
@@ -97,7 +97,7 @@ pub(crate) struct CallerSlot {
 }
 
 impl CallerSlot {
-    /// Answers what the caller has asked: meanwhile nobody takes its place.
+    /// Answers a caller's request: meanwhile it is not replaced.
     pub(crate) fn answer<T>(&self, work: impl FnOnce() -> T) -> T {
         self.mark(|caller| (caller.asked, caller.is_being_answered) = (Instant::now(), true));
         let answer = work();
@@ -148,7 +148,7 @@ mod tests {
         let ends = Arc::new(std::sync::Mutex::new(ends));
         let answer = move |caller: u32| {
             told.send(caller).expect("the test listens");
-            // Until the test drops its end.
+            // Blocks until the test drops its end.
             let _ = ends.lock().expect("nobody panics with it").recv();
         };
         let incoming =

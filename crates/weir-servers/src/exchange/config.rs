@@ -1,4 +1,4 @@
-//! The file that says what an exchange is: TOML in, accounts and levels out. `docs/formats/exchange-config.md`
+//! The configuration file of an exchange: TOML in, accounts and levels out. `docs/formats/exchange-config.md`
 //! describes the format; every error names its line.
 
 use std::path::{Path, PathBuf};
@@ -16,18 +16,18 @@ use crate::{
     },
 };
 
-/// What a file says; nothing in it has to be said but the accounts.
+/// The contents of a file; only the accounts are mandatory.
 #[derive(Clone, Debug, Default)]
 pub struct ExchangeConfig {
-    /// Who may log in.
+    /// The accounts that may log in.
     pub accounts: Vec<AccountConfig>,
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: Option<String>,
-    /// What happens to orders.
+    /// What the exchange does with orders.
     pub mode: Option<Mode>,
     /// Name of the first session.
     pub session: Option<Name<10>>,
-    /// Where the journals are, and what durable means.
+    /// The folder of the journals, and their level of durability.
     pub journal: Option<(PathBuf, Level)>,
 }
 
@@ -42,10 +42,10 @@ struct File {
     account: Vec<AccountTable>,
 }
 
-/// Reads a configuration from the text of a file. The path is for messages only.
+/// Reads a configuration from the text of a file. The path is used only in messages.
 ///
 /// # Errors
-/// The first thing that is wrong, with its line.
+/// The first error, with its line.
 pub fn parse(path: &Path, text: &str) -> Result<ExchangeConfig, ConfigError> {
     read(path, text, |file: File| {
         Ok(ExchangeConfig {

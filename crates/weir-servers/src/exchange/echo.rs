@@ -15,11 +15,11 @@ pub(super) struct EchoExchange {
 }
 
 impl EchoExchange {
-    /// `given_max`: references up to this one were given out before.
+    /// `given_max`: references up to this one have been given out before.
     pub(super) fn new(store: Rc<SessionStore>, given_max: u64) -> Self {
         let config = EchoConfig {
             accounts_max: store.account_count(),
-            // Each worker gives every so-manieth reference.
+            // Each of N workers gives out every N-th reference.
             reference_first: given_max.saturating_add(store.worker() as u64 + 1),
             reference_step: store.workers() as u64,
             ..EchoConfig::default()

@@ -1,5 +1,5 @@
-//! Which orders are live, as the answers to them say: how the worker of an account knows where its orders are, and
-//! how an exchange that was killed knows which ones it has lost.
+//! The live orders, derived from the answers to them: the worker of an account uses them to find the book of an
+//! order, and an exchange that was killed uses them to find the orders that it has lost.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use weir_trading::AccountId;
 /// One order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Live {
-    /// The worker whose book it is in.
+    /// The worker whose book contains it.
     pub(super) worker: u16,
     pub(super) shares: u32,
 }
 
-/// Orders by account and number. As many as there are live ones and ones on their way.
+/// Orders by account and number. Bounded by the live orders and those on their way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LiveOrders {
     orders: HashMap<(AccountId, u32), Live>,
@@ -29,12 +29,12 @@ impl LiveOrders {
         self.orders.get(&(account, number)).copied()
     }
 
-    /// An order is on its way to a worker.
+    /// Records that an order is on its way to a worker.
     pub(super) fn enter(&mut self, account: AccountId, number: u32, live: Live) {
         self.orders.insert((account, number), live);
     }
 
-    /// A number turned out to be no order.
+    /// Removes a number that turned out not to be an order.
     pub(super) fn remove(&mut self, account: AccountId, number: u32) {
         self.orders.remove(&(account, number));
     }
@@ -44,7 +44,7 @@ impl LiveOrders {
         self.orders.iter().map(|((account, number), live)| (*account, *number, live.shares))
     }
 
-    /// An answer goes to an account.
+    /// Records an answer to an account.
     pub(super) fn note(&mut self, account: AccountId, message: &Outbound) {
         match message {
             Outbound::Accepted(accepted) => {

@@ -1,8 +1,8 @@
-//! One market on all workers: each symbol is traded on one worker, each account is told by its own, and what is not on
-//! the same worker crosses over.
+//! One market on all workers: each symbol is traded on one worker, each account is served by its home worker, and
+//! messages between the two cross over if they differ.
 //!
-//! Messages of one account take effect in the order in which they came, whatever they name: one for another worker than
-//! the one before waits until that one is done, and nothing more is read of this client meanwhile.
+//! Messages of one account take effect in the order in which they came, for any symbols: a message for another worker
+//! than the previous one waits until that one is done, and meanwhile this client is not read.
 
 use std::{
     cell::{Cell, RefCell},
@@ -41,22 +41,23 @@ use crate::{
     overflow::{Bounds, Handed, Overflow, Role},
 };
 
-/// Orders of one worker's accounts that may be live at a time.
+/// Most live orders of one worker's accounts.
 pub(super) const LIVE_MAX: usize = 131_072;
 
-/// What the journal needs for an execution.
+/// Journal bytes of an execution.
 const EXECUTED_RECORD_BYTES: usize = 96;
 
-// One order may trade with all that are live, and both sides of each trade are told: the journal takes that.
+// One order may trade with all live orders, and both sides of each trade get a message: the journal has room for
+// that.
 const _: () = assert!(2 * LIVE_MAX * EXECUTED_RECORD_BYTES <= WAITING_FACTOR_MAX * BATCH_BYTES_DEFAULT);
 
-/// Messages of other workers that are handled before other tasks have their turn.
+/// Messages of other workers that are handled before other tasks run.
 const SHARE_MAX: usize = 256;
 
-/// How often a drain looks whether the other workers have come as far.
+/// How often a drain checks whether the other workers have reached the same stage.
 const DRAIN_LOOK: Duration = Duration::from_millis(1);
 
-/// What crosses from one worker to another.
+/// A message from one worker to another.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum WorkerMessage {
     /// A message of an account, to the worker of its symbol.
@@ -64,7 +65,7 @@ pub(super) enum WorkerMessage {
         account: AccountId,
         message: Inbound<'static>,
     },
-    /// The orders of an account are to be cancelled.
+    /// Cancel the orders of an account.
     Disconnected {
         account: AccountId,
     },
@@ -73,13 +74,13 @@ pub(super) enum WorkerMessage {
         account: AccountId,
         message: Outbound,
     },
-    /// A message was handled. `released`: it was a replace that was ignored in a way that does not use this number
-    /// up.
+    /// A message was handled. it was a replace that was ignored without using up this number. it was a replace that
+    /// was ignored in a way that does not use this number up.
     Done {
         account: AccountId,
         released: Option<u32>,
     },
-    /// To be answered by [`WorkerMessage::Pong`]: then everything before it was handled.
+    /// A request for [`WorkerMessage::Pong`]: that means that everything before it was handled.
     Ping,
     Pong,
 }
@@ -97,71 +98,71 @@ impl Handed for WorkerMessage {
     }
 }
 
-/// How much may be undelivered on the way from one of so many workers to another. A client is read when
-/// nothing is, but for its message that is held back, so that each account has one under way at most. Answers
-/// are what one message may cause, and those that were held back: each trade ends an order that was live or
-/// the one that came, and is told to two; an order that is cancelled is told once, and so is what becomes of
-/// the message itself.
+/// Upper bound for the undelivered messages from one worker to another. A client is read only when nothing is
+/// undelivered, except for its one message that is held back, so each account has at most one in flight. The answers
+/// are those that one message may cause, and those that were held back: each trade ends a live order or the incoming
+/// one, and is reported to two accounts; a cancelled order is reported once, and so is the outcome of the message
+/// itself.
 fn bounds(accounts: usize, workers: usize) -> Bounds {
     let live = workers * LIVE_MAX;
     Bounds { accounts, responses: 3 * live + 8 * (accounts + 1) }
 }
 
-/// How far the workers have come with a drain.
+/// How far the workers are with a drain.
 #[derive(Debug, Default)]
 pub(super) struct Stage {
-    /// Workers that take nothing of clients any more.
+    /// Workers that no longer accept messages of clients.
     stopped: AtomicUsize,
-    /// Workers whose messages were all handled.
+    /// Workers whose messages have all been handled.
     handled: AtomicUsize,
 }
 
 /// One worker's part of the market.
 pub(super) struct MatchExchange(Rc<Market>);
 
-/// What has to be done with a message.
+/// The destination of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Destination {
-    /// To the book that this worker has.
+    /// This worker's book.
     Book(usize),
-    /// There is no room for one more order. Its refusal waits for its turn like everything else.
+    /// There is no room for another order. Its refusal waits for its turn like any other message.
     Reject,
 }
 
-/// What an account of this worker's has under way.
+/// The messages in flight of one of this worker's accounts.
 #[derive(Clone, Copy, Debug, Default)]
 struct InFlight {
-    /// Messages that another worker has and is not done with.
+    /// Messages that another worker has not finished.
     messages: u32,
     /// That worker.
     worker: usize,
-    /// The message that waits for them, and its way.
+    /// The message that waits for them, and its destination.
     held: Option<(Destination, Inbound<'static>)>,
-    /// Its orders are to be cancelled behind that message.
+    /// Its orders must be cancelled after that message.
     is_leaving: bool,
 }
 
 struct Market {
     store: Rc<SessionStore>,
-    /// To the other workers.
+    /// The port to the other workers.
     port: Port<WorkerMessage>,
     venue: RefCell<MatchingVenue>,
     live: RefCell<LiveOrders>,
-    /// By account; those of other workers have none.
+    /// By account; empty for accounts of other workers.
     all_in_flight: RefCell<Vec<InFlight>>,
-    /// A message that was held has gone.
+    /// A held message has been sent on.
     landed: Notify,
-    /// By worker: what its port did not take. It goes before anything new.
+    /// By worker: messages that its port did not take. They go before any new message.
     overflow: Vec<Overflow<WorkerMessage>>,
-    /// Something is undelivered on the way to another worker, or nothing any more.
+    /// A message to another worker became undelivered, or all have been delivered.
     overflow_changed: Notify,
     pongs: Cell<usize>,
     stage: Arc<Stage>,
 }
 
 impl MatchExchange {
-    /// Starts the worker's part, and tells what is left of a process that was killed: trades with one side are broken,
-    /// and orders that were live are cancelled, for the books are empty.
+    /// Starts the worker's part, and reports what a killed process has left: one-sided trades are broken, and orders
+    /// that were live are cancelled, because the books are empty.
     pub(super) fn start(
         store: Rc<SessionStore>,
         port: Port<WorkerMessage>,
@@ -261,7 +262,7 @@ impl Application for MatchExchange {
             market.landed.until(|| !market.is_held(account)).await;
             market.overflow_changed.until(|| market.is_delivered()).await;
             for worker in 0..market.port.workers() {
-                // Fails when that worker has ended: then nothing waits for it.
+                // Fails when that worker has ended: then no message waits for it.
                 let _ = market.port.room(worker).await;
             }
         })
@@ -287,7 +288,7 @@ impl Application for MatchExchange {
         let market = Rc::clone(&self.0);
         Box::pin(async move {
             let workers = market.port.workers();
-            // Nobody takes in anything more, all messages are done, and what they made the books say is here.
+            // No worker accepts new messages, all messages are done, and the resulting answers are here.
             while market.stage.stopped.load(SeqCst) < workers || !market.has_landed() {
                 time::sleep(DRAIN_LOOK).await;
             }
@@ -324,7 +325,8 @@ impl Market {
             .all(|in_flight| in_flight.messages == 0 && in_flight.held.is_none())
     }
 
-    /// A message of an account of this worker's: to the worker that has the book, unless that has to wait.
+    /// Handles a message of one of this worker's accounts: sends it to the worker that has the book, unless it has to
+    /// wait.
     fn take_message(&self, account: AccountId, message: Inbound<'_>) {
         let Some((destination, message)) = self.place(account, message) else { return };
         let in_flight = &mut self.all_in_flight.borrow_mut()[account.0 as usize];
@@ -363,7 +365,7 @@ impl Market {
         }
     }
 
-    /// Another worker is done with a message of an account of this worker's.
+    /// Another worker has finished a message of one of this worker's accounts.
     fn done(&self, account: AccountId, released: Option<u32>) {
         if let Some(number) = released {
             self.release_number(account, number);
@@ -384,7 +386,7 @@ impl Market {
         self.landed.notify();
     }
 
-    /// Cancels the orders of an account in every book, behind what it has sent.
+    /// Cancels the orders of an account in every book, after the messages that it has sent.
     fn leave(&self, account: AccountId) {
         for worker in 0..self.port.workers() {
             if worker == self.port.worker() {
@@ -395,7 +397,7 @@ impl Market {
         }
     }
 
-    /// Where a message has to go. `None`: nowhere, because what it names is not there, and that is not answered.
+    /// The destination of a message. `None`: the order that it names does not exist, and the message is not answered.
     fn place(&self, account: AccountId, message: Inbound<'_>) -> Option<(Destination, Inbound<'static>)> {
         let live = &mut *self.live.borrow_mut();
         let book = |order: Live| Destination::Book(order.worker.into());
@@ -430,8 +432,7 @@ impl Market {
         }
     }
 
-    /// Applies a message to a book of this worker's. Returns the number of a replace that was ignored in a way that
-    /// does not use it up.
+    /// Applies a message to this worker's book. Returns the number of a replace that was ignored without using it up.
     fn trade(&self, account: AccountId, message: &Inbound<'_>) -> Option<u32> {
         let now_ns = self.store.time_of_day_ns(self.store.now());
         let mut emit = |account: AccountId, message: &Outbound| self.answer(account, *message);
@@ -457,7 +458,7 @@ impl Market {
         self.store.counters().add_cancels_on_disconnect(cancelled);
     }
 
-    /// Something that a book says to an account.
+    /// A book's answer to an account.
     fn answer(&self, account: AccountId, message: Outbound) {
         let home = self.store.home_of(account);
         if home == self.port.worker() {
@@ -467,7 +468,7 @@ impl Market {
         }
     }
 
-    /// An answer has reached the worker of its account.
+    /// Delivers an answer on the worker of its account.
     fn tell(&self, account: AccountId, message: &Outbound) {
         if let Outbound::Rejected(rejected) = message {
             self.store.counters().count_reject(rejected.reason);
@@ -476,7 +477,7 @@ impl Market {
         self.store.emit_message(account, message);
     }
 
-    /// Hands something over; what finds no room waits here, and everything of its priority that comes later
+    /// Hands a message to another worker. If there is no room, it waits here, and every later message of its priority
     /// for the same worker waits behind it.
     fn send_to(&self, worker: usize, worker_message: WorkerMessage) {
         let (overflow, priority) = (&self.overflow[worker], worker_message.role().priority());
@@ -484,18 +485,18 @@ impl Market {
             return;
         }
         overflow.add(worker_message);
-        // The task that delivers may be waiting for arrivals only, and none may come before this is delivered.
+        // The delivering task may be waiting for arrivals only, and none may come before this is delivered.
         self.overflow_changed.notify();
     }
 
-    /// Hands over what found no room, as far as there is some now.
+    /// Hands over waiting messages, as far as there is room now.
     fn deliver(&self) {
         if self.is_delivered() {
             return;
         }
         for (worker, overflow) in self.overflow.iter().enumerate() {
             overflow.hand_over(|worker_message| {
-                // A worker that has ended needs to be told nothing.
+                // A worker that has ended needs no messages.
                 self.port.push(worker, worker_message.role().priority(), worker_message).is_ok()
                     || self.port.has_ended(worker)
             });
@@ -514,20 +515,21 @@ impl Market {
         self.overflow.iter().all(|overflow| overflow.count(Priority::Response) == 0)
     }
 
-    /// The workers on the way to which something is undelivered.
+    /// The workers with undelivered messages.
     fn overflowing(&self) -> impl Iterator<Item = usize> {
         (0..self.overflow.len()).filter(|worker| !self.overflow[*worker].is_empty())
     }
 
-    /// Takes what other workers hand over, until the runtime drains.
+    /// Takes messages from other workers until the runtime drains.
     async fn take_messages(self: Rc<Self>) {
         loop {
             self.deliver();
             self.store.tick();
             let mut taken = 0;
             while taken < SHARE_MAX && !self.store.is_congested() {
-                // Who cannot hand over its answers takes no more work, but always takes answers: they need nothing
-                // but the journal, which makes room without anybody's help, so that no circle of workers can wait.
+                // A worker that cannot hand over its answers takes no more work, but always takes answers: they need
+                // only the journal, which makes room without any worker's help, so workers cannot wait for each other
+                // in a circle.
                 let next = if self.has_answered() { self.port.take() } else { self.port.take_response() };
                 let Some((from, worker_message)) = next else { break };
                 self.take(from, worker_message);
@@ -546,17 +548,17 @@ impl Market {
         }
     }
 
-    /// Waits until there is something to take, room where there was none, or something to deliver where there was
-    /// nothing.
+    /// Waits until there is a message to take, room where there was none, or a message to deliver where there was
+    /// none.
     async fn something(&self) {
-        // Who cannot hand over its answers leaves requests standing.
+        // A worker that cannot hand over its answers leaves requests in the queue.
         let mut ready =
             pin!(if self.has_answered() { self.port.ready() } else { self.port.ready_response() });
         let mut rooms: Vec<_> = self.overflowing().map(|worker| self.port.room(worker)).collect();
         let known = rooms.len();
         let mut more = pin!(self.overflow_changed.until(|| self.overflowing().count() > known));
         poll_fn(|context| {
-            // An error is news as well.
+            // An error is an event too.
             let has_room = rooms.iter_mut().any(|room| pin!(room).poll(context).is_ready());
             if has_room || ready.as_mut().poll(context).is_ready() || more.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
@@ -580,7 +582,7 @@ impl Market {
         }
     }
 
-    /// Waits until every other worker has handled what was sent to it before, and its answers are here.
+    /// Waits until every other worker has handled the messages sent to it before, and its answers are here.
     async fn follow(&self) {
         let (own, workers) = (self.port.worker(), self.port.workers());
         let wanted = self.pongs.get() + workers - 1;

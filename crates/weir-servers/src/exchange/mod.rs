@@ -1,9 +1,10 @@
-//! An exchange: order sessions with a venue behind them, for a gateway or a client to trade with.
+//! An exchange: order sessions with a venue behind them, for a gateway or a client.
 //!
-//! `echo-accept` answers every order once, on the worker its account lives on: what a gateway costs, without a market
-//! behind it. `match` is one market with price-time priority; each symbol is traded on one worker, and messages and
-//! answers cross to it and back. Its books are in memory alone: an exchange that is started again tells every account
-//! which of its orders were live, by cancelling them. A trade that a crash has left with one side is broken.
+//! `echo-accept` answers every order once, on the home worker of its account: it measures the cost of a gateway
+//! without a market behind it. `match` is one market with price-time priority; each symbol is traded on one worker,
+//! and messages and answers cross between workers. Its books exist only in memory: after a restart, the exchange
+//! cancels every order that was live, which informs the accounts. A trade of which a crash has left only one side is
+//! broken.
 
 mod config;
 mod echo;
@@ -37,10 +38,10 @@ use matching::{MatchExchange, Stage};
 use numbers::GivenNumbers;
 use one_sided::OneSidedTrades;
 
-/// What happens to orders.
+/// What the exchange does with orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Each message is answered once, and nothing is traded.
+    /// Each message is answered once; nothing is traded.
     #[default]
     EchoAccept,
     /// Orders trade by price and time.
@@ -66,7 +67,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// A mode that does not exist.
+/// The error for an unknown mode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no mode of an exchange; use {list}", list = Mode::ALL.map(Mode::name).join(" or "))]
 pub struct UnknownMode(String);
@@ -79,7 +80,7 @@ impl FromStr for Mode {
     }
 }
 
-/// What the journals of an exchange say.
+/// The state recovered from the journals of an exchange.
 #[derive(Debug)]
 pub struct Recovered {
     recovery: Recovery,
@@ -87,20 +88,20 @@ pub struct Recovered {
     given: GivenNumbers,
 }
 
-/// What a session that goes on has left undone in its market.
+/// The unfinished state of a session's market that has to be settled.
 #[derive(Clone, Debug, Default)]
 struct Left {
-    /// Which session it is.
+    /// The session.
     generation: u16,
-    /// Accounts that are configured; records of others have higher numbers.
+    /// The number of configured accounts; accounts that exist only in records have higher numbers.
     configured: usize,
-    /// Orders that no book has any more.
+    /// Orders that are in no book any more.
     orders: LiveOrders,
     trades: OneSidedTrades,
 }
 
 impl Left {
-    /// Something was told to an account, in a session.
+    /// A message was sent to an account, in a session.
     fn note(&mut self, generation: u16, account: AccountId, message: &Outbound) {
         self.begin(generation);
         if generation < self.generation {
@@ -117,7 +118,7 @@ impl Left {
         }
     }
 
-    /// Of the sessions before this one nothing is left: nobody asks for it in this one.
+    /// Discards the state of earlier sessions: it is not needed in this one.
     fn begin(&mut self, generation: u16) {
         if generation > self.generation {
             *self = Self { generation, configured: self.configured, ..Self::default() };
@@ -126,19 +127,19 @@ impl Left {
 }
 
 impl Recovered {
-    /// The session of the journals is over: the exchange begins the next one.
+    /// The session in the journals is over: the exchange starts the next one.
     pub fn end_session(&mut self) {
         self.recovery.end_session();
         self.left.begin(self.recovery.generation());
     }
 
-    /// Trades of which the journals have one side and not the other. The account that was told of its side is told that
-    /// the trade is broken.
+    /// The number of trades of which the journals contain only one side. The account that was informed of its side
+    /// gets a message that the trade is broken.
     pub fn one_sided_trades(&self) -> usize {
         self.left.trades.iter().filter(|(_, side)| (side.account.0 as usize) < self.left.configured).count()
     }
 
-    /// What they say of the sessions.
+    /// The state of the sessions.
     pub fn sessions(&self) -> &Recovery {
         &self.recovery
     }
@@ -151,7 +152,7 @@ impl Recovered {
 pub fn recover(config: &OrdersConfig, mode: Mode) -> Result<Recovered, OrdersRecoverError> {
     let mut left = Left { configured: config.accounts.len(), ..Left::default() };
     let mut given = GivenNumbers::default();
-    // The other side of a trade may have been an account that is not configured any more.
+    // The other side of a trade may be an account that is no longer configured.
     let recovery = orders::recover_with_removed(config, &mut |record| {
         if let RecordKind::Sequenced { account, message, .. } = record.kind
             && let Ok((message, _)) = Outbound::decode(message)
@@ -166,7 +167,7 @@ pub fn recover(config: &OrdersConfig, mode: Mode) -> Result<Recovered, OrdersRec
     Ok(Recovered { recovery, left, given })
 }
 
-/// Recovers what the journals say, and starts an exchange.
+/// Recovers the state from the journals, and starts an exchange.
 ///
 /// # Errors
 /// As [`OrdersServer::start`].
@@ -176,7 +177,7 @@ pub fn start(server: ServerConfig, orders: OrdersConfig, mode: Mode) -> Result<O
     start_recovered(server, orders, recovered, mode)
 }
 
-/// Starts an exchange with what [`recover`] has found.
+/// Starts an exchange with the state from [`recover`].
 ///
 /// # Errors
 /// As [`OrdersServer::start`].
@@ -203,7 +204,7 @@ pub fn start_recovered(
 /// The application of one worker in mode `echo-accept` that has given out no order references.
 ///
 /// # Errors
-/// None: it cannot fail.
+/// Never: it cannot fail.
 pub fn echo_accept(store: Rc<SessionStore>) -> io::Result<Rc<dyn Application>> {
     echo(store, 0)
 }
@@ -212,7 +213,7 @@ fn echo(store: Rc<SessionStore>, given_max: u64) -> io::Result<Rc<dyn Applicatio
     Ok(Rc::new(echo::EchoExchange::new(store, given_max)))
 }
 
-/// Makes the applications of so many workers in mode `match`.
+/// Creates the applications of this many workers in mode `match`.
 fn market(
     workers: usize,
     left: Left,
@@ -230,10 +231,10 @@ fn market(
     }
 }
 
-/// The application of the only worker in mode `match`, with what [`recover`] has found.
+/// The application of the only worker in mode `match`, with the state from [`recover`].
 ///
 /// # Errors
-/// When no task can be had.
+/// When a task cannot be spawned.
 pub fn match_alone(
     recovered: &Recovered,
 ) -> impl Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>> + use<> {

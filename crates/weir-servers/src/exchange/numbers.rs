@@ -1,23 +1,23 @@
-//! Which order references and match numbers were given out before: an exchange that goes on after a crash gives none of
-//! them a second time.
+//! The order references and match numbers that have been given out: an exchange that continues after a crash gives
+//! out none of them again.
 
 use std::collections::BTreeMap;
 
 use weir_proto::ouch::Outbound;
 
-/// In a market the worker that gives a number out stands in the bits from here on.
+/// In a market, the bits from here on contain the worker that gave the number out.
 const WORKER_SHIFT: u32 = 48;
 
-/// The highest numbers, as the answers say.
+/// The highest numbers in the answers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GivenNumbers {
     /// By the worker in the number.
     markets: BTreeMap<u64, First>,
-    /// Of all references.
+    /// The highest of all references.
     reference_max: u64,
 }
 
-/// Where a book goes on.
+/// The next numbers of a book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct First {
     pub(super) reference: u64,
@@ -32,7 +32,7 @@ impl First {
 }
 
 impl GivenNumbers {
-    /// An answer was given.
+    /// Records an answer.
     pub(super) fn note(&mut self, message: &Outbound) {
         match message {
             Outbound::Accepted(accepted) => self.note_reference(accepted.order_reference),
@@ -61,7 +61,7 @@ impl GivenNumbers {
         self.markets.get(&worker).copied().unwrap_or(First::of(worker))
     }
 
-    /// The highest reference that anybody gave out; 0 for none.
+    /// The highest reference given out by any worker; 0 for none.
     pub(super) fn reference_max(&self) -> u64 {
         self.reference_max
     }

@@ -1,34 +1,34 @@
-//! Trades of which the journals have one side and not the other.
+//! Trades of which the journals contain only one side.
 //!
-//! Both sides of a trade are told by the workers of their accounts, each in its own journal, and a crash or a journal
-//! that fails may come between. Then one account has an execution, and the other's order is cancelled as if nothing had
-//! been traded. Such a trade is broken at the next start, by the protocol's own message, so that it is none for both.
+//! The workers of both accounts report the sides of a trade, each in its own journal, and a crash or a failed journal
+//! may come between. Then one account has an execution, and the other's order is cancelled as if it had not traded.
+//! The next start breaks such a trade by the protocol's own message, so that it is void for both.
 
 use std::collections::{BTreeMap, HashMap};
 
 use weir_proto::ouch::{ClientOrderId, Outbound};
 use weir_trading::AccountId;
 
-/// A side of a trade that was told.
+/// A side of a trade that was reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Side {
     pub(super) account: AccountId,
     pub(super) user_ref_num: u32,
-    /// Blank where it is not known any more.
+    /// Blank if it is no longer known.
     pub(super) client_order_id: ClientOrderId,
 }
 
-/// Takes what was told to accounts.
+/// Collects the messages sent to accounts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OneSidedTrades {
-    /// What clients call their orders, as long as these are open.
+    /// The client's names of orders, while these are open.
     names: HashMap<(AccountId, u32), ClientOrderId>,
-    /// By match number; as many as one journal is read ahead of another.
+    /// By match number; bounded by how far one journal is read ahead of another.
     sides: BTreeMap<u64, Side>,
 }
 
 impl OneSidedTrades {
-    /// Something was told to an account.
+    /// Records a message to an account.
     pub(super) fn note(&mut self, account: AccountId, message: &Outbound) {
         match message {
             Outbound::Accepted(accepted) => {
@@ -40,7 +40,7 @@ impl OneSidedTrades {
             }
             Outbound::Executed(executed) => {
                 let user_ref_num = executed.user_ref_num;
-                // The other side, if it was told.
+                // The other side, if it was reported.
                 if self.sides.remove(&executed.match_number).is_none() {
                     let name = self.names.get(&(account, user_ref_num)).copied();
                     let client_order_id = name.unwrap_or(ClientOrderId([b' '; 14]));
@@ -54,12 +54,12 @@ impl OneSidedTrades {
         }
     }
 
-    /// An order is open no more.
+    /// Records that an order has ended.
     pub(super) fn order_ended(&mut self, account: AccountId, number: u32) {
         self.names.remove(&(account, number));
     }
 
-    /// Each with its match number, in the order of these.
+    /// The sides with their match numbers, in order of these.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, Side)> {
         self.sides.iter().map(|(match_number, side)| (*match_number, *side))
     }
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_trade_has_two_sides_whichever_is_read_first_and_what_is_broken_is_settled() {
         let mut trades = OneSidedTrades::default();
-        // 5 and 6 have both, 7 has one, and so has 8, which was broken at an earlier start.
+        // 5 and 6 have both sides, 7 has one, and so has 8, which was broken at an earlier start.
         for (account, message) in [
             (ONE, executed(1, 5)),
             (ONE, executed(1, 6)),

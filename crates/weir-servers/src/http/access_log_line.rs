@@ -1,7 +1,7 @@
-//! Lines of the access log, as one connection writes them: what was asked, by whom, and what came of it.
+//! Lines of the access log, as one connection writes them: the request, the client, and the result.
 //!
 //! A line is written when its reply has been handed to the engine, so that its time and its bytes are those of the
-//! whole reply. What comes from a client is cut and escaped: no byte of it ends a field or a line.
+//! whole reply. Text from a client is truncated and escaped: it cannot end a field or a line.
 
 use std::{fmt::Write, net::IpAddr, str};
 
@@ -10,31 +10,31 @@ use weir_proto::http1::{Headers, RequestHead, Version, date::DATE_BYTES};
 
 use super::{access_log_writer::AccessLog, config::LogFormat};
 
-/// What a line says of a method that is unknown, or of a version that is.
+/// Longest text of an unknown method or version in a line.
 const METHOD_BYTES_MAX: usize = 32;
 
-/// What a line says of a target, before it is escaped.
+/// Longest text of a target in a line, before it is escaped.
 const TARGET_BYTES_MAX: usize = 1024;
 
-/// What a line says of a referrer or a user agent.
+/// Longest text of a referrer or a user agent in a line.
 const FIELD_BYTES_MAX: usize = 512;
 
-/// What the log knows of a connection.
+/// The log's data about a connection.
 #[derive(Debug)]
 pub(super) struct ConnectionLog {
     format: LogFormat,
     client: Option<IpAddr>,
-    /// The line of the request that is under way; empty when none was read.
+    /// The request in progress, as text; empty if no head has been read.
     request: String,
     referer: String,
     agent: String,
-    /// When the bytes that are being decoded arrived.
+    /// When the bytes being decoded arrived.
     arrived: Instant,
-    /// When the first byte of the request did.
+    /// When the first byte of the request arrived.
     began: Instant,
-    /// Lines of replies that are not handed over yet: as many as a batch has replies.
+    /// Lines of replies that have not been handed over: as many as the batch has replies.
     pending: Vec<Pending>,
-    /// Content of the last pending line that follows its head, as far as it is handed over.
+    /// Bytes of the content of the last pending line that have been handed over, if the content follows its head.
     sent_bytes: u64,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct ConnectionLog {
 struct Pending {
     before: String,
     content_bytes: u64,
-    /// The content follows, and may not all be taken.
+    /// The content follows separately, and the client may not take all of it.
     is_behind: bool,
     after: String,
     began: Instant,
@@ -64,7 +64,7 @@ impl ConnectionLog {
         }
     }
 
-    /// Bytes have arrived.
+    /// Records that bytes have arrived.
     pub(super) fn arrive(&mut self, is_idle: bool) {
         self.arrived = time::now();
         if is_idle {
@@ -72,7 +72,7 @@ impl ConnectionLog {
         }
     }
 
-    /// A head is there.
+    /// Records a complete head.
     pub(super) fn begin(&mut self, head: &RequestHead<'_>) {
         self.request.clear();
         self.request.push_str(head.method.name());
@@ -85,7 +85,8 @@ impl ConnectionLog {
         }
     }
 
-    /// The head of a request was refused, or did not come as a whole; this is its first line. What is none is not told.
+    /// Records a refused or incomplete head, whose first line is `line`. A malformed line is not logged. What is none
+    /// is not told.
     pub(super) fn begin_refused(&mut self, line: &[u8]) {
         let mut parts = line.split(|byte| *byte == b' ');
         let (Some(method), Some(target), Some(version), None) =
@@ -104,12 +105,12 @@ impl ConnectionLog {
         escape(&mut self.request, version, METHOD_BYTES_MAX);
     }
 
-    /// Whether the head of the request that is under way was read.
+    /// Whether the head of the current request was read.
     pub(super) fn has_request(&self) -> bool {
         !self.request.is_empty()
     }
 
-    /// A reply is decided: content of so many bytes, in the batch or behind it.
+    /// Records a reply: content of this many bytes, in the batch or behind it.
     pub(super) fn reply(
         &mut self,
         date: &[u8; DATE_BYTES],
@@ -134,12 +135,12 @@ impl ConnectionLog {
         [&mut self.request, &mut self.referer, &mut self.agent].into_iter().for_each(String::clear);
     }
 
-    /// Content of the last reply has been handed over.
+    /// Records content of the last reply that was handed over.
     pub(super) fn add_sent(&mut self, bytes: u64) {
         self.sent_bytes += bytes;
     }
 
-    /// What was decided is handed over, or never will be.
+    /// Queues the lines of replies that have been handed over, or never will be.
     pub(super) fn flush(&mut self, log: &AccessLog) {
         if self.pending.is_empty() {
             return;

@@ -1,5 +1,6 @@
-//! Lines about requests, written by a thread of their own. A worker never waits for a disk: when the queue is full the
-//! line is dropped and counted. What cannot be written is counted and not tried again; the next line begins anew.
+//! Writes request lines on a separate thread. A worker never waits for a disk: when the queue is full the line is
+//! dropped and counted. A line that cannot be written is counted and not tried again; the next line starts on a new
+//! line.
 
 use std::{
     io::{self, Write},
@@ -20,10 +21,10 @@ use super::counters::HttpCounters;
 /// Lines that may wait to be written.
 const QUEUE_LINES_MAX: usize = 16 << 10;
 
-/// Bytes that may.
+/// Bytes that may wait to be written.
 const QUEUE_BYTES_MAX: u64 = 16 << 20;
 
-/// What is written at once, if so much is there.
+/// How much is written at once, if that much is waiting.
 const BLOCK_BYTES: usize = 64 << 10;
 
 /// How long the last lines may take to be written.
@@ -34,14 +35,14 @@ enum Entry {
     End,
 }
 
-/// What the writer and those who wait for its end know of each other.
+/// The state that the writer shares with those who wait for its end.
 #[derive(Debug, Default)]
 struct Progress {
     /// The writer ends when its queue is empty.
     is_ending: AtomicBool,
     /// Lines in the queue, or taken from it and not written.
     queued: AtomicU64,
-    /// Their bytes.
+    /// The bytes of these lines.
     queued_bytes: AtomicU64,
 }
 
@@ -76,7 +77,7 @@ impl AccessLog {
         Ok(Self { queue, counters, progress, writer: Mutex::new(Some(writer)) })
     }
 
-    /// Queues a line, with its end.
+    /// Queues a line; `text` includes its line end.
     pub(super) fn line(&self, text: String) {
         let bytes = text.len() as u64;
         self.progress.queued.fetch_add(1, Relaxed);
@@ -87,7 +88,8 @@ impl AccessLog {
         }
     }
 
-    /// Waits until everything queued before is written; not for ever, because a sink may be a pipe that nobody reads.
+    /// Waits until everything queued before is written; with a time limit, because a sink may be a pipe that is not
+    /// read.
     pub(super) fn finish(&self) {
         self.finish_within(FINISH_LIMIT);
     }
@@ -95,16 +97,17 @@ impl AccessLog {
     fn finish_within(&self, limit: Duration) {
         let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
         self.progress.is_ending.store(true, Release);
-        // A writer that waits is woken by it. In a full queue there is no room, and nobody who waits for more.
+        // This wakes a writer that waits. If the queue is full there is no room for it, and the writer is not
+        // waiting.
         let _ = self.queue.try_send(Entry::End);
-        // Nothing is ever sent: it disconnects when the writer has ended, after a panic of the sink too.
+        // No value is ever sent: the channel disconnects when the writer has ended, even by a panic of the sink.
         let _ = writer.recv_timeout(limit);
         self.counters.count_failed_lines(self.progress.queued.load(Relaxed));
     }
 }
 
 impl Progress {
-    /// So many lines wait no longer.
+    /// Subtracts finished lines and bytes.
     fn finish(&self, lines: u64, bytes: u64) {
         self.queued.fetch_sub(lines, Relaxed);
         self.queued_bytes.fetch_sub(bytes, Relaxed);
@@ -123,7 +126,7 @@ struct Writer {
     lines: Receiver<Entry>,
     sink: Box<dyn Write + Send>,
     block: Block,
-    /// What was written last is a part of a line.
+    /// The last written bytes are an incomplete line.
     is_torn: bool,
     progress: Arc<Progress>,
     counters: Arc<HttpCounters>,
@@ -141,10 +144,11 @@ impl Writer {
         self.write();
     }
 
-    /// The next entry. What was taken before is written when there is none yet, so that a reader is never behind.
+    /// The next entry. If there is none yet, the block is written first, so that a reader sees all lines.
     fn next(&mut self) -> Option<Entry> {
-        // Read first: once it is set nothing is queued any more, so a queue that is empty after that stays so. Read
-        // last, it would end a writer that found the queue empty and was overtaken by a whole queue of lines.
+        // Read this first: once it is set no line is queued any more, so a queue that is empty after that stays
+        // empty. If it were read last, a writer that found the queue empty could end although a whole queue of lines
+        // came in between.
         let is_ending = self.progress.is_ending.load(Acquire);
         match self.lines.try_recv() {
             Ok(entry) => return Some(entry),
@@ -157,7 +161,7 @@ impl Writer {
         self.lines.recv().ok()
     }
 
-    /// Writes the block, and counts the lines that could not be written whole.
+    /// Writes the block, and counts the lines that could not be written completely.
     fn write(&mut self) {
         let Block { bytes, lines } = std::mem::take(&mut self.block);
         if lines == 0 {
@@ -180,7 +184,7 @@ impl Writer {
         self.write_some(bytes) == bytes.len()
     }
 
-    /// Writes as much as can be, and says how much that was.
+    /// Writes as much as possible, and returns how much.
     fn write_some(&mut self, bytes: &[u8]) -> usize {
         let mut written = 0;
         while written < bytes.len() {
@@ -191,7 +195,7 @@ impl Writer {
                 Err(_) => break,
             }
         }
-        // What the sink itself gathers is to be seen, or to be known as lost.
+        // Bytes that the sink itself buffers must become visible, or be counted as lost.
         if self.sink.flush().is_ok() { written } else { 0 }
     }
 }
@@ -202,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// A sink that takes nothing until it is opened.
+    /// A sink that blocks until it is opened.
     #[derive(Clone, Default)]
     struct BlockedSink(Arc<SinkState>);
 
@@ -241,11 +245,11 @@ mod tests {
         const LINES: usize = QUEUE_LINES_MAX + 10_000;
         let (sink, counters) = (BlockedSink::default(), Arc::new(HttpCounters::default()));
         let log = AccessLog::start(Box::new(sink.clone()), Arc::clone(&counters)).expect("a thread");
-        // Long enough that no buffer of the writer's holds what the queue does not.
+        // Long enough that the writer's buffers do not hold what the queue cannot.
         let padding = "x".repeat(100);
         (0..LINES).for_each(|number| log.line(format!("{number} {padding}\n")));
         let dropped = counters.log_lines_dropped() as usize;
-        // The queue, and what the writer had taken: one block.
+        // The queue, and the lines that the writer had taken: one block.
         assert!((1..=10_000).contains(&dropped), "{dropped} dropped");
         sink.open();
         log.finish();
@@ -264,7 +268,7 @@ mod tests {
 
     #[test]
     fn lines_that_come_while_an_earlier_one_is_written_are_written_though_the_end_found_a_full_queue() {
-        /// As its first line is written, it is given two more and the end.
+        /// Gets two more lines and the end while its first line is written.
         struct Late {
             queue: SyncSender<Entry>,
             progress: Arc<Progress>,
@@ -291,7 +295,7 @@ mod tests {
         let (queue, lines) = sync_channel(2);
         let (progress, written) = (Arc::new(Progress::default()), Arc::new(Mutex::default()));
         queue.try_send(Entry::Line("first\n".into())).expect("there is room");
-        // As the three lines were counted before they were queued.
+        // As if the three lines had been counted before they were queued.
         progress.queued.store(3, Relaxed);
         progress.queued_bytes.store("first\nsecond\nthird\n".len() as u64, Relaxed);
         let sink = Late { queue, progress: Arc::clone(&progress), written: Arc::clone(&written) };
@@ -391,7 +395,7 @@ mod tests {
         };
         for (lines, lost) in [("first\nsecond\nthird\n", 2), ("fourth\n", 3), ("fifth\n", 3)] {
             writer.block = Block { bytes: lines.into(), lines: lines.lines().count() as u64 };
-            // As the queue has counted them.
+            // As if the queue had counted them.
             writer.progress.queued.fetch_add(writer.block.lines, Relaxed);
             writer.progress.queued_bytes.fetch_add(lines.len() as u64, Relaxed);
             writer.write();

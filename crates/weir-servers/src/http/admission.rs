@@ -1,6 +1,6 @@
-//! How many connections a server holds at a time: all together, and of one client.
+//! Limits how many connections a server holds at a time: in total, and per client.
 //!
-//! Who is one client, [`counted_as`] says. Clients of a Unix socket have no address, and count together only.
+//! [`counted_as`] defines a client. Clients of a Unix socket have no address, and count only in total.
 
 use std::{
     collections::HashMap,
@@ -15,10 +15,10 @@ use weir_proto::client::counted_as;
 
 use super::counters::Refusal;
 
-/// Connections that are told so at a time; more are closed without a word.
+/// Most connections that are turned away with a reply at a time; further ones are closed without a reply.
 pub(super) const TURNED_AWAY_MAX: usize = 64;
 
-/// Who is there. Bounded by the number of connections.
+/// The present connections. Bounded by the number of connections.
 #[derive(Debug)]
 pub(super) struct Admission {
     connections_max: usize,
@@ -33,11 +33,11 @@ pub(super) struct Admission {
 #[derive(Debug)]
 pub(super) struct Admitted {
     admission: Arc<Admission>,
-    /// In a box, because few servers tell their clients apart.
+    /// In a box, because few servers limit connections per client.
     client: Option<Box<IpAddr>>,
 }
 
-/// A connection that is turned away with a word, and counts as such until this is dropped.
+/// A connection that is turned away with a reply, and counts as such until this is dropped.
 #[derive(Debug)]
 pub(super) struct TurnedAway {
     admission: Arc<Admission>,
@@ -54,12 +54,12 @@ impl Admission {
         })
     }
 
-    /// Whether it matters who a client is.
+    /// Whether there is a limit per client.
     pub(super) fn tells_clients_apart(&self) -> bool {
         self.client_connections_max.is_some()
     }
 
-    /// Counts one connection more, if there is room for it.
+    /// Counts one more connection, if there is room for it.
     pub(super) fn admit(self: &Arc<Self>, client: Option<IpAddr>) -> Result<Admitted, Refusal> {
         if !count_up(&self.open, self.connections_max) {
             return Err(Refusal::TooManyConnections);
@@ -77,7 +77,7 @@ impl Admission {
         Ok(admitted)
     }
 
-    /// A place for a last word. `None`: there are too many already.
+    /// A place for a connection that is turned away with a reply. `None`: there are already too many.
     pub(super) fn turn_away(self: &Arc<Self>) -> Option<TurnedAway> {
         count_up(&self.turned_away, TURNED_AWAY_MAX).then(|| TurnedAway { admission: Arc::clone(self) })
     }
@@ -87,7 +87,7 @@ impl Admission {
     }
 }
 
-/// One more, unless that is more than `most`.
+/// Increments the count, unless it would exceed `most`.
 fn count_up(count: &AtomicUsize, most: usize) -> bool {
     count.fetch_update(Relaxed, Relaxed, |count| (count < most).then_some(count + 1)).is_ok()
 }

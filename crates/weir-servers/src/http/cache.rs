@@ -1,18 +1,18 @@
-//! A table of what was found under paths, each entry good for a limited time. Pure: time is an argument, and how much
-//! there may be is its owner's affair.
+//! A table of results by path, each valid for a limited time. Pure: time is an argument, and the owner limits the
+//! size.
 //!
-//! Where there is no room, CLOCK chooses: a hand goes round over the entries, passes over those that were used since it
-//! came by last, and takes the first that was not, or whose time is over.
+//! When there is no room, the CLOCK algorithm evicts: a hand moves round over the entries, skips those that were used
+//! since its last visit, and takes the first that was not, or that has expired.
 
 use std::{collections::HashMap, mem, rc::Rc, time::Duration};
 
 use weir_engine::time::Instant;
 
-/// What a look into the table found.
+/// The result of a lookup.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look<T> {
     Fresh(T),
-    /// There is an entry, and its time is over.
+    /// There is an entry, but it has expired.
     Expired,
     Absent,
 }
@@ -21,7 +21,7 @@ pub(super) enum Look<T> {
 struct Entry<T> {
     path: Rc<[u8]>,
     value: T,
-    /// Not used from here on.
+    /// Expires at this moment.
     until: Instant,
     is_used: bool,
 }
@@ -29,15 +29,15 @@ struct Entry<T> {
 #[derive(Debug)]
 pub(super) struct Cache<T> {
     validity: Duration,
-    /// Which of `entries` a path has.
+    /// The index in `entries` for each path.
     places: HashMap<Rc<[u8]>, usize>,
     entries: Vec<Entry<T>>,
-    /// The entry that is looked at next when one has to go.
+    /// The entry that is checked next when one has to be evicted.
     hand: usize,
 }
 
 impl<T: Clone> Cache<T> {
-    /// An empty one, whose entries are good for this long.
+    /// An empty table whose entries are valid for this long.
     pub(super) fn new(validity: Duration) -> Self {
         Self { validity, places: HashMap::new(), entries: Vec::new(), hand: 0 }
     }
@@ -56,7 +56,8 @@ impl<T: Clone> Cache<T> {
         Look::Fresh(entry.value.clone())
     }
 
-    /// Keeps what was found under a path that has no entry, when that was looked at, which may have taken a while.
+    /// Stores a result for a path without an entry. `looked_at` is when the path was looked at, which may be a while
+    /// ago.
     pub(super) fn insert(&mut self, path: &[u8], value: T, looked_at: Instant) {
         debug_assert!(!self.places.contains_key(path), "an older entry is removed first");
         let path: Rc<[u8]> = path.into();
@@ -68,9 +69,9 @@ impl<T: Clone> Cache<T> {
         self.places.get(path).copied().map(|place| self.take(place))
     }
 
-    /// Removes an entry for which others need the room, of those that may go. `None`: there is none.
+    /// Evicts an entry to make room, from those that `may_go` allows. `None`: there is none.
     pub(super) fn evict(&mut self, now: Instant, may_go: impl Fn(&T) -> bool) -> Option<T> {
-        // In the second round none is used any more.
+        // In the second round, no entry is marked as used any more.
         for _ in 0..2 * self.entries.len() {
             if self.hand >= self.entries.len() {
                 self.hand = 0;
@@ -85,7 +86,7 @@ impl<T: Clone> Cache<T> {
         None
     }
 
-    /// Removes every entry whose time is over.
+    /// Removes every expired entry.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<T> {
         let mut gone = Vec::new();
         for place in (0..self.entries.len()).rev() {
@@ -188,7 +189,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain map, which says of every path what is known of it and until when.
+        /// Compared with a plain map that holds each path's value and its expiry.
         #[test]
         fn whatever_happens_a_path_has_its_own_value_and_no_other(script in steps()) {
             let mut cache = Cache::new(VALIDITY);

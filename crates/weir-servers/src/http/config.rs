@@ -1,4 +1,4 @@
-//! What an HTTP server is asked to be: plain data.
+//! The configuration of an HTTP server: plain data.
 
 use std::{fmt, fs::File, io::Write, sync::Arc, time::Duration};
 
@@ -14,38 +14,38 @@ use super::{
     headers::ReplyHeaders,
 };
 
-/// What requests are answered with.
+/// The body of replies.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// The same content for every path.
     Fixed(Content),
-    /// The request's own content. It goes back while it arrives: a client that sends more than the buffers between
-    /// hold must read meanwhile.
+    /// The request's own content. It is sent back while it arrives: a client that sends more than the buffers on the
+    /// way hold must read meanwhile.
     Echo,
     /// The file below the root that the target names.
     Files {
         /// The folder.
         root: Root,
-        /// How content reaches the sockets.
+        /// How content is sent.
         io: FileIo,
-        /// What is kept of files between requests.
+        /// The cache of files between requests.
         cache: FileCache,
     },
 }
 
-/// What is kept of files between requests: of short ones the bytes, of others the descriptor.
+/// The cache of files between requests: the bytes of short files, the descriptors of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileCache {
-    /// Files kept at a time, by all workers together; 0: every request opens its file. Not more than a quarter of the
-    /// descriptors that the process may open are kept open.
+    /// Most files in the cache, for all workers together; 0: every request opens its file. At most a quarter of the
+    /// descriptors that the process may open are used for cached files.
     pub files_max: usize,
-    /// For how long a file is served as it was when its path was last looked at. Something of a clock's tick comes on
-    /// top of it.
+    /// How long a file is served as it was when its path was last looked at. The actual time may be longer by up to a
+    /// clock tick.
     pub validity: Duration,
 }
 
 impl FileCache {
-    /// Nothing is kept.
+    /// No cache.
     pub const OFF: Self = Self { files_max: 0, validity: Duration::ZERO };
 }
 
@@ -56,7 +56,8 @@ impl Default for FileCache {
 }
 
 impl Body {
-    /// What can be asked of every target. No page needs content: what is sent to a fixed one is read and thrown away.
+    /// The methods that every target supports. Pages need no request content: content sent to a fixed page is read
+    /// and discarded.
     #[inline]
     pub(super) fn methods(&self) -> MethodSet {
         const FILES: MethodSet = MethodSet::of(&[Method::Get, Method::Head, Method::Options]);
@@ -69,20 +70,20 @@ impl Body {
     }
 }
 
-/// How long a client may take. None of them is extended byte by byte.
+/// Time limits for a client. None of them is extended by single bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Between two requests, and before the first one. It begins when a reply is handed to the engine, and does not
-    /// end before that has had the time of `content`.
+    /// Between two requests, and before the first one. It starts when a reply is handed to the engine, and does not
+    /// end before that reply has had the time of `content`.
     pub idle: Duration,
     /// From the first byte of a head to its last.
     pub head: Duration,
-    /// For each quarter of a mebibyte of content: of a request to arrive, of a reply to be taken.
+    /// For each 256 KiB of content: of a request to arrive, of a reply to be taken by the client.
     pub content: Duration,
 }
 
 impl Timeouts {
-    /// What a server has that is told nothing.
+    /// The default timeouts.
     pub const DEFAULT: Self = Self {
         idle: Duration::from_secs(60),
         head: Duration::from_secs(10),
@@ -96,12 +97,12 @@ impl Default for Timeouts {
     }
 }
 
-/// Where [`Body::Fixed`] content lies, if it is large.
+/// Where large [`Body::Fixed`] content is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LargeContent {
     /// In this program's memory: the kernel copies it for every reply.
     Memory,
-    /// In the page cache, whose pages the kernel sends as they are.
+    /// In the page cache, whose pages the kernel sends directly.
     #[default]
     PageCache,
 }
@@ -109,34 +110,34 @@ pub enum LargeContent {
 /// Everything a server needs to know before it starts.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
-    /// What requests are answered with.
+    /// The body of replies.
     pub body: Body,
-    /// Where it lies, if it is large.
+    /// Where the body is stored, if it is large.
     pub large_content: LargeContent,
-    /// What one request may cost.
+    /// Limits for one request.
     pub limits: Limits,
-    /// How long a client may take.
+    /// Time limits for a client.
     pub timeouts: Timeouts,
-    /// Requests answered on one connection; the last of them is told that the connection closes.
+    /// Requests answered on one connection; the reply to the last one says that the connection closes.
     pub requests_max: u64,
-    /// Connections at a time; one more is answered with 503 and closed.
+    /// Most connections at a time; a further one is answered with 503 and closed.
     pub connections_max: usize,
-    /// … of one client: an IPv4 address, or the first 64 bits of an IPv6 address.
+    /// Most connections of one client at a time: an IPv4 address, or the first 64 bits of an IPv6 address.
     pub client_connections_max: Option<usize>,
     /// Fields for every reply with a status below 400.
     pub headers: ReplyHeaders,
-    /// What a line of the access log says.
+    /// The format of a line in the access log.
     pub log_format: LogFormat,
-    /// An experiment: every reply says `Connection: close`, and the connection goes on all the same.
+    /// An experiment: every reply says `Connection: close`, and the connection stays open anyway.
     pub say_close: bool,
     /// An experiment: the worker's thread sleeps this long for every request.
     pub handler_time: Duration,
-    /// Where the time comes from.
+    /// The source of the time.
     pub clock: Clock,
 }
 
 impl HttpConfig {
-    /// This content, and every default.
+    /// A configuration with this body and every default.
     pub fn new(body: Body) -> Self {
         Self {
             body,
@@ -155,35 +156,35 @@ impl HttpConfig {
     }
 }
 
-/// Connections at a time, unless more or fewer are asked for.
+/// The default for connections at a time.
 pub const CONNECTIONS_MAX: usize = 65_536;
 
-/// What a line of the access log says. Bytes are those of the content.
+/// The format of a line in the access log. Byte counts are those of the content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// The Common Log Format: client, time, request, status, bytes.
     Common,
-    /// The Combined Log Format: the same with referrer and user agent.
+    /// The Combined Log Format: `Common` with referrer and user agent.
     #[default]
     Combined,
-    /// The same, and the microseconds from the request's first byte until its reply was handed over.
+    /// `Combined` with the microseconds from the request's first byte until its reply was handed over.
     Timed,
 }
 
-/// Where the time comes from.
+/// The source of the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// The kernel's coarse clocks: a few milliseconds late, and read without entering the kernel.
     Kernel,
     /// The engine's time, which is virtual on the simulator.
     Engine {
-        /// What a `Date` says when the engine's clock stands at zero: seconds since 1970.
+        /// The `Date` that corresponds to zero of the engine's clock: seconds since 1970.
         zero_seconds: u64,
     },
 }
 
 impl Clock {
-    /// The time of deadlines.
+    /// The clock for deadlines.
     #[inline]
     pub(super) fn now(self) -> Instant {
         match self {
@@ -210,12 +211,12 @@ fn nanoseconds(clock: ClockId) -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Where a server writes about its requests: nowhere, unless told.
+/// The logs of a server; none by default.
 #[derive(Default)]
 pub struct HttpLogs {
-    /// One line for each request, through a bounded queue and a thread of its own.
+    /// One line for each request, through a bounded queue and a separate thread.
     pub access: Option<Box<dyn Write + Send>>,
-    /// An experiment: one line for each connection, written at once by the worker that serves it. To be opened for
+    /// An experiment: one line for each connection, written directly by the worker that serves it. Open the file for
     /// appending: workers share it without a lock.
     pub connections: Option<Arc<File>>,
 }

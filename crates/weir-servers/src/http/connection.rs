@@ -1,5 +1,5 @@
-//! One connection: what arrives is decoded and answered in order, without waiting, into a batch; then the batch is
-//! sent. Everything that waits is in [`Connection::run`] and below; everything that decides is plain code.
+//! One connection: received bytes are decoded and answered in order, without waiting, into a batch; then the batch is
+//! sent. Everything that waits is in [`Connection::run`] and below; all decisions are plain code.
 
 use std::{io, net::IpAddr, rc::Rc, thread, time::Duration};
 
@@ -30,20 +30,20 @@ mod content;
 mod refusals;
 mod sending;
 
-/// Replies are sent when a batch has reached this size, although more requests are there.
+/// Replies are sent when a batch has reached this size, even if more requests have arrived.
 const BATCH_BYTES_MAX: usize = 64 << 10;
 
-/// Content that [`Timeouts::content`](super::Timeouts::content) is for, in either direction.
+/// The amount of content that [`Timeouts::content`](super::Timeouts::content) applies to, in either direction.
 const CONTENT_WINDOW_BYTES: usize = 256 << 10;
 
-/// How long a connection that we end may take to see that.
+/// How long a connection that the server ends may take to notice.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What such a connection may still send meanwhile.
+/// Bytes that such a connection may still send.
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
-/// Serves one connection to its end. What it begins with is done at once, so that the future holds a connection and
-/// nothing beside it.
+/// Serves one connection to its end. The first steps are done at once, so that the future contains only the
+/// connection.
 pub(super) fn serve(worker: Rc<Worker>, stream: Stream) -> impl Future<Output = ()> {
     let now = worker.greet();
     let client = client(&worker, &stream);
@@ -51,7 +51,7 @@ pub(super) fn serve(worker: Rc<Worker>, stream: Stream) -> impl Future<Output = 
     let refusal = connection.enter(client);
     async move {
         if let Some(refusal) = refusal {
-            // In a box, because it is rare and every connection would have to have room for it.
+            // In a box, because it is rare and would otherwise enlarge every connection.
             return Box::pin(connection.turn_away(refusal)).await;
         }
         match connection.run().await {
@@ -62,7 +62,7 @@ pub(super) fn serve(worker: Rc<Worker>, stream: Stream) -> impl Future<Output = 
     }
 }
 
-/// Who is at the other end, if that matters to anybody and is known: it costs a system call.
+/// The client's address, if it is needed and known. Asking for it costs a system call.
 fn client(worker: &Worker, stream: &Stream) -> Option<IpAddr> {
     let shared = &worker.shared;
     if shared.access_log.is_none() && !shared.admission.tells_clients_apart() {
@@ -70,7 +70,7 @@ fn client(worker: &Worker, stream: &Stream) -> Option<IpAddr> {
     }
     match stream.peer_address() {
         Ok(Address::Tcp(address)) => Some(address.ip()),
-        // A Unix socket, or gone already.
+        // A Unix socket, or a connection that is already gone.
         _ => None,
     }
 }
@@ -78,15 +78,15 @@ fn client(worker: &Worker, stream: &Stream) -> Option<IpAddr> {
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// The other side is gone, or does not read: what is queued is given up.
+    /// The other side is gone, or does not read: queued bytes are dropped.
     Gone,
-    /// Nothing more is expected of either side.
+    /// Neither side expects more.
     Done,
-    /// By us, and the client may still be sending.
+    /// The server ends it, and the client may still be sending.
     Ours,
 }
 
-/// What a decoded head says, as far as it matters later.
+/// The parts of a decoded head that matter later.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     method: Method,
@@ -94,24 +94,24 @@ struct Request {
     version: Version,
     body: BodyLength,
     keep_alive: bool,
-    /// The head of its reply is written already.
+    /// The head of its reply has already been written.
     is_replied: bool,
-    /// Content that was sent back.
+    /// Content that has been sent back.
     echoed_bytes: u64,
 }
 
-/// What becomes of a request that could be read.
+/// The treatment of a request that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     /// It gets the page.
     Page,
-    /// It is told which methods there are.
+    /// It is answered with the list of methods.
     Options,
-    /// Its method is none of them.
+    /// Its method is not in that list.
     Refused,
 }
 
-/// What the next bytes are, without a tie to the decoder.
+/// A decoded event without a borrow of the decoder.
 enum Found<'i> {
     More,
     Request(Request),
@@ -121,7 +121,7 @@ enum Found<'i> {
     Finished,
 }
 
-/// What a client keeps us waiting for.
+/// What the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Request,
@@ -129,19 +129,19 @@ enum Stage {
     Content,
 }
 
-/// … and until when.
+/// What the connection waits for, and until when.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     stage: Stage,
     until: Instant,
-    /// Content that came since `until` was set.
+    /// Content that has arrived since `until` was set.
     content_bytes: usize,
 }
 
-/// Why decoding pauses: the batch is to be sent and what else is named here, and then something else comes.
+/// Why decoding pauses: the batch and the parts named here are sent, and then `Then` follows.
 #[derive(Debug)]
 struct Pause {
-    /// A reply that is sent as it was rendered, because nothing was batched before it.
+    /// A reply that is sent as rendered, because no other was batched before it.
     rendered: Option<Form>,
     content: ContentSource,
     then: Then,
@@ -153,13 +153,13 @@ impl Pause {
     }
 }
 
-/// Content that follows from where it lies.
+/// Content that is sent from where it is stored.
 #[derive(Debug)]
 enum ContentSource {
     None,
     Stored(Stored),
     File(FileSlice),
-    /// The head too: the file is not open yet.
+    /// The head is also still missing: the file is not open yet.
     Unopened(Box<(Unopened, Form)>),
 }
 
@@ -172,7 +172,7 @@ enum Then {
 
 struct Connection {
     worker: Rc<Worker>,
-    /// It counts among the connections that there may be.
+    /// It counts against the limit on connections.
     _admitted: Option<Admitted>,
     stream: Stream,
     decoder: RequestDecoder,
@@ -182,15 +182,15 @@ struct Connection {
     request: Option<Request>,
     requests_left: u64,
     requests_answered: u64,
-    /// Replies that are not sent yet. Empty, and without memory, whenever something is received.
+    /// Replies that have not been sent. Empty, and without memory, whenever something is received.
     batch: Vec<u8>,
-    /// Bytes handed to the engine since nothing was queued for certain.
+    /// Bytes handed to the engine since its queue was last known to be empty.
     queued_bytes: u64,
-    /// Bytes sent since others had their turn.
+    /// Bytes sent since other connections were served.
     share_bytes: usize,
-    /// What the access log is told, if there is one.
+    /// The state for the access log, if there is one.
     log: Option<Box<ConnectionLog>>,
-    /// What the request gets, where that is a file.
+    /// The reply to the request, if it is a file.
     file: Option<FileReply>,
 }
 
@@ -241,7 +241,7 @@ impl Connection {
         }
     }
 
-    /// Answers what a lease completes. `None`: the connection goes on.
+    /// Answers the requests that a lease completes. `None`: the connection continues.
     async fn take(&mut self, input: &mut Input) -> Option<Ending> {
         if let Some(log) = &mut self.log {
             log.arrive(self.request.is_none() && self.decoder.is_between_messages());
@@ -260,7 +260,7 @@ impl Connection {
             match then {
                 Then::Receive => {
                     if self.deadline.take_has_waited() {
-                        // The time that our own replies took is not the client's.
+                        // The time that our own replies took does not count against the client.
                         self.waiting.until = self.worker.tick() + self.limit(self.waiting.stage);
                     }
                     return None;
@@ -280,7 +280,7 @@ impl Connection {
         false
     }
 
-    /// The connection has failed, which is the client's affair, unless the engine missed the end of a file.
+    /// The connection has failed. The client is responsible, unless the engine found a file that ended early.
     fn failed(&self, error: &io::Error) -> Ending {
         if error.kind() == io::ErrorKind::UnexpectedEof {
             self.count_refusal(Refusal::File(FileError::Shrunk));
@@ -289,7 +289,7 @@ impl Connection {
         Ending::Gone
     }
 
-    /// Nothing more comes: the client has ended its direction, or the server drains.
+    /// No more input comes: the client has ended its direction, or the server drains.
     fn ended(&mut self) -> Ending {
         if let Err(error) = self.decoder.end_of_input() {
             self.count_refusal(Refusal::Malformed(error));
@@ -310,8 +310,8 @@ impl Connection {
         Some(if self.send(pause, &replies).await { Ending::Ours } else { Ending::Gone })
     }
 
-    /// No request came. A client that has still to take what we sent has the time of content for that, from when it
-    /// was queued; then its next request is waited for anew.
+    /// No request came. A client that has not yet taken our replies gets the time of `content` for that, from when
+    /// they were queued; then the wait for its next request starts again.
     async fn idle(&mut self) -> Option<Ending> {
         if let Some(flushed) = self.deadline.within(Duration::ZERO, self.stream.flush()).await {
             if let Err(error) = flushed {
@@ -331,10 +331,10 @@ impl Connection {
         None
     }
 
-    /// Waits until the client has taken the last replies, as it would have been waited for were they not the last:
-    /// what a closed connection has queued, the engine gives up sooner.
+    /// Waits until the client has taken the last replies, with the same limit as for any other reply: the engine
+    /// drops the queue of a closed connection sooner.
     async fn finish(&mut self) {
-        // The kernel takes a small one at once, and it is not worth the look.
+        // The kernel takes a small queue at once, so a check is not worth its cost.
         if self.queued_bytes > BATCH_BYTES_MAX as u64 {
             let limit = self.worker.shared.config.timeouts.content;
             let flushed = self.deadline.within(limit, self.stream.flush()).await;
@@ -342,7 +342,7 @@ impl Connection {
         }
     }
 
-    /// Ends our direction, and throws away what still arrives until the client has ended too.
+    /// Ends our direction, and discards input until the client has ended too.
     async fn linger(&mut self) {
         let limit = self.worker.shared.config.timeouts.content;
         let ended = self.deadline.within(limit, self.stream.shutdown()).await;
@@ -438,14 +438,14 @@ impl Connection {
         Ok((step.consumed, found))
     }
 
-    /// A head is there.
+    /// Starts a request after its head.
     fn begin(&mut self, request: Request) {
         self.waiting.stage = Stage::Request;
         self.requests_left -= 1;
         self.request = Some(request);
     }
 
-    /// The request is there as a whole: what is left of its reply.
+    /// Completes a request: adds the rest of its reply.
     #[inline]
     fn complete(&mut self, is_last: bool, replies: &Replies, now: Instant) -> Option<Pause> {
         let mut request = self.request.take()?;
@@ -464,7 +464,7 @@ impl Connection {
             Purpose::Refused => self.refuse_method(form, replies),
         }
         let then = if !request.keep_alive || self.requests_left == 0 {
-            // Who asked for the end, and has nothing more on its way, needs no time to see it.
+            // A client that asked for the end, and has nothing more on its way, needs no time to notice it.
             let is_agreed = !request.keep_alive && is_last;
             Then::End(if is_agreed { Ending::Done } else { Ending::Ours })
         } else if is_last {
@@ -478,7 +478,7 @@ impl Connection {
         Some(Pause { rendered, content, then })
     }
 
-    /// Writes the page, or says where it lies.
+    /// Writes the page, or returns its source.
     #[inline]
     fn answer_with_page(
         &mut self,
@@ -511,7 +511,7 @@ impl Connection {
         (None, content)
     }
 
-    /// Answers with a file that is kept, or says that it must be opened first.
+    /// Answers with a cached file, or returns that it must be opened first.
     fn answer_with_reply(&mut self, reply: FileReply, form: Form, replies: &Replies) -> ContentSource {
         match reply {
             FileReply::Plain(file) if form.after == AfterMessage::Unsaid => {
@@ -529,7 +529,7 @@ impl Connection {
         }
     }
 
-    /// Writes the head of a file's reply, and gives what follows it.
+    /// Writes the head of a file's reply, and returns the content that follows it.
     fn answer_with_file(&mut self, answer: FileResponse, form: Form, replies: &Replies) -> ContentSource {
         if let Some(error) = answer.error {
             self.count_refusal(Refusal::File(error));
@@ -544,7 +544,8 @@ impl Connection {
         content
     }
 
-    /// The content of a reply: behind its head if it is short and in memory, else from where it lies.
+    /// The content of a reply: copied behind its head if it is short and in memory, otherwise sent from where it is
+    /// stored.
     #[inline]
     fn add_file(&mut self, slice: FileSlice, form: Form) -> ContentSource {
         if form.head_only || slice.length == 0 {
@@ -559,7 +560,7 @@ impl Connection {
         }
     }
 
-    /// What a reply says about the connection.
+    /// What a reply states about the connection.
     #[inline]
     fn after(&self, request: &Request) -> AfterMessage {
         let closes = !request.keep_alive || self.requests_left == 0;
@@ -572,8 +573,8 @@ impl Connection {
         }
     }
 
-    /// Settles what the client keeps us waiting for, and until when: a head that has begun keeps its deadline, and so
-    /// does content until a window of it is there.
+    /// Sets what the connection waits for, and until when: a started head keeps its deadline, and so does content
+    /// until a window of it has arrived.
     #[inline]
     fn wait_on(&mut self, now: Instant) {
         let stage = if self.request.is_some() {
@@ -588,7 +589,7 @@ impl Connection {
         }
     }
 
-    /// How long a client may keep us waiting.
+    /// How long the connection waits for the client.
     #[inline]
     fn limit(&self, stage: Stage) -> Duration {
         let timeouts = &self.worker.shared.config.timeouts;
@@ -599,7 +600,7 @@ impl Connection {
         }
     }
 
-    /// Where replies are gathered.
+    /// The buffer in which replies are collected.
     #[inline]
     fn batch(&mut self) -> &mut Vec<u8> {
         if self.batch.capacity() == 0 {
@@ -617,7 +618,7 @@ impl Connection {
         write_head(self.batch(), &worker.shared.config.headers, head);
     }
 
-    /// A reply is decided.
+    /// Logs a reply.
     #[inline]
     fn log(&mut self, status: u16, replies: &Replies, content_bytes: u64, is_behind: bool) {
         if let Some(log) = &mut self.log {
@@ -625,7 +626,7 @@ impl Connection {
         }
     }
 
-    /// What was decided is handed over.
+    /// Logs the replies that have been handed over.
     #[inline]
     fn flush_log(&mut self) {
         if let (Some(log), Some(queue)) = (&mut self.log, &self.worker.shared.access_log) {
@@ -636,7 +637,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // What a drain has cut is in the log, as far as it went.
+        // A reply cut by a drain is logged with the bytes sent so far.
         self.flush_log();
         self.worker.shared.counters.add_requests(self.requests_answered);
         self.worker.connection_ended();
@@ -665,7 +666,7 @@ mod tests {
             let stream = Stream::connect(&address).await.expect("it listens");
             let shared = HttpState::new(HttpConfig::new(Body::Echo), HttpLogs::default()).expect("no thread");
             let bytes = size_of_val(&serve(Worker::of_thread(&Arc::new(shared)), stream));
-            // Ten thousand of them may cost 2 KiB each, and the engine's part is in that.
+            // Ten thousand of them may take 2 KiB each, including the engine's part.
             assert!(bytes <= 1200, "{bytes} bytes");
         });
     }

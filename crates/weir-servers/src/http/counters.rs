@@ -1,4 +1,4 @@
-//! What a server has answered and what it has refused, by kind. Read from any thread.
+//! Counters of a server's replies and refusals, by kind. Read from any thread.
 
 use std::{
     fmt,
@@ -12,29 +12,29 @@ use weir_proto::http1::ParseError;
 
 use super::{file_cache::FileCacheCounts, file_lookup::FileError};
 
-/// Why a request was not answered as asked, or a connection not served on.
+/// Why a request was not answered as asked, or a connection was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The message was wrong. [`ParseError::Truncated`]: the client ended in the middle of one.
+    /// The message was malformed. [`ParseError::Truncated`]: the client ended in the middle of one.
     Malformed(ParseError),
     /// The head was not complete in time.
     HeadLate,
     /// The content was not complete in time.
     ContentLate,
-    /// The client took no more of a reply in time.
+    /// The client took no further part of a reply in time.
     ReplyNotTaken,
-    /// A method that the target does not have; the connection goes on.
+    /// The target does not support the method; the connection continues.
     Method,
-    /// As many connections as may be were there.
+    /// The limit on connections was reached.
     TooManyConnections,
-    /// The client had as many connections as one may have.
+    /// The client's limit on connections was reached.
     TooManyOfClient,
-    /// There was no file to answer with; the connection goes on.
+    /// There was no file to answer with; the connection continues.
     File(FileError),
 }
 
 impl Refusal {
-    /// The status that tells the client; `None` when nobody can be told.
+    /// The status of the reply; `None` if no reply is possible.
     pub fn status(self) -> Option<u16> {
         match self {
             Refusal::Malformed(ParseError::Truncated) | Refusal::ReplyNotTaken => None,
@@ -73,7 +73,7 @@ pub struct HttpCounters {
     file_misses: AtomicU64,
     file_revalidations: AtomicU64,
     file_evictions: AtomicU64,
-    /// As many entries as there are kinds, at most.
+    /// At most as many entries as there are kinds.
     refusals: Mutex<Vec<(Refusal, u64)>>,
 }
 
@@ -88,7 +88,7 @@ impl HttpCounters {
         self.idle_closed.load(Relaxed)
     }
 
-    /// Lines of the access log that found its queue full, or came after its end.
+    /// Access log lines that found the queue full, or came after its end.
     pub fn log_lines_dropped(&self) -> u64 {
         self.log_lines_dropped.load(Relaxed)
     }
@@ -98,8 +98,7 @@ impl HttpCounters {
         self.log_lines_failed.load(Relaxed)
     }
 
-    /// How often files were kept and found again. Counted when a connection ends, and once a second by workers that
-    /// are busy.
+    /// Cache statistics of files. Counted when a connection ends, and once a second by workers that are busy.
     pub fn files(&self) -> FileCacheCounts {
         FileCacheCounts {
             hits: self.file_hits.load(Relaxed),
@@ -139,7 +138,7 @@ impl HttpCounters {
         self.log_lines_failed.fetch_add(count, Relaxed);
     }
 
-    /// A refusal costs a connection: a lock beside that is nothing.
+    /// A refusal costs a connection: a lock is negligible beside that.
     pub(super) fn count_refusal(&self, refusal: Refusal) {
         let mut all = self.lock();
         match all.iter_mut().find(|(kind, _)| *kind == refusal) {

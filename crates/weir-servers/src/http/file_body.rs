@@ -1,4 +1,4 @@
-//! A file that is served: what its replies are made of, and the part of it that one of them sends.
+//! A file that is served: the data that its replies are made from, and the part that one of them sends.
 
 use std::{io, rc::Rc, time::SystemTime};
 
@@ -16,18 +16,19 @@ use weir_proto::http1::{
 
 use super::{file_lookup::FileResponse, headers::ReplyHeaders};
 
-/// Files up to this size are kept as bytes, longer ones open: from here on sending pages is cheaper than copying.
+/// Files up to this size are cached as bytes, longer ones as descriptors: above it, sending pages costs less than
+/// copying.
 pub(super) const MEMORY_BYTES_MAX: u64 = 32 << 10;
 
-/// In which form a file has the content that was asked for.
+/// The stored form of a file's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct StoredForm {
     pub(super) coding: Option<Coding>,
-    /// Others may get another form: caches have to know.
+    /// Other clients may get another form: caches have to know that.
     pub(super) is_one_of_several: bool,
 }
 
-/// A file as it was when it was looked at. Shared between the replies that send it.
+/// A file as it was when it was opened. Shared between the replies that send it.
 #[derive(Debug)]
 pub(super) struct Served {
     pub(super) media_type: &'static str,
@@ -36,23 +37,23 @@ pub(super) struct Served {
     pub(super) tag: FileTag,
     pub(super) form: StoredForm,
     content: Content,
-    /// The head of the reply to a GET without conditions, with the date of another second in it.
+    /// The head of the reply to an unconditional GET, with an older date in it.
     head: Vec<u8>,
     date_offset: usize,
 }
 
-/// Where the bytes of a file are.
+/// The content of a file.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// Here.
+    /// Bytes in memory.
     Memory(Rc<[u8]>),
-    /// In the page cache, behind this descriptor.
+    /// Bytes in the page cache, through this descriptor.
     Open(FilePart),
 }
 
 impl Content {
-    /// All of a file that was just opened. Its bytes are read if that is wanted and they are few, and taken if the file
-    /// stayed the same meanwhile.
+    /// The whole of a file that was just opened. Its bytes are read if that is requested and they are few. They are
+    /// used if the file did not change meanwhile.
     pub(super) async fn of(file: &File, metadata: &Metadata, wants_bytes: bool) -> io::Result<Self> {
         if wants_bytes && metadata.len <= MEMORY_BYTES_MAX {
             let bytes = file.read_at(0, metadata.len as usize).await?;
@@ -99,12 +100,12 @@ impl Served {
         Rc::new(served)
     }
 
-    /// Whether it has a descriptor.
+    /// Whether it uses a descriptor.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.content, Content::Open(_))
     }
 
-    /// Writes the head of a reply with all of the file, which says nothing about the connection.
+    /// Writes the head of a reply with the whole file. The head states nothing about the connection.
     #[inline]
     pub(super) fn write_head(&self, output: &mut Vec<u8>, date: &[u8; DATE_BYTES]) {
         let at = output.len() + self.date_offset;
@@ -113,7 +114,7 @@ impl Served {
     }
 }
 
-/// Bytes of a file, to be sent.
+/// A range of a file, to be sent.
 #[derive(Debug)]
 pub(super) struct FileSlice {
     pub(super) file: Rc<Served>,
@@ -136,7 +137,7 @@ impl FileSlice {
         }
     }
 
-    /// The bytes as something that can be sent, if they are in memory.
+    /// The bytes in a form that can be sent, if they are in memory.
     pub(super) fn to_send_buf(&self) -> Option<SendBuf> {
         match &self.file.content {
             Content::Memory(bytes) if self.length == self.file.bytes => Some(Rc::clone(bytes).into()),
@@ -145,7 +146,7 @@ impl FileSlice {
         }
     }
 
-    /// The open file, if the bytes are there.
+    /// The open file, if the bytes are not in memory.
     pub(super) fn part(&self) -> Option<&FilePart> {
         match &self.file.content {
             Content::Memory(_) => None,

@@ -1,14 +1,15 @@
-//! The files that one worker keeps between requests: their bytes if they are short, else their descriptors.
+//! The files that one worker caches between requests: the bytes of short ones, otherwise the descriptors.
 //!
-//! What is kept is used for [`FileCache::validity`] from the moment it was looked at, and then the path is opened anew
-//! under the rules of the first time: a file that was replaced, changed, removed, hidden or moved out of the root
-//! meanwhile is seen after that time at the latest, whatever the file system says about its times. So nothing is
-//! compared, and nothing has to be trusted.
+//! An entry is used for [`FileCache::validity`] from the moment when the file was looked at. Then the path is opened
+//! again, under the same rules as the first time: a file that was replaced, changed, removed, hidden or moved out of
+//! the root is noticed after that time at the latest, whatever the file system says about its times. So nothing is
+//! compared, and no metadata has to be trusted.
 //!
-//! What is bounded. Files and descriptors of all workers together, by [`FileQuotas`]; bytes by the number of files,
-//! each of at most 32 KiB and its head. Files that went while they are being sent stay open until that is over.
-//! Requests that find nothing open the path each for itself: as many at a time as the engine allows operations on
-//! files. A task closes what nobody has asked for during three validities; it lives as long as something is kept.
+//! Limits. [`FileQuotas`] limits files and descriptors of all workers together; the number of files limits the bytes,
+//! because each file has at most 32 KiB and its head. Files that are evicted while they are being sent stay open
+//! until that is over. Requests that find no entry each open the path separately: the engine's limit on file
+//! operations applies. A task closes files that were not requested during three validities; it lives as long as the
+//! cache is not empty.
 
 use std::{
     cell::{Cell, RefCell},
@@ -31,20 +32,21 @@ use super::{
     file_quotas::{FileQuotas, Quota},
 };
 
-/// What a worker counts; the server's counters are those of all workers together.
+/// The counts of a worker; the server's counters are the sum over all workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileCacheCounts {
-    /// Requests for which nothing was opened.
+    /// Requests that were answered without opening a file.
     pub hits: u64,
-    /// Requests for a path that was not kept.
+    /// Requests for a path that was not in the cache.
     pub misses: u64,
-    /// Requests for a path that was kept for so long that it was opened anew.
+    /// Requests for a path whose entry had expired and that was opened again.
     pub revalidations: u64,
-    /// Files that were given up before their time was over, because others needed the place or had become shorter.
+    /// Files that were evicted before they expired, because others needed the place or because they had become
+    /// shorter.
     pub evictions: u64,
 }
 
-/// The kept files of one worker.
+/// The cached files of one worker.
 #[derive(Debug)]
 pub(super) struct WorkerFileCache {
     entries: RefCell<Cache<Rc<Served>>>,
@@ -53,7 +55,7 @@ pub(super) struct WorkerFileCache {
     quotas: Arc<FileQuotas>,
     validity: Duration,
     clock: Clock,
-    /// What the server's counters do not have yet.
+    /// Counts that have not been added to the server's counters.
     counts: Cell<FileCacheCounts>,
     is_swept: Cell<bool>,
 }
@@ -72,7 +74,7 @@ impl WorkerFileCache {
         }
     }
 
-    /// The file under a path, if it is kept and may be used.
+    /// The file of a path, if it is cached and valid.
     #[inline]
     pub(super) fn find(&self, path: &[u8], now: Instant) -> Option<Rc<Served>> {
         let look = self.entries.borrow_mut().look(path, now);
@@ -87,9 +89,9 @@ impl WorkerFileCache {
         }
     }
 
-    /// Keeps a file that was looked at then, if there is room or can be made.
+    /// Caches a file that was looked at at this time, if there is or can be made room.
     pub(super) fn keep(self: &Rc<Self>, path: &[u8], file: &Rc<Served>, looked_at: Instant) {
-        // Its room is needed first, and may be all there is.
+        // Its room is needed first, and may be the only room.
         let older = self.entries.borrow_mut().remove(path);
         older.iter().for_each(|file| self.let_go(file));
         if !self.take(&self.quotas.entries, |_| true, || self.entries.borrow().len()) {
@@ -103,13 +105,13 @@ impl WorkerFileCache {
         }
         self.entries.borrow_mut().insert(path, Rc::clone(file), looked_at);
         if !self.is_swept.get() {
-            // Where there can be no task, on blocking calls, all of it goes with the connection.
+            // If no task can be spawned, as on the blocking driver, the cache is emptied when the connection ends.
             self.is_swept.set(try_spawn(sweep(Rc::clone(self))).is_ok());
         }
     }
 
-    /// Closes every file that is open: descriptors are needed elsewhere, or one of them is not what it was. False:
-    /// there was none.
+    /// Closes every open file: descriptors are needed elsewhere, or one of the files has changed. False: none was
+    /// open.
     pub(super) fn close_all(&self) -> bool {
         let mut closed = false;
         while self.evict(|file| file.is_open()) {
@@ -118,8 +120,8 @@ impl WorkerFileCache {
         closed
     }
 
-    /// A connection of this thread has ended. Where nothing runs beside a connection nobody would let go of what was
-    /// kept for it, and the thread may wait long for the next one.
+    /// A connection of this thread has ended. If no task can run beside a connection, nothing else would empty the
+    /// cache, and the thread may wait a long time for the next connection.
     pub(super) fn connection_ended(&self) {
         if !self.is_swept.get() {
             let all = self.entries.borrow_mut().expire(Instant::from_nanos(u64::MAX));
@@ -131,12 +133,12 @@ impl WorkerFileCache {
         self.entries.borrow().len() == 0
     }
 
-    /// Adds what was counted to the counters of the server.
+    /// Adds the counts to the server's counters.
     pub(super) fn tell(&self, counters: &HttpCounters) {
         counters.add_files(self.counts.take());
     }
 
-    /// Takes one from a quota, and makes room for it among those of ours that have one, of which there are `own`.
+    /// Takes one from a quota. If necessary, evicts one of our files that use it, of which there are `own`.
     fn take(&self, quota: &Quota, has_one: impl Fn(&Served) -> bool, own: impl Fn() -> usize) -> bool {
         loop {
             if own() < self.quotas.share(quota) && quota.try_take() {
@@ -157,7 +159,7 @@ impl WorkerFileCache {
         gone.is_some()
     }
 
-    /// Gives back the quota of a file that is not kept any more.
+    /// Returns the quota of a file that is no longer cached.
     fn let_go(&self, file: &Served) {
         self.quotas.entries.release();
         if file.is_open() {
@@ -181,17 +183,17 @@ impl Drop for WorkerFileCache {
     }
 }
 
-/// Lets go of what nobody has asked for since its time was over, until nothing is kept or the server drains.
+/// Drops files that were not requested since they expired, until the cache is empty or the server drains.
 async fn sweep(cache: Rc<WorkerFileCache>) {
     let _ends = Sweeping(&cache);
     while !cache.is_empty() && timeout(cache.validity, draining()).await.is_err() {
-        // Not at once: what is asked for all the time is looked at anew by whoever asks.
+        // Not immediately at expiry: for a file in constant use, the next request opens it again.
         let gone = cache.entries.borrow_mut().expire(cache.clock.now() - cache.validity);
         gone.iter().for_each(|file| cache.let_go(file));
     }
 }
 
-/// Whatever ends the task, another one may start.
+/// However the task ends, another one may start.
 struct Sweeping<'a>(&'a WorkerFileCache);
 
 impl Drop for Sweeping<'_> {

@@ -1,12 +1,12 @@
-//! Files below a root: which one a target names, and what a request gets of it. Decided when the head is there, without
-//! waiting, if the file is kept (`file_cache.rs`); else the path is opened, off the worker's thread where that may wait
-//! for a disk, when the whole request is there.
+//! Files below a root: finds the file that a target names, and the answer to a request for it. If the file is cached
+//! (`file_cache.rs`), the answer is determined when the head has arrived, without waiting; otherwise the path is
+//! opened when the whole request has arrived, off the worker's thread if that may wait for a disk.
 //!
-//! Nothing outside the root is ever opened: targets with `..` are refused as text, and the kernel resolves what is left
-//! (`weir_engine::fs::Folder`), so that a symbolic link may point elsewhere within the root but not out of it, whoever
-//! changes it meanwhile. Links of `/proc` are not followed.
+//! Nothing outside the root is ever opened: targets with `..` are refused as text, and the kernel resolves the rest
+//! (`weir_engine::fs::Folder`). So a symbolic link may point elsewhere within the root but not out of it, even if
+//! somebody changes it meanwhile. Links in `/proc` are not followed.
 //!
-//! What it is not: it lists no folders, and guesses no content type from content.
+//! What this module does not do: it lists no folders, and guesses no content type from content.
 
 use std::{fmt, io, path::Path, rc::Rc};
 
@@ -30,10 +30,10 @@ use super::{
     response_encoder::{Head, write_head},
 };
 
-/// What a folder is answered with.
+/// The file that is served for a folder.
 const INDEX: &[u8] = b"index.html";
 
-/// What ends a path in the name of what is kept: no path has this byte.
+/// The byte that ends the path in a cache key: no path contains it.
 const CODINGS: u8 = 0;
 
 /// A folder whose files are served.
@@ -45,7 +45,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// Opens the folder; it stays the same one when it is renamed.
+    /// Opens the folder; the root stays the same folder when it is renamed.
     ///
     /// # Errors
     /// Those of `open(2)`; `Unsupported` where the kernel has no `openat2` or forbids it.
@@ -53,19 +53,20 @@ impl Root {
         Folder::open(path).map(|folder| Self { folder, shows_dotfiles: false, serves_precompressed: false })
     }
 
-    /// Serves files and folders whose names begin with a dot as well.
+    /// Also serves files and folders whose names begin with a dot.
     #[must_use]
     pub fn with_dotfiles(self) -> Self {
         Self { shows_dotfiles: true, ..self }
     }
 
-    /// Serves what lies compressed beside a file instead of it, to clients that can read it.
+    /// Serves a compressed file beside the requested one instead, to clients that can read it.
     #[must_use]
     pub fn with_precompressed(self) -> Self {
         Self { serves_precompressed: true, ..self }
     }
 
-    /// The first of these codings in which a file lies beside it, and is no older. What cannot be opened is not there.
+    /// The first of these codings for which a file exists beside the original and is not older. A file that cannot be
+    /// opened counts as missing.
     async fn open_encoded(
         &self,
         path: &[u8],
@@ -84,7 +85,7 @@ impl Root {
         None
     }
 
-    /// Opens a file; if descriptors have run out, at the price of those that are kept.
+    /// Opens a file; if descriptors have run out, the cached ones are closed for it.
     async fn open_file(&self, path: &[u8], cache: Option<&Rc<WorkerFileCache>>) -> io::Result<File> {
         match self.folder.open_file(path).await {
             Err(error) if FileError::of(&error) == FileError::Exhausted => {
@@ -99,10 +100,10 @@ impl Root {
     }
 }
 
-/// The path below the root that a target names, in `buffer`. True: it was named as a folder.
+/// The path below the root that a target names, in `buffer`. True: it names a folder.
 ///
-/// Where compressed files are served, [`CODINGS`] follows and then those that the client reads: what is kept is kept
-/// for each order of them.
+/// If compressed files are served, [`CODINGS`] follows, and then the codings that the client reads: the cache has an
+/// entry for each order of them.
 pub(super) fn name(
     root: &Root,
     target: &str,
@@ -127,7 +128,7 @@ pub(super) fn name(
     Ok(names_folder)
 }
 
-/// A path, and the codings that follow it.
+/// The path, and the codings that follow it.
 fn split_codings(name: &[u8]) -> (&[u8], impl Iterator<Item = Coding>) {
     let end = name.iter().position(|byte| *byte == CODINGS).unwrap_or(name.len());
     let (path, codings) = name.split_at(end);
@@ -135,13 +136,13 @@ fn split_codings(name: &[u8]) -> (&[u8], impl Iterator<Item = Coding>) {
     (path, codings.iter().skip(1).filter_map(coding))
 }
 
-/// What a request for a file gets.
+/// The reply to a request for a file.
 #[derive(Debug)]
 pub(super) enum FileReply {
-    /// All of a file that is kept, as everybody gets it who has no conditions.
+    /// A whole cached file, as a reply without conditions.
     Plain(Rc<Served>),
     Response(Box<FileResponse>),
-    /// What the path names must be found out first.
+    /// The file of the path must be opened first.
     Unopened(Box<Unopened>),
 }
 
@@ -152,7 +153,7 @@ pub(super) struct Unopened {
     name: Vec<u8>,
     names_folder: bool,
     method: Method,
-    /// The target's query with its question mark, or nothing.
+    /// The target's query with its question mark, or empty.
     query: String,
     header_lines: Vec<u8>,
 }
@@ -164,7 +165,7 @@ impl Unopened {
         Self { name: name.to_vec(), names_folder, method: request.method, query, header_lines }
     }
 
-    /// Opens the file, keeps it if files are kept, and answers.
+    /// Opens the file, caches it if there is a cache, and answers.
     pub(super) async fn answer(
         &self,
         root: &Root,
@@ -207,23 +208,23 @@ impl Unopened {
     }
 }
 
-/// Whether a path has a name that begins with a dot. `/.well-known/` is there to be seen (RFC 8615).
+/// Whether a name in the path begins with a dot. `/.well-known/` is meant to be public (RFC 8615).
 fn is_hidden(path: target::Path<'_>) -> bool {
     let mut segments = path.segments().enumerate();
     segments.any(|(depth, name)| name.starts_with(b".") && !(depth == 0 && name == b".well-known"))
 }
 
-/// How the content of files reaches the sockets.
+/// How the content of files is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileIo {
-    /// Read into memory of ours, then sent.
+    /// Read into the program's memory, then sent.
     Read,
-    /// From the page cache to the socket, without passing through this program.
+    /// From the page cache to the socket, bypassing the program's memory.
     #[default]
     Sendfile,
 }
 
-/// A request for a file, as far as its answer depends on it.
+/// The parts of a request for a file that its answer depends on.
 pub(super) struct FileRequest<'a> {
     pub(super) method: Method,
     pub(super) headers: Headers<'a>,
@@ -231,7 +232,7 @@ pub(super) struct FileRequest<'a> {
 }
 
 impl FileRequest<'_> {
-    /// Whether all of the file is asked for, whatever the client has already.
+    /// Whether the whole file is requested, without conditions.
     pub(super) fn is_plain(&self) -> bool {
         let is_condition = |name: &[u8]| match name {
             [b'i' | b'I', b'f' | b'F', b'-', ..] => true,
@@ -244,23 +245,23 @@ impl FileRequest<'_> {
 /// Why a file is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileError {
-    /// The target is no path below a root.
+    /// The target is not a path below a root.
     Target(TargetError),
-    /// Nothing is there, or nothing that has content.
+    /// There is no such file, or it has no content.
     Missing,
-    /// Its path has a name that begins with a dot. Whether it is there was not looked at.
+    /// A name in its path begins with a dot. Its existence was not checked.
     Hidden,
-    /// It may not be read.
+    /// Permission denied.
     Forbidden,
-    /// On the way there is a symbolic link that leads out of the root, or is absolute.
+    /// A symbolic link in the path leads out of the root, or is absolute.
     LinkOutside,
-    /// On the way there are symbolic links that lead nowhere but to links, or one of `/proc`'s.
+    /// The path has too many symbolic links, or one of `/proc`.
     LinkRefused,
-    /// There are no descriptors or no memory at the moment.
+    /// Descriptors or memory are exhausted at the moment.
     Exhausted,
-    /// The file system failed.
+    /// The file system returned an error.
     Failed,
-    /// It became shorter while it was sent.
+    /// It became shorter while it was being sent.
     Shrunk,
 }
 
@@ -304,7 +305,7 @@ impl fmt::Display for FileError {
     }
 }
 
-/// What a request gets: a head and, behind it, a text or a part of a file.
+/// The answer to a request: a head and, behind it, a text or a part of a file.
 #[derive(Debug)]
 pub(super) struct FileResponse {
     pub(super) status: u16,
@@ -312,7 +313,7 @@ pub(super) struct FileResponse {
     /// Content behind the head, except for HEAD.
     pub(super) content_bytes: u64,
     pub(super) part: Option<FileSlice>,
-    /// Content that is no file.
+    /// Content that is not a file.
     text: String,
     media_type: &'static str,
     modified: Option<[u8; DATE_BYTES]>,
@@ -323,13 +324,13 @@ pub(super) struct FileResponse {
 }
 
 impl FileResponse {
-    /// All of a file.
+    /// The answer with a whole file.
     pub(super) fn whole(file: &Served, now_seconds: u64) -> Self {
         Self {
             status: 200,
             error: None,
             media_type: file.media_type,
-            // A clock that was set back makes no file younger than its reply.
+            // After the clock was set back, a file must not look newer than its reply.
             modified: Some(date::format(file.modified_seconds.min(now_seconds))),
             tag: Some(file.tag),
             form: file.form,
@@ -341,12 +342,12 @@ impl FileResponse {
         }
     }
 
-    /// The same, with the content behind it.
+    /// As [`Self::whole`], with the content behind it.
     pub(super) fn of_whole(file: Rc<Served>, now_seconds: u64) -> Self {
         Self { part: Some(FileSlice::whole(Rc::clone(&file))), ..Self::whole(&file, now_seconds) }
     }
 
-    /// What a request gets of a file. Preconditions first, then the range (RFC 9110, 13.2.2).
+    /// The answer to a request for a file. Preconditions first, then the range (RFC 9110, 13.2.2).
     pub(super) fn of(file: &Rc<Served>, request: &FileRequest<'_>) -> Self {
         let modified_seconds = Some(file.modified_seconds);
         let validators = Validators { tag: Some(file.tag.tag()), modified_seconds };
@@ -401,9 +402,9 @@ impl FileResponse {
         Self { error: Some(error), ..Self::of_text(status, &error.to_string()) }
     }
 
-    /// To the folder's own name, so that relative links lead where they should. Written anew from the decoded path:
-    /// what was asked for may begin with two slashes, and then a reader would take its first name for a host. The query
-    /// stays as it was asked: the decoder lets nothing in a target that ends a line or begins a fragment.
+    /// A redirect to the folder's name with a slash, so that relative links work. It is written from the decoded
+    /// path: the requested target may begin with two slashes, and then a reader would take its first name for a host.
+    /// The query stays as requested: the decoder accepts no bytes in a target that end a line or begin a fragment.
     fn redirect(path: &[u8], query: &str) -> Self {
         let mut location = String::from("/");
         for byte in path.iter().copied().chain([b'/']) {

@@ -1,28 +1,28 @@
-//! How many files all workers of a server may keep together, in entries and in descriptors. Touched only when an entry
-//! comes or goes, so that finding one costs no other core anything.
+//! Limits how many files all workers of a server may cache together, as entries and as descriptors. The quotas are
+//! used only when an entry is added or removed, so a cache hit costs no other core anything.
 //!
-//! A worker whose share is used up makes room among its own; one that finds everything taken by others, whose shares
-//! were larger when there were fewer of them, goes without.
+//! A worker whose share is used up evicts its own entries; one that finds everything taken by others, whose shares
+//! were larger when there were fewer workers, does not cache.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rustix::process::{Resource, getrlimit};
 
-/// Of the descriptors that the process may open, one in so many is a kept file's.
+/// One in this many of the descriptors that the process may open can be used for cached files.
 const DESCRIPTORS_PART: u64 = 4;
 
 /// The quotas of one server.
 #[derive(Debug)]
 pub(super) struct FileQuotas {
-    /// Files, however they are kept.
+    /// Cached files, in either form.
     pub(super) entries: Quota,
-    /// Those of them that are kept open.
+    /// Cached files that are open.
     pub(super) descriptors: Quota,
     workers: AtomicUsize,
 }
 
 impl FileQuotas {
-    /// For so many files, and so many descriptors of the process.
+    /// Quotas for this many files, with this many descriptors in the process.
     pub(super) fn new(files_max: usize, descriptors_max: Option<u64>) -> Self {
         let descriptors = descriptors_max.map_or(u64::MAX, |most| most / DESCRIPTORS_PART);
         let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX).min(files_max);
@@ -33,7 +33,7 @@ impl FileQuotas {
         }
     }
 
-    /// For so many files, in this process.
+    /// Quotas for this many files, in this process.
     pub(super) fn in_process(files_max: usize) -> Self {
         Self::new(files_max, getrlimit(Resource::Nofile).current)
     }
@@ -46,13 +46,13 @@ impl FileQuotas {
         self.workers.fetch_sub(1, Relaxed);
     }
 
-    /// What one worker may have of a quota.
+    /// One worker's share of a quota.
     pub(super) fn share(&self, quota: &Quota) -> usize {
         (quota.most / self.workers.load(Relaxed).max(1)).max(1)
     }
 }
 
-/// A number of things that may be taken.
+/// A limited number of units that can be taken.
 #[derive(Debug)]
 pub(super) struct Quota {
     most: usize,

@@ -9,10 +9,10 @@ pub const HEADERS_MAX: usize = 32;
 /// The most bytes of all of them together: they are part of every reply.
 pub const HEADERS_BYTES_MAX: usize = 4096;
 
-/// What frames a message or belongs to one connection, beside what [`check_header`] knows.
+/// Fields that frame a message or belong to one connection, besides those that [`check_header`] knows.
 const FRAMING: [&str; 6] = ["keep-alive", "proxy-connection", "te", "trailer", "upgrade", "http2-settings"];
 
-/// What replies say of themselves.
+/// Fields that the server writes itself.
 const OURS: [&str; 9] = [
     "accept-ranges",
     "allow",
@@ -25,22 +25,22 @@ const OURS: [&str; 9] = [
     "location",
 ];
 
-/// Why a line is no field that can be added.
+/// Why a line cannot be added as a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HeaderError {
     /// There is no colon.
     #[error("has no colon")]
     NoColon,
-    /// What stands before the colon is no name.
+    /// The text before the colon is not a valid name.
     #[error("does not begin with a header's name")]
     Name,
-    /// The value has bytes beyond ASCII, or control bytes.
+    /// The value contains non-ASCII or control bytes.
     #[error("has a value with bytes that a header cannot have")]
     Value,
-    /// It says where a message ends, or what becomes of the connection.
+    /// The field determines where a message ends, or the state of the connection.
     #[error("would change how messages are framed")]
     Framing,
-    /// The server writes it where it belongs.
+    /// The server writes this field itself.
     #[error("is a header that the server itself writes")]
     Ours,
     /// There are more than [`HEADERS_MAX`], or more bytes than [`HEADERS_BYTES_MAX`].
@@ -48,7 +48,7 @@ pub enum HeaderError {
     TooMany,
 }
 
-/// Fields for every reply with a status below 400, in order. A name may come more than once.
+/// Fields for every reply with a status below 400, in order. A name may occur more than once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplyHeaders {
     fields: Vec<(String, String)>,
@@ -58,7 +58,7 @@ impl ReplyHeaders {
     /// Adds `Name: value`.
     ///
     /// # Errors
-    /// When a reply with it would be no reply, or another one.
+    /// When a reply with it would be malformed, or a different one.
     pub fn add(&mut self, line: &str) -> Result<(), HeaderError> {
         let (name, value) = line.split_once(':').ok_or(HeaderError::NoColon)?;
         let value = value.trim_matches([' ', '\t']);

@@ -1,8 +1,8 @@
-//! What has arrived and is not decoded yet.
+//! Received bytes that have not been decoded.
 
 use weir_engine::Lease;
 
-/// Bytes in a buffer of the engine's, or a copy of them.
+/// Bytes in an engine buffer, or a copy of them.
 #[derive(Debug)]
 pub(super) enum Input {
     Lease(Lease),
@@ -10,7 +10,7 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// What is left.
+    /// The remaining bytes.
     #[inline]
     pub(super) fn rest(&self) -> &[u8] {
         match self {
@@ -19,7 +19,7 @@ impl Input {
         }
     }
 
-    /// So many bytes are done with.
+    /// Marks this many bytes as decoded.
     #[inline]
     pub(super) fn advance(&mut self, count: usize) {
         match self {
@@ -28,8 +28,8 @@ impl Input {
         }
     }
 
-    /// Gives the engine's buffer back: whoever has to wait for a client must not keep it from others. Costs nothing
-    /// when nothing is left, which is usual.
+    /// Returns the engine's buffer: a connection that waits for its client must not keep it from others. Costs
+    /// nothing if no bytes are left, which is the usual case.
     #[inline]
     pub(super) fn release(&mut self) {
         if let Input::Lease(lease) = self {

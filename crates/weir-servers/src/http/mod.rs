@@ -1,4 +1,4 @@
-//! An HTTP/1.1 server: one handler for every driver, blocking calls included.
+//! An HTTP/1.1 server: one handler for every driver, including the blocking one.
 //!
 //! ```no_run
 //! use weir_engine::{Config, Driver, serve::{Server, ServerConfig}};
@@ -14,30 +14,29 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! How it works. A connection receives a lease, decodes every request that it completes and writes the replies into one
-//! batch, which leaves in one send: no task, no timer and no allocation a request. A small fixed reply is rendered once
-//! a second, with its head, and copied once; a large one is sent from where it lies, and from 32 KiB on that is a
-//! sealed file in memory, whose pages no reply copies. A connection has one timer, which is moved only when it fires or
-//! when something nearer is waited for.
+//! How it works. A connection receives a lease, decodes every request that it completes and writes the replies into
+//! one batch, which leaves in one send: a request costs no task, no timer and no allocation. A small fixed reply is
+//! rendered once a second, with its head, and copied once; a large one is sent from where it is stored, and from 32
+//! KiB on that is a sealed file in memory, whose pages no reply copies. A connection has one timer, which is moved
+//! only when it fires or when an earlier deadline is waited for.
 //!
-//! A file below the root is kept for a second, short ones as bytes with their head, longer ones open ([`FileCache`]); a
-//! path that is not kept is opened off the worker's thread where that may wait for a disk.
+//! A file below the root is cached for a second, short ones as bytes with their head, longer ones as open files
+//! ([`FileCache`]); a path that is not cached is opened off the worker's thread if that may wait for a disk.
 //!
-//! What is bounded. Connections by their number, all together and of one client; one more gets a 503. A head and a
-//! content by [`Limits`](weir_proto::http1::Limits); a head by its total time, however its bytes drip; content, in both
-//! directions, by a time for each quarter of a mebibyte; the replies that wait for a client by the engine's high-water
-//! mark, above which nothing more is read. However fast a client takes a reply, after
-//! a mebibyte of it others have their turn. A lease never waits for a client: what is left of it is copied before a
-//! send can wait.
+//! Limits. Connections: by their number, in total and per client; a further one gets a 503. A head and a content: by
+//! [`Limits`](weir_proto::http1::Limits); a head: by its total time, however slowly its bytes arrive; content, in
+//! both directions: by a time for each 256 KiB; replies that wait for a client: by the engine's high-water mark,
+//! above which the client is not read. However fast a client takes a reply, other connections are served after each
+//! mebibyte of it. A lease never waits for a client: its remaining bytes are copied before a send can wait.
 //!
-//! How connections end. After a refusal, and whenever the client may not know that nothing more is read, our direction
-//! ends first and what still arrives is thrown away for a while: closing with unread bytes would make the kernel send
-//! a reset, which may overtake the reply. The last reply has the time of every other. A connection that is idle for too
-//! long ends silently; one that has begun a request gets a 408. In a drain, what has arrived is answered,
-//! and a connection without a request ends at once.
+//! How connections end. After a refusal, and whenever the client may not know that the server stops reading, our
+//! direction ends first and input is discarded for a while: closing with unread bytes would make the kernel send a
+//! reset, which may overtake the reply. The last reply has the same time limit as every other. A connection that is
+//! idle for too long is closed silently; one that has started a request gets a 408. In a drain, requests that have
+//! arrived are answered, and a connection without a request ends at once.
 //!
-//! What it is not: it has no routes (every path has the same content, or names a file) and no TLS, it upgrades nothing,
-//! and it compresses nothing.
+//! What it does not do: it has no routes (every path has the same content, or names a file) and no TLS, it upgrades
+//! nothing, and it compresses nothing.
 
 mod access_log_line;
 mod access_log_writer;
@@ -71,17 +70,17 @@ pub use headers::{HeaderError, ReplyHeaders};
 
 use worker::{HttpState, Worker};
 
-/// The server's side of HTTP on every connection of every worker. Clones are the same server.
+/// The server's side of HTTP on every connection of every worker. Clones refer to the same server.
 #[derive(Clone, Debug)]
 pub struct HttpServer {
     shared: Arc<HttpState>,
 }
 
 impl HttpServer {
-    /// Renders what is answered, and starts the access log's thread if there is one.
+    /// Renders the fixed replies, and starts the access log's thread if there is one.
     ///
     /// # Errors
-    /// When no thread can be had.
+    /// When a thread cannot be started.
     pub fn start(config: HttpConfig, logs: HttpLogs) -> io::Result<Self> {
         Ok(Self { shared: Arc::new(HttpState::new(config, logs)?) })
     }
@@ -91,12 +90,12 @@ impl HttpServer {
         connection::serve(Worker::of_thread(&self.shared), stream)
     }
 
-    /// What was answered and refused so far. Requests count when their connection ends.
+    /// The replies and refusals so far. Requests count when their connection ends.
     pub fn counters(&self) -> &HttpCounters {
         &self.shared.counters
     }
 
-    /// What is kept of files, and how often that was found; `None` where none are served.
+    /// Statistics of the file cache; `None` if no files are served.
     pub fn files(&self) -> Option<FileCacheStats> {
         let Body::Files { .. } = self.shared.config.body else { return None };
         let FileCacheCounts { hits, misses, revalidations, evictions } = self.counters().files();
@@ -105,13 +104,14 @@ impl HttpServer {
         Some(FileCacheStats { kept, open, hits, misses, revalidations, evictions })
     }
 
-    /// Files that are kept now, and how many of them are kept open.
+    /// The number of cached files, and how many of them are open.
     pub fn files_kept(&self) -> (usize, usize) {
         let quotas = &self.shared.quotas;
         (quotas.entries.taken(), quotas.descriptors.taken())
     }
 
-    /// Writes what the access log still holds. Lines of connections that go on are dropped, and counted.
+    /// Writes the lines that are still queued in the access log. Later lines of open connections are dropped, and
+    /// counted.
     pub fn finish(&self) {
         self.shared.finish();
     }

@@ -1,4 +1,4 @@
-//! Replies as bytes: a fixed one rendered ahead in every form it can have, the others when they are needed.
+//! Replies as bytes: a fixed one rendered in advance in every form it can have, the others on demand.
 
 use weir_proto::http1::{
     MethodSet, Version,
@@ -8,10 +8,10 @@ use weir_proto::http1::{
 
 use super::{headers::ReplyHeaders, static_body::Stored};
 
-/// Content up to this size is copied behind its head; larger content is sent from where it lies.
+/// Content up to this size is copied behind its head; larger content is sent from where it is stored.
 pub(super) const COPIED_BYTES_MAX: usize = 8 << 10;
 
-/// Which of the forms a fixed reply has.
+/// Selects one of the forms of a fixed reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) after: AfterMessage,
@@ -19,7 +19,7 @@ pub(super) struct Form {
     pub(super) head_only: bool,
 }
 
-/// A rendered head, and its content if that is copied.
+/// A rendered head, and its content if that was copied.
 #[derive(Clone, Debug, Default)]
 struct Rendered {
     bytes: Vec<u8>,
@@ -27,19 +27,19 @@ struct Rendered {
     date_offset: usize,
 }
 
-/// What one second's replies are made of.
+/// The data for the replies of one second.
 #[derive(Clone, Debug)]
 pub(super) struct Replies {
     seconds: u64,
     date: [u8; DATE_BYTES],
     rendered: [Rendered; 3],
-    /// Sent behind a rendered head; empty when it was copied there.
+    /// Sent behind a rendered head; empty if it was copied there.
     content: Stored,
     content_bytes: usize,
 }
 
 impl Replies {
-    /// Those with this content, in the first second of 1970: `set_date` comes next.
+    /// Replies with this content, dated the first second of 1970: call `set_date` next.
     pub(super) fn new(media_type: &str, content: Stored, headers: &ReplyHeaders) -> Self {
         let date = format(0);
         let (copied, behind) = match content {
@@ -60,7 +60,7 @@ impl Replies {
         Self { seconds: 0, date, rendered, content: behind, content_bytes: content.len() }
     }
 
-    /// A new second has begun.
+    /// Sets the date when a new second has begun.
     pub(super) fn set_date(&mut self, seconds: u64) {
         self.seconds = seconds;
         self.date = format(seconds);
@@ -78,7 +78,7 @@ impl Replies {
         &self.date
     }
 
-    /// The fixed reply, whole or up to where [`Self::behind`] follows.
+    /// The fixed reply, complete or up to where [`Self::behind`] follows.
     #[inline]
     pub(super) fn bytes(&self, form: Form) -> &[u8] {
         let rendered = &self.rendered[match form.after {
@@ -90,19 +90,19 @@ impl Replies {
         &rendered.bytes[..end]
     }
 
-    /// Content that is sent from where it lies, behind the bytes of this form; often none.
+    /// Content that is sent from where it is stored, behind the bytes of this form; often empty.
     #[inline]
     pub(super) fn behind(&self, form: Form) -> Stored {
         if form.head_only { Stored::NOTHING } else { self.content }
     }
 
-    /// The size of the content as a log tells it.
+    /// The size of the content, for a log.
     pub(super) fn content_bytes(&self, form: Form) -> u64 {
         if form.head_only { 0 } else { self.content_bytes as u64 }
     }
 }
 
-/// What a head says.
+/// The parameters of a head.
 pub(super) struct Head<'a> {
     pub(super) status: u16,
     pub(super) date: &'a [u8; DATE_BYTES],
@@ -114,7 +114,7 @@ pub(super) struct Head<'a> {
 /// Writes a head; `headers` are added unless it is a refusal.
 pub(super) fn write_head(output: &mut Vec<u8>, headers: &ReplyHeaders, head: &Head<'_>) {
     let written = try_write_head(output, headers, head);
-    // Nothing in our own heads comes from a peer, and what is added was checked.
+    // Our own heads contain nothing from a peer, and added fields were checked.
     written.expect("our own heads are valid");
 }
 
@@ -132,8 +132,8 @@ fn try_write_head(output: &mut Vec<u8>, headers: &ReplyHeaders, head: &Head<'_>)
     writer.finish(head.framing, head.after)
 }
 
-/// The whole answer to a request that is refused, and the size of its content. `sentence` is that content; `None` for a
-/// client that asked with HEAD, or may have.
+/// The whole answer to a refused request, and the size of its content. `sentence` is that content; `None` for a
+/// client that sent a HEAD, or may have.
 pub(super) fn write_refusal(
     output: &mut Vec<u8>,
     status: u16,

@@ -1,8 +1,8 @@
-//! Content that is the same in every reply, and where it lies: for as long as the program lives, so that every worker
-//! can send it from there.
+//! Content that is the same in every reply, stored for as long as the program lives, so that every worker can send it
+//! from there.
 //!
-//! Large content lies in a file without a name, in memory (`memfd_create`), sealed so that nothing of it ever changes.
-//! Its pages are the page cache's, and `sendfile` makes them a packet's own: no reply copies them.
+//! Large content is in an unnamed file in memory (`memfd_create`), sealed so that it never changes. Its pages are in
+//! the page cache, and `sendfile` puts them directly into packets: no reply copies them.
 
 use std::{
     fs::File,
@@ -20,11 +20,11 @@ use weir_proto::content::Content;
 
 use super::config::LargeContent;
 
-/// Content from this size on is large. `sendfile` costs a call more than a copy, and a step through a pipe for each
-/// 64 KiB; at 32 KiB a reply from pages is nevertheless clearly cheaper than a copied one, on epoll and on io_uring.
+/// Content from this size on is large. `sendfile` costs one call more than a copy, and a step through a pipe for each
+/// 64 KiB; at 32 KiB a reply from pages nevertheless costs clearly less than a copied one, on epoll and on io_uring.
 const LARGE_BYTES_MIN: usize = 32 << 10;
 
-/// Content, where it lies.
+/// Stored content.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stored {
     Memory(&'static [u8]),
@@ -34,7 +34,7 @@ pub(super) enum Stored {
 impl Stored {
     pub(super) const NOTHING: Self = Stored::Memory(&[]);
 
-    /// Stores a content. Each is made once, whatever the number of servers.
+    /// Stores a content. Each is created once, for any number of servers.
     pub(super) fn of(content: Content, large: LargeContent) -> Self {
         static MADE: Mutex<Vec<(Content, LargeContent, Stored)>> = Mutex::new(Vec::new());
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +55,7 @@ impl Stored {
         {
             return Stored::Pages(Box::leak(Box::new(part)));
         }
-        // What a kernel or a sandbox refuses costs a copy for each reply, and nothing else.
+        // If a kernel or a sandbox refuses this, the only cost is a copy for each reply.
         Stored::Memory(Box::leak(bytes.into_boxed_slice()))
     }
 
@@ -66,7 +66,7 @@ impl Stored {
         }
     }
 
-    /// At most so many bytes from `offset` on.
+    /// At most `length_max` bytes from `offset` on.
     pub(super) fn piece(self, offset: usize, length_max: usize) -> SendBuf {
         match self {
             Stored::Memory(bytes) => {
@@ -78,7 +78,7 @@ impl Stored {
     }
 }
 
-/// A file of these bytes that nobody can change.
+/// A file with these bytes that cannot be changed.
 fn seal(bytes: &[u8]) -> io::Result<File> {
     let mut file = File::from(without_name()?);
     file.write_all(bytes)?;
@@ -88,7 +88,7 @@ fn seal(bytes: &[u8]) -> io::Result<File> {
 
 fn without_name() -> Result<OwnedFd, Errno> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // Kernels before 6.3 do not know the flag; later ones complain without it.
+    // Kernels before 6.3 do not know the flag; later ones log a warning without it.
     match memfd_create("weir-content", flags | MemfdFlags::NOEXEC_SEAL) {
         Err(Errno::INVAL) => memfd_create("weir-content", flags),
         outcome => outcome,

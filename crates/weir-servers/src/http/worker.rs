@@ -1,4 +1,5 @@
-//! What all connections of a server share, and what those of one worker's thread share without locks.
+//! The state that all connections of a server share, and the state that those of one worker's thread share without
+//! locks.
 
 use std::{
     cell::{Cell, RefCell},
@@ -30,7 +31,7 @@ use super::{
 /// A batch larger than this is not kept for the next turn.
 const KEPT_BATCH_BYTES_MAX: usize = 256 << 10;
 
-/// One server's part of every worker.
+/// One server's state for all workers.
 #[derive(Debug)]
 pub(super) struct HttpState {
     pub(super) config: HttpConfig,
@@ -48,7 +49,7 @@ impl HttpState {
     pub(super) fn new(config: HttpConfig, logs: HttpLogs) -> io::Result<Self> {
         let (media_type, content) = match &config.body {
             Body::Fixed(content) => (content.media_type(), Stored::of(*content, config.large_content)),
-            // These render their heads when they are asked.
+            // These render their heads on demand.
             Body::Echo | Body::Files { .. } => ("application/octet-stream", Stored::NOTHING),
         };
         let counters = Arc::new(HttpCounters::default());
@@ -70,7 +71,7 @@ impl HttpState {
         })
     }
 
-    /// Writes the connection's line, if there is a log of them. It blocks the worker, which is its purpose.
+    /// Writes the connection's line, if there is a connection log. It blocks the worker, which is its purpose.
     fn log_connection(&self, date: &[u8]) {
         let Some(mut log) = self.connection_log.as_deref() else { return };
         let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
@@ -91,19 +92,19 @@ thread_local! {
     static WORKER: RefCell<Option<Rc<Worker>>> = const { RefCell::new(None) };
 }
 
-/// One server's part of one thread.
+/// One server's state on one thread.
 pub(super) struct Worker {
     pub(super) shared: Arc<HttpState>,
     replies: RefCell<Rc<Replies>>,
     second_ends: Cell<Instant>,
     batch: Cell<Vec<u8>>,
-    /// A path, while it is looked for.
+    /// A buffer for the path of a lookup.
     path: Cell<Vec<u8>>,
     cache: Option<Rc<WorkerFileCache>>,
 }
 
 impl Worker {
-    /// The one of this thread; made when the thread serves its first connection.
+    /// The state of this thread; created when the thread serves its first connection.
     pub(super) fn of_thread(shared: &Arc<HttpState>) -> Rc<Self> {
         WORKER.with_borrow_mut(|place| match place {
             Some(worker) if Arc::ptr_eq(&worker.shared, shared) => Rc::clone(worker),
@@ -129,7 +130,7 @@ impl Worker {
         }
     }
 
-    /// The time of this turn. Once a second it costs more than reading a clock: then replies get a new date.
+    /// The time of this turn. Once a second it costs more than a clock reading: then replies get a new date.
     #[inline]
     pub(super) fn tick(&self) -> Instant {
         let now = self.shared.config.clock.now();
@@ -144,12 +145,12 @@ impl Worker {
         let wall = self.shared.config.clock.wall();
         let left = Duration::from_secs(1) - Duration::from_nanos(wall.subsec_nanos().into());
         self.second_ends.set(now + left);
-        // Replies that are being sent keep their date.
+        // Replies being sent keep their date.
         Rc::make_mut(&mut self.replies.borrow_mut()).set_date(wall.as_secs().min(date::SECONDS_MAX));
         self.tell_counts();
     }
 
-    /// A connection has ended.
+    /// Called when a connection has ended.
     pub(super) fn connection_ended(&self) {
         if let Some(cache) = &self.cache {
             cache.connection_ended();
@@ -157,14 +158,14 @@ impl Worker {
         self.tell_counts();
     }
 
-    /// Brings the counters of the server up to date.
+    /// Updates the server's counters.
     fn tell_counts(&self) {
         if let Some(cache) = &self.cache {
             cache.tell(&self.shared.counters);
         }
     }
 
-    /// What a request for a file gets, as far as that is known without opening it.
+    /// The reply to a request for a file, as far as it is known without opening the file.
     pub(super) fn look_up(
         &self,
         root: &Root,
@@ -194,20 +195,20 @@ impl Worker {
         unopened.answer(root, self.cache.as_ref(), config).await
     }
 
-    /// A file was shorter than it was when it was opened: none that is open is trusted any more.
+    /// A file was shorter than when it was opened: no open file is trusted any more.
     pub(super) fn distrust_files(&self) {
         if let Some(cache) = &self.cache {
             cache.close_all();
         }
     }
 
-    /// What replies of this turn are made of.
+    /// The data for the replies of this turn.
     #[inline]
     pub(super) fn replies(&self) -> Rc<Replies> {
         Rc::clone(&self.replies.borrow())
     }
 
-    /// A connection begins.
+    /// Called when a connection begins.
     pub(super) fn greet(&self) -> Instant {
         let now = self.tick();
         self.shared.log_connection(self.replies().date());

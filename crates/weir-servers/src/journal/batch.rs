@@ -1,4 +1,4 @@
-//! Records that wait to be written, in batches that are each one write. Pure: memory only.
+//! Records that wait to be written, in batches of one write each. Pure: memory only.
 
 use std::collections::VecDeque;
 
@@ -8,16 +8,16 @@ use super::{
     segment,
 };
 
-/// Buffers that are kept for the next batches: one fills while another is written.
+/// Buffers that are kept for later batches: one fills while another is written.
 const BUFFERS_KEPT_MAX: usize = 2;
 
-/// Bytes of a buffer that is kept.
+/// Largest buffer that is kept, in bytes.
 const BUFFER_BYTES_KEPT_MAX: usize = 1 << 20;
 
-/// What is written at once, into one segment.
+/// The bytes of one write, into one segment.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// Where it goes.
+    /// Where it is written.
     pub(super) at: Position,
     pub(super) bytes: Vec<u8>,
     pub(super) records: u64,
@@ -28,28 +28,28 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Where the next one goes, unless that is another segment.
+    /// The position of the next record, unless that is in another segment.
     pub(super) fn end(&self) -> Position {
         Position { offset: self.at.offset + self.bytes.len() as u64, ..self.at }
     }
 }
 
-/// Where a journal goes on.
+/// The position at which a journal continues.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     pub(super) worker: u16,
     pub(super) next_lsn: Lsn,
     pub(super) next_batch: u8,
     pub(super) position: Position,
-    /// Bytes of the segment of that position.
+    /// Length of that position's segment.
     pub(super) segment_end: u64,
-    /// Bytes of each later one.
+    /// Length of each later segment.
     pub(super) segment_bytes: u64,
-    /// Most bytes that wait.
+    /// Most bytes that may wait.
     pub(super) bytes_max: usize,
 }
 
-/// Batches that wait, the first to be written in front.
+/// Waiting batches, the next one to write in front.
 #[derive(Debug)]
 pub(super) struct Pending {
     worker: u16,
@@ -81,7 +81,7 @@ impl Pending {
         }
     }
 
-    /// Number of the last record that was taken.
+    /// Number of the last record taken.
     pub(super) fn last_lsn(&self) -> Lsn {
         self.next_lsn - 1
     }
@@ -91,7 +91,7 @@ impl Pending {
         self.bytes
     }
 
-    /// Takes a record: its number, and where it will lie.
+    /// Takes a record; returns its number, and the position it will have.
     pub(super) fn append(
         &mut self,
         kind: u8,
@@ -126,13 +126,13 @@ impl Pending {
         Ok((lsn, position))
     }
 
-    /// Longest record, in a new segment.
+    /// The longest record that fits into a new segment.
     fn record_bytes_max(&self) -> usize {
         let room = self.segment_bytes - segment::HEADER_BYTES as u64;
         usize::try_from(room).unwrap_or(usize::MAX).min(RECORD_BYTES_MAX)
     }
 
-    /// The batch that takes a record at the present position.
+    /// The batch that takes a record at the current position.
     fn open_batch(&mut self) -> &mut Batch {
         let is_open = self.queue.back().is_some_and(|batch| batch.at.segment == self.position.segment);
         if !is_open {
@@ -151,7 +151,7 @@ impl Pending {
         &mut self.queue[last]
     }
 
-    /// The next batch to write; nothing joins it any more.
+    /// The next batch to write; it takes no more records.
     pub(super) fn take(&mut self) -> Option<Batch> {
         let mut batch = self.queue.pop_front()?;
         self.bytes -= batch.bytes.len();
@@ -159,7 +159,7 @@ impl Pending {
         Some(batch)
     }
 
-    /// Gives the memory of a batch back.
+    /// Returns the memory of a batch.
     pub(super) fn recycle(&mut self, mut buffer: Vec<u8>) {
         if self.buffers.len() < BUFFERS_KEPT_MAX && buffer.capacity() <= BUFFER_BYTES_KEPT_MAX {
             buffer.clear();
@@ -167,7 +167,7 @@ impl Pending {
         }
     }
 
-    /// Forgets what waits.
+    /// Drops all waiting batches.
     pub(super) fn clear(&mut self) {
         self.queue.clear();
         self.bytes = 0;
@@ -190,7 +190,7 @@ mod tests {
         })
     }
 
-    /// Batch, whether it ends there, and number of each record.
+    /// Batch, whether it ends the batch, and number of each record.
     fn records(mut bytes: &[u8]) -> Vec<(u8, bool, Lsn)> {
         let mut found = Vec::new();
         while !bytes.is_empty() {

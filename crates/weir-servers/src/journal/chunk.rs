@@ -1,4 +1,4 @@
-//! A part of a journal that was read to be sent again.
+//! A part of a journal that was read in order to be sent again.
 
 use std::ops::Deref;
 
@@ -17,13 +17,13 @@ pub struct JournalChunk {
     length: usize,
 }
 
-/// What bytes of a segment turned out to be.
+/// The result of parsing bytes of a segment.
 #[derive(Debug)]
 pub(super) enum Found {
     Records(JournalChunk),
-    /// No more records are in this segment.
+    /// There are no more records in this segment.
     End,
-    /// The first record is longer than what was read.
+    /// The first record is longer than the bytes read.
     Cut {
         needed: usize,
     },
@@ -36,7 +36,7 @@ impl JournalChunk {
         Self { bytes: Vec::new().into(), start, length: 0 }
     }
 
-    /// The whole records at the beginning of `bytes`. Damage behind them is left to whoever reads on.
+    /// Parses the whole records at the beginning of `bytes`. Damage behind them is left to the next read.
     pub(super) fn parse(bytes: FileBytes, start: Position, worker: u16) -> Found {
         let mut length = 0;
         let found = loop {
@@ -53,17 +53,17 @@ impl JournalChunk {
         if length == 0 { found } else { Found::Records(Self { bytes, start, length }) }
     }
 
-    /// The records, each with where it lies.
+    /// The records, each with its position.
     pub fn records(&self) -> ChunkRecords<'_> {
         ChunkRecords { bytes: &self.bytes.deref()[..self.length], at: self.start }
     }
 
-    /// Where to read on.
+    /// Where to continue reading.
     pub fn next(&self) -> Position {
         Position { offset: self.start.offset + self.length as u64, ..self.start }
     }
 
-    /// Nothing is durable from there on.
+    /// Whether there are no durable records from there on.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }

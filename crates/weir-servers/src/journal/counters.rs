@@ -1,4 +1,4 @@
-//! What a journal has done, readable from any thread.
+//! Counters of a journal, readable from any thread.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -39,7 +39,7 @@ impl JournalCounters {
         }
     }
 
-    /// A batch is durable.
+    /// Records a durable batch.
     pub(super) fn committed(&self, records: u64, bytes: u64, took: Duration, last: Lsn) {
         let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.records.add(records);
@@ -51,7 +51,7 @@ impl JournalCounters {
         self.durable_lsn.set(last);
     }
 
-    /// Nothing more becomes durable: because of the disk, or because a record was not taken.
+    /// Records that nothing more becomes durable: because of a disk error, or because a record was not taken.
     pub(crate) fn failed(&self) {
         self.is_failed.store(true, Relaxed);
     }
@@ -81,17 +81,17 @@ impl JournalCounters {
         self.commit_ns_max.get()
     }
 
-    /// Number of the last record that is durable, those of earlier runs included.
+    /// Number of the last durable record, including those of earlier runs.
     pub fn durable_lsn(&self) -> Lsn {
         self.durable_lsn.get()
     }
 
-    /// Whether a write or a sync has failed, or whoever appends has given up because a record was not taken.
+    /// Whether a write or a sync has failed, or the appending code has given up because a record was not taken.
     pub fn is_failed(&self) -> bool {
         self.is_failed.load(Relaxed)
     }
 
-    /// Adds these to those of other workers.
+    /// Adds these counters to those of other workers.
     pub fn add_to(&self, stats: &mut JournalStats) {
         stats.level = self.level.name().to_owned();
         stats.records += self.records();

@@ -1,4 +1,4 @@
-//! The folder of the journals: who may write there, and what its file system can promise.
+//! The folder of the journals: the lock for writing there, and what its file system can guarantee.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -14,7 +14,7 @@ use rustix::{
 
 use super::{Level, segment};
 
-/// The right to write one worker's journal. Dropping it gives it back.
+/// The right to write one worker's journal. Dropping it releases the lock.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
@@ -22,7 +22,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// `None`: another process, or another part of this one, has it. Makes the folder if it is not there.
+    /// `None`: another process, or another part of this one, holds it. Creates the folder if it does not exist.
     pub(super) fn take(directory: &Path, worker: u16) -> io::Result<Option<Self>> {
         create(directory)?;
         let path = path(directory, worker);
@@ -37,17 +37,17 @@ impl Lock {
         }
     }
 
-    /// What was recovered under a lock is true until somebody writes: it can be claimed once.
+    /// The state recovered under a lock is valid until the next write: it can be claimed once.
     pub(super) fn claim(&self) -> bool {
         !self.is_claimed.swap(true, Ordering::Relaxed)
     }
 }
 
 impl Drop for Lock {
-    /// Closing alone would do it too late: a child that another thread has just forked holds a copy of the descriptor
-    /// until it executes its program.
+    /// Closing alone would release it too late: a child that another thread has just forked holds a copy of the
+    /// descriptor until it executes its program.
     fn drop(&mut self) {
-        // It fails only for what is no lock.
+        // It fails only if the file is not locked.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
@@ -56,7 +56,7 @@ fn path(directory: &Path, worker: u16) -> PathBuf {
     directory.join(format!("worker-{worker:05}.lock"))
 }
 
-/// Makes a folder so that it is found again after a loss of power.
+/// Creates a folder so that it survives a loss of power.
 fn create(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
@@ -66,12 +66,12 @@ fn create(directory: &Path) -> io::Result<()> {
     whole.parent().map_or(Ok(()), sync)
 }
 
-/// Waits until the names in a folder are on the disk.
+/// Waits until the names in a folder are on disk.
 pub(super) fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// The workers that have a journal in this folder, in order; none if there is no such folder.
+/// The workers that have a journal in this folder, in order; empty if the folder does not exist.
 ///
 /// # Errors
 /// Those of reading a folder.
@@ -85,8 +85,8 @@ pub fn workers_in(directory: &Path) -> io::Result<Vec<u16>> {
     Ok(workers)
 }
 
-/// What there is to say before a level is promised in a folder: level `disk` means nothing on a file system that
-/// lives in memory, and may mean nothing on one that lies over others.
+/// A warning before a level is promised in a folder: level `disk` means nothing on a file system in memory, and may
+/// mean nothing on one stacked on others.
 pub fn warning(directory: &Path, level: Level) -> Option<String> {
     if level != Level::Disk {
         return None;
@@ -100,7 +100,7 @@ pub fn warning(directory: &Path, level: Level) -> Option<String> {
     ))
 }
 
-/// Name of a file system whose `fdatasync` promises nothing, by its number in `linux/magic.h`.
+/// Name of a file system whose `fdatasync` guarantees nothing, by its number in `linux/magic.h`.
 fn volatile(magic: u64) -> Option<&'static str> {
     // The field's type depends on the architecture, and its value has 32 bits.
     match magic & 0xffff_ffff {
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn file_systems_in_memory_are_told_from_others() {
         assert_eq!(volatile(0x0102_1994), Some("tmpfs"));
-        // Sign-extended, as a field of 64 signed bits has it.
+        // Sign-extended, as in a field of 64 signed bits.
         assert_eq!(volatile(0x8584_58f6_u32 as i32 as i64 as u64), Some("ramfs"));
         assert_eq!(volatile(0xef53), None, "ext4");
     }

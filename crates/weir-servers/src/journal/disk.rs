@@ -1,17 +1,17 @@
-//! The files of a journal that is open: batches go in, and durable parts come out to be sent again.
+//! The files of an open journal: batches are written, and durable parts are read to be sent again.
 //!
-//! Writes, syncs and everything that makes a segment are operations of the engine at either level, so that the worker
-//! goes on meanwhile. At level `os` a write is a copy into memory of the operating system, and copying it on the worker
-//! would cost less: but the kernel makes a writer wait where too much of that memory is unwritten, or the file system
-//! stands still, and nothing tells beforehand (ext4 refuses `RWF_NOWAIT` for such writes). Cancels, heartbeats and the
-//! kill switch would wait with it. The next segment is made while the present one fills, so that a change of segments
-//! costs a commit nothing. Where no file descriptor is free it is tried again, and waited for if need be: others give
-//! theirs back.
+//! Writes, syncs and all steps that create a segment are operations of the engine at either level, so that the worker
+//! continues meanwhile. At level `os` a write is a copy into the operating system's memory, and a copy on the worker
+//! would cost less: but the kernel makes a writer wait if too much of that memory is unwritten, or if the file system
+//! stalls, and there is no way to know in advance (ext4 refuses `RWF_NOWAIT` for such writes). Cancels, heartbeats
+//! and the kill switch would wait with it. The next segment is created while the current one fills, so that a change
+//! of segments adds nothing to a commit. If no file descriptor is free, the creation is retried, and waited for if
+//! necessary, until others are closed.
 //!
-//! Whoever may still write or change names in the folder has the lock: this journal, and each write and rename that is
-//! under way when it is dropped. A disk that stands still may have one finish long after its runtime has ended, at a
-//! place where the next owner would have written meanwhile. A sync, an opening and the reserving of room have no lock:
-//! however late they are, they change nothing of what the next owner has.
+//! The lock covers everyone who may still write or change names in the folder: this journal, and each write and
+//! rename that is in flight when it is dropped. A stalled disk may finish such an operation long after its runtime
+//! has ended, at a position where the next owner would have written meanwhile. A sync, an opening and a reservation
+//! of space need no lock: however late they finish, they change nothing that belongs to the next owner.
 
 use std::{
     any::Any,
@@ -42,17 +42,17 @@ use super::{
     segment::{self, Header},
 };
 
-/// Files that are kept open for reading, beside the one that is written.
+/// Files that are kept open for reading, in addition to the one being written.
 const READERS_MAX: usize = 4;
 
-/// How long a segment that is needed may wait for a file descriptor, and how often it looks for one.
+/// How long a needed segment may wait for a file descriptor, and how often it tries.
 const DESCRIPTOR_WAIT_MAX: Duration = Duration::from_secs(5);
 const DESCRIPTOR_LOOK: Duration = Duration::from_millis(20);
 
-/// How often a test is asked whether it still holds an operation up.
+/// How often a test is asked whether it still delays an operation.
 const HOLD_LOOK: Duration = Duration::from_millis(1);
 
-/// A segment that is open.
+/// An open segment.
 #[derive(Debug)]
 pub(super) struct Segment {
     number: u64,
@@ -61,26 +61,26 @@ pub(super) struct Segment {
     file: File,
 }
 
-/// The segment after the present one.
+/// The segment after the current one.
 enum Spare {
     None,
-    /// Somebody makes it; whoever needs it waits.
+    /// A task is creating it; the waker belongs to the task that needs it.
     Making(Option<Waker>),
     Ready(Rc<Segment>),
     Failed(Failure),
 }
 
-/// See the head of this file.
+/// The module's documentation describes it.
 pub(super) struct Disk {
     directory: PathBuf,
     worker: u16,
     level: Level,
     segment_bytes: u64,
     faults: Option<Faults>,
-    /// `None` until the first segment is there.
+    /// `None` until the first segment exists.
     active: RefCell<Option<Rc<Segment>>>,
     spare: RefCell<Spare>,
-    /// Makes the spare segment.
+    /// The task that creates the spare segment.
     making: RefCell<Option<JoinHandle<()>>>,
     readers: RefCell<VecDeque<Rc<Segment>>>,
     lock: Option<Arc<Lock>>,
@@ -99,7 +99,7 @@ impl std::fmt::Debug for Disk {
 }
 
 impl Disk {
-    /// To be read only, without a lock.
+    /// `lock` is `None` for reading only.
     pub(super) fn new(config: &JournalConfig, lock: Option<Arc<Lock>>, faults: Option<Faults>) -> Self {
         Self {
             directory: config.directory.clone(),
@@ -119,7 +119,7 @@ impl Disk {
         &self.directory
     }
 
-    /// Goes on with a segment that exists.
+    /// Continues with an existing segment.
     pub(super) fn resume(&self, number: u64, bytes: u64) -> io::Result<()> {
         let path = segment::path(&self.directory, self.worker, number);
         let file = std::fs::OpenOptions::new().read(true).write(true).open(&path)?;
@@ -128,7 +128,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Writes a batch. It is durable at level `os` then.
+    /// Writes a batch. After that it is durable at level `os`.
     pub(super) async fn write(
         &self,
         segment: &Segment,
@@ -152,14 +152,14 @@ impl Disk {
         }
     }
 
-    /// Waits until everything that was written to a segment is on the disk.
+    /// Waits until everything written to a segment is on disk.
     pub(super) async fn sync(&self, segment: &Segment) -> Result<(), Failure> {
         let failed = |source| Failure { file: segment.path.clone(), doing: "sync", source };
         self.allow(Operation::Sync { segment: segment.number }).await.map_err(failed)?;
         segment.file.sync_data().await.map_err(failed)
     }
 
-    /// The segment that is written, which is the present one or the next.
+    /// The segment to write, which is the current one or the next.
     pub(super) async fn segment(&self, number: u64) -> Result<Rc<Segment>, Failure> {
         let present = self.active.borrow().clone();
         if let Some(present) = present
@@ -175,7 +175,7 @@ impl Disk {
         Ok(next)
     }
 
-    /// Waits for the segment that is being made, if one is.
+    /// Waits for the segment that is being created, if any.
     async fn take_spare(&self) -> Option<Result<Rc<Segment>, Failure>> {
         poll_fn(|context| {
             let mut spare = self.spare.borrow_mut();
@@ -192,13 +192,13 @@ impl Disk {
         .await
     }
 
-    /// Waits until no segment is being made, so that somebody else may open the journal.
+    /// Waits until no segment is being created, so that another owner may open the journal.
     pub(super) async fn settle(&self) {
-        // It has no record, and the next recovery removes it.
+        // It contains no record, and the next recovery removes it.
         drop(self.take_spare().await);
     }
 
-    /// Makes the next segment beside the caller, once the present one is half full.
+    /// Creates the next segment in a task, once the current one is half full.
     pub(super) fn prepare(self: &Rc<Self>, end: Position) {
         let number = match &*self.active.borrow() {
             Some(present) if present.number == end.segment && end.offset > present.bytes / 2 => {
@@ -224,19 +224,19 @@ impl Disk {
         });
         match task {
             Ok(task) => *self.making.borrow_mut() = Some(task),
-            // No task is free: it is made when it is needed.
+            // No task is available: the segment is created when it is needed.
             Err(_) => *self.spare.borrow_mut() = Spare::None,
         }
     }
 
-    /// The journal is dropped, and needs no further segment: what makes one lets go of the lock.
+    /// The journal is dropped and needs no further segment: the task that creates one releases the lock.
     pub(super) fn give_up(&self) {
         if let Some(task) = self.making.take() {
             task.abort();
         }
     }
 
-    /// Makes a segment that is needed, as soon as there are descriptors for it.
+    /// Creates a needed segment, as soon as there are descriptors for it.
     async fn create_patiently(&self, number: u64) -> Result<Rc<Segment>, Failure> {
         let until = time::now() + DESCRIPTOR_WAIT_MAX;
         loop {
@@ -249,7 +249,7 @@ impl Disk {
         }
     }
 
-    /// Makes a segment. At level `disk` it is found again after a loss of power when this returns.
+    /// Creates a segment. At level `disk` it survives a loss of power when this returns.
     async fn create(&self, number: u64) -> Result<Rc<Segment>, Failure> {
         let path = segment::path(&self.directory, self.worker, number);
         let failed = |doing| {
@@ -257,7 +257,8 @@ impl Disk {
             move |source| Failure { file, doing, source }
         };
         self.allow(Operation::Create { segment: number }).await.map_err(failed("make it"))?;
-        // Every descriptor before the segment has its name: without them it can be made again.
+        // Get every descriptor before the segment has its name: if one is missing, the segment can then be created
+        // again.
         let directory = match self.level {
             Level::Disk => Some(File::open(&self.directory).await.map_err(failed("open its folder"))?),
             _ => None,
@@ -279,7 +280,7 @@ impl Disk {
         Ok(Rc::new(made))
     }
 
-    /// The lock, for an operation that may outlast the journal.
+    /// A share of the lock, for an operation that may outlast the journal.
     fn hold(&self) -> Arc<dyn Any + Send + Sync> {
         match self.lock.clone() {
             Some(lock) => lock,
@@ -287,7 +288,8 @@ impl Disk {
         }
     }
 
-    /// Waits for as long as a test holds this up. An error: it is refused, and of a write so many bytes are done.
+    /// Waits as long as a test delays this. An error: it is refused; for a write, with the number of bytes that are
+    /// written.
     async fn judge(&self, operation: Operation) -> Result<(), (usize, io::Error)> {
         let Some(judge) = &self.faults else { return Ok(()) };
         loop {
@@ -304,8 +306,8 @@ impl Disk {
         self.judge(operation).await.map_err(|(_, error)| error)
     }
 
-    /// Whole records from `from` on, up to `end`, before which everything is durable: about `bytes_max` bytes of them,
-    /// and at least one.
+    /// Reads whole records from `from` up to `end`; everything before `end` must be durable. Reads about `bytes_max`
+    /// bytes of them, and at least one.
     pub(super) async fn read(
         &self,
         from: Position,
@@ -361,7 +363,7 @@ impl Disk {
     }
 }
 
-/// Whether something failed for want of a file descriptor, of this process or of the machine.
+/// Whether a step failed for lack of a file descriptor, in this process or on the machine.
 fn wants_descriptor(failure: &Failure) -> bool {
     let code = failure.source.raw_os_error();
     [Errno::MFILE, Errno::NFILE].iter().any(|wanting| code == Some(wanting.raw_os_error()))

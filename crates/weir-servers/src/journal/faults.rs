@@ -1,25 +1,26 @@
-//! A seam below the journal, for tests: what it asks of the disk can be watched, held up, refused, or done in part.
+//! A fault injection point below the journal, for tests: disk operations can be observed, delayed, refused, or done
+//! in part.
 //!
-//! It is no part of any configuration. What a fault does is what a disk does: an operation that is held up has not
-//! returned, one that is refused was not done, and of a write that is done in part the first bytes are in the file.
+//! No configuration can enable it. A fault behaves like a disk: a delayed operation has not returned, a refused one
+//! was not done, and after a partial write the first bytes are in the file.
 
 use std::{io, rc::Rc};
 
 use super::Position;
 
-/// Something the journal is about to do.
+/// An operation that the journal is about to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A segment is made.
+    /// A segment is created.
     Create {
         /// Its number.
         segment: u64,
     },
     /// A batch is written.
     Write {
-        /// Where.
+        /// Its position.
         at: Position,
-        /// How much.
+        /// Its length.
         bytes: usize,
     },
     /// A segment is synced.
@@ -31,18 +32,18 @@ pub enum Operation {
     SyncDirectory,
 }
 
-/// What becomes of it.
+/// The verdict on an operation.
 #[derive(Debug)]
 pub enum Verdict {
     /// It is done.
     Pass,
     /// It is not done.
     Refuse(io::Error),
-    /// Of a write, so many bytes are done. Anything else is not done.
+    /// For a write, this many bytes are written. Any other operation is not done.
     Part(usize, io::Error),
-    /// It has not returned yet: after a moment it is judged again.
+    /// It has not returned yet: it is judged again after a moment.
     Hold,
 }
 
-/// Judges each operation before it is begun, and again for as long as it is held up.
+/// Judges each operation before it begins, and again as long as it is delayed.
 pub type Faults = Rc<dyn Fn(&Operation) -> Verdict>;

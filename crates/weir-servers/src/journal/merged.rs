@@ -1,9 +1,9 @@
-//! The journals of all workers in one pass: what several have written is shown in the order of its times.
+//! Reads the journals of all workers in one pass: their records are shown in the order of their times.
 //!
-//! Each journal is read by a thread of its own, which checks its records and copies them into batches; the caller's
-//! thread takes from each journal the record that is next. Times of one process come from one clock, and so an answer
-//! comes behind its question, whichever journal has it; of records with the same time those that answer nothing come
-//! first. Where a clock was set back the journals are mixed otherwise, but each is shown in its own order always.
+//! A separate thread reads each journal, checks its records and copies them into batches; the caller's thread always
+//! takes the next record among all journals. All times in a process come from one clock, so an answer comes after its
+//! question, even in another journal; among records with the same time, those that are not answers come first. If a
+//! clock was set back, the journals may be merged in another order, but each keeps its own order.
 
 use std::{
     ops::Range,
@@ -14,14 +14,14 @@ use std::{
 
 use super::{Lsn, Position, RecordView, RecoverError, Recovered, recover, segment};
 
-/// Memory of records that are handed over at once, or one record more.
+/// Memory of the records that are handed over at once, or one record more.
 const BATCH_BYTES: usize = 1 << 20;
-/// Batches of a journal that wait.
+/// Waiting batches of a journal.
 const BATCHES_MAX: usize = 2;
-/// More journals are read one after another, because each that is open takes memory.
+/// Beyond this many, journals are read one after another, because each open one takes memory.
 const OPEN_MAX: usize = 32;
 
-/// A record without its payload, which lies in the batch.
+/// A record without its payload, which is in the batch.
 struct Copied {
     kind: u8,
     batch: u8,
@@ -57,7 +57,7 @@ impl Batch {
     }
 }
 
-/// A journal that is being read.
+/// A journal being read.
 struct Source {
     batches: Receiver<Batch>,
     batch: Batch,
@@ -65,7 +65,7 @@ struct Source {
 }
 
 impl Source {
-    /// The next record. `None`: there is no more, or the journal cannot be read.
+    /// The next record. `None`: there are no more, or the journal cannot be read.
     fn next(&mut self) -> Option<(RecordView<'_>, Position)> {
         if self.at == self.batch.records.len() {
             (self.batch, self.at) = (self.batches.recv().ok()?, 0);
@@ -75,11 +75,11 @@ impl Source {
 }
 
 /// Shows every record of these workers' journals to `visit` and makes the journals ready to be continued, as
-/// [`recover`] does for one: each in its own order, and together in the order of their times. Of records with the same
-/// time come those first that `answers` does not say of their kind.
+/// [`recover`] does for one: each journal in its own order, and all together in the order of their times. Among
+/// records with the same time, those whose kind is not an answer (`answers`) come first.
 ///
 /// # Errors
-/// See [`RecoverError`]; `visit` ends it with a reason of its own.
+/// See [`RecoverError`]; `visit` can end the pass with its own reason.
 pub fn recover_all(
     directory: &Path,
     workers: &[u16],
@@ -109,7 +109,7 @@ pub fn recover_all(
         let mut all = Vec::with_capacity(readers.len());
         for (worker, reader) in readers {
             let recovered = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            // What the visitor refused is the reason why a reader could not go on.
+            // If the visitor refused a record, that is why a reader could not continue.
             match (&merged, recovered) {
                 (Ok(()), recovered) => all.push((worker, recovered?)),
                 (Err(_), _) => {}
@@ -119,7 +119,7 @@ pub fn recover_all(
     })
 }
 
-/// Reads one journal. It ends early when nobody wants any more.
+/// Reads one journal. It ends early when the receiver is gone.
 fn read(directory: &Path, worker: u16, batches: &SyncSender<Batch>) -> Result<Recovered, RecoverError> {
     let gone = || "the records of another journal cannot be used".to_owned();
     let mut batch = Batch::default();
@@ -130,7 +130,7 @@ fn read(directory: &Path, worker: u16, batches: &SyncSender<Batch>) -> Result<Re
         }
         batches.send(std::mem::take(&mut batch)).map_err(|_| gone())
     })?;
-    // Who has gone has a reason that is told.
+    // If the receiver is gone, its reason is reported.
     let _ = batches.send(batch);
     Ok(recovered)
 }
@@ -146,7 +146,8 @@ fn merge(
         source.next().map(|(record, _)| (record.t_ns, answers(record.kind)))
     };
     let mut places: Vec<Option<Place>> = sources.iter_mut().map(place).collect();
-    // Where times go back in one journal, it waits for none: the others could not be told to be earlier.
+    // If times go back within a journal, do not wait for its later records: it is unknown whether the others' records
+    // are earlier.
     while let Some((index, _)) =
         places.iter().enumerate().filter_map(|(index, place)| Some((index, (*place)?))).min_by_key(|it| it.1)
     {
@@ -177,7 +178,7 @@ mod tests {
     /// A folder with journals of records of these kinds and times.
     fn written(name: &str, journals: &[&[(u8, u64)]]) -> std::path::PathBuf {
         let folder = std::env::temp_dir().join(format!("weir-merged-{}-{name}", std::process::id()));
-        // Of an earlier run.
+        // Left over from an earlier run.
         let _ = std::fs::remove_dir_all(&folder);
         Runtime::new(&Config::with_driver(Driver::Poll)).expect("every kernel has it").block_on(async {
             for (worker, records) in (0..).zip(journals) {

@@ -1,9 +1,10 @@
 //! The journal of one worker: an append-only log with checksums and natural group commit.
 //!
-//! Each worker has its own, so nothing is locked and no other thread is asked. Records collect in memory; a task of
-//! the worker's own runtime writes what has collected since its last turn as one batch, and syncs it at level
-//! [`Level::Disk`]. The next batch collects meanwhile: no timer, and no thread that coordinates. A write or a sync that
-//! fails poisons the journal: nothing is tried again, and nothing is durable any more.
+//! Each worker has its own journal, so there is no lock and no communication with other threads. Records collect in
+//! memory. A task on the worker's runtime writes the records that have collected since its last turn as one batch,
+//! and syncs it at level [`Level::Disk`]. The next batch collects meanwhile: there is no timer, and no coordinating
+//! thread. A write or a sync that fails poisons the journal: nothing is retried, and nothing becomes durable any
+//! more.
 //!
 //! It knows nothing of orders and sessions: a record is a type, a session number, a time and bytes. The layout of the
 //! files is in `docs/formats/journal.md`.
@@ -57,23 +58,23 @@ pub use writer::Journal;
 /// Number of a record in its journal: dense, from 1. Zero is before the first one.
 pub type Lsn = u64;
 
-/// Where a record begins, or the next one will.
+/// The position of a record, present or future.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// Number of the segment, from 1.
+    /// Number of the segment, starting at 1.
     pub segment: u64,
-    /// Bytes from the beginning of its file.
+    /// Bytes from the start of its file.
     pub offset: u64,
 }
 
-/// What a record must have survived before it counts as durable.
+/// What a record must survive to count as durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
-    /// Nothing: no record is written, and each is durable at once.
+    /// Nothing: no record is written, and each counts as durable at once.
     None,
-    /// The end of the process: the operating system has it.
+    /// The end of the process: the operating system holds it.
     Os,
-    /// A loss of power: the disk has it.
+    /// A loss of power: the disk holds it.
     Disk,
 }
 
@@ -97,7 +98,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// A level that does not exist.
+/// The error for an unknown level.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no level of a journal; expected none, os or disk")]
 pub struct UnknownLevel(String);
@@ -113,23 +114,23 @@ impl FromStr for Level {
 /// Size of a segment's file.
 pub const SEGMENT_BYTES_DEFAULT: u64 = 64 << 20;
 
-/// What a batch is meant to be at most; see [`JournalConfig::batch_bytes_max`].
+/// The intended maximum of a batch;
 pub const BATCH_BYTES_DEFAULT: usize = 64 << 10;
 
-/// How a journal is kept.
+/// The configuration of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalConfig {
     /// Folder of the files; the journals of all workers may lie in one.
     pub directory: PathBuf,
-    /// Whose journal it is.
+    /// The worker that it belongs to.
     pub worker: u16,
     /// When a record is durable.
     pub level: Level,
     /// Size of each new segment's file, a multiple of 512.
     pub segment_bytes: u64,
-    /// [`Journal::has_room`] is false while more than twice as many bytes wait, and [`Journal::append`] refuses with
-    /// [`JournalError::Full`] above [`WAITING_FACTOR_MAX`] times as many: what has been taken in already finds room,
-    /// and no more is taken in. What lies between is for everything that one message may set off.
+    /// [`Journal::has_room`] is false while more than twice this many bytes wait, and [`Journal::append`] refuses
+    /// with [`JournalError::Full`] above [`WAITING_FACTOR_MAX`] times as many: messages that have been accepted find
+    /// room, and no further ones are accepted. The range between is for everything that one message may cause.
     pub batch_bytes_max: usize,
 }
 
@@ -137,7 +138,7 @@ pub struct JournalConfig {
 pub const WAITING_FACTOR_MAX: usize = 1024;
 
 impl JournalConfig {
-    /// With segments and batches of the default size.
+    /// A configuration with segments and batches of the default size.
     pub fn new(directory: PathBuf, worker: u16, level: Level) -> Self {
         Self {
             directory,
@@ -152,15 +153,15 @@ impl JournalConfig {
 /// Why a record was not taken, or will not be durable.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum JournalError {
-    /// Too much waits for the disk; [`Journal::room`] waits until that has changed.
+    /// Too many bytes wait for the disk; [`Journal::room`] waits until there is room again.
     #[error("too many records wait for the disk")]
     Full,
-    /// No segment has room for it.
+    /// It does not fit into a segment.
     #[error("a record of {bytes} bytes is longer than the {bytes_max} that a journal takes")]
     TooLong {
         /// Bytes of the record, with its header.
         bytes: usize,
-        /// Most that are taken.
+        /// The longest that is accepted.
         bytes_max: usize,
     },
     /// [`Journal::close`] was called.
@@ -171,15 +172,15 @@ pub enum JournalError {
     Failed(Arc<Failure>),
 }
 
-/// What poisoned a journal.
+/// The error that poisoned a journal.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}: cannot {doing}: {source}; nothing is acknowledged any more")]
 pub struct Failure {
     /// The file, or the folder.
     pub file: PathBuf,
-    /// What failed.
+    /// The step that failed.
     pub doing: &'static str,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 

@@ -1,13 +1,13 @@
-//! The journal of another worker, to be read only: what an account left there when its home was another one.
+//! Reads the journal of another worker: the records that an account left there when that was its home.
 
 use std::{io, path::PathBuf};
 
 use super::{JournalChunk, JournalConfig, Level, Position, disk::Disk};
 
-/// Behind every record.
+/// A position behind every record.
 const END: Position = Position { segment: u64::MAX, offset: u64::MAX };
 
-/// Reads records that were recovered, whoever writes behind them now.
+/// Reads recovered records, even if the worker now writes behind them.
 #[derive(Debug)]
 pub struct JournalReader(Disk);
 
@@ -17,8 +17,8 @@ impl JournalReader {
         Self(Disk::new(&JournalConfig::new(directory, worker, Level::Os), None, None))
     }
 
-    /// As [`Journal::read`](super::Journal::read), from a record that recovery has seen. What it has not seen may not
-    /// be durable, and reading at the very end is an error.
+    /// As [`Journal::read`](super::Journal::read), from a record that recovery has seen. Records that recovery has
+    /// not seen may not be durable, and reading at the very end is an error.
     ///
     /// # Errors
     /// Those of reading files; `InvalidData` for damage.

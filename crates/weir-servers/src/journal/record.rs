@@ -12,10 +12,10 @@
 //! | 28..32 | session |
 //! | 32.. | payload, and zeros up to a multiple of 8 bytes |
 //!
-//! Numbers are little-endian. A header of zeros ends the log.
+//! Numbers are little-endian. A header of zeros marks the end of the log.
 //!
-//! "Continued from the length" means that the checksum starts where one of earlier bytes would have left it with the
-//! value of the length. So a length that was changed is found even where the padding would hide it.
+//! "Continued from the length" means that the checksum's initial value is the length, as if earlier bytes had left it
+//! there. So a changed length is detected even if the padding would hide it.
 
 use super::Lsn;
 
@@ -25,10 +25,10 @@ pub const HEADER_BYTES: usize = 32;
 /// Records begin at multiples of this.
 pub const ALIGNMENT_BYTES: usize = 8;
 
-/// Longest record, padding included.
+/// Longest record, including padding.
 pub const RECORD_BYTES_MAX: usize = 64 << 10;
 
-/// Numbers of batches: they take turns.
+/// Numbers of batches: they are used in rotation.
 pub const BATCH_NUMBERS: u8 = 128;
 
 const LENGTH_AT: usize = 0;
@@ -46,28 +46,28 @@ const _: () = assert!(RECORD_BYTES_MAX.is_multiple_of(ALIGNMENT_BYTES));
 /// Bit of the flags: the batch ends with this record.
 const BATCH_ENDS: u8 = BATCH_NUMBERS;
 
-/// A record that lies in memory.
+/// A record in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordView<'a> {
-    /// Type, of the writer's choice.
+    /// Type, chosen by the writer.
     pub kind: u8,
     /// Number of the batch it was written with, below [`BATCH_NUMBERS`].
     pub batch: u8,
-    /// It is the last record of its batch.
+    /// Whether it is the last record of its batch.
     pub ends_batch: bool,
-    /// Whose journal it is in.
+    /// The worker whose journal contains it.
     pub worker: u16,
     /// Its number.
     pub lsn: Lsn,
-    /// Time in nanoseconds, as the writer gave it.
+    /// Time in nanoseconds, from the writer.
     pub t_ns: u64,
-    /// Session or account, as the writer gave it.
+    /// Session or account, from the writer.
     pub session: u32,
-    /// What was recorded.
+    /// The recorded bytes.
     pub payload: &'a [u8],
 }
 
-/// What a record is made of beside its payload.
+/// The fields of a record besides its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// See [`RecordView::kind`].
@@ -84,64 +84,64 @@ pub struct Head {
     pub session: u32,
 }
 
-/// What is wrong with bytes where a record should be.
+/// The kinds of damage in the place of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
-    /// A length that no record has.
+    /// An impossible length.
     #[error("the length of the record there is impossible")]
     Length,
-    /// The bytes are not those that were written.
+    /// The bytes do not match their checksum.
     #[error("the checksum of the record there does not match")]
     Checksum,
-    /// The checksum is right, and what is there cannot be ours.
+    /// The checksum matches, but the padding is not ours.
     #[error("the padding of the record there is not empty")]
     Padding,
-    /// The record of another worker.
+    /// A record of another worker.
     #[error("the record there belongs to worker {0}")]
     OtherWorker(u16),
-    /// A record that does not follow the one before it.
+    /// A record that does not follow the previous one.
     #[error("record {found} is there, where {expected} belongs")]
     Sequence {
         /// Its number.
         found: Lsn,
-        /// The number that is next.
+        /// The expected number.
         expected: Lsn,
     },
-    /// Zeros in front of something else.
+    /// Zeros in front of other bytes.
     #[error("no record is there, and the log goes on behind")]
     Hole,
 }
 
-/// What is found where a record may begin.
+/// The result of decoding at a record's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded<'a> {
     /// A whole record.
     Record {
         /// The record.
         record: RecordView<'a>,
-        /// What it takes with its padding.
+        /// Its length with padding.
         bytes: usize,
     },
     /// The end of the log.
     End,
-    /// More bytes are needed to say.
+    /// More bytes are needed to decide.
     Cut {
-        /// How many from the record's beginning on.
+        /// How many, counted from the record's start.
         needed: usize,
     },
     /// No record.
     Damaged(Damage),
 }
 
-/// What a record with so much payload takes, padding included.
+/// The length of a record with this payload, including padding.
 pub const fn encoded_bytes(payload_bytes: usize) -> usize {
     HEADER_BYTES.saturating_add(payload_bytes).saturating_add(ALIGNMENT_BYTES - 1) & !(ALIGNMENT_BYTES - 1)
 }
 
-/// Appends a record to `out`; its payload is `parts`, one behind the other. Returns the bytes appended.
+/// Appends a record to `out`; its payload is the concatenation of `parts`. Returns the bytes appended.
 ///
 /// # Panics
-/// If it is longer than [`RECORD_BYTES_MAX`], or has a batch that does not exist.
+/// If it is longer than [`RECORD_BYTES_MAX`], or has an invalid batch.
 pub fn encode(head: &Head, parts: &[&[u8]], out: &mut Vec<u8>) -> usize {
     assert!(head.batch < BATCH_NUMBERS, "batches have seven bits");
     let start = out.len();
@@ -177,7 +177,7 @@ fn write_checksum(record: &mut [u8]) {
     record[CHECKSUM_AT..KIND_AT].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Of a whole record with its padding.
+/// The checksum of a whole record with its padding.
 fn checksum(record: &[u8]) -> u32 {
     crc32c::crc32c_append(number32(record, LENGTH_AT), &record[KIND_AT..])
 }
@@ -190,7 +190,7 @@ fn number64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|index| bytes[at + index]))
 }
 
-/// Reads the record at the beginning of `bytes`.
+/// Decodes the record at the start of `bytes`.
 #[inline]
 pub fn decode(bytes: &[u8]) -> Decoded<'_> {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
@@ -227,7 +227,7 @@ fn view<'a>(header: &[u8; HEADER_BYTES], payload: &'a [u8]) -> RecordView<'a> {
     }
 }
 
-/// Worker and number that a header claims, whether or not it is one. `bytes` are at least a header.
+/// The worker and the number in a header, whether or not it is valid. `bytes` are at least a header.
 pub(super) fn claims(bytes: &[u8]) -> (u16, Lsn) {
     (u16::from_le_bytes([bytes[WORKER_AT], bytes[WORKER_AT + 1]]), number64(bytes, LSN_AT))
 }
@@ -341,7 +341,7 @@ mod tests {
         fn no_flipped_bit_is_overlooked(head in heads(), payload in payloads()) {
             let mut bytes = Vec::new();
             encode(&head, &[&payload], &mut bytes);
-            // A longer length needs bytes to be wrong about.
+            // A longer length must have bytes to cover.
             bytes.extend_from_slice(&[0xa5; 256]);
             for bit in 0..encoded_bytes(payload.len()) * 8 {
                 bytes[bit / 8] ^= 1 << (bit % 8);

@@ -1,4 +1,5 @@
-//! What a journal holds when nobody writes it: every record is shown once, a torn tail is cleared, and damage is told.
+//! Recovery of a journal that is not being written: every record is shown once, a torn tail is cleared, and damage is
+//! reported.
 
 use std::{
     fmt,
@@ -20,32 +21,32 @@ use super::{
 /// Zeros written at once.
 const ZEROS_BYTES: usize = 1 << 20;
 
-/// What was found. It keeps everybody else out for as long as it lives; [`Journal::open`](super::Journal::open) takes
-/// that over, once.
+/// The result of a recovery. It holds the journal's lock as long as it lives; [`Journal::open`](super::Journal::open)
+/// takes the lock over, once.
 #[derive(Debug)]
 pub struct Recovered {
     /// Records that were shown.
     pub records: u64,
     /// Number of the last one; zero if there is none.
     pub last_lsn: Lsn,
-    /// What was cleared.
+    /// The part that was cleared.
     pub torn: Option<Torn>,
     pub(super) place: Option<JournalId>,
     /// Batch of the next record.
     pub(super) next_batch: u8,
 }
 
-/// Which journal it was.
+/// The journal that was recovered.
 #[derive(Debug)]
 pub(super) struct JournalId {
     pub(super) directory: PathBuf,
     pub(super) worker: u16,
-    /// Where the next record goes; `None` if there is no segment.
+    /// The position of the next record; `None` if there is no segment.
     pub(super) tail: Option<Tail>,
     pub(super) lock: Arc<Lock>,
 }
 
-/// The segment that is written next.
+/// The segment to be written next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tail {
     pub(super) end: Position,
@@ -53,20 +54,20 @@ pub(super) struct Tail {
 }
 
 impl Recovered {
-    /// For a journal at [`Level::None`](super::Level::None), of which there is nothing to recover.
+    /// The result for a journal at [`Level::None`](super::Level::None), which has nothing to recover.
     pub fn nothing() -> Self {
         Self { records: 0, last_lsn: 0, torn: None, place: None, next_batch: 0 }
     }
 }
 
-/// The rest of a write that was never finished, so that nobody was told that its records are durable.
+/// The rest of a write that never finished. Its records were never reported as durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torn {
     /// The file.
     pub file: PathBuf,
-    /// Where the first record that cannot be read begins: the next one is written there.
+    /// The start of the first unreadable record: the next one is written there.
     pub offset: u64,
-    /// Bytes from there that were not zero and are now.
+    /// Bytes from there that were not zero and have been zeroed.
     pub bytes: u64,
     /// Whole records among them.
     pub records: u64,
@@ -84,7 +85,7 @@ impl fmt::Display for Torn {
     }
 }
 
-/// Why a journal cannot be used. Nothing was changed.
+/// Why a journal cannot be used. No file was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
     /// A system call failed.
@@ -92,20 +93,20 @@ pub enum RecoverError {
     System {
         /// The file or folder.
         path: PathBuf,
-        /// What was tried.
+        /// The step that failed.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Somebody else writes it.
+    /// Another process is writing it.
     #[error("{directory}: the journal of worker {worker} is in use already")]
     InUse {
         /// The folder.
         directory: PathBuf,
-        /// Whose journal.
+        /// The worker.
         worker: u16,
     },
-    /// Something that was acknowledged is gone, or cannot be told from it.
+    /// Acknowledged records are lost, or may be.
     #[error(
         "{file} is damaged at byte {offset}: {damage}, and later records exist; restore the file from a copy, for \
          nothing was changed"
@@ -113,12 +114,12 @@ pub enum RecoverError {
     Damaged {
         /// The file.
         file: PathBuf,
-        /// Where.
+        /// The position.
         offset: u64,
-        /// How.
+        /// The kind of damage.
         damage: Damage,
     },
-    /// The beginning of a file is not that of a segment.
+    /// The start of a file is not the header of its segment.
     #[error(
         "{file} is damaged at byte 0: its header is not that of this segment; restore the file from a copy"
     )]
@@ -126,7 +127,7 @@ pub enum RecoverError {
         /// The file.
         file: PathBuf,
     },
-    /// A file has lost its end. What was there is unknown, so this is never a torn tail.
+    /// A file was truncated. The lost bytes are unknown, so this is never a torn tail.
     #[error(
         "{file} ends at byte {bytes} of {bytes_expected}: what was behind is gone; restore the file from a copy"
     )]
@@ -135,7 +136,7 @@ pub enum RecoverError {
         file: PathBuf,
         /// Its length.
         bytes: u64,
-        /// The length its header states.
+        /// The length stated in its header.
         bytes_expected: u64,
     },
     /// A file is missing between others.
@@ -144,26 +145,26 @@ pub enum RecoverError {
         /// The file.
         file: PathBuf,
     },
-    /// The caller cannot use a record.
+    /// The caller rejected a record.
     #[error("{file}: the record at byte {offset} cannot be used: {reason}")]
     Refused {
         /// The file.
         file: PathBuf,
-        /// Where the record begins.
+        /// The start of the record.
         offset: u64,
-        /// What the caller said.
+        /// The caller's reason.
         reason: String,
     },
 }
 
-/// Shows every record of a worker's journal to `visit`, in order, and makes the journal ready to be continued.
+/// Shows every record of a worker's journal to `visit`, in order, and prepares the journal to be continued.
 ///
-/// It blocks the thread and is meant for the start of a process. A torn tail is cleared: the rest of its segment is
-/// zero, on the disk, before this returns. Damage before the tail is an error, after which the files are as they were.
-/// Records are visited before it is known whether damage follows; an error makes what was visited void.
+/// It blocks the thread; call it when a process starts. A torn tail is cleared: the rest of its segment is zero, on
+/// the disk, before this returns. Damage before the tail is an error, and the files stay unchanged. Records are
+/// visited before it is known whether damage follows; an error invalidates the visited records.
 ///
 /// # Errors
-/// See [`RecoverError`]; `visit` ends it with a reason of its own.
+/// See [`RecoverError`]; `visit` can end it with its own reason.
 pub fn recover(
     directory: &Path,
     worker: u16,
@@ -196,21 +197,21 @@ fn failed(path: &Path, doing: &'static str) -> impl Fn(io::Error) -> RecoverErro
     move |source| RecoverError::System { path: path.to_owned(), doing, source }
 }
 
-/// How far the recovery of one journal has come.
+/// The progress of one journal's recovery.
 struct Recovery<'a> {
     directory: &'a Path,
     worker: u16,
     chain: Chain,
     memory: Vec<u8>,
-    /// The last segment that has something behind its header.
+    /// The last segment with bytes behind its header.
     tail: Option<Tail>,
-    /// Its end is torn, unless something follows.
+    /// Its torn end, valid unless records follow.
     torn: Option<(Torn, Damage)>,
-    /// Segments behind it that were made and never written.
+    /// Segments behind it that were created and never written.
     blanks: Vec<PathBuf>,
 }
 
-/// What one segment holds.
+/// The contents of one segment.
 struct Contents {
     offset: u64,
     damage: Option<Damage>,
@@ -218,7 +219,7 @@ struct Contents {
 }
 
 impl Recovery<'_> {
-    /// Takes the next segment.
+    /// Processes the next segment.
     fn take(
         &mut self,
         number: u64,
@@ -242,7 +243,7 @@ impl Recovery<'_> {
             return Err(RecoverError::Damaged { file: torn.file, offset: torn.offset, damage });
         }
         self.blanks.clear();
-        // What a killed process left to the operating system counts only if it survives what comes next.
+        // Bytes that a killed process left to the operating system count only once they are on disk.
         file.sync_data().map_err(failed(&path, "sync it"))?;
         let Contents { offset, damage, remainder } = contents;
         self.tail = Some(Tail { end: Position { segment: number, offset }, segment_bytes: header.bytes });
@@ -291,7 +292,7 @@ impl Recovery<'_> {
         Ok(Contents { offset: stop.offset, damage: stop.damage, remainder })
     }
 
-    /// Clears what is torn and removes what was never used; nothing else is ever changed.
+    /// Clears a torn tail and removes unused segments; nothing else is ever changed.
     fn finish(self, lock: Lock) -> Result<Recovered, RecoverError> {
         let torn = self.torn.map(|(torn, _)| torn);
         if let (Some(torn), Some(tail)) = (&torn, self.tail) {
@@ -320,7 +321,7 @@ impl Recovery<'_> {
     }
 }
 
-/// Makes everything from `offset` to the end of a segment zero, on the disk.
+/// Zeroes everything from `offset` to the end of a segment, on disk.
 fn clear(path: &Path, offset: u64, segment_bytes: u64) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path)?;
     let zeros = vec![0; ZEROS_BYTES];

@@ -1,4 +1,4 @@
-//! The files of a journal: names, headers, how one is made. Not what lies behind the header.
+//! The files of a journal: names, headers, creation. The bytes behind the header are handled elsewhere.
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -24,7 +24,7 @@ use weir_engine::fs::{self, File, OpenOptions};
 /// Bytes before the first record.
 pub(super) const HEADER_BYTES: usize = 64;
 
-/// A segment's length is a multiple of this: the unit in which disks write.
+/// A segment's length is a multiple of this: disks write in this unit.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
 /// Smallest segment.
@@ -33,12 +33,12 @@ pub(super) const SEGMENT_BYTES_MIN: u64 = 4096;
 const MAGIC: [u8; 16] = *b"weir journal seg";
 const VERSION: u32 = 1;
 
-/// What a segment says of itself.
+/// The header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) worker: u16,
     pub(super) number: u64,
-    /// Of the whole file.
+    /// Length of the whole file.
     pub(super) bytes: u64,
 }
 
@@ -55,7 +55,7 @@ impl Header {
         header
     }
 
-    /// `None` if these bytes are no header of ours.
+    /// `None` if these bytes are not a valid header.
     pub(super) fn decode(header: &[u8; HEADER_BYTES]) -> Option<Self> {
         let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| header[at + index]));
         let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|index| header[at + index]));
@@ -72,12 +72,12 @@ impl Header {
     }
 }
 
-/// Whether a segment can have so many bytes.
+/// Whether a segment may have this length.
 pub(super) fn is_size(bytes: u64) -> bool {
     bytes >= SEGMENT_BYTES_MIN && bytes.is_multiple_of(SECTOR_BYTES) && bytes <= i64::MAX as u64
 }
 
-/// Where a segment lies.
+/// The path of a segment.
 pub(super) fn path(directory: &Path, worker: u16, number: u64) -> PathBuf {
     directory.join(name(worker, number))
 }
@@ -86,7 +86,7 @@ fn name(worker: u16, number: u64) -> String {
     format!("worker-{worker:05}-{number:010}.journal")
 }
 
-/// Worker and number of a file's name; `None` for any other file.
+/// Worker and number from a file's name; `None` for any other file.
 pub(super) fn parse_name(text: &str) -> Option<(u16, u64)> {
     let numbers = text.strip_prefix("worker-")?.strip_suffix(".journal")?;
     let (worker, number) = numbers.split_once('-')?;
@@ -106,7 +106,7 @@ pub(super) fn list(directory: &Path) -> io::Result<Vec<(u16, u64)>> {
     Ok(found)
 }
 
-/// Removes what a crash has left of segments that were being made. Who calls this has the worker's lock.
+/// Removes segments whose creation a crash interrupted. The caller must hold the worker's lock.
 pub(super) fn remove_unfinished(directory: &Path, worker: u16) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
@@ -123,15 +123,15 @@ fn is_unfinished(name: &str, worker: u16) -> bool {
     of_segment.is_some_and(|(owner, _)| owner == worker)
 }
 
-/// Makes a segment under a name that no recovery looks at: its whole length is reserved, and it is empty but for its
-/// header. Nothing is synced. So a file with a segment's name has a whole header, or is damaged. `lock` is the right to
-/// do so, and each write keeps it.
+/// Creates a segment under a name that recovery ignores: its whole length is reserved, and it is empty except for its
+/// header. Nothing is synced. So a file with a segment's name has a complete header, or is damaged. `lock` is the
+/// right to do so, and each write keeps it alive.
 ///
-/// Everything here is an operation of the engine: no thread of a worker waits for it. A file of that name is not
-/// emptied but written over, so that an opening whose caller is gone does no harm however late the kernel gets to it.
+/// Every step is an operation of the engine: no worker thread waits for it. An existing file of that name is
+/// overwritten, not truncated, so an opening whose caller is gone does no harm even if the kernel performs it late.
 ///
 /// # Errors
-/// Those of the system; `AlreadyExists` if there is such a segment. Nothing is left behind then.
+/// The system's errors; `AlreadyExists` if the segment exists. Nothing is left behind in these cases.
 pub(super) async fn create(
     directory: &Path,
     header: Header,
@@ -148,7 +148,7 @@ pub(super) async fn create(
     match fill(&file, header, lock).await {
         Ok(()) => Ok(file),
         Err(error) => {
-            // The first error is the one to tell; the next recovery removes what is left.
+            // Report the first error; the next recovery removes a leftover.
             let _ = std::fs::remove_file(&unfinished);
             Err(error)
         }
@@ -157,7 +157,7 @@ pub(super) async fn create(
 
 async fn fill(file: &File, header: Header, lock: Arc<dyn Any + Send + Sync>) -> io::Result<()> {
     match file.allocate(header.bytes).await {
-        // The file system reserves nothing: a hole of the same length reads the same.
+        // The file system cannot reserve space: a hole of the same length reads the same.
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             file.write_at_holding(header.bytes - 1, vec![0], lock.clone()).await?;
         }
@@ -166,7 +166,7 @@ async fn fill(file: &File, header: Header, lock: Arc<dyn Any + Send + Sync>) -> 
     file.write_at_holding(0, header.encode().to_vec(), lock).await.map(drop)
 }
 
-/// Gives a segment that was made its name. `lock` is the right to do so, and is kept until it is done.
+/// Renames a created segment to its final name. `lock` is the right to do so, and is kept until the rename is done.
 pub(super) async fn finish(
     directory: &Path,
     worker: u16,

@@ -1,20 +1,20 @@
-//! Who waits for a journal. One thread only.
+//! The tasks that wait for a journal. One thread only.
 
 use std::{
     cell::{Cell, RefCell},
     task::Waker,
 };
 
-/// Wakers, each with the number it waits for.
+/// Wakers, each with the number that it waits for.
 ///
-/// A future that is polled again without need takes no second place. One that is dropped keeps its place until the
-/// number is reached, and its waker is called in vain.
+/// A future that is polled again needlessly takes no second place. A dropped future keeps its place until the number
+/// is reached, and its waker is then called needlessly.
 #[derive(Default)]
 pub(super) struct WaitList {
     entries: RefCell<Vec<(u64, Waker)>>,
     /// Changes when places move.
     epoch: Cell<u64>,
-    /// Kept for its memory.
+    /// Kept to reuse its memory.
     due: Cell<Vec<Waker>>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct WaitList {
 pub(super) struct WaitKey(Option<(u64, usize)>);
 
 impl WaitList {
-    /// Has the waker called when `number` is reached.
+    /// Registers the waker for the moment when `number` is reached.
     pub(super) fn wait(&self, wait_key: &mut WaitKey, number: u64, waker: &Waker) {
         let mut entries = self.entries.borrow_mut();
         if let Some((epoch, index)) = wait_key.0
@@ -36,7 +36,7 @@ impl WaitList {
         entries.push((number, waker.clone()));
     }
 
-    /// Calls who waits for this number or a lower one.
+    /// Calls the wakers that wait for this number or a lower one.
     pub(super) fn reached(&self, number: u64) {
         if self.entries.borrow().is_empty() {
             return;
@@ -46,7 +46,7 @@ impl WaitList {
             self.entries.borrow_mut().extract_if(.., |(wanted, _)| *wanted <= number).map(|(_, waker)| waker),
         );
         self.epoch.set(self.epoch.get() + 1);
-        // No list is borrowed now: what wakers do is not ours to know.
+        // No list is borrowed now, because a waker may run any code.
         due.drain(..).for_each(Waker::wake);
         self.due.set(due);
     }

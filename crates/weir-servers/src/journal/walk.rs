@@ -1,13 +1,13 @@
-//! Reading a segment from its first record to its last, and judging what lies behind that. Pure but for the source it
-//! reads from: it changes nothing, and allocates nothing for a record.
+//! Reads a segment from its first record to its last, and judges the bytes behind that. Pure except for the source
+//! that it reads from: it changes nothing, and allocates nothing for a record.
 //!
-//! A write that was under way when the power went leaves its batch in parts, in any order: sectors that reached the
-//! disk are right, and the others are as they were before, all zeros. That is a *torn tail*: nobody was told that the
-//! batch is durable. Everything else that does not read is damage. [`Remainder::is_torn`] tells them apart:
+//! A write that was in flight at a loss of power leaves parts of its batch, in any order: sectors that reached the
+//! disk are correct, and the others are unchanged, all zeros. That is a *torn tail*: the batch was never reported as
+//! durable. Everything else that cannot be read is damage. [`Remainder::is_torn`] distinguishes them:
 //!
-//! - nothing valid lies behind: the last record, or the rest of the last batch, is torn;
-//! - valid records lie behind, but all are of the batch that is being read, and a sector is missing before them;
-//! - otherwise something was lost that lay before records which were written later: damage.
+//! - nothing valid follows: the last record, or the rest of the last batch, is torn;
+//! - valid records follow, but all are in the batch being read, and a sector is missing before them;
+//! - otherwise records were lost that came before later records: damage.
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
@@ -20,14 +20,14 @@ use super::{
     segment::SECTOR_BYTES,
 };
 
-/// Read at once.
+/// Bytes read at once.
 pub(super) const WINDOW_BYTES: usize = 2 << 20;
 
 const _: () = assert!(WINDOW_BYTES >= 4 * RECORD_BYTES_MAX);
 
-/// Bytes at positions.
+/// Random access to bytes.
 pub(super) trait Source {
-    /// Reads from `offset` on; fewer bytes than there is room for, if the source pleases, and none at its end.
+    /// Reads from `offset` on. May return fewer bytes than fit, and returns none at its end.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -46,10 +46,10 @@ impl Source for [u8] {
     }
 }
 
-/// The part of a source that lies in memory.
+/// The part of a source in memory.
 pub(super) struct Window<'s, S: ?Sized> {
     source: &'s S,
-    /// Nothing is read from there on.
+    /// Reading stops there.
     end: u64,
     memory: &'s mut Vec<u8>,
     start: u64,
@@ -57,7 +57,7 @@ pub(super) struct Window<'s, S: ?Sized> {
 }
 
 impl<'s, S: Source + ?Sized> Window<'s, S> {
-    /// On the first `end` bytes of a source; `memory` is what they are read into.
+    /// A window on the first `end` bytes of a source; `memory` is the buffer for them.
     pub(super) fn new(source: &'s S, end: u64, memory: &'s mut Vec<u8>) -> Self {
         let bytes = end.min(WINDOW_BYTES as u64) as usize;
         if memory.len() < bytes {
@@ -66,7 +66,7 @@ impl<'s, S: Source + ?Sized> Window<'s, S> {
         Self { source, end, memory, start: 0, filled: 0 }
     }
 
-    /// The bytes from `offset` on: at least those of the longest record, or all that are left.
+    /// The bytes from `offset` on: at least the longest record's length, or all that are left.
     #[inline]
     fn at(&mut self, offset: u64) -> io::Result<&[u8]> {
         let wanted = self.end.saturating_sub(offset).min(RECORD_BYTES_MAX as u64);
@@ -94,20 +94,20 @@ impl<'s, S: Source + ?Sized> Window<'s, S> {
     }
 }
 
-/// What the next record must be.
+/// The expected fields of the next record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chain {
     worker: u16,
     expected: Lsn,
     /// Batch of the last record.
     batch: u8,
-    /// The last record was the last one of its batch.
+    /// Whether the last record ended its batch.
     is_ended: bool,
     records: u64,
 }
 
 impl Chain {
-    /// From the first record of a journal on.
+    /// Starts at a journal's first record.
     pub(super) fn new(worker: u16) -> Self {
         Self { worker, expected: 1, batch: BATCH_NUMBERS - 1, is_ended: true, records: 0 }
     }
@@ -122,7 +122,7 @@ impl Chain {
         self.expected - 1
     }
 
-    /// Batch of the next record: that of the last one, unless it ended there.
+    /// Batch of the next record: that of the last one, unless it ended its batch.
     pub(super) fn next_batch(&self) -> u8 {
         if self.is_ended { (self.batch + 1) % BATCH_NUMBERS } else { self.batch }
     }
@@ -146,11 +146,11 @@ impl Chain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stop {
     pub(super) offset: u64,
-    /// `None`: the log ends there, as far as the header says.
+    /// `None`: the log ends there, according to the header.
     pub(super) damage: Option<Damage>,
 }
 
-/// Why reading was given up.
+/// Why a walk was aborted.
 #[derive(Debug)]
 pub(super) enum WalkError {
     Read(io::Error),
@@ -167,7 +167,7 @@ impl From<io::Error> for WalkError {
     }
 }
 
-/// Shows each record from `from` on to `visit`, with its offset, until there is none.
+/// Shows each record from `from` on to `visit`, with its offset, until there are no more.
 pub(super) fn walk<S: Source + ?Sized>(
     window: &mut Window<'_, S>,
     from: u64,
@@ -187,7 +187,7 @@ pub(super) fn walk<S: Source + ?Sized>(
                 Err(damage) => Some(damage),
             },
             Decoded::End => None,
-            // Behind it there is no room for another header.
+            // There is no room for another header.
             Decoded::Cut { needed: HEADER_BYTES } if end - offset < HEADER_BYTES as u64 => None,
             Decoded::Cut { .. } => Some(Damage::Length),
             Decoded::Damaged(damage) => Some(damage),
@@ -196,27 +196,27 @@ pub(super) fn walk<S: Source + ?Sized>(
     }
 }
 
-/// What lies behind the place where reading ended.
+/// The bytes behind the position where reading ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Remainder {
     /// End of the last eight bytes that are not all zero; `None` if all are.
     pub(super) content_end: Option<u64>,
     /// Valid records.
     pub(super) records: u64,
-    /// All of them are of the batch that is being read.
+    /// All of them are in the batch being read.
     is_one_batch: bool,
     /// A whole sector, or the rest of the first one, is missing before the first of them.
     misses_sector: bool,
 }
 
 impl Remainder {
-    /// Whether a write that was never finished explains it.
+    /// Whether an unfinished write explains it.
     pub(super) fn is_torn(&self) -> bool {
         self.records == 0 || (self.is_one_batch && self.misses_sector)
     }
 }
 
-/// Looks through everything from `from` on, which is where no record could be read.
+/// Scans everything from `from` on, where no record could be read.
 pub(super) fn scan_remainder<S: Source + ?Sized>(
     window: &mut Window<'_, S>,
     from: u64,
@@ -229,10 +229,10 @@ pub(super) fn scan_remainder<S: Source + ?Sized>(
         let end = window.end;
         let bytes = window.at(offset)?;
         if bytes.is_empty() {
-            // The file has become shorter under our eyes; what is not there is no record.
+            // The file became shorter meanwhile; the missing bytes are not a record.
             break;
         }
-        // Records that begin in this part may end behind it, so the last ones are left to the next part.
+        // Records that begin in this part may end behind it, so its last records are left to the next part.
         let is_last = offset + bytes.len() as u64 >= end;
         let look = match is_last {
             true => bytes.len(),
@@ -264,12 +264,12 @@ pub(super) fn scan_remainder<S: Source + ?Sized>(
     Ok(remainder)
 }
 
-/// A valid record with a number that can come behind the last one, if so many fit in between.
+/// A valid record whose number can follow the last one, if at most `numbers` records fit between.
 fn record_behind<'b>(bytes: &'b [u8], chain: &Chain, numbers: u64) -> Option<(RecordView<'b>, usize)> {
     if bytes.len() < HEADER_BYTES {
         return None;
     }
-    // Asked before the checksum, which costs more.
+    // Checked before the checksum, which costs more.
     let (worker, lsn) = claims(bytes);
     let is_possible = lsn >= chain.expected && lsn - chain.expected <= numbers;
     if worker != chain.worker || !is_possible {
@@ -281,9 +281,9 @@ fn record_behind<'b>(bytes: &'b [u8], chain: &Chain, numbers: u64) -> Option<(Re
     }
 }
 
-/// The zeros that were met last.
+/// The last run of zeros.
 struct Gap {
-    /// Where the missing record would begin: what lies before that in its sector was written earlier.
+    /// Where the missing record would begin: earlier bytes in its sector were written before.
     from: u64,
     zeros_from: u64,
 }
@@ -407,7 +407,7 @@ mod tests {
         assert_eq!(records, 1);
         assert_eq!(stop.damage, Some(Damage::Sequence { found: 3, expected: 2 }));
         assert!(!remainder.is_torn());
-        // The first record once more, and nothing else.
+        // The first record again, and nothing else.
         let (mut bytes, starts) = written(&[(0, true), (1, true)], 10);
         bytes.copy_within(starts[0]..starts[1], starts[1]);
         let (records, stop, remainder) = read(&bytes);
@@ -428,7 +428,7 @@ mod tests {
         }
         let (records, stop, _) = read(&bytes);
         assert_eq!((records, stop), (lsn, Stop { offset: bytes.len() as u64, damage: None }));
-        // The first one damaged: all others lie behind.
+        // The first record is damaged: all others follow it.
         bytes[FROM as usize + record::HEADER_BYTES] ^= 1;
         let (records, _, remainder) = read(&bytes);
         assert_eq!((records, remainder.records), (0, lsn - 1));

@@ -1,4 +1,4 @@
-//! The journal as its worker uses it: records in, and word of when they are durable.
+//! The journal's interface for its worker: append records, and learn when they are durable.
 
 use std::{
     cell::{Cell, RefCell},
@@ -33,9 +33,10 @@ type Callback = Rc<dyn Fn(Lsn)>;
 
 /// The journal of one worker, open for writing. It belongs to the thread and the runtime that opened it.
 ///
-/// Records are taken into memory at once. A task writes what has collected when it has its turn, which is after the
-/// tasks that are ready now, and syncs it at level [`Level::Disk`]; what is appended meanwhile is the next batch. So a
-/// lone record waits for nobody, and under load one sync serves everything that came during the one before.
+/// Records are taken into memory at once. A task writes the collected records in its turn, which is after the tasks
+/// that are ready now, and syncs them at level [`Level::Disk`]; records appended meanwhile form the next batch. So a
+/// single record does not wait for others, and under load one sync serves everything that arrived during the previous
+/// one.
 pub struct Journal {
     level: Level,
     /// `None` at level `none`.
@@ -44,7 +45,7 @@ pub struct Journal {
     /// See [`Self::has_room`].
     room_bytes: usize,
     durable: Cell<Lsn>,
-    /// Where the last durable record ends.
+    /// The end of the last durable record.
     durable_end: Cell<Position>,
     failure: RefCell<Option<Arc<Failure>>>,
     is_started: Cell<bool>,
@@ -71,7 +72,7 @@ impl fmt::Debug for Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // Its task finds that it is gone.
+        // Its task sees that it is gone.
         self.work.raise();
         if let Some(disk) = &self.disk {
             disk.give_up();
@@ -84,13 +85,13 @@ impl Journal {
     /// [`Recovered::nothing`].
     ///
     /// # Errors
-    /// `InvalidInput` for a configuration that cannot be, or that is not the recovered journal's; `AlreadyExists` if
-    /// the recovery was used before; those of opening and making files; being outside a runtime.
+    /// `InvalidInput` for an invalid configuration, or one that does not match the recovered journal; `AlreadyExists`
+    /// if the recovery was used before; the errors of opening and creating files; an error outside a runtime.
     pub async fn open(config: JournalConfig, recovered: &Recovered) -> io::Result<Rc<Self>> {
         Self::open_with(config, recovered, None).await
     }
 
-    /// The same with a disk that may fail: for tests.
+    /// As [`Self::open`] with a disk that may fail: for tests.
     ///
     /// # Errors
     /// As [`Self::open`], and those of the faults.
@@ -144,7 +145,7 @@ impl Journal {
         }))
     }
 
-    /// Spawns the task that commits. It ends when the journal is closed or dropped, or has failed; without a task
+    /// Spawns the task that commits. It ends when the journal is closed or dropped, or has failed. Without a task
     /// (the blocking driver has none) the journal has failed at once.
     pub fn start(self: &Rc<Self>) {
         if self.disk.is_none() || self.is_started.replace(true) {
@@ -157,8 +158,8 @@ impl Journal {
         }
     }
 
-    /// Takes a record: its number, and where it will lie. Its payload is `parts`, one behind the other. At level `none`
-    /// the position means nothing.
+    /// Takes a record; returns its number, and the position it will have. Its payload is the concatenation of
+    /// `parts`. At level `none` the position has no meaning.
     ///
     /// # Errors
     /// See [`JournalError`]; no number is used up then.
@@ -183,33 +184,33 @@ impl Journal {
         Ok(taken)
     }
 
-    /// Its level.
+    /// The journal's level.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// Number of the last record that was taken.
+    /// Number of the last record taken.
     pub fn last(&self) -> Lsn {
         if self.disk.is_none() { self.durable.get() } else { self.pending.borrow().last_lsn() }
     }
 
-    /// Number of the last record that is durable: everything up to it is.
+    /// Number of the last durable record: everything up to it is.
     pub fn durable(&self) -> Lsn {
         self.durable.get()
     }
 
-    /// A write or a sync has failed, and nothing becomes durable any more.
+    /// Whether a write or a sync has failed; then nothing becomes durable any more.
     pub fn is_failed(&self) -> bool {
         self.failure.borrow().is_some()
     }
 
-    /// Why it has failed, if it has.
+    /// The error that it failed with, if any.
     pub fn failure(&self) -> Option<JournalError> {
         self.check().err()
     }
 
-    /// Has `callback` called after each commit with the number of the last durable record, on the worker's thread. It
-    /// may append. At level `none` there are no commits: what is appended is durable when `append` returns.
+    /// Sets a function that is called after each commit with the number of the last durable record, on the worker's
+    /// thread. It may append. At level `none` there are no commits: records are durable when `append` returns.
     pub fn on_durable(&self, callback: Box<dyn Fn(Lsn)>) {
         self.callbacks.borrow_mut().push(Rc::from(callback));
     }
@@ -217,7 +218,7 @@ impl Journal {
     /// Waits until a record is durable.
     ///
     /// # Errors
-    /// [`JournalError::Failed`] if it will not be, [`JournalError::Closed`] if there will be no such record.
+    /// [`JournalError::Failed`] if it will not be durable, [`JournalError::Closed`] if there will be no such record.
     pub async fn committed(&self, lsn: Lsn) -> Result<(), JournalError> {
         let mut wait_key = WaitKey::default();
         poll_fn(|context| {
@@ -236,7 +237,7 @@ impl Journal {
         .await
     }
 
-    /// Waits until the journal has failed, and says why.
+    /// Waits until the journal has failed, and returns the error.
     pub async fn failed(&self) -> JournalError {
         let mut wait_key = WaitKey::default();
         poll_fn(|context| match self.check() {
@@ -249,13 +250,13 @@ impl Journal {
         .await
     }
 
-    /// Whether so little waits for the disk that more may be taken in.
+    /// Whether few enough bytes wait for the disk that new messages may be accepted.
     pub fn has_room(&self) -> bool {
         self.pending.borrow().bytes() <= self.room_bytes
     }
 
-    /// Whether so little waits for the disk that what is to wait for none may be taken in all the same: 64 times as
-    /// much as for anything else, and an eighth of what is refused.
+    /// Whether few enough bytes wait for the disk that messages which must not wait for it may still be accepted: the
+    /// limit is 64 times that of [`Self::has_room`], and an eighth of the limit for refusals.
     pub fn has_reserve(&self) -> bool {
         self.pending.borrow().bytes() <= self.room_bytes.saturating_mul(RESERVE_FACTOR)
     }
@@ -273,22 +274,22 @@ impl Journal {
         .await;
     }
 
-    /// Commits what was taken, and takes nothing any more. Whether that went well says [`Self::is_failed`].
+    /// Commits the records taken, and accepts no more. [`Self::is_failed`] says whether that succeeded.
     pub async fn close(&self) {
         self.is_closed.set(true);
         if !self.is_started.get() {
             self.commit_waiting().await;
         }
         self.work.raise();
-        // The error is the caller's to ask for.
+        // The caller can ask for the error.
         let _ = self.committed(self.last()).await;
         if let Some(disk) = &self.disk {
             disk.settle().await;
         }
     }
 
-    /// Reads whole records from `from` on: about `bytes_max` bytes of them and at least one, but nothing that is not
-    /// durable. To go on, read from [`JournalChunk::next`].
+    /// Reads whole records from `from` on: about `bytes_max` bytes of them and at least one, but only durable ones.
+    /// To continue, read from [`JournalChunk::next`].
     ///
     /// # Errors
     /// Those of reading files; `InvalidData` for damage; `Unsupported` at level `none`.
@@ -314,7 +315,7 @@ impl Journal {
         }
     }
 
-    /// Commits batch after batch until nothing waits.
+    /// Commits batches until no record waits.
     async fn commit_waiting(&self) {
         let Some(disk) = &self.disk else { return };
         while !self.is_failed() {
@@ -351,7 +352,7 @@ impl Journal {
         }
     }
 
-    /// Tells everybody what is durable now.
+    /// Reports what is durable now.
     fn tell(&self, lsn: Lsn) {
         self.waiting_for_commit.reached(lsn);
         let count = self.callbacks.borrow().len();
@@ -363,7 +364,7 @@ impl Journal {
         }
     }
 
-    /// Poisons the journal. What failed is not tried again: after a sync that failed nobody knows what the disk has.
+    /// Poisons the journal. A failed operation is not retried: after a failed sync the state of the disk is unknown.
     fn fail(&self, failure: Failure) {
         self.counters.failed();
         self.failure.borrow_mut().get_or_insert_with(|| Arc::new(failure));
@@ -374,7 +375,7 @@ impl Journal {
     }
 }
 
-/// The task of a journal. It does not keep the journal alive while nothing is to be done.
+/// The task of a journal. It does not keep the journal alive while there is nothing to do.
 async fn commit_for_ever(journal: Weak<Journal>, work: Rc<Signal>) {
     loop {
         work.raised().await;
@@ -386,7 +387,7 @@ async fn commit_for_ever(journal: Weak<Journal>, work: Rc<Signal>) {
     }
 }
 
-/// Whether a recovery is that of this journal, and unused; it is used then.
+/// Checks that a recovery belongs to this journal and is unused; marks it as used.
 fn checked<'a>(config: &JournalConfig, recovered: &'a Recovered) -> io::Result<&'a JournalId> {
     let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
     if !segment::is_size(config.segment_bytes) {
@@ -414,7 +415,7 @@ fn checked<'a>(config: &JournalConfig, recovered: &'a Recovered) -> io::Result<&
     Ok(place)
 }
 
-/// Opens the segment in which the recovery ended, or makes the first one.
+/// Opens the segment in which the recovery ended, or creates the first one.
 async fn first_segment(disk: &Disk, config: &JournalConfig, place: &JournalId) -> io::Result<Tail> {
     if let Some(tail) = place.tail {
         disk.resume(tail.end.segment, tail.segment_bytes)?;

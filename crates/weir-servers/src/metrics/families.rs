@@ -11,7 +11,7 @@ use weir_record::{
     orders::{HopStats, NodeStats, SessionStats},
 };
 
-/// Sessions that have their own lines at most; beyond that none has.
+/// Most sessions with separate lines; beyond that no session has any.
 const SESSIONS_MAX: usize = 1_000;
 /// Bounds of histograms, in nanoseconds: 1 µs to 1 s in steps of 1, 2, 5.
 const BOUNDS_NS: [u64; 19] = [
@@ -36,7 +36,7 @@ const BOUNDS_NS: [u64; 19] = [
     1_000_000_000,
 ];
 
-/// Everything there is to say of a server that is no gateway.
+/// All metrics of a server that is not a gateway.
 pub(crate) fn of_server(stats: &ServerStats) -> String {
     let mut text = Exposition::default();
     build(&mut text, stats, &[]);
@@ -46,7 +46,7 @@ pub(crate) fn of_server(stats: &ServerStats) -> String {
     text.into_text()
 }
 
-/// What runs.
+/// The build and configuration.
 pub(crate) fn build(text: &mut Exposition, server: &ServerStats, further: &[(&str, &str)]) {
     const NAME: &str = "weir_build_info";
     text.family(NAME, Gauge, "What runs.");
@@ -54,8 +54,8 @@ pub(crate) fn build(text: &mut Exposition, server: &ServerStats, further: &[(&st
     text.sample(NAME, &[&own[..], further].concat(), 1);
 }
 
-/// What an exchange or a gateway counts of its sessions and orders. Of all messages, so many were received and sent on
-/// the side of exchanges, where there is one.
+/// The counts of an exchange or a gateway for its sessions and orders. `upstream` is the part of all messages that
+/// were received from and sent to exchanges, if there are any.
 pub(crate) fn node(text: &mut Exposition, node: &NodeStats, upstream: Option<(u64, u64)>) {
     messages(text, node, upstream);
     sessions(text, node);
@@ -140,7 +140,7 @@ fn hops(text: &mut Exposition, hops: &[HopStats]) {
     const NAME: &str = "weir_hop_latency_seconds";
     text.family(NAME, Histogram, "Times between points of an order's way.");
     for hop in hops {
-        // A summary of ours decodes; one that does not has no lines.
+        // Our own summaries decode; one that does not gets no lines.
         let Ok(histogram) = hop.latency.histogram() else { continue };
         let label = ("hop", hop.hop.as_str());
         for bound_ns in BOUNDS_NS {
@@ -208,7 +208,7 @@ fn files(text: &mut Exposition, files: &FileCacheStats) {
     }
 }
 
-/// What the workers' runtimes count.
+/// The counters of the workers' runtimes.
 pub(crate) fn engine(text: &mut Exposition, server: &ServerStats) {
     type Value = fn(&EngineStats) -> u64;
     let help = "Connections that are open.";

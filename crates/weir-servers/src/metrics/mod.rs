@@ -1,5 +1,5 @@
-//! What operators read of a server that runs: `/metrics` and `/healthz` on a loopback port of their own, off unless
-//! asked for. They only read counters.
+//! The operators' view of a running server: `/metrics` and `/healthz` on a separate loopback port, off by default.
+//! They only read counters.
 
 mod families;
 mod port;
@@ -12,28 +12,28 @@ pub use port::MetricsPort;
 
 use crate::stats::NodeSource;
 
-/// What stands behind a port.
+/// The data behind a metrics port.
 pub trait Source: Send + Sync {
     /// Counters as they are now, in Prometheus' text format.
     fn metrics(&self) -> String;
 
-    /// Whether it does its work.
+    /// Checks whether it works.
     ///
     /// # Errors
-    /// In words, why not.
+    /// The reason why not, in words.
     fn health(&self) -> Result<(), String>;
 }
 
-/// Why a server that is told to end takes no new work.
+/// Why a server that is ending accepts no new work.
 pub(crate) const DRAINING: &str = "it drains";
-/// Why a server that cannot keep what it takes in takes no more.
+/// Why a server whose journal has failed accepts no new work.
 pub(crate) const JOURNAL_FAILED: &str = "the journal has failed";
 
-/// A server with nothing of its own beside the engine's counters and what `node` adds.
+/// A server with only the engine's counters and what `node` adds.
 pub struct Plain {
     /// The server.
     pub control: ServerControl,
-    /// What it has to say beside, as on its statistics socket.
+    /// Its additional data, as on its statistics socket.
     pub node: Option<NodeSource>,
 }
 

@@ -1,4 +1,4 @@
-//! The port: a thread of its own answers one request a connection.
+//! The port: a separate thread answers one request per connection.
 
 use std::{
     io::{self, Read, Write},
@@ -26,7 +26,7 @@ const READERS_MAX: usize = 8;
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 /// Longest time for a request, and for its answer to be taken.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Type of what is told in words.
+/// Media type of plain text answers.
 const TEXT: &str = "text/plain; charset=utf-8";
 /// Name of its threads.
 const THREAD: &str = "weir-metrics";
@@ -50,7 +50,7 @@ impl MetricsPort {
         Ok(Self { listener: TcpListener::bind(address)? })
     }
 
-    /// Where it listens, with the port the kernel chose.
+    /// The address it listens on, with the port that the kernel chose.
     ///
     /// # Errors
     /// Those of `getsockname`.
@@ -61,10 +61,10 @@ impl MetricsPort {
     /// Starts answering, for as long as the process lives.
     ///
     /// # Errors
-    /// When no thread can be had.
+    /// When a thread cannot be started.
     pub fn answer(self, source: Arc<dyn Source>) -> io::Result<()> {
         let answer = move |reader| {
-            // A reader that breaks off is not our concern.
+            // A reader that disconnects is not an error.
             let _ = answer(reader, &*source);
         };
         let run = move || answer_each(self.listener.incoming(), (THREAD, READERS_MAX), answer);
@@ -72,15 +72,15 @@ impl MetricsPort {
     }
 }
 
-/// What a scraper asks for.
+/// The parts of a scraper's request.
 struct ScrapeRequest {
     method: Method,
     target: String,
-    /// The one who asks means this machine, and no name that was made to lead to it.
+    /// The request is for this machine by address, not for a name that was made to resolve to it.
     is_meant: bool,
 }
 
-/// One request, one answer, and the connection ends.
+/// Answers one request and ends the connection.
 fn answer(mut stream: TcpStream, source: &dyn Source) -> io::Result<()> {
     let Some(request) = read_request(&mut stream, Instant::now() + PATIENCE)? else { return Ok(()) };
     let allowed = MethodSet::of(&[Method::Get, Method::Head]);
@@ -121,7 +121,7 @@ fn found(request: &ScrapeRequest, source: &dyn Source) -> (u16, &'static str, &'
     }
 }
 
-/// Reads a request until the deadline. None: it never came whole. An error inside: it is none.
+/// Reads a request until the deadline. None: it was incomplete. An inner error: it was malformed.
 fn read_request(stream: &mut TcpStream, deadline: Instant) -> io::Result<Option<Result<ScrapeRequest, ()>>> {
     let mut input = Vec::new();
     let mut place = [0; 1024];
@@ -139,12 +139,12 @@ fn read_request(stream: &mut TcpStream, deadline: Instant) -> io::Result<Option<
     let mut decoder = RequestDecoder::new(Limits::default());
     let event = decoder.decode(&input).map(|step| step.event);
     let Ok(Event::Head(head)) = event else { return Ok(Some(Err(()))) };
-    // Before HTTP/1.1 there may be no host, and no browser speaks that.
+    // Before HTTP/1.1 the host may be missing, and no browser sends such requests.
     let is_meant = head.headers.get("Host").is_none_or(is_address_or_localhost);
     Ok(Some(Ok(ScrapeRequest { method: head.method, target: head.target.to_owned(), is_meant })))
 }
 
-/// Writes all of it by the deadline, however little at a time the reader takes.
+/// Writes all of it by the deadline, however slowly the reader takes it.
 fn write_until(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         let left = deadline.saturating_duration_since(Instant::now());

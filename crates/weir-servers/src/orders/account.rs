@@ -1,4 +1,4 @@
-//! What a worker holds of one account.
+//! A worker's state of one account.
 
 use std::{
     cell::{Cell, RefCell},
@@ -18,7 +18,7 @@ use super::{
 use crate::journal::Position;
 use crate::notify::Notify;
 
-/// Messages between two entries of the index: how many have to be read to find one.
+/// Messages between two index entries: how many have to be read to find one.
 pub(super) const INDEX_EVERY: u64 = 64;
 
 /// One account on its home worker.
@@ -26,27 +26,27 @@ pub(super) const INDEX_EVERY: u64 = 64;
 pub(super) struct Slot {
     pub(super) account: AccountId,
     pub(super) numbers: Cell<UserRefNums>,
-    /// Those of earlier starts.
+    /// The known numbers of earlier starts.
     pub(super) known: RefCell<KnownNumbers>,
-    /// The highest number of sessions that have ended, and lines about a client that uses one of theirs again.
+    /// The highest number of ended sessions, and a rate limit for lines about a client that uses one of theirs again.
     pub(super) used_before: u32,
     pub(super) repeats: Budget,
     pub(super) state: RefCell<Account>,
-    /// What it may have read from journals, in bytes. What is read counts and not what is found in it, because a few
-    /// messages may lie among gigabytes of others'. The account has it and not the connection, because who asks for
-    /// everything again and again has a new connection each time.
+    /// The bytes that it may still have read from journals. All bytes read count, not only those of its own messages,
+    /// because a few messages may lie among gigabytes of others'. The limit belongs to the account and not to the
+    /// connection, because a client that keeps requesting everything uses a new connection each time.
     pub(super) replay_bytes: Cell<TokenBucket>,
-    /// Is on the list of those that a commit concerns.
+    /// Is on the list of accounts in a commit.
     pub(super) touched: Cell<bool>,
     /// The connection has ended.
     pub(super) vacated: Notify,
 }
 
-/// The stream of an account and who receives it.
+/// The stream of an account and its receiver.
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) retransmit: RetransmitBuffer,
-    /// Behind the last message that may be sent.
+    /// The position behind the last message that may be sent.
     pub(super) durable: Mark,
     pub(super) index: Index,
     pub(super) session: Option<Rc<Session>>,
@@ -74,7 +74,7 @@ impl Slot {
         }
     }
 
-    /// Shows other threads what recovery has found.
+    /// Shows the recovered state to other threads.
     pub(super) fn show(&self, cells: &AccountCells) {
         let last = self.state.borrow().retransmit.end().sequence - 1;
         cells.sequence_last.set(last);
@@ -94,25 +94,25 @@ impl Account {
     }
 }
 
-/// Where messages of a stream lie in journals: every 64th, and each at which the journal changes. It grows with the
-/// journal, by a byte for every 3 messages.
+/// The positions of a stream's messages in journals: every 64th, and each one at which the journal changes. It grows
+/// with the journal, by one byte per 3 messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
-    /// In the order of the messages.
+    /// In order of the messages.
     entries: Vec<Entry>,
 }
 
-/// The place of one message.
+/// The position of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) sequence: u64,
-    /// Whose journal.
+    /// The worker whose journal it is.
     pub(super) worker: u16,
     pub(super) position: Position,
 }
 
 impl Index {
-    /// A message was journaled; later ones follow.
+    /// Records a journaled message; later ones follow.
     #[inline]
     pub(super) fn note(&mut self, sequence: u64, worker: u16, position: Position) {
         if (sequence - 1).is_multiple_of(INDEX_EVERY)
@@ -122,7 +122,7 @@ impl Index {
         }
     }
 
-    /// Entries in any order, from recovery. Of several for one message the last one holds.
+    /// Entries in any order, from recovery. If there are several for one message, the last one counts.
     pub(super) fn from_entries(mut entries: Vec<Entry>) -> Self {
         entries.reverse();
         entries.sort_by_key(|entry| entry.sequence);
@@ -130,7 +130,7 @@ impl Index {
         Self { entries }
     }
 
-    /// The entry at or before a message, and the number of the next entry's.
+    /// The entry at or before a message, and the message number of the next entry.
     pub(super) fn find(&self, sequence: u64) -> Option<(Entry, u64)> {
         let after = self.entries.partition_point(|entry| entry.sequence <= sequence);
         let entry = *self.entries.get(after.checked_sub(1)?)?;

@@ -1,5 +1,5 @@
-//! Connections that have not logged in: how many there may be, in total and from one address. Which addresses are one,
-//! [`counted_as`] says.
+//! Connections that have not logged in: limits their number, in total and per address. [`counted_as`] says which
+//! addresses count as one.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use std::{
 
 use weir_proto::client::counted_as;
 
-/// The limits and what is used of them. Locked when a connection arrives and when it has logged in.
+/// The limits and their usage. Locked when a connection arrives and when it has logged in.
 #[derive(Debug)]
 pub(super) struct Admission {
     total_max: usize,
@@ -25,7 +25,7 @@ struct State {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// Why a connection was closed at once.
+/// Why a connection was closed on arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitReached {
     Total,
@@ -53,7 +53,7 @@ impl Admission {
         Arc::new(Self { total_max, per_address_max, state: Mutex::default() })
     }
 
-    /// Lets a connection in. One without an address (a Unix socket, a simulated one) counts in total only.
+    /// Admits a connection. One without an address (a Unix socket, a simulated one) counts only in total.
     pub(super) fn admit(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Permit, LimitReached> {
         let address = address.map(counted_as);
         let mut state = self.lock();
@@ -91,7 +91,7 @@ impl Drop for Permit {
     }
 }
 
-/// Where a socket's other end is, if that is an address of the Internet.
+/// The address of a socket's peer, if it is an Internet address.
 pub(super) fn peer(socket: impl AsFd) -> Option<IpAddr> {
     let name = rustix::net::getpeername(socket).ok()??;
     SocketAddr::try_from(name).ok().map(|address| address.ip())

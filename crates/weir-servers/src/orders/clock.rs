@@ -1,7 +1,7 @@
-//! One worker's time: read once for each receive, and turned into the time of day without another reading.
+//! One worker's time: read once for each receive, and converted to the time of day without another reading.
 //!
-//! Everything that waits goes by the engine's clock, which is never set. What the wall clock is ahead of it is looked
-//! up once a second, for time stamps alone; when it has jumped, that is said.
+//! All waits use the engine's clock, which is never set. The wall clock's offset from it is measured once a second,
+//! for time stamps only; a step of the wall clock is reported.
 
 use std::{cell::Cell, time::Duration};
 
@@ -9,10 +9,10 @@ use weir_engine::time::{self, Instant};
 
 const DAY_NS: u64 = 86_400 * 1_000_000_000;
 
-/// How often the wall clock is looked at.
+/// How often the wall clock is read.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A change of the distance between the clocks by more than this is a step: slewing moves both.
+/// A change of the offset by more than this is a step: slewing changes both clocks.
 const STEP_NS_MIN: i64 = 200_000_000;
 
 /// The two clocks.
@@ -21,14 +21,14 @@ pub(super) struct Clock {
     wall: fn(Instant) -> u64,
     now: Cell<Instant>,
     look_at: Cell<Instant>,
-    /// What the wall clock is ahead, modulo 2^64.
+    /// The wall clock's offset, modulo 2^64.
     ahead_ns: Cell<u64>,
     has_stepped: Cell<bool>,
 }
 
 impl Clock {
-    /// `wall` says what the wall clock shows at an instant; by default the kernel's does, and on the simulator both
-    /// clocks are one.
+    /// `wall` gives the wall clock's time at an instant; by default the kernel's, and on the simulator both clocks
+    /// are the same.
     pub(super) fn new(wall: Option<fn(Instant) -> u64>, is_simulated: bool) -> Self {
         let default = if is_simulated { Instant::as_nanos } else { kernel };
         let (wall, now) = (wall.unwrap_or(default), time::now());
@@ -68,7 +68,7 @@ impl Clock {
         self.now.get()
     }
 
-    /// Whether the wall clock has been stepped since this was last asked.
+    /// Whether the wall clock has been stepped since the last call.
     #[inline]
     pub(super) fn take_stepped(&self) -> bool {
         self.has_stepped.get() && self.has_stepped.replace(false)
@@ -87,10 +87,10 @@ impl Clock {
     }
 }
 
-/// How often both clocks are read for one comparison.
+/// Number of readings of both clocks for one comparison.
 const READINGS: usize = 5;
 
-/// What the kernel's wall clock showed at an instant of not long ago.
+/// The kernel's wall clock at a recent instant.
 fn kernel(instant: Instant) -> u64 {
     let read = || {
         let before = time::monotonic();
@@ -101,8 +101,8 @@ fn kernel(instant: Instant) -> u64 {
     instant.as_nanos().wrapping_add(ahead_ns(read))
 }
 
-/// What the wall clock is ahead, from readings of it between two of the other clock. The shortest one counts: whoever
-/// is not scheduled between two readings takes the time for a distance between the clocks.
+/// The wall clock's offset, from readings between two readings of the other clock. The reading with the shortest
+/// interval counts: a thread that is descheduled between two readings would take that time for an offset.
 fn ahead_ns(read: impl FnMut() -> (Instant, u64, Instant)) -> u64 {
     let readings = std::iter::repeat_with(read).take(READINGS);
     let shortest = readings.min_by_key(|(before, _, after)| after.since(*before));

@@ -1,4 +1,4 @@
-//! What the sessions of a server are asked to be.
+//! The configuration of a server's sessions.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -17,74 +17,77 @@ pub const ACCOUNTS_MAX: usize = 65_536;
 /// One account.
 #[derive(Clone, Debug)]
 pub struct AccountConfig {
-    /// Login name. Case does not matter.
+    /// Login name. Case-insensitive.
     pub name: Name<6>,
     /// Argon2id in the PHC form, of the password in upper case ([`hash_password`](super::hash_password)).
     pub password_hash: Arc<str>,
-    /// The account's live orders are cancelled when its connection ends.
+    /// Cancel the account's live orders when its connection ends.
     pub cancel_on_disconnect: bool,
     /// A second login ends the first connection; otherwise the second is refused.
     pub takeover: bool,
 }
 
-/// What every session of a server has in common.
+/// The common configuration of a server's sessions.
 #[derive(Clone, Debug)]
 pub struct OrdersConfig {
-    /// Who may log in. The place in this list is the account's number.
+    /// The accounts that may log in. The index in this list is the account's number.
     pub accounts: Arc<Vec<AccountConfig>>,
-    /// Name of the first session; each session that was ended is followed by one whose trailing number is one higher.
-    /// A configuration file has to give it such a number. With a journal it needs one in any case, which must
-    /// have room for those that have ended.
+    /// Name of the first session; each ended session is followed by one whose trailing number is one higher. A
+    /// configuration file has to give the name such a number. With a journal the name always needs a number, with
+    /// enough digits for the sessions that have ended.
     pub session: Name<10>,
-    /// Whether numbers of orders go on in the next session. Otherwise they begin with 1, as an exchange has it.
+    /// Whether order numbers continue in the next session. Otherwise they start at 1, as in an exchange.
     pub numbers_go_on: bool,
-    /// Whether a message with a number is journaled by the application before anything else comes of it. Then one that
-    /// no journal has below an account's last one was never dealt with, because a crash has lost it or its client has
-    /// left its number out: should it come, it is refused, and not ignored as a retransmission.
+    /// Whether the application journals a numbered message before any other effect. Then a number below an account's
+    /// last one that is in no journal was never processed: a crash has lost it, or its client has skipped it. If it
+    /// comes, it is refused, not ignored as a retransmission.
     pub journals_each_number: bool,
-    /// Heartbeats, silence, time for the login.
+    /// Heartbeats, timeouts, time limit for the login.
     pub timing: Timing,
     /// Largest payload a client may send in one frame.
     pub payload_bytes_max: usize,
-    /// Most bytes that may wait for one client that is not asking for old messages.
+    /// Most bytes that may wait for one client that is not requesting old messages.
     pub outbound_bytes_max: usize,
-    /// How long a client may take nothing although something waits for it; it is looked at once a second. Whenever the
-    /// kernel takes something the time begins anew. A kernel whose buffer is full takes nothing until a good part of it
-    /// is free: Linux with its default of 4 MB, at 50 kB a second on loopback, about every 30 s.
+    /// How long a client may take no bytes although some wait for it; this is checked once a second. Whenever the
+    /// kernel takes bytes the time starts again. A kernel with a full buffer takes nothing until a considerable part
+    /// of it is free: Linux with its default of 4 MB, at 50 kB a second on loopback, about every 30 s.
     pub stall: Duration,
-    /// … while it is sent the old messages it asked for. It reads as it likes, and a kernel opens the window of a slow
-    /// reader rarely: at 10 kB a second and Linux's default buffer about every 12 s on loopback.
+    /// The limit while a client receives old messages that it requested. It reads at its own pace, and a kernel
+    /// seldom opens the window of a slow reader: at 10 kB a second and Linux's default buffer about every 12 s on
+    /// loopback.
     pub stall_replay: Duration,
-    /// Connections that have not logged in.
+    /// Most connections that have not logged in.
     pub unauthenticated_max: usize,
-    /// … from one address, as [`counted_as`](weir_proto::client::counted_as) has it.
+    /// Most of these from one address, as defined by [`counted_as`](weir_proto::client::counted_as).
     pub unauthenticated_per_address_max: usize,
-    /// Where the journal is and what durable means; `None`, or level `none`: there is none.
+    /// The folder of the journal and its level of durability; `None`, or level `none`: there is no journal.
     pub journal: Option<(PathBuf, Level)>,
     /// Size of each new file of a journal; see [`JournalConfig`](crate::journal::JournalConfig).
     pub journal_segment_bytes: u64,
-    /// Most bytes of a stream that are kept in memory after they were sent.
+    /// Most bytes of a stream that stay in memory after they were sent.
     pub retained_bytes_max: usize,
-    /// Bytes a second that an account may have read from journals to be sent its messages again, once the burst is used
-    /// up. Others' records that have to be read to find them count.
+    /// Bytes per second that are read from journals to resend an account's messages, once the burst is used up.
+    /// Records of other accounts that have to be read on the way count too.
     pub replay_bytes_per_second: u64,
-    /// … and at once, over all its connections.
+    /// The burst: bytes at once, over all connections of the account.
     pub replay_burst_bytes: u64,
-    /// Called once, on the worker's thread, when a worker panics: a process must not live on half dead. By default it
-    /// ends. Of no use in a runtime that is somebody else's ([`LocalOrders`](super::LocalOrders)).
+    /// Called once, on the worker's thread, when a worker panics: a process must not continue without one of its
+    /// workers. The default ends the process. Not used in a runtime that belongs to the caller
+    /// ([`LocalOrders`](super::LocalOrders)).
     pub on_panic: Option<fn()>,
-    /// Judges what the journal of a worker asks of its disk, for tests; see [`faults`](crate::journal::faults).
+    /// Judges the disk operations of a worker's journal, for tests; see [`faults`](crate::journal::faults).
     pub journal_faults: Option<fn(u16, &Operation) -> Verdict>,
-    /// Nanoseconds since 1970 at an instant of the engine's clock, for time stamps alone; `None`: the kernel's clock.
+    /// Converts an instant of the engine's clock to nanoseconds since 1970, for time stamps only; `None`: the
+    /// kernel's clock.
     pub wall_clock: Option<fn(Instant) -> u64>,
-    /// Where workers leave what people should hear of: that a journal has failed, and what the application adds.
+    /// Where workers leave lines for operators: that a journal has failed, and the application's lines.
     pub lines: Lines,
     /// `GATEWAY` or `EXCHANGE`.
     pub node: &'static str,
 }
 
 impl OrdersConfig {
-    /// These accounts, no journal, everything else by default.
+    /// A configuration with these accounts, no journal, and every default.
     pub fn new(accounts: Vec<AccountConfig>) -> Self {
         Self {
             accounts: Arc::new(accounts),
@@ -112,7 +115,7 @@ impl OrdersConfig {
     }
 }
 
-/// Accounts `C00001`, `C00002`, … with the password `DEMO`: for loopback only, because everybody knows it.
+/// Accounts `C00001`, `C00002`, … with the password `DEMO`: for loopback only, because the password is public.
 pub fn demo_accounts(count: u32) -> Vec<AccountConfig> {
     accounts_named('C', count)
 }

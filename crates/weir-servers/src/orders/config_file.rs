@@ -1,4 +1,4 @@
-//! What the configuration files of a gateway and of an exchange have in common: TOML whose every error names its line
+//! The common part of the configuration files of a gateway and of an exchange: TOML whose every error names its line
 //! and key, and the tables of accounts and of the journal.
 
 use std::{
@@ -18,7 +18,7 @@ use crate::journal::Level;
 /// Largest configuration file.
 const FILE_BYTES_MAX: usize = 16 << 20;
 
-/// What is wrong with a configuration.
+/// An error in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{line}: {message}", path.display())]
 pub struct ConfigError {
@@ -26,11 +26,11 @@ pub struct ConfigError {
     pub path: PathBuf,
     /// Line, from 1.
     pub line: usize,
-    /// The key and what is wrong with it.
+    /// The key and the error.
     pub message: String,
 }
 
-/// What is wrong, and where in the text.
+/// An error, and its position in the text.
 pub(crate) struct FieldError {
     pub(crate) at: usize,
     pub(crate) message: String,
@@ -40,7 +40,7 @@ pub(crate) fn invalid<T>(at: usize, message: impl Into<String>) -> Result<T, Fie
     Err(FieldError { at, message: message.into() })
 }
 
-/// Reads the tables of a file and makes of them what they say. The path is for messages only.
+/// Reads the tables of a file and converts them. The path is used only in messages.
 pub(crate) fn read<F: DeserializeOwned, T>(
     path: &Path,
     text: &str,
@@ -80,7 +80,7 @@ pub(crate) fn named<const N: usize>(key: &str, text: &Spanned<String>) -> Result
     if name.is_blank() { Err(wrong()) } else { Ok(name) }
 }
 
-/// The name of the first session. The ones behind it have names of their own.
+/// The name of the first session. Later sessions have derived names.
 pub(crate) fn session_named(text: &Spanned<String>) -> Result<Name<10>, FieldError> {
     let name = named("session", text)?;
     session_name(&name, 0).map_err(|message| FieldError { at: text.span().start, message })
@@ -99,7 +99,7 @@ pub(crate) fn within<N: PartialOrd + Copy + Display>(
     invalid(value.span().start, format!("{key}: {number} must be from {lowest} to {highest}"))
 }
 
-/// Where the journals are, and what durable means.
+/// The folder of the journals, and their level of durability.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JournalTable {
@@ -114,7 +114,7 @@ impl JournalTable {
     }
 }
 
-/// Who may log in.
+/// The accounts that may log in.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AccountTable {

@@ -1,4 +1,5 @@
-//! One connection, from its arrival to its end: the login where it arrived, everything else on the home of its account.
+//! One connection, from its arrival to its end: the login on the worker where it arrived, everything else on the home
+//! of its account.
 
 use std::{
     future::{Future, poll_fn},
@@ -35,24 +36,24 @@ use super::{
 };
 use crate::connection_timer::ConnectionTimer;
 
-/// How long after a login its refusal leaves, whatever the reason and however long finding it took.
+/// How long after a login its refusal is sent, for any reason and however long the check took.
 const REFUSAL_DELAY: Duration = Duration::from_millis(250);
 
-/// How long a client that was told that it is over may take to see that.
+/// How long a client may take to notice that its connection is over.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// Timers of connections fire at multiples of this, so that those of idle connections fire together. It makes
-/// heartbeats late by at most as much, which the protocol allows.
+/// Timers of connections fire at multiples of this, so that those of idle connections fire together. This delays
+/// heartbeats by at most as much, which the protocol allows.
 const TIMER_GRID_NS: u64 = 500_000_000;
 
-/// Send buffer asked of the kernel; it takes twice as much. A fixed one keeps what waits in the kernel small, and makes
-/// it say often that a slow client has taken something.
+/// Send buffer requested from the kernel; the kernel doubles it. A fixed size keeps the kernel's queue small, and
+/// makes the kernel report often that a slow client has taken bytes.
 const KERNEL_SEND_BYTES: usize = 64 << 10;
 
-/// What clients are told when nothing can be acknowledged any more, in a debug packet.
+/// The text for clients, in a debug packet, when nothing can be acknowledged any more.
 const JOURNAL_FAILED: &[u8] = b"the journal has failed: orders are neither taken nor answered any more";
 
-/// How often the end of a drain is looked for.
+/// How often a drain checks for its end.
 const DRAIN_LOOK: Duration = Duration::from_millis(1);
 
 /// Serves a connection that has just been accepted.
@@ -70,7 +71,7 @@ pub(super) async fn serve(worker: Rc<Worker>, stream: Stream) {
     if home == store.worker() {
         join(store, arrival).await;
     } else {
-        // A connection that fails while it moves is one that has ended.
+        // A connection that fails while it moves has ended.
         let Ok(arrival) = arrival.pack().await else { return };
         if !store.shared.send(home, arrival) {
             store.counters().count_login("home_busy");
@@ -78,19 +79,19 @@ pub(super) async fn serve(worker: Rc<Worker>, stream: Stream) {
     }
 }
 
-/// Where the connection comes from. Its socket gets the send buffer of an order session.
+/// The address of the connection. Its socket gets the send buffer size of an order session.
 fn introduce(store: &SessionStore, stream: Stream) -> Option<(Stream, Option<IpAddr>)> {
     if store.shared.is_local {
         return Some((stream, None));
     }
     let socket = stream.into_descriptor().ok()?;
     let address = admission::peer(&socket);
-    // A kernel that refuses has a smaller maximum, which is as good.
+    // If the kernel refuses, its maximum is smaller, which is fine too.
     let _ = rustix::net::sockopt::set_socket_send_buffer_size(&socket, KERNEL_SEND_BYTES);
     Some((Stream::from_descriptor(socket).ok()?, address))
 }
 
-/// Waits for the login and verifies it. `None`: the connection is over.
+/// Waits for the login and verifies it. `None`: the connection has ended.
 async fn greet(
     store: &SessionStore,
     stream: Stream,
@@ -123,7 +124,7 @@ async fn greet(
     };
     let came = store.now();
     let account = store.account_named(&login.username);
-    // A name that nobody has takes as long as one that somebody has.
+    // An unknown name takes as long as a known one.
     let hash = config.accounts.get(account.map_or(0, |account| account.0 as usize))?.password_hash.clone();
     let verdict = match &store.shared.verifier {
         Some(verifier) => deadline.until(until, verifier.verify(address, hash, login.password)).await,
@@ -144,7 +145,7 @@ async fn greet(
     None
 }
 
-/// Looks for a login at the beginning of what a client sent, and says where it ends.
+/// Looks for a login at the start of a client's bytes, and returns where it ends.
 fn first_login(
     deframer: &mut Deframer,
     rules: &mut ServerSession,
@@ -161,7 +162,7 @@ fn first_login(
     Ok(None)
 }
 
-/// The only packet of a connection that is not let in.
+/// The only packet of a connection that is refused.
 async fn refuse(stream: Stream, reason: LoginReject) {
     let mut frame = Vec::new();
     reason.encode(&mut frame);
@@ -174,8 +175,8 @@ async fn say_last(stream: &Stream, frame: &[u8]) {
     }
 }
 
-/// Ends our direction and waits a while for the client's end: closing with unread bytes would be a reset, which may
-/// overtake what was sent.
+/// Ends our direction and waits a while for the client's end: closing with unread bytes would send a reset, which may
+/// overtake the last bytes.
 async fn linger(stream: &Stream) {
     let mut deadline = ConnectionTimer::new();
     let until = time::now() + LINGER;
@@ -184,7 +185,7 @@ async fn linger(stream: &Stream) {
     }
 }
 
-/// Lets a client whose password was right into its account, on the account's home, and serves it to its end.
+/// Connects a client with a valid password to its account, on the account's home, and serves it to its end.
 pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
     let Arrival { socket: stream, account, login, rest } = arrival;
     let slot = store.slot(account);
@@ -233,7 +234,7 @@ pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
         }
         _ => false,
     };
-    // Where what is cancelled now is told at once, the journal gets that account by account.
+    // If cancels are reported at once, the journal gets them account by account.
     while application.emits_on_disconnect() && store.is_congested() {
         store.room().await;
     }
@@ -246,7 +247,7 @@ pub(super) async fn join(store: Rc<SessionStore>, arrival: Arrival<Stream>) {
     Session::close(session, matches!(ending, Ending::HeartbeatTimeout | Ending::CutOff(CutOff::Slow)));
 }
 
-/// Where in its stream the client goes on; otherwise why it cannot.
+/// The client's position in the stream; otherwise the reason for a refusal.
 async fn place(store: &SessionStore, slot: &Slot, login: &LoginRequest) -> Result<Next, &'static str> {
     if !login.session.is_blank() && !login.session.eq_ignore_case(&store.shared.session) {
         return Err("other_session");
@@ -270,7 +271,7 @@ async fn place(store: &SessionStore, slot: &Slot, login: &LoginRequest) -> Resul
     }
 }
 
-/// Waits until the account has no connection, where a second one may take the place of the first.
+/// Waits until the account has no connection, if a second one may replace the first.
 async fn vacate(store: &SessionStore, slot: &Slot) -> Result<(), &'static str> {
     let until = time::now() + Duration::from_nanos(store.shared.config.timing.login_ns);
     let mut deadline = ConnectionTimer::new();
@@ -288,7 +289,7 @@ async fn vacate(store: &SessionStore, slot: &Slot) -> Result<(), &'static str> {
     }
 }
 
-/// The account has a connection from now on.
+/// Registers the account's connection.
 fn enter(store: &SessionStore, slot: &Slot, session: &Rc<Session>, accepted: &[u8], now: Instant) {
     let cells = &store.shared.cells[slot.account.0 as usize];
     let counters = store.counters();
@@ -296,7 +297,7 @@ fn enter(store: &SessionStore, slot: &Slot, session: &Rc<Session>, accepted: &[u
     counters.sessions_open.add(1);
     store.sessions_open.set(store.sessions_open.get() + 1);
     cells.state.set(AccountCells::LIVE);
-    // Nothing is queued yet: there is room.
+    // The queue is still empty: there is room.
     session.push(accepted, now);
     let state = &mut *slot.state.borrow_mut();
     state.session = Some(Rc::clone(session));
@@ -317,7 +318,7 @@ fn enter(store: &SessionStore, slot: &Slot, session: &Rc<Session>, accepted: &[u
     }
 }
 
-/// The account has no connection any more.
+/// Removes the account's connection.
 fn leave(store: &SessionStore, slot: &Slot) {
     slot.state.borrow_mut().session = None;
     let cells = &store.shared.cells[slot.account.0 as usize];
@@ -338,7 +339,7 @@ fn count_ending(store: &SessionStore, ending: Ending) {
     }
 }
 
-/// In a drain: sends what there is for the client, and that the session is over if it is.
+/// In a drain: sends everything that waits for the client, and the end of the session if it has ended.
 async fn finish(store: &SessionStore, slot: &Slot, session: &Rc<Session>) -> Ending {
     let until = time::now() + store.shared.session_drain_limit;
     loop {
@@ -365,7 +366,8 @@ async fn finish(store: &SessionStore, slot: &Slot, session: &Rc<Session>) -> End
     Ending::Drained
 }
 
-/// The journal has failed: says so to a client that has everything it may be sent. That acknowledges nothing.
+/// The journal has failed: says so to a client that has received everything it may be sent. This acknowledges
+/// nothing.
 async fn tell_failure(store: &SessionStore, session: &Session) {
     let mut frame = Vec::new();
     encode_frame(DEBUG, JOURNAL_FAILED, &mut frame);
@@ -374,13 +376,13 @@ async fn tell_failure(store: &SessionStore, session: &Session) {
     }
 }
 
-/// Says to a client that broke the protocol how it did, unless it has to hear other things first. That acknowledges
+/// Tells a client that broke the protocol how it did, unless other messages have to be sent first. This acknowledges
 /// nothing.
 fn tell_fault(store: &SessionStore, session: &Session, label: &str) -> bool {
     session.is_live() && session.push(&fault(label), store.tick())
 }
 
-/// Says how the protocol was broken.
+/// The text about a protocol error.
 fn fault(label: &str) -> Vec<u8> {
     let mut frame = Vec::new();
     encode_frame(DEBUG, format!("this connection is ended: {label}").as_bytes(), &mut frame);
@@ -390,21 +392,21 @@ fn fault(label: &str) -> Vec<u8> {
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// By its client.
+    /// Its client closed it.
     Gone,
     /// Its client broke the protocol.
     Broken(&'static str),
-    /// Its client said nothing for too long.
+    /// Its client was silent for too long.
     HeartbeatTimeout,
     CutOff(CutOff),
     /// The server drains.
     Drained,
 }
 
-/// What became of bytes that were received.
+/// The result of processing received bytes.
 enum Taken {
     All,
-    /// So many; the rest has to wait.
+    /// This many bytes; the rest has to wait.
     Part(usize),
     End(Ending),
 }
@@ -417,11 +419,11 @@ struct Connection {
     session: Rc<Session>,
     deframer: Deframer,
     deadline: ConnectionTimer,
-    /// What was received and has to wait, at most one receive's.
+    /// Received bytes that have to wait, at most those of one receive.
     rest: Vec<u8>,
-    /// Nothing is read of this client for now.
+    /// Its client is not read at present.
     is_held_back: bool,
-    /// Not only what is to wait for no disk.
+    /// It accepts all messages, not only those that need not wait for the disk.
     takes_all: bool,
 }
 
@@ -448,8 +450,8 @@ impl Connection {
         }
     }
 
-    /// Waits until the application and the journal can take more. A disk that takes its time is not waited for where
-    /// what comes next may be a cancel.
+    /// Waits until the application and the journal can accept more. It does not wait for a slow disk if the next
+    /// message may be a cancel.
     async fn allowed(&mut self) -> Result<(), Ending> {
         self.takes_all = true;
         if !self.store.is_failed() && self.is_allowed() {
@@ -466,9 +468,9 @@ impl Connection {
         outcome
     }
 
-    /// Nothing was read, so silence says nothing of the client: it counts from now on.
+    /// The client was not read, so its silence is not its fault: its timeout starts now.
     fn excuse(&self, now: Instant) {
-        // A heartbeat is never wrong.
+        // A heartbeat is always valid.
         let _ = self.session.rules.borrow_mut().on_packet(now.as_nanos(), ClientPacket::Heartbeat);
     }
 
@@ -484,7 +486,7 @@ impl Connection {
             } else {
                 self.wait(self.application.ready(self.account)).await?;
             }
-            // Whoever is woken first may have taken the room.
+            // A task that was woken first may have taken the room.
             if !self.is_allowed() {
                 self.wait(time::yield_now()).await?;
             }
@@ -496,12 +498,12 @@ impl Connection {
         !self.store.is_congested() && self.application.is_ready(self.account)
     }
 
-    /// Whether what begins here is taken whatever waits for the disk. There is a maximum for that too.
+    /// Whether the first message is accepted regardless of how much waits for the disk. This has a maximum too.
     fn takes_at_once(&self, rest: &[u8]) -> bool {
         waits_for_no_disk(rest) && self.store.takes_cancels() && self.application.is_ready(self.account)
     }
 
-    /// Waits for something; heartbeats go on, and the end of the connection is seen.
+    /// Waits for a future; meanwhile heartbeats continue, and the end of the connection is noticed.
     async fn wait<F: Future>(&mut self, future: F) -> Result<F::Output, Ending> {
         let mut future = pin!(future);
         loop {
@@ -532,14 +534,14 @@ impl Connection {
         if self.store.is_failed() {
             return Err(Ending::CutOff(CutOff::JournalFailed));
         }
-        // Whether it takes what is sent is seen by a task that waits for that.
+        // Another task waits for the client to take what is sent, and notices if it does not.
         if self.session.is_live() && self.session.has_unflushed() && !self.session.look_flushed() {
             self.store.fall_behind(self.store.slot(self.account), &self.session);
         }
         let due = self.session.rules.borrow_mut().on_time(now.as_nanos());
         match due {
             Due::Nothing => {}
-            // One for whom something waits is no idle one: it gets that instead.
+            // If messages wait for the client, it gets those instead of a heartbeat.
             Due::Heartbeat if self.session.is_waiting() => {}
             Due::Heartbeat => _ = self.session.push(&SERVER_HEARTBEAT_FRAME, now),
             Due::Close(_) if self.is_held_back => self.excuse(now),
@@ -553,7 +555,7 @@ impl Connection {
         match self.take(&lease, now) {
             Taken::All => None,
             Taken::Part(taken) => {
-                // The lease goes back while this waits.
+                // The lease is returned while this waits.
                 self.rest.extend_from_slice(&lease[taken..]);
                 None
             }
@@ -575,10 +577,10 @@ impl Connection {
         }
     }
 
-    /// Handles what was received, without waiting.
+    /// Processes received bytes, without waiting.
     fn take(&mut self, bytes: &[u8], now: Instant) -> Taken {
         let mut rest = bytes;
-        // Of a message that has come in part before nobody asks what it is: it is one.
+        // The rest of a message that has arrived in part is not checked: it is known to be a message.
         if !self.takes_all && self.deframer.is_empty() && !self.is_allowed() && !self.takes_at_once(rest) {
             return Taken::Part(0);
         }
@@ -597,7 +599,7 @@ impl Connection {
                 }
                 Ok(ServerInput::Nothing) => continue,
                 Ok(ServerInput::Logout) => return Taken::End(Ending::Gone),
-                // The rules refuse a second one.
+                // The protocol's rules refuse a second login.
                 Ok(ServerInput::Login(_)) => {
                     return Taken::End(Ending::Broken(ProtocolError::SecondLogin.kind()));
                 }
@@ -610,8 +612,8 @@ impl Connection {
     }
 }
 
-/// Whether what begins here is to wait for no disk: a client's cancel, and what is no message. So little that nobody
-/// can know is taken in until there is more of it.
+/// Whether the first packet need not wait for the disk: it is a client's cancel, or not a message. A prefix that is
+/// too short to classify is accepted until there is more of it.
 fn waits_for_no_disk(rest: &[u8]) -> bool {
     match rest {
         [_, _, UNSEQUENCED, kind, ..] => *kind == Cancel::KIND,
@@ -625,7 +627,8 @@ enum Event<T> {
     Time,
 }
 
-/// Hands one message to the application, unless its number says that it came before. An error: it is no message.
+/// Hands one message to the application, unless its number shows a retransmission. An error: it is not a valid
+/// message.
 #[inline]
 fn message(
     store: &SessionStore,
@@ -654,7 +657,7 @@ fn message(
             return Ok(());
         }
         Inbound::AccountQuery => {
-            // Who does not know its numbers can do nothing else.
+            // A client that does not know its numbers cannot do anything else.
             let _ = application.on_other(account, now);
             store.answer_query(store.slot(account));
             return Ok(());
@@ -678,7 +681,7 @@ fn message(
     Ok(())
 }
 
-/// A message of the protocol that nothing here does: it is refused like an order, under the number it brings.
+/// A protocol message that is not supported here: it is refused like an order, under its number.
 #[cold]
 fn refuse_unsupported(
     store: &SessionStore,
@@ -689,7 +692,7 @@ fn refuse_unsupported(
 ) {
     let number = raw[1..].first_chunk().map_or(0, |number| u32::from_be_bytes(*number));
     let verdict = store.judge(store.slot(account), number);
-    // What a restart has lost is refused as it was before.
+    // A number lost in a restart is refused, as before.
     if verdict == NumberVerdict::Retransmission && !store.take_lost(account, number) {
         return store.ignore(account, number);
     }
@@ -697,7 +700,7 @@ fn refuse_unsupported(
     store.reject(account, number, reason, ClientOrderId([b' '; 14]));
 }
 
-/// The next time a connection's timer has to fire, given when its rules want to be asked.
+/// The next time for a connection's timer, from the time when its rules must be called.
 pub(super) fn on_grid(deadline_ns: u64) -> Instant {
     Instant::from_nanos(deadline_ns.checked_next_multiple_of(TIMER_GRID_NS).unwrap_or(u64::MAX))
 }
@@ -720,7 +723,7 @@ mod tests {
         }
         assert!(waits_for_no_disk(&message(&[b'X', 0, 0, 0, 1, 0, 0, 0, 0])));
         assert!(waits_for_no_disk(&CLIENT_HEARTBEAT_FRAME) && waits_for_no_disk(&LOGOUT_FRAME));
-        // Of so little nobody knows what it will be.
+        // A prefix that is too short to classify.
         let order = message(b"O");
         (0..=3).for_each(|bytes| assert!(waits_for_no_disk(&order[..bytes]), "{bytes}"));
         assert!(!waits_for_no_disk(&order));

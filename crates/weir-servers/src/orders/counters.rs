@@ -1,5 +1,5 @@
-//! What a worker's sessions and its application count. One thread writes, any thread reads, and nothing is locked where
-//! orders pass.
+//! Counters of a worker's sessions and its application. One thread writes, any thread reads, and there are no locks
+//! in the path of orders.
 
 use std::{
     collections::BTreeMap,
@@ -12,10 +12,10 @@ use weir_trading::AccountId;
 
 use crate::counter::Counter;
 
-/// What it is that an account has sent with a number of a session that has ended.
+/// The label for a number of a session that has ended.
 pub(super) const NUMBER_USED_BEFORE: &str = "number_used_before";
 
-/// Counts by label: rare events, so a lock is nothing beside them. As many entries as there are labels.
+/// Counts by label, for rare events: the cost of a lock is negligible. There are as many entries as labels.
 #[derive(Debug, Default)]
 struct Labelled(Mutex<BTreeMap<&'static str, u64>>);
 
@@ -35,7 +35,7 @@ impl Labelled {
     }
 }
 
-/// Counters of one worker, on cache lines of their own.
+/// Counters of one worker, on separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct NodeCounters {
@@ -57,36 +57,36 @@ pub struct NodeCounters {
 }
 
 impl NodeCounters {
-    /// Data messages that the application received on connections of its own (a gateway's upstream). The worker's
-    /// thread only.
+    /// Counts data messages that the application received on its own connections (a gateway's upstream). Call it only
+    /// on the worker's thread.
     #[inline]
     pub fn add_received(&self, count: u64) {
         self.received.add(count);
     }
 
-    /// Data messages that the application sent on connections of its own. The worker's thread only.
+    /// Counts data messages that the application sent on its own connections. Call it only on the worker's thread.
     #[inline]
     pub fn add_sent(&self, count: u64) {
         self.sent.add(count);
     }
 
-    /// Orders that the application handed to another worker. The worker's thread only.
+    /// Counts orders that the application handed to another worker. Call it only on the worker's thread.
     #[inline]
     pub fn add_handed_off(&self, count: u64) {
         self.handed_off.add(count);
     }
 
-    /// Orders that were cancelled because their owner's connection ended. The worker's thread only.
+    /// Counts orders that were cancelled because their owner's connection ended. Call it only on the worker's thread.
     pub fn add_cancels_on_disconnect(&self, count: u64) {
         self.cancels_on_disconnect.add(count);
     }
 
-    /// An order was refused, for a reason of OUCH.
+    /// Counts a refused order, by a reason of OUCH.
     pub fn count_reject(&self, reason: u16) {
         self.rejects.add(reject_reason::name(reason), 1);
     }
 
-    /// A connection was ended for breaking the protocol.
+    /// Counts a connection that was ended for breaking the protocol.
     pub fn count_protocol_error(&self, label: &'static str) {
         self.protocol_errors.add(label, 1);
     }
@@ -95,7 +95,7 @@ impl NodeCounters {
         self.logins.add(result, 1);
     }
 
-    /// Adds what this worker counted to a snapshot.
+    /// Adds this worker's counts to a snapshot.
     pub(super) fn merge_into(&self, stats: &mut NodeStats) {
         stats.received += self.received.get();
         stats.sent += self.sent.get();
@@ -108,7 +108,7 @@ impl NodeCounters {
         self.rejects.merge_into(&mut stats.rejects);
         self.protocol_errors.merge_into(&mut stats.protocol_errors);
         self.logins.merge_into(&mut stats.logins);
-        // These end no connection, and may be many: no lock stands before them.
+        // These end no connection, and may be many: they use no lock.
         for (kind, counter) in
             [("clock_step", &self.clock_steps), (NUMBER_USED_BEFORE, &self.numbers_used_before)]
         {
@@ -119,10 +119,10 @@ impl NodeCounters {
     }
 }
 
-/// Entries of [`ProtocolErrors`]; more are counted by kind only.
+/// Entries of [`ProtocolErrors`]; beyond that, errors are counted by kind only.
 pub(super) const PROTOCOL_ERRORS_MAX: usize = 256;
 
-/// Which accounts have sent what is no message, or one that is not supported, and how often: rare, so behind a lock.
+/// How often each account has sent invalid or unsupported messages: rare, so behind a lock.
 #[derive(Debug, Default)]
 pub(super) struct ProtocolErrors(Mutex<BTreeMap<(AccountId, &'static str), u64>>);
 
@@ -141,8 +141,8 @@ impl ProtocolErrors {
     }
 }
 
-/// What the other threads may see of one account; its home worker writes it. The next account lives on another worker:
-/// so each has cache lines of its own.
+/// The values of one account that other threads may see; its home worker writes it. The next account belongs to
+/// another worker: so each has separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct AccountCells {

@@ -1,16 +1,16 @@
-//! Which numbers of a client are known of those up to the highest one: the others are gaps. Pure.
+//! The known numbers of a client, up to the highest one: the others are gaps. Pure.
 
 use std::collections::VecDeque;
 
-/// Most gaps that are known of one client, 8 bytes each: what can be lost in one crash leaves no more. For one more the
-/// lowest is given up, and its numbers count as known.
+/// Most gaps that are stored for one client, 8 bytes each: a single crash leaves no more. Beyond that the lowest gap
+/// is dropped, and its numbers count as known.
 pub(crate) const GAPS_MAX: usize = 1024;
 
 /// The numbers of one client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownNumbers {
     last: u32,
-    /// First and last number of each, in their order.
+    /// First and last number of each, in order.
     gaps: VecDeque<(u32, u32)>,
 }
 
@@ -20,17 +20,17 @@ impl KnownNumbers {
         Self { last, gaps: VecDeque::new() }
     }
 
-    /// The highest one, 0 if there is none.
+    /// The highest known number, 0 if there is none.
     pub(crate) fn last(&self) -> u32 {
         self.last
     }
 
-    /// Whether this one is known.
+    /// Whether a number is known.
     pub(crate) fn has(&self, number: u32) -> bool {
         number <= self.last && self.gap_of(number).is_none()
     }
 
-    /// A number becomes known.
+    /// Makes a number known.
     pub(crate) fn add(&mut self, number: u32) {
         if number <= self.last {
             self.fill(number);
@@ -43,7 +43,8 @@ impl KnownNumbers {
         self.last = number;
     }
 
-    /// A number becomes known if it lies in a gap, and is none of those above the highest one. False: it does not.
+    /// Makes a number known if it lies in a gap. Numbers above the highest one are not changed. False: it does not
+    /// lie in a gap.
     pub(crate) fn fill(&mut self, number: u32) -> bool {
         let Some(at) = self.gap_of(number) else { return false };
         let (first, last) = self.gaps[at];
@@ -104,7 +105,7 @@ mod tests {
         assert!(!known.has(1));
         known.add(2 * gaps + 2);
         assert!(known.has(1) && !known.has(3) && !known.has(2 * gaps + 1));
-        // One that is parted is one more.
+        // Splitting a gap makes one more.
         let mut known = of((1..=gaps).map(|number| 4 * number));
         assert!(known.fill(4 * gaps - 2));
         assert!(known.has(1) && !known.has(5) && !known.has(4 * gaps - 1) && !known.has(4 * gaps - 3));

@@ -1,5 +1,6 @@
-//! Lines for people. Who writes to a terminal or a pipe waits for it, so workers leave lines here and whoever has the
-//! other end prints them. What is not printed in time is lost, which is told with the next line, and never waited for.
+//! Lines for operators. A thread that writes to a terminal or a pipe may block. So workers leave lines here, and the
+//! owner of the other end prints them. Lines that are not printed in time are lost. The next line reports how many;
+//! workers never wait.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -10,16 +11,16 @@ use std::sync::{
 /// Lines that may wait to be printed.
 const LINES_WAITING_MAX: usize = 64;
 
-/// Where the workers of a server leave lines. A clone leaves them in the same place.
+/// The place where a server's workers leave lines. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Lines(Arc<Ends>);
 
 #[derive(Debug)]
 struct Ends {
     sender: SyncSender<String>,
-    /// Until somebody takes it.
+    /// Until it is taken.
     receiver: Mutex<Option<Receiver<String>>>,
-    /// Lines that found no room since the last one that did.
+    /// Lines lost since the last one that found room.
     lost: AtomicU64,
 }
 
@@ -45,13 +46,13 @@ impl Lines {
         is_left
     }
 
-    /// The other end; once.
+    /// Takes the other end; possible once.
     pub(crate) fn take(&self) -> Option<Receiver<String>> {
         self.0.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// When the next line of a kind may be left, and how many were left out since the last one. Used by one thread.
+/// Rate limit for lines of one kind, with a count of those omitted since the last one. Used by one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     next_ns: AtomicU64,
@@ -59,10 +60,10 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Between two lines of a kind, mostly.
+    /// The minimum time between two lines of a kind, except after [`Self::renew`].
     pub(crate) const EVERY_NS: u64 = 1_000_000_000;
 
-    /// Leaves a line, unless there was one just before. False: it is left out, or lost.
+    /// Leaves a line, unless there was one shortly before. False: it is omitted, or lost.
     pub(crate) fn tell(
         &self,
         lines: &Lines,
@@ -82,7 +83,7 @@ impl Budget {
         lines.leave(line)
     }
 
-    /// The next line may be left at once.
+    /// Allows the next line at once.
     pub(crate) fn renew(&self) {
         self.next_ns.store(0, Ordering::Relaxed);
     }

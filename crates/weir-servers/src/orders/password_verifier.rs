@@ -1,10 +1,10 @@
-//! Passwords: hashed with Argon2id, verified by a few threads of their own, because one verification takes as long as
+//! Passwords: hashed with Argon2id, verified by a few separate threads, because one verification takes as long as
 //! thousands of orders.
 //!
-//! The line of logins that wait is bounded; one more is refused by closing its connection. One address has a small part
-//! of it: what more it sends waits in front of the line, so that it keeps nobody else out. Names that do not exist are
-//! verified as well, against somebody's hash, and every refusal leaves at the same time after the login came, so that
-//! the time tells nothing.
+//! The queue of waiting logins is bounded; the connection of a further one is closed. One address has a small part of
+//! it: its further logins wait in front of the queue, so that they do not keep others out. Unknown names are verified
+//! too, against another account's hash. Every refusal is sent the same time after the login, so that timing reveals
+//! nothing.
 
 use std::{
     fs::File,
@@ -29,26 +29,26 @@ use weir_proto::soup::Name;
 
 use super::admission::{Admission, LimitReached, Permit};
 
-/// Threads that verify. Each uses the memory that a hash asks for (19 MiB by default) while it does.
+/// Threads that verify passwords. Each uses the memory that a hash requires (19 MiB by default) meanwhile.
 pub(super) const VERIFIER_THREADS: usize = 2;
 
-/// Logins that wait for one of them.
+/// Logins that may wait for one of them.
 pub(super) const WAITING_MAX: usize = 1024;
 
-/// … and are from one address.
+/// Of these, logins from one address.
 const WAITING_PER_ADDRESS_MAX: usize = 64;
 
-/// How often a login in front of the line looks whether its address has a place in it.
+/// How often a login in front of the queue checks whether its address has a place in it.
 const LINE_LOOK: Duration = Duration::from_millis(20);
 
-/// What a demonstration account is logged in with.
+/// The password of demonstration accounts.
 const DEMO_PASSWORD: &[u8] = b"DEMO";
 
-/// Makes the hash of a password, in the form configuration files have: Argon2id with the default cost and a salt of its
-/// own. The password is folded to upper case, because the protocol does not tell cases apart.
+/// Hashes a password, in the form used in configuration files: Argon2id with the default cost and a random salt. The
+/// password is folded to upper case, because the protocol is case-insensitive.
 ///
 /// # Errors
-/// A password that no client could send: empty, longer than 10 characters, or not printable ASCII.
+/// For a password that no client could send: empty, longer than 10 characters, or not printable ASCII.
 pub fn hash_password(password: &str) -> io::Result<String> {
     let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidInput, text.to_owned());
     let name: Name<10> = password
@@ -62,7 +62,7 @@ pub fn hash_password(password: &str) -> io::Result<String> {
     hash(&Argon2::default(), name.folded().as_str().as_bytes(), &salt).map_err(io::Error::other)
 }
 
-/// Whether a text is a hash that a password can be verified against.
+/// Whether a text is a hash that passwords can be verified against.
 pub fn is_password_hash(text: &str) -> bool {
     PasswordHash::new(text)
         .is_ok_and(|hash| hash.salt.is_some() && hash.hash.is_some() && hash.algorithm.as_str() == "argon2id")
@@ -74,24 +74,24 @@ fn hash(argon: &Argon2<'_>, password: &[u8], salt: &[u8]) -> Result<String, Stri
     Ok(hash.to_string())
 }
 
-/// The hash of everybody's password, at the lowest cost there is: it protects nothing.
+/// The hash of the public password, at the lowest possible cost: it protects nothing.
 pub(super) fn demo_hash() -> Arc<str> {
     static HASH: OnceLock<Arc<str>> = OnceLock::new();
     let make = || {
         let params = Params::new(Params::MIN_M_COST, 1, 1, None).unwrap_or_default();
         let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-        // It cannot fail with these lengths; an empty hash would let nobody in.
+        // This cannot fail with these lengths; an empty hash would admit no one.
         hash(&argon, DEMO_PASSWORD, b"weir demonstration").unwrap_or_default().into()
     };
     Arc::clone(HASH.get_or_init(make))
 }
 
-/// A name that is known to be right.
+/// A name that is known to be valid.
 pub(super) fn name<const N: usize>(text: &str) -> Name<N> {
     text.parse().unwrap_or_default()
 }
 
-/// Whether the password is the one that was hashed. Blocks for as long as the hash asks for.
+/// Whether a password matches a hash. Blocks for the time that the hash requires.
 pub(super) fn verify(hash: &str, password: &Name<10>) -> bool {
     let Ok(hash) = PasswordHash::new(hash) else { return false };
     Argon2::default().verify_password(password.folded().as_str().as_bytes(), &hash).is_ok()
@@ -103,7 +103,7 @@ struct Job {
     answer: Arc<VerifyResult>,
 }
 
-/// Where the verdict is left.
+/// The place for a verdict.
 #[derive(Debug, Default)]
 struct VerifyResult(Mutex<(Option<bool>, Option<Waker>)>);
 
@@ -123,7 +123,7 @@ impl VerifyResult {
     }
 }
 
-/// As many logins wait as may.
+/// The queue of logins is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Busy;
 
@@ -131,7 +131,7 @@ pub(super) struct Busy;
 #[derive(Debug)]
 pub(super) struct Verifier {
     queue: SyncSender<Job>,
-    /// Places in the line and at its head.
+    /// Places in the queue and in front of it.
     line: Arc<Admission>,
 }
 
@@ -145,7 +145,7 @@ impl Verifier {
     /// Starts the threads.
     ///
     /// # Errors
-    /// When none can be had.
+    /// When a thread cannot be started.
     pub(super) fn start(threads: usize, waiting_max: usize) -> io::Result<Self> {
         let (verifier, jobs) = Self::line(waiting_max);
         let jobs = Arc::new(Mutex::new(jobs));
@@ -156,14 +156,14 @@ impl Verifier {
         Ok(verifier)
     }
 
-    /// The line, and its other end.
+    /// The queue, and its other end.
     fn line(waiting_max: usize) -> (Self, Receiver<Job>) {
         let (queue, jobs) = sync_channel(waiting_max);
         let line = Admission::new(waiting_max + VERIFIER_THREADS, WAITING_PER_ADDRESS_MAX);
         (Self { queue, line }, jobs)
     }
 
-    /// Asks whether the password of a login from this address is right.
+    /// Verifies the password of a login from this address.
     pub(super) async fn verify(
         &self,
         address: Option<IpAddr>,
@@ -195,7 +195,7 @@ impl Verifier {
             match self.line.admit(address) {
                 Ok(place) => return Ok(place),
                 Err(LimitReached::Total) => return Err(Busy),
-                // Whoever waits gives up when the time for the login is over.
+                // The waiting task gives up when the time limit for the login expires.
                 Err(LimitReached::Address) => sleep(LINE_LOOK).await,
             }
         }
@@ -207,7 +207,7 @@ fn work(jobs: &Mutex<Receiver<Job>>) {
         let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
         if Arc::strong_count(&job.answer) == 1 {
-            // Whoever asked has gone.
+            // The login's task is gone.
             continue;
         }
         job.answer.give(verify(&job.hash, &job.password));
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_line_is_bounded_and_one_more_is_refused() {
-        // Nobody works at the other end.
+        // No thread works at the other end.
         let (verifier, jobs) = Verifier::line(WAITING_MAX);
         let mut context = Context::from_waker(Waker::noop());
         let mut ask = || pin!(verifier.verify(None, demo_hash(), name("DEMO"))).poll(&mut context);
@@ -286,7 +286,7 @@ mod tests {
             sleep(LINE_LOOK).await;
             jobs.try_recv().expect("it is in the line").answer.give(true);
             assert_eq!(other.await, Ok(true));
-            // The rest of the first address moves up when places are free.
+            // The rest of the first address moves up when places become free.
             first.iter().for_each(|job| job.answer.give(false));
             sleep(2 * LINE_LOOK).await;
             assert_eq!(jobs.try_iter().count(), WAITING_PER_ADDRESS_MAX);

@@ -1,26 +1,26 @@
-//! What sessions write into a journal: the payloads of records, as the table in `docs/formats/order-records.md` has
-//! them. Little-endian; accounts go by their names, because their places may change from one start to the next.
+//! The journal records of sessions: their payloads, as in the table in `docs/formats/order-records.md`.
+//! Little-endian; accounts are stored by name, because their indices may change from one start to the next.
 
 use weir_proto::soup::Name;
 
 /// One message of an account's stream.
 pub(super) const SEQUENCED: u8 = 1;
-/// A message of a client, as it came.
+/// A client's message, as received.
 pub(super) const INBOUND: u8 = 2;
-/// The session was ended on purpose, and cannot be joined again.
+/// The session was ended explicitly, and cannot be joined again.
 pub(super) const ENDED: u8 = 3;
-/// A message of a client, as it came, that is refused: as an inbound record, with the reason for its number.
+/// A refused client's message, as received: as an inbound record, with the reason for its number.
 pub(super) const REFUSED: u8 = 4;
 
-/// A message of a client, as it came, that was sent on: as an inbound record. The header's session is not the account's
-/// place but what the application gave.
+/// A client's message that was sent upstream, as received: as an inbound record. The header's session is the
+/// application's value, not the account's index.
 pub(super) const SENT: u8 = 5;
 
 const NAME_BYTES: usize = 6;
 
-/// What stands before the message in a sequenced record.
+/// The fields before the message in a sequenced record.
 pub(super) const SEQUENCED_HEAD_BYTES: usize = 8 + 8 + NAME_BYTES + 2;
-/// What stands before the message in an inbound record, a refused one, and one that was sent on.
+/// The fields before the message in an inbound record, a refused one, and one that was sent upstream.
 pub(super) const INBOUND_HEAD_BYTES: usize = 4 + NAME_BYTES + 2;
 
 const _: () = assert!(SEQUENCED_HEAD_BYTES == 24 && INBOUND_HEAD_BYTES == 12);
@@ -35,10 +35,10 @@ pub(super) struct Sequenced<'a> {
     pub(super) message: &'a [u8],
 }
 
-/// An inbound record, a refused one, or one that was sent on.
+/// An inbound record, a refused one, or one that was sent upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Inbound<'a> {
-    /// The number upstream; of a refused one, the reason.
+    /// The number upstream; in a refused one, the reason.
     pub(super) upstream: u32,
     pub(super) name: Name<6>,
     pub(super) generation: u16,
@@ -69,7 +69,7 @@ pub(super) fn inbound_head(name: &Name<6>, generation: u16, upstream: u32) -> [u
     head
 }
 
-/// Reads the payload of a sequenced record; `None`: it is none.
+/// Parses the payload of a sequenced record; `None` if it is malformed.
 pub(super) fn sequenced(payload: &[u8]) -> Option<Sequenced<'_>> {
     let (head, message) = payload.split_first_chunk::<SEQUENCED_HEAD_BYTES>()?;
     let (sequence, head) = head.split_first_chunk::<8>()?;
@@ -84,7 +84,7 @@ pub(super) fn sequenced(payload: &[u8]) -> Option<Sequenced<'_>> {
     })
 }
 
-/// Reads the payload of an inbound record; `None`: it is none.
+/// Parses the payload of an inbound record; `None` if it is malformed.
 pub(super) fn inbound(payload: &[u8]) -> Option<Inbound<'_>> {
     let (head, raw) = payload.split_first_chunk::<INBOUND_HEAD_BYTES>()?;
     let (upstream, head) = head.split_first_chunk::<4>()?;
@@ -97,7 +97,7 @@ pub(super) fn inbound(payload: &[u8]) -> Option<Inbound<'_>> {
     })
 }
 
-/// Reads the payload of the record of an ended session.
+/// Parses the payload of an ended session's record.
 pub(super) fn ended(payload: &[u8]) -> Option<u16> {
     Some(u16::from_le_bytes(payload.try_into().ok()?))
 }

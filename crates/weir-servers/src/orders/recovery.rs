@@ -1,5 +1,5 @@
-//! What the journals of earlier starts say: how far each account's stream and numbers had come, and where its messages
-//! lie. It does not matter how many workers there were.
+//! Recovers the state of earlier starts from the journals: each account's stream and numbers, and the positions of
+//! its messages. The number of workers may have been different.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::journal::{self, Level, Position, RecordView, Recovered};
 
-/// Why the journals cannot be used. Nothing was changed.
+/// Why the journals cannot be used. No file was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum OrdersRecoverError {
     /// The folder cannot be read.
@@ -31,7 +31,7 @@ pub enum OrdersRecoverError {
     List {
         /// The folder.
         directory: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A journal cannot be used.
@@ -42,80 +42,80 @@ pub enum OrdersRecoverError {
 /// One record, as it was written.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// In whose journal it is.
+    /// The worker whose journal contains it.
     pub worker: u16,
     /// When it was written, in nanoseconds since 1970.
     pub t_ns: u64,
-    /// In which session with the clients, counted from 0; 0 where the record does not say.
+    /// The session with the clients, counted from 0; 0 if the record does not contain it.
     pub generation: u16,
-    /// What it is.
+    /// Its kind and contents.
     pub kind: RecordKind<'a>,
 }
 
-/// What a record is.
+/// The kind and contents of a record.
 #[derive(Clone, Copy, Debug)]
 pub enum RecordKind<'a> {
-    /// A message of an account's stream, of this session or one that has ended.
+    /// A message of an account's stream, from this session or one that has ended.
     Sequenced {
-        /// Whose.
+        /// The account.
         account: AccountId,
         /// Its number.
         sequence: u64,
-        /// What [`SessionStore::emit`](super::SessionStore::emit) was given.
+        /// The value passed to [`SessionStore::emit`](super::SessionStore::emit).
         upstream_sequence: u64,
         /// The message.
         message: &'a [u8],
     },
-    /// A message of a client ([`SessionStore::log_inbound`](super::SessionStore::log_inbound)).
+    /// A client's message ([`SessionStore::log_inbound`](super::SessionStore::log_inbound)).
     Inbound {
-        /// Whose.
+        /// The account.
         account: AccountId,
-        /// Its number upstream, where a version wrote it that kept no session with it.
+        /// Its number upstream, in records of a version that stored no session with it.
         upstream: u32,
         /// The message.
         raw: &'a [u8],
     },
-    /// A message of a client that was sent on ([`SessionStore::log_sent`](super::SessionStore::log_sent)).
+    /// A client's message that was sent upstream ([`SessionStore::log_sent`](super::SessionStore::log_sent)).
     Sent {
-        /// Whose.
+        /// The account.
         account: AccountId,
-        /// What was given with it.
+        /// The session passed with it.
         session: u32,
         /// Its number upstream.
         upstream: u32,
         /// The message.
         raw: &'a [u8],
     },
-    /// A message of a client that was refused ([`SessionStore::log_refused`](super::SessionStore::log_refused)).
+    /// A client's message that was refused ([`SessionStore::log_refused`](super::SessionStore::log_refused)).
     Refused {
-        /// Whose.
+        /// The account.
         account: AccountId,
-        /// Why.
+        /// The reason.
         reason: u16,
         /// The message.
         raw: &'a [u8],
     },
-    /// Something of the application's own ([`SessionStore::log`](super::SessionStore::log)).
+    /// A record of the application ([`SessionStore::log`](super::SessionStore::log)).
     Application {
         /// Its kind.
         kind: u8,
-        /// What was given with it.
+        /// The session passed with it.
         session: u32,
         /// Its payload.
         payload: &'a [u8],
     },
 }
 
-/// A client whose first number is higher does not count from 1 where a journal begins. What lies below is of a time
-/// before, of which the journal knows nothing.
+/// If the first number of a client is higher than this, the client did not start at 1 in this journal. Lower numbers
+/// are from an earlier time that the journal does not cover.
 const FIRST_NUMBER_MAX: u32 = 1024;
 
-/// How far an account had come.
+/// The recovered state of an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountRecovery {
     /// Number of the last message of its stream.
     pub sequence: u64,
-    /// The highest UserRefNum that was taken in, in this session or, where they go on, in any.
+    /// The highest UserRefNum that was accepted, in this session or, if numbers continue, in any.
     pub user_ref_num: u32,
 }
 
@@ -123,21 +123,21 @@ pub struct AccountRecovery {
 struct Found {
     account: AccountRecovery,
     generation: u16,
-    /// The session of the last number that was taken in, its highest number, and that of those before it.
+    /// The session of the last accepted number, its highest number, and the highest of earlier sessions.
     numbered_in: u16,
     in_session: u32,
     used_before: u32,
-    /// Those of all sessions.
+    /// The known numbers of all sessions.
     known: KnownNumbers,
     entries: Vec<Entry>,
-    /// The journal and the number of the record before.
+    /// The journal and the number of the previous record.
     before: Option<(u16, u64)>,
 }
 
-/// What the journals say.
+/// The state recovered from the journals.
 #[derive(Debug, Default)]
 pub struct Recovery {
-    /// Those that are configured, and behind them the removed ones.
+    /// The configured accounts, followed by the removed ones.
     accounts: Vec<Found>,
     removed: Vec<Name<6>>,
     /// See [`OrdersConfig::numbers_go_on`].
@@ -145,50 +145,50 @@ pub struct Recovery {
     /// See [`OrdersConfig::journals_each_number`].
     journals_each_number: bool,
     generation: u16,
-    /// The session that has ended with this start.
+    /// The session that ends with this start.
     ended: Option<u16>,
     records: u64,
     torn: Vec<String>,
-    /// Each is continued by its worker; the others are kept from being written to.
+    /// Each is continued by its worker; the others are held so that they are not written.
     journals: Mutex<BTreeMap<u16, Recovered>>,
 }
 
 impl Recovery {
-    /// Records that were read.
+    /// The number of records read.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Sentences about writes that were never finished.
+    /// Sentences about writes that never finished.
     pub fn torn(&self) -> &[String] {
         &self.torn
     }
 
-    /// How far an account had come.
+    /// The recovered state of an account.
     pub fn account(&self, account: AccountId) -> AccountRecovery {
         self.accounts.get(account.0 as usize).map(|found| found.account).unwrap_or_default()
     }
 
-    /// The highest UserRefNum that an account has used in sessions that have ended; 0: none.
+    /// The highest UserRefNum of an account in ended sessions; 0 for none.
     pub(super) fn used_before(&self, account: AccountId) -> u32 {
         self.accounts.get(account.0 as usize).map_or(0, |found| found.used_before)
     }
 
-    /// The numbers of an account that journals have. Those between them were never dealt with; where that cannot be
-    /// told there are none.
+    /// The numbers of an account that are in journals. Numbers between them were never processed; if that is unknown,
+    /// there are no gaps.
     pub(super) fn known_numbers(&self, account: AccountId) -> KnownNumbers {
         let found = self.accounts.get(account.0 as usize).filter(|_| self.journals_each_number);
         found.map(|found| found.known.clone()).unwrap_or_default()
     }
 
-    /// Accounts of which the journals have records and which are not configured any more, in the order of the numbers
-    /// they have here: those behind the configured ones. None where they were not asked for.
+    /// Accounts that have records in the journals but are not configured any more, in the order of their numbers
+    /// here: these follow the configured ones. Empty if they were not requested.
     pub fn removed(&self) -> &[Name<6>] {
         &self.removed
     }
 
-    /// The session of the journals, if they have one, is over: this start has the next one, in which messages begin
-    /// with 1, and orders as the configuration says.
+    /// The session in the journals, if there is one, is over: this start has the next one. Its message numbers start
+    /// at 1, its order numbers as configured.
     pub fn end_session(&mut self) {
         if self.records == 0 {
             return;
@@ -204,7 +204,7 @@ impl Recovery {
         self.settle_numbers();
     }
 
-    /// Where numbers of orders begin with 1 in each session, those of this one alone count.
+    /// If order numbers start at 1 in each session, only those of this session count.
     fn settle_numbers(&mut self) {
         if self.numbers_go_on {
             return;
@@ -215,12 +215,12 @@ impl Recovery {
         }
     }
 
-    /// The session that has ended with this start, which no record says yet.
+    /// The session that ends with this start and has no record about its end yet.
     pub(super) fn ended(&self) -> Option<u16> {
         self.ended
     }
 
-    /// How many sessions have ended before this one.
+    /// The number of sessions that ended before this one.
     pub(crate) fn generation(&self) -> u16 {
         self.generation
     }
@@ -230,7 +230,7 @@ impl Recovery {
         Index::from_entries(found.map(|found| found.entries.clone()).unwrap_or_default())
     }
 
-    /// The journal of a worker, to be continued; once.
+    /// The journal of a worker, to be continued; available once.
     pub(super) fn take_journal(
         &self,
         config: &OrdersConfig,
@@ -244,7 +244,7 @@ impl Recovery {
         }
     }
 
-    /// The account of this name. `None`: it is not configured any more, and those are passed over.
+    /// The account with this name. `None`: it is no longer configured, and such accounts are skipped.
     fn account_named(&mut self, names: &mut Names, name: &Name<6>) -> Result<Option<AccountId>, String> {
         let name = name.folded();
         if let Some(account) = names.known.get(&name) {
@@ -329,7 +329,7 @@ impl Found {
         if generation == self.numbered_in {
             self.in_session = self.in_session.max(number);
         } else {
-            // Clocks that jump put journals out of order: it is read behind those of a later session.
+            // If a clock jumped, journals are out of order: this record is read after those of a later session.
             self.used_before = self.used_before.max(number);
         }
         self.account.user_ref_num = self.account.user_ref_num.max(number);
@@ -340,7 +340,7 @@ impl Found {
         }
     }
 
-    /// Numbers so far are those of sessions that have ended, if they are of earlier ones than this.
+    /// If the numbers so far are from earlier sessions than `generation`, they count as numbers of ended sessions.
     fn begin_numbers(&mut self, generation: u16) {
         if generation > self.numbered_in {
             self.numbered_in = generation;
@@ -350,14 +350,14 @@ impl Found {
     }
 
     fn take_sequenced(&mut self, record: &records::Sequenced<'_>, worker: u16, position: Position) {
-        // These three say that a number was taken in: the others speak of orders that had been answered before.
+        // These three show that a number was accepted: the others are about orders that had already been answered.
         if let (Some(b'A' | b'J' | b'U'), Some(number)) =
             (record.message.first(), outbound_user_ref_num(record.message))
         {
             self.raise(number, record.generation);
         }
         if record.generation > self.generation {
-            // Of a later session: numbers of messages begin anew.
+            // Of a later session: message numbers start again.
             self.generation = record.generation;
             self.account.sequence = 0;
             self.entries.clear();
@@ -379,12 +379,12 @@ impl Found {
 /// Accounts by their names in upper case.
 struct Names {
     known: HashMap<Name<6>, AccountId>,
-    /// Whether one that is not known becomes so.
+    /// Whether an unknown account is added.
     takes_removed: bool,
 }
 
-/// Reads the journals of all workers and shows each record of a configured account to `visit`: in order for each
-/// journal, and in the order of their times together, as far as clocks tell. A torn tail is cleared.
+/// Reads the journals of all workers and shows each record of a configured account to `visit`: in order within each
+/// journal, and all together in the order of their times, as far as the clocks allow. A torn tail is cleared.
 ///
 /// # Errors
 /// See [`OrdersRecoverError`].
@@ -395,10 +395,10 @@ pub fn recover(
     recover_accounts(config, false, visit)
 }
 
-/// As [`recover`], with the records of accounts that are not configured any more: see [`Recovery::removed`].
+/// As [`recover`], including the records of accounts that are no longer configured: see [`Recovery::removed`].
 ///
 /// # Errors
-/// As [`recover`]; more than [`ACCOUNTS_MAX`] accounts.
+/// As [`recover`]; an error for more than [`ACCOUNTS_MAX`] accounts.
 pub fn recover_with_removed(
     config: &OrdersConfig,
     visit: &mut dyn FnMut(&Record<'_>),
@@ -442,12 +442,12 @@ fn recover_accounts(
 }
 
 impl OrdersConfig {
-    /// The journal, if there is to be one.
+    /// The journal, if one is configured.
     pub(super) fn active_journal(&self) -> Option<(&PathBuf, Level)> {
         self.journal.as_ref().filter(|(_, level)| *level != Level::None).map(|(place, level)| (place, *level))
     }
 
-    /// The accounts by their names in upper case. Of two with one name the first one holds.
+    /// The accounts by their names in upper case. If two have the same name, the first one counts.
     pub(super) fn names(&self) -> HashMap<Name<6>, AccountId> {
         let mut names = HashMap::with_capacity(self.accounts.len());
         for (account, index) in self.accounts.iter().zip(0..) {
@@ -480,10 +480,10 @@ mod tests {
             numbers.iter().for_each(|number| found.raise(*number, 0));
             among.iter().copied().filter(|number| !found.known.has(*number)).collect()
         };
-        // The first one is lost as well as others: of its client there is nothing before.
+        // The first number may be lost like any other: its client has no earlier records.
         assert_eq!(missing(&[2, 3, 5], &[1, 2, 3, 4, 5]), [1, 4]);
         assert_eq!(missing(&[FIRST_NUMBER_MAX], &[1, FIRST_NUMBER_MAX - 1]), [1, FIRST_NUMBER_MAX - 1]);
-        // A client that goes on where an earlier journal has ended.
+        // A client that continues where an earlier journal ended.
         assert_eq!(missing(&[5000, 5002], &[1, 4999, 5000, 5001]), [5001]);
         assert!(missing(&[1_000_000_000, 7], &[1, 999_999_999]).is_empty());
     }

@@ -1,4 +1,4 @@
-//! Old messages of one account, read from journals a piece at a time.
+//! Reads old messages of one account from journals, a piece at a time.
 
 use weir_proto::soup::{SEQUENCED, encode_frame};
 use weir_trading::AccountId;
@@ -6,10 +6,11 @@ use weir_trading::AccountId;
 use super::{records, store::SessionStore};
 use crate::journal::{JournalChunk, Position};
 
-/// What is read of a journal at a time. Frames are shorter than their records, so a piece of them is no longer.
+/// How much of a journal is read at a time. Frames are shorter than their records, so a piece of frames is no longer
+/// than this.
 const READ_BYTES: usize = super::replay_sender::PIECE_BYTES;
 
-/// How far a stream has been read.
+/// The reading position in a stream.
 #[derive(Debug)]
 pub(super) struct Cursor {
     sequence: u64,
@@ -20,7 +21,7 @@ pub(super) struct Cursor {
 struct ReadPosition {
     worker: u16,
     position: Position,
-    /// From this message on the index knows better.
+    /// From this message on, the index gives a better position.
     until: u64,
 }
 
@@ -35,9 +36,10 @@ impl Cursor {
     }
 }
 
-/// Reads one chunk of a journal, appends the frames of the next messages in it to `piece`, and returns how many bytes
-/// of records it has, whoever's they are. There may be none of this account's among them and more behind them: between
-/// two entries of its index may lie any number of others'. `None`: what the index promises is not there.
+/// Reads one chunk of a journal, appends the frames of the next messages in it to `piece`, and returns the bytes of
+/// all records in it, including other accounts'. A chunk may contain no message of this account although more follow:
+/// any number of other records may lie between two entries of its index. `None`: a message that is in the index was
+/// not found.
 pub(super) async fn read(
     store: &SessionStore,
     account: AccountId,
@@ -53,7 +55,8 @@ pub(super) async fn read(
         }
     };
     let chunk = read_chunk(store, place).await?;
-    // It begins in the next segment when this one has no more records. Without a record there is nothing to go on from.
+    // It begins in the next segment when this one has no more records. Without a record there is no position to
+    // continue from.
     let (_, start) = chunk.records().next()?;
     for (record, _) in chunk.records() {
         if record.kind != records::SEQUENCED {
@@ -73,6 +76,6 @@ async fn read_chunk(store: &SessionStore, place: ReadPosition) -> Option<Journal
     if usize::from(place.worker) == store.worker() {
         return store.journal()?.read(place.position, READ_BYTES).await.ok();
     }
-    // Of a worker that this account lived on at an earlier start, when there were more or fewer of them.
+    // For a worker that was this account's home at an earlier start, with another number of workers.
     store.reader(place.worker)?.read(place.position, READ_BYTES).await.ok()
 }

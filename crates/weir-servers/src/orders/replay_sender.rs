@@ -1,7 +1,7 @@
-//! Sending to a connection that has not got everything: a piece at a time, the next one when the kernel has taken the
-//! last. So little waits in the output queue, a client that takes nothing is noticed, and one that takes what it is
-//! sent slowly is not mistaken for it. What is read from a journal is rationed: so many chunks at a time on a worker,
-//! and so many bytes a second for an account.
+//! Sends to a connection that is behind in its stream: a piece at a time, the next one when the kernel has taken the
+//! last. So the output queue stays short. A client that takes nothing is noticed, and one that takes its messages
+//! slowly is not mistaken for it. Reads from a journal are rationed: a maximum of concurrent chunks on a worker, and
+//! of bytes per second for an account.
 
 use std::{io, rc::Rc, time::Duration};
 
@@ -20,19 +20,19 @@ use super::{
 };
 use crate::connection_timer::ConnectionTimer;
 
-/// What is handed to the output queue at a time.
+/// The bytes handed to the output queue at a time.
 pub(super) const PIECE_BYTES: usize = 32 << 10;
 
-/// How often a connection that does not take everything is asked whether it has taken something.
+/// How often a connection that falls behind is checked for progress.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// One of the reads from the journal that are under way; dropping it lets the next one begin.
+/// One of the concurrent reads from the journal; dropping it lets the next one start.
 struct Replay<'h>(&'h SessionStore);
 
 impl<'h> Replay<'h> {
-    /// Behind those who wait already.
+    /// Waits behind those who already wait.
     async fn begin(store: &'h SessionStore) -> Self {
-        // Who has just given a turn back would take it again before those who were woken by that have run.
+        // Otherwise a task that has just released its turn would take it again before the woken tasks have run.
         time::yield_now().await;
         store.replay_ended.until(|| store.replays.get() < REPLAYS_MAX).await;
         store.replays.set(store.replays.get() + 1);
@@ -47,10 +47,10 @@ impl Drop for Replay<'_> {
     }
 }
 
-/// Sends until the connection has got everything, is broken or is to end.
+/// Sends until the connection has received everything, is broken or is to end.
 pub(super) async fn run(store: Rc<SessionStore>, account: AccountId, session: Rc<Session>) {
     let config = &store.shared.config;
-    // Until it has got everything that was there when it logged in.
+    // Until it has received everything that was there when it logged in.
     let stall = if session.has_caught_up() { config.stall } else { config.stall_replay };
     let mut deadline = ConnectionTimer::new();
     let mut reading = None;
@@ -61,7 +61,7 @@ pub(super) async fn run(store: Rc<SessionStore>, account: AccountId, session: Rc
         session.set_waiting(false);
         match flushed {
             Some(Ok(())) => session.set_flushed(),
-            // Its receiver sees that too.
+            // Its receiving task sees that too.
             Some(Err(_)) => return,
             None => return session.end(End::CutOff(CutOff::Slow)),
         }
@@ -86,8 +86,8 @@ pub(super) async fn run(store: Rc<SessionStore>, account: AccountId, session: Rc
     }
 }
 
-/// Waits until the kernel has taken everything that is queued. `None`: it has taken nothing at all for `stall`, or for
-/// up to [`LOOK_EVERY`] more.
+/// Waits until the kernel has taken everything that is queued. `None`: it has taken nothing at all for `stall`, or
+/// for up to [`LOOK_EVERY`] longer.
 async fn flush(stream: &Stream, stall: Duration, deadline: &mut ConnectionTimer) -> Option<io::Result<()>> {
     let (mut queued_bytes, mut stalled) = (stream.queued_bytes(), Duration::ZERO);
     loop {
@@ -95,7 +95,7 @@ async fn flush(stream: &Stream, stall: Duration, deadline: &mut ConnectionTimer)
         if let Some(flushed) = deadline.within(slice, stream.flush()).await {
             return Some(flushed);
         }
-        // Nobody else queues while this waits.
+        // No other task queues while this waits.
         let left_bytes = stream.queued_bytes();
         stalled = if left_bytes < queued_bytes { Duration::ZERO } else { stalled + slice };
         queued_bytes = left_bytes;
@@ -105,12 +105,12 @@ async fn flush(stream: &Stream, stall: Duration, deadline: &mut ConnectionTimer)
     }
 }
 
-/// The connection has everything there is: from now on each message goes to it as it comes.
+/// The connection has caught up: from now on each message goes to it directly.
 fn catch_up(store: &SessionStore, account: AccountId, session: &Session) {
     session.catch_up();
     let slot = store.slot(account);
     let state = &mut *slot.state.borrow_mut();
-    // What was kept for it has been sent.
+    // The messages kept for it have been sent.
     let keep = state.kept_from();
     state.retransmit.trim(store.shared.config.retained_bytes_max, keep);
     let cells = &store.shared.cells[account.0 as usize];
@@ -123,7 +123,7 @@ fn replay_rate(store: &SessionStore) -> Rate {
     Rate { per_second: config.replay_bytes_per_second, burst: config.replay_burst_bytes }
 }
 
-/// Collects the next messages and says how many; none: there are none. `None`: they cannot be read.
+/// Collects the next messages and returns their number; zero if there are none. `None`: they cannot be read.
 async fn gather(
     store: &SessionStore,
     account: AccountId,
@@ -135,7 +135,7 @@ async fn gather(
         let found = store.slot(account).state.borrow().retransmit.find(sequence);
         let Some(mark) = found else {
             let cursor = reading.get_or_insert_with(|| Cursor::before(sequence));
-            // A chunk without a message of the account is not the end of them.
+            // A chunk without a message of the account does not mean that there are no more.
             while piece.is_empty() {
                 read_chunk(store, account, cursor, piece).await?;
             }
@@ -158,7 +158,7 @@ async fn gather(
     Some(to.sequence - next.sequence)
 }
 
-/// Reads one chunk of a journal when the account may have more read and it is its turn.
+/// Reads one chunk of a journal when the account's rate allows it and its turn has come.
 async fn read_chunk(
     store: &SessionStore,
     account: AccountId,
@@ -167,7 +167,7 @@ async fn read_chunk(
 ) -> Option<()> {
     let (bucket, rate) = (&store.slot(account).replay_bytes, replay_rate(store));
     time::sleep_until(Instant::from_nanos(bucket.get().ready_at_ns(rate))).await;
-    // For one chunk: neither a client that takes its time nor one whose messages are far apart keeps others waiting.
+    // For one chunk: neither a slow client nor one whose messages are far apart keeps others waiting.
     let _turn = Replay::begin(store).await;
     let bytes = replay_reader::read(store, account, cursor, piece).await?;
     let now_ns = store.tick().as_nanos();

@@ -1,31 +1,31 @@
-//! The end of one account's stream, in memory: frames as they are sent, one behind the other.
+//! The end of one account's stream, in memory: frames as they are sent, one after the other.
 //!
-//! It holds what is not durable yet, what the account's connection has still to be sent, and some of what was sent, to
-//! be sent again. Who owns it decides what may go; what it holds is dense, so a message is found by walking from the
-//! last place before it that is known.
+//! It contains messages that are not durable yet, messages that still have to be sent to the account's connection,
+//! and some sent ones that may be resent. The owner decides which may be dropped; the frames are contiguous, so a
+//! message is found by walking from the last known position before it.
 
 use std::collections::VecDeque;
 
 use weir_proto::soup::HEADER_BYTES;
 
-/// Memory grows by at most this much at a time, and so is hardly more than what is held.
+/// Memory grows by at most this much at a time, and so exceeds the contents only slightly.
 const GROWTH_BYTES_MAX: usize = 1 << 20;
 
-/// … and by at least this much.
+/// Memory grows by at least this much at a time.
 const GROWTH_BYTES_MIN: usize = 4 << 10;
 
-/// Trimming waits until this much more is held than has to be: it is done for many messages at a time.
+/// Trimming waits until the contents exceed the limit by this much: so it is done for many messages at a time.
 const SLACK_BYTES: usize = 8 << 10;
 
-/// Bytes between two places that are known: finding and forgetting walk over no more.
+/// Bytes between two known positions: a search and a trim walk over no more.
 const STRIDE_BYTES: u64 = 4 << 10;
 
-/// A place between two messages.
+/// A position between two messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     /// Number of the message behind it.
     pub(super) sequence: u64,
-    /// Bytes of all frames before it, since the beginning of this buffer.
+    /// Bytes of all frames before it, since the start of this buffer.
     pub(super) offset: u64,
 }
 
@@ -35,24 +35,24 @@ pub(super) struct RetransmitBuffer {
     frames: VecDeque<u8>,
     start: Mark,
     end: Mark,
-    /// Known places behind `start`, in order: a stride from each to the next, and at most a message more.
+    /// Known positions behind `start`, in order: a stride from each to the next, and at most a message more.
     places: VecDeque<Mark>,
 }
 
 impl RetransmitBuffer {
-    /// Empty; the next message has this number.
+    /// Creates an empty buffer; the next message has this number.
     pub(super) fn new(next: u64) -> Self {
         let mark = Mark { sequence: next, offset: 0 };
         Self { frames: VecDeque::new(), start: mark, end: mark, places: VecDeque::new() }
     }
 
-    /// Before the first message held.
+    /// The position before the first message.
     #[cfg(test)]
     pub(super) fn start(&self) -> Mark {
         self.start
     }
 
-    /// Behind the last message.
+    /// The position behind the last message.
     #[inline]
     pub(super) fn end(&self) -> Mark {
         self.end
@@ -79,7 +79,7 @@ impl RetransmitBuffer {
         self.frames.reserve_exact(more.max(bytes));
     }
 
-    /// The place before a message, if it is held, or behind the last one.
+    /// The position before a message, if it is in the buffer, or behind the last one.
     pub(super) fn find(&self, sequence: u64) -> Option<Mark> {
         if !(self.start.sequence..=self.end.sequence).contains(&sequence) {
             return None;
@@ -92,7 +92,8 @@ impl RetransmitBuffer {
         Some(mark)
     }
 
-    /// As far from `from` as whole messages up to `to` fit into so many bytes, but at least one.
+    /// The position that whole messages from `from` up to `to` reach within `bytes_max` bytes, but at least one
+    /// message.
     pub(super) fn advance(&self, from: Mark, to: Mark, bytes_max: usize) -> Mark {
         if to.offset - from.offset <= bytes_max as u64 {
             return to;
@@ -108,7 +109,7 @@ impl RetransmitBuffer {
         mark
     }
 
-    /// The frames between two places, as two pieces.
+    /// The frames between two positions, as two pieces.
     pub(super) fn between(&self, from: Mark, to: Mark) -> (&[u8], &[u8]) {
         let (first, second) = self.frames.as_slices();
         let (begin, end) = (self.index(from), self.index(to));
@@ -118,7 +119,7 @@ impl RetransmitBuffer {
         (head, rest)
     }
 
-    /// Forgets the oldest messages until at most `bytes_max` are held, but none behind `keep`.
+    /// Drops the oldest messages until at most `bytes_max` bytes are left, but none behind `keep`.
     #[inline]
     pub(super) fn trim(&mut self, bytes_max: usize, keep: Mark) {
         if self.frames.len() > bytes_max.saturating_add(SLACK_BYTES) {
@@ -127,7 +128,7 @@ impl RetransmitBuffer {
     }
 
     fn forget(&mut self, bytes_max: usize, keep: Mark) {
-        // Up to a known place, even if that is a little more: old frames are not looked at for it.
+        // Up to a known position, even if that is slightly more: this avoids reading old frames.
         let mut mark = self.start;
         while self.end.offset - mark.offset > bytes_max as u64
             && let Some(place) = self.places.front().copied().filter(|place| place.sequence <= keep.sequence)
@@ -146,13 +147,13 @@ impl RetransmitBuffer {
         }
     }
 
-    /// Memory it has.
+    /// Its memory in bytes.
     #[cfg(test)]
     pub(super) fn capacity_bytes(&self) -> usize {
         self.frames.capacity()
     }
 
-    /// The place behind the message at a place.
+    /// The position behind the message at a position.
     fn after(&self, mark: Mark) -> Mark {
         let index = self.index(mark);
         let length = u16::from_be_bytes([self.frames[index], self.frames[index + 1]]);
@@ -196,7 +197,7 @@ mod tests {
                 let frame = frame(&vec![number as u8; *length]);
                 buffer.push(&frame);
                 frames.push(frame);
-                // What is not sent yet stays.
+                // Unsent messages stay.
                 let nearest = if kept > buffer.start().sequence { buffer.end() } else { buffer.start() };
                 let keep = buffer.find(kept.max(1)).unwrap_or(nearest);
                 buffer.trim(bytes_max, keep);

@@ -1,4 +1,4 @@
-//! Starting and ending the sessions of a server, and looking at them from other threads.
+//! Starts and ends the sessions of a server, and shows them to other threads.
 
 use std::{
     cell::RefCell,
@@ -35,7 +35,7 @@ use super::{
 const LOCAL_DRAIN_LIMIT: Duration = Duration::from_secs(20);
 
 thread_local! {
-    /// The server's part of this thread.
+    /// The server's state on this thread.
     static WORKER: RefCell<Option<Rc<Worker>>> = const { RefCell::new(None) };
 }
 
@@ -47,12 +47,13 @@ pub struct OrdersServer {
 }
 
 impl OrdersServer {
-    /// Recovers what the journals hold, listens, and starts the workers; `make` makes the application of each, on its
-    /// thread and inside its runtime. Returns when all of them accept.
+    /// Recovers the state from the journals, listens, and starts the workers; `make` creates the application of each,
+    /// on its thread and inside its runtime. Returns when all of them accept.
     ///
     /// # Errors
-    /// Those of [`Server::start`]; the blocking driver is refused, because a session waits for its client and for its
-    /// answers at once. A journal that cannot be used and an application that cannot be made are errors of the worker.
+    /// The errors of [`Server::start`]; the blocking driver is refused, because a session waits for its client and
+    /// for its answers at once. A journal that cannot be used and an application that cannot be created are errors of
+    /// the worker.
     pub fn start<M>(server: ServerConfig, orders: OrdersConfig, make: M) -> Result<Self, ServeError>
     where
         M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static,
@@ -61,7 +62,7 @@ impl OrdersServer {
         Self::start_recovered(server, orders, recovery, make)
     }
 
-    /// As [`Self::start`], with what [`recover`] has found.
+    /// As [`Self::start`], with the state from [`recover`].
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -74,7 +75,7 @@ impl OrdersServer {
     where
         M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static,
     {
-        // The sessions take one half of the time, what is left of their connections the other.
+        // The sessions get half of the time, the rest of their connections the other half.
         let session_drain_limit = server.drain_limit / 2;
         let server = ServerConfig { handler_waits_for_two: true, drain_limit: session_drain_limit, ..server };
         let workers = server.workers;
@@ -88,7 +89,7 @@ impl OrdersServer {
             WORKER.set(Some(Rc::clone(&worker)));
             let (make, begun) = (make.clone(), begun.clone());
             weir_engine::try_spawn(async move {
-                // The starter waits for this; if it has given up, nobody does.
+                // The starting thread waits for this; it may have given up.
                 let _ = begun.send((number, worker.begin(make).await));
             })
             .map(drop)
@@ -115,7 +116,7 @@ impl OrdersServer {
         }
     }
 
-    /// Where the server listens, with the port the kernel chose.
+    /// The address it listens on, with the port that the kernel chose.
     pub fn address(&self) -> &Address {
         self.server.address()
     }
@@ -130,7 +131,7 @@ impl OrdersServer {
         self.control.clone()
     }
 
-    /// Starts draining; `join` waits for its end.
+    /// Starts draining; `join` waits until it is done.
     pub fn drain(&self) {
         self.control.drain();
     }
@@ -172,19 +173,19 @@ pub struct OrdersControl {
 }
 
 impl OrdersControl {
-    /// The server underneath. Draining that directly ends connections without a word.
+    /// The server underneath. Draining it directly ends connections without a message.
     pub fn server(&self) -> &ServerControl {
         &self.server
     }
 
-    /// What sessions and applications have counted until now. Hops, hand-off, upstreams and what waits inside the
-    /// application are left to it.
+    /// The counts of sessions and applications so far. The application adds hops, hand-off, upstreams and its waiting
+    /// messages.
     pub fn node_stats(&self) -> NodeStats {
         node_stats(&self.shared)
     }
 
-    /// Accounts that have sent what is no message, one that is not supported, or one with a number of a session that
-    /// has ended: their names, the kind, and how often. Not all, where they are very many.
+    /// Accounts that have sent invalid or unsupported messages, or a number of a session that has ended: their names,
+    /// the kind, and how often. The list is incomplete if there are very many.
     pub fn protocol_errors(&self) -> Vec<(String, &'static str, u64)> {
         let name = |account: AccountId| self.shared.config.accounts[account.0 as usize].name.to_string();
         let errors = self.shared.protocol_errors.list().into_iter();
@@ -195,7 +196,7 @@ impl OrdersControl {
         errors.chain(numbers).map(|(account, kind, count)| (name(account), kind, count)).collect()
     }
 
-    /// Lines that people should see, as they come up. They are few, and whoever does not take them loses some. Once.
+    /// Lines for operators, as they occur. They are few, and some are lost if they are not taken. Available once.
     pub fn lines(&self) -> Option<mpsc::Receiver<String>> {
         self.shared.config.lines.take()
     }
@@ -205,11 +206,11 @@ impl OrdersControl {
         self.shared.session
     }
 
-    /// Ends the session of this name, and with it the server: as [`Self::drain`], but clients are told that the session
-    /// is over. It cannot be joined again; the next start has the next one.
+    /// Ends the session with this name, and with it the server: as [`Self::drain`], but clients are informed that the
+    /// session is over. It cannot be joined again; the next start opens the next one.
     ///
     /// # Errors
-    /// In words: it is not the session there is, or it cannot be ended now.
+    /// The reason, in words: it is not the current session, or it cannot be ended now.
     pub fn end_session(&self, name: &str) -> Result<(), String> {
         let session = self.shared.session;
         if !session.as_str().eq_ignore_ascii_case(name.trim()) {
@@ -219,10 +220,10 @@ impl OrdersControl {
             return Err("the journal has failed, and cannot keep that the session is over".into());
         }
         if self.shared.config.active_journal().is_some() {
-            // The next start could not give the next session a name.
+            // The next start could not name the next session.
             session_name(&self.shared.config.session, u64::from(self.shared.generation) + 1)?;
         }
-        // Only one of them decides what the drain is the end of.
+        // Only one call decides whether the drain ends the session.
         if self.is_draining.swap(true, Ordering::SeqCst) {
             return Err("a drain is under way, after which the session can be joined again".into());
         }
@@ -231,21 +232,22 @@ impl OrdersControl {
         Ok(())
     }
 
-    /// Starts draining: clients get what there is for them, and then the server drains. With a journal, the session can
-    /// be joined again after the next start, with every message; without one it is over, and clients are told so.
+    /// Starts draining: clients get everything that waits for them, and then the server drains. With a journal, the
+    /// session can be joined again after the next start, with every message; without one it is over, and clients are
+    /// informed.
     pub fn drain(&self) {
         if !self.is_draining.swap(true, Ordering::SeqCst) {
             self.begin_drain();
         }
     }
 
-    /// Whether a drain is under way, or the end of the session.
+    /// Whether a drain, or the end of the session, is in progress.
     pub fn is_draining(&self) -> bool {
         self.is_draining.load(Ordering::SeqCst) || !self.server.is_serving()
     }
 
     fn begin_drain(&self) {
-        // Telling the workers, waiting for their sessions, and the server's own drain: each has this limit.
+        // Informing the workers, waiting for their sessions, and the server's own drain: each has this limit.
         let this = self.clone();
         let drain = move || {
             this.shared.tell_drain();
@@ -253,7 +255,7 @@ impl OrdersControl {
             this.server.drain();
         };
         if thread::Builder::new().name("weir-drain".into()).spawn(drain).is_err() {
-            // Without a thread there is nobody to wait for the sessions.
+            // Without a thread, the sessions cannot be waited for.
             self.server.drain();
         }
     }
@@ -304,8 +306,8 @@ fn node_stats(shared: &OrdersState) -> NodeStats {
     stats
 }
 
-/// The sessions of one worker inside the runtime that starts them: for programs that have a runtime of their own, and
-/// for the simulator. Passwords are verified where they arrive, and connections have no addresses.
+/// The sessions of one worker inside the caller's runtime: for programs with their own runtime, and for the
+/// simulator. Passwords are verified on the same thread, and connections have no addresses.
 #[derive(Clone)]
 pub struct LocalOrders {
     worker: Rc<Worker>,
@@ -318,10 +320,10 @@ impl std::fmt::Debug for LocalOrders {
 }
 
 impl LocalOrders {
-    /// Recovers what the journal holds and makes the application.
+    /// Recovers the state from the journal and creates the application.
     ///
     /// # Errors
-    /// Those of the configuration, the journal and the application.
+    /// The errors of the configuration, the journal and the application.
     pub async fn start<M>(orders: OrdersConfig, make: M) -> io::Result<Self>
     where
         M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>>,
@@ -330,7 +332,7 @@ impl LocalOrders {
         Self::start_recovered(orders, recovery, make).await
     }
 
-    /// As [`Self::start`], with what [`recover`] has found.
+    /// As [`Self::start`], with the state from [`recover`].
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -344,7 +346,7 @@ impl LocalOrders {
         Ok(Self { worker })
     }
 
-    /// Several workers of one server in one runtime. A client has to connect to the one it lives on.
+    /// Several workers of one server in one runtime. A client has to connect to its account's home.
     #[cfg(test)]
     pub(crate) async fn start_workers<M>(
         orders: OrdersConfig,
@@ -371,12 +373,12 @@ impl LocalOrders {
         connection::serve(Rc::clone(&self.worker), stream)
     }
 
-    /// What was counted until now.
+    /// The counts so far.
     pub fn node_stats(&self) -> NodeStats {
         node_stats(&self.worker.shared)
     }
 
-    /// Lets clients go, as [`OrdersControl::drain`].
+    /// Disconnects clients, as [`OrdersControl::drain`].
     pub async fn drain(&self) {
         self.worker.drain().await;
     }

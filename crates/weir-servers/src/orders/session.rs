@@ -1,4 +1,4 @@
-//! One connection of an account that is logged in, as its account sees it.
+//! One logged-in connection of an account, as its account sees it.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,11 +17,11 @@ use super::{
 };
 use crate::notify::Notify;
 
-/// Bytes given to a connection before it is asked whether the kernel has taken them. More wait in the account's stream:
-/// so they are known to wait.
+/// Bytes given to a connection before it is checked whether the kernel has taken them. Further messages wait in the
+/// account's stream: there it is known that they wait.
 pub(super) const UNFLUSHED_BYTES_MAX: usize = 32 << 10;
 
-/// Why a connection is to end, as somebody else than its client sees it.
+/// Why a connection is to end, for a reason other than its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     CutOff(CutOff),
@@ -32,9 +32,9 @@ pub(super) enum End {
 /// How messages reach the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
-    /// It has everything that may be sent: the next message goes straight into its output queue.
+    /// It has received everything that may be sent: the next message goes straight into its output queue.
     Live,
-    /// A task sends what it has not got yet, as fast as it takes it.
+    /// A task sends the missing messages, as fast as the client takes them.
     CatchingUp,
 }
 
@@ -42,11 +42,11 @@ enum Flow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Buffered(Mark),
-    /// Not in memory any more: it is read from a journal.
+    /// It is no longer in memory: it is read from a journal.
     Journal(u64),
 }
 
-/// A connection that is logged in.
+/// A logged-in connection.
 pub(super) struct Session {
     pub(super) stream: Stream,
     pub(super) rules: RefCell<ServerSession>,
@@ -54,15 +54,15 @@ pub(super) struct Session {
     next: Cell<Next>,
     /// Bytes given to the output queue since it was last seen empty.
     unflushed_bytes: Cell<usize>,
-    /// It had everything at some time.
+    /// It has been up to date at some time.
     has_caught_up: Cell<bool>,
     /// The replay sender waits for the kernel to take something.
     is_waiting: Cell<bool>,
-    /// An ignored order number that its client has not been told of yet, and when it may have to hear of another one.
+    /// An ignored order number that its client has not been informed of, and when another one may be reported.
     number_to_tell: Cell<Option<u32>>,
     next_to_tell_ns: Cell<u64>,
     end: Cell<Option<End>>,
-    /// The task that receives, when it waits.
+    /// Wakes the receiving task.
     reader: Notify,
     replay_sender: RefCell<Option<JoinHandle<()>>>,
 }
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// Polls a future once. What it cannot do at once it is not asked again.
+/// Polls a future once and drops it if it is not ready.
 fn now_or_never<F: Future>(future: F) -> Option<F::Output> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),
@@ -87,7 +87,7 @@ fn now_or_never<F: Future>(future: F) -> Option<F::Output> {
 }
 
 impl Session {
-    /// A connection whose login was accepted. Nothing is in its queue yet.
+    /// Creates the session of a connection whose login was accepted. Its queue is empty.
     pub(super) fn new(stream: Stream, rules: ServerSession, next: Next) -> Rc<Self> {
         Rc::new(Self {
             stream,
@@ -132,8 +132,8 @@ impl Session {
         self.next.set(Next::Journal(sequence));
     }
 
-    /// Puts bytes into the output queue if that has room. False: it has none, or the connection is broken, which its
-    /// receiver sees.
+    /// Puts bytes into the output queue if there is room. False: there is none, or the connection is broken, which
+    /// its receiver sees.
     #[inline]
     pub(super) fn push(&self, bytes: &[u8], now: Instant) -> bool {
         self.push_both(bytes, &[], now)
@@ -151,7 +151,7 @@ impl Session {
         self.push_piece(first, now) && (second.is_empty() || self.push_piece(second, now))
     }
 
-    /// Puts bytes into the output queue, which is known to have room. False: the connection is broken.
+    /// Puts bytes into the output queue, which must have room. False: the connection is broken.
     #[inline]
     pub(super) fn push_piece(&self, bytes: &[u8], now: Instant) -> bool {
         self.unflushed_bytes.set(self.unflushed_bytes.get() + bytes.len());
@@ -162,14 +162,14 @@ impl Session {
             }
             Err(_) => false,
             Ok(false) => {
-                // Only where the engine was told to queue less than this.
+                // Only if the engine's queue limit was configured below this.
                 self.end(End::CutOff(CutOff::Slow));
                 false
             }
         }
     }
 
-    /// Whether the kernel has taken everything. Only while no replay sender waits for that.
+    /// Whether the kernel has taken everything. Call it only while no replay sender waits for that.
     pub(super) fn look_flushed(&self) -> bool {
         let is_flushed = matches!(now_or_never(self.stream.flush()), Some(Ok(())));
         if is_flushed {
@@ -178,12 +178,13 @@ impl Session {
         is_flushed
     }
 
-    /// Whether something may still be in the output queue, as far as is known without asking.
+    /// Whether bytes may still be in the output queue, as far as is known without asking.
     pub(super) fn has_unflushed(&self) -> bool {
         self.unflushed_bytes.get() > 0
     }
 
-    /// An order number is ignored. Whether the client has to hear of it: it has, unless there was another just before.
+    /// Records an ignored order number. Returns whether to inform the client: yes, unless another one was reported
+    /// shortly before.
     pub(super) fn note_ignored(&self, number: u32, now_ns: u64) -> bool {
         if now_ns < self.next_to_tell_ns.get() {
             return false;
@@ -193,7 +194,7 @@ impl Session {
         true
     }
 
-    /// The ignored number that its client has to hear of, if there is one.
+    /// The ignored number to report to the client, if there is one.
     pub(super) fn number_to_tell(&self) -> Option<u32> {
         self.number_to_tell.get()
     }
@@ -206,35 +207,35 @@ impl Session {
         self.is_waiting.set(is_waiting);
     }
 
-    /// Whether the replay sender waits for the kernel to take something. Then nobody else may wait for that.
+    /// Whether the replay sender waits for the kernel to take something. Then no other task may wait for that.
     pub(super) fn is_waiting(&self) -> bool {
         self.is_waiting.get()
     }
 
-    /// When the connection's timer has to fire next.
+    /// When the connection's timer must fire next.
     #[inline]
     pub(super) fn timer(&self) -> Instant {
         on_grid(self.rules.borrow().deadline_ns())
     }
 
-    /// The replay sender has seen the output queue empty.
+    /// Records that the replay sender has seen the output queue empty.
     pub(super) fn set_flushed(&self) {
         self.unflushed_bytes.set(0);
     }
 
-    /// Leaves sending to a task of its own until everything is sent.
+    /// Leaves sending to a separate task until everything is sent.
     pub(super) fn fall_behind(self: &Rc<Self>, store: &Rc<SessionStore>, account: AccountId) {
         if self.flow.replace(Flow::CatchingUp) == Flow::CatchingUp {
             return;
         }
         match try_spawn(replay_sender::run(Rc::clone(store), account, Rc::clone(self))) {
             Ok(task) => *self.replay_sender.borrow_mut() = Some(task),
-            // No task can be had: it is let go, like one that does not read.
+            // No task can be spawned: the connection is ended, like that of a client that does not read.
             Err(_) => self.end(End::CutOff(CutOff::Slow)),
         }
     }
 
-    /// Everything was sent, or there was nothing to send.
+    /// Everything has been sent, or there was nothing to send.
     pub(super) fn catch_up(&self) {
         self.flow.set(Flow::Live);
         self.has_caught_up.set(true);
@@ -244,8 +245,8 @@ impl Session {
         self.has_caught_up.get()
     }
 
-    /// Asks the receiving task to end the connection; the first reason holds, but for a drain, during which it may
-    /// have to be cut off after all.
+    /// Asks the receiving task to end the connection; the first reason counts, except a drain, during which it may
+    /// still have to be cut off.
     pub(super) fn end(&self, end: End) {
         if matches!(self.end.get(), None | Some(End::Drained)) {
             self.end.set(Some(end));
@@ -253,28 +254,28 @@ impl Session {
         }
     }
 
-    /// Why somebody wants the connection to end, if anybody does.
+    /// The reason for which the connection is to end, if there is one.
     pub(super) fn requested_end(&self) -> Option<End> {
         self.end.get()
     }
 
-    /// Leaves the waker of the receiving task for when somebody wants the connection to end.
+    /// Stores the waker of the receiving task for an end request.
     #[inline]
     pub(super) fn wake_at_end(&self, waker: &Waker) {
         self.reader.register(waker);
     }
 
-    /// Ends the sending side's task.
+    /// Ends the sending task.
     pub(super) fn stop_replay(&self) {
         if let Some(task) = self.replay_sender.take() {
             task.abort();
         }
     }
 
-    /// Ends the connection: what is queued is sent on, or lost with a reset.
+    /// Ends the connection: queued bytes are still sent, or lost with a reset.
     pub(super) fn close(session: Rc<Self>, is_reset: bool) {
         session.stop_replay();
-        // Nobody else has it: the account gave it up, and the replay sender is gone.
+        // There is no other reference: the account has released it, and the replay sender is gone.
         if let Some(session) = Rc::into_inner(session)
             && is_reset
         {

@@ -1,4 +1,4 @@
-//! One worker's accounts: what is emitted to them, when it may be sent, and what it is known by when it is sent again.
+//! One worker's accounts: the messages emitted to them, when these may be sent, and how they are found to be resent.
 
 use std::{
     cell::{Cell, RefCell},
@@ -27,40 +27,40 @@ use super::{
 use crate::journal::{Journal, JournalError, JournalReader, Lsn};
 use crate::notify::Notify;
 
-/// Reads of old messages that one worker has under way at a time; more wait for their turn.
+/// Most concurrent reads of old messages on one worker; more wait for their turn.
 pub(super) const REPLAYS_MAX: usize = 8;
 
-/// One worker's accounts, seen by its application and its connections.
+/// One worker's accounts, as its application and its connections use them.
 pub struct SessionStore {
     me: Weak<SessionStore>,
     pub(super) shared: Arc<OrdersState>,
     worker: usize,
-    /// By account; those of other workers are empty.
+    /// By account; empty for accounts of other workers.
     slots: Vec<Option<Box<Slot>>>,
     journal: Option<Rc<Journal>>,
-    /// The worker owns it, and it owns this.
+    /// Weak, because the worker owns the application, which owns this.
     application: RefCell<Option<Weak<dyn Application>>>,
-    /// Of journals that other workers go on with, or nobody.
+    /// Readers of journals that other workers continue, or that are not continued.
     readers: RefCell<BTreeMap<u16, Rc<JournalReader>>>,
     counters: Arc<NodeCounters>,
     clock: Clock,
-    /// Memory of the last frame.
+    /// Buffer of the last frame, kept to reuse its memory.
     frame: Cell<Vec<u8>>,
-    /// What was journaled and is not durable yet, in the journal's order. As many as the journal lets wait.
+    /// Journaled messages that are not durable yet, in the journal's order. The journal's limit bounds them.
     undurable: RefCell<VecDeque<Undurable>>,
-    /// Memory of the accounts that one commit concerns.
+    /// Accounts in one commit; kept to reuse its memory.
     touched: Cell<Vec<AccountId>>,
-    /// Lines about clients that broke the protocol.
+    /// Rate limit for lines about clients that broke the protocol.
     faults: Budget,
-    /// Nothing can be acknowledged any more.
+    /// Set when nothing can be acknowledged any more.
     failed: Cell<bool>,
     pub(super) draining: Cell<bool>,
-    /// In a drain: the application has nothing more to say.
+    /// In a drain: the application emits nothing more.
     pub(super) settled: Cell<bool>,
-    /// In a drain: the session has ended, and clients are told.
+    /// In a drain: the session has ended, and clients are informed.
     pub(super) is_over: Cell<bool>,
     pub(super) sessions_open: Cell<usize>,
-    /// Reads of old messages that are under way.
+    /// Reads of old messages in progress.
     pub(super) replays: Cell<usize>,
     pub(super) replay_ended: Notify,
     pub(super) session_left: Notify,
@@ -71,7 +71,7 @@ pub struct SessionStore {
 struct Undurable {
     lsn: Lsn,
     account: AccountId,
-    /// Number of the message behind it, and where that begins in the buffer.
+    /// Number of the next message, and its position in the buffer.
     end: Mark,
 }
 
@@ -82,7 +82,7 @@ impl std::fmt::Debug for SessionStore {
 }
 
 impl SessionStore {
-    /// The accounts of one worker as recovery has found them.
+    /// Creates the accounts of one worker from the recovered state.
     pub(super) fn new(shared: Arc<OrdersState>, worker: usize, journal: Option<Rc<Journal>>) -> Rc<Self> {
         let slots = (0..shared.config.accounts.len())
             .map(|index| {
@@ -129,13 +129,13 @@ impl SessionStore {
     }
 
     /// Appends one message to the stream of an account, which must be one of this worker's. It is sent when it is
-    /// durable at the journal's level, at once without a journal, and can be asked for again by its number.
+    /// durable at the journal's level, or at once without a journal. Clients can request it again by its number.
     ///
-    /// `upstream_sequence` is kept with the record and means something to the application only; 0 for none.
+    /// `upstream_sequence` is stored with the record for the application; 0 for none.
     ///
     /// # Panics
-    /// When the account's home is another worker, and when the message is longer than a frame can be: mistakes of the
-    /// application.
+    /// When the account's home is another worker, or when the message does not fit into a frame: these are bugs of
+    /// the application.
     pub fn emit(&self, account: AccountId, parts: &[&[u8]], upstream_sequence: u64) {
         let mut frame = self.frame.take();
         frame.clear();
@@ -168,7 +168,7 @@ impl SessionStore {
         );
     }
 
-    /// The message that brought this number was ignored in a way that does not use the number up.
+    /// Releases the number of a message that was ignored without using its number up.
     pub fn release_number(&self, account: AccountId, user_ref_num: u32) {
         let slot = self.slot(account);
         let mut numbers = slot.numbers.get();
@@ -177,22 +177,22 @@ impl SessionStore {
         self.shared.cells[account.0 as usize].user_ref_num.set(numbers.last().into());
     }
 
-    /// The configuration of an account, of any worker's.
+    /// The configuration of any worker's account.
     pub fn account(&self, account: AccountId) -> &AccountConfig {
         &self.shared.config.accounts[account.0 as usize]
     }
 
-    /// The account with this login name, whatever its case.
+    /// The account with this login name, case-insensitive.
     pub fn account_named(&self, name: &Name<6>) -> Option<AccountId> {
         self.shared.account_named(name)
     }
 
-    /// How many accounts there are, on all workers.
+    /// The number of accounts, on all workers.
     pub fn account_count(&self) -> usize {
         self.shared.config.accounts.len()
     }
 
-    /// The worker that an account lives on.
+    /// The home worker of an account.
     pub fn home_of(&self, account: AccountId) -> usize {
         self.shared.home_of(account)
     }
@@ -202,7 +202,7 @@ impl SessionStore {
         self.worker
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     pub fn workers(&self) -> usize {
         self.shared.workers
     }
@@ -212,7 +212,7 @@ impl SessionStore {
         self.slot(account).state.borrow().session.is_some()
     }
 
-    /// The number that was last taken in from an account of this worker.
+    /// The last number accepted from an account of this worker.
     pub fn user_ref_num(&self, account: AccountId) -> u32 {
         self.slot(account).numbers.get().last()
     }
@@ -230,45 +230,45 @@ impl SessionStore {
         self.journal.as_ref()
     }
 
-    /// Journals a message of a client as it came. Returns the record's number, 0 without a journal. Nothing waits for
-    /// it by itself: see [`Journal::committed`].
+    /// Journals a client's message as received. Returns the record's number, 0 without a journal. Nothing waits for
+    /// it automatically: see [`Journal::committed`].
     pub fn log_inbound(&self, account: AccountId, raw: &[u8]) -> Lsn {
         let head = records::inbound_head(&self.account(account).name, self.shared.generation, 0);
         self.journal_append(records::INBOUND, account.0, &[&head, raw])
     }
 
-    /// Journals a message of a client that is sent on: by which session, as the application names it, and with which
+    /// Journals a client's message that is sent upstream: with the session, as the application names it, and the
     /// number there. As [`Self::log_inbound`].
     pub fn log_sent(&self, account: AccountId, raw: &[u8], session: u32, upstream: u32) -> Lsn {
         let head = records::inbound_head(&self.account(account).name, self.shared.generation, upstream);
         self.journal_append(records::SENT, session, &[&head, raw])
     }
 
-    /// Journals a message of a client that is refused, with the reason that it is told: should that be lost in a crash,
-    /// it can be told again. As [`Self::log_inbound`].
+    /// Journals a client's message that is refused, with the reason in its answer: if a crash loses the answer, it
+    /// can be sent again. As [`Self::log_inbound`].
     pub fn log_refused(&self, account: AccountId, raw: &[u8], reason: u16) -> Lsn {
         let head = records::inbound_head(&self.account(account).name, self.shared.generation, reason.into());
         self.journal_append(records::REFUSED, account.0, &[&head, raw])
     }
 
-    /// Journals something of the application's own; `kind` is [`RECORD_KIND_APPLICATION`] or more. Returns the
-    /// record's number, 0 without a journal.
+    /// Journals a record of the application; `kind` is [`RECORD_KIND_APPLICATION`] or more. Returns the record's
+    /// number, 0 without a journal.
     ///
     /// # Panics
-    /// When the kind is one of this module's.
+    /// When the kind belongs to this module.
     pub fn log(&self, kind: u8, session: u32, parts: &[&[u8]]) -> Lsn {
         assert!(kind >= RECORD_KIND_APPLICATION, "kind {kind} is not the application's");
         self.journal_append(kind, session, parts)
     }
 
-    /// Whether so much waits for the journal that nothing more should be taken in.
+    /// Whether so many bytes wait for the journal that no further message should be accepted.
     #[inline]
     pub fn is_congested(&self) -> bool {
-        // Who waits for a journal that takes nothing any more waits in vain.
+        // Waiting for a journal that accepts nothing any more would never end.
         self.journal.as_ref().is_some_and(|journal| !journal.has_room() && !self.failed.get())
     }
 
-    /// Whether cancels may be taken in although nothing else is.
+    /// Whether cancels may be accepted although other messages may not.
     pub(super) fn takes_cancels(&self) -> bool {
         !self.is_failed() && self.journal.as_ref().is_none_or(|journal| journal.has_reserve())
     }
@@ -284,18 +284,18 @@ impl SessionStore {
         }
     }
 
-    /// Whether the journal has failed: nothing that is emitted from now on is sent.
+    /// Whether the journal has failed: messages emitted from now on are not sent.
     #[inline]
     pub fn is_failed(&self) -> bool {
         self.failed.get() || self.journal.as_ref().is_some_and(|journal| journal.is_failed())
     }
 
-    /// What recovery has found.
+    /// The recovered state.
     pub fn recovered(&self) -> &Recovery {
         &self.shared.recovery
     }
 
-    /// Reads the clock; what happens until the next call happens at this time.
+    /// Reads the clock; everything until the next call has this time.
     #[inline]
     pub fn tick(&self) -> Instant {
         let now = self.clock.tick();
@@ -311,7 +311,7 @@ impl SessionStore {
         self.clock.now()
     }
 
-    /// Nanoseconds since midnight UTC at this time.
+    /// Nanoseconds since midnight UTC at this instant.
     #[inline]
     pub fn time_of_day_ns(&self, now: Instant) -> u64 {
         self.clock.time_of_day_ns(now)
@@ -322,7 +322,7 @@ impl SessionStore {
         &self.counters
     }
 
-    /// Shows the counters of this worker's port with those of the node.
+    /// Adds the counters of this worker's port to those of the node.
     pub fn add_handoff(&self, counters: Arc<HandoffCounters>) {
         self.shared.add_handoff(counters);
     }
@@ -332,12 +332,12 @@ impl SessionStore {
         self.clock.epoch_ns(self.now())
     }
 
-    /// Shared ownership of this.
+    /// A strong reference to this.
     pub(super) fn strong(&self) -> Option<Rc<SessionStore>> {
         self.me.upgrade()
     }
 
-    /// Reads the journal of another worker.
+    /// A reader of another worker's journal.
     pub(super) fn reader(&self, worker: u16) -> Option<Rc<JournalReader>> {
         let (directory, _) = self.shared.config.active_journal()?;
         let mut readers = self.readers.borrow_mut();
@@ -386,7 +386,7 @@ impl SessionStore {
 
     fn append(&self, account: AccountId, frame: &[u8], upstream_sequence: u64) {
         if self.failed.get() {
-            // It will never be sent, and nobody can ask for it: it would be kept for nothing.
+            // It will never be sent, and cannot be requested: storing it would be useless.
             return;
         }
         let slot = self.slot(account);
@@ -423,7 +423,7 @@ impl SessionStore {
         self.append_record(kind, session, parts).map_or(Lsn::MAX, |(lsn, _)| lsn)
     }
 
-    /// `None`: the journal has no place for it, now or before, and everybody is told.
+    /// `None`: the journal has no room for it, now or earlier, and every client is informed.
     fn append_record(
         &self,
         kind: u8,
@@ -439,7 +439,7 @@ impl SessionStore {
         outcome.inspect_err(|error| self.fail(error)).ok()
     }
 
-    /// Sends the frame that was appended last and ends at `end`, if its connection has got everything before it.
+    /// Sends the frame that was appended last and ends at `end`, if its connection has received everything before it.
     #[inline]
     fn send_frame(&self, slot: &Slot, state: &Account, frame: &[u8], end: Mark) {
         let Some(session) = &state.session else { return };
@@ -455,7 +455,7 @@ impl SessionStore {
         }
     }
 
-    /// So many records are durable now: what they hold may be sent.
+    /// Records up to `durable` are durable now: their messages may be sent.
     fn on_durable(&self, durable: Lsn) {
         let mut touched = self.touched.take();
         let mut undurable = self.undurable.borrow_mut();
@@ -479,7 +479,7 @@ impl SessionStore {
         }
     }
 
-    /// Sends what has become durable, if the connection has got everything before it.
+    /// Sends messages that have become durable, if the connection has received everything before them.
     fn send_durable(&self, slot: &Slot) {
         let state = &*slot.state.borrow();
         let Some(session) = &state.session else { return };
@@ -500,14 +500,14 @@ impl SessionStore {
         }
     }
 
-    /// Hands a connection that does not take what is sent to a task of its own, which waits for it.
+    /// Hands a connection that does not take what is sent to a separate task, which waits for it.
     pub(super) fn fall_behind(&self, slot: &Slot, session: &Rc<Session>) {
         self.shared.cells[slot.account.0 as usize].state.set(super::counters::AccountCells::REPLAYING);
         let Some(store) = self.strong() else { return };
         session.fall_behind(&store, slot.account);
     }
 
-    /// Cuts a connection off for which too much waits.
+    /// Cuts off a connection with too many waiting bytes.
     fn check_backlog(&self, slot: &Slot, state: &Account) {
         let Some(session) = &state.session else { return };
         let Some(next) = session.next_buffered() else { return };
@@ -518,20 +518,20 @@ impl SessionStore {
         }
     }
 
-    /// Messages were handed to a connection, the last one with this number.
+    /// Counts messages handed to a connection, the last one with this number.
     #[inline]
     pub(super) fn count_sent(&self, slot: &Slot, messages: u64, last: u64) {
         self.counters.sent.add(messages);
         self.shared.cells[slot.account.0 as usize].sequence_sent.set(last);
     }
 
-    /// The journal has failed, or did not take a record: every connection ends, and nobody can log in any more.
+    /// The journal has failed, or did not take a record: every connection ends, and no client can log in any more.
     #[cold]
     pub(super) fn fail(&self, error: &JournalError) {
         if self.failed.replace(true) {
             return;
         }
-        // What comes too late in a drain is no failure of the disk's.
+        // A record that comes too late in a drain is not a disk failure.
         if !matches!(error, JournalError::Closed) {
             let line = format!("worker {}: the journal has failed: {error}", self.worker);
             self.shared.config.lines.leave(line);
@@ -543,7 +543,7 @@ impl SessionStore {
             application.on_journal_failed();
         }
         for slot in self.slots() {
-            // The connection of an account that is being written to looks for itself.
+            // The connection of the account being written to checks for itself.
             if let Ok(state) = slot.state.try_borrow()
                 && let Some(session) = &state.session
             {
@@ -552,7 +552,7 @@ impl SessionStore {
         }
     }
 
-    /// A client broke the protocol: it is counted, and people are told.
+    /// Handles a client that broke the protocol: counts it, and leaves a line for operators.
     #[cold]
     pub(super) fn note_fault(&self, account: AccountId, label: &'static str) {
         self.shared.protocol_errors.note(account, label);
@@ -562,9 +562,9 @@ impl SessionStore {
         self.faults.tell(&self.shared.config.lines, times, line);
     }
 
-    /// What an account has sent with this number is ignored. Mostly it is a retransmission, and nobody has to
-    /// hear of it. With a number of a session that has ended it is none: its client has begun with the first one
-    /// again, and would wait for answers for ever.
+    /// Ignores a message with this number. Usually it is a retransmission, and need not be reported. With a number of
+    /// a session that has ended it is not one: its client has started again at the first number, and would wait for
+    /// answers forever.
     #[cold]
     pub(super) fn ignore(&self, account: AccountId, number: u32) {
         self.counters.duplicates_ignored.add(1);
@@ -586,8 +586,8 @@ impl SessionStore {
         }
     }
 
-    /// Whether no journal of earlier starts has this number of an account, although it has higher ones: what came with
-    /// it was lost before anything was done with it. From now on it is known, because it is answered.
+    /// Whether no journal of earlier starts contains this number of an account, although some contain higher ones:
+    /// its message was lost before it had any effect. From now on it is known, because it is answered.
     #[cold]
     pub(super) fn take_lost(&self, account: AccountId, number: u32) -> bool {
         let slot = self.slot(account);
@@ -606,8 +606,8 @@ impl SessionStore {
         true
     }
 
-    /// Tells a client which of its numbers is ignored, if it has to hear of one: at once, or when its connection has
-    /// got everything else and comes here again.
+    /// Informs a client of an ignored number, if there is one to report: at once, or when its connection has received
+    /// everything else and calls this again.
     #[cold]
     pub(super) fn tell_ignored(&self, slot: &Slot) {
         let state = slot.state.borrow();
@@ -629,7 +629,7 @@ impl SessionStore {
         }
     }
 
-    /// Tells a client something that answers nothing. Who cannot take it now does not need it.
+    /// Sends a client a text that acknowledges nothing. If there is no room now, it is skipped.
     fn tell_client(&self, slot: &Slot, text: &[u8]) {
         if let Ok(state) = slot.state.try_borrow()
             && let Some(session) = &state.session
@@ -647,7 +647,7 @@ impl SessionStore {
     }
 }
 
-/// Why a number of a session that has ended is ignored. It may have been used there, or skipped.
+/// The reason why a number of an ended session is ignored. It may have been used there, or skipped.
 fn why_ignored(slot: &Slot) -> String {
     format!(
         "is not above {}, the last of an earlier session: it is ignored, and the next has to be above {}",

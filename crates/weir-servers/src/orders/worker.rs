@@ -1,5 +1,5 @@
-//! What the workers of a server share, and what each does beside its connections: it takes in connections that logged
-//! in elsewhere, and it ends in good order.
+//! The state that the workers of a server share, and each worker's tasks besides its connections: it accepts
+//! connections that logged in elsewhere, and it ends in order.
 
 use std::{
     cell::{Cell, RefCell},
@@ -47,13 +47,13 @@ use crate::{
 /// Connections that may be on their way to one worker.
 const ARRIVALS_MAX: usize = 1024;
 
-/// A connection that has logged in, on its way to its account's home.
+/// A logged-in connection on its way to its account's home.
 #[derive(Debug)]
 pub(super) struct Arrival<S> {
     pub(super) socket: S,
     pub(super) account: AccountId,
     pub(super) login: LoginRequest,
-    /// What was received behind the login.
+    /// Bytes received behind the login.
     pub(super) rest: Vec<u8>,
 }
 
@@ -75,14 +75,14 @@ impl Arrival<OwnedFd> {
     }
 }
 
-/// What is sent to a worker.
+/// A command to a worker.
 #[derive(Debug)]
 pub(super) enum Command {
     Arrival(Box<Arrival<OwnedFd>>),
     Drain,
 }
 
-/// How many workers have ended their sessions.
+/// Counts the workers that have ended their sessions.
 #[derive(Debug, Default)]
 pub(super) struct Barrier {
     ended: Mutex<usize>,
@@ -98,7 +98,7 @@ impl Barrier {
     /// Waits until all workers have passed.
     pub(super) fn wait(&self, workers: usize, limit: Duration) {
         let ended = self.lock();
-        // Late or not, the caller goes on.
+        // Ignore the timeout.
         drop(self.changed.wait_timeout_while(ended, limit, |ended| *ended < workers));
     }
 
@@ -107,15 +107,15 @@ impl Barrier {
     }
 }
 
-/// What all workers of a server share.
+/// The state that all workers of a server share.
 pub(super) struct OrdersState {
     pub(super) config: OrdersConfig,
     pub(super) workers: usize,
-    /// All of it is in one runtime: no other threads, and no addresses.
+    /// All workers are in one runtime: there are no other threads, and no addresses.
     pub(super) is_local: bool,
     pub(super) simulated: bool,
     pub(super) session_drain_limit: Duration,
-    /// Name of the session that can be joined.
+    /// Name of the current session.
     pub(super) session: Name<10>,
     pub(super) generation: u16,
     pub(super) recovery: Recovery,
@@ -124,7 +124,7 @@ pub(super) struct OrdersState {
     pub(super) counters: Vec<Arc<NodeCounters>>,
     pub(super) cells: Vec<AccountCells>,
     pub(super) barrier: Barrier,
-    /// The drain ends the session, for somebody wants that.
+    /// The drain ends the session, by an explicit request.
     pub(super) ends_session: AtomicBool,
     pub(super) protocol_errors: ProtocolErrors,
     names: HashMap<Name<6>, AccountId>,
@@ -140,7 +140,7 @@ impl std::fmt::Debug for OrdersState {
     }
 }
 
-/// Where a server runs.
+/// The threads and limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServerShape {
     pub(super) workers: usize,
@@ -150,7 +150,7 @@ pub(super) struct ServerShape {
 
 impl OrdersState {
     /// # Errors
-    /// When no thread can be had for verifying passwords, or the session no name of its own.
+    /// When no thread can be started for verifying passwords, or the session cannot get a new name.
     pub(super) fn new(config: OrdersConfig, place: ServerShape, recovery: Recovery) -> io::Result<Arc<Self>> {
         let (commands, inboxes) =
             (0..place.workers).map(|_| mailbox(ARRIVALS_MAX)).unzip::<_, _, Vec<_>, Vec<_>>();
@@ -160,7 +160,7 @@ impl OrdersState {
         let session = match config.active_journal() {
             Some(_) => session_name(&config.session, generation.into())
                 .map_err(|wrong| io::Error::new(io::ErrorKind::InvalidInput, wrong))?,
-            // None of its sessions is ended by its name.
+            // This configuration never ends a session by name.
             None => config.session,
         };
         Ok(Arc::new(Self {
@@ -195,16 +195,16 @@ impl OrdersState {
         self.names.get(&name.folded()).copied()
     }
 
-    /// Sends a connection to its home. False: that one cannot take it now, and the connection is closed.
+    /// Sends a connection to its home. False: the home cannot take it now, and the connection is closed.
     pub(super) fn send(&self, home: usize, arrival: Arrival<OwnedFd>) -> bool {
         self.commands[home].try_send(Command::Arrival(Box::new(arrival))).is_ok()
     }
 
-    /// Tells every worker to end its sessions.
+    /// Asks every worker to end its sessions.
     pub(super) fn tell_drain(&self) {
         let until = time::monotonic() + self.session_drain_limit;
         for commands in &self.commands {
-            // A full box is emptied within a turn, unless its worker hangs; one that is closed needs no command.
+            // A full mailbox is emptied within a turn, unless its worker hangs; a closed one needs no command.
             while let Err(SendError::Full(_)) = commands.try_send(Command::Drain)
                 && time::monotonic() < until
             {
@@ -218,12 +218,12 @@ impl OrdersState {
         self.journals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the journal of any worker has failed: the session is not over then, it was broken off.
+    /// Whether the journal of any worker has failed: then the session is not over, but was interrupted.
     pub(super) fn has_failed(&self) -> bool {
         self.journals().iter().any(|journal| journal.is_failed())
     }
 
-    /// Adds a worker's part to the counters of the hand-off between them.
+    /// Adds a worker's counters of the hand-off between workers.
     pub(super) fn add_handoff(&self, counters: Arc<HandoffCounters>) {
         self.handoffs.lock().unwrap_or_else(PoisonError::into_inner).push(counters);
     }
@@ -239,11 +239,11 @@ impl OrdersState {
     }
 }
 
-/// The name of a session after so many have ended: its trailing number, that much higher, in as many digits.
+/// The name of a session after this many have ended: its trailing number, that much higher, in as many digits.
 ///
 /// # Errors
-/// In words: it would have the name of one that has ended. Who was away then and comes back would be let in, and miss
-/// what the two have under the same numbers.
+/// The reason, in words: it would have the name of an ended session. A client that was away and comes back would be
+/// admitted, and would miss messages that have the same numbers in both.
 pub(super) fn session_name(first: &Name<10>, ended: u64) -> Result<Name<10>, String> {
     let text = first.as_str();
     let stem = text.trim_end_matches(|letter: char| letter.is_ascii_digit());
@@ -288,7 +288,7 @@ impl Worker {
         })
     }
 
-    /// The worker's accounts, once they are there.
+    /// The worker's accounts, once they exist.
     pub(super) async fn store(&self) -> Rc<SessionStore> {
         poll_fn(|context| match &*self.store.borrow() {
             Some(store) => Poll::Ready(Rc::clone(store)),
@@ -300,7 +300,7 @@ impl Worker {
         .await
     }
 
-    /// Opens the journal, makes the application, and goes on with connections from elsewhere.
+    /// Opens the journal, creates the application, and accepts connections from other workers.
     pub(super) async fn begin<M>(self: Rc<Self>, make: M) -> io::Result<()>
     where
         M: Fn(Rc<SessionStore>) -> io::Result<Rc<dyn Application>>,
@@ -316,7 +316,7 @@ impl Worker {
         store.set_application(&application);
         *self.application.borrow_mut() = Some(application);
         if let Some(journal) = &journal {
-            // What the application had to say of earlier starts comes before anything that is new, on every disk.
+            // The application's records about earlier starts must be durable before anything new.
             journal.committed(journal.last()).await.map_err(io::Error::other)?;
         }
         if let Some(journal) = journal {
@@ -325,7 +325,7 @@ impl Worker {
                 until_draining(async { failing.fail(&journal.failed().await) }).await;
             });
         }
-        // Whose runtime it is decides what a panic in it means.
+        // The runtime's owner decides how to handle a panic in it.
         if let Some(on_panic) = self.shared.config.on_panic.filter(|_| !self.shared.is_local) {
             spawn(watch_for_panic(on_panic));
         }
@@ -367,7 +367,7 @@ impl Worker {
             match command.filter(|_| is_command) {
                 Some(Command::Arrival(arrival)) => {
                     if let Ok(arrival) = arrival.unpack() {
-                        // Fails only at the limit of tasks: then the connection is closed, which the client sees.
+                        // Fails only at the task limit: then the connection is closed, which the client sees.
                         let _ = try_spawn(connection::join(Rc::clone(&store), arrival));
                     }
                 }
@@ -378,8 +378,8 @@ impl Worker {
         self.drain().await;
     }
 
-    /// Lets connections go in good order; once. What there is of the session can be had after the next start, unless
-    /// the session is to end.
+    /// Ends connections in order; effective once. The session can be joined after the next start, unless it is to
+    /// end.
     pub(super) async fn drain(&self) {
         if self.is_over.replace(true) {
             return;
@@ -412,11 +412,12 @@ impl Worker {
         self.shared.barrier.pass();
     }
 
-    /// Whether the session is over with this drain. Clients are told so when the journal has it, and not before.
+    /// Whether the session is over with this drain. Clients are informed once the journal contains it, and not
+    /// before.
     async fn end_session(&self, store: &SessionStore) -> bool {
-        // Nothing of it is left for the next start.
+        // Nothing of it remains for the next start.
         let Some(journal) = store.journal() else { return true };
-        // What a journal that has failed holds can be asked for after a restart.
+        // The records of a failed journal can be requested after a restart.
         if !self.shared.ends_session.load(Ordering::Relaxed) || self.shared.has_failed() {
             return false;
         }
@@ -428,7 +429,7 @@ impl Worker {
     }
 }
 
-/// Waits for something, at most until the runtime drains: false.
+/// Waits for a future, at most until the runtime drains; returns false then.
 pub(crate) async fn until_draining(future: impl Future<Output = ()>) -> bool {
     let (mut future, mut draining) = (pin!(future), pin!(weir_engine::draining()));
     poll_fn(|context| {
@@ -440,7 +441,7 @@ pub(crate) async fn until_draining(future: impl Future<Output = ()>) -> bool {
     .await
 }
 
-/// Tells when the thread unwinds with this on it.
+/// Calls the function when the thread unwinds.
 struct Alarm(fn());
 
 impl Drop for Alarm {

@@ -1,15 +1,15 @@
-//! Content of requests: read and thrown away, or sent back while it arrives.
+//! Content of requests: discarded, or sent back while it arrives.
 
 use weir_proto::http1::{BodyLength, Method, encode::Framing};
 
 use super::{Body, CONTENT_WINDOW_BYTES, Connection, Head, Purpose, Replies, Request, Stage, encode};
 
 impl Connection {
-    /// Content of the request.
+    /// Handles content of the request.
     pub(super) fn take_content(&mut self, bytes: &[u8], replies: &Replies) {
         self.waiting.content_bytes += bytes.len();
         if self.waiting.content_bytes >= CONTENT_WINDOW_BYTES {
-            // The next window has its own time.
+            // The next window has a new time limit.
             self.waiting.stage = Stage::Request;
         }
         let Some(mut request) = self.request else { return };
@@ -26,13 +26,13 @@ impl Connection {
         self.request = Some(request);
     }
 
-    /// Sends content back, in the framing it came in.
+    /// Sends content back, in the framing in which it came.
     fn echo(&mut self, request: &mut Request, bytes: &[u8]) {
         request.echoed_bytes += bytes.len() as u64;
         let is_chunked = request.body == BodyLength::Chunked;
         let batch = self.batch();
         if is_chunked {
-            // Content comes in pieces that are never empty, the only reason to refuse one.
+            // `chunk_start` refuses only an empty piece, and pieces of content are never empty.
             let _ = encode::chunk_start(batch, bytes.len() as u64);
         }
         batch.extend_from_slice(bytes);
@@ -41,7 +41,7 @@ impl Connection {
         }
     }
 
-    /// An echo replies when the first of the content is there: it goes back as it comes.
+    /// An echo replies when the first content arrives: it sends content back as it arrives.
     pub(super) fn reply_early(&mut self, request: &mut Request, replies: &Replies) {
         let framing = match request.body {
             BodyLength::Length(bytes) => Framing::Length(bytes),

@@ -1,4 +1,4 @@
-//! What a client is told that does not get what it asked for, and which methods there are.
+//! Replies to refused requests and connections, and the list of methods.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use weir_proto::http1::{
 use super::{Connection, Ending, Form, Head, Pause, Purpose, Refusal, Replies, Then, encode, write_refusal};
 
 impl Connection {
-    /// Counts the connection, or says why there is no room for it.
+    /// Counts the connection, or returns why there is no room for it.
     pub(super) fn enter(&mut self, client: Option<IpAddr>) -> Option<Refusal> {
         match self.worker.shared.admission.admit(client) {
             Ok(admitted) => self._admitted = Some(admitted),
@@ -19,7 +19,7 @@ impl Connection {
         None
     }
 
-    /// Tells the client that there is no room for it, if only a few are being told, and ends. What it asked is not
+    /// Answers that there is no room, if only few connections are being turned away, and ends. The request is not
     /// read.
     pub(super) async fn turn_away(&mut self, refusal: Refusal) {
         self.count_refusal(refusal);
@@ -35,8 +35,9 @@ impl Connection {
         }
     }
 
-    /// The client waits to be told that it may send its content; not if some of it is there already. Nothing is to be
-    /// sent to a target that does not have the method: the client is told at once, and no content is waited for.
+    /// Sends `100 Continue`, which the client waits for; not if some of the content is already there. If the target
+    /// does not support the method, the content is not needed: the refusal is sent at once, without waiting for
+    /// content.
     pub(super) fn go_ahead(&mut self, nothing_came: bool, replies: &Replies) -> Option<Pause> {
         if self.request.is_some_and(|request| request.purpose == Purpose::Refused) {
             return Some(self.refuse(Refusal::Method, replies));
@@ -47,7 +48,7 @@ impl Connection {
         None
     }
 
-    /// Says which methods there are, which is the same for every target and for `*`.
+    /// Answers with the list of methods, which is the same for every target and for `*`.
     #[cold]
     pub(super) fn tell_options(&mut self, after: AfterMessage, replies: &Replies) {
         let allowed = self.worker.shared.config.body.methods().to_string();
@@ -57,7 +58,7 @@ impl Connection {
         self.log(204, replies, 0, false);
     }
 
-    /// Refuses a method; the connection goes on.
+    /// Refuses a method; the connection continues.
     #[cold]
     pub(super) fn refuse_method(&mut self, form: Form, replies: &Replies) {
         self.count_refusal(Refusal::Method);
@@ -67,7 +68,7 @@ impl Connection {
         self.log(405, replies, bytes, false);
     }
 
-    /// The last reply of a connection, to whoever asked wrongly or too slowly.
+    /// The last reply of a connection, after a malformed or late request.
     #[cold]
     pub(super) fn refuse(&mut self, refusal: Refusal, replies: &Replies) -> Pause {
         self.count_refusal(refusal);
@@ -79,7 +80,7 @@ impl Connection {
         }
         let explains = self.may_explain();
         let request = self.request.take();
-        // A reply that has begun cannot become another one: it stays unfinished, which the client sees.
+        // A reply that has started cannot be replaced: it stays unfinished, which the client sees.
         if let Some(status) = refusal.status()
             && !request.is_some_and(|request| request.is_replied)
         {

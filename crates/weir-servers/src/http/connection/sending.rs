@@ -1,4 +1,5 @@
-//! What a connection sends: the batch of its replies, and content from where it lies, a window at a time.
+//! The sending side of a connection: the batch of its replies, and content sent from where it is stored, a window at
+//! a time.
 
 use std::{rc::Rc, time::Duration};
 
@@ -13,14 +14,14 @@ use crate::http::{
     response_encoder::Replies,
 };
 
-/// What is read of a file at a time: the largest of the engine's buffers, which are warm and need no zeroing.
+/// Bytes read from a file at a time: the largest of the engine's buffers, which are in the cache and need no zeroing.
 const FILE_READ_BYTES: u64 = 128 << 10;
 
-/// What one connection may be sent before others get their turn, however fast it takes that.
+/// Bytes that one connection may be sent before others are served, however fast it takes them.
 const SHARE_BYTES_MAX: usize = 1 << 20;
 
 impl Connection {
-    /// Hands the batch, and what a pause adds to it, to the engine. False: the client is gone, or does not read.
+    /// Hands the batch, and the parts that a pause adds, to the engine. False: the client is gone, or does not read.
     pub(super) async fn send(&mut self, pause: Pause, replies: &Replies) -> bool {
         let limit = self.worker.shared.config.timeouts.content;
         if !self.send_batch(limit).await {
@@ -50,7 +51,7 @@ impl Connection {
             ContentSource::File(slice) => {
                 self.queued_bytes += slice.length;
                 let Some(whole) = self.at_once(&slice) else {
-                    // In a box, because few connections send long files and all of them would have to have room for it.
+                    // In a box, because few connections send long files, and it would otherwise enlarge all of them.
                     return Box::pin(self.send_part(slice, limit)).await;
                 };
                 return self.send_piece(whole, slice.length as usize, limit).await;
@@ -76,7 +77,7 @@ impl Connection {
         true
     }
 
-    /// Queues a piece of content, of so many bytes.
+    /// Queues a piece of content of `piece_bytes` bytes.
     async fn send_piece(&mut self, piece: SendBuf, piece_bytes: usize, limit: Duration) -> bool {
         let sent = self.deadline.within(limit, self.stream.send(piece)).await;
         if !self.is_sent(&sent) {
@@ -105,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// What can be sent of a file in one piece: bytes in memory, and no more of an open file than a window.
+    /// The bytes that can be sent from a file in one piece: bytes in memory, or at most a window of an open file.
     fn at_once(&self, slice: &FileSlice) -> Option<SendBuf> {
         let sends_pages = matches!(self.worker.shared.config.body, Body::Files { io: FileIo::Sendfile, .. });
         match slice.part() {
@@ -137,7 +138,7 @@ impl Connection {
                     Ok(bytes) if bytes.len() as u64 == window => {
                         self.deadline.within(limit, self.stream.send(bytes)).await
                     }
-                    // The head has promised more than there is: an early end is the only way to say so.
+                    // The head has promised more than the file contains: an early end is the only way to signal that.
                     outcome => {
                         let error = if outcome.is_ok() { FileError::Shrunk } else { FileError::Failed };
                         self.count_refusal(Refusal::File(error));
@@ -156,7 +157,7 @@ impl Connection {
         true
     }
 
-    /// Content behind a head has been handed over.
+    /// Logs content behind a head that was handed over.
     #[inline]
     fn log_sent(&mut self, bytes: usize) {
         if let Some(log) = &mut self.log {
@@ -164,7 +165,7 @@ impl Connection {
         }
     }
 
-    /// Lets others have their turn, once in a while.
+    /// Lets other connections be served, at intervals.
     #[inline]
     async fn share(&mut self, sent_bytes: usize) {
         self.share_bytes += sent_bytes;
