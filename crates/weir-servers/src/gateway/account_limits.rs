@@ -1,4 +1,4 @@
-//! Limits as people write them, in configuration files and through the control socket.
+//! Limits in the form used in configuration files and on the control socket.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,29 +8,29 @@ use weir_trading::{DuplicateLimit, Rate, RiskLimits};
 /// Prices and values have four implied decimals.
 pub(super) const UNIT: f64 = 10_000.0;
 const MILLISECOND_NS: u64 = 1_000_000;
-/// Most symbols an account may be kept from.
+/// Most restricted symbols of an account.
 const RESTRICTED_MAX: usize = 10_000;
 
-/// Limits of an account; what is absent is not limited.
+/// Limits of an account; absent keys mean no limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// New orders and replaces a second.
+    /// New orders and replaces per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orders_per_second: Option<u32>,
-    /// How many of them at once; a second's worth when absent.
+    /// Burst of new orders and replaces; one second's worth if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orders_burst: Option<u32>,
-    /// New orders and replaces a second for each symbol.
+    /// New orders and replaces per second for each symbol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbol_orders_per_second: Option<u32>,
-    /// How many of them at once; a second's worth when absent.
+    /// Burst of new orders and replaces for each symbol; one second's worth if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbol_orders_burst: Option<u32>,
     /// Identical orders (symbol, side, quantity and price) within the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicates_max: Option<u32>,
-    /// That window; a second when absent.
+    /// The window for identical orders; one second if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicates_window_ms: Option<u32>,
     /// How far a price may be from the symbol's last one.
@@ -51,10 +51,10 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The same with other values for single keys, `null` for none.
+    /// These limits with single keys changed; `null` removes a limit.
     ///
     /// # Errors
-    /// In words: no such limit, or a value that is none of its kind.
+    /// The reason, in words: no such limit, or an invalid value for it.
     pub(super) fn with(&self, changes: Map<String, Value>) -> Result<Self, String> {
         let mut all = match serde_json::to_value(self).map_err(|error| error.to_string())? {
             Value::Object(all) => all,
@@ -70,10 +70,10 @@ impl Limits {
         serde_json::from_value(all.into()).map_err(|error| error.to_string())
     }
 
-    /// What the checks work with.
+    /// The limits in the form that the checks use.
     ///
     /// # Errors
-    /// In words: the key and what is wrong with it.
+    /// The reason, in words: the key and the error.
     pub(super) fn resolve(&self) -> Result<RiskLimits, String> {
         Ok(RiskLimits {
             port_rate: rate("orders", self.orders_per_second, self.orders_burst)?,
@@ -117,7 +117,7 @@ impl Limits {
     }
 }
 
-/// Reads a symbol.
+/// Parses a symbol.
 pub(super) fn symbol(text: &str) -> Result<Symbol, String> {
     let symbol = text.parse().map_err(|_| format!("{text:?} is no symbol: up to 8 printable characters"))?;
     if text.is_empty() { Err("a symbol is empty".into()) } else { Ok(symbol) }

@@ -6,11 +6,11 @@ use weir_stats::random::Random;
 
 /// The first wait, before it is spread.
 pub(super) const WAIT_MIN: Duration = Duration::from_millis(50);
-/// No wait is longer.
+/// The longest wait.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Waits that double from [`WAIT_MIN`] to [`WAIT_MAX`], each spread over its upper half, so that gateways that lost an
-/// exchange together do not come back together.
+/// Waits that double from [`WAIT_MIN`] to [`WAIT_MAX`], each randomised over its upper half, so that gateways that
+/// lost an exchange together do not reconnect together.
 #[derive(Clone, Debug)]
 pub(super) struct Backoff {
     failures: u32,
@@ -31,7 +31,7 @@ impl Backoff {
         half + half.mul_f64(self.random.uniform())
     }
 
-    /// It worked: the next wait is a short one.
+    /// Call it after a success: the next wait is short again.
     pub(super) fn reset(&mut self) {
         self.failures = 0;
     }

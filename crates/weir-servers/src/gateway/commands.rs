@@ -1,7 +1,7 @@
-//! Changes while the gateway runs: from any thread to every worker, journaled before they are confirmed.
+//! Changes at run time: sent from any thread to every worker, and journaled before they are confirmed.
 //!
-//! A change is followed when it is in the journal, but for a kill switch that is turned on: that is not for a disk to
-//! delay, and is journaled beside. Changes are journaled in the order in which they are followed.
+//! A change takes effect when it is in the journal. The exception is engaging a kill switch: a disk must not delay
+//! that, so it is journaled concurrently. Changes are journaled in the order in which they take effect.
 
 use std::{
     cell::RefCell,
@@ -35,26 +35,26 @@ use crate::notify::Signal;
 pub(super) const WAITING_MAX: usize = 64;
 /// How long a worker may take to confirm.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a kill switch waits for exchanges to confirm its cancels, and how often it asks how many they have.
+/// How long a kill switch waits for exchanges to confirm its cancels, and how often it checks their number.
 const CONFIRM_LIMIT: Duration = Duration::from_secs(1);
 const CONFIRM_LOOK: Duration = Duration::from_millis(20);
-/// Longest change. A record that the journal does not take would end all orders.
+/// Longest change. A record that the journal refuses would end all order processing.
 const CHANGE_BYTES_MAX: usize = RECORD_BYTES_MAX - 4096;
 
-/// A change as it is journaled: accounts go by their names.
+/// A change, as it is journaled: accounts are stored by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Change {
-    /// The kill switch of an account, or of everybody.
+    /// The kill switch of an account, or of all accounts.
     Kill { account: Option<String>, on: bool },
-    /// The limits of an account, or those of all that have none of their own.
+    /// The limits of an account, or the common limits of accounts without their own.
     Limits { account: Option<String>, limits: Limits },
     /// Reference prices of these symbols.
     References { prices: Prices },
 }
 
 impl Change {
-    /// What workers are told of it, and what is journaled. `account` is the one it names.
+    /// The command for the workers, and the record for the journal. `account` is the account that the change names.
     fn to_command(&self, account: Option<AccountId>) -> Result<(Command, Vec<u8>), String> {
         let command = match self {
             Self::Limits { limits, .. } => Command::Limits(account, limits.resolve()?),
@@ -69,7 +69,7 @@ impl Change {
     }
 }
 
-/// What is in force.
+/// The controls in force.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Controls {
     pub(super) limits: Limits,
@@ -91,26 +91,26 @@ impl Controls {
                     *place = Some(limits.clone());
                 }
             }
-            // They move with every trade, in a table of their own.
+            // They change with every trade and are in a separate table.
             (Change::References { .. }, _) => {}
         }
     }
 
-    /// The limits that count for an account, or for all that have none of their own.
+    /// The limits that apply to an account, or the common limits of accounts without their own.
     pub(super) fn limits_of(&self, account: Option<AccountId>) -> &Limits {
         let own = account.and_then(|account| self.account_limits.get(account.0 as usize)?.as_ref());
         own.unwrap_or(&self.limits)
     }
 }
 
-/// What a worker is told.
+/// A command to a worker.
 #[derive(Clone, Debug)]
 pub(super) enum Command {
-    /// Write this into the journal.
+    /// Write this to the journal.
     Journal(Vec<u8>),
-    /// See [`Change::Kill`]; the answer is which orders are being cancelled.
+    /// See [`Change::Kill`]; the answer lists the orders being cancelled.
     Kill(Option<AccountId>, bool),
-    /// Say what has become of these cancels.
+    /// Return the state of these cancels.
     Cancels(Option<AccountId>),
     /// See [`Change::Limits`].
     Limits(Option<AccountId>, RiskLimits),
@@ -118,21 +118,21 @@ pub(super) enum Command {
     References(Vec<(Symbol, u64)>),
 }
 
-/// What has become of the cancels of a kill switch at one venue.
+/// The state of a kill switch's cancels at one venue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cancels {
-    /// Orders that were open when it was turned on.
+    /// Orders that were open when it was engaged.
     pub(super) orders: u64,
-    /// Cancels that have left.
+    /// Cancels that have been sent.
     pub(super) sent: u64,
-    /// Of these orders, those that are open still.
+    /// Of these orders, those that are still open.
     pub(super) open: u64,
-    /// Those that have ended, and not by a word of the exchange.
+    /// Of these orders, those that have ended without a message from the exchange.
     pub(super) expired: u64,
 }
 
 impl Cancels {
-    /// Adds another worker's.
+    /// Adds the state of another worker.
     fn add(&mut self, other: &Self) {
         self.orders += other.orders;
         self.sent += other.sent;
@@ -140,7 +140,7 @@ impl Cancels {
         self.expired += other.expired;
     }
 
-    /// Some time later.
+    /// Updates this with a later state.
     fn follow(&mut self, later: &Self) {
         self.sent = later.sent.max(self.sent);
         self.open = later.open.min(self.open);
@@ -148,30 +148,30 @@ impl Cancels {
     }
 }
 
-/// What comes of a command: by venue, what is being cancelled; or in words why it was not followed.
+/// The result of a command: the cancels by venue, or the reason, in words, why it was not executed.
 type Outcome = Result<Vec<Cancels>, String>;
 
-/// A command, and where its answer goes.
+/// A command, and the destination of its answer.
 #[derive(Debug)]
 pub(super) struct CommandRequest {
     command: Command,
     answer: SyncSender<Outcome>,
 }
 
-/// The kill switch of an account, or of everybody.
+/// The kill switch of an account, or of all accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Switch(Option<AccountId>);
 
-/// The other threads' end.
+/// The sending side, for other threads.
 pub(super) struct Commander {
     controls: Mutex<Controls>,
-    /// Held from its beginning to its end by a change that is journaled first. The disk may take its time.
+    /// Locked during a whole change that is journaled first. The disk may be slow.
     changing: Mutex<()>,
-    /// Held while commands are sent, so that all workers and the journal get them in one order, and never for long. In
-    /// it: the switch that is turned off as soon as that is journaled.
+    /// Locked while commands are sent, so that all workers and the journal get them in one order; never for long.
+    /// Contains the switch that will be released as soon as that is journaled.
     releasing: Mutex<Option<Switch>>,
     workers: Vec<MailboxSender<CommandRequest>>,
-    /// By worker: whether its journal has failed. None is known of where this is empty.
+    /// By worker: whether its journal has failed. Unknown if this is empty.
     counters: Vec<Arc<GatewayCounters>>,
     patience: Duration,
 }
@@ -183,22 +183,22 @@ impl Commander {
         Self { controls, changing, releasing, workers, counters, patience: PATIENCE }
     }
 
-    /// Has changes kept by the first worker whose journal works, as far as these know.
+    /// Uses these counters: changes then go to the first worker whose journal works.
     pub(super) fn with_counters(self, counters: Vec<Arc<GatewayCounters>>) -> Self {
         Self { counters, ..self }
     }
 
-    /// The worker whose journal keeps the next change. Recovery reads all journals in the order of time.
+    /// The worker whose journal stores the next change. Recovery reads all journals in order of time.
     fn keeper(&self) -> usize {
         self.counters.iter().position(|counters| counters.has_failed.get() == 0).unwrap_or(0)
     }
 
-    /// Held for a moment only.
+    /// Lock it only briefly.
     pub(super) fn controls(&self) -> MutexGuard<'_, Controls> {
         lock(&self.controls)
     }
 
-    /// Has the journal keep a change and every worker follow it.
+    /// Journals a change and sends it to every worker.
     pub(super) fn change(&self, account: Option<AccountId>, change: &Change) -> Result<(), String> {
         match change {
             Change::Kill { on: true, .. } => self.engage(account, change).1,
@@ -208,8 +208,9 @@ impl Commander {
         }
     }
 
-    /// Has the journal keep other limits of an account, or of all that have none of their own, and every worker follow
-    /// them. They are made of those in force when it is their turn, so that two changes at a time both hold.
+    /// Changes the limits of an account, or the common limits of accounts without their own, and journals that. The
+    /// new limits are derived from those in force when the change has its turn, so that two concurrent changes both
+    /// take effect.
     pub(super) fn change_limits(
         &self,
         account: Option<AccountId>,
@@ -221,8 +222,8 @@ impl Commander {
         self.keep(&in_turn, account, &Change::Limits { account: name.map(str::to_owned), limits })
     }
 
-    /// Turns a kill switch on, and has the journal keep that. The switch holds whatever becomes of the journal. Says,
-    /// by venue, what has become of the orders within [`CONFIRM_LIMIT`].
+    /// Engages a kill switch and journals that. The switch takes effect even if the journal fails. Returns, by venue,
+    /// the state of the orders within [`CONFIRM_LIMIT`].
     pub(super) fn engage(
         &self,
         account: Option<AccountId>,
@@ -234,10 +235,10 @@ impl Commander {
         };
         let (sent, journaled) = {
             let mut releasing = lock(&self.releasing);
-            // Who turns it off and has not come to that yet was here before.
+            // A release that has not reached this point yet came before.
             releasing.take_if(|switch| *switch == Switch(account));
             let sent = (self.send_all(&command), self.send(self.keeper(), Command::Journal(payload)));
-            // What is shown has been sent.
+            // The displayed state is the state that was sent.
             self.controls().apply(account, change);
             sent
         };
@@ -256,20 +257,20 @@ impl Commander {
         (cancels, outcome)
     }
 
-    /// Asks all workers until none of these orders is open any more.
+    /// Asks all workers until none of these orders is open.
     fn confirm(&self, account: Option<AccountId>, cancels: &mut [Cancels], until: Instant) {
         while cancels.iter().any(|venue| venue.open > 0) && Instant::now() < until {
             thread::sleep(CONFIRM_LOOK);
             let (later, followed) = sum(self.send_all(&Command::Cancels(account)), until);
             if followed.is_err() {
-                // A worker that does not answer may have some open.
+                // A worker that does not answer may still have some open.
                 return;
             }
             cancels.iter_mut().zip(&later).for_each(|(venue, later)| venue.follow(later));
         }
     }
 
-    /// Journals a change, and then has every worker follow it. One change at a time.
+    /// Journals a change, and then sends it to every worker. One change at a time.
     fn keep(
         &self,
         _in_turn: &MutexGuard<'_, ()>,
@@ -286,7 +287,7 @@ impl Commander {
                 self.send(keeper, Command::Journal(payload.clone()))
             };
             let Err(reason) = self.journaled(journaled, Instant::now() + self.patience) else { break };
-            // The journal may have failed just now: that of the next worker is asked, and each of them once.
+            // The journal may have just failed: try the next worker's, and each of them once.
             let next = self.keeper();
             if next <= keeper {
                 return Err(format!("the change does not hold: {reason}"));
@@ -296,7 +297,7 @@ impl Commander {
         let sent = {
             let mut releasing = lock(&self.releasing);
             if releasing.take() != released {
-                // The journal has that behind this change.
+                // The journal contains that after this change.
                 return Err("the kill switch was turned on again meanwhile".to_owned());
             }
             self.controls().apply(account, change);
@@ -305,7 +306,7 @@ impl Commander {
         sum(sent, Instant::now() + self.patience).1
     }
 
-    /// Waits until the journal has a change.
+    /// Waits until the journal contains a change.
     fn journaled(&self, journaled: Result<Sent, String>, until: Instant) -> Result<(), String> {
         let late = || {
             let patience = self.patience;
@@ -332,7 +333,7 @@ struct Sent {
 }
 
 impl Sent {
-    /// Waits for its answer. `None`: there is none within the time.
+    /// Waits for the answer. `None`: none came within the time.
     fn outcome(&self, until: Instant) -> Option<Outcome> {
         self.answered.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
     }
@@ -342,7 +343,7 @@ fn busy(worker: usize) -> String {
     format!("worker {worker} does not take commands now")
 }
 
-/// Adds the answers up, by venue. An error names every worker that gave none.
+/// Sums the answers, by venue. The error names every worker that gave no answer.
 fn sum(sent: Vec<Result<Sent, String>>, until: Instant) -> (Vec<Cancels>, Result<(), String>) {
     let answer = |sent: Sent| sent.outcome(until).unwrap_or_else(|| Err(busy(sent.worker)));
     let (mut all, mut errors) = (Vec::new(), Vec::new());
@@ -358,40 +359,40 @@ fn sum(sent: Vec<Result<Sent, String>>, until: Instant) -> (Vec<Cancels>, Result
     (all, if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) })
 }
 
-/// What is behind these locks is right whoever panicked with it.
+/// The data behind these locks is valid even after a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Changes that were written, in order, and are confirmed when they are durable.
+/// Changes that have been written, in order, and are confirmed when they are durable.
 #[derive(Default)]
 struct Written {
     list: RefCell<VecDeque<(Lsn, SyncSender<Outcome>)>>,
     added: Signal,
 }
 
-/// Follows commands, for as long as the worker runs.
+/// Executes commands, for as long as the worker runs.
 pub(super) async fn obey(gateway: Rc<Gateway>, requests: MailboxReceiver<CommandRequest>) {
     let written = Written::default();
     let mut following = pin!(follow(&gateway, requests, &written));
     let mut confirming = pin!(confirm(&gateway, &written));
     poll_fn(|context| {
         let following = following.as_mut().poll(context);
-        // It has no end.
+        // This future never ends.
         let _ = confirming.as_mut().poll(context);
         following
     })
     .await;
 }
 
-/// Waits for nothing but commands: one behind another that waits for the disk may be a kill switch.
+/// Waits only for commands: the command behind one that waits for the disk may be a kill switch.
 async fn follow(gateway: &Gateway, mut requests: MailboxReceiver<CommandRequest>, written: &Written) {
     while let Some(CommandRequest { command, answer }) = requests.recv().await {
         let outcome = match command {
             Command::Journal(payload) => {
                 let mut list = written.list.borrow_mut();
                 if list.len() < WAITING_MAX {
-                    // Recovery goes by the time, and this worker may have slept for long.
+                    // Recovery uses the time stamps, and this worker may have slept for a long time.
                     gateway.store.tick();
                     list.push_back((gateway.store.log(RECORD_CONTROL, 0, &[&payload]), answer));
                     written.added.raise();
@@ -414,9 +415,9 @@ async fn follow(gateway: &Gateway, mut requests: MailboxReceiver<CommandRequest>
                 Ok(Vec::new())
             }
             Command::References(prices) => {
-                // The table is the same for all.
+                // All workers share the table.
                 if gateway.worker == 0 {
-                    // There is room: a place was kept for each.
+                    // There is room: a place was reserved for each.
                     prices
                         .iter()
                         .for_each(|(symbol, price)| _ = gateway.common.references.set(*symbol, *price));
@@ -424,12 +425,12 @@ async fn follow(gateway: &Gateway, mut requests: MailboxReceiver<CommandRequest>
                 Ok(Vec::new())
             }
         };
-        // Who asked has waited long enough; the change holds.
+        // The caller has waited long enough; the change still applies.
         let _ = answer.try_send(outcome);
     }
 }
 
-/// Tells who asked what has become of each change that was written.
+/// Sends the result of each written change to its caller.
 async fn confirm(gateway: &Gateway, written: &Written) {
     loop {
         written.added.raised().await;
@@ -438,7 +439,7 @@ async fn confirm(gateway: &Gateway, written: &Written) {
             let kept = gateway.is_durable(lsn).await;
             let outcome = if kept { Ok(Vec::new()) } else { Err("the journal has failed".to_owned()) };
             if let Some((_, answer)) = written.list.borrow_mut().pop_front() {
-                // Who asked may have given up.
+                // The caller may have given up.
                 let _ = answer.try_send(outcome);
             }
         }
@@ -451,7 +452,7 @@ mod tests {
 
     use super::*;
 
-    /// Workers that follow what they are told and answer only what `answers` says, until they are let go.
+    /// Workers that execute commands and answer only those that `answers` selects, until they are released.
     fn staffed(
         workers: usize,
         answers: impl Fn(usize, &Command) -> Option<Outcome> + Send + Clone + 'static,
@@ -469,7 +470,7 @@ mod tests {
                     let runtime =
                         Runtime::new(&Config::with_driver(Driver::Poll)).expect("every kernel has it");
                     runtime.block_on(async {
-                        // Kept, so that who waits for an answer waits.
+                        // Stored, so that callers keep waiting for their answers.
                         let mut unanswered = Vec::new();
                         while let Some(CommandRequest { command, answer }) = requests.recv().await {
                             let outcome = answers(worker, &command);
@@ -503,7 +504,7 @@ mod tests {
     fn a_kill_switch_is_on_at_every_worker_although_the_journal_does_not_answer() {
         let answers = |worker: usize, command: &Command| match command {
             Command::Journal(_) => None,
-            // Confirmed by the second time that is asked, but for one.
+            // By the second request all but one are confirmed.
             _ => {
                 let orders = worker as u64 + 1;
                 let open = if matches!(command, Command::Kill(..)) { orders } else { u64::from(worker == 2) };
@@ -541,7 +542,7 @@ mod tests {
     #[test]
     fn a_switch_that_is_turned_on_while_the_journal_keeps_that_it_is_off_stays_on() {
         for other in [Some(1), None] {
-            // The journal answers nothing before the second switch was turned on.
+            // The journal answers only after the second switch was engaged.
             let (engaged, is_engaged) = std::sync::mpsc::channel();
             let is_engaged = Arc::new(Mutex::new(is_engaged));
             let (began, has_begun) = std::sync::mpsc::channel();

@@ -1,4 +1,4 @@
-//! What a gateway is asked to be, and the file that says it: TOML in, a complete configuration out.
+//! A gateway's configuration and its file format: TOML in, a complete configuration out.
 //! `docs/formats/gateway-config.md` describes the format; every error names file, line and key.
 
 use std::{
@@ -38,50 +38,49 @@ use crate::{
     },
 };
 
-/// Most venues.
+/// Most venues in a configuration.
 pub const VENUES_MAX: usize = 64;
-/// Most addresses at which a venue was before.
+/// Most former addresses of a venue.
 const MOVED_FROM_MAX: usize = 16;
-/// Most workers, as the engine's servers have.
+/// Most workers, the same as for the engine's servers.
 pub const WORKERS_MAX: usize = 256;
 
 /// Everything a gateway needs to know before it starts.
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
-    /// Who may log in. The place in this list decides the home worker.
+    /// The accounts that may log in. The index in this list determines the home worker.
     pub accounts: Vec<AccountConfig>,
-    /// Limits of accounts that have none of their own.
+    /// Limits of accounts without their own.
     pub limits: Limits,
-    /// By account, where it has limits of its own.
+    /// By account, its own limits, if it has any.
     pub account_limits: Vec<Option<Limits>>,
-    /// Where orders go.
+    /// The venues for orders.
     pub venues: Vec<VenueConfig>,
-    /// Symbols that go to a certain venue.
+    /// Symbols that are routed to a specific venue.
     pub symbols: Vec<(Symbol, usize)>,
-    /// Where all other symbols go; without one they are refused.
+    /// The venue for all other symbols; without one, their orders are refused.
     pub default_venue: Option<usize>,
-    /// Prices from which the distance of an order is measured as long as the journal has none of the symbol, in
-    /// ten-thousandths of the currency.
+    /// Reference prices for symbols that have none in the journal, in ten-thousandths of the currency.
     pub references: Vec<(Symbol, u64)>,
-    /// Which worker sends the orders of a client.
+    /// How the worker that sends a client's orders is chosen.
     pub route: Route,
-    /// How work crosses between workers.
+    /// How work moves between workers.
     pub handoff: handoff::Options,
     /// Name of the first session with clients.
     pub session: Name<10>,
-    /// Where the journal is and what durable means; `None`: there is none.
+    /// The folder of the journal and its level of durability; `None`: there is no journal.
     pub journal: Option<(PathBuf, Level)>,
     /// Size of each new file of a journal; see [`JournalConfig`](crate::journal::JournalConfig).
     pub journal_segment_bytes: u64,
-    /// Open orders of earlier starts that this configuration does not reach expire; otherwise it does not start with
-    /// them.
+    /// Expire open orders of earlier starts that this configuration cannot reach; otherwise the gateway does not
+    /// start with them.
     pub expire_unreachable: bool,
-    /// Orders are followed also of accounts without a limit that needs it, so that one that is set while the gateway
-    /// runs counts what was before. It costs some CPU an order, and is of no use where nobody can set one.
+    /// Follow orders even of accounts without a limit that needs it, so that a limit set at run time counts earlier
+    /// orders. It costs some CPU per order, and is useless if limits cannot be set at run time.
     pub follows_orders: bool,
-    /// Whether the times of an order's hops are taken.
+    /// Whether to record the times of an order's hops.
     pub hop_times: bool,
-    /// Judges what the journal of a worker asks of its disk: for tests, see
+    /// Judges the disk operations of a worker's journal: for tests, see
     /// [`OrdersConfig`](crate::orders::OrdersConfig).
     pub journal_faults: Option<fn(u16, &Operation) -> Verdict>,
 }
@@ -89,25 +88,25 @@ pub struct GatewayConfig {
 /// One exchange.
 #[derive(Clone)]
 pub struct VenueConfig {
-    /// Its name in this file, in messages and metrics.
+    /// Its name in this file, in log lines and in metrics.
     pub name: String,
-    /// Where it listens.
+    /// The address it listens on.
     pub address: Address,
-    /// Other addresses at which this same exchange, with the same sessions, was reached before: somebody confirms that.
-    /// Without, orders that were sent to another address are not reached at this one.
+    /// Other addresses at which this same exchange, with the same sessions, was reached before. An operator confirms
+    /// that. Without this, orders that were sent to another address cannot be reached at this one.
     pub moved_from: Vec<Address>,
     /// Login names, one for each worker.
     pub usernames: Vec<Name<6>>,
     /// The password of all of them.
     pub password: Name<10>,
-    /// Bounds of each session.
+    /// Limits of each session.
     pub limits: OutstandingLimits,
-    /// Heartbeats and patience of each session.
+    /// Heartbeats and timeouts of each session.
     pub timing: Timing,
 }
 
 impl std::fmt::Debug for VenueConfig {
-    /// Everything but the password.
+    /// Prints everything except the password.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("VenueConfig")
@@ -121,21 +120,21 @@ impl std::fmt::Debug for VenueConfig {
     }
 }
 
-/// Where a gateway listens, as far as a file says it.
+/// The addresses a gateway listens on, as far as the file contains them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listeners {
-    /// For clients.
+    /// The address for clients.
     pub orders: Option<String>,
-    /// For `weir ctl`: a path.
+    /// The socket for `weir ctl`: a path.
     pub control: Option<PathBuf>,
-    /// For `/metrics` and `/healthz`.
+    /// The address for `/metrics` and `/healthz`.
     pub metrics: Option<SocketAddr>,
 }
 
 impl GatewayConfig {
     /// Accounts `C00001`, … with the password `DEMO`, in front of the exchange at `upstream`, where workers log in as
-    /// `G00001`, … with the same. The oldest open order is forgotten for a new one when there are very many: a
-    /// demonstration exchange may be one whose orders never end.
+    /// `G00001`, … with the same. When very many orders are open, the oldest is forgotten for a new one: a
+    /// demonstration exchange may never end its orders.
     pub fn demo(accounts: u32, upstream: Address) -> Self {
         let accounts = demo_accounts(accounts);
         let account_limits = vec![None; accounts.len()];
@@ -171,11 +170,12 @@ impl GatewayConfig {
     }
 }
 
-/// Reads a configuration from the text of a file. `environment` looks up variables that passwords are in. The path is
-/// for messages only. Names of hosts are looked up, which may block: this belongs to the start of a program.
+/// Reads a configuration from the text of a file. `environment` looks up environment variables that contain
+/// passwords. The path is used only in messages. Host names are resolved, which may block: call it when a program
+/// starts.
 ///
 /// # Errors
-/// The first thing that is wrong, with its line.
+/// The first error, with its line.
 pub fn parse(
     path: &Path,
     text: &str,
@@ -247,7 +247,7 @@ struct Venue {
     heartbeat_timeout_ms: Option<Spanned<u64>>,
 }
 
-/// A text that no error repeats, even where it was forgotten to put it in quotes.
+/// A text that no error message repeats, even if its quotes are missing in the file.
 struct Secret(String);
 
 impl<'de> Deserialize<'de> for Secret {
@@ -487,7 +487,7 @@ impl Venue {
         Ok(VenueConfig { name, address, moved_from, usernames, password, limits, timing })
     }
 
-    /// Nothing is looked up: a name may lead elsewhere by now.
+    /// Names are not resolved: a name may resolve to another address by now.
     fn moved_from(&self) -> Result<Vec<Address>, FieldError> {
         let Some(texts) = &self.moved_from else { return Ok(Vec::new()) };
         let at = texts.span().start;
@@ -582,7 +582,7 @@ mod tests {
         assert_eq!(config.journal.map(|(_, level)| level), Some(Level::Disk));
     }
 
-    /// The example with one line replaced; the error must name that line.
+    /// The example file with one line replaced; the error must name that line.
     fn with(line: &str, by: &str) -> (usize, usize, String) {
         let place = EXAMPLE.lines().position(|found| found.starts_with(line)).expect("the line is there") + 1;
         let lines = EXAMPLE.lines().enumerate();

@@ -1,4 +1,5 @@
-//! The control socket: a Unix socket that only its owner may open. One line of JSON asks, one line of JSON answers.
+//! The control socket: a Unix socket that only its owner may open. A request is one line of JSON, and so is its
+//! answer.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,75 +26,76 @@ use weir_sys::unix_path::{self, BoundPath};
 use super::{GatewayControl, account_limits::Limits};
 use crate::thread_per_connection::{CallerSlot, talk_to_each};
 
-/// Callers at a time. One more takes the place of the one that has asked nothing for longest.
+/// Most callers at a time. A further one replaces the one that has been idle for longest.
 const CALLERS_MAX: usize = 16;
-/// Of these, how many are answered at a time that do not turn a kill switch on: they may have to wait for a disk, and
-/// must not take all places. More are refused.
+/// Most concurrent requests other than engaging a kill switch: they may have to wait for a disk, and must not occupy
+/// all places. Further ones are refused.
 const OTHERS_MAX: usize = 8;
 /// Longest line of a request.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 /// Name of its threads.
 const THREAD: &str = "weir-control";
-/// How long a caller may say nothing or not take its answer.
+/// How long a caller may be silent or not take its answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ControlRequest {
-    /// Show limits, and change them first if `set` says so.
+    /// Show limits, and first change them if `set` is given.
     Limits {
-        /// Account; absent: those of all accounts that have none of their own.
+        /// Account; absent: the common limits of accounts without their own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         account: Option<String>,
-        /// Keys of [`Limits`] with their new values; `null` takes a limit away.
+        /// Keys of [`Limits`] with their new values; `null` removes a limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         set: Option<serde_json::Map<String, serde_json::Value>>,
     },
-    /// Show the prices from which the distance of an order is measured, and set some first if `set` says so.
+    /// Show the reference prices, from which the distance of an order's price is measured, and first set some if
+    /// `set` is given.
     References {
-        /// Symbols with their prices in units of the currency; `null` takes one away. The answer has these alone.
+        /// Symbols with their prices in units of the currency; `null` removes one. The answer contains only these.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         set: Option<BTreeMap<String, Option<f64>>>,
     },
     /// Turn a kill switch on or off.
     Kill {
-        /// Account; absent: everybody.
+        /// Account; absent: all accounts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         account: Option<String>,
         /// On or off.
         on: bool,
     },
-    /// End in good order; clients can join their session again after the next start.
+    /// Drain the gateway; clients can join their session again after the next start.
     Drain,
     /// End the session with clients, and with it the gateway.
     EndSession {
-        /// Its name, as [`ControlResponse::session`] has it: so nobody ends another one than was meant.
+        /// Its name, as in [`ControlResponse::session`]: this prevents ending another session than intended.
         session: String,
     },
-    /// The clients' and the upstream sessions.
+    /// Show the clients' and the upstream sessions.
     Sessions,
 }
 
-/// What is answered.
+/// The answer to a request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ControlResponse {
-    /// Whether it was done.
+    /// Whether the request was executed.
     pub ok: bool,
-    /// Why not.
+    /// The reason, if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The limits that count now.
+    /// The limits in force now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
     /// Reference prices by symbol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub references: Option<BTreeMap<String, f64>>,
-    /// Kill switches that are on: accounts, and `*` for everybody.
+    /// Engaged kill switches: accounts, and `*` for the switch of all accounts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed: Option<Vec<String>>,
-    /// Of a kill switch: what has become of the orders that were open.
+    /// After a kill switch: the state of the orders that were open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancels: Option<Vec<VenueCancels>>,
     /// Name of the session that clients can join.
@@ -102,44 +104,44 @@ pub struct ControlResponse {
     /// Clients that are logged in, at most [`SESSIONS_LISTED_MAX`](weir_record::orders::SESSIONS_LISTED_MAX).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Vec<SessionStats>>,
-    /// How many there are, listed or not.
+    /// The number of logged-in clients, listed or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions_open: Option<u64>,
     /// Upstream sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstreams: Option<Vec<UpstreamStatus>>,
-    /// Accounts that have sent what is no message, one that is not supported, or one with a number of a session
-    /// that has ended.
+    /// Accounts that have sent invalid or unsupported messages, or a number of a session that has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_errors: Option<Vec<ProtocolErrors>>,
 }
 
-/// What a client sent that could not be taken.
+/// Rejected messages of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProtocolErrors {
     /// Account.
     pub account: String,
-    /// What was wrong, as in the counters of protocol errors.
+    /// The kind of error, as in the counters of protocol errors.
     pub kind: String,
     /// How often.
     pub count: u64,
 }
 
-/// What has become of the orders of a kill switch at one venue.
+/// The state of a kill switch's orders at one venue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VenueCancels {
-    /// Venue.
+    /// The venue.
     pub venue: String,
     /// Orders that were open when the switch was turned on.
     pub orders: u64,
-    /// Cancels that have left for the exchange. Without a connection none have: they leave when there is one.
+    /// Cancels that have been sent to the exchange. Without a connection there are none: they are sent when there is
+    /// one.
     pub sent: u64,
-    /// Orders that are over, as the exchange says.
+    /// Orders that the exchange has reported as ended.
     pub confirmed: u64,
-    /// Orders that are over without a word of the exchange: they had not left, were too old to be sent again, or it has
-    /// begun another session.
+    /// Orders that have ended without a message from the exchange: they had not been sent, were too old to be sent
+    /// again, or it has begun another session.
     pub expired: u64,
 }
 
@@ -157,12 +159,12 @@ impl fmt::Display for VenueCancels {
     }
 }
 
-/// Why a kill switch is not what it should be, and what has become of the orders all the same.
+/// Why a kill switch failed in part, and the state of the orders anyway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KillError {
-    /// In words.
+    /// The reason, in words.
     pub reason: String,
-    /// As without an error.
+    /// The cancels, as without an error.
     pub cancels: Vec<VenueCancels>,
 }
 
@@ -185,32 +187,32 @@ impl From<String> for KillError {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UpstreamStatus {
-    /// Venue.
+    /// The venue.
     pub venue: String,
-    /// Worker.
+    /// The worker.
     pub worker: u32,
     /// Whether orders can be sent.
     pub is_open: bool,
-    /// Why it was last lost or not made.
+    /// Why the connection was last lost or could not be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
-    /// The exchange's session, once it was joined.
+    /// The exchange's session, once it has been joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// How often it was another one than before, since the gateway's start.
+    /// How often it differed from the previous one, since the gateway's start.
     pub times_begun_anew: u64,
-    /// Orders that expired with that.
+    /// Orders that expired because of that.
     pub orders_expired: u64,
 }
 
-/// A bound control socket. Its path is removed when it is dropped, unless another process has bound it anew.
+/// A bound control socket. Its path is removed on drop, unless another process has bound it again.
 #[derive(Debug)]
 pub struct ControlSocket {
     listener: UnixListener,
     path: OwnPath,
 }
 
-/// A path that is removed when it is not needed any more. None if it was gone at once.
+/// A path that is removed when it is no longer needed. None if it was removed at once.
 #[derive(Debug)]
 struct OwnPath(Option<BoundPath>);
 
@@ -222,7 +224,7 @@ impl Drop for OwnPath {
     }
 }
 
-/// An open control socket: dropping it removes the path, unless another process has bound it anew.
+/// An open control socket: dropping it removes the path, unless another process has bound it again.
 #[derive(Debug)]
 #[must_use = "the path is removed when this is dropped"]
 pub struct ControlPath {
@@ -230,14 +232,14 @@ pub struct ControlPath {
 }
 
 impl ControlSocket {
-    /// Takes the path, with mode 0600 from the first moment on. A socket that a dead process left is replaced.
+    /// Binds the path, with mode 0600 from the start. A socket that a dead process left behind is replaced.
     ///
     /// # Errors
-    /// `AddrInUse` when another process listens there; those of [`unix_path::listen`].
+    /// `AddrInUse` when another process listens there; the errors of [`unix_path::listen`].
     pub fn bind(path: &Path) -> io::Result<Self> {
         let socket =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        // The path gets the mode of the socket; to change it later would leave a moment in which others could come in.
+        // The path gets the mode of the socket; changing it later would leave a moment in which others could connect.
         rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
         unix_path::listen(&socket, path, CALLERS_MAX as i32)?;
         Ok(Self { listener: UnixListener::from(socket), path: OwnPath(BoundPath::of(path)) })
@@ -246,17 +248,17 @@ impl ControlSocket {
     /// Starts answering, for as long as the process lives.
     ///
     /// # Errors
-    /// When no thread can be had.
+    /// When a thread cannot be started.
     pub fn answer(self, control: GatewayControl) -> io::Result<ControlPath> {
         let Self { listener, path } = self;
         let others = Others::default();
         let talk = move |caller: UnixStream, slot: &CallerSlot| {
-            // A caller that breaks off is not our concern.
+            // A caller that disconnects is not an error.
             let _ = converse(caller, |request| {
                 slot.answer(|| others.admit(&request, || perform(&control, request.clone())))
             });
         };
-        // Who may open the path may ask.
+        // Everyone who may open the path may send requests.
         let run = move || talk_to_each(&listener, (THREAD, CALLERS_MAX), |_| true, talk);
         thread::Builder::new().name(THREAD.into()).spawn(run)?;
         Ok(ControlPath { _path: path })
@@ -284,12 +286,12 @@ fn converse(stream: UnixStream, answer: impl Fn(ControlRequest) -> ControlRespon
     }
 }
 
-/// Requests that are being answered and turn no kill switch on.
+/// Requests in progress that do not engage a kill switch.
 #[derive(Clone, Debug, Default)]
 struct Others(Arc<AtomicUsize>);
 
 impl Others {
-    /// Has a request answered, unless too many others are.
+    /// Executes a request, unless too many others are in progress.
     fn admit(&self, request: &ControlRequest, work: impl FnOnce() -> ControlResponse) -> ControlResponse {
         if matches!(request, ControlRequest::Kill { on: true, .. }) {
             return work();
@@ -330,7 +332,7 @@ fn perform(control: &GatewayControl, request: ControlRequest) -> ControlResponse
         }
         ControlRequest::Kill { account, on } => {
             let outcome = control.kill(account.as_deref(), on);
-            // Also when it went wrong: a switch that could not be kept is on.
+            // Also after an error: a switch that could not be journaled is engaged.
             let killed = Some(control.killed());
             Ok(match outcome {
                 Ok(cancels) => ControlResponse { killed, cancels: Some(cancels), ..done },
@@ -379,7 +381,7 @@ mod tests {
         assert_eq!(ControlSocket::bind(&path).expect_err("it is taken").kind(), io::ErrorKind::AddrInUse);
         drop(socket);
         assert!(!path.exists());
-        // As a process that was killed leaves it.
+        // As a killed process leaves it.
         drop(UnixListener::bind(&path).expect("the path is free"));
         drop(ControlSocket::bind(&path).expect("nobody answers there"));
         fs::write(&path, "a file").expect("a folder that can be written");
@@ -391,7 +393,7 @@ mod tests {
     fn the_path_of_a_successor_outlives_the_one_before_it() {
         let path = std::env::temp_dir().join(format!("weir-control-successor-{}.sock", std::process::id()));
         let old = ControlSocket::bind(&path).expect("the path is free");
-        // As somebody does who takes the old gateway for dead.
+        // As an operator does who believes that the old gateway is dead.
         fs::remove_file(&path).expect("it is ours");
         let new = ControlSocket::bind(&path).expect("the path is free again");
         drop(old);
@@ -404,7 +406,8 @@ mod tests {
 
     #[test]
     fn a_kill_switch_is_turned_on_however_many_other_requests_wait() {
-        /// So many limits are asked for, each while the one before is being answered, and then a kill switch.
+        /// Asks for limits repeatedly, each time while the previous request is in progress, and then engages a kill
+        /// switch.
         fn ask(others: &Others, left: usize) -> Vec<bool> {
             let mut answers = Vec::new();
             if left == 0 {

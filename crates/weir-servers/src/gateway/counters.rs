@@ -1,33 +1,33 @@
-//! What the gateway counts beside its sessions: written by the worker that counts, read by any thread.
+//! The gateway's counters besides those of its sessions: one worker writes them, any thread reads them.
 
 use crate::counter::Counter;
 
-/// Counters of one worker, on cache lines of their own.
+/// Counters of one worker, on separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct GatewayCounters {
-    /// Of these, handed to another worker.
+    /// Orders handed to another worker.
     pub(super) handed_off: Counter,
-    /// Messages taken in: of clients and from upstream.
+    /// Messages received: from clients and from upstream.
     pub(super) taken: Counter,
-    /// Messages that left this process or came to nothing. Taken in on one worker, passed on by another: only the sums
-    /// over all workers say what waits.
+    /// Messages that were sent on or had no effect. A message may be received on one worker and sent on by another:
+    /// only the sums over all workers show what is waiting.
     pub(super) passed: Counter,
     /// Data messages from upstream.
     pub(super) upstream_received: Counter,
     /// Data messages to upstream.
     pub(super) upstream_sent: Counter,
-    /// Answers about orders that are not known (any more).
+    /// Answers about unknown or forgotten orders.
     pub(super) unmatched: Counter,
-    /// Messages from upstream that cannot be read.
+    /// Malformed messages from upstream.
     pub(super) malformed: Counter,
-    /// Lines for people that were left out or lost.
+    /// Operator lines that were omitted or lost.
     pub(super) lines_left_out: Counter,
-    /// Cancels, changes and replaces of orders that are not open: the last are refused.
+    /// Cancels, changes and replaces of orders that are not open: replaces of them are refused.
     pub(super) without_order: Counter,
-    /// Orders refused because they do not fit a task.
+    /// Orders refused because they do not fit into a worker message.
     pub(super) too_long: Counter,
-    /// Orders sent once more after a connection was lost.
+    /// Orders resent after a connection was lost.
     pub(super) resent: Counter,
     /// Upstream connections lost.
     pub(super) upstreams_lost: Counter,
@@ -37,21 +37,21 @@ pub(super) struct GatewayCounters {
     pub(super) open_orders: Counter,
     /// Orders sent upstream and not answered.
     pub(super) unanswered: Counter,
-    /// Answers skipped because the client has them already, after a restart.
+    /// Answers skipped after a restart because the client already has them.
     pub(super) replayed: Counter,
-    /// Messages of upstream sessions that their exchanges did not give any more.
+    /// Messages of upstream sessions that their exchanges no longer provided.
     pub(super) missed: Counter,
-    /// Orders that ended without a word of their exchange.
+    /// Orders that ended without a message from their exchange.
     pub(super) expired: Counter,
-    /// Sessions of exchanges that were others than before.
+    /// How often an exchange began another session.
     pub(super) begun_anew: Counter,
-    /// Executions of more shares than their order had left.
+    /// Executions of more shares than were left in their order.
     pub(super) overfills: Counter,
-    /// 1 when the worker cannot journal any more.
+    /// 1 if the worker can no longer journal.
     pub(super) has_failed: Counter,
 }
 
-/// Adds one counter of all workers up.
+/// Sums one counter over all workers.
 pub(super) fn total(
     workers: &[std::sync::Arc<GatewayCounters>],
     count: impl Fn(&GatewayCounters) -> &Counter,

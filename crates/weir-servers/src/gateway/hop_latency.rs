@@ -1,5 +1,5 @@
-//! Times between named points on an order's way. One thread records, any thread reads; recording is an addition to a
-//! place in an array, without a lock and without memory of its own.
+//! Latencies between named points on an order's path. One thread records, any thread reads; recording is an increment
+//! in an array, without a lock and without allocation.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use weir_record::{
 
 use crate::counter::Counter;
 
-/// Steps in which each power of two is cut: a place is at most 1/128 (0.8 %) wide.
+/// Number of buckets in each power of two, in bits: a bucket is at most 1/128 (0.8 %) wide.
 const STEPS_BITS: u32 = 7;
 const STEPS: u64 = 1 << STEPS_BITS;
 /// Up to an hour: 2^42 ns.
 const PLACES: usize = ((42 - STEPS_BITS as usize) + 1) << STEPS_BITS;
 
-/// Two points between which time is measured.
+/// Two points between which latency is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hop {
     /// From the stamp in the client order id to the receive.
     ClientToGateway,
-    /// From the receive to giving the order to the upstream connection.
+    /// From the receive to handing the order to the upstream connection.
     GatewayOut,
     /// From one worker's push to the other's take.
     Handoff,
-    /// From giving the order to the upstream connection to the receive of its first answer.
+    /// From handing the order to the upstream connection to the receive of its first answer.
     Upstream,
     /// From the receive of an answer to appending it to the client's stream.
     GatewayBack,
 }
 
 impl Hop {
-    /// All of them, in the order of an order's way.
+    /// All hops, in the order of an order's path.
     pub(super) const ALL: [Hop; 5] =
         [Hop::ClientToGateway, Hop::GatewayOut, Hop::Handoff, Hop::Upstream, Hop::GatewayBack];
 
@@ -48,7 +48,7 @@ impl Hop {
     }
 }
 
-/// The times of one worker.
+/// The latencies of one worker.
 #[derive(Debug)]
 pub(super) struct Hops {
     hops: [Times; Hop::ALL.len()],
@@ -65,20 +65,20 @@ impl Hops {
         Self { hops: std::array::from_fn(|_| times()) }
     }
 
-    /// Counts one time. Called by one thread only.
+    /// Records one latency. Call it from one thread only.
     #[inline]
     pub(super) fn record(&self, hop: Hop, nanoseconds: u64) {
         self.record_many(hop, nanoseconds, 1);
     }
 
-    /// Counts a time that many had. Called by one thread only.
+    /// Records a latency that many messages had. Call it from one thread only.
     #[inline]
     pub(super) fn record_many(&self, hop: Hop, nanoseconds: u64, count: u64) {
         self.hops[hop as usize].places[place_of(nanoseconds)].add(count);
     }
 }
 
-/// Adds the times of all workers up. A hop nothing took is left out.
+/// Sums the latencies over all workers. Hops without values are omitted.
 pub(super) fn summarize(workers: &[Arc<Hops>]) -> Vec<HopStats> {
     let mut all = Vec::new();
     for hop in Hop::ALL {
@@ -87,7 +87,7 @@ pub(super) fn summarize(workers: &[Arc<Hops>]) -> Vec<HopStats> {
             let count = |hops: &Arc<Hops>| hops.hops[hop as usize].places[place].get();
             let count: u64 = workers.iter().map(count).sum();
             if count > 0 {
-                // Never out of bounds: the value is held below the histogram's largest.
+                // Never out of bounds: the value is clamped to the histogram's range.
                 let _ = histogram.record_n(middle_of(place).clamp(1, HISTOGRAM_NS_MAX), count);
             }
         }
@@ -111,7 +111,7 @@ fn place_of(nanoseconds: u64) -> usize {
     (place as usize).min(PLACES - 1)
 }
 
-/// The middle of what falls into a place.
+/// The middle value of a bucket.
 fn middle_of(place: usize) -> u64 {
     let place = place as u64;
     if place < 2 * STEPS {

@@ -1,5 +1,5 @@
-//! What a worker does when orders are to be cancelled that are not its clients' own wish: because of a kill switch, or
-//! because their client is not connected. Nothing here waits: neither for a journal nor for an exchange.
+//! Cancels that the worker sends without its clients' request: because of a kill switch, or because their client is
+//! not connected. Nothing here waits, neither for a journal nor for an exchange.
 
 use std::rc::Rc;
 
@@ -10,7 +10,8 @@ use weir_trading::AccountId;
 use super::{commands::Cancels, upstream::Upstream, worker::Gateway};
 
 impl Gateway {
-    /// Cancels what an account has open at this worker's sessions, or what all have, because of a kill switch.
+    /// Cancels the open orders of an account, or of all accounts, in this worker's sessions, because of a kill
+    /// switch.
     pub(super) fn cancel_killed(&self, account: Option<AccountId>) -> u64 {
         self.cancel_here(account, cancel_reason::SUPERVISORY)
     }
@@ -20,25 +21,25 @@ impl Gateway {
         let mut orders = 0;
         for upstream in &self.upstreams {
             orders += upstream.cancel_all(account, reason, has_failed);
-            // Who cancels waits for nothing.
+            // A cancel waits for nothing.
             self.tell_untold(upstream);
         }
         orders
     }
 
-    /// Tells clients of orders that have ended here, and does not wait for that.
+    /// Starts to inform clients of orders that have ended here, and does not wait for that.
     pub(super) fn tell_untold(&self, upstream: &Rc<Upstream>) {
         let Some(gateway) = self.this.upgrade().filter(|_| upstream.has_untold()) else { return };
         let upstream = Rc::clone(upstream);
         self.keep(spawn(async move { gateway.expire(&upstream.untold).await }));
     }
 
-    /// What has become of the last cancels of an account's orders here, or of all orders, by venue.
+    /// The state of the last cancels of an account's orders, or of all orders, on this worker, by venue.
     pub(super) fn cancels_of(&self, account: Option<AccountId>) -> Vec<Cancels> {
         self.upstreams.iter().map(|upstream| upstream.cancels_of(account)).collect()
     }
 
-    /// Cancels what an account has open at this worker's sessions, because its client is not connected.
+    /// Cancels the open orders of an account in this worker's sessions, because its client is not connected.
     pub(super) fn cancel_of_disconnected(&self, account: AccountId) {
         let count = self.cancel_here(Some(account), cancel_reason::SYSTEM);
         self.store.counters().add_cancels_on_disconnect(count);

@@ -1,4 +1,4 @@
-//! What operators read of a gateway, beside what every server says of itself.
+//! The metrics of a gateway, in addition to those of every server.
 
 use weir_proto::exposition::{
     Exposition,
@@ -15,12 +15,12 @@ impl Source for GatewayControl {
     }
 
     fn health(&self) -> Result<(), String> {
-        // The method of the type itself.
+        // This calls the type's inherent method.
         GatewayControl::health(self)
     }
 }
 
-/// What the gateway knows beside the records that every node has.
+/// The gateway's data besides the records that every node has.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
     pub(super) handoff: String,
@@ -40,11 +40,11 @@ pub(super) struct Facts {
     pub(super) replayed: u64,
     pub(super) missed: u64,
     pub(super) overfills: u64,
-    /// Venue, worker, open.
+    /// Venue, worker, whether it is open.
     pub(super) upstreams: Vec<(String, u32, bool)>,
 }
 
-/// A snapshot as text.
+/// Renders a snapshot as text.
 fn render(node: &NodeStats, server: &ServerStats, facts: &Facts) -> String {
     let mut text = Exposition::default();
     let labels = [

@@ -1,23 +1,23 @@
-//! The order gateway: clients in front, exchanges behind, and every order numbered anew between them.
+//! The order gateway: clients in front, exchanges behind, and new order numbers between them.
 //!
-//! Each worker has the sessions of its own clients ([`crate::orders`]) and one session with each venue. An order comes
-//! from a client, passes the kill switch and the limits, goes to the worker of its route (its own, unless work is
-//! handed off on purpose), gets its upstream number there when it is sent, and leaves. The answer comes back the same
-//! way and is appended to the client's stream by the worker the client lives on. So what one client sends stays in
-//! order, and every number, stream and journal has one writer.
+//! Each worker has the sessions of its own clients ([`crate::orders`]) and one session with each venue. A client's
+//! order passes the kill switch and the limits and goes to the worker of its route (its own, unless work is handed
+//! off deliberately). There it gets its upstream number when it is sent. The answer comes back the same way, and the
+//! client's home worker appends it to the client's stream. So each client's messages stay in order, and every number,
+//! stream and journal has one writer.
 //!
-//! What is kept in the journal: every order with its upstream number before it is sent, every answer with its upstream
-//! sequence number before the client sees it, and every change by `weir ctl`. A gateway that is started again asks each
-//! exchange for what comes after the last answer it kept, and sends what was not answered once more with the same
-//! numbers: the exchange ignores what it knows. If the exchange has begun another session meanwhile, the orders of the
-//! one before expire, each told to its client once; nothing of it is sent again.
+//! The journal contains: every order with its upstream number before it is sent, every answer with its upstream
+//! sequence number before the client gets it, and every change by `weir ctl`. After a restart, a gateway asks each
+//! exchange for the messages after the last answer in the journal, and resends unanswered messages with the same
+//! numbers: the exchange ignores those it knows. If the exchange has begun another session meanwhile, the orders of
+//! the previous one expire, and each is reported to its client once; none of them is sent again.
 //!
-//! What waits is bounded: orders without an answer and bytes for each upstream session, where more are refused and
-//! cancels pass; and what is handed over and not taken, where the clients that send that way are not read any more, nor
-//! the exchanges.
+//! The queues are bounded: unanswered orders and waiting bytes for each upstream session, beyond which orders are
+//! refused and cancels pass; and messages between workers that are not taken: while there are any, the clients that
+//! send that way, and the exchanges, are not read.
 //!
-//! What it is not: it keeps no book, and it does not send an order to another venue when one is down: that order is
-//! refused.
+//! What it does not do: it keeps no book, and it does not send an order to another venue when one is down: that order
+//! is refused.
 
 mod account_limits;
 mod backoff;

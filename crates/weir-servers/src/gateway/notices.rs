@@ -1,6 +1,6 @@
-//! What people are told of upstream sessions: lines, and what there is to see of them. Each kind of line has a budget
-//! of its own in each session, so that none takes another's place; what is left out is counted, and told with the next
-//! line of its kind.
+//! Operator information about upstream sessions: lines, and their current state. Each kind of line has a separate
+//! rate limit in each session, so that none displaces another; omitted lines are counted, and the next line of the
+//! kind reports their number.
 
 use std::{
     fmt,
@@ -19,33 +19,33 @@ use super::{
 };
 use crate::orders::{Budget, Lines};
 
-/// Between two lines that an upstream session still cannot be had.
+/// Interval between two lines that an upstream session is still unavailable.
 const FAILING_EVERY_NS: u64 = 60 * Budget::EVERY_NS;
 
-/// What a line is about.
+/// The subject of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoticeKind {
     /// The session is lost.
     Lost,
-    /// It cannot be had.
+    /// It is unavailable.
     Failing,
-    /// It cannot be had before an operator does something.
+    /// It is unavailable until an operator acts.
     Uncounted,
     /// It is back.
     Back,
-    /// Messages of it cannot be had any more.
+    /// Messages of it are no longer available.
     Gap,
     /// Orders are sent again.
     Resent,
-    /// The exchange has begun another one.
+    /// The exchange has begun another session.
     NewSession,
     /// Orders were too old to be sent again.
     Stale,
-    /// More was executed of an order than was left.
+    /// More shares were executed than were left in the order.
     Overfill,
-    /// Something was traded of an order that is not known.
+    /// An unknown order was traded.
     Unknown,
-    /// A message cannot be read.
+    /// A message is malformed.
     Malformed,
 }
 
@@ -57,13 +57,13 @@ impl NoticeKind {
     }
 }
 
-/// Where lines are left. What concerns a session is called by its worker only.
+/// The destination of lines. Methods for a session are called only by its worker.
 #[derive(Debug)]
 pub(super) struct Notices {
     lines: Lines,
-    /// By upstream session and kind.
+    /// Rate limits by upstream session and kind.
     budgets: Vec<[Budget; NoticeKind::COUNT]>,
-    /// By upstream session: people were told that it is not there.
+    /// By upstream session: whether its loss was reported.
     is_missed: Vec<AtomicBool>,
 }
 
@@ -76,41 +76,42 @@ impl Notices {
         }
     }
 
-    /// What is told without a budget.
+    /// Lines without a rate limit.
     pub(super) fn lines(&self) -> &Lines {
         &self.lines
     }
 
-    /// Leaves a line about an upstream session, unless there was one of its kind just before. False: there is none.
+    /// Leaves a line about an upstream session, unless there was one of its kind shortly before. False: none was
+    /// left.
     fn tell(&self, session: usize, kind: NoticeKind, now_ns: u64, line: impl FnOnce() -> String) -> bool {
         let Some(budget) = self.budgets.get(session).map(|kinds| &kinds[kind as usize]) else { return false };
         budget.tell(&self.lines, (now_ns, kind.every_ns()), line)
     }
 
-    /// The session is not there, or is again. Says whether people were told that it is not.
+    /// Records that the session is lost, or back. Returns whether its loss was reported.
     fn miss(&self, session: usize, is_missed: bool) -> bool {
         let Some(missed) = self.is_missed.get(session) else { return false };
         if !is_missed {
-            // When it is lost the next time that is news at once.
+            // The next loss is reported at once.
             self.budgets[session][NoticeKind::Failing as usize].renew();
         }
         missed.swap(is_missed, Ordering::Relaxed)
     }
 }
 
-/// The sessions that an exchange has begun, one after another.
+/// The sessions of an exchange, one after another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Begun {
-    /// The one there is.
+    /// The current one.
     pub(super) session: Option<Name<10>>,
-    /// How often it was another than the one before, since the start.
+    /// How often it differed from the previous one, since the start.
     pub(super) times_anew: u64,
-    /// Orders that expired with that.
+    /// Orders that expired because of that.
     pub(super) expired: u64,
 }
 
 impl Gateway {
-    /// Tells people something about an upstream session.
+    /// Leaves a line about an upstream session.
     pub(super) fn notice(&self, upstream: &Upstream, kind: NoticeKind, what: fmt::Arguments<'_>) {
         let (common, worker) = (&self.common, self.worker);
         let line = || format!("venue {}, worker {worker}: {what}", common.venues[upstream.venue]);
@@ -119,7 +120,7 @@ impl Gateway {
         }
     }
 
-    /// Shows whether orders can be sent by a session.
+    /// Shows whether a session accepts orders.
     pub(super) fn show(&self, upstream: &Upstream) {
         let was_open = self.common.open[upstream.index].swap(upstream.is_up(), Ordering::Relaxed);
         match (was_open, upstream.is_up()) {
@@ -132,7 +133,7 @@ impl Gateway {
         }
     }
 
-    /// Keeps for people why a session is not there, and tells them.
+    /// Stores why a session is unavailable, and reports it.
     pub(super) fn tell_trouble(&self, upstream: &Upstream, ended: &Ended, was_up: bool) {
         {
             let text =
@@ -143,7 +144,7 @@ impl Gateway {
             }
         }
         if matches!(ended, Ended::Proven | Ended::Measured | Ended::Unmeasured) {
-            // That is how a session that goes on is joined after a restart.
+            // This is the normal way to rejoin a continuing session after a restart.
             return;
         }
         self.common.notices.miss(upstream.index, true);
@@ -157,7 +158,7 @@ impl Gateway {
         }
     }
 
-    /// Tells people that a session is there again, and how many messages without an answer are sent again in it.
+    /// Reports that a session is back, and how many unanswered messages are resent in it.
     pub(super) fn tell_up(&self, upstream: &Upstream, again: u64) {
         if self.common.notices.miss(upstream.index, false) {
             self.notice(upstream, NoticeKind::Back, format_args!("the session is back"));
@@ -168,7 +169,7 @@ impl Gateway {
         }
     }
 
-    /// Tells people that a session goes on behind messages that it does not give any more.
+    /// Reports that a session continues after messages that it no longer provides.
     pub(super) fn tell_gap(&self, upstream: &Upstream, messages: u64, (session, next): (Name<10>, u64)) {
         let what = format_args!(
             "{messages} messages are missing: of session {session} the exchange gives what comes from {next} on, and \
@@ -177,7 +178,7 @@ impl Gateway {
         self.notice(upstream, NoticeKind::Gap, what);
     }
 
-    /// Tells people that an exchange has said something that is no message.
+    /// Reports a malformed message of an exchange.
     #[cold]
     pub(super) fn tell_malformed(&self, upstream: &Upstream, sequence: u64, payload: &[u8]) {
         let Err(error) = Outbound::decode(payload) else { return };
@@ -185,7 +186,7 @@ impl Gateway {
         self.notice(upstream, NoticeKind::Malformed, what);
     }
 
-    /// Tells people that something was traded, or is not any more, of an order that is not known. Nobody else hears it.
+    /// Reports that an unknown order was traded, or that such a trade was broken. No client is informed.
     #[cold]
     pub(super) fn tell_unknown(&self, upstream: &Upstream, message: &Outbound) {
         match message {
@@ -209,7 +210,7 @@ impl Gateway {
         }
     }
 
-    /// Shows which session of an exchange there is, and how many orders expired if it is another than before.
+    /// Shows the current session of an exchange, and how many orders expired if it differs from the previous one.
     pub(super) fn show_session(&self, upstream: &Upstream, session: Name<10>, expired: Option<u64>) {
         let mut all = self.common.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(begun) = all.get_mut(upstream.index) else { return };

@@ -1,14 +1,14 @@
-//! The time in a client order id: `W` and 13 digits of base 36, nanoseconds since midnight UTC. Clients that measure
-//! their orders' way write it; of all others nothing is read.
+//! The time stamp in a client order id: `W` and 13 digits of base 36, nanoseconds since midnight UTC. Clients that
+//! measure the latency of their orders write it; other ids are not interpreted.
 
 use weir_proto::ouch::ClientOrderId;
 
 const DAY_NS: u64 = 86_400 * 1_000_000_000;
 
-/// Digits there are. As a value: the byte is none.
+/// Number of digits. As a value: the byte is not a digit.
 const BASE: u8 = 36;
 
-/// By byte: what it is worth as a digit.
+/// By byte: its value as a digit.
 static VALUES: [u8; 256] = values();
 
 const fn values() -> [u8; 256] {
@@ -23,12 +23,12 @@ const fn values() -> [u8; 256] {
     values
 }
 
-/// The time, if the id has one.
+/// The time, if the id contains one.
 #[inline]
 pub(super) fn read(id: &ClientOrderId) -> Option<u64> {
     // A day has fewer than 36^9 nanoseconds.
     let [b'W', b'0', b'0', b'0', b'0', digits @ ..] = &id.0 else { return None };
-    // Whether a digit is a letter nobody can foretell, so there is no branch for each of them.
+    // The kind of a digit is unpredictable, so there is no branch per digit.
     let (mut time, mut value_max) = (0_u64, 0);
     for digit in digits {
         let value = VALUES[usize::from(*digit)];
@@ -46,7 +46,7 @@ mod tests {
     fn a_time_is_read_and_other_ids_are_left_alone() {
         assert_eq!(read(&ClientOrderId(*b"W0000000000010")), Some(36));
         assert_eq!(read(&ClientOrderId(*b"W000000000000z")), Some(35));
-        // The last one is 2^64, which would be taken for nothing.
+        // The last one is 2^64, which would wrap to zero.
         for other in [*b"ORDER-00000001", *b"W             ", *b"WZZZZZZZZZZZZZ", *b"W3W5E11264SGSG"] {
             assert_eq!(read(&ClientOrderId(other)), None);
         }
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn every_byte_counts_for_what_it_is_as_a_digit_of_base_36_and_no_other_byte_is_one() {
         for byte in 0..=u8::MAX {
-            // No value there is more than a day.
+            // Each value here is at most a day.
             for (place, weight) in [(13, 1), (12, 36), (6, 36_u64.pow(7))] {
                 let mut id = *b"W0000000000000";
                 id[place] = byte;

@@ -1,15 +1,15 @@
-//! Whose order each number of an upstream session is or was. An exchange may have something to say about an order that
-//! is over: that one of its trades is broken, or that there was one more. Of the last so many numbers. Pure: no socket,
-//! no clock.
+//! The owner of each number of an upstream session, for open and ended orders. An exchange may send messages about an
+//! order that has ended: that one of its trades is broken, or that there was another one. Only the most recent
+//! numbers are remembered. Pure: no socket, no clock.
 
 use std::collections::VecDeque;
 
 use weir_trading::{AccountId, Origin};
 
-/// So many numbers are remembered: 12 MiB for each session, once it has given as many.
+/// Most numbers remembered: 12 MiB for each session, once it has used that many.
 pub(super) const OWNERS_MAX: usize = 1 << 20;
 
-/// The client's number is 0 where a number upstream is nobody's.
+/// The client's number is 0 if an upstream number has no owner.
 #[derive(Clone, Copy, Debug)]
 struct Owner {
     account: AccountId,
@@ -19,7 +19,7 @@ struct Owner {
 
 const NOBODY: Owner = Owner { account: AccountId(0), user_ref_num: 0, home: 0 };
 
-/// Owners of numbers that follow each other.
+/// Owners of consecutive numbers.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
     first: u32,
@@ -27,7 +27,8 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// This order has this number. Numbers rise; where they begin again, those from there on were others'.
+    /// Records the owner of a number. Numbers rise; if they start again lower, the recorded ones from there on
+    /// belonged to other orders.
     #[inline]
     pub(super) fn note(&mut self, number: u32, origin: &Origin) {
         let place = number.checked_sub(self.first).map(|place| place as usize);
@@ -39,7 +40,7 @@ impl Owners {
                 self.first = number;
             }
         }
-        // Before there is one more: memory that is full would be doubled for it.
+        // Before adding one: a full buffer would otherwise double.
         while self.all.len() >= OWNERS_MAX {
             self.all.pop_front();
             self.first += 1;
@@ -48,12 +49,12 @@ impl Owners {
         self.all.push_back(Owner { account, user_ref_num, home });
     }
 
-    /// Nobody's are those of other accounts than these.
+    /// Removes the ownership of accounts that are not there.
     pub(super) fn leave(&mut self, is_there: impl Fn(AccountId) -> bool) {
         self.all.iter_mut().filter(|owner| !is_there(owner.account)).for_each(|owner| *owner = NOBODY);
     }
 
-    /// Whose order has, or had, this number. Nothing is known of when it arrived.
+    /// The owner of this number. Its receive time is unknown.
     pub(super) fn of(&self, number: u32) -> Option<Origin> {
         let owner = self.all.get(number.checked_sub(self.first)? as usize)?;
         let Owner { account, user_ref_num, home } = *owner;
@@ -82,7 +83,7 @@ mod tests {
         }
         assert_eq!(of(&owners, 40..=46), [0, 1, 2, 0, 0, 3, 0]);
         assert_eq!(owners.of(42), Some(origin(2)));
-        // The exchange has lost the end of its session, and numbers go on from there.
+        // The exchange has lost the end of its session, and numbers continue from there.
         owners.note(42, &origin(9));
         assert_eq!(of(&owners, 41..=45), [1, 9, 0, 0, 0]);
         owners.leave(|account| account != origin(9).account);
@@ -101,7 +102,7 @@ mod tests {
         assert_eq!(of(&owners, [1, 3, 4, most + 3]), [0, 0, 4, most + 3]);
         assert_eq!(owners.all.len(), OWNERS_MAX);
         assert!(owners.all.capacity() * size_of::<Owner>() <= 12 << 20, "there is no memory for more");
-        // As far as a gap is filled at all.
+        // The largest gap that is still filled.
         owners.note(2 * most + 2, &origin(5));
         assert_eq!(of(&owners, [most + 3, 2 * most + 2]), [most + 3, 5]);
         assert_eq!(owners.all.len(), OWNERS_MAX);

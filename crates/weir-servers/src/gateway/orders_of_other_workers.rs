@@ -1,6 +1,6 @@
-//! Orders of earlier starts that are in a session of another worker than the one that sends for their account now: it
-//! has other clients since, or another route. What a client says about such an order goes where it is, and so does what
-//! replaces it. Pure.
+//! Orders of earlier starts that are in a session of another worker than the one that now sends for their account:
+//! the clients or the route have changed since. A client's messages about such an order, and its replacements, go to
+//! that session. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,17 +9,17 @@ use weir_proto::ouch::{
 };
 use weir_trading::AccountId;
 
-/// Those of one worker's clients. No more than were open at the start, and their replacements without an answer.
+/// The orders of one worker's clients. At most those that were open at the start, and their unanswered replacements.
 #[derive(Debug, Default)]
 pub(super) struct OrdersElsewhere {
-    /// By the client's number: the worker that has the order. Some of them are over.
+    /// By the client's number: the worker whose session has the order. Some of them have ended.
     orders: HashMap<(AccountId, u32), u16>,
-    /// By account: all workers that have some, or had.
+    /// By account: all workers whose sessions have or had some.
     workers: BTreeMap<AccountId, Vec<u16>>,
 }
 
 impl OrdersElsewhere {
-    /// This worker has this order.
+    /// Records that this worker has this order.
     pub(super) fn add(&mut self, account: AccountId, number: u32, worker: u16) {
         self.orders.insert((account, number), worker);
         let workers = self.workers.entry(account).or_default();
@@ -28,13 +28,13 @@ impl OrdersElsewhere {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.orders.is_empty()
     }
 
-    /// The worker that has the order that a message is about.
+    /// The worker whose session has the order of a message.
     pub(super) fn worker_of(&self, account: AccountId, message: &Inbound<'_>) -> Option<u16> {
         let number = match message {
             Inbound::Replace(replace, _) => replace.original_user_ref_num,
@@ -45,17 +45,17 @@ impl OrdersElsewhere {
         self.orders.get(&(account, number)).copied()
     }
 
-    /// Every worker that has orders of an account, or had.
+    /// Every worker whose sessions have or had orders of an account.
     pub(super) fn workers_of(&self, account: AccountId) -> &[u16] {
         self.workers.get(&account).map_or(&[][..], Vec::as_slice)
     }
 
-    /// A replacement came to nothing.
+    /// Removes a replacement that had no effect.
     pub(super) fn forget(&mut self, account: AccountId, number: u32) {
         self.orders.remove(&(account, number));
     }
 
-    /// Follows what a client is told: of an order and its replacement one lives on.
+    /// Applies a message to a client: of an order and its replacement only one stays open.
     pub(super) fn follow(&mut self, account: AccountId, raw: &[u8]) {
         let is_over = match raw.first() {
             Some(b'U') => original_of(raw),

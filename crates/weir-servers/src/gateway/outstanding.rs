@@ -1,18 +1,18 @@
-//! What one upstream session has sent and what became of it: whose order each number carries, and what to send again
-//! when a connection was lost. Pure: no socket, no clock.
+//! The messages that one upstream session has sent, and their outcome: the owner of each number, and the messages to
+//! resend after a lost connection. Pure: no socket, no clock.
 //!
-//! The exchange handles the messages of a session in order, so an answer to one number says that every lower one was
-//! handled too. What it has not said is kept as it was sent, and is sent again with the same numbers after a
-//! connection was lost; the exchange ignores those it knows.
+//! The exchange handles the messages of a session in order, so an answer to one number shows that every lower one was
+//! handled too. Messages without such evidence are kept as they were sent, and are resent with the same numbers after
+//! a lost connection; the exchange ignores those it knows.
 //!
-//! A replace of an order that ends first is ignored without a word: it ends with its original. Cancels and changes have
-//! no number, so nothing says that they were handled. They name what an order shall come to, not by how much it
-//! changes, and may be said twice: the last one of each order is sent again too, as long as the order lives.
+//! A replace of an order that ends first is silently ignored: it ends with its original. Cancels and changes have no
+//! number, so nothing shows that they were handled. They state the resulting size, not a difference, and may be sent
+//! twice: the last ones of each order are resent too, as long as the order is open.
 //!
-//! An order ends here, and not by a word of the exchange, in these cases: the exchange has begun another session; what
-//! was not answered is not sent again, because it is too old or is to be cancelled; it is to be cancelled and was never
-//! sent; or an operator gave it up. Its client is told ([`Expiry`]), and should the exchange have it all the same, it
-//! is cancelled there.
+//! An order ends here, without a message from the exchange, in these cases: the exchange has begun another session;
+//! an unanswered order is not resent, because it is too old or is to be cancelled; it is to be cancelled and was
+//! never sent; or an operator gave it up. Its client is informed ([`Expiry`]). If the exchange has the order after
+//! all, it is cancelled there.
 
 mod messages;
 mod restore;
@@ -38,17 +38,17 @@ use super::{order_owners::Owners, unsolicited_cancels::Expiry};
 
 use messages::{About, Passed, Unanswered};
 
-/// Bounds of [`OutstandingOrders`].
+/// Limits of [`OutstandingOrders`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutstandingLimits {
     /// Orders open at once.
     pub open_max: usize,
-    /// Orders sent and not answered; more are refused.
+    /// Orders sent and unanswered; more are refused.
     pub unanswered_max: usize,
-    /// What happens to one open order too many.
+    /// What to do with an open order too many.
     pub when_full: WhenFull,
-    /// An order without an answer that is older is refused instead of sent again. So is one that has waited for longer
-    /// to be sent at all, and for a second.
+    /// An unanswered order that is older is refused instead of resent. So is an unsent one that has waited for longer
+    /// than that, and for more than a second.
     pub resend_age_max_ns: u64,
 }
 
@@ -63,27 +63,28 @@ impl Default for OutstandingLimits {
     }
 }
 
-/// What became of a client's message.
+/// The result for a client's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sending {
-    /// It is to be sent and has this number upstream.
+    /// Send it; it has this number upstream.
     Numbered(u32),
-    /// It is to be sent and concerns the order with this number.
+    /// Send it; it is about the order with this number.
     Passed(u32),
-    /// It concerns an order that is not open: nothing is sent.
+    /// It is about an order that is not open: nothing is sent.
     Unknown,
-    /// There is no room for another open order, or no number.
+    /// There is no room for another open order, or no number left.
     Full,
 }
 
-/// An answer from upstream; the client's numbers are in the message now.
+/// An answer from upstream; the message contains the client's numbers now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Response {
-    /// Whose it is.
+    /// The client order.
     pub(super) origin: Origin,
-    /// When its order was handed to the connection, if this is its first answer and the time is known; else zero.
+    /// When its order was handed to the connection, if this is its first answer and the time is known; otherwise
+    /// zero.
     pub(super) sent_ns: u64,
-    /// It is an execution of more shares than the order had left, which may be none.
+    /// It is an execution of more shares than were left in the order, possibly none.
     pub(super) is_overfill: bool,
 }
 
@@ -91,40 +92,40 @@ pub(super) struct Response {
 pub(super) struct OutstandingOrders {
     limits: OutstandingLimits,
     upstream_numbers: UpstreamNumbers,
-    /// Also of orders that are over.
+    /// Includes ended orders.
     owners: Owners,
     unanswered: VecDeque<Unanswered>,
-    /// By number: what is not sent again, because it is too old or is to be cancelled, and has no answer still. An
-    /// answer to a later number says nothing about these. Whenever something is sent again, no more than are open.
+    /// By number: unanswered messages that are not resent, because they are too old or are to be cancelled. An answer
+    /// to a later number shows nothing about these. Their number is limited to the open orders at each resend.
     skipped: BTreeMap<u32, Unanswered>,
-    /// By number of an order. Of orders that are open, and of some that were forgotten.
+    /// By number of an order. For open orders, and for some forgotten ones.
     passed: HashMap<u32, About>,
     passed_count: u64,
-    /// Replaces that nobody will answer, not asked for yet. No more than may be open.
+    /// Replaces that will not be answered, and have not been taken. At most as many as may be open.
     ignored: Vec<Origin>,
-    /// Orders that ended here alone. No more than may be open.
+    /// Orders that ended only here. At most as many as may be open.
     given_up: Vec<u32>,
-    /// The session has begun anew, and it is not known yet which numbers its exchange knows.
+    /// The session has begun anew, and it is unknown yet which numbers its exchange knows.
     is_new: bool,
-    /// The exchange has handled every number below this one that it was ever sent.
+    /// The exchange has handled every number below this one that was ever sent to it.
     handled: u32,
-    /// Messages of the exchange are missing, among which may be answers.
+    /// Messages of the exchange are missing, possibly answers.
     has_gap: bool,
-    /// By account: the highest number to which a journal has an answer.
+    /// By account: the highest number with an answer in a journal.
     answered: Vec<u32>,
-    /// Answers of journals since the last sweep.
+    /// Answers in journals since the last sweep.
     answers_unswept: usize,
 }
 
-/// Memory for so many messages without an answer is there from the beginning, and grows to their maximum when it is
-/// needed. Mostly there are fewer, and what goes round in little memory stays in the cache.
+/// Memory for this many unanswered messages is reserved from the start; it grows up to the maximum when needed.
+/// Usually there are fewer, and a small ring of memory stays in the cache.
 const UNANSWERED_RESERVED: usize = 256;
 
-/// So many orders that are not open may be in [`OutstandingOrders::passed`] before they are looked for.
+/// This many orders that are not open may be in [`OutstandingOrders::passed`] before they are removed.
 const PASSED_SLACK: usize = 64;
 
 impl OutstandingOrders {
-    /// None yet; the first one gets the number `next`.
+    /// Creates an empty set; the first one gets the number `next`.
     pub(super) fn new(next: u32, limits: OutstandingLimits) -> Self {
         Self {
             upstream_numbers: UpstreamNumbers::with_policy(next, limits.open_max, limits.when_full),
@@ -144,38 +145,39 @@ impl OutstandingOrders {
         }
     }
 
-    /// Orders that are open, or may be.
+    /// The number of orders that are open, or may be.
     pub(super) fn open(&self) -> usize {
         self.upstream_numbers.len()
     }
 
-    /// Numbered messages without an answer.
+    /// The number of unanswered numbered messages.
     pub(super) fn unanswered(&self) -> usize {
         self.unanswered.len() + self.skipped.len()
     }
 
-    /// Whether as many messages have no answer as may have none. What is not sent again waits for none.
+    /// Whether the maximum of unanswered messages is reached. Messages that are not resent do not count.
     pub(super) fn is_full(&self) -> bool {
         self.unanswered.len() >= self.limits.unanswered_max
     }
 
-    /// The exchange expects `next`: numbers below it are used. Within a session numbers never go back.
+    /// The exchange expects `next`: numbers below it are used. Within a session numbers never decrease.
     pub(super) fn raise_next(&mut self, next: u32) {
         if std::mem::take(&mut self.is_new) {
-            // What the exchange has never heard of needs no cancel, and its number will be another order's.
+            // An order whose number the exchange has never received needs no cancel, and another order will use the
+            // number.
             self.given_up.retain(|number| *number < next);
         }
         self.handled = next.max(self.handled);
         self.upstream_numbers.advance(next);
     }
 
-    /// Messages of the exchange cannot be had any more.
+    /// Records that messages of the exchange are no longer available.
     pub(super) fn note_gap(&mut self) {
         self.has_gap = true;
     }
 
-    /// What was handled and has no answer because that is missing was probably accepted as it was sent: so it ends with
-    /// its last share. Should the exchange not have it, it says so when that is sent again.
+    /// An order that was handled and whose answer is missing was probably accepted as it was sent: so it ends with
+    /// its last share. If the exchange does not have it, the answer to the resend will show that.
     fn accept_missed(&mut self) {
         let handled = self.handled;
         for sent in self.unanswered.iter_mut().filter(|sent| sent.number < handled) {
@@ -185,24 +187,24 @@ impl OutstandingOrders {
                 _ => continue,
             };
             self.upstream_numbers.assume(sent.number, quantity);
-            // Its answer is missing, and was not passed over.
+            // Its answer is missing; it was not skipped.
             sent.is_restored = false;
         }
     }
 
-    /// The exchange has begun another session: none of these orders goes on in it, and numbers begin again. Says what
-    /// their clients are told.
+    /// The exchange has begun another session: none of these orders continues in it, and numbers start again. Returns
+    /// the messages for their clients.
     pub(super) fn begin_anew(&mut self) -> Vec<Expiry> {
         let expiries = self.expiries();
         let given_up = self.upstream_numbers.all_open_orders().map(|(number, _)| number).collect();
-        // An exchange that has lost the end of its session alone knows some of them.
+        // An exchange that has lost only the end of its session still knows some of them.
         let owners = std::mem::take(&mut self.owners);
         *self = Self { given_up, owners, is_new: true, ..Self::new(1, self.limits) };
         expiries
     }
 
-    /// What clients are told if all that is open ends. Of a venue that forgets orders nobody waits for the end of one
-    /// that was accepted.
+    /// The messages for clients if all open orders end. At a venue that forgets orders, nobody expects the end of an
+    /// accepted one.
     pub(super) fn expiries(&self) -> Vec<Expiry> {
         let numbers: Vec<u32> = self.upstream_numbers.all_open_orders().map(|(number, _)| number).collect();
         let is_forgetful = self.limits.when_full == WhenFull::ForgetOldest;
@@ -211,9 +213,9 @@ impl OutstandingOrders {
         all
     }
 
-    /// What clients are told if the orders with these numbers end, which rise. Replacements without an answer are told
-    /// first, the last ones before the others: the end of what they would replace is theirs for a later start, and a
-    /// kill may come between.
+    /// The messages for clients if the orders with these numbers, in rising order, end. Unanswered replacements are
+    /// reported first, the last ones before the others: for a later start, the end of an order implies the end of its
+    /// replacements, and a kill may come between.
     fn expiries_of(&self, numbers: &[u32]) -> Vec<Expiry> {
         let is_replacement = |number: &u32| self.upstream_numbers.original_of(*number).is_some();
         let replacements = numbers.iter().rev().filter(|number| is_replacement(number));
@@ -230,7 +232,7 @@ impl OutstandingOrders {
         Expiry::new(origin, self.upstream_numbers.shares_of(number), id).refused_with(refusal)
     }
 
-    /// Ends clients' orders, as far as they are open here. Says what their clients are told.
+    /// Ends clients' orders that are open here. Returns the messages for their clients.
     pub(super) fn give_up(&mut self, orders: impl IntoIterator<Item = (AccountId, u32)>) -> Vec<Expiry> {
         let number = |(account, user_ref_num)| self.upstream_numbers.upstream_of(account, user_ref_num);
         let mut numbers: Vec<u32> = orders.into_iter().filter_map(number).collect();
@@ -240,7 +242,7 @@ impl OutstandingOrders {
         expiries
     }
 
-    /// Ends what has no answer and was not sent again, and appends cancels of that.
+    /// Ends unanswered orders that were not resent, and appends cancels of them.
     pub(super) fn take_stale(&mut self, cancels: &mut Vec<u8>) -> Vec<Expiry> {
         let stale: Vec<u32> = self.skipped.keys().copied().collect();
         let expiries = self.expiries_of(&stale);
@@ -249,12 +251,12 @@ impl OutstandingOrders {
         expiries
     }
 
-    /// Whether an order waits to be sent or for its answer, and is not set aside.
+    /// Whether an order waits to be sent or to be answered, and is not set aside.
     pub(super) fn awaits(&self, number: u32) -> bool {
         self.unanswered.binary_search_by_key(&number, |sent| sent.number).is_ok()
     }
 
-    /// Ends the orders with these numbers, which rise, and remembers that the exchange may have them.
+    /// Ends the orders with these numbers, in rising order, and remembers that the exchange may have them.
     fn end_here(&mut self, numbers: &[u32]) {
         self.end_all(numbers);
         self.given_up.extend(numbers);
@@ -262,21 +264,22 @@ impl OutstandingOrders {
         self.given_up.drain(..surplus);
     }
 
-    /// Ends the orders with these numbers, which rise.
+    /// Ends the orders with these numbers, in rising order.
     fn end_all(&mut self, numbers: &[u32]) {
-        // A replacement before what it would replace: it does not end unheard with that.
+        // A replacement before its original: otherwise it would end silently with that.
         numbers.iter().rev().for_each(|number| self.upstream_numbers.finish(*number));
         self.forget(numbers);
         self.bury_orphans();
     }
 
-    /// Appends cancels of the orders that ended here alone, should the exchange have them all the same. Says how many.
+    /// Appends cancels of the orders that ended only here, in case the exchange has them after all. Returns their
+    /// number.
     pub(super) fn cancel_given_up(&self, out: &mut Vec<u8>) -> u64 {
         self.given_up.iter().for_each(|number| append_cancel(*number, 0, out));
         self.given_up.len() as u64
     }
 
-    /// Whose an order is or was.
+    /// The account of an open or ended order.
     pub(super) fn account_of(&self, number: u32) -> Option<AccountId> {
         self.upstream_numbers
             .origin_of(number)
@@ -289,25 +292,25 @@ impl OutstandingOrders {
         self.upstream_numbers.upstream_of(account, user_ref_num).is_some()
     }
 
-    /// Orders that are open, or may be, with the shares that are left of those the exchange accepted.
+    /// Orders that are open, or may be, with the remaining shares of the accepted ones.
     pub(super) fn open_orders(&self) -> impl Iterator<Item = (Origin, Option<u32>)> {
         let orders = self.upstream_numbers.all_open_orders();
         orders.map(|(number, origin)| (origin, self.upstream_numbers.shares_of(number)))
     }
 
-    /// The order that one is to replace, as long as the exchange has said nothing of that, by the client's numbers.
+    /// The original of an unconfirmed replacement, in the client's numbers.
     pub(super) fn original_of(&self, account: AccountId, user_ref_num: u32) -> Option<u32> {
         let number = self.upstream_numbers.upstream_of(account, user_ref_num)?;
         self.upstream_numbers.original_of(number).map(|origin| origin.user_ref_num)
     }
 
-    /// Whether an open order is of a client of another worker than this one.
+    /// Whether there is an open order of another worker's client.
     pub(super) fn has_orders_of_others(&self, worker: usize) -> bool {
         self.open_orders().any(|(origin, _)| usize::from(origin.home) != worker)
     }
 
-    /// Takes an answer and puts the client's numbers into it. `None`: it concerns no order known here. Of an order that
-    /// is over only what concerns its trades is an answer. `message` is what `raw` means.
+    /// Applies an answer and writes the client's numbers into it. `None`: it is about no known order. For an order
+    /// that has ended, only messages about its trades count as answers. `message` is the decoded form of `raw`.
     pub(super) fn apply_response(&mut self, message: &Outbound, raw: &mut [u8]) -> Option<Response> {
         let original = match message {
             Outbound::Replaced(replaced) => self.upstream_numbers.origin_of(replaced.original_user_ref_num),
@@ -325,18 +328,19 @@ impl OutstandingOrders {
         self.bury(message);
         let is_late = origin.is_none();
         let origin = origin.or_else(|| self.owners.of(traded_order(message)?))?;
-        // One that was forgotten is not known to be over.
+        // A forgotten order is not known to have ended.
         let is_overfill = is_overfill
             || is_late
                 && self.limits.when_full == WhenFull::Refuse
                 && matches!(message, Outbound::Executed(_));
         set_outbound_user_ref_num(raw, origin.user_ref_num);
-        // An original that is not known any more has no number the client would recognise.
+        // An unknown original has no number that the client would recognise.
         set_outbound_original_user_ref_num(raw, original.map_or(0, |original| original.user_ref_num));
         Some(Response { origin, sent_ns, is_overfill })
     }
 
-    /// The numbers `from..=to` were handed to the connection now. `received` is told when each of them had arrived.
+    /// The numbers `from..=to` were handed to the connection now. `received` gets the time when each of them had
+    /// arrived.
     pub(super) fn stamp(&mut self, from: u32, to: u32, now_ns: u64, mut received: impl FnMut(u64)) {
         let start = self.unanswered.partition_point(|sent| sent.number < from);
         for sent in self.unanswered.range_mut(start..).take_while(|sent| sent.number <= to) {
@@ -345,13 +349,13 @@ impl OutstandingOrders {
         }
     }
 
-    /// Whether anything without an answer was not sent again.
+    /// Whether an unanswered message was not resent.
     pub(super) fn has_stale(&self) -> bool {
         !self.skipped.is_empty()
     }
 
-    /// Sets aside what is not to be sent again; `refusal` gives the reason for which it is refused then. Says whether
-    /// that is anything.
+    /// Sets aside the messages that must not be resent; `refusal` returns the reason for which each is then refused.
+    /// Returns whether there are any.
     fn set_aside(&mut self, refusal: impl Fn(&Unanswered) -> Option<u16>) -> bool {
         let is_any = self.unanswered.iter().any(|sent| refusal(sent).is_some());
         let all = if is_any { std::mem::take(&mut self.unanswered) } else { VecDeque::new() };
@@ -363,14 +367,14 @@ impl OutstandingOrders {
             (sent.refusal, sent.resend_until_ns) = (reason, 0);
             self.skipped.insert(sent.number, sent);
         }
-        // Of one that was forgotten nobody is to be told.
+        // Forgotten orders are not reported.
         self.skipped.retain(|number, _| self.upstream_numbers.origin_of(*number).is_some());
         is_any
     }
 
-    /// Appends every message that has no answer and is not too old for that, or never has one, as it was sent, in
-    /// order. Says how many there are. `withheld` gives the reason for which an order is refused instead, should the
-    /// exchange not have it: it is one that is to be cancelled.
+    /// Appends every message that is unanswered and not too old, and every one that is never answered, as it was
+    /// sent, in order. Returns their number. `withheld` returns the reason for which an order is refused instead, if
+    /// the exchange does not have it: it is one that is to be cancelled.
     pub(super) fn resend(
         &mut self,
         now_ns: u64,
@@ -407,15 +411,15 @@ impl OutstandingOrders {
         count
     }
 
-    /// An earlier start may have sent what came behind an order and not this: then the exchange ignores it, and unless
-    /// there is an answer to it among what the exchange has still to say, it is refused. Says whether that is any.
+    /// An earlier start may have sent the messages behind an order without the order itself: then the exchange
+    /// ignores it, and it is refused unless the exchange still sends an answer to it. Returns whether there are any.
     pub(super) fn set_aside_passed_over(&mut self) -> bool {
         let handled = self.handled;
         let is_it = |sent: &Unanswered| sent.is_restored && sent.number < handled && sent.message[0] == b'O';
         self.set_aside(|sent| is_it(sent).then_some(reject_reason::DESTINATION_CLOSED))
     }
 
-    /// Whether anything without an answer would not be sent again now: see [`Self::resend`].
+    /// Whether an unanswered message would not be resent now: see [`Self::resend`].
     pub(super) fn refuses(&self, now_ns: u64, withheld: impl Fn(u32, AccountId) -> Option<u16>) -> bool {
         let is_it = |sent: &Unanswered| {
             sent.resend_until_ns < now_ns || withheld(sent.number, sent.account).is_some()
@@ -423,7 +427,7 @@ impl OutstandingOrders {
         !self.skipped.is_empty() || self.unanswered.iter().any(is_it)
     }
 
-    /// Appends the cancels that clients have sent of open orders with numbers up to this one. Says how many.
+    /// Appends the cancels that clients have sent of open orders with numbers up to this one. Returns their number.
     pub(super) fn resend_cancels(&self, through: u32, out: &mut Vec<u8>) -> u64 {
         let mut count = 0;
         for (number, about) in &self.passed {
@@ -437,12 +441,12 @@ impl OutstandingOrders {
         count
     }
 
-    /// The replaces since the last call that the exchange has ignored: their numbers are not used up.
+    /// The replaces that the exchange has ignored since the last call: their numbers are not used up.
     pub(super) fn take_ignored(&mut self) -> Vec<Origin> {
         std::mem::take(&mut self.ignored)
     }
 
-    /// Forgets what was kept of orders that a message has ended.
+    /// Removes the messages kept for orders that a message has ended.
     fn bury(&mut self, message: &Outbound) {
         self.bury_orphans();
         if self.passed.is_empty() {
@@ -458,8 +462,8 @@ impl OutstandingOrders {
         }
     }
 
-    /// A replace that was not confirmed before its original ended will not be answered. Had the exchange handled it
-    /// first, it would have said so first.
+    /// A replace that was unconfirmed when its original ended will not be answered. If the exchange had handled it
+    /// first, its confirmation would have come first.
     fn bury_orphans(&mut self) {
         let orphans = self.upstream_numbers.take_orphans();
         if orphans.is_empty() {
@@ -471,28 +475,28 @@ impl OutstandingOrders {
         self.ignore(orphans.into_iter().map(|(_, origin)| origin));
     }
 
-    /// Nobody will answer these replaces. Of an account that has more of them the last number alone can be given back,
-    /// so that the first ones are let go where they are too many: an exchange may say nothing for long.
+    /// Records replaces that will not be answered. For an account with several, only the last number can be released,
+    /// so the first ones are dropped if there are too many: an exchange may be silent for a long time.
     fn ignore(&mut self, replaces: impl IntoIterator<Item = Origin>) {
         self.ignored.extend(replaces);
         let surplus = self.ignored.len().saturating_sub(self.limits.open_max);
         self.ignored.drain(..surplus);
     }
 
-    /// Forgets what was kept of the messages with these numbers, which rise.
+    /// Removes the messages with these numbers, in rising order.
     fn forget(&mut self, numbers: &[u32]) {
         self.unanswered.retain(|sent| numbers.binary_search(&sent.number).is_err());
         self.skipped.retain(|number, _| numbers.binary_search(number).is_err());
         self.passed.retain(|number, _| numbers.binary_search(number).is_err());
     }
 
-    /// The number given last; 0 when none was.
+    /// The last number assigned; 0 if there is none.
     pub(super) fn last_number(&self) -> u32 {
         self.upstream_numbers.next().wrapping_sub(1)
     }
 
-    /// Appends cancels of the open orders with these numbers, of an account or of all accounts, and says how many there
-    /// are.
+    /// Appends cancels of the open orders with these numbers, of an account or of all accounts, and returns their
+    /// number.
     pub(super) fn cancel_all(
         &self,
         account: Option<AccountId>,
@@ -507,7 +511,7 @@ impl OutstandingOrders {
         count
     }
 
-    /// How many orders up to a number are open, of an account or of all accounts.
+    /// The number of open orders up to a number, of an account or of all accounts.
     pub(super) fn count_open(&self, account: Option<AccountId>, through: u32) -> u64 {
         self.open_among(account, 0..=through).count() as u64
     }
@@ -532,8 +536,8 @@ impl OutstandingOrders {
             .filter(move |number| *number >= first)
     }
 
-    /// The exchange has handled this number, and with it every lower one but those that were too old to be sent again;
-    /// says when it was sent. A replace that got no answer of its own was ignored.
+    /// The exchange has handled this number, and every lower one except those that were too old to be resent; returns
+    /// when it was sent. A replace without an answer was ignored.
     fn acknowledge(&mut self, number: u32) -> u64 {
         let mut sent_ns = self.skipped.remove(&number).map_or(0, |sent| sent.sent_ns);
         while let Some(front) = self.unanswered.front()
@@ -558,9 +562,9 @@ impl OutstandingOrders {
         sent_ns
     }
 
-    /// Whether a later message may have been sent and not this one, which is from an earlier start: it was too old to
-    /// be sent again, or it is an order that was to be cancelled, which has an answer if it was sent. A replace of an
-    /// order that is over has no answer anyway.
+    /// Whether a later message may have been sent without this one, which is from an earlier start: it was too old to
+    /// be resent, or it is an order that was to be cancelled. In the latter case it has an answer if it was sent. A
+    /// replace of an ended order has no answer anyway.
     fn may_be_skipped(&self, sent: &Unanswered) -> bool {
         let is_open = |number: u32| self.upstream_numbers.origin_of(number).is_some();
         let original = original_user_ref_num(sent.message());
@@ -569,7 +573,7 @@ impl OutstandingOrders {
     }
 }
 
-/// The order whose trade a message is about.
+/// The order whose trade a message concerns.
 pub(super) fn traded_order(message: &Outbound) -> Option<u32> {
     match message {
         Outbound::Executed(executed) => Some(executed.user_ref_num),
@@ -578,7 +582,7 @@ pub(super) fn traded_order(message: &Outbound) -> Option<u32> {
     }
 }
 
-/// Appends a cancel that leaves so many shares, as a frame.
+/// Appends a cancel that leaves `quantity` shares, as a frame.
 pub(super) fn append_cancel(number: u32, quantity: u32, out: &mut Vec<u8>) {
     let mut cancel = [0; Cancel::BYTES];
     cancel[0] = Cancel::KIND;
@@ -587,7 +591,7 @@ pub(super) fn append_cancel(number: u32, quantity: u32, out: &mut Vec<u8>) {
     frame(&cancel, out);
 }
 
-/// Appends a message as an unsequenced frame, and says where the message begins.
+/// Appends a message as an unsequenced frame, and returns where the message begins.
 fn frame(message: &[u8], out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(&soup::header(soup::UNSEQUENCED, message.len()));
     out.extend_from_slice(message);

@@ -1,5 +1,5 @@
-//! What accounts have open and have executed, as the journals tell it, and the last trade of each symbol. Journals are
-//! read one after the other, so that an execution may be read before its order.
+//! The open orders and executions of accounts, according to the journals, and the last trade of each symbol. Journals
+//! are read one after the other, so an execution may be read before its order.
 
 use foldhash::HashMap;
 use weir_proto::ouch::{Inbound, Outbound, Symbol};
@@ -10,23 +10,23 @@ use super::{
     reference_prices::{Prices, resolve},
 };
 
-/// Collects it.
+/// Collects the positions.
 #[derive(Default)]
 pub(super) struct Positions {
-    /// Orders that were sent, as they were. Of those that have ended some are left.
+    /// Orders that were sent, as they were. Some of them have ended.
     pub(super) orders: HashMap<Key, Restored>,
-    /// The last trade of orders whose records were not read yet: when it was, and its price.
+    /// The last trade of orders whose records have not been read: its time and price.
     early_trades: HashMap<Key, (u64, u64)>,
-    /// The same by symbol, and the prices that were set; 0 where one was taken away.
+    /// The last trade by symbol, or the price that was set; 0 if it was removed.
     trades: HashMap<Symbol, (u64, u64)>,
-    /// What each account has executed.
+    /// The executions of each account.
     pub(super) executed: HashMap<AccountId, Executed>,
 }
 
-/// What an account has executed in one session with the clients, the last one in which that was anything.
+/// The executed value of an account in one session with the clients, the last one that had executions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Executed {
-    /// How many sessions had ended before.
+    /// The number of sessions that had ended before.
     pub(super) generation: u16,
     /// In ten-thousandths of the currency.
     pub(super) value: u64,
@@ -44,7 +44,7 @@ impl Executed {
 }
 
 impl Positions {
-    /// Keeps what an order asks for; a replacement trades what its original does.
+    /// Stores the terms of an order; a replacement has the symbol and side of its original.
     pub(super) fn sent(&mut self, key: Key, raw: &[u8]) {
         let (symbol, price, shares) = match Inbound::decode(raw) {
             Ok(Inbound::Enter(enter, _)) => (enter.symbol, enter.price, enter.quantity),
@@ -61,9 +61,9 @@ impl Positions {
         }
     }
 
-    /// Somebody has set prices, which go before trades of earlier times.
+    /// Records prices that were set; they override earlier trades.
     pub(super) fn priced(&mut self, t_ns: u64, prices: &Prices) {
-        // They were right when they were set.
+        // They were valid when they were set.
         for (symbol, price) in resolve(prices).unwrap_or_default() {
             self.note_trade(symbol, (t_ns, price));
         }
@@ -74,7 +74,8 @@ impl Positions {
         *last = trade.max(*last);
     }
 
-    /// A client was told of an execution. Each is in one journal, whichever was the client's then.
+    /// Records an execution that a client was informed of. Each is in one journal, that of the client's home at the
+    /// time.
     pub(super) fn note_execution(
         &mut self,
         (t_ns, generation): (u64, u16),
@@ -94,7 +95,7 @@ impl Positions {
         }
     }
 
-    /// The price of each symbol's last trade, or the one that was set since; 0 where it was taken away.
+    /// The price of each symbol's last trade, or the one set since; 0 if it was removed.
     pub(super) fn prices(&self) -> Vec<(Symbol, u64)> {
         self.trades.iter().map(|(symbol, (_, price))| (*symbol, *price)).collect()
     }

@@ -1,11 +1,12 @@
-//! What an order has to pass on its client's worker: the kill switch and the limits. One for each worker.
+//! The checks that an order has to pass on its client's worker: the kill switch and the limits. Each worker has its
+//! own.
 
 use std::sync::Arc;
 
 use weir_proto::ouch::{Inbound, Outbound};
 use weir_trading::{AccountId, KillScope, KillSwitch, References, RiskConfig, RiskLimits, RiskState};
 
-/// Nothing is known of this many accounts; there is room for this many orders of an earlier start. Workers share the
+/// A state for this many accounts, all unknown; with room for this many orders of an earlier start. Workers share the
 /// reference prices.
 pub(super) fn new_risk(
     accounts: usize,
@@ -23,17 +24,17 @@ pub(super) fn new_risk(
 pub(super) struct Checks {
     kill: KillSwitch,
     pub(super) risk: RiskState,
-    /// Whether answers are followed: something is limited, or may be later.
+    /// Whether answers are followed: a limit exists, or may be set later.
     pub(super) follows: bool,
 }
 
 impl Checks {
-    /// Nobody is stopped and nothing is limited.
+    /// Checks without stopped accounts and without limits.
     pub(super) fn new(accounts: usize, risk: RiskState) -> Self {
         Self { kill: KillSwitch::new(accounts), follows: risk.follows_orders(), risk }
     }
 
-    /// Whether an order may be passed on; if not, the reason.
+    /// Whether an order may be passed on; the error is the reason.
     #[inline]
     pub(super) fn admit(
         &mut self,
@@ -45,20 +46,20 @@ impl Checks {
         self.risk.check(now_ns, account, message)
     }
 
-    /// Whether an order of this account may not be sent any more, although it was admitted on another worker.
+    /// Whether an order of this account must not be sent, although another worker has admitted it.
     #[inline]
     pub(super) fn kills(&self, account: AccountId) -> Result<(), u16> {
         self.kill.check(account)
     }
 
-    /// Follows an answer to a client, in the client's numbers.
+    /// Applies an answer to a client, in the client's numbers.
     pub(super) fn follow(&mut self, account: AccountId, raw: &[u8]) {
         if let Ok((message, _)) = Outbound::decode(raw) {
             self.risk.follow(account, &message);
         }
     }
 
-    /// Sets the limits of everybody without limits of their own (no account), or those of one account.
+    /// Sets the common limits (no account), or those of one account.
     pub(super) fn set_limits(&mut self, account: Option<AccountId>, limits: RiskLimits) {
         self.follows |= !limits.is_off();
         match account {
@@ -67,7 +68,7 @@ impl Checks {
         }
     }
 
-    /// Stops or releases an account, or everybody.
+    /// Stops or releases an account, or all accounts.
     pub(super) fn kill(&mut self, account: Option<AccountId>, is_on: bool) {
         self.kill.set(account.map_or(KillScope::Everyone, KillScope::Account), is_on);
     }

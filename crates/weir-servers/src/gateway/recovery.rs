@@ -1,5 +1,5 @@
-//! What the journals of earlier starts say to a gateway: which orders are under way, which answers clients have, and
-//! what was changed while it ran.
+//! Recovers a gateway's state from the journals of earlier starts: orders in flight, the answers that clients have,
+//! and the changes made at run time.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
@@ -30,34 +30,34 @@ use super::{
 };
 use crate::orders::{KnownNumbers, Record, RecordKind};
 
-/// What was sent, as its journal has it: an order, or a message about one.
+/// A sent message from its journal: an order, or a message about one.
 struct Sent {
-    /// That of the order, upstream.
+    /// The upstream number of the order.
     number: u32,
     origin: Origin,
     raw: Vec<u8>,
     resend_until_ns: u64,
 }
 
-/// One moment on both clocks: what is old is told by the wall clock, which goes on while no process runs.
+/// One moment on both clocks: ages are measured by the wall clock, which continues while no process runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
-    /// Since 1970.
+    /// Nanoseconds since 1970.
     pub(super) wall_ns: u64,
-    /// On the engine's clock.
+    /// Nanoseconds of the engine's clock.
     pub(super) engine_ns: u64,
 }
 
 impl Moment {
-    /// Until when what was sent at a time of the wall clock may be sent again, on the engine's clock; 0 for not any
-    /// more. What seems to come from the future has no age.
+    /// Until when a message sent at this wall clock time may be resent, on the engine's clock; 0 if not any more. A
+    /// time in the future counts as age zero.
     fn resend_until_ns(self, sent_wall_ns: u64, age_max_ns: u64) -> u64 {
         let age_ns = self.wall_ns.saturating_sub(sent_wall_ns);
         age_max_ns.checked_sub(age_ns).map_or(0, |left_ns| self.engine_ns.saturating_add(left_ns))
     }
 }
 
-/// An order by its account and its number there.
+/// An order: its account and its number there.
 pub(super) type Key = (u32, u32);
 
 /// A worker and a venue.
@@ -66,15 +66,15 @@ type SessionId = (usize, usize);
 /// Answers by their orders.
 type Answers = BTreeMap<Key, Vec<SentReport<Vec<u8>>>>;
 
-/// A report of an order that its client was sent.
+/// A report about an order, as sent to its client.
 struct SentReport<Raw> {
     raw: Raw,
-    /// By the gateway itself, which has ended the order.
+    /// Sent by the gateway itself, which has ended the order.
     is_end: bool,
 }
 
 impl<Raw: AsRef<[u8]>> SentReport<Raw> {
-    /// Tells the outstanding orders of it.
+    /// Restores it in the outstanding orders.
     fn restore(&self, outstanding: &mut OutstandingOrders, (account, user_ref_num): (AccountId, u32)) {
         if self.is_end {
             outstanding.restore_end(account, user_ref_num);
@@ -84,27 +84,27 @@ impl<Raw: AsRef<[u8]>> SentReport<Raw> {
     }
 }
 
-/// An order that its client's worker has journaled and that was not answered.
+/// An unanswered order that its client's worker has journaled.
 struct Unsent {
     client_order_id: ClientOrderId,
-    /// Why it was refused. None: it was handed to the worker that sends, whose journal says whether it was sent.
+    /// The reason of its refusal. None: it was handed to the sending worker, whose journal shows whether it was sent.
     reason: Option<u16>,
-    /// What has no other record was not sent. Otherwise it may have been ignored as well: an earlier version wrote it,
-    /// which refused no replace of an order that was over, and kept no record of one.
+    /// An order without any other record was certainly not sent. If false, it may also have been ignored: an earlier
+    /// version, which wrote the record, did not refuse replaces of ended orders, and kept no record of them.
     is_certain: bool,
 }
 
-/// One upstream session as the journals have it.
+/// One upstream session, from the journals.
 struct Session {
     outstanding: OutstandingOrders,
-    /// Orders for which it has no room until answers to those before them are read, and what follows them, in order.
+    /// Orders that have no room until answers to earlier ones are read, and the messages that follow them, in order.
     later: VecDeque<Sent>,
     resume: Resume,
-    /// By epoch and journal: up to which message of this session it has the answers for its clients.
+    /// By epoch and journal: the last message of this session whose answers it contains for its clients.
     kept: BTreeMap<(u16, u16), u64>,
-    /// By epoch, journal and account: up to which message of it the client has the answers.
+    /// By epoch, journal and account: the last message of it whose answers the client has.
     delivered: HashMap<(u16, u16, AccountId), u64>,
-    /// Epochs that have begun. In journals of an earlier version they are counted in a byte, and come again.
+    /// Epochs that have begun. In journals of an earlier version an epoch is one byte, and wraps around.
     begun: BTreeSet<u16>,
 }
 
@@ -120,15 +120,15 @@ impl Session {
         }
     }
 
-    /// From here on there are answers for clients of this journal's worker, behind the message `before`: it has none of
-    /// them as long as it does not show any, whatever it has of other clients and of earlier starts.
+    /// From here on there are answers for clients of this journal's worker, after the message `before`: it has none
+    /// of them until it shows some, regardless of other clients' answers and of earlier starts.
     fn expect_answers(&mut self, (epoch, journal, before): (u16, u16, u64)) {
         let kept = self.kept.entry((epoch, journal)).or_insert(before);
         *kept = before.min(*kept);
     }
 
-    /// Gives orders to it as long as it has room, each with the answers that were read before it, and what
-    /// their clients have sent about them.
+    /// Adds waiting orders as long as there is room, each with the answers that were read before it, and its clients'
+    /// messages about it.
     fn catch_up(&mut self, early: &mut Answers) {
         while let Some(Sent { number, origin, raw, resend_until_ns }) = self.later.front() {
             if new_number(raw).is_none() {
@@ -147,7 +147,7 @@ impl Session {
         }
     }
 
-    /// Every record was read: orders for which there was no room find it, where those before them have ended.
+    /// Every record has been read: waiting orders are added now if earlier ones have ended.
     fn finish_orders(&mut self, early: &mut Answers) {
         loop {
             let left = self.later.len();
@@ -159,9 +159,9 @@ impl Session {
         }
     }
 
-    /// The worker logs in elsewhere: what was sent before stays behind, and is given back if there is any of it. What
-    /// is said there from now on is no answer to it, whatever the session is called. Answers of sessions there may have
-    /// been read already, in the journal of another worker.
+    /// The worker logs in elsewhere: earlier orders stay in the former session, which is returned if there are any.
+    /// Messages from there are no answers to the new session, even if it has the same name. Answers of sessions there
+    /// may already have been read, from another worker's journal.
     fn leave(&mut self, limits: OutstandingLimits) -> Option<Self> {
         let mut next = Self::new(limits);
         next.resume.epoch = self.resume.epoch;
@@ -172,31 +172,31 @@ impl Session {
         (former.outstanding.open() > 0 || !former.later.is_empty()).then_some(former)
     }
 
-    /// Everything was read. `homes`: those of the clients it has answers for.
+    /// Call it when everything has been read. `homes`: the workers of the clients that it has answers for.
     fn conclude(&mut self, homes: impl Iterator<Item = usize>, is_empty: bool) {
-        // Numbers of sessions that were before mean nothing in this one.
+        // Numbers of former sessions have no meaning in this one.
         let epoch = self.resume.epoch;
         self.kept.retain(|(of, _), _| *of == epoch);
         for ((_, _, account), sequence) in self.delivered.iter().filter(|((of, _, _), _)| *of == epoch) {
             let delivered = self.resume.delivered.entry(*account).or_default();
             *delivered = (*sequence).max(*delivered);
         }
-        // Each journal has its clients' answers without a gap; the one that has come least far decides. One that has
-        // lost every answer is known by the records of the worker that sends, or because a client of it has an order
-        // open or is one for whom the worker sends now.
+        // Each journal has its clients' answers without a gap; the one that is furthest behind decides. A journal
+        // that has lost every answer is found by the records of the sending worker, or because one of its clients has
+        // an open order or is one that the worker sends for now.
         let of_open: BTreeSet<usize> =
             self.outstanding.open_orders().map(|(origin, _)| usize::from(origin.home)).collect();
         let feeding =
             homes.chain(of_open).map(|home| self.kept.get(&(epoch, home as u16)).copied().unwrap_or(0));
         let kept = feeding.chain(self.kept.values().copied()).min().unwrap_or(0);
-        // Where nothing was kept or the session was never joined, what the exchange said before is not asked for.
+        // If there is no record or the session was never joined, the exchange's earlier messages are not requested.
         let is_new = is_empty || self.resume.session.is_none();
         self.resume.next = if is_new { 0 } else { kept + 1 };
         let heard = self.resume.delivered.values().copied().max();
         self.resume.heard = heard.filter(|_| !is_new).unwrap_or(0);
     }
 
-    /// The open orders, with what they ask for.
+    /// The open orders, with their terms.
     fn open(&self, orders: &HashMap<Key, Restored>) -> Vec<(AccountId, Restored)> {
         let restored = |(origin, shares): (Origin, Option<u32>)| {
             let Origin { account, user_ref_num, .. } = origin;
@@ -207,7 +207,7 @@ impl Session {
         self.outstanding.open_orders().filter_map(restored).collect()
     }
 
-    /// The open orders that cannot go on, for a reason that is told.
+    /// The open orders that cannot continue, with the reason from `why`.
     fn stranded(&self, venue: &str, why: impl Fn(Key) -> Option<Why>) -> Vec<Stranded> {
         let stranded = |(origin, _): (Origin, Option<u32>)| {
             let Origin { account, user_ref_num, .. } = origin;
@@ -217,8 +217,8 @@ impl Session {
         self.outstanding.open_orders().filter_map(stranded).collect()
     }
 
-    /// A journal says that another session begins: what was sent in this one stays behind, and is given back if there
-    /// is any of it. Which answers there are of it may still be read.
+    /// A journal shows that another session begins: earlier orders stay in this one, which is returned if there are
+    /// any. Answers in this session may still be read.
     fn begin_anew(
         &mut self,
         (epoch, name): (u16, Name<10>),
@@ -231,9 +231,9 @@ impl Session {
         if is_first || before == epoch {
             return None;
         }
-        // What is of this epoch and stands before is of the session that had the same number. In other journals that is
-        // so when there was one: its records are older by as many sessions as there are numbers, so that it does not
-        // matter which journal's clock is how much ahead.
+        // Earlier records with this epoch are of the former session with the same number. In other journals that is
+        // so if there was one: its records are older by the full range of epochs, so differences between the
+        // journals' clocks do not matter.
         let is_former = |of: u16, by: u16| of == epoch && (comes_again || by == journal);
         self.kept.retain(|(of, by), _| !is_former(*of, *by));
         self.delivered.retain(|(of, by, _), _| !is_former(*of, *by));
@@ -248,72 +248,72 @@ impl Session {
     }
 }
 
-/// Takes records in the order of their journals.
+/// Processes records in the order of their journals.
 pub(super) struct Recovering<'c> {
     workers: usize,
-    /// Accounts from this number on are not configured any more.
+    /// Accounts from this number on are no longer configured.
     configured: usize,
     symbols: &'c Symbols,
     limits: Vec<OutstandingLimits>,
-    /// Those that are configured, in their order, and behind them others that the journals name.
+    /// The configured venues, in order, followed by others that the journals name.
     venues: Vec<String>,
-    /// By journal: the venues by their numbers in what follows there. None: as they are configured.
+    /// By journal: the venues by their numbers in the following records. None: as configured.
     numbers: HashMap<u16, Vec<usize>>,
-    /// By worker and venue: where the worker has logged in, as far as its journal says so, and where it is to.
+    /// By worker and venue: where the worker has logged in, according to its journal, and where it will log in.
     endpoints: BTreeMap<SessionId, Endpoint>,
     endpoints_now: BTreeMap<SessionId, Endpoint>,
-    /// Journals in which everything that is said from here on was written by this version.
+    /// Journals in which all records from here on were written by this version.
     certain: HashSet<u16>,
-    /// By worker and venue: those that are configured, and others whose orders the journals have.
+    /// By worker and venue: the configured ones, and others whose orders are in the journals.
     sessions: BTreeMap<SessionId, Session>,
-    /// By worker and venue: sessions that were followed by others, with orders of which no end was read yet.
+    /// By worker and venue: sessions that were followed by others, with orders whose end has not been read.
     former: Vec<(SessionId, Session)>,
     now: Moment,
     positions: Positions,
     /// Orders that may never have been sent.
     unsent: BTreeMap<Key, Unsent>,
-    /// Orders that are refused in their client's stream and not by a record of its worker. The worker that they were
-    /// handed to may have one, and its journal may be read later.
+    /// Orders that are refused in their client's stream without a record of its worker. The worker that they were
+    /// handed to may have a record, and its journal may be read later.
     refused_in_stream: HashSet<Key>,
-    /// By account: orders that were sent, and of which no other worker's journal had said before that they were handed
-    /// over. It may be read later. A number that a replace had, which came to nothing, and behind it an order that was
-    /// handed over and lost, counts as sent here too: its client has no answer to that order.
+    /// By account: orders that were sent, without an earlier record of another worker that they were handed over.
+    /// Such a record may be read later. If a replace that had no effect used a number, and a later order with it was
+    /// handed over and lost, the number counts as sent here too: the client has no answer to that order.
     sent_first: HashMap<AccountId, KnownNumbers>,
     /// By account: the last of its orders that was sent.
     last_sent: HashMap<AccountId, u32>,
     /// Answers to orders that are not among the outstanding ones yet.
     early: Answers,
-    /// Names of accounts, folded, for changes.
+    /// Account numbers by folded name, for changes.
     accounts: &'c dyn Fn(&str) -> Option<AccountId>,
     controls: Controls,
     is_empty: bool,
 }
 
-/// What the workers of a gateway begin with.
+/// The initial state of a gateway's workers.
 pub(super) struct Recovered {
     /// By upstream session: worker times venues.
     pub(super) sessions: Vec<(OutstandingOrders, Resume)>,
-    /// What is in force.
+    /// The controls in force.
     pub(super) controls: Controls,
-    /// Orders whose clients wait for an answer that nobody else will give.
+    /// Orders whose clients wait for an answer that nothing else will give.
     pub(super) unsent: Vec<(AccountId, Reject)>,
     /// Orders that are open, or may be.
     pub(super) open: Vec<(AccountId, Restored)>,
-    /// What each account has executed.
+    /// The executions of each account.
     pub(super) executed: HashMap<AccountId, Executed>,
     /// See [`Positions::prices`].
     pub(super) prices: Vec<(Symbol, u64)>,
-    /// Open orders that cannot go on with this configuration.
+    /// Open orders that cannot continue with this configuration.
     pub(super) stranded: Vec<Stranded>,
-    /// Orders that have ended, of which their clients were not told; each with what names its session.
+    /// Ended orders whose clients were not informed; each with the key of its session.
     pub(super) expired: Vec<(u64, Expiry)>,
-    /// What the numbers of venues in these names stand for: those that are configured, and others behind them.
+    /// The venues that the numbers in these keys stand for: the configured ones, followed by others.
     pub(super) venues: Vec<String>,
 }
 
 impl Recovered {
-    /// Accounts from this number on are not configured any more and have no order open: what is known of them waits for
-    /// a start that has them.
+    /// Accounts from this number on are no longer configured and have no open orders: their state waits for a start
+    /// that has them.
     pub(super) fn leave_removed(&mut self, configured: usize) {
         let is_there = |account: AccountId| (account.0 as usize) < configured;
         self.sessions.iter_mut().for_each(|(outstanding, _)| outstanding.leave_accounts(is_there));
@@ -323,7 +323,7 @@ impl Recovered {
         self.expired.retain(|(_, expiry)| is_there(expiry.origin.account));
     }
 
-    /// Orders that are open in a session of another worker than the one that sends for their accounts now, with that
+    /// Orders that are open in a session of another worker than the one that now sends for their accounts, with that
     /// worker.
     pub(super) fn elsewhere(
         &self,
@@ -341,8 +341,8 @@ impl Recovered {
         found
     }
 
-    /// Whether an upstream session has an open order of a client of another worker: sent while there was another route,
-    /// or another number of workers.
+    /// Whether an upstream session has an open order of another worker's client: sent when the route, or the number
+    /// of workers, was different.
     pub(super) fn has_orders_of_others(&self, venues: usize) -> bool {
         let mut sessions = self.sessions.iter().enumerate();
         sessions.any(|(index, (outstanding, _))| outstanding.has_orders_of_others(index / venues))
@@ -385,17 +385,17 @@ impl<'c> Recovering<'c> {
         }
     }
 
-    /// So many accounts are configured; records of others have higher numbers.
+    /// This many accounts are configured; records of others have higher numbers.
     pub(super) fn of_accounts(self, configured: usize) -> Self {
         Self { configured, ..self }
     }
 
-    /// Workers log in here: orders that they have sent elsewhere are not reached.
+    /// Workers log in here: orders that they have sent elsewhere cannot be reached.
     pub(super) fn with_endpoints(self, endpoints_now: BTreeMap<SessionId, Endpoint>) -> Self {
         Self { endpoints_now, ..self }
     }
 
-    /// Takes one record.
+    /// Processes one record.
     pub(super) fn take(&mut self, record: &Record<'_>) {
         self.is_empty = false;
         match record.kind {
@@ -449,13 +449,13 @@ impl<'c> Recovering<'c> {
         }
     }
 
-    /// What numbers of venues stand for from here on in a journal.
+    /// Sets the meaning of venue numbers from here on in a journal.
     fn name_venues(&mut self, journal: u16, venues: Venues) {
         if venues.is_certain {
             self.certain.insert(journal);
         } else {
             self.certain.remove(&journal);
-            // Nobody knows where that version has logged in.
+            // It is unknown where that version has logged in.
             self.endpoints.retain(|(worker, _), _| *worker != usize::from(journal));
         }
         let names = venues.names.into_iter().take(VENUES_MAX);
@@ -463,7 +463,7 @@ impl<'c> Recovering<'c> {
         self.numbers.insert(journal, numbers);
     }
 
-    /// A worker has logged in here, and nowhere else from then on.
+    /// Records that a worker has logged in here, and nowhere else from then on.
     fn log_in(&mut self, place: SessionId, endpoint: Endpoint) {
         let before = self.endpoints.get(&place);
         let has_changed = before.is_some_and(|before| endpoint.change_from(before).is_some());
@@ -475,7 +475,7 @@ impl<'c> Recovering<'c> {
         }
     }
 
-    /// The worker and the venue of a session, as a record of this journal names it.
+    /// The worker and the venue of a session key in a record of this journal.
     fn place_of(&self, journal: u16, key: u32) -> Option<SessionId> {
         let (worker, number) = of_session_key(key);
         let venue = match self.numbers.get(&journal) {
@@ -485,7 +485,7 @@ impl<'c> Recovering<'c> {
         Some((worker, venue))
     }
 
-    /// The number of a venue here.
+    /// The number of a venue in this recovery.
     fn venue(&mut self, name: String) -> usize {
         let known = self.venues.iter().position(|own| *own == name);
         known.unwrap_or_else(|| {
@@ -531,7 +531,7 @@ impl<'c> Recovering<'c> {
         }
     }
 
-    /// A client's message was sent.
+    /// Records that a client's message was sent.
     fn note_sent(&mut self, account: AccountId, raw: &[u8]) {
         let Some(number) = new_number(raw) else { return };
         let last = self.last_sent.entry(account).or_default();
@@ -544,8 +544,8 @@ impl<'c> Recovering<'c> {
         }
     }
 
-    /// The venue by which a worker sent its own client's order, where the record does not say so: an earlier version
-    /// wrote it, with the routes that are configured now.
+    /// The venue through which a worker sent its own client's order, if the record does not contain it: an earlier
+    /// version wrote the record, with the routes that are configured now.
     fn venue_of(&self, worker: usize, account: AccountId, raw: &[u8]) -> Option<usize> {
         if self.limits.len() == 1 {
             return Some(0);
@@ -590,7 +590,7 @@ impl<'c> Recovering<'c> {
         let (key, epoch, sequence) = unpack_sequence(upstream_sequence);
         let Some(place) = self.place_of(worker, key) else { return };
         let session = self.session(place);
-        // Zero: the gateway said it, and not the exchange.
+        // Zero: the gateway sent it, not the exchange.
         if sequence > 0 {
             let delivered = session.delivered.entry((epoch, worker, account)).or_default();
             *delivered = sequence.max(*delivered);
@@ -612,7 +612,7 @@ impl<'c> Recovering<'c> {
         }
     }
 
-    /// Whether a session at a place, or a former one, has orders that it has no room for yet.
+    /// Whether a current or former session at a place has orders waiting for room.
     fn has_later(&self, place: SessionId) -> bool {
         let of_place = self.former.iter().filter(|(of, _)| *of == place).map(|(_, former)| former);
         of_place.chain(self.sessions.get(&place)).any(|session| !session.later.is_empty())
@@ -624,19 +624,19 @@ impl<'c> Recovering<'c> {
             Change::References { prices } => return self.positions.priced(t_ns, prices),
         };
         let account = name.as_deref().map(self.accounts);
-        // An account that is not configured any more has nothing to be changed.
+        // An account that is no longer configured has nothing to change.
         if account != Some(None) {
             self.controls.apply(account.flatten(), change);
         }
     }
 
-    /// What the workers begin with. `feeds` says which homes an upstream session has answers for. `gives_up`: what
-    /// cannot go on with this configuration expires.
+    /// Returns the initial state of the workers. `feeds` says for which homes an upstream session has answers.
+    /// `gives_up`: orders that cannot continue with this configuration expire.
     pub(super) fn finish(self, feeds: impl Fn(usize, usize) -> bool, gives_up: bool) -> Recovered {
         let Self { workers, limits, mut sessions, mut unsent, last_sent, mut early, controls, .. } = self;
         let configured = self.configured;
         let orders = &self.positions.orders;
-        // It does not matter which worker's journal was read first.
+        // The order in which the workers' journals were read does not matter.
         unsent.retain(|(account, number), unsent| {
             let last = last_sent.get(&AccountId(*account));
             unsent.is_certain || last.is_none_or(|last| number > last)
@@ -661,7 +661,7 @@ impl<'c> Recovering<'c> {
                 session.leave(limits.get(*venue).copied().unwrap_or_default());
             }
             session.conclude((0..workers).filter(|home| feeds(*worker, *home)), self.is_empty);
-            // Of those it is known of none whether it is open.
+            // For these it is unknown whether they are open.
             if limits.get(*venue).is_some_and(|limits| limits.when_full == WhenFull::ForgetOldest) {
                 continue;
             }
@@ -701,19 +701,19 @@ impl<'c> Recovering<'c> {
     }
 }
 
-/// An order that was sent where its worker does not log in any more.
+/// An order that was sent where its worker no longer logs in.
 fn left_behind(order: &Expiry, venue: &str, why: &Why) -> Stranded {
     let Origin { account, user_ref_num, .. } = order.origin;
     Stranded { account, user_ref_num, venue: venue.to_owned(), why: why.clone() }
 }
 
-/// What a client is told of an order that was never sent.
+/// The refusal of an order that was never sent.
 fn refusal(((account, user_ref_num), unsent): (Key, Unsent)) -> (AccountId, Reject) {
     let reason = unsent.reason.unwrap_or(reject_reason::DESTINATION_CLOSED);
     (AccountId(account), Reject { user_ref_num, reason, client_order_id: unsent.client_order_id })
 }
 
-/// Of the session there is at a place and the former ones, the last one that it is; the one there is where none is.
+/// Among the current and the former sessions of a place, the last one that matches; the current one if none does.
 fn session_of<'s>(
     sessions: &'s mut BTreeMap<SessionId, Session>,
     former: &'s mut [(SessionId, Session)],
@@ -728,16 +728,16 @@ fn session_of<'s>(
     Some(former.map_or(current, |(_, former)| former))
 }
 
-/// How sessions are named in what is written from now on.
+/// The naming of venues in records from now on.
 struct Naming<'a> {
-    /// All that the journals name.
+    /// All venues that the journals name.
     all: &'a [String],
-    /// Those that are configured, and behind them others that are needed.
+    /// The configured venues, followed by others that are needed.
     venues: Vec<String>,
 }
 
 impl Naming<'_> {
-    /// Adds what has expired of a session.
+    /// Adds the expired orders of a session.
     fn add(
         &mut self,
         (worker, venue): SessionId,
@@ -758,17 +758,17 @@ impl Naming<'_> {
     }
 }
 
-/// The number that a client's message brings: an order or a replacement.
+/// The new number in a client's message: of an order or a replacement.
 fn new_number(raw: &[u8]) -> Option<u32> {
     inbound_user_ref_num(raw).filter(|_| matches!(raw.first(), Some(b'O' | b'U')))
 }
 
-/// What a new order trades.
+/// The symbol of a new order.
 pub(super) fn symbol_of(raw: &[u8]) -> Option<Symbol> {
     Some(Symbol(raw.get(10..18).filter(|_| raw[0] == b'O')?.try_into().ok()?))
 }
 
-/// The client's own name of its order.
+/// The client's name for its order.
 fn name_of(raw: &[u8]) -> ClientOrderId {
     let id = Inbound::decode(raw).ok().and_then(|message| message.client_order_id());
     id.unwrap_or(ClientOrderId([b' '; 14]))

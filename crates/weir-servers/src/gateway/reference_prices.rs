@@ -1,5 +1,4 @@
-//! Reference prices as people give them, in a file or through the control socket. Where they are kept and used is
-//! `weir_trading`'s affair.
+//! Reference prices in the form used in files and on the control socket. `weir_trading` stores and uses them.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +7,23 @@ use weir_trading::References;
 
 use super::account_limits::{UNIT, symbol};
 
-/// Symbols that may have a reference price.
+/// Most symbols with a reference price.
 pub(super) const REFERENCES_MAX: usize = 16_384;
 
 /// By symbol: its price in units of the currency, or none.
 pub(super) type Prices = BTreeMap<String, Option<f64>>;
 
-/// The table that all workers share, with these prices in it.
+/// The table that all workers share, filled with these prices.
 pub(super) fn table(prices: &[(Symbol, u64)]) -> References {
     let references = References::new(REFERENCES_MAX);
     for (symbol, price) in prices {
-        // As many as there is room for.
+        // As many as fit.
         let _ = references.set(*symbol, *price);
     }
     references
 }
 
-/// Reads a price.
+/// Parses a price.
 pub(super) fn price(price: f64) -> Result<u64, String> {
     let scaled = (price * UNIT).round();
     if (1.0..=PRICE_MAX as f64).contains(&scaled) {
@@ -34,15 +33,15 @@ pub(super) fn price(price: f64) -> Result<u64, String> {
     }
 }
 
-/// A price as people read it.
+/// A price in units of the currency.
 pub(super) fn units(price: u64) -> f64 {
     price as f64 / UNIT
 }
 
-/// Symbols and prices as the table has them; 0 for none.
+/// Symbols and prices in the table's form; 0 for none.
 ///
 /// # Errors
-/// In words: the first symbol that is none, or that has a price that is none.
+/// The reason, in words: the first invalid symbol or price.
 pub(super) fn resolve(prices: &Prices) -> Result<Vec<(Symbol, u64)>, String> {
     let one = |(text, units): (&String, &Option<f64>)| {
         let scaled = units.map_or(Ok(0), |units| price(units).map_err(|wrong| format!("{text}: {wrong}")));
@@ -51,10 +50,10 @@ pub(super) fn resolve(prices: &Prices) -> Result<Vec<(Symbol, u64)>, String> {
     prices.iter().map(one).collect()
 }
 
-/// Keeps a place in the table for each of these that gets a price.
+/// Reserves a place in the table for each symbol that gets a price.
 ///
 /// # Errors
-/// In words: there is no room for one.
+/// The reason, in words: there is no room for a symbol.
 pub(super) fn reserve(references: &References, prices: &[(Symbol, u64)]) -> Result<(), String> {
     match prices.iter().find(|(symbol, price)| *price > 0 && !references.reserve(*symbol)) {
         Some((symbol, _)) => {

@@ -1,4 +1,4 @@
-//! Starting a gateway, and looking at it from other threads.
+//! Starts a gateway, and shows it to other threads.
 
 use std::{
     collections::BTreeMap,
@@ -58,7 +58,7 @@ use crate::{
     },
 };
 
-/// How often the starter looks whether the upstream sessions are there.
+/// How often the starting thread checks whether the upstream sessions are up.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// A running gateway.
@@ -90,7 +90,7 @@ pub(super) struct GatewayState {
 }
 
 impl GatewayState {
-    /// Adds what the gateway counts to what its sessions do.
+    /// Adds the gateway's counts to those of its sessions.
     fn complete(&self, mut stats: NodeStats) -> NodeStats {
         let taken = total(&self.common.counters, |counters| &counters.taken);
         let passed = total(&self.common.counters, |counters| &counters.passed);
@@ -133,7 +133,7 @@ impl GatewayState {
     }
 }
 
-/// What a worker takes when it begins.
+/// The parts that a worker takes when it starts.
 struct WorkerInit {
     port: Port<WorkerMessage>,
     sessions: Vec<(OutstandingOrders, Resume)>,
@@ -144,7 +144,7 @@ struct WorkerInit {
     elsewhere: OrdersElsewhere,
 }
 
-/// A gateway that has not begun yet.
+/// A gateway that has not started yet.
 pub(super) struct Prepared {
     pub(super) shared: Arc<GatewayState>,
     inits: Vec<Option<WorkerInit>>,
@@ -152,7 +152,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Recovers what the journals hold.
+    /// Recovers the state from the journals.
     pub(super) fn new(workers: usize, mut config: GatewayConfig, now: Moment) -> io::Result<Self> {
         let mut common = common(&config, workers);
         let (recovery, recovered) = read_journals(workers, &mut config, &common, now)?;
@@ -205,13 +205,13 @@ impl Prepared {
         Ok(Self { shared, inits, recovery })
     }
 
-    /// What the sessions underneath are asked to be; what they have to tell people comes with what the gateway has.
+    /// The configuration of the sessions underneath; their operator lines are merged with the gateway's.
     pub(super) fn orders_config(&self) -> OrdersConfig {
         let lines = self.shared.common.notices.lines().clone();
         OrdersConfig { lines, ..orders_config(&self.shared.config) }
     }
 
-    /// What the sessions begin with, and what makes the part of each worker, once.
+    /// The initial state of the sessions, and a function that creates each worker's part once.
     pub(super) fn into_parts(
         self,
     ) -> (Recovery, impl Fn(Rc<SessionStore>) -> io::Result<Rc<Gateway>> + Clone + Send + 'static) {
@@ -230,8 +230,8 @@ impl Prepared {
     }
 }
 
-/// Recovers what the journals hold, as far as the configuration reaches it. Accounts that were removed from that stay,
-/// without a login, where they have orders that end now.
+/// Recovers the state from the journals, as far as the configuration can reach it. Accounts that were removed from
+/// the configuration stay, without a login, if they have orders that end now.
 fn read_journals(
     workers: usize,
     config: &mut GatewayConfig,
@@ -272,13 +272,13 @@ fn read_journals(
     Ok((recovery, recovered))
 }
 
-/// An account that is not configured any more and whose stream goes on.
+/// An account that is no longer configured and whose stream continues.
 fn without_login(name: &Name<6>) -> AccountConfig {
     // No password has this hash.
     AccountConfig { name: *name, password_hash: "".into(), cancel_on_disconnect: false, takeover: false }
 }
 
-/// Those of one worker's clients.
+/// The orders of one worker's clients.
 fn elsewhere_of(all: &[(AccountId, u32, u16)], workers: usize, home: usize) -> OrdersElsewhere {
     let mut of_home = OrdersElsewhere::default();
     for (account, number, worker) in all.iter().filter(|(of, _, _)| of.0 as usize % workers == home) {
@@ -288,10 +288,10 @@ fn elsewhere_of(all: &[(AccountId, u32, u16)], workers: usize, home: usize) -> O
 }
 
 impl GatewayServer {
-    /// Recovers what the journals hold, listens, and starts the workers, which begin to log in to the exchanges.
+    /// Recovers the state from the journals, listens, and starts the workers, which begin to log in to the exchanges.
     ///
     /// # Errors
-    /// Those of [`OrdersServer::start`]; a hand-off that cannot do what is asked.
+    /// The errors of [`OrdersServer::start`]; a hand-off that does not support the configuration.
     pub fn start(server: ServerConfig, config: GatewayConfig) -> Result<Self, ServeError> {
         check(&server, &config)?;
         let engine_ns = time::monotonic().as_nanos();
@@ -312,12 +312,12 @@ impl GatewayServer {
         self.control.wait_for_upstreams(limit)
     }
 
-    /// The sessions underneath alone; [`Self::control`] goes on working.
+    /// Returns only the sessions underneath; [`Self::control`] continues to work.
     pub fn into_orders(self) -> OrdersServer {
         self.orders
     }
 
-    /// Where clients are listened for, with the port the kernel chose.
+    /// The address for clients, with the port that the kernel chose.
     pub fn address(&self) -> &Address {
         self.orders.address()
     }
@@ -332,7 +332,7 @@ impl GatewayServer {
         self.control.clone()
     }
 
-    /// Starts draining; `join` waits for its end.
+    /// Starts draining; `join` waits until it is done.
     pub fn drain(&self) {
         self.control.drain();
     }
@@ -346,8 +346,8 @@ impl GatewayServer {
     }
 }
 
-/// A gateway of one worker inside the runtime that starts it: for programs that have a runtime of their own, and for
-/// the simulator. It has no socket to control it, and as [`LocalOrders`] it verifies passwords where they arrive.
+/// A gateway of one worker inside the caller's runtime: for programs with their own runtime, and for the simulator.
+/// It has no control socket, and like [`LocalOrders`] it verifies passwords on the same thread.
 #[derive(Clone)]
 pub struct LocalGateway {
     orders: LocalOrders,
@@ -361,10 +361,10 @@ impl std::fmt::Debug for LocalGateway {
 }
 
 impl LocalGateway {
-    /// Recovers what the journal holds, and begins to log in to the exchanges.
+    /// Recovers the state from the journal, and begins to log in to the exchanges.
     ///
     /// # Errors
-    /// Those of the configuration and the journal.
+    /// The errors of the configuration and the journal.
     pub async fn start(config: GatewayConfig) -> io::Result<Self> {
         check_venues(&config, 1)?;
         // On the simulator both clocks are one.
@@ -382,7 +382,7 @@ impl LocalGateway {
         self.orders.serve(stream)
     }
 
-    /// What was counted until now.
+    /// The counts so far.
     pub fn node_stats(&self) -> NodeStats {
         self.shared.complete(self.orders.node_stats())
     }
@@ -392,7 +392,7 @@ impl LocalGateway {
         self.shared.upstreams()
     }
 
-    /// Lets clients go, as [`OrdersControl::drain`].
+    /// Disconnects clients, as [`OrdersControl::drain`].
     pub async fn drain(&self) {
         self.orders.drain().await;
     }
@@ -447,8 +447,8 @@ fn orders_config(config: &GatewayConfig) -> OrdersConfig {
     }
 }
 
-/// What the checks of each worker begin with: what accounts have open and have executed, where that is followed. What
-/// was executed before the session with the clients of this generation counts for nothing any more.
+/// The initial state of each worker's checks: the open orders and executions of accounts, if orders are followed.
+/// Executions from before the session with the clients of this generation no longer count.
 fn restored_risk(
     workers: usize,
     config: &GatewayConfig,
@@ -456,7 +456,7 @@ fn restored_risk(
     (recovered, generation): (&Recovered, u16),
 ) -> Vec<RiskState> {
     for (symbol, price) in &recovered.prices {
-        // As many as there is room for.
+        // As many as fit.
         let _ = references.set(*symbol, *price);
     }
     let is_followed = |account: AccountId| {
@@ -490,8 +490,8 @@ fn restored_risk(
 }
 
 fn common(config: &GatewayConfig, workers: usize) -> Common {
-    // Neighbours in the list of accounts live on different workers: their row, and not their place, is what `modulo`
-    // goes by, or it would never hand anything off.
+    // Neighbours in the list of accounts have different home workers: `modulo` uses their row, not their index,
+    // because otherwise it would never hand anything off.
     let row = |account: usize| (account / workers) as u32;
     let sender = |account: usize| config.route.worker(account % workers, row(account), workers) as u16;
     let senders: Vec<u16> = (0..config.accounts.len()).map(sender).collect();
@@ -528,7 +528,7 @@ fn account_named(config: &GatewayConfig, name: &str) -> Option<AccountId> {
     config.accounts.iter().position(is_it).map(|place| AccountId(place as u32))
 }
 
-/// Makes a worker's part and starts it.
+/// Creates a worker's part and starts it.
 fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit) -> io::Result<Rc<Gateway>> {
     let WorkerInit { port, sessions, requests, unsent, expired, risk, elsewhere } = init;
     let (worker, config) = (store.worker(), &shared.config);
@@ -568,8 +568,8 @@ fn init_worker(shared: &GatewayState, store: Rc<SessionStore>, init: WorkerInit)
     Ok(gateway)
 }
 
-/// Cancels what an earlier start left open of accounts that are stopped or want no order to outlive their connection:
-/// its cancels may have been lost with it.
+/// Cancels the orders that an earlier start left open of accounts that are stopped or cancel on disconnect: its own
+/// cancels may have been lost.
 fn cancel_left(gateway: &Gateway, controls: &Controls, accounts: &[AccountConfig]) {
     if controls.is_everyone_killed {
         gateway.cancel_killed(None);
@@ -585,7 +585,7 @@ fn cancel_left(gateway: &Gateway, controls: &Controls, accounts: &[AccountConfig
 
 fn checks(controls: &Controls, accounts: usize, risk: RiskState) -> Checks {
     let mut checks = Checks::new(accounts, risk);
-    // Limits are resolved when they are read and when they are changed; what is here is right.
+    // Limits are resolved when they are read and when they are changed; these are valid.
     checks.set_limits(None, controls.limits.resolve().unwrap_or_default());
     for (account, limits) in controls.account_limits.iter().enumerate() {
         if let Some(limits) = limits {
@@ -600,7 +600,7 @@ fn checks(controls: &Controls, accounts: usize, risk: RiskState) -> Checks {
 }
 
 impl GatewayControl {
-    /// What the gateway has counted until now.
+    /// The gateway's counts so far.
     pub fn node_stats(&self) -> NodeStats {
         self.shared.complete(self.orders.node_stats())
     }
@@ -620,8 +620,8 @@ impl GatewayControl {
         self.shared.upstreams()
     }
 
-    /// Waits until every upstream session is logged in. False: not within the limit, or not any more, because the
-    /// gateway drains.
+    /// Waits until every upstream session is logged in. False: they are not within the limit, or will not be because
+    /// the gateway drains.
     pub fn wait_for_upstreams(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         loop {
@@ -635,10 +635,10 @@ impl GatewayControl {
         }
     }
 
-    /// Whether orders can be taken: the journal works, and there is an upstream session.
+    /// Checks whether orders can be accepted: the journal works, and an upstream session is up.
     ///
     /// # Errors
-    /// In words, why not.
+    /// The reason why not, in words.
     pub fn health(&self) -> Result<(), String> {
         if !self.orders.server().is_serving() {
             return Err(DRAINING.into());
@@ -653,11 +653,11 @@ impl GatewayControl {
         Err("no upstream session is logged in".into())
     }
 
-    /// Stops an account, or everybody, or ends that. Open orders are cancelled; says by venue how far that has come,
-    /// where there were any. Waits a second at most for exchanges, and 5 for the journal.
+    /// Stops an account, or all accounts, or releases them. Stopping cancels open orders; returns the progress of
+    /// that by venue, if there were any. Waits at most one second for exchanges, and five for the journal.
     ///
     /// # Errors
-    /// No such account, or the change cannot be kept.
+    /// If there is no such account, or the change cannot be journaled.
     pub fn kill(&self, account: Option<&str>, on: bool) -> Result<Vec<VenueCancels>, KillError> {
         let id = account.map(|name| self.account(name)).transpose()?;
         let change = Change::Kill { account: account.map(str::to_owned), on };
@@ -682,7 +682,7 @@ impl GatewayControl {
         }
     }
 
-    /// Kill switches that are on: accounts, and `*` for everybody.
+    /// Engaged kill switches: accounts, and `*` for the switch of all accounts.
     pub fn killed(&self) -> Vec<String> {
         let controls = self.shared.commander.controls();
         let everyone = controls.is_everyone_killed.then(|| "*".to_owned());
@@ -690,7 +690,7 @@ impl GatewayControl {
         everyone.into_iter().chain(controls.killed.iter().map(name)).collect()
     }
 
-    /// The limits that count for an account, or for all that have none of their own.
+    /// The limits that apply to an account, or the common limits of accounts without their own.
     ///
     /// # Errors
     /// When there is no such account.
@@ -699,10 +699,10 @@ impl GatewayControl {
         Ok(self.shared.commander.controls().limits_of(account).clone())
     }
 
-    /// Changes single limits: keys of [`Limits`] with new values, `null` for none.
+    /// Changes single limits: keys of [`Limits`] with new values, `null` to remove one.
     ///
     /// # Errors
-    /// In words: no such account, no such limit, or the change cannot be kept.
+    /// The reason, in words: no such account, no such limit, or the change cannot be journaled.
     pub fn set_limits(
         &self,
         account: Option<&str>,
@@ -718,17 +718,18 @@ impl GatewayControl {
         all.map(|(symbol, price)| (symbol.to_string(), reference_prices::units(price))).collect()
     }
 
-    /// Sets reference prices of symbols, in units of the currency, or takes them away. They hold until the next trade.
+    /// Sets reference prices of symbols, in units of the currency, or removes them. They are valid until the next
+    /// trade.
     ///
     /// # Errors
-    /// In words: no symbol, no price, no room for more symbols, or the change cannot be kept.
+    /// The reason, in words: not a symbol, not a price, no room for more symbols, or the change cannot be journaled.
     pub fn set_references(&self, prices: BTreeMap<String, Option<f64>>) -> Result<(), String> {
         reference_prices::reserve(&self.shared.common.references, &reference_prices::resolve(&prices)?)?;
         self.shared.commander.change(None, &Change::References { prices })
     }
 
-    /// Lines that people should see, as they come up: sessions with exchanges that are lost and the like. They are few,
-    /// and whoever does not take them loses some. Once.
+    /// Lines for operators, as they occur: for example about lost sessions with exchanges. They are few, and some are
+    /// lost if they are not taken. Available once.
     pub fn notices(&self) -> Option<Receiver<String>> {
         self.orders.lines()
     }
@@ -750,7 +751,7 @@ impl GatewayControl {
         account_named(&self.shared.config, name).ok_or_else(|| format!("there is no account {name:?}"))
     }
 
-    /// What metrics show beside the records that every node has.
+    /// The data for metrics besides the records that every node has.
     pub(super) fn facts(&self) -> Facts {
         let shared = &self.shared;
         let count = |of: fn(&GatewayCounters) -> &Counter| total(&shared.common.counters, of);

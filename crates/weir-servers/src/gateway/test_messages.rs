@@ -4,7 +4,7 @@ use weir_proto::ouch::{
     Accepted, Appendage, ClientOrderId, Enter, Inbound, Outbound, Replace, Replaced, Symbol,
 };
 
-/// A buy order of so many shares.
+/// A buy order of this many shares.
 pub(super) fn enter(user_ref_num: u32, quantity: u32) -> Inbound<'static> {
     Inbound::Enter(order(user_ref_num, quantity), Appendage::EMPTY)
 }
@@ -25,14 +25,14 @@ fn order(user_ref_num: u32, quantity: u32) -> Enter {
     }
 }
 
-/// The same as bytes.
+/// The same order as bytes.
 pub(super) fn entered(user_ref_num: u32, quantity: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     enter(user_ref_num, quantity).encode(&mut bytes);
     bytes
 }
 
-/// What an exchange says of such an order of 100 shares, live (`L`) or over at once (`D`).
+/// An exchange's acceptance of such an order of 100 shares, live (`L`) or ended at once (`D`).
 pub(super) fn accepted(user_ref_num: u32, order_state: u8) -> Vec<u8> {
     let accepted = Accepted { order_state, ..Accepted::of(&order(user_ref_num, 100), 1, 1) };
     let message = Outbound::Accepted(accepted);
@@ -41,7 +41,7 @@ pub(super) fn accepted(user_ref_num: u32, order_state: u8) -> Vec<u8> {
     bytes
 }
 
-/// What replaces such an order by one of 50 shares.
+/// A replacement of such an order by one of 50 shares.
 pub(super) fn replace(original_user_ref_num: u32, user_ref_num: u32) -> Inbound<'static> {
     let Enter { price, time_in_force, display, intermarket_sweep, client_order_id, .. } =
         order(user_ref_num, 50);
@@ -58,7 +58,7 @@ pub(super) fn replace(original_user_ref_num: u32, user_ref_num: u32) -> Inbound<
     Inbound::Replace(message, Appendage::EMPTY)
 }
 
-/// What an exchange says of that: it is live.
+/// An exchange's confirmation of that replacement: it is live.
 pub(super) fn replaced(original_user_ref_num: u32, user_ref_num: u32) -> Vec<u8> {
     let order = order(user_ref_num, 50);
     let message = Outbound::Replaced(Replaced {

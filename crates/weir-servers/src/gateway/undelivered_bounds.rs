@@ -1,35 +1,35 @@
-//! How much may be undelivered on the way from one worker of a gateway to another. One message more would end
-//! the process, so that nothing a peer does may bring it.
+//! The maximum of undelivered messages from one worker of a gateway to another. One message more would end the
+//! process, so no peer may be able to cause that.
 //!
-//! Requests are bounded where they are kept (`overflow`). Responses begin to pile up when nothing is
-//! undelivered, and until nothing is any more there are these:
+//! Requests are bounded where they are queued (`overflow`). Responses can accumulate from the moment when something
+//! is undelivered until everything is delivered again. They consist of:
 //!
-//! * Answers of exchanges. After each receive a session waits until nothing is undelivered
-//!   (`Gateway::after_receive`), and a receive has half of [`ANSWERS_MAX`] at most. Should there be as many
-//!   all the same, because of what else is undelivered, the session is ended by name before its next message
-//!   is taken in (`Gateway::is_full`), and has to say it again.
-//! * Expiries: of a session that begins anew, of a kill switch, of clients that are gone. However many tell them, each
-//!   share of them waits until nothing is undelivered (`Gateway::expire`).
-//! * Numbers of replaces that came to nothing. They are given back before the answer that shows it, all at once: no
-//!   more than are owed already and than are open, either of which is at most what may be open.
-//! * What becomes of requests that were on their way: each is refused, or is an order that ends later. From the first
-//!   answer on that is undelivered no client is read whose orders come here (`Gateway::fall_behind`).
-//! * One word that there is room.
+//! * Answers of exchanges. After each receive a session waits until everything is delivered
+//!   (`Gateway::after_receive`), and one receive contains at most half of [`ANSWERS_MAX`]. If there are still that
+//!   many, because of other undelivered messages, the session is ended before its next message is accepted
+//!   (`Gateway::is_full`), and the exchange has to send it again.
+//! * Expiries: from a session that begins anew, a kill switch, disconnected clients. However many tasks send them,
+//!   each share waits until everything is delivered (`Gateway::expire`).
+//! * Released numbers of replaces that had no effect. They are released before the answer that shows it, all at once:
+//!   at most those already owed plus the open ones, each limited to the maximum of open orders.
+//! * The outcomes of requests that were on their way: each is refused, or becomes an order that ends later. From the
+//!   first undelivered answer on, clients whose orders come here are not read (`Gateway::fall_behind`).
+//! * One message that there is room.
 
 use super::{config::GatewayConfig, unsolicited_cancels};
 use crate::overflow::Bounds;
 
-/// Answers of one exchange: twice as many as the largest buffer of the engine has of the smallest ones. While some are
-/// undelivered nothing more is received; a session that brings more all the same has to say it again.
+/// Answers of one exchange: twice as many of the smallest ones as fit into the engine's largest buffer. While some
+/// are undelivered nothing more is received; if a session still brings more, the exchange has to send them again.
 pub(super) const ANSWERS_MAX: usize = 2 * (128 << 10) / 16;
 
 pub(super) fn of(config: &GatewayConfig, workers: usize) -> Bounds {
     let accounts = config.accounts.len();
     let answers = ANSWERS_MAX * config.venues.len();
     let given_back: usize = config.venues.iter().map(|venue| 2 * venue.limits.open_max).sum();
-    // Rings are rounded up, and where a whole queue is taken at once the next one fills meanwhile.
+    // Rings are rounded up, and if a whole queue is taken at once the next one fills meanwhile.
     let queue = 2 * config.handoff.ring_slots.next_power_of_two() + config.handoff.overflow_max;
-    // Once more as many: who sends sees a moment later that it has to stop.
+    // The same number again: senders notice a moment later that they have to stop.
     let on_their_way = 2 * workers * (queue + accounts);
     Bounds { accounts, responses: answers + given_back + on_their_way + unsolicited_cancels::SHARE_MAX + 1 }
 }

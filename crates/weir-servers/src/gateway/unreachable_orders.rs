@@ -1,6 +1,6 @@
-//! Open orders of earlier starts that a configuration does not reach. Sent anew they would be executed elsewhere, and
-//! left alone nobody would hear of them: with such orders a gateway does not start, unless it is told to let them
-//! expire.
+//! Open orders of earlier starts that the configuration cannot reach. If they were resent, they would be executed
+//! elsewhere. If they were ignored, nobody would be informed of their outcome. So a gateway does not start with such
+//! orders, unless it is configured to let them expire.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -9,20 +9,20 @@ use weir_trading::AccountId;
 
 use super::config::GatewayConfig;
 
-/// Most orders that are told one by one.
+/// Most orders that are listed individually.
 const LISTED_MAX: usize = 10;
 
-/// An order that is open, or may be, where this configuration does not reach it.
+/// An order that is open, or may be, where this configuration cannot reach it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stranded {
     pub(super) account: AccountId,
     pub(super) user_ref_num: u32,
-    /// Where it is.
+    /// Its venue.
     pub(super) venue: String,
     pub(super) why: Why,
 }
 
-/// What the configuration does not have any more.
+/// The part that the configuration lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Why {
     /// The venue.
@@ -35,16 +35,16 @@ pub(super) enum Why {
     Route(Symbol),
     /// The venue's address.
     Address {
-        /// The one there was.
+        /// The former address.
         from: String,
-        /// The one there is.
+        /// The configured address.
         to: String,
     },
     /// The login name of the worker whose session it is in.
     Login {
-        /// The one there was.
+        /// The former name.
         from: String,
-        /// The one there is.
+        /// The configured name.
         to: String,
     },
 }
@@ -74,7 +74,7 @@ pub(super) fn refusal(stranded: &[Stranded], config: &GatewayConfig) -> String {
     )
 }
 
-/// How it is confirmed that exchanges are the same at other addresses.
+/// How to confirm that exchanges are the same at other addresses.
 fn confirmations(stranded: &[Stranded]) -> String {
     let mut said = BTreeSet::new();
     for Stranded { venue, why, .. } in stranded {
@@ -88,7 +88,7 @@ fn confirmations(stranded: &[Stranded]) -> String {
     said.into_iter().collect()
 }
 
-/// What a gateway says that starts all the same.
+/// The notice of a gateway that starts anyway.
 pub(super) fn notice(stranded: &[Stranded], config: &GatewayConfig) -> String {
     format!(
         "orders that this configuration does not reach have expired: {}; what a venue that is not configured makes of \

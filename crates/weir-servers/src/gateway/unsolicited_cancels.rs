@@ -1,9 +1,9 @@
-//! Orders that end without a word of their exchange: because it has begun another session, because they are too old to
-//! be sent again, because they are to be cancelled and were not sent, or because an operator gives them up. Their
-//! clients are told by the protocol's own means.
+//! Orders that end without a message from their exchange: because it has begun another session, because they are too
+//! old to be resent, because they are to be cancelled and were not sent, or because an operator gives them up. Their
+//! clients are informed by the protocol's own messages.
 //!
-//! Each is told once. What a client is told is a record of its stream that names the session the order was sent in, and
-//! so ends the order for every later start, however far the telling had come when the gateway ended.
+//! Each is reported once. The report is a record of the client's stream that names the session in which the order was
+//! sent. So it ends the order for every later start, however many reports were sent when the gateway ended.
 
 use std::{cell::RefCell, collections::VecDeque};
 
@@ -15,17 +15,17 @@ use weir_trading::Origin;
 
 use super::worker::Gateway;
 
-/// So many are told when the journal and the other workers have room.
+/// This many are reported at a time, when the journal and the other workers have room.
 pub(super) const SHARE_MAX: usize = 256;
 
 /// An order that has ended here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Expiry {
     pub(super) origin: Origin,
-    /// Shares that were left of an accepted order. None: it was never answered.
+    /// Remaining shares of an accepted order. None: it was never answered.
     pub(super) left: Option<u32>,
     client_order_id: ClientOrderId,
-    /// Why it is refused, where it was never answered.
+    /// The reason of the refusal, if it was never answered.
     refusal: u16,
 }
 
@@ -35,12 +35,12 @@ impl Expiry {
         Self { origin, left, client_order_id, refusal: DESTINATION_CLOSED }
     }
 
-    /// The same, refused for another reason than that its exchange was not there.
+    /// The same, refused for another reason than an unreachable exchange.
     pub(super) fn refused_with(self, refusal: u16) -> Self {
         Self { refusal, ..self }
     }
 
-    /// What its client is told: that its time has run out, or that it was never taken.
+    /// The message to its client: that it has timed out, or that it was never accepted.
     fn message(&self, timestamp_ns: u64) -> Outbound {
         let user_ref_num = self.origin.user_ref_num;
         match self.left {
@@ -57,13 +57,13 @@ impl Expiry {
     }
 }
 
-/// Expiries that are not told yet, each with what names the session of its order (`pack_sequence`). No more than orders
-/// may be open.
+/// Expiries that have not been reported, each with the key of its order's session (`pack_sequence`). At most as many
+/// as orders may be open.
 pub(super) type Untold = RefCell<VecDeque<(u64, Expiry)>>;
 
 impl Gateway {
-    /// Tells all of them, a share at a time. Several tasks may do so at once, as many as there are clients that go
-    /// away: each waits for room before its first share too, so that they bring no more than one does.
+    /// Reports all of them, a share at a time. Several tasks may do so at once, one for each client that disconnects:
+    /// each waits for room before its first share too, so that together they send no more than one does.
     pub(super) async fn expire(&self, untold: &Untold) {
         while !untold.borrow().is_empty() {
             self.all_room().await;
@@ -74,7 +74,8 @@ impl Gateway {
         }
     }
 
-    /// Whether a client can be told that its order has ended. It is by the next start, if its journal has failed.
+    /// Whether a client can be informed that its order has ended. If its journal has failed, the next start does
+    /// that.
     pub(super) fn can_tell(&self, expiry: &Expiry) -> bool {
         let home = usize::from(expiry.origin.home);
         if home == self.worker {

@@ -1,9 +1,10 @@
-//! One upstream session: the connection to an exchange, its login, its heartbeats, and what happens when it is lost.
+//! One upstream session: the connection to an exchange, its login, its heartbeats, and the handling of its loss.
 //!
 //! Two tasks: one receives and watches the clock, one sends. Clients' messages collect in a buffer; the sender takes
-//! all of it, waits until the journal has what it names, and hands it over, in pieces if it is much. Logins, heartbeats
-//! and cancels of our own are in no journal and collect in another buffer, which waits for none. Clients' cancels go in
-//! their places, and beside them when the journal fails or takes its time: a cancel that is said twice does no harm.
+//! all of it, waits until the journal contains the corresponding records, and sends it, in pieces if it is large.
+//! Logins, heartbeats and the gateway's own cancels are not journaled and collect in another buffer, which waits for
+//! nothing. Clients' cancels are sent in order, and a second time outside it when the journal fails or is slow: a
+//! cancel that is sent twice does no harm.
 
 mod login;
 mod mass_cancel;
@@ -54,18 +55,19 @@ use mass_cancel::PendingMassCancel;
 use sender::Waiting;
 pub(super) use sender::send;
 
-/// Longest payload an exchange may send.
+/// Longest payload accepted from an exchange.
 const PAYLOAD_BYTES_MAX: usize = 4096;
 /// Longest attempt to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// Where a cancellation has its reason.
+/// The offset of the reason in a cancellation.
 const CANCEL_REASON_OFFSET: usize = 17;
-/// How long an exchange may say nothing before it answers the account query.
+/// How long an exchange may be silent before it answers the account query.
 const QUERY_LIMIT: Duration = Duration::from_secs(5);
-/// Bytes of clients' messages that wait to be sent. More are refused, but for one cancel of each order.
+/// Bytes of clients' messages that may wait to be sent. Above it messages are refused, except one cancel of each
+/// order.
 const WAITING_BYTES_MAX: usize = 256 << 10;
 
-/// Where a worker logs in. It has a password and is not to be printed.
+/// The login of a worker at a venue. It contains a password and must not be printed.
 #[derive(Clone)]
 pub(super) struct Login {
     pub(super) address: Address,
@@ -74,31 +76,31 @@ pub(super) struct Login {
     pub(super) timing: Timing,
 }
 
-/// Which session it is.
+/// Identifies a session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UpstreamId {
     pub(super) worker: usize,
     pub(super) venue: usize,
-    /// How many venues there are.
+    /// The number of venues.
     pub(super) venues: usize,
 }
 
-/// What was known of an upstream session when the gateway ended.
+/// The known state of an upstream session when the gateway ended.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resume {
-    /// The session; none when nothing is known.
+    /// The session; none if nothing is known.
     pub(super) session: Option<Name<10>>,
     /// See `pack_sequence`.
     pub(super) epoch: u16,
-    /// The first message wanted.
+    /// The first message to request.
     pub(super) next: u64,
-    /// The last one that any client has had.
+    /// The last message that any client has received.
     pub(super) heard: u64,
-    /// By account: up to which message of this session its client has the answers.
+    /// By account: the last message of this session whose answers its client has.
     pub(super) delivered: HashMap<AccountId, u64>,
 }
 
-/// Why a connection ended, or was not made.
+/// Why a connection ended, or could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
     #[error("{0}")]
@@ -146,52 +148,52 @@ pub(super) enum Ended {
 
 /// One worker's session with one venue.
 pub(super) struct Upstream {
-    /// Place among all sessions of the gateway.
+    /// Its index among all sessions of the gateway.
     pub(super) index: usize,
-    /// Its name in journals.
+    /// Its key in journals.
     pub(super) key: u32,
     pub(super) venue: usize,
     login: Login,
     pub(super) outstanding: RefCell<OutstandingOrders>,
-    /// Clients' messages.
+    /// Waiting messages of clients.
     waiting: RefCell<Waiting>,
-    /// What waits for no journal.
+    /// Messages that do not wait for the journal.
     urgent: RefCell<Waiting>,
-    /// Orders of the exchange's session up to this number were given to a connection. Those above it are in `waiting`,
-    /// or on their way from it.
+    /// Orders of the exchange's session up to this number were given to a connection. Those above it are in
+    /// `waiting`, or on their way from it.
     handed: Cell<u32>,
-    /// The same of the present connection: what was given to another one may be in `waiting` again.
+    /// The same for the current connection: orders given to an earlier one may be in `waiting` again.
     handed_here: Cell<u32>,
     stream: RefCell<Option<Rc<Stream>>>,
     rules: RefCell<Option<ClientSession>>,
-    /// Counts connections, so that the sender sees that its own is gone.
+    /// Counts connections, so that the sender notices that its own is gone.
     generation: Cell<u64>,
     is_up: Cell<bool>,
-    /// When the account query has to be answered, if it is not yet.
+    /// When the account query has to be answered, if it has not been.
     answer_due: Cell<Option<Instant>>,
     session: Cell<Option<Name<10>>>,
-    /// Counts sessions the exchange began.
+    /// Counts the sessions that the exchange has begun.
     epoch: Cell<u16>,
     next: Cell<u64>,
     joining: Cell<Joining>,
-    /// Of the session of the start before.
+    /// From the session of the previous start.
     delivered: HashMap<AccountId, u64>,
-    /// Up to which message that holds; 0 once the exchange has begun another session.
+    /// The last message that `delivered` applies to; 0 once the exchange has begun another session.
     replay_until: Cell<u64>,
     lsn: Cell<Lsn>,
-    /// By account, whose orders are to be cancelled until none of these is open: a cancel may be lost with the
-    /// connection. No account stands for all.
+    /// By account, the cancels of its orders, which are repeated until none of these is open: a cancel may be lost
+    /// with the connection. No account stands for all accounts.
     mass_cancels: RefCell<BTreeMap<Option<AccountId>, PendingMassCancel>>,
-    /// Orders that have ended here, of which clients are to be told.
+    /// Orders that have ended here and have to be reported to clients.
     pub(super) untold: Untold,
-    /// Orders were not sent again, because they were too old or are to be cancelled: see `refuse_stale`. Or it is not
-    /// known whether all older answers have come. An answer to this number, or a later one, shows that they have.
+    /// Orders were not resent, because they were too old or are to be cancelled: see `refuse_stale`. Or it is unknown
+    /// whether all older answers have come. An answer to this number, or a later one, shows that they have.
     stale: Cell<Option<u32>>,
-    /// Orders up to this number that wait to be sent may be over, and are not sent then.
+    /// Waiting orders up to this number may have ended, and are not sent then.
     taken_back: Cell<u32>,
     /// How old an order may be when it is first sent.
     wait_max_ns: u64,
-    /// Workers with clients for whom the session has answers, as far as the journal says so in this start.
+    /// Workers with clients that the session has answers for, as recorded in the journal in this start.
     homes: Cell<[u64; WORKERS_MAX / 64]>,
     flush: Signal,
 }
@@ -213,7 +215,7 @@ impl Upstream {
             key: session_key(worker, venue),
             venue,
             login,
-            // What a journal has may have been sent.
+            // Journaled orders may have been sent.
             handed: Cell::new(outstanding.last_number()),
             handed_here: Cell::new(0),
             wait_max_ns: outstanding.wait_max_ns(),
@@ -241,8 +243,8 @@ impl Upstream {
         }
     }
 
-    /// What the journal is to say before the first answer for clients of a worker: should that worker's journal lose it
-    /// and every other one, it is known where they begin. Nothing: it says so already.
+    /// The journal record before the first answer for clients of a worker: if that worker's journal loses this answer
+    /// and every other one, the record shows where they begin. `None`: the journal has it already.
     #[inline]
     pub(super) fn note_home(&self, home: u16) -> Option<[u8; 12]> {
         let mut homes = self.homes.get();
@@ -255,7 +257,7 @@ impl Upstream {
         Some(home_record(self.epoch.get(), home, self.next.get().saturating_sub(1)))
     }
 
-    /// What names the session in the record of an order.
+    /// The key of the session in an order's record.
     #[inline]
     pub(super) fn sent_key(&self) -> u32 {
         #[cfg(test)]
@@ -265,13 +267,13 @@ impl Upstream {
         sent_key(self.key, self.epoch.get())
     }
 
-    /// Whether orders can be sent.
+    /// Whether it accepts orders.
     pub(super) fn is_up(&self) -> bool {
         self.is_up.get()
     }
 
-    /// Takes a client's message to be sent. `log` writes it to the journal with its number. Says whether it is under
-    /// way now; an error is an OUCH reason.
+    /// Accepts a client's message for sending. `log` journals it with its number. Returns whether it is on its way
+    /// now; the error is an OUCH reason.
     #[inline]
     pub(super) fn send(&self, origin: Origin, raw: &[u8], log: impl FnOnce(u32) -> Lsn) -> Result<bool, u16> {
         if !self.is_up.get() {
@@ -295,7 +297,7 @@ impl Upstream {
                     if waiting.first == 0 {
                         waiting.first = number;
                     }
-                    // One that another worker has handed over late comes behind younger ones.
+                    // An order that another worker has handed over late comes behind younger ones.
                     let until_ns = origin.received_ns.saturating_add(self.wait_max_ns);
                     waiting.until_ns = Some(waiting.until_ns.map_or(until_ns, |first| first.min(until_ns)));
                     number
@@ -316,27 +318,27 @@ impl Upstream {
         Ok(true)
     }
 
-    /// Whether an order has become too old on its way here from another worker.
+    /// Whether an order from another worker has become too old on its way here.
     pub(super) fn is_late(&self, origin: &Origin, now_ns: u64) -> bool {
         now_ns.saturating_sub(origin.received_ns) > self.wait_max_ns
     }
 
-    /// Whether nothing waits to be sent or answered.
+    /// Whether no message waits to be sent or answered.
     pub(super) fn is_idle(&self) -> bool {
         let waits = |waiting: &RefCell<Waiting>| waiting.borrow().messages > 0;
         self.outstanding.borrow().unanswered() == 0 && !waits(&self.waiting) && !waits(&self.urgent)
     }
 
-    /// Whether clients are to be told that orders have ended here.
+    /// Whether ended orders have to be reported to clients.
     pub(super) fn has_untold(&self) -> bool {
         !self.untold.borrow().is_empty()
     }
 
-    /// Says good-bye and lets the connection go.
+    /// Sends a logout and closes the connection.
     pub(super) fn leave(&self) {
         let Some(stream) = self.stream.borrow_mut().take() else { return };
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        // What is queued leaves while the connection closes; a full queue loses a courtesy.
+        // Queued bytes are sent while the connection closes. If the queue is full, the logout is skipped.
         let _ = pin!(stream.send_slice(&LOGOUT_FRAME)).poll(&mut context);
         self.is_up.set(false);
     }
@@ -351,7 +353,7 @@ impl Upstream {
         self.flush.raise();
     }
 
-    /// Says that we are there, unless something that says so is on its way.
+    /// Sends a heartbeat, unless other bytes are on their way.
     fn beat(&self) {
         if self.urgent.borrow().bytes.is_empty() {
             self.say(&CLIENT_HEARTBEAT_FRAME);
@@ -400,8 +402,8 @@ impl Upstream {
         }
     }
 
-    /// Waits until what was received is dealt with. The exchange hears of us meanwhile, and that nothing is heard of it
-    /// is no silence of its own: nothing is read.
+    /// Waits until the received messages are processed. Meanwhile heartbeats are sent. Nothing is read, so a silence
+    /// of the exchange does not count: its timeout starts again afterwards.
     async fn deal(&self, gateway: &Gateway, now: Instant, mut timer: Pin<&mut Sleep>) {
         let heartbeat = Duration::from_nanos(self.login.timing.heartbeat_ns);
         let dealing = pin!(async {
@@ -414,7 +416,7 @@ impl Upstream {
         if let Some(rules) = self.rules.borrow_mut().as_mut()
             && rules.is_logged_in()
         {
-            // What came meanwhile is read only now.
+            // Messages that arrived meanwhile are read only now.
             let _ = rules.on_packet(time::now().as_nanos(), ServerPacket::Heartbeat);
         }
         self.await_numbers();
@@ -427,7 +429,7 @@ impl Upstream {
         self.answer_due.get().map_or(deadline, |due| deadline.min(due))
     }
 
-    /// As long as the account query is not answered: the exchange has just said something.
+    /// Extends the deadline of the account query, while it is unanswered: the exchange has just sent something.
     fn await_numbers(&self) {
         if self.answer_due.get().is_some() {
             self.answer_due.set(Some(time::now() + QUERY_LIMIT));
@@ -482,8 +484,8 @@ impl Upstream {
         Ok(())
     }
 
-    /// The exchange has nothing else to say. What was set aside since the connection began, and waits for
-    /// what cannot be known on it, makes the next one begin with a look.
+    /// A heartbeat shows that the exchange has no more messages to send. If orders set aside since the connection
+    /// began wait for something that this connection cannot show, the next connection begins with a probe.
     fn on_heartbeat(&self, gateway: &Gateway) -> Result<(), Ended> {
         if self.is_up.get() {
             let mut joining = self.joining.get();
@@ -497,7 +499,7 @@ impl Upstream {
         self.prove(Joining::beaten)
     }
 
-    /// What is heard is held against what is known of the session.
+    /// Checks a received message against the known session.
     #[inline]
     fn prove(&self, hear: impl FnOnce(&mut Joining) -> Result<(), Doubtful>) -> Result<(), Ended> {
         let mut joining = self.joining.get();
@@ -526,7 +528,7 @@ impl Upstream {
         gateway.store.counters().add_received(1);
         self.await_numbers();
         if sequence < self.next.get() {
-            // Heard before, on an earlier connection.
+            // Received before, on an earlier connection.
             counters.passed.add(1);
             return Ok(());
         }
@@ -564,7 +566,7 @@ impl Upstream {
             raw.copy_from_slice(payload);
             self.pass_back(gateway, &message, raw, sequence, now);
         } else {
-            // The appendage of an answer is worth less than the answer.
+            // If the appendage does not fit, the answer is delivered without it.
             let mut raw = Vec::new();
             message.encode(&mut raw);
             self.pass_back(gateway, &message, &mut raw, sequence, now);
@@ -585,14 +587,14 @@ impl Upstream {
             gateway.counters.unmatched.add(u64::from(message.user_ref_num().is_some()));
             gateway.counters.passed.add(1);
             if traded_order(message).is_some() {
-                // Somebody has to settle that: the journal keeps it, and people are told.
+                // This has to be settled by people: the journal stores it, and a line reports it.
                 gateway.log_stray(self.sent_key(), sequence, raw);
                 gateway.tell_unknown(self, message);
             }
             return;
         };
         if answer.is_overfill {
-            // What was traded was traded, whatever went wrong: the client is told, and so are people.
+            // A trade is valid even after an error: the client is informed, and a line reports it.
             gateway.counters.overfills.add(1);
             let what = format_args!("the exchange has executed more shares of an order than were left of it");
             gateway.notice(self, NoticeKind::Overfill, what);
@@ -609,20 +611,21 @@ impl Upstream {
         gateway.deliver(&answer.origin, raw, pack_sequence(self.key, self.epoch.get(), sequence), now);
     }
 
-    /// Whether the client had this answer before the gateway was started again.
+    /// Whether the client received this answer before the gateway was restarted.
     #[cold]
     fn is_delivered(&self, message: &Outbound, sequence: u64) -> bool {
         let account = message.user_ref_num().and_then(|number| self.outstanding.borrow().account_of(number));
-        // Of an order so old that nobody knows whose it was, everything was delivered.
+        // All answers to an order too old for its owner to be known were delivered.
         account.is_none_or(|account| self.delivered.get(&account).is_some_and(|until| sequence <= *until))
     }
 
-    /// The session stands, and the numbers are known.
+    /// The session is up, and the numbers are known.
     fn come_up(&self, gateway: &Gateway, now: Instant) {
         let again = {
             let (mut waiting, mut outstanding) = (self.waiting.borrow_mut(), self.outstanding.borrow_mut());
             let mut urgent = self.urgent.borrow_mut();
-            // Before anything else, and whatever the journal does: their clients were told that they are over.
+            // First of all, and even if the journal has failed: the clients of these orders were informed that they
+            // have ended.
             urgent.messages += outstanding.cancel_given_up(&mut urgent.bytes);
             let withheld = |number, account| self.withheld(number, account);
             let again = outstanding.resend(now.as_nanos(), withheld, &mut waiting.bytes);
@@ -633,7 +636,7 @@ impl Upstream {
             waiting.until_ns = outstanding.first_wait_until_ns(0);
             waiting.lsn = waiting.lsn.max(self.lsn.get());
             if again == 0 {
-                // Nothing is to come before what concerns them.
+                // Nothing has to come before messages about them.
                 self.handed_here.set(waiting.through);
             }
             again
@@ -646,7 +649,7 @@ impl Upstream {
         self.flush.raise();
     }
 
-    /// The connection is gone. What was not answered is sent again on the next one.
+    /// The connection is gone. Unanswered messages are resent on the next one.
     fn go_down(&self, gateway: &Gateway) -> bool {
         self.generation.set(self.generation.get() + 1);
         self.stream.borrow_mut().take();
@@ -671,10 +674,11 @@ impl Upstream {
     }
 }
 
-/// Keeps one session up, for as long as the worker runs.
+/// Keeps one session connected, for as long as the worker runs.
 pub(super) async fn run(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
     let mut backoff = Backoff::new(time::now().as_nanos() ^ (upstream.index as u64) << 32);
-    // Where answers begin is kept before there are any; a journal that has failed is waited for in vain.
+    // The record of where answers begin must be durable before there are any; with a failed journal this wait ends
+    // without success.
     let begun = gateway.store.journal().map_or(0, |journal| journal.last());
     let _ = gateway.is_durable(begun).await;
     loop {
@@ -690,14 +694,14 @@ pub(super) async fn run(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
         }
         gateway.tell_trouble(&upstream, &ended, was_up);
         let until = time::now() + backoff.next();
-        // What the end of the connection has left. What finds no room meanwhile is told on the next one.
+        // Reports that the connection's end has left. Those that find no room are sent on the next connection.
         let _ = time::timeout_at(until, gateway.expire(&upstream.untold)).await;
         time::sleep_until(until).await;
     }
 }
 
-/// Runs `work` to its end. `beat` is called when the timer fires and as often as `every` from then on; says whether it
-/// was.
+/// Runs `work` to its end. `beat` is called when the timer fires and as often as `every` from then on; returns
+/// whether it was called.
 async fn meanwhile(
     mut work: Pin<&mut impl Future<Output = ()>>,
     mut timer: Pin<&mut Sleep>,
@@ -726,7 +730,7 @@ enum Happened {
     Due,
 }
 
-/// Bytes, or the deadline.
+/// Waits for bytes, or the deadline.
 async fn next(stream: &Stream, mut timer: Pin<&mut Sleep>) -> Happened {
     let mut receive = pin!(stream.recv());
     poll_fn(|context| {

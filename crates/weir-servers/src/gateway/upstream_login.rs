@@ -1,28 +1,28 @@
-//! Which messages of which session an exchange is asked for at a login, and what it means that it lets us in. Pure: no
-//! socket, no clock.
+//! Decides which messages of which session to request from an exchange at a login, and what an accepted login means.
+//! Pure: no socket, no clock.
 //!
-//! An exchange says the same to who asks for something it does not have and to who comes while somebody is logged in.
-//! So a refusal is followed by a look: a login that asks for nothing, which is answered with the session there is and
-//! how far it has come. Only that tells whether the exchange began anew.
+//! An exchange gives the same refusal to a request for something it does not have and to a login while somebody else
+//! is logged in. So a refusal is followed by a probe: a login that requests nothing, which is answered with the
+//! current session and its position. Only that shows whether the exchange began anew.
 //!
-//! After a restart more may be asked for again than was lost, even everything, and a session that has begun anew under
-//! its old name would have the first message too. So the first login asks for what comes behind the last message that
-//! any client has had: who has that is the one that is known. Between that login and the one that asks for less the
-//! exchange may begin anew too. So until the last message that any client has had has come again, nothing is sent in
-//! the session, and one that has nothing more to say before is questioned anew. A session that has just begun cannot
-//! give that message: it is an answer to an order.
+//! After a restart more messages may be requested than were lost, even all of them. A session that has begun anew
+//! under its old name would have the first message too. So the first login requests the messages after the last one
+//! that any client has received: a session that has that message is the known one. Between that login and the one
+//! that requests earlier messages the exchange may also begin anew. So until the last message that any client has
+//! received has come again, nothing is sent in the session, and a session that stops sending before that is
+//! questioned again. A session that has just begun cannot send that message: it is an answer to an order.
 //!
-//! Answers to the account query are in the stream like anything else, and come again with it. Which one is the
-//! answer to the query of this connection decides what is known of the orders without an answer, and nothing in it
-//! says so: the number in it may be the same, the clock is another one, an exchange may beat in the middle of what
-//! it says again, and how many queries a killed gateway has left behind nobody knows. What an exchange has to do is
-//! to say things in order. So an answer behind everything that there was before the query is ours, and how much that
-//! is a look tells. Where an older answer may come and orders depend on it, the login is preceded by a look;
-//! where they come to depend on it later, the connection is left for one. Where every query has had its
-//! answer none is owed, and the next one is ours. An exchange that refuses looks leaves it open: then only an
-//! answer to an order that was sent behind the query shows that everything older has come. A look that finds
-//! somebody logged in is refused too. If the login behind it is refused as well, that was it; if not, the
-//! connection is left once to look again, should that have been somebody who has left since.
+//! Answers to the account query are in the stream like any other message, and come again with it. The state of the
+//! unanswered orders depends on which one is the answer to this connection's query, and its content does not show
+//! that: the number in it may be the same, the time stamp is from another clock, an exchange may send heartbeats in
+//! the middle of a replay, and it is unknown how many queries a killed gateway has left behind. An exchange does have
+//! to send its messages in order. So an answer after every message that existed before the query is ours, and a probe
+//! shows how many those are. If an older answer may come and orders depend on it, a probe precedes the login; if
+//! orders depend on it only later, the connection is closed for a probe. If every query has been answered none is
+//! pending, and the next answer is ours. An exchange that refuses probes leaves the question open: then only an
+//! answer to an order that was sent after the query shows that everything older has come. A probe is also refused
+//! while somebody else is logged in. If the login after it is refused as well, that was the reason; if not, the
+//! connection is closed once to probe again, in case somebody was logged in and has left since.
 
 use std::cmp::Ordering;
 
@@ -32,106 +32,106 @@ use weir_proto::soup::Name;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Joining {
     is_look: bool,
-    /// Since when every look has found the session and every login that asked for what comes next was refused.
+    /// Since when every probe has found the session and every login for the next messages was refused.
     withheld_since_ns: Option<u64>,
     proof: Proof,
-    /// The next login asks how far the session has come, and for nothing else.
+    /// The next login is a probe: it requests only the session's position.
     is_measure: bool,
-    /// The query of this connection has no answer yet.
+    /// This connection's query is unanswered.
     is_query_pending: bool,
     older: Older,
-    /// Connections that were left because a look had been refused, since one was let in.
+    /// Connections that were closed because a probe had been refused, since one was accepted.
     left_untold: u32,
 }
 
-/// More connections are not left for that: an exchange may refuse every look.
+/// At most this many connections are closed for that: an exchange may refuse every probe.
 const LEFT_UNTOLD_MAX: u32 = 1;
 
-/// What is known of answers to the queries of earlier connections.
+/// The state of answers to the queries of earlier connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Older {
-    /// There is none that was not heard.
+    /// All of them have been heard.
     #[default]
     Heard,
     /// Some may come.
     Owed,
-    /// They come before this message, which is the next one that the session had to say when it was looked at. Where
-    /// an exchange means its last message by that, nothing was behind it.
+    /// They come before this message, which was the session's next one at the probe. If an exchange reports its last
+    /// message there, nothing was behind it.
     Before(u64),
-    /// Some may come, and a look was refused.
+    /// Some may come, and a probe was refused.
     Untold,
 }
 
-/// Whose an answer to the account query is.
+/// The query that an answer belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueryAnswer {
-    /// It answers the query of this connection: everything older has come.
+    /// The query of this connection: everything older has come.
     Own,
-    /// That of an earlier one.
+    /// An earlier query.
     Older,
-    /// Nobody knows.
+    /// Unknown.
     Unsure,
 }
 
-/// What is known of whether the session is the one that is known.
+/// Whether the session is the known one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Proof {
-    /// It is.
+    /// It is the known one.
     #[default]
     Given,
-    /// It has to have this message, the last one that any client has had, and what comes behind it is asked for.
+    /// It must have this message, the last one that any client has received; the messages after it are requested.
     Questioned { heard: u64, beats_max: u32 },
-    /// It has that, and is asked for less at the next login, or was let in to that and has not said it yet. `beats` are
-    /// the heartbeats since its last message.
+    /// It has that message. Either earlier messages are requested at the next login, or that login was accepted and
+    /// the message has not come yet. `beats` counts the heartbeats since its last message.
     Awaited { heard: u64, beats_max: u32, is_joined: bool, beats: u32 },
 }
 
-/// So many heartbeats without a message between them make a session doubtful. Twice as many each time it proves itself
-/// all the same: an exchange may take its time to read what it has to say again.
+/// This many consecutive heartbeats without a message make a session doubtful. The number doubles each time that it
+/// still proves itself: an exchange may be slow to read the messages that it sends again.
 const DOUBTFUL_BEATS: u32 = 2;
-/// More heartbeats are never waited for.
+/// The maximum of that number.
 const DOUBTFUL_BEATS_MAX: u32 = 64;
 
-/// The session may be another one than the one that is known.
+/// The session may be another one than the known one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Doubtful;
 
-/// What an accepted login means.
+/// The meaning of an accepted login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LoginOutcome {
-    /// The session goes on where it was.
+    /// The session continues where it was.
     Continued,
-    /// It is the session that is known: what comes next is to be asked for.
+    /// It is the known session: the next messages have to be requested.
     Proven,
-    /// The session goes on, and so many messages of it cannot be had.
+    /// The session continues, and this many of its messages are not available.
     Gap(u64),
-    /// The session is there and has come farther: what comes next is to be asked for again.
+    /// The session exists and is further ahead: the next messages have to be requested again.
     Probed,
-    /// It is known how far the session has come: what comes next is to be asked for.
+    /// The session's position is known: the next messages have to be requested.
     Measured,
-    /// It is another session, although it may have the same name.
+    /// It is another session, even if it has the same name.
     NewSession,
 }
 
 impl Joining {
-    /// The message `next` is wanted, and `heard` is the last one that is known to have been there. Zero: none is.
+    /// `next` is the message to request, and `heard` the last one that is known to exist. Zero: there is none.
     pub(super) fn after(next: u64, heard: u64) -> Self {
         let is_known = heard == 0 || heard < next;
         let questioned = Proof::Questioned { heard, beats_max: DOUBTFUL_BEATS };
         Self { proof: if is_known { Proof::Given } else { questioned }, ..Self::default() }
     }
 
-    /// Queries of earlier starts may have answers that nobody has heard.
+    /// Queries of earlier starts may have unheard answers.
     pub(super) fn with_older_answers(self) -> Self {
         Self { older: Older::Owed, ..self }
     }
 
-    /// A connection begins; `depends`: it matters which answers have come.
+    /// Starts a connection; `depends`: whether it matters which answers have come.
     pub(super) fn begin(&mut self, depends: bool) {
         self.is_measure = depends && self.older == Older::Owed && !self.is_look;
     }
 
-    /// The session has answered an account query with this message.
+    /// Handles an answer to an account query, with this message number.
     pub(super) fn answered(&mut self, sequence: u64) -> QueryAnswer {
         match self.older {
             Older::Before(next) if sequence < next => QueryAnswer::Older,
@@ -143,18 +143,18 @@ impl Joining {
         }
     }
 
-    /// Everything that the session had to say before the query of this connection has come.
+    /// Records that all messages from before this connection's query have come.
     pub(super) fn note_all_heard(&mut self) {
         (self.older, self.is_query_pending) = (Older::Heard, false);
     }
 
-    /// Whether that is known.
+    /// Whether all messages from before this connection's query have come.
     pub(super) fn has_heard_all(&self) -> bool {
         self.older == Older::Heard && !self.is_query_pending
     }
 
-    /// Orders depend on that, it is not known, and the session has nothing else to say: whether the
-    /// connection is to be left, so that the next one looks.
+    /// Called when orders depend on that, it is unknown, and the session has nothing else to send: returns whether to
+    /// close the connection, so that the next one probes.
     pub(super) fn leaves_to_look(&mut self) -> bool {
         match self.older {
             Older::Owed => true,
@@ -166,7 +166,7 @@ impl Joining {
         }
     }
 
-    /// What to ask for of the session that is known, whose next message has this number.
+    /// The request for the known session, whose next message has this number.
     pub(super) fn wanted(&self, session: Option<Name<10>>, next: u64) -> (Name<10>, u64) {
         match self.proof {
             _ if self.is_look || self.is_measure => (Name::default(), 0),
@@ -175,12 +175,12 @@ impl Joining {
         }
     }
 
-    /// Whether the session has not shown yet that it is the one that is known: nothing is sent in it.
+    /// Whether the session has not yet proved that it is the known one: nothing is sent in it.
     pub(super) fn is_open(&self) -> bool {
         self.proof != Proof::Given
     }
 
-    /// The session has said this; `is_answer`: to an order.
+    /// Records a message of the session; `is_answer`: it answers an order.
     pub(super) fn heard(&mut self, sequence: u64, is_answer: bool) -> Result<(), Doubtful> {
         if let Proof::Awaited { heard, beats, .. } = &mut self.proof {
             *beats = 0;
@@ -193,7 +193,7 @@ impl Joining {
         Ok(())
     }
 
-    /// The session has nothing to say.
+    /// Records a heartbeat.
     pub(super) fn beaten(&mut self) -> Result<(), Doubtful> {
         if let Proof::Awaited { beats_max, is_joined: true, beats, .. } = &mut self.proof {
             *beats += 1;
@@ -205,7 +205,7 @@ impl Joining {
         Ok(())
     }
 
-    /// The connection is gone. A session that has not proved itself on it is questioned anew.
+    /// Records that the connection is gone. A session that has not proved itself on it is questioned again.
     pub(super) fn left(&mut self) {
         if std::mem::take(&mut self.is_query_pending) {
             self.older = Older::Owed;
@@ -215,24 +215,24 @@ impl Joining {
         }
     }
 
-    /// The login was refused.
+    /// Records that the login was refused.
     pub(super) fn refused(&mut self) {
         if std::mem::take(&mut self.is_measure) {
             self.older = Older::Untold;
             return;
         }
         if self.is_look {
-            // Who asks for nothing is refused when somebody else is logged in, or when nobody can.
+            // A login that requests nothing is refused only if somebody else is logged in, or if nobody can log in.
             self.withheld_since_ns = None;
         } else if self.older == Older::Untold {
-            // So the look before may have been refused because of somebody who is logged in.
+            // So the previous probe may have been refused because of another login.
             self.older = Older::Owed;
         }
         self.is_look = !self.is_look;
     }
 
-    /// The login was accepted into this session, at this message. What is withheld for longer than `patience_ns` while
-    /// nobody else is logged in is given up.
+    /// Records that the login was accepted into this session, at this message. Messages that are withheld for longer
+    /// than `patience_ns` while nobody else is logged in are given up.
     pub(super) fn accepted(
         &mut self,
         known: Option<(Name<10>, u64)>,
@@ -260,8 +260,8 @@ impl Joining {
         joined
     }
 
-    /// It is known how far the session has come. A session that may be another one is one that has not come far enough,
-    /// but an exchange may count the last message or the next one: that is left to the login that asks for it.
+    /// Records the session's position. A session that is not far enough may be another one, but an exchange may
+    /// report the last message or the next one: the login for that message decides.
     fn measured(&mut self, next: u64) -> LoginOutcome {
         match self.proof {
             Proof::Questioned { heard, beats_max } if next > heard => {
@@ -272,8 +272,8 @@ impl Joining {
         }
     }
 
-    /// What it means to be let in to the message `next` of a session in which `expected` is wanted; none: it is another
-    /// session.
+    /// The meaning of being let in at message `next` of a session in which `expected` was requested; none: it is
+    /// another session.
     fn joined(
         &mut self,
         expected: Option<u64>,
@@ -289,7 +289,7 @@ impl Joining {
                 return LoginOutcome::Proven;
             }
             (Proof::Questioned { .. }, Some(_)) => LoginOutcome::NewSession,
-            // A look says how far the session has come, and any other login what was asked for.
+            // A probe returns the session's position, and any other login the requested message.
             (Proof::Awaited { heard, .. }, Some(_)) if is_look && next <= heard => LoginOutcome::NewSession,
             (_, Some(expected)) => self.continued(
                 next.checked_sub(expected),
@@ -313,7 +313,7 @@ impl Joining {
         joined
     }
 
-    /// A session of the same name lacks so many of the messages that are wanted; none: it has not come that far.
+    /// A session with the same name lacks this many of the requested messages; none: it is not that far.
     fn continued(
         &mut self,
         missing: Option<u64>,
@@ -322,7 +322,7 @@ impl Joining {
         (now_ns, patience_ns): (u64, u64),
     ) -> LoginOutcome {
         match missing {
-            // Of its own messages it has fewer than we have heard.
+            // It has fewer messages than were received from it.
             None => LoginOutcome::NewSession,
             Some(0) => LoginOutcome::Continued,
             Some(missing) if !is_look => LoginOutcome::Gap(missing),
@@ -360,7 +360,7 @@ mod tests {
             assert_eq!(joining.wanted(Some(day()), 7), (Name::default(), 0));
             joining.refused();
         }
-        // The seat gets free just when it looks, long after the first refusal.
+        // The login becomes free just when it probes, long after the first refusal.
         joining.refused();
         assert_eq!(joining.accepted(known(7), (day(), 9), 1_000, PATIENCE_NS), LoginOutcome::Probed);
         assert_eq!(joining.wanted(Some(day()), 7), (day(), 7));
@@ -374,7 +374,7 @@ mod tests {
             joining.refused();
             assert_eq!(joining.accepted(known(7), (day(), 9), now_ns, PATIENCE_NS), LoginOutcome::Probed);
         }
-        // Somebody else was there meanwhile: the time begins anew.
+        // Somebody else was logged in meanwhile: the time starts again.
         joining.refused();
         joining.refused();
         for now_ns in [40, 70] {
@@ -396,7 +396,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_ours_when_it_comes_behind_everything_that_a_look_has_found() {
-        // Some exchanges tell the last message there is, and some the next one.
+        // Some exchanges report the last message, and some the next one.
         for found in [6, 7, 9] {
             let mut joining = with_older_answers();
             assert_eq!(joining.accepted(known(7), (day(), found), 0, PATIENCE_NS), LoginOutcome::Measured);
@@ -468,7 +468,7 @@ mod tests {
         assert!(joining.has_heard_all());
     }
 
-    /// A look is refused, and the login behind it is let in.
+    /// A probe is refused, and the login after it is accepted.
     fn refuse_look(joining: &mut Joining, next: u64) {
         joining.begin(true);
         assert_eq!(joining.wanted(Some(day()), next), (Name::default(), 0));
@@ -490,7 +490,7 @@ mod tests {
             assert!(!joining.leaves_to_look(), "it refuses all of them");
             joining.left();
         }
-        // One is let in, and the connection behind it is lost before the query has an answer.
+        // A login is accepted, and the connection is lost before the query is answered.
         joining.begin(true);
         assert_eq!(joining.accepted(known(10), (day(), 10), 0, PATIENCE_NS), LoginOutcome::Measured);
         joining.left();
@@ -504,7 +504,7 @@ mod tests {
     #[test]
     fn who_finds_the_seat_taken_looks_when_it_is_free() {
         let mut joining = with_older_answers();
-        // The look is refused, the login behind it, and the look behind that.
+        // The probe is refused, the login after it, and the probe after that.
         for wanted in [(day(), 7), (Name::default(), 0), (Name::default(), 0)] {
             joining.left();
             joining.refused();
@@ -567,7 +567,7 @@ mod tests {
         );
     }
 
-    /// It has proved itself by having the tenth message, and was let in to the first one.
+    /// It has proved itself by having the tenth message, and was let in at the first one.
     fn let_in_to_the_first() -> Joining {
         let mut joining = Joining::after(1, 9);
         assert_eq!(joining.accepted(known(1), (day(), 10), 0, PATIENCE_NS), LoginOutcome::Proven);
@@ -640,7 +640,7 @@ mod tests {
             assert_eq!(joining.accepted(known(2), (day(), found), 0, PATIENCE_NS), joined, "{found}");
             assert_eq!(joining.is_open(), joined == LoginOutcome::Probed);
         }
-        // What it does not give any more is missing, and it has come far enough.
+        // The messages that it no longer provides are missing, and it is far enough.
         let mut joining = Joining::after(2, 9);
         assert_eq!(joining.accepted(known(2), (day(), 10), 0, PATIENCE_NS), LoginOutcome::Proven);
         assert_eq!(joining.accepted(known(2), (day(), 10), 0, PATIENCE_NS), LoginOutcome::Gap(8));

@@ -1,17 +1,17 @@
-//! What a journal says of the venues: their names, in the order of their numbers in the records behind it, and where
-//! its worker has logged in. An order is where it was sent: at another address there may be another exchange, with a
-//! session of the same name in which the same numbers are other orders. Pure.
+//! The journal's records about venues: their names, in the order of their numbers in the following records, and the
+//! addresses where its worker has logged in. An order is only where it was sent: at another address there may be
+//! another exchange, with a session of the same name in which the same numbers are different orders. Pure.
 
 use serde::{Deserialize, Serialize};
 
 use super::{config::VenueConfig, unreachable_orders::Why};
 
-/// Where a worker logs in.
+/// The address and name with which a worker logs in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Endpoint {
     address: String,
     username: String,
-    /// Addresses at which the same exchange was before, as somebody has confirmed.
+    /// Former addresses of the same exchange, confirmed by an operator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     moved_from: Vec<String>,
 }
@@ -25,7 +25,7 @@ impl Endpoint {
         }
     }
 
-    /// Why what was sent from another one is not known to be reached from here.
+    /// Why orders sent from the former endpoint may not be reachable from this one.
     pub(super) fn change_from(&self, before: &Self) -> Option<Why> {
         if !self.username.eq_ignore_ascii_case(&before.username) {
             return Some(Why::Login { from: before.username.clone(), to: self.username.clone() });
@@ -35,26 +35,26 @@ impl Endpoint {
     }
 }
 
-/// One venue. An earlier version kept its name alone, as a text.
+/// One venue. An earlier version stored only its name, as a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct VenueRecord {
     pub(super) name: String,
 }
 
-/// What the record of the venues says.
+/// The contents of the venues' record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Venues {
     pub(super) names: Vec<String>,
-    /// This version wrote it, and every refusal behind it has a record.
+    /// This version wrote it, and every later refusal has a record.
     pub(super) is_certain: bool,
 }
 
-/// Writes the record. Names are text, which is always data.
+/// Encodes the record. Names are text, which always serialises.
 pub(super) fn venues_record(venues: &[VenueRecord]) -> Vec<u8> {
     serde_json::to_vec(venues).unwrap_or_default()
 }
 
-/// Reads it; `None`: it is none.
+/// Decodes it; `None` if it is malformed.
 pub(super) fn of_venues_record(payload: &[u8]) -> Option<Venues> {
     if let Ok(names) = serde_json::from_slice(payload) {
         return Some(Venues { names, is_certain: false });
@@ -63,12 +63,12 @@ pub(super) fn of_venues_record(payload: &[u8]) -> Option<Venues> {
     Some(Venues { names: venues.into_iter().map(|venue| venue.name).collect(), is_certain: true })
 }
 
-/// Writes the record of where a worker has logged in. That is text too.
+/// Encodes the record of a worker's endpoint. That is text too.
 pub(super) fn endpoint_record(endpoint: &Endpoint) -> Vec<u8> {
     serde_json::to_vec(endpoint).unwrap_or_default()
 }
 
-/// Reads it; `None`: it is none.
+/// Decodes it; `None` if it is malformed.
 pub(super) fn of_endpoint_record(payload: &[u8]) -> Option<Endpoint> {
     serde_json::from_slice(payload).ok()
 }

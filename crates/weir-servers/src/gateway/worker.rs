@@ -1,5 +1,5 @@
-//! One worker of the gateway: an order comes from a client's session and leaves by the upstream session of its route,
-//! an answer comes back the same way. Everything here runs on one thread and waits for nothing.
+//! One worker of the gateway: an order comes from a client's session and leaves through the upstream session of its
+//! route, and its answer comes back the same way. Everything here runs on one thread and never blocks.
 
 mod handoff;
 mod records;
@@ -55,86 +55,86 @@ use super::simulated_days::{Plant, is_planted};
 pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;
 /// Journal record: a control changed.
 pub(super) const RECORD_CONTROL: u8 = RECORD_KIND_APPLICATION + 1;
-/// Journal record: the venues, in the order of their numbers in the records behind it.
+/// Journal record: the venues, in the order of their numbers in the following records.
 pub(super) const RECORD_VENUES: u8 = RECORD_KIND_APPLICATION + 2;
 
-/// Journal record: an exchange has said something about a trade of an order that nobody here knows any more.
+/// Journal record: an exchange has sent a message about a trade of an unknown order.
 pub(super) const RECORD_STRAY: u8 = RECORD_KIND_APPLICATION + 3;
 
-/// Journal record: a session has answers for clients of a worker from here on.
+/// Journal record: from here on a session has answers for clients of a worker.
 pub(super) const RECORD_HOME: u8 = RECORD_KIND_APPLICATION + 4;
 
-/// Journal record: the worker has logged in at a venue, and joins a session there, or goes on with it.
+/// Journal record: the worker has logged in at a venue, and joins a session there, or continues it.
 pub(super) const RECORD_ENDPOINT: u8 = RECORD_KIND_APPLICATION + 5;
 
-/// Messages of other workers taken before the worker's other tasks get their turn.
+/// Messages of other workers that are taken before the worker's other tasks run.
 const TAKES_MAX: usize = 512;
 
 /// How long a drain waits for answers and for cancels to be confirmed.
 const SETTLE_LIMIT: Duration = Duration::from_secs(1);
-/// How often it looks for them.
+/// How often it checks for them.
 const DRAIN_LOOK: Duration = Duration::from_millis(1);
 
-/// What a gateway refuses a cancel with, inside: it has no reason on the wire.
+/// The internal reason for a refused cancel: it has none on the wire.
 const CANCEL_REJECT: u16 = 0;
 
-/// Which venue has which symbol.
+/// The venue of each symbol.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Symbols {
     pub(super) venues: HashMap<Symbol, usize>,
-    /// Where all others go.
+    /// The venue of all other symbols.
     pub(super) other: Option<usize>,
 }
 
 impl Symbols {
-    /// Where orders of a symbol go.
+    /// The venue for orders of a symbol.
     pub(super) fn route(&self, symbol: Symbol) -> Option<usize> {
         self.venues.get(&symbol).copied().or(self.other)
     }
 }
 
-/// What all workers share.
+/// The state that all workers share.
 #[derive(Debug)]
 pub(super) struct Common {
     pub(super) workers: usize,
     pub(super) venues: Vec<String>,
-    /// These, and behind them others at which the journals have orders that expire now.
+    /// The configured venues, followed by others at which the journals have orders that expire now.
     pub(super) venues_recorded: Vec<String>,
     /// By worker and venue.
     pub(super) endpoints: BTreeMap<(usize, usize), Endpoint>,
     pub(super) symbols: Symbols,
     /// By account: the worker that sends its orders.
     pub(super) senders: Vec<u16>,
-    /// Whether any of them is another than the account's home, or was when an order was sent that is open.
+    /// Whether any of them differs from the account's home, or did when a still open order was sent.
     pub(super) hands_off: bool,
     pub(super) hop_times: bool,
-    /// By worker: answers are undelivered there, and nobody may send by way of it.
+    /// By worker: answers are undelivered there, and no order may be sent through it.
     pub(super) behind: Vec<AtomicBool>,
-    /// By worker: in a drain, nothing is under way there.
+    /// By worker: in a drain, whether nothing is in flight there.
     pub(super) settled: Vec<AtomicBool>,
     /// By worker.
     pub(super) counters: Vec<Arc<GatewayCounters>>,
-    /// By upstream session: orders can be sent.
+    /// By upstream session: whether it accepts orders.
     pub(super) open: Vec<AtomicBool>,
-    /// The prices from which the distance of an order is measured.
+    /// The reference prices.
     pub(super) references: Arc<References>,
-    /// Why an upstream session is not there, for people.
+    /// Why an upstream session is unavailable, for operators.
     pub(super) troubles: Mutex<Vec<Option<String>>>,
-    /// By upstream session: what became of the sessions that its exchange had begun.
+    /// By upstream session: the sessions that its exchange has begun.
     pub(super) begun: Mutex<Vec<Begun>>,
-    /// What people are told.
+    /// Lines for operators.
     pub(super) notices: Notices,
 }
 
 impl Common {
-    /// Which worker sends the orders of an account. One without a login sends none.
+    /// The worker that sends the orders of an account. An account without a login sends none.
     #[inline]
     pub(super) fn sender_of(&self, account: AccountId) -> u16 {
         let home = || (account.0 as usize % self.workers) as u16;
         self.senders.get(account.0 as usize).copied().unwrap_or_else(home)
     }
 
-    /// Whether a worker sends orders of accounts that live on `home`.
+    /// Whether a worker sends orders of accounts whose home is `home`.
     pub(super) fn feeds(&self, worker: usize, home: usize) -> bool {
         let mut senders = self.senders.iter().enumerate();
         senders.any(|(account, sender)| account % self.workers == home && usize::from(*sender) == worker)
@@ -151,13 +151,14 @@ pub(super) struct Gateway {
     pub(super) worker: usize,
     pub(super) upstreams: Vec<Rc<Upstream>>,
     port: Port<WorkerMessage>,
-    /// By worker: what the port did not take. While some is there no more is received of the exchanges
-    /// ([`Gateway::after_receive`]), of the clients whose orders go to that worker ([`Gateway::is_congested`]), and,
-    /// when answers are among it, of those whose orders are sent here ([`Gateway::fall_behind`]).
+    /// By worker: messages that the port did not take. While there are some, several sources are not read: the
+    /// exchanges ([`Gateway::after_receive`]), the clients whose orders go to that worker
+    /// ([`Gateway::is_congested`]), and, if answers are among them, the clients whose orders are sent here
+    /// ([`Gateway::fall_behind`]).
     overflow: Vec<Overflow<WorkerMessage>>,
-    /// By worker: there is something of that.
+    /// By worker: `overflow` has become non-empty.
     overflowed: Vec<Signal>,
-    /// Answers are among that.
+    /// `overflow` contains answers.
     is_behind: Cell<bool>,
     pub(super) checks: RefCell<Checks>,
     elsewhere: RefCell<OrdersElsewhere>,
@@ -167,18 +168,18 @@ pub(super) struct Gateway {
     tasks: RefCell<Vec<JoinHandle<()>>>,
     is_draining: Cell<bool>,
     are_venues_named: Cell<bool>,
-    /// By venue: the journal says where the worker has logged in in this start.
+    /// By venue: the journal contains where the worker has logged in in this start.
     endpoints_kept: Cell<u64>,
 }
 
-/// What a worker of the gateway is made of.
+/// The parts of a gateway worker.
 pub(super) struct Parts {
     pub(super) common: Arc<Common>,
     pub(super) counters: Arc<GatewayCounters>,
     pub(super) hops: Arc<Hops>,
     pub(super) upstreams: Vec<Upstream>,
     pub(super) port: Port<WorkerMessage>,
-    /// Of what the port does not take.
+    /// Limits of the messages that the port does not take.
     pub(super) bounds: Bounds,
     pub(super) checks: Checks,
     pub(super) elsewhere: OrdersElsewhere,
@@ -210,20 +211,20 @@ impl Gateway {
         })
     }
 
-    /// Starts what runs beside the clients' sessions.
+    /// Starts the tasks besides the clients' sessions.
     pub(super) fn start(self: &Rc<Self>) {
         let mut tasks = self.tasks.borrow_mut();
         for upstream in &self.upstreams {
             tasks.push(spawn(upstream::run(Rc::clone(self), Rc::clone(upstream))));
-            // Behind the clients' tasks: what they have brought in one turn leaves at its end, in one piece.
+            // After the clients' tasks: the messages of one turn leave at its end, in one piece.
             tasks.push(spawn_last(upstream::send(Rc::clone(self), Rc::clone(upstream))));
         }
         if self.common.hands_off {
             tasks.push(spawn(take_messages(Rc::clone(self))));
         }
         for worker in self.others() {
-            // Now and not when something is undelivered: then no task may be free, and nothing would ever
-            // leave again.
+            // Now rather than when something is undelivered: later no task might be available, and undelivered
+            // messages would stay forever.
             tasks.push(spawn(drain_overflow(Rc::clone(self), worker)));
         }
     }
@@ -242,13 +243,13 @@ impl Gateway {
         }
     }
 
-    /// Which worker sends the orders of an account.
+    /// The worker that sends the orders of an account.
     #[inline]
     fn sender_of(&self, account: AccountId) -> usize {
         self.common.sender_of(account).into()
     }
 
-    /// Which worker has to do with a message: that of the order it is about, where that is another one.
+    /// The worker responsible for a message: the one that has the order, if that is a different one.
     #[inline]
     fn worker_for(&self, account: AccountId, message: &Inbound<'_>) -> usize {
         let elsewhere = self.elsewhere.borrow();
@@ -263,30 +264,30 @@ impl Gateway {
         of_orders.chain([self.sender_of(account)]).collect()
     }
 
-    /// Whether a worker takes what clients here send.
+    /// Whether a worker accepts orders from clients here.
     #[inline]
     fn takes_from_here(&self, worker: usize) -> bool {
         !self.is_behind_at(worker) && (worker == self.worker || !self.is_congested(worker))
     }
 
-    /// The workers this one may hand something to.
+    /// The workers that this one may hand messages to.
     fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let (own, count) = (self.worker, if self.common.hands_off { self.common.workers } else { 0 });
         (0..count).filter(move |worker| *worker != own)
     }
 
-    /// Whether the clients whose orders leave by a worker have to wait.
+    /// Whether clients whose orders are sent by a worker have to wait.
     #[inline]
     fn is_behind_at(&self, worker: usize) -> bool {
         self.common.behind[worker].load(Ordering::Relaxed)
     }
 
-    /// Whether an account's orders are cancelled because the gateway drains: none may come behind that.
+    /// Whether an account's orders are cancelled because the gateway drains: no order may follow that.
     fn is_leaving(&self, account: AccountId) -> bool {
         self.is_draining.get() && self.store.account(account).cancel_on_disconnect
     }
 
-    /// What a message of a client has to pass before it is routed.
+    /// Checks a client's message before it is routed.
     #[inline]
     fn admit(&self, account: AccountId, message: &Inbound<'_>, raw: &[u8], now: Instant) -> Result<(), u16> {
         match message {
@@ -310,7 +311,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Hands an order to the worker that sends it.
+    /// Hands an order to the sending worker.
     fn hand_over(&self, worker: usize, origin: &Origin, raw: &[u8]) -> Result<(), u16> {
         let mut worker_message =
             WorkerMessage::new(Kind::Order, origin.account.0, raw).ok_or(reject_reason::PROCESSING_ERROR)?;
@@ -322,19 +323,20 @@ impl Gateway {
         self.name_venues();
         self.store.log_inbound(origin.account, raw);
         if self.store.is_failed() {
-            // What is not known after a restart is not sent.
+            // An order that would be unknown after a restart is not sent.
             return Err(reject_reason::DESTINATION_CLOSED);
         }
         if self.port.has_ended(worker) {
             return Err(reject_reason::PROCESSING_ERROR);
         }
-        // Not past what is undelivered: a cancel of everything from an earlier connection is not meant for this order.
+        // Behind the undelivered messages: a cancel of all orders from an earlier connection must not affect this
+        // order.
         self.push(worker, worker_message);
         self.counters.handed_off.add(1);
         Ok(())
     }
 
-    /// Sends an order by this worker's own session.
+    /// Sends an order through this worker's own session.
     #[inline]
     fn send_up(&self, origin: &Origin, raw: &[u8]) -> Result<(), u16> {
         let Some(venue) = self.venue_of(origin, raw)? else { return self.come_to_nothing(raw) };
@@ -353,9 +355,9 @@ impl Gateway {
         if upstream.send(*origin, raw, log)? { Ok(()) } else { self.come_to_nothing(raw) }
     }
 
-    /// It concerns an order that is not open, and is not sent. A replace has a number of its own, under which it is
-    /// refused. OUCH allows silence too, but who waits for a new order has to know that there is none. A cancel wants
-    /// what is so already, and has no answer in OUCH but the one that its order has got.
+    /// Handles a message about an order that is not open; it is not sent. A replace has its own number, and is
+    /// refused under it. OUCH also allows silence, but a client that waits for a new order must know that there is
+    /// none. A cancel has nothing left to do, and OUCH has no answer for it except the one that ended its order.
     #[cold]
     fn come_to_nothing(&self, raw: &[u8]) -> Result<(), u16> {
         self.counters.without_order.add(1);
@@ -371,7 +373,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// A replace came to nothing: its number may be used again, if none came after it.
+    /// A replace had no effect: its number may be used again, if no later one was used.
     pub(super) fn release_number(&self, origin: &Origin) {
         let number = origin.user_ref_num;
         if usize::from(origin.home) == self.worker {
@@ -389,7 +391,7 @@ impl Gateway {
         self.checks.borrow_mut().risk.forget_replacement(account, number);
     }
 
-    /// The venue of a new order goes by its symbol, everything about an order goes where the order is.
+    /// The venue of a new order depends on its symbol; messages about an order go where the order is.
     #[inline]
     fn venue_of(&self, origin: &Origin, raw: &[u8]) -> Result<Option<usize>, u16> {
         if self.upstreams.len() == 1 && self.common.symbols.other.is_some() {
@@ -409,15 +411,15 @@ impl Gateway {
         Ok(self.upstreams.iter().position(knows))
     }
 
-    /// Whether the journal has a record already.
+    /// Whether the journal already contains a record.
     pub(super) fn is_kept(&self, lsn: Lsn) -> bool {
         !self.has_failed() && self.store.journal().is_none_or(|journal| journal.durable() >= lsn)
     }
 
-    /// Waits until the journal has a record. False: it never will.
+    /// Waits until the journal contains a record. False: it never will.
     pub(super) async fn is_durable(&self, lsn: Lsn) -> bool {
         if self.has_failed() {
-            // A record that found no room has no number that could be waited for, although the journal goes on.
+            // A record that found no room has no number to wait for, although the journal continues.
             return false;
         }
         let is_durable = match self.store.journal() {
@@ -427,7 +429,7 @@ impl Gateway {
         is_durable && !self.has_failed()
     }
 
-    /// Whether this worker cannot journal any more; other threads see it from now on.
+    /// Whether this worker can no longer journal; other threads see it from now on.
     pub(super) fn has_failed(&self) -> bool {
         let has_failed = self.store.is_failed();
         if has_failed {
@@ -436,13 +438,13 @@ impl Gateway {
         has_failed
     }
 
-    /// Tells the client that its order was not taken, by way of its home.
+    /// Informs the client, through its home, that its order was not accepted.
     fn reject(&self, origin: &Origin, raw: &[u8], reason: u16) {
         let message = Inbound::decode(raw);
         let client_order_id = message.ok().and_then(|message| message.client_order_id());
         let reject = Reject {
             user_ref_num: weir_proto::ouch::inbound_user_ref_num(raw).unwrap_or(0),
-            // A cancel or a modification has no name; what cannot be told is told so.
+            // A cancel or a modification has no client order id; this reason marks an answer that cannot be sent.
             reason: if client_order_id.is_some() { reason } else { CANCEL_REJECT },
             client_order_id: client_order_id.unwrap_or(ClientOrderId([b' '; 14])),
         };
@@ -455,7 +457,7 @@ impl Gateway {
         }
     }
 
-    /// Tells a client of this worker.
+    /// Informs a client of this worker.
     fn tell(&self, account: AccountId, reject: Reject) {
         self.counters.passed.add(1);
         let Reject { user_ref_num, reason, client_order_id } = reject;
@@ -468,14 +470,14 @@ impl Gateway {
             self.elsewhere.borrow_mut().forget(account, user_ref_num);
             let mut checks = self.checks.borrow_mut();
             if checks.follows {
-                // What it would have been worth does not count any more.
+                // Its value no longer counts.
                 let rejected = Rejected { timestamp_ns: 0, user_ref_num, reason, client_order_id };
                 checks.risk.follow(account, &Outbound::Rejected(rejected));
             }
         }
     }
 
-    /// Gives an answer to the client it belongs to.
+    /// Delivers an answer to its client.
     #[inline]
     pub(super) fn deliver(&self, origin: &Origin, raw: &[u8], upstream_sequence: u64, now: Instant) {
         if usize::from(origin.home) == self.worker {
@@ -484,7 +486,7 @@ impl Gateway {
         self.reply(origin, raw, upstream_sequence, now);
     }
 
-    /// Appends a message to the stream of a client, by way of its home.
+    /// Appends a message to the stream of a client, through its home.
     #[inline]
     pub(super) fn reply(&self, origin: &Origin, raw: &[u8], upstream_sequence: u64, now: Instant) {
         if usize::from(origin.home) == self.worker {
@@ -514,7 +516,7 @@ impl Gateway {
         }
     }
 
-    /// What was received is dealt with: waits where something behind is slower.
+    /// Call it after processing received messages: waits if a later stage is slower.
     pub(super) async fn after_receive(&self, upstream: &Upstream, now: Instant) {
         let answered = self.answered.replace(0);
         if answered > 0 && self.common.hop_times {
@@ -533,15 +535,14 @@ impl Gateway {
         self.journal_room().await;
     }
 
-    /// Waits until the journal has room. One that has failed gets none, and nothing is kept in it either.
+    /// Waits until the journal has room. A failed journal gets none, and nothing is stored in it either.
     async fn journal_room(&self) {
         while !self.has_failed() && self.store.is_congested() {
             self.store.room().await;
         }
     }
 
-    /// Whether every order has its answer, and every one that is to be cancelled is, or nothing will come of that in
-    /// this process.
+    /// Whether every order is answered and every requested cancel is done, or cannot be in this process.
     fn is_settled(&self) -> bool {
         let has_failed = self.store.is_failed();
         let is_over =
@@ -551,7 +552,7 @@ impl Gateway {
         self.upstreams.iter().all(is_settled)
     }
 
-    /// Whether that holds for every worker, and no answer is on its way from one to another.
+    /// Whether that holds for every worker, and no answer is in flight between two workers.
     fn are_all_settled(&self) -> bool {
         let (settled, counters) = (&self.common.settled, &self.common.counters);
         settled[self.worker].store(self.is_settled(), Ordering::Relaxed);
@@ -572,7 +573,7 @@ impl Gateway {
         }
     }
 
-    /// Deals with what another worker handed over.
+    /// Processes a message from another worker.
     #[inline]
     fn take(&self, from: usize, worker_message: &WorkerMessage, now: Instant) {
         let account = AccountId(worker_message.account);
@@ -584,7 +585,7 @@ impl Gateway {
                 let home = from as u16;
                 let origin = Origin { account, user_ref_num, home, received_ns: worker_message.received_ns };
                 if let Err(reason) = self.allow(account, raw).and_then(|()| self.send_up(&origin, raw)) {
-                    // Orders behind this one may be sent: without a record of its own it would pass for sent too.
+                    // Later orders may be sent: without a separate record this one would count as sent too.
                     self.store.log_refused(account, raw, reason);
                     self.reject(&origin, raw, reason);
                 }
@@ -608,12 +609,12 @@ impl Gateway {
         }
     }
 
-    /// What an order that another worker has admitted has to pass here.
+    /// Checks an order that another worker has admitted.
     fn allow(&self, account: AccountId, raw: &[u8]) -> Result<(), u16> {
         match raw.first() {
-            // It waits for no journal where its order has left.
+            // It does not wait for the journal if its order has been sent.
             Some(&Cancel::KIND) => Ok(()),
-            // It would wait for the journal for ever.
+            // It would wait for the journal forever.
             _ if self.store.is_failed() => Err(reject_reason::DESTINATION_CLOSED),
             Some(b'O' | b'U') if self.is_leaving(account) => Err(reject_reason::DESTINATION_CLOSED),
             Some(b'O' | b'U') => self.checks.borrow().kills(account),
@@ -621,7 +622,7 @@ impl Gateway {
         }
     }
 
-    /// An order of an earlier start that was never sent: its client is told so.
+    /// Informs the client of an order of an earlier start that was never sent.
     pub(super) fn reject_unsent(&self, account: AccountId, reject: Reject) {
         self.counters.taken.add(1);
         self.tell(account, reject);
@@ -645,7 +646,7 @@ impl Application for Gateway {
         if let Inbound::Replace(..) = message
             && sender != self.sender_of(account)
         {
-            // Before it is sent: it may come to nothing at once.
+            // Before it is sent: it may be refused at once.
             self.elsewhere.borrow_mut().add(account, user_ref_num, sender as u16);
         }
         let outcome = self.admit(account, &message, raw, now).and_then(|()| {
@@ -701,18 +702,18 @@ impl Application for Gateway {
         }
     }
 
-    /// Other threads see it at once.
+    /// Other threads see this at once.
     fn on_journal_failed(&self) {
         self.counters.has_failed.set(1);
     }
 
-    /// Cancels go to exchanges, and wait for no journal.
+    /// Cancels go to exchanges, and do not wait for the journal.
     fn emits_on_disconnect(&self) -> bool {
         false
     }
 
-    /// Cancels what the clients want cancelled that are about to be disconnected. Every worker does so for all
-    /// accounts: any may have sent their orders, and in a drain nothing is handed over reliably.
+    /// Cancels the orders of clients that are about to be disconnected and cancel on disconnect. Every worker does so
+    /// for all accounts: any worker may have sent their orders, and in a drain the hand-off is not reliable.
     fn on_drain(&self) {
         self.is_draining.set(true);
         for account in 0..self.store.account_count() {
@@ -726,7 +727,7 @@ impl Application for Gateway {
     fn settled(&self) -> Waiting {
         let Some(gateway) = self.this.upgrade() else { return Box::pin(std::future::ready(())) };
         Box::pin(async move {
-            // What is under way comes to an end, and cancels are confirmed, if the exchange is quick.
+            // Work in flight completes, and cancels are confirmed, if the exchange is quick.
             let until = time::now() + SETTLE_LIMIT;
             while !gateway.are_all_settled() && time::now() < until {
                 time::sleep(DRAIN_LOOK).await;
@@ -737,7 +738,7 @@ impl Application for Gateway {
     }
 }
 
-/// Takes what other workers hand over, for as long as the worker runs.
+/// Takes messages from other workers, for as long as the worker runs.
 async fn take_messages(gateway: Rc<Gateway>) {
     loop {
         gateway.port.ready().await;
@@ -749,7 +750,7 @@ async fn take_messages(gateway: Rc<Gateway>) {
             gateway.take(from, &worker_message, now);
             taken += 1;
         }
-        // Nothing here waits for another worker: two that did would wait for each other.
+        // Nothing here waits for another worker: otherwise two workers could wait for each other.
         gateway.journal_room().await;
         if taken == TAKES_MAX {
             yield_now().await;

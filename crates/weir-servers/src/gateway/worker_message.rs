@@ -1,34 +1,33 @@
-//! What one worker hands to another: a value of 128 bytes that travels through the rings as it is, without memory of
-//! its own.
+//! A message from one worker to another: a value of 128 bytes that is copied through the rings, without allocation.
 
 use weir_proto::{ouch::ClientOrderId, soup::Name};
 
 use super::config::{VENUES_MAX, WORKERS_MAX};
 use crate::overflow::{Handed, Role};
 
-/// Longest message that one carries, appendage included.
+/// The longest message it can carry, including the appendage.
 pub(super) const MESSAGE_BYTES_MAX: usize = 96;
 
-/// What a worker asks another for.
+/// The kind of a request to another worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
     /// To the owner of the upstream session: a client's message.
     Order,
-    /// To the owner: cancel whatever this account has open.
+    /// To the owner: cancel all open orders of this account.
     CancelAll,
     /// To the account's home: a message for its client, with the client's own numbers.
     Reply,
-    /// To the account's home: the order was not taken; the message is what [`Reject`] says.
+    /// To the account's home: the order was not accepted; the message is an encoded [`Reject`].
     Reject,
-    /// To the account's home: the client's message with this number was ignored and does not use it up.
+    /// To the account's home: the client's message with this number was ignored without using it up.
     ReleaseNumber,
     /// To every worker: there is room upstream again.
     Room,
 }
 
 impl Handed for WorkerMessage {
-    /// A cancel of everything comes behind the orders it is about.
+    /// A cancel of all orders must follow the orders that it concerns.
     fn role(&self) -> Role {
         match self.kind {
             Kind::Order => Role::Message(self.account),
@@ -38,7 +37,7 @@ impl Handed for WorkerMessage {
     }
 }
 
-/// One piece of work for another worker.
+/// One message to another worker.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct WorkerMessage {
@@ -46,9 +45,9 @@ pub(super) struct WorkerMessage {
     pub(super) handed_ns: u64,
     /// When the message arrived: an order from its client, a reply from upstream.
     pub(super) received_ns: u64,
-    /// Which message of which upstream session a reply is.
+    /// The message of the upstream session that a reply comes from.
     pub(super) upstream_sequence: u64,
-    /// Whose it is.
+    /// The account that it belongs to.
     pub(super) account: u32,
     pub(super) kind: Kind,
     length: u8,
@@ -60,7 +59,7 @@ const _: () = assert!(size_of::<WorkerMessage>() == 128, "a message of a worker 
 const _: () = assert!(MESSAGE_BYTES_MAX <= u8::MAX as usize);
 
 impl WorkerMessage {
-    /// A worker's message around a client's or an exchange's; `None` when the message is too long for one.
+    /// A worker message around a client's or an exchange's message; `None` if that is too long.
     pub(super) fn new(kind: Kind, account: u32, message: &[u8]) -> Option<Self> {
         let mut worker_message = Self {
             handed_ns: 0,
@@ -76,7 +75,7 @@ impl WorkerMessage {
         Some(worker_message)
     }
 
-    /// One without such a message.
+    /// A worker message without such a message.
     pub(super) fn bare(kind: Kind, account: u32) -> Self {
         Self {
             handed_ns: 0,
@@ -90,20 +89,20 @@ impl WorkerMessage {
         }
     }
 
-    /// The message.
+    /// The message that it carries.
     pub(super) fn message(&self) -> &[u8] {
         &self.message[..usize::from(self.length)]
     }
 }
 
-/// Why an order was not taken, for the account's home to tell its client.
+/// Why an order was not accepted, for the account's home to inform its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reject {
     /// The client's number.
     pub(super) user_ref_num: u32,
     /// OUCH reason.
     pub(super) reason: u16,
-    /// The client's own name for it.
+    /// The client's name for the order.
     pub(super) client_order_id: ClientOrderId,
 }
 
@@ -129,28 +128,29 @@ impl Reject {
     }
 }
 
-/// Names an upstream session in a journal. It stays the same when venues or workers are added.
+/// The key of an upstream session in a journal. It stays the same when venues or workers are added.
 pub(super) fn session_key(worker: usize, venue: usize) -> u32 {
     (worker * VENUES_MAX + venue) as u32
 }
 
-/// What [`session_key`] made: worker and venue.
+/// Splits a key from [`session_key`]: worker and venue.
 pub(super) fn of_session_key(key: u32) -> (usize, usize) {
     (key as usize / VENUES_MAX, key as usize % VENUES_MAX)
 }
 
-/// The count of the session that an exchange begins after the one with this count; 0: after none. `None`: no journal
-/// can tell it from those before.
+/// The epoch of the session that an exchange begins after the one with this epoch; 0: there was none. `None`: no
+/// epoch is left that a journal could distinguish from earlier ones.
 pub(super) fn next_epoch(epoch: u16) -> Option<u16> {
     (epoch < EPOCH_MAX).then(|| epoch.max(EPOCH_OF_A_BYTE_MAX) + 1)
 }
 
-/// As far as an earlier version has counted, before it began again. So no count of it comes again behind them.
+/// The largest epoch of an earlier version, which then wrapped around. Later epochs are above it, so none of them
+/// repeats.
 const EPOCH_OF_A_BYTE_MAX: u16 = 255;
-/// As far as sessions are counted.
+/// The largest epoch.
 const EPOCH_MAX: u16 = (1 << EPOCH_BITS) - 1;
 
-/// What a journal says of a session that was joined: its count, and its name.
+/// The journal record of a joined session: its epoch and its name.
 pub(super) fn session_record(epoch: u16, session: &Name<10>) -> [u8; 12] {
     let mut record = [0; 12];
     record[..2].copy_from_slice(&epoch.to_le_bytes());
@@ -158,7 +158,7 @@ pub(super) fn session_record(epoch: u16, session: &Name<10>) -> [u8; 12] {
     record
 }
 
-/// What [`session_record`] made, or an earlier version, which counted in a byte.
+/// Decodes a record of [`session_record`], or of an earlier version with a one-byte epoch.
 pub(super) fn of_session_record(payload: &[u8]) -> Option<(u16, Name<10>)> {
     let (epoch, name) = match payload.len() {
         11 => (u16::from(payload[0]), &payload[1..]),
@@ -167,19 +167,19 @@ pub(super) fn of_session_record(payload: &[u8]) -> Option<(u16, Name<10>)> {
     Some((epoch, Name::from_padded(name).ok()?))
 }
 
-/// Names an upstream session in the record of an order, and which one of those it is that the exchange has begun.
+/// The key of an upstream session in an order's record, with the exchange's epoch.
 pub(super) fn sent_key(session_key: u32, epoch: u16) -> u32 {
     session_key | u32::from(epoch) << 16
 }
 
-/// What [`sent_key`] made: the session's key, and the number among those that the exchange has begun; 0 where a version
-/// wrote it that did not say.
+/// Splits a key from [`sent_key`]: the session's key and the epoch, which is 0 in records of a version that did not
+/// store it.
 pub(super) fn of_sent_key(key: u32) -> (u32, u16) {
     (key & 0xffff, (key >> 16) as u16)
 }
 
-/// What a journal says of a session that has answers for clients of a worker: which session that is of those that the
-/// exchange has begun, the worker, and the last message before.
+/// The journal record of a session that has answers for clients of a worker: the epoch of the session, the worker,
+/// and the last message before.
 pub(super) fn home_record(epoch: u16, home: u16, before: u64) -> [u8; 12] {
     let mut record = [0; 12];
     record[..2].copy_from_slice(&epoch.to_le_bytes());
@@ -188,7 +188,7 @@ pub(super) fn home_record(epoch: u16, home: u16, before: u64) -> [u8; 12] {
     record
 }
 
-/// What [`home_record`] made, or an earlier version, which counted in a byte.
+/// Decodes a record of [`home_record`], or of an earlier version with a one-byte epoch.
 pub(super) fn of_home(payload: &[u8]) -> Option<(u16, u16, u64)> {
     let (epoch, rest) = match payload.len() {
         11 => (u16::from(payload[0]), &payload[1..]),
@@ -198,8 +198,8 @@ pub(super) fn of_home(payload: &[u8]) -> Option<(u16, u16, u64)> {
     Some((epoch, u16::from_le_bytes(*home), u64::from_le_bytes(before.try_into().ok()?)))
 }
 
-/// Names a message of an upstream session in a journal: the session's key, its count among those that the exchange has
-/// begun, and the message's number in it. The highest bit tells that from what an earlier version wrote.
+/// The key of a message of an upstream session in a journal: the session's key, its epoch, and the message's number
+/// in it. The highest bit distinguishes it from keys of an earlier version.
 pub(super) fn pack_sequence(session_key: u32, epoch: u16, sequence: u64) -> u64 {
     IS_WIDE
         | u64::from(session_key) << (SEQUENCE_BITS + EPOCH_BITS)
@@ -207,7 +207,7 @@ pub(super) fn pack_sequence(session_key: u32, epoch: u16, sequence: u64) -> u64 
         | sequence & SEQUENCE_MASK
 }
 
-/// What [`pack_sequence`] made, or an earlier version: key, epoch and number.
+/// Splits a key from [`pack_sequence`] or from an earlier version: key, epoch and number.
 pub(super) fn unpack_sequence(packed: u64) -> (u32, u16, u64) {
     if packed & IS_WIDE == 0 {
         return ((packed >> 48) as u32, u16::from((packed >> 40) as u8), packed & ((1 << 40) - 1));

@@ -85,8 +85,7 @@ impl ConnectionLog {
         }
     }
 
-    /// Records a refused or incomplete head, whose first line is `line`. A malformed line is not logged. What is none
-    /// is not told.
+    /// Records a refused or incomplete head, whose first line is `line`. A malformed first line is not logged.
     pub(super) fn begin_refused(&mut self, line: &[u8]) {
         let mut parts = line.split(|byte| *byte == b' ');
         let (Some(method), Some(target), Some(version), None) =

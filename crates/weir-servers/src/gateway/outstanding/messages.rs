@@ -1,23 +1,23 @@
-//! Messages as they were sent: those without an answer, and the last ones about open orders.
+//! Messages as they were sent: unanswered ones, and the last ones about open orders.
 
 use weir_trading::AccountId;
 
 use crate::gateway::worker_message::MESSAGE_BYTES_MAX;
 
-/// A numbered message that was sent and of which nothing was heard.
+/// A numbered message that was sent and is unanswered.
 pub(super) struct Unanswered {
     pub(super) received_ns: u64,
     pub(super) sent_ns: u64,
-    /// It may be sent again until then; 0 for not any more.
+    /// It may be resent until then; 0 if not any more.
     pub(super) resend_until_ns: u64,
     pub(super) number: u32,
     pub(super) account: AccountId,
-    /// Why it is refused, should it end here.
+    /// The reason of the refusal, if it ends here.
     pub(super) refusal: u16,
     pub(super) length: u8,
-    /// An earlier start has journaled it, and nobody knows whether it was sent.
+    /// An earlier start has journaled it, and it is unknown whether it was sent.
     pub(super) is_restored: bool,
-    /// A journal has the answer, and this goes with the next [`super::OutstandingOrders::sweep`].
+    /// A journal has the answer, and the next [`super::OutstandingOrders::sweep`] removes this.
     pub(super) is_answered: bool,
     pub(super) message: [u8; MESSAGE_BYTES_MAX],
 }
@@ -31,9 +31,9 @@ impl Unanswered {
 /// A message about an open order, as it was sent.
 #[derive(Clone, Copy)]
 pub(super) struct Passed {
-    /// The number given last before it.
+    /// The last number assigned before it.
     pub(super) after: u32,
-    /// Its place among all of these.
+    /// Its position among all of these.
     pub(super) place: u64,
     pub(super) length: u8,
     pub(super) message: [u8; MESSAGE_BYTES_MAX],
@@ -44,7 +44,7 @@ impl Passed {
         &self.message[..usize::from(self.length)]
     }
 
-    /// What the order shall come to.
+    /// The resulting size of the order.
     pub(super) fn quantity(&self) -> u32 {
         self.message[5..9].try_into().map_or(0, u32::from_be_bytes)
     }

@@ -1,5 +1,5 @@
-//! Outstanding orders as journals tell of them when a gateway is started again: what was sent with which number, what
-//! was answered, and what the gateway has ended by itself.
+//! Restores outstanding orders from journals after a restart: the messages sent with their numbers, the answers, and
+//! the orders that the gateway ended itself.
 
 use weir_proto::ouch::{
     Outbound, inbound_user_ref_num, original_user_ref_num, outbound_original_user_ref_num,
@@ -12,9 +12,9 @@ use super::OutstandingOrders;
 use crate::gateway::worker_message::MESSAGE_BYTES_MAX;
 
 impl OutstandingOrders {
-    /// A journal says that this was sent with this number; it may be sent again until `resend_until_ns`. Of one session
-    /// they come in the order of their numbers. False: there is no room for it, as long as none of those before it has
-    /// ended. Behind the last record there has to be a [`Self::sweep`].
+    /// A journal contains this message, sent with this number; it may be resent until `resend_until_ns`. Messages of
+    /// one session must come in order of their numbers. False: there is no room for it until an earlier one has
+    /// ended. Call [`Self::sweep`] after the last record.
     pub(in crate::gateway) fn restore(
         &mut self,
         number: u32,
@@ -44,7 +44,7 @@ impl OutstandingOrders {
         true
     }
 
-    /// A journal says that this was sent about an order, in the client's numbers. Nothing says that it has arrived.
+    /// A journal contains this message about an order, in the client's numbers. Nothing shows whether it has arrived.
     pub(in crate::gateway) fn restore_passed(&mut self, account: AccountId, raw: &[u8]) {
         let client = inbound_user_ref_num(raw).filter(|_| raw.len() <= MESSAGE_BYTES_MAX);
         let number = client.and_then(|client| self.upstream_numbers.upstream_of(account, client));
@@ -55,7 +55,7 @@ impl OutstandingOrders {
         }
     }
 
-    /// A journal says that the client has this answer; its numbers are the client's.
+    /// A journal shows that the client has this answer; its numbers are the client's.
     pub(in crate::gateway) fn restore_answer(&mut self, account: AccountId, raw: &[u8]) {
         let upstream = |client: Option<u32>| self.upstream_numbers.upstream_of(account, client?);
         let Some(number) = upstream(outbound_user_ref_num(raw)) else { return };
@@ -71,27 +71,27 @@ impl OutstandingOrders {
         }
     }
 
-    /// A journal says that the gateway has ended a client's order by itself, in the session there is.
+    /// A journal shows that the gateway ended a client's order itself, in the current session.
     pub(in crate::gateway) fn restore_end(&mut self, account: AccountId, user_ref_num: u32) {
         self.give_up([(account, user_ref_num)]);
         self.keep_used();
     }
 
-    /// Recovery: other accounts than these are not there any more, and whether anything of theirs is open nobody knows.
+    /// Recovery: other accounts than these no longer exist, and it is unknown whether they have open orders.
     pub(in crate::gateway) fn leave_accounts(&mut self, is_there: impl Fn(AccountId) -> bool) {
         let of_others = |(_, origin): &(u32, Origin)| !is_there(origin.account);
         let open = self.upstream_numbers.all_open_orders().filter(of_others);
         let numbers: Vec<u32> = open.map(|(number, _)| number).collect();
         self.end_all(&numbers);
-        // Also those that were forgotten.
+        // Including forgotten ones.
         self.unanswered.retain(|sent| is_there(sent.account));
         self.skipped.retain(|_, sent| is_there(sent.account));
         self.owners.leave(is_there);
         self.keep_used();
     }
 
-    /// A journal has an answer to this number. It says nothing about lower ones of other accounts: the journals of
-    /// their homes may be read later, and may have lost what the exchange has said to them before.
+    /// A journal contains an answer to this number. It shows nothing about lower numbers of other accounts: the
+    /// journals of their homes may be read later, and may have lost the exchange's earlier messages to them.
     fn note_answered(&mut self, account: AccountId, number: u32) {
         if let Ok(place) = self.unanswered.binary_search_by_key(&number, |sent| sent.number) {
             self.unanswered[place].is_answered = true;
@@ -107,9 +107,9 @@ impl OutstandingOrders {
         self.answers_unswept += 1;
     }
 
-    /// Forgets what the journals have answers to. An account's stream has its answers in their order, so later ones
-    /// say of a lower number of its own that it was handled too, unless it may not have been sent again: a replace
-    /// among these got no answer, because it was ignored.
+    /// Removes messages that have answers in the journals. An account's stream has its answers in order, so a later
+    /// answer shows that a lower number of the same account was handled too, unless it may not have been resent: a
+    /// replace among these got no answer, because it was ignored.
     pub(in crate::gateway) fn sweep(&mut self) {
         self.answers_unswept = 0;
         for sent in std::mem::take(&mut self.unanswered) {
@@ -131,8 +131,8 @@ impl OutstandingOrders {
         self.keep_used();
     }
 
-    /// Of what a journal tells, no number is given back: that was done when it happened, and the client may have used
-    /// it for another order since. Given back again, that order would be taken twice.
+    /// No number is released because of a journal: that was done at the time, and the client may have used the number
+    /// for another order since. If it were released again, that order would be accepted twice.
     fn keep_used(&mut self) {
         self.ignored.clear();
     }

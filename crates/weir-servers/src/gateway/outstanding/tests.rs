@@ -1,4 +1,4 @@
-//! Outstanding orders through sends, answers, lost connections and restarts.
+//! Tests of outstanding orders through sends, answers, lost connections and restarts.
 
 use weir_proto::ouch::{Cancel, Inbound, inbound_user_ref_num, outbound_user_ref_num};
 
@@ -75,7 +75,7 @@ fn resend(outstanding: &mut OutstandingOrders, now_ns: u64, out: &mut Vec<u8>) -
 fn what_has_waited_too_long_to_be_sent_ends_with_what_would_replace_it() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     let mut out = Vec::new();
-    // The second one was received later; the third is to replace the first, and is young too.
+    // The second one was received later; the third replaces the first, and is young too.
     for (number, received_ns, raw) in
         [(1, 0, enter(1, 100)), (2, 500, enter(2, 100)), (3, 500, replace(1, 3, 50))]
     {
@@ -151,7 +151,7 @@ fn what_was_not_answered_is_sent_again_with_its_number() {
     let mut again = Vec::new();
     assert_eq!(resend(&mut outstanding, 0, &mut again), 2);
     assert_eq!(again, sent[sent.len() / 3..]);
-    // An answer to a number speaks for those before it.
+    // An answer to a number implies those before it.
     answer(&mut outstanding, accepted(12, b'L'));
     assert_eq!(outstanding.unanswered(), 0);
 }
@@ -260,7 +260,7 @@ fn every_open_order_of_an_account_is_cancelled_in_order() {
 
 #[test]
 fn a_replace_dies_with_its_original_and_gives_its_number_back() {
-    // Cancelled because of the replace, or executed before it: there is no word about the replace itself.
+    // Cancelled because of the replace, or executed before it: there is no message about the replace itself.
     for kind in [b'C', b'E'] {
         let mut outstanding = OutstandingOrders::new(1, LIMITS);
         let mut out = Vec::new();
@@ -408,7 +408,7 @@ fn a_journal_gives_the_outstanding_orders_back() {
     assert_eq!(sent, sent_again);
 }
 
-/// What clients are told: their numbers, and how much was left of those that were accepted.
+/// The messages for clients: their numbers, and the remaining shares of the accepted orders.
 fn numbers_and_left(expiries: &[Expiry]) -> Vec<(u32, Option<u32>)> {
     expiries.iter().map(|expiry| (expiry.origin.user_ref_num, expiry.left)).collect()
 }
@@ -419,7 +419,7 @@ fn cancels(outstanding: &OutstandingOrders) -> Vec<u32> {
     out.chunks(12).map(|frame| number_at(&frame[3..], 1)).collect()
 }
 
-/// Of five orders one is over, of one 60 shares are left, and three have no answer: one of them replaces it.
+/// Of five orders one has ended, one has 60 shares left, and three are unanswered: one of these replaces it.
 fn busy(limits: OutstandingLimits) -> OutstandingOrders {
     let mut outstanding = OutstandingOrders::new(50, OutstandingLimits { open_max: 5, ..limits });
     let mut out = Vec::new();
@@ -487,7 +487,7 @@ fn an_answer_to_what_was_sent_again_says_nothing_of_older_ones_that_were_not() {
     let mut out = Vec::new();
     resend(&mut outstanding, 1_001, &mut out);
     assert!(answer(&mut outstanding, accepted(54, b'L')).is_some());
-    // On the next connection neither.
+    // Not on the next connection either.
     out.clear();
     assert_eq!(
         (resend(&mut outstanding, 0, &mut out), kinds(&out), outstanding.unanswered()),
@@ -538,13 +538,13 @@ fn what_a_journal_says_of_younger_orders_does_not_end_those_that_are_too_old_to_
 fn replaces_that_were_ignored_leave_their_places_while_a_journal_is_read() {
     let mut outstanding = OutstandingOrders::new(1, LIMITS);
     assert!(outstanding.restore(1, origin(0, 1), &enter(1, 100), 1_000));
-    // Each is followed by an order that is over at once.
+    // Each is followed by an order that ends at once.
     for number in (2..100).step_by(2) {
         let answer = accepted(number + 1, b'D');
         while !outstanding.restore(number, origin(0, number), &replace(1, number, 50), 1_000)
             || !outstanding.restore(number + 1, origin(0, number + 1), &enter(number + 1, 100), 1_000)
         {
-            // What is there is read again and again.
+            // The remaining ones are read repeatedly.
             outstanding.restore_answer(AccountId(0), &accepted(1, b'L'));
         }
         outstanding.restore_answer(AccountId(0), &answer);
@@ -640,13 +640,13 @@ fn what_is_to_be_cancelled_is_not_sent_again_and_is_refused_for_its_own_reason()
     let refusals = outstanding.take_stale(&mut out);
     assert_eq!(refusals, [Expiry::new(origin(0, 3), None, None).refused_with(0x000C)]);
     assert_eq!(cancels(&outstanding), [52]);
-    // On the same connection, before the rest is given to it.
+    // On the same connection, before it gets the rest.
     assert!(outstanding.withhold(None, 53, 0x000C) && !outstanding.withhold(None, 53, 0x000C));
     assert_eq!([53, 54].map(|number| outstanding.awaits(number)), [true, false]);
     assert!(answer(&mut outstanding, accepted(54, b'L')).is_some(), "an answer finds it all the same");
 }
 
-/// What an exchange says when it takes a trade back.
+/// An exchange's message that breaks a trade.
 fn broken(user_ref_num: u32) -> Vec<u8> {
     let mut bytes = vec![b' '; 36];
     bytes[0] = b'B';
@@ -660,7 +660,7 @@ fn what_concerns_a_trade_has_its_addressee_also_when_the_order_is_over() {
     let of = |outstanding: &mut OutstandingOrders, raw| {
         answer(outstanding, raw).map(|(answer, _)| (answer.origin.user_ref_num, answer.is_overfill))
     };
-    // The first one was over at once.
+    // The first one ended at once.
     assert_eq!(of(&mut outstanding, reduced(b'E', 50, 10)), Some((1, true)));
     assert_eq!(of(&mut outstanding, broken(50)), Some((1, false)));
     assert_eq!(of(&mut outstanding, reduced(b'C', 50, 10)), None, "nothing is left to be told");
@@ -695,7 +695,7 @@ fn an_order_that_was_passed_over_is_refused_when_the_exchange_shows_no_answer_to
         outstanding.sweep();
         outstanding
     };
-    // The exchange has heard of no number above 2: of the third it is not known whether it has left.
+    // The exchange has received no number above 2: it is unknown whether the third has been sent.
     let (mut outstanding, mut out) = (restored(), Vec::new());
     outstanding.raise_next(3);
     assert_eq!(resend(&mut outstanding, 0, &mut out), 2, "that is no harm");
@@ -705,7 +705,7 @@ fn an_order_that_was_passed_over_is_refused_when_the_exchange_shows_no_answer_to
     assert_eq!(refused.iter().map(|expiry| expiry.origin.account.0).collect::<Vec<_>>(), [1]);
     assert_eq!((refused[0].left, number_at(&cancels, 4)), (None, 1));
     assert_eq!((outstanding.unanswered(), outstanding.open()), (1, 2));
-    // It was only late to say so.
+    // The answer was only late.
     let mut outstanding = restored();
     outstanding.raise_next(3);
     resend(&mut outstanding, 0, &mut out);
@@ -761,7 +761,7 @@ fn numbers_that_are_to_be_given_back_are_no_more_than_may_be_open_however_long_a
     let mut outstanding = OutstandingOrders::new(1, forgetful);
     let mut out = Vec::new();
     for first in (1..=81).step_by(4) {
-        // It takes the place of an order before, with which its replacements end.
+        // It replaces an earlier order, and that order's replacements end with it.
         outstanding.assign_upstream_number(origin(0, first), &enter(first, 100), &mut out);
         for number in first + 1..first + 4 {
             outstanding.assign_upstream_number(origin(0, number), &replace(first, number, 50), &mut out);

@@ -1,6 +1,6 @@
-//! Where an order gets its upstream number: when it is sent, from the numbers of its session. A message about an order
-//! gets that order's. What was numbered is kept until it is answered, the last cancel and change of an order as long as
-//! it is open.
+//! Assigns upstream numbers to orders: when it is sent, from the numbers of its session. A message about an order
+//! gets that order's number. A numbered message is kept until it is answered, the last cancel and the last change of
+//! an order as long as it is open.
 
 use weir_proto::ouch::{
     inbound_user_ref_num, original_user_ref_num, reject_reason, set_inbound_user_ref_num,
@@ -15,8 +15,8 @@ use super::{
 use crate::gateway::worker_message::MESSAGE_BYTES_MAX;
 
 impl OutstandingOrders {
-    /// Gives a client's message, at most [`MESSAGE_BYTES_MAX`] long, its number upstream, and appends the frame to send
-    /// to `out`.
+    /// Gives a client's message, at most [`MESSAGE_BYTES_MAX`] long, its upstream number, and appends the frame to
+    /// send to `out`.
     pub(in crate::gateway) fn assign_upstream_number(
         &mut self,
         origin: Origin,
@@ -54,9 +54,9 @@ impl OutstandingOrders {
         }
     }
 
-    /// Writes the numbers into a message and keeps it until it is answered. The order that a replace concerns may be
-    /// over when it is read from a journal. Then it has no number, which none has: the client's own would be that of
-    /// another client's order there.
+    /// Writes the numbers into a message and keeps it until it is answered. If it is read from a journal, the
+    /// original of a replace may have ended. Then number 0 stands for it, which no order has: the client's own number
+    /// would name another client's order there.
     pub(super) fn note(&mut self, number: u32, origin: &Origin, original: Option<u32>, message: &mut [u8]) {
         set_inbound_user_ref_num(message, number);
         set_original_user_ref_num(message, original.unwrap_or(0));
@@ -79,7 +79,7 @@ impl OutstandingOrders {
         });
     }
 
-    /// Keeps a cancel or a change. Of two cancels the one that leaves less holds, whichever comes last.
+    /// Keeps a cancel or a change. Of two cancels, the one that leaves less counts, in either order.
     pub(super) fn note_passed(&mut self, number: u32, message: &[u8]) {
         if self.passed.len() >= 2 * self.upstream_numbers.len() + PASSED_SLACK {
             self.passed.retain(|number, _| self.upstream_numbers.origin_of(*number).is_some());

@@ -1,4 +1,4 @@
-//! Journals as kills leave them, and what the next start makes of them.
+//! Tests of journals as kills leave them, and of the state that the next start recovers.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn enter(user_ref_num: u32) -> Vec<u8> {
     test_messages::entered(user_ref_num, 100)
 }
 
-/// Accepted and over at once.
+/// Accepted and ended at once.
 fn accepted(user_ref_num: u32) -> Vec<u8> {
     test_messages::accepted(user_ref_num, b'D')
 }
@@ -82,7 +82,7 @@ fn what_an_account_has_open_and_executed_and_the_last_price_outlive_the_gateway(
     let of_home = [
         (1, inbound(0, &first), 1),
         (1, answer(1, &accepted), 3),
-        // The later trade is in the journal that is read first, or last.
+        // The later trade may be in the journal that is read first, or last.
         (1, answer(2, &late), 9),
         (1, answer(3, &early), 4),
         (1, inbound(0, &second), 5),
@@ -120,7 +120,7 @@ fn what_was_executed_counts_in_its_session_with_the_clients_alone() {
     };
     assert_eq!(executed(0, 100), Executed { generation: 0, value: 1_000_000 });
     assert_eq!(executed(2, 30), Executed { generation: 2, value: 300_000 });
-    // Of another worker's journal, which is read later.
+    // From another worker's journal, which is read later.
     assert_eq!(executed(1, 50), Executed { generation: 2, value: 300_000 });
     assert_eq!(executed(2, 1), Executed { generation: 2, value: 310_000 });
 }
@@ -189,7 +189,7 @@ fn a_cancel_of_a_client_is_said_again_after_a_restart_as_long_as_its_order_lives
     }
 }
 
-/// Two venues of which the first has order 1 and the second order 2, then a start with other venues and routes.
+/// Two venues, the first with order 1 and the second with order 2, then a start with other venues and routes.
 fn restarted(venues: &[&str], routes: &[(&str, usize)]) -> Recovered {
     let of_symbol = |number: u32, symbol: [u8; 8]| {
         let mut raw = enter(number);
@@ -277,7 +277,7 @@ fn sent(raw: &[u8]) -> RecordKind<'_> {
     RecordKind::Sent { account: ACCOUNT, session: session_key(0, 0), upstream: 2, raw }
 }
 
-/// Which orders are refused because they were never sent.
+/// The orders that are refused because they were never sent.
 fn unsent(records: &[(u16, RecordKind<'_>)]) -> Vec<u32> {
     recover(records).unsent.iter().map(|(_, refusal)| refusal.user_ref_num).collect()
 }
@@ -288,7 +288,7 @@ fn an_order_that_was_handed_over_is_not_taken_for_sent_because_a_later_one_was()
     let (handed, later) = ((0, inbound(0, &first)), (0, sent(&later)));
     assert_eq!(unsent(&[handed, later]), [5]);
     assert_eq!(unsent(&[later, handed]), [5]);
-    // By the other worker, whose journal may be read first.
+    // From the other worker, whose journal may be read first.
     let of_other = (1, sent(&first));
     for records in [[handed, later, of_other], [of_other, handed, later], [later, of_other, handed]] {
         assert!(unsent(&records).is_empty());
@@ -308,7 +308,8 @@ fn a_replace_that_nobody_has_heard_of_was_not_sent_unless_an_earlier_version_may
 
 #[test]
 fn a_young_replace_is_not_lost_by_a_later_answer_to_a_client_of_another_worker() {
-    // The second worker sends for both: for its own client, which replaces its order, and for one of the first worker.
+    // The second worker sends for both: for its own client, which replaces its order, and for a client of the first
+    // worker.
     let (own, other) = (ACCOUNT, AccountId(0));
     let (first, second, third) = (enter(1), replace(1, 2), enter(7));
     let (of_first, of_second, of_third) = (live(1), test_messages::replaced(1, 2), accepted(7));
@@ -397,10 +398,10 @@ fn rejected(user_ref_num: u32, reason: u16) -> Vec<u8> {
     bytes
 }
 
-/// A record as a test writes it down.
+/// A record in a test's notation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Written {
-    /// By the client's worker: it hands the order on.
+    /// By the client's worker: it hands the order over.
     Handed(u32),
     /// By either worker: it refuses the order.
     Refused(u32),
@@ -444,8 +445,8 @@ fn read(recovering: &mut Recovering<'_>, account: AccountId, worker: u16, sender
     }
 }
 
-/// Each journal ends where the kill found it. What is in any of them has one end: an answer that the client has, a
-/// place among those that are sent again, or a refusal that it is told now.
+/// Each journal ends where the kill left it. Every order in any of them has exactly one outcome: an answer that the
+/// client has, a place among the orders to resend, or a refusal now.
 #[test]
 fn every_journaled_order_ends_in_one_way_wherever_a_kill_has_cut_the_journals() {
     use Written::{Accepted, Handed, RefusalSent, Refused, Sent};
@@ -469,7 +470,7 @@ fn every_journaled_order_ends_in_one_way_wherever_a_kill_has_cut_the_journals() 
         for kept in 0..=of_home.len() {
             for sent in 0..=of_sender.len() {
                 let (of_home, of_sender) = (&of_home[..kept], &of_sender[..sent]);
-                // An order is sent when its record is durable, and answered when it was sent.
+                // An order is sent once its record is durable, and answered once it was sent.
                 let was_sent = |order: u32| {
                     of_sender.iter().any(|one| matches!(one, Sent(number, _) if *number == order))
                 };
@@ -477,7 +478,7 @@ fn every_journaled_order_ends_in_one_way_wherever_a_kill_has_cut_the_journals() 
                 if !of_home.iter().all(is_possible) {
                     continue;
                 }
-                // The next start says what is missing, and is killed too.
+                // The next start writes the missing records, and is killed too.
                 let missing = ends_in_one_way(account, sender, of_home, of_sender);
                 for said in 0..=missing.len() {
                     let told = missing[..said].iter().map(|number| RefusalSent(*number));
@@ -490,7 +491,7 @@ fn every_journaled_order_ends_in_one_way_wherever_a_kill_has_cut_the_journals() 
     }
 }
 
-/// Which orders are refused now.
+/// The orders that are refused now.
 fn ends_in_one_way(account: AccountId, sender: u16, of_home: &[Written], of_sender: &[Written]) -> Vec<u32> {
     let home = 1 - sender;
     let symbols = Symbols { other: Some(0), ..Symbols::default() };
@@ -557,15 +558,15 @@ fn what_any_client_has_had_says_how_far_a_session_has_come() {
 /// A record of a day on which the exchange begins a second session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Day {
-    /// By the sender: the exchange has begun its so-manieth session.
+    /// By the sender: the exchange has begun the session with this number.
     Begun(u16),
     /// By the sender: the order and its number upstream.
     Sent(u32, u32),
-    /// By the client's worker: the answer in the session of this number, and its place there.
+    /// By the client's worker: the answer in the session with this number, and its position there.
     Accepted(u32, u16, u64),
     /// By the client's worker: an accepted order of the first session has expired.
     Expired(u32),
-    /// By the client's worker: one without an answer has.
+    /// By the client's worker: an unanswered one has.
     Refused(u32),
 }
 
@@ -574,7 +575,7 @@ fn read_day(recovering: &mut Recovering<'_>, worker: u16, sender: u16, all: &[Da
     for (record, sequence) in all.iter().zip(1..) {
         let (upstream_sequence, message) = match *record {
             Day::Begun(epoch) => {
-                // As an earlier version wrote it, which counted in a byte.
+                // As an earlier version wrote it, with a one-byte epoch.
                 let payload = [&[epoch as u8][..], format!("DAY{epoch:<7}").as_bytes()].concat();
                 let kind = RecordKind::Application { kind: RECORD_SESSION, session: key, payload: &payload };
                 recovering.take(&Record { worker, t_ns: 0, generation: 0, kind });
@@ -615,7 +616,7 @@ fn every_order_of_a_session_that_is_over_expires_once_wherever_a_kill_has_cut_th
     let symbols = Symbols { other: Some(0), ..Symbols::default() };
     let nobody = |_: &str| None;
     let venues = [("A".to_owned(), OutstandingLimits::default())];
-    // The journal of the client's worker is read last, first, or is the same.
+    // The journal of the client's worker is read last or first, or is the same.
     for (home, sender) in [(1, 0), (0, 1), (0, 0)] {
         for sent in 0..=of_sender.len() {
             for told in 0..=of_home.len() {
@@ -623,7 +624,7 @@ fn every_order_of_a_session_that_is_over_expires_once_wherever_a_kill_has_cut_th
                 let was_sent = |order: u32| {
                     of_sender.iter().any(|one| matches!(one, Sent(number, _) if *number == order))
                 };
-                // What was sent is durable before it is answered, and before it expires.
+                // A sent order is durable before it is answered, and before it expires.
                 let is_possible = |one: &Day| match one {
                     Accepted(order, ..) => was_sent(*order),
                     Expired(_) | Refused(_) => was_sent(3),
@@ -681,7 +682,7 @@ fn an_order_that_has_ended_by_itself_is_cancelled_when_the_exchange_comes_back_a
     let symbols = Symbols { other: Some(0), ..Symbols::default() };
     let nobody = |_: &str| None;
     let venues = [("A".to_owned(), OutstandingLimits::default())];
-    // The journal of the client's worker is read last, first, or is the same.
+    // The journal of the client's worker is read last or first, or is the same.
     for (home, sender) in [(1, 0), (0, 1), (0, 0)] {
         let mut recovering = Recovering::new(2, &venues, &symbols, &nobody, Controls::default(), NOW);
         for worker in [0, 1] {

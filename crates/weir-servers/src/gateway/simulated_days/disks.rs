@@ -1,17 +1,17 @@
-//! The disks of the workers of one day, as its thread has them.
+//! The disks of the workers of one simulated day, on its thread.
 
 use std::{cell::Cell, io};
 
 use super::WORKERS;
 use crate::journal::faults::{Operation, Verdict};
 
-/// What a disk does with writes.
+/// How a disk handles writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Disk {
     Works,
     /// It refuses them with this error.
     Fails(i32),
-    /// It does so many bytes, and fails.
+    /// It writes this many bytes, and fails.
     Tears(usize),
     /// They do not return.
     Stands,
@@ -21,12 +21,12 @@ thread_local! {
     static DISKS: Cell<[Disk; WORKERS]> = const { Cell::new([Disk::Works; WORKERS]) };
 }
 
-/// They do so from now on.
+/// Sets the behaviour from now on.
 pub(super) fn set(disks: [Disk; WORKERS]) {
     DISKS.set(disks);
 }
 
-/// All of them work.
+/// Makes all of them work.
 pub(super) fn mend() {
     set([Disk::Works; WORKERS]);
 }
@@ -34,7 +34,7 @@ pub(super) fn mend() {
 pub(super) const EIO: i32 = 5;
 pub(super) const ENOSPC: i32 = 28;
 
-/// What becomes of what a journal asks of its disk.
+/// The verdict on a journal's disk operation.
 pub(super) fn judge(worker: u16, operation: &Operation) -> Verdict {
     match (DISKS.get()[usize::from(worker)], operation) {
         (Disk::Fails(error), Operation::Write { .. } | Operation::Create { .. }) => {

@@ -1,19 +1,19 @@
-//! Random trading days: a gateway of two workers, two venues and four clients on one simulator, and everything that may
-//! happen to them. What clients and venues have said in the end is held against each other ([`model`]).
+//! Simulates random trading days: a gateway of two workers, two venues and four clients on one simulator, with every
+//! kind of failure. At the end, the messages of clients and of venues are compared with each other ([`model`]).
 //!
-//! A day has a few phases. Each ends as a kill does, or after a drain, and the next one begins with what the journals
-//! have. In between lines go dead or break, venues begin new sessions under the same name or another one, journals of
-//! workers fail, clients come and go, accounts are stopped, and from one phase to the next routes change, accounts move
-//! to other workers, and one may be missing. The seed is the whole day.
+//! A day has a few phases. Each ends like a kill, or after a drain, and the next one starts with the contents of the
+//! journals. Meanwhile lines go dead or break, venues begin new sessions under the same name or another one, workers'
+//! journals fail, clients come and go, and accounts are stopped. Between phases routes change, accounts move to other
+//! workers, and one may be missing. The seed determines the whole day.
 //!
-//! Some days have a kernel besides whose calls move only a part, fail for a reason that passes, and lose
-//! connections that nobody has accepted yet. None loses a connection that stands: lines do that, and the
-//! model is told of it.
+//! Some days also have a kernel whose calls are short, fail with transient errors, and lose connections that have not
+//! been accepted. It never loses an established connection: lines do that, and the model is informed of it.
 //!
-//! On others the disk of one worker stands still or keeps a part of a batch, and the process is killed then: the
-//! journal of one worker ends before that of the other. An order may be in the later one alone, or in the earlier.
+//! On other days the disk of one worker stalls or writes only a part of a batch, and the process is killed then: the
+//! journal of one worker ends before that of the other. An order may be only in the longer journal, or in the shorter
+//! one.
 //!
-//! `WEIR_TEST_DAYS=10000` tries more days, `WEIR_TEST_FIRST=n` begins with that one, `WEIR_TEST_SEED=n` replays one.
+//! `WEIR_TEST_DAYS=10000` simulates more days, `WEIR_TEST_FIRST=n` starts at day n, `WEIR_TEST_SEED=n` replays one.
 
 mod disks;
 mod model;
@@ -51,10 +51,10 @@ use disks::{Disk, EIO, ENOSPC, judge};
 use model::{Bounds, Truth, check, late_fills};
 use parties::{Client, Line, Venue, open};
 
-/// Days of every run, and those on a kernel with faults.
+/// Days of every run, and days on a kernel with faults.
 const DAYS: u64 = 200;
 const FAULTY_DAYS: u64 = 100;
-/// Those on which a kill finds one disk behind the other, and so many such kills.
+/// Days on which a kill finds one disk behind the other, and the minimum number of such kills.
 const CUT_DAYS: u64 = 150;
 const CUTS_LEAST: u64 = 75;
 pub(super) const WORKERS: usize = 2;
@@ -63,21 +63,21 @@ pub(super) const SYMBOLS: [&str; 2] = ["AAA", "BBB"];
 const VENUES: [&str; 2] = ["V0", "V1"];
 /// Orders have up to a hundred shares at ten units of the currency.
 const BOUNDS: Bounds = Bounds { exposure_max: 6_000.0, notional_max: 950.0 };
-/// After so long an order without an answer is not sent again, in one phase or another.
+/// Older unanswered orders are not resent; a phase chooses one of these ages.
 const RESEND_AGES_MAX_NS: [u64; 4] = [60_000_000_000, 60_000_000_000, 2_000_000_000, 0];
 
-/// A fault that is put in on purpose: a day has to find it.
+/// A planted bug: a day has to find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plant {
-    /// The record of an order does not say to which venue it was sent.
+    /// The record of an order does not contain its venue.
     VenueNotRecorded,
-    /// What accounts have open and executed is not known after a restart.
+    /// Open orders and executions of accounts are not recovered after a restart.
     ExposureNotRebuilt,
-    /// Cancels of a kill switch wait for the journal.
+    /// A kill switch's cancels wait for the journal.
     CancelBehindJournal,
-    /// An order that a kill has lost, below one that was sent, passes for a retransmission.
+    /// An order lost in a kill, with a number below one that was sent, is taken for a retransmission.
     LostNumberIgnored,
-    /// A client is not told that its replace has nothing to replace.
+    /// A client is not informed that its replace has no original.
     ReplaceUntold,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn is_planted(plant: Plant) -> bool {
     PLANTED.get() == Some(plant)
 }
 
-/// The chances of a day.
+/// The random choices of a day.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -102,7 +102,7 @@ impl Random {
     }
 }
 
-/// What has come about: days without it would be right for nothing.
+/// The events of a day: days without them would pass without testing anything.
 #[derive(Clone, Copy, Debug, Default)]
 struct Happened {
     fills: u64,
@@ -114,12 +114,12 @@ struct Happened {
     failed_disks: u64,
     /// Kills that found one disk behind the other.
     cuts: u64,
-    /// Of the kernel's faults: sends that moved only a part, and accepts that failed for want of something.
+    /// Effects of the kernel's faults: short sends, and accepts that failed for lack of a resource.
     sends_short: u64,
     accepts_starved: u64,
 }
 
-/// So much of each on [`DAYS`] days.
+/// The minimum of each on [`DAYS`] days.
 const AT_LEAST: Happened = Happened {
     fills: 1_000,
     late_fills: 1,
@@ -133,11 +133,11 @@ const AT_LEAST: Happened = Happened {
     accepts_starved: 0,
 };
 
-/// On [`FAULTY_DAYS`] days.
+/// The minimum on [`FAULTY_DAYS`] days.
 const SENDS_SHORT_LEAST: u64 = 1_000;
 
 impl Happened {
-    /// Of each what it is, how much there was of it, and how much there has to be.
+    /// For each kind of event its name, its count, and its minimum.
     fn beside(&self, least: &Self) -> [(&'static str, u64, u64); 7] {
         [
             ("fills", self.fills, least.fills),
@@ -150,7 +150,7 @@ impl Happened {
         ]
     }
 
-    /// Adds another day's.
+    /// Adds the events of another day.
     fn add(&mut self, other: &Self) {
         self.fills += other.fills;
         self.late_fills += other.late_fills;
@@ -165,7 +165,7 @@ impl Happened {
     }
 }
 
-/// What goes on from one phase to the next.
+/// The state that continues from one phase to the next.
 struct Day {
     random: Random,
     folder: PathBuf,
@@ -176,18 +176,18 @@ struct Day {
     until: time::Instant,
     /// The venue of the first symbol; the other one has the other.
     first: usize,
-    /// The accounts of this phase, in their places.
+    /// The accounts of this phase, by index.
     roster: Vec<u32>,
-    /// One that is missing in the next.
+    /// An account that is missing in the next phase.
     leaving: Option<u32>,
-    /// A journal has failed, ever and in the phase before.
+    /// Whether a journal has failed, on this day and in the previous phase.
     has_lost_records: bool,
     has_just_lost_records: bool,
     phase: u64,
     seed: u64,
-    /// The simulated kernel's calls fail, and move only a part.
+    /// The simulated kernel's calls fail, or are short.
     is_faulty: bool,
-    /// The chances of its disks, where one of them may be behind the other.
+    /// The random choices for its disks, if one of them may be behind the other.
     cuts: Option<Random>,
     happened: Happened,
     log: Vec<String>,
@@ -195,7 +195,7 @@ struct Day {
 
 impl Drop for Day {
     fn drop(&mut self) {
-        // Left behind is no failure.
+        // A leftover folder is not an error.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -207,7 +207,7 @@ struct World {
     shared: Arc<GatewayState>,
     lines: Vec<Line>,
     has_failed: bool,
-    /// A disk is behind what its worker has taken in.
+    /// A disk is behind the records of its worker.
     is_cut: bool,
     is_whole: bool,
 }
@@ -218,12 +218,12 @@ impl World {
         upstreams.any(|upstream| holds(&upstream.outstanding.borrow()))
     }
 
-    /// Whether anything without an answer was not sent again.
+    /// Whether an unanswered message was not resent.
     fn has_stale(&self) -> bool {
         self.any_outstanding(OutstandingOrders::has_stale)
     }
 
-    /// Whether an account has open orders, as far as the gateway knows.
+    /// Whether an account has open orders, according to the gateway.
     fn has_open(&self, account: AccountId) -> bool {
         self.any_outstanding(|outstanding| outstanding.has_open(Some(account), u32::MAX))
     }
@@ -234,7 +234,7 @@ impl Day {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("weir-days-{}-{number}", std::process::id()));
-        // Of an earlier process.
+        // Left over from an earlier process.
         let _ = std::fs::remove_dir_all(&folder);
         Self {
             random: Random(seed),
@@ -265,7 +265,7 @@ impl Day {
         day
     }
 
-    /// A day on which disks may be behind each other.
+    /// A day on which one disk may be behind the other.
     fn with_cuts(seed: u64) -> Self {
         let mut day = Self::new(seed);
         day.cuts = Some(Random(seed.wrapping_add(1 << 32)));
@@ -293,7 +293,7 @@ impl Day {
         self.log.push(format!("{at_ms} ms: {}", what.into()));
     }
 
-    /// What has come about, or what is wrong in the end.
+    /// Returns the events of the day, or the error at its end.
     fn run(mut self) -> Result<Happened, String> {
         let phases = 2 + self.random.below(3);
         for phase in 0..=phases {
@@ -309,7 +309,7 @@ impl Day {
         Ok(self.happened)
     }
 
-    /// Before the phase is over.
+    /// Counts events before the phase ends.
     fn count(&mut self, world: &World) {
         for counters in world.gateways.iter().map(|gateway| &gateway.counters) {
             self.happened.expiries += counters.expired.get();
@@ -415,7 +415,7 @@ impl Day {
         Ok(world)
     }
 
-    /// Which accounts there are, and in which places.
+    /// Chooses the accounts of the phase, and their indices.
     fn call_roll(&mut self, is_last: bool) {
         let leaving = self.leaving.take().filter(|_| !is_last);
         if let Some(account) = leaving {
@@ -428,7 +428,7 @@ impl Day {
         }
     }
 
-    /// Kill switches outlive a start, unless their journal has failed or the process has just ended.
+    /// Kill switches survive a start, unless their journal has failed or they changed just before the process ended.
     fn compare_switches(&mut self, world: &World) -> Result<(), String> {
         let now_ns = time::now().as_nanos();
         let controls = world.shared.commander.controls();
@@ -491,7 +491,7 @@ impl Day {
     }
 
     fn begin_anew(&mut self, number: usize) {
-        // Of a session of which no answer was kept nobody can tell whether another one of its name is the same.
+        // If no answer of a session was stored, another session with its name cannot be distinguished from it.
         let has_other_name = self.random.chance(40) || self.has_lost_records;
         self.note(format!("venue {number} begins anew, with another name: {has_other_name}"));
         self.venues[number].begin_anew(has_other_name, time::now());
@@ -541,7 +541,7 @@ impl Day {
         self.wait(100).await;
     }
 
-    /// One of this phase.
+    /// An account of this phase.
     fn any_account(&mut self) -> u32 {
         self.roster[self.random.below(self.roster.len() as u64) as usize]
     }
@@ -550,7 +550,7 @@ impl Day {
         time::sleep(Duration::from_micros(self.random.below(1000 * milliseconds_max))).await;
     }
 
-    /// A disk fails, or all do. What was sent before can be cancelled all the same.
+    /// A disk fails, or all do. Orders that were sent before can still be cancelled.
     async fn fail(&mut self, world: &mut World) {
         self.note("disks fail");
         self.happened.failed_disks += 1;
@@ -570,8 +570,8 @@ impl Day {
         time::sleep(Duration::from_secs(3)).await;
     }
 
-    /// The disk of one worker stands still, or tears, while orders come in. True: the process is to be killed now. What
-    /// that worker has taken in is lost then, and what the other one has made of it is not.
+    /// The disk of one worker stalls, or tears a write, while orders arrive. True: kill the process now. Then that
+    /// worker's new records are lost, but the other worker's results of them are not.
     async fn cut(&mut self, world: &mut World) -> bool {
         let Some(cuts) = self.cuts.as_mut().filter(|_| !world.has_failed) else { return false };
         if !cuts.chance(8) {
@@ -598,7 +598,7 @@ impl Day {
         false
     }
 
-    /// Notes which sessions the gateway hears, and keeps what they say.
+    /// Records which sessions the gateway hears and whose messages it stores.
     fn listen(&mut self, world: &World) {
         if world.has_failed || world.is_cut {
             return;
@@ -612,7 +612,7 @@ impl Day {
         }
     }
 
-    /// An account is stopped and removed, also where something of it is open still: that expires.
+    /// Stops and removes an account, even if it has open orders: those expire.
     async fn retire(&mut self, world: &World) {
         let account = self.any_account();
         self.note(format!("account {account} is to be removed"));
@@ -626,7 +626,7 @@ impl Day {
         Some(AccountId(place as u32))
     }
 
-    /// As `weir ctl kill`.
+    /// Works as `weir ctl kill`.
     fn kill(&mut self, world: &World, account: Option<u32>, on: bool) {
         self.truth.kill(time::now().as_nanos(), account, on);
         let name = account.map(|account| format!("C{:05}", account + 1));
@@ -643,7 +643,7 @@ impl Day {
         world.gateways[0].store.log(RECORD_CONTROL, 0, &[&payload]);
     }
 
-    /// As SIGTERM. Where every venue can be reached nothing is left of who wants no order to outlive its connection.
+    /// Works as SIGTERM. If every venue is reachable, no orders remain of accounts that cancel on disconnect.
     async fn drain(&mut self, world: &World) -> Result<(), String> {
         self.note("drain");
         self.happened.drains += 1;
@@ -653,7 +653,8 @@ impl Day {
         for local in &world.locals {
             local.drain().await;
         }
-        // What was not sent again is decided with the next heartbeat of its venue, which is not waited for.
+        // Orders that were not resent are decided with the next heartbeat of their venue, which this does not wait
+        // for.
         match self.place_of(ACCOUNTS - 1) {
             Some(account) if is_reached && !world.has_stale() && world.has_open(account) => {
                 Err("a drain has left orders of who wants none to outlive its connection".into())
@@ -662,7 +663,7 @@ impl Day {
         }
     }
 
-    /// Waits until every session with a venue is there, or not.
+    /// Waits until every session with a venue is up, at most for `limit`.
     async fn settle(&self, world: &World, limit: Duration) -> bool {
         let until = time::now() + limit;
         while !world.shared.upstreams().iter().all(|upstream| upstream.is_open) {
@@ -674,7 +675,7 @@ impl Day {
         true
     }
 
-    /// Everything is well again, every order comes to an end, and every client gets all there is.
+    /// Repairs everything, ends every order, and delivers all messages to every client.
     async fn end_day(&mut self, world: &World) -> Result<(), String> {
         self.note("the end");
         if !self.settle(world, Duration::from_secs(120)).await {
@@ -699,8 +700,7 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// Tries as many days as are wanted, and says what has come about on all of them; `None` where one was
-/// replayed.
+/// Simulates this many days, and returns the events of all of them; `None` if one day was replayed.
 fn try_days(days: u64, make: fn(u64) -> Day) -> Option<Happened> {
     if let Some(seed) = variable("WEIR_TEST_SEED") {
         make(seed).run().unwrap_or_else(|wrong| panic!("day {seed}: {wrong}"));
@@ -758,7 +758,7 @@ fn nothing_is_lost_on_days_on_which_calls_fail_and_move_only_a_part() {
     assert!(happened.accepts_starved > 0, "no call has failed: {happened:?}");
 }
 
-/// Days on which something went wrong once, and what that was.
+/// Days that once failed, and the bug of each.
 const FORMER: [(u64, &str); 8] = [
     (31, "another session of the name of one in which only a missing account had traded passed for the same"),
     (512, "numbers that the journal had given to a missing account's orders were given to others too"),

@@ -1,8 +1,8 @@
-//! What clients and venues have said, held against each other: no order is executed twice, no answer is lost, nobody is
-//! told of what did not happen, nobody who is stopped trades, and no limit is passed.
+//! Compares the messages of clients and of venues: no order is executed twice, no answer is lost, nothing is reported
+//! that did not happen, no stopped account trades, and no limit is exceeded.
 //!
-//! What a venue says while nobody hears it, in a session that another one follows, cannot be had. That is all that is
-//! excused, and it is known when the gateway has heard which session: see [`Truth::hear`].
+//! A venue's messages that the gateway does not hear, in a session that another one follows, are not available later.
+//! Only these are excused, and it is recorded when the gateway has heard which session: see [`Truth::hear`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,69 +10,70 @@ use weir_proto::ouch::{Outbound, codes::cancel_reason, original_user_ref_num, re
 
 use super::parties::Client;
 
-/// A venue and which of its sessions.
+/// A venue and one of its sessions.
 type Place = (usize, usize);
-/// Which one of the session's accounts has an order, and its number there.
+/// An order: an account of the session, and the number there.
 type Number = (Place, u32, u32);
 
-/// What is said arrives within this time, and is kept.
+/// A message arrives within this time, and is stored.
 const ARRIVES_NS: u64 = 250_000_000;
-/// Every order has this price, or takes what there is at it, in units of the currency.
+/// Every order has this price, or trades at any price, in units of the currency; trades are at this price.
 const UNITS_PER_SHARE: f64 = 10.0;
 
-/// What became of an order at a venue.
+/// An event of an order at a venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// It is taken with so many shares.
+    /// It is accepted with this many shares.
     Live(u32),
     Filled(u32, u64),
     Less(u32),
-    /// It has so many shares now.
+    /// It has this many shares now.
     Left(u32),
     Over,
 }
 
-/// One thing that a venue has said.
+/// One message of a venue.
 #[derive(Clone, Debug)]
 struct Said {
     t_ns: u64,
     place: Place,
-    /// The worker whose session it was said in.
+    /// The worker whose session it was sent in.
     worker: u32,
     name: String,
     event: Event,
 }
 
 impl Said {
-    /// Whose order it is about.
+    /// The account of its order.
     fn account(&self) -> Option<u32> {
         self.name.split('-').next()?.parse().ok()
     }
 }
 
-/// Bounds that every account has, in units of the currency.
+/// The limits of every account, in units of the currency.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Of what it has open and has executed.
+    /// For open and executed orders together.
     pub(super) exposure_max: f64,
-    /// Of one order.
+    /// For one order.
     pub(super) notional_max: f64,
 }
 
-/// What the venues have said, and what was done to them and to the gateway.
+/// The messages of the venues, and the actions on them and on the gateway.
 #[derive(Default)]
 pub(super) struct Truth {
     names: BTreeMap<Number, String>,
-    /// In the order of times, for each session.
+    /// In order of time, for each session.
     said: Vec<Said>,
     ended_ns: BTreeMap<Place, u64>,
-    /// By session and worker: moments at which the gateway had an open line to it, and a journal that works.
+    /// By session and worker: moments at which the gateway had an open line to it, and a working journal.
     heard_ns: BTreeMap<(Place, u32), Vec<u64>>,
-    /// Starts with other routes than those before, or without an account: what was open of it is given up.
+    /// Starts with other routes than before, or without an account: the affected open orders are given up.
     moved_ns: Vec<(u64, Option<u32>)>,
-    /// Who was stopped or released, everybody if it says no account.
+    /// Who was stopped or released; all accounts if none is given.
     kills: Vec<(u64, Option<u32>, bool)>,
-    /// The names of replaces that the gateway has sent on, as its journals say, and of those that a venue was given.
+    /// The names of replaces that the gateway has sent, according to its journals, and of those that arrived at a
+    /// venue.
     pub(super) sent_on: BTreeSet<String>,
     pub(super) arrived: BTreeSet<String>,
 }
@@ -105,38 +106,38 @@ impl Truth {
         self.said.extend(name.map(|name| say(name.clone(), event)));
     }
 
-    /// Another session followed this one.
+    /// Records that another session followed this one.
     pub(super) fn end(&mut self, place: Place, at_ns: u64) {
         self.ended_ns.insert(place, at_ns);
     }
 
-    /// Now a worker hears what this session says, and keeps it.
+    /// Records that a worker now hears this session's messages and stores them.
     pub(super) fn hear(&mut self, place: Place, worker: u32, now_ns: u64) {
         self.heard_ns.entry((place, worker)).or_default().push(now_ns);
     }
 
-    /// Symbols go elsewhere from now on; what was open with the venue before is given up.
+    /// Symbols are routed elsewhere from now on; orders open at the former venue are given up.
     pub(super) fn move_routes(&mut self, now_ns: u64) {
         self.moved_ns.push((now_ns, None));
     }
 
-    /// An account is missing from now on; what was open of it is given up.
+    /// An account is missing from now on; its open orders are given up.
     pub(super) fn remove(&mut self, now_ns: u64, account: u32) {
         self.moved_ns.push((now_ns, Some(account)));
     }
 
-    /// An account is stopped or released, or everybody is.
+    /// Records that an account, or all accounts, are stopped or released.
     pub(super) fn kill(&mut self, now_ns: u64, account: Option<u32>, is_on: bool) {
         self.kills.push((now_ns, account, is_on));
     }
 
-    /// Since when an account, or everybody, is stopped at a time by a switch of its own.
+    /// Since when an account, or all accounts, are stopped by their own switch at a time.
     pub(super) fn switched_since(&self, account: Option<u32>, t_ns: u64) -> Option<u64> {
         let own = self.kills.iter().filter(|(at_ns, of, _)| *at_ns <= t_ns && *of == account);
         own.fold(None, |since: Option<u64>, (at_ns, _, is_on)| is_on.then(|| since.unwrap_or(*at_ns)))
     }
 
-    /// Whether that switch was turned, on or off, too short a time ago to be kept for sure.
+    /// Whether that switch was turned, on or off, so recently that it may not have been stored.
     pub(super) fn has_just_switched(&self, account: Option<u32>, now_ns: u64) -> bool {
         self.kills.iter().any(|(at_ns, of, _)| *of == account && at_ns + ARRIVES_NS >= now_ns)
     }
@@ -145,8 +146,8 @@ impl Truth {
         [None, Some(account)].into_iter().filter_map(|of| self.switched_since(of, t_ns)).min()
     }
 
-    /// Whether the gateway has to have heard something: because the session goes on, or because it had when its order
-    /// was given up, if it was, or when the session ended.
+    /// Whether the gateway must have heard a message: because the session continues, or because it was hearing it
+    /// when the order was given up, or when the session ended.
     fn is_heard(&self, said: &Said, given_up_ns: Option<u64>) -> bool {
         if given_up_ns.is_none() && !self.ended_ns.contains_key(&said.place) {
             return true;
@@ -156,7 +157,7 @@ impl Truth {
         moments.is_some_and(|moments| moments.iter().any(|at_ns| within.contains(at_ns)))
     }
 
-    /// The shares that are open, by order.
+    /// The open shares, by order.
     fn open(&self) -> BTreeMap<(Place, &str), u32> {
         let mut open = BTreeMap::new();
         for said in &self.said {
@@ -166,16 +167,16 @@ impl Truth {
         open
     }
 
-    /// Whether a client's message with a number needs no answer: it is a replace that a venue has ignored, or one whose
-    /// original ended when it was still to be sent. Then it was sent on, because the gateway refuses by name what it
-    /// sends nowhere; and its original was over when all of it had long been sent.
+    /// Whether a client's numbered message needs no answer: it is a replace that a venue has ignored, or one whose
+    /// original ended before it was sent. In both cases it was sent, because the gateway refuses by name whatever it
+    /// does not send; and its original had ended by the time when everything had long been sent.
     fn needs_no_answer(&self, account: u32, name: &str, raw: &[u8]) -> bool {
         let original = original_user_ref_num(raw).map(|original| format!("{account}-{original}"));
         let Some(original) = original.filter(|_| raw[0] == b'U') else { return false };
         self.arrived.contains(name) || self.sent_on.contains(name) && !self.is_live_at_the_end(&original)
     }
 
-    /// Whether an order was open when everybody was stopped for good.
+    /// Whether an order was open when all accounts were stopped for good.
     fn is_live_at_the_end(&self, name: &str) -> bool {
         let stopped_ns = self.kills.last().map_or(u64::MAX, |(at_ns, ..)| *at_ns);
         let goes_on = |said: &&Said| said.t_ns <= stopped_ns && !self.ended_ns.contains_key(&said.place);
@@ -186,12 +187,12 @@ impl Truth {
         shares > 0
     }
 
-    /// Trades' sides that venues have told.
+    /// The sides of trades that venues have reported.
     pub(super) fn fills(&self) -> u64 {
         self.said.iter().filter(|said| matches!(said.event, Event::Filled(..))).count() as u64
     }
 
-    /// An order that is open in a session that goes on.
+    /// An order that is open in a continuing session.
     pub(super) fn live(&self) -> Option<String> {
         self.open().first_key_value().map(|(order, shares)| format!("{order:?} with {shares} shares"))
     }
@@ -205,16 +206,16 @@ fn apply(shares: &mut u32, event: Event) {
     };
 }
 
-/// One order as its client has heard of it.
+/// One order, from its client's messages.
 #[derive(Default)]
 struct Heard {
     answers: u32,
     fills: BTreeMap<(u32, u64), i32>,
     left: i64,
     has_expired: bool,
-    /// The gateway has refused it by itself.
+    /// The gateway has refused it itself.
     is_refused: bool,
-    /// Trades after the gateway had ended it by itself: a venue that could not be reached may have them.
+    /// Trades reported after the gateway had ended the order itself: an unreachable venue may have executed them.
     late: BTreeSet<u64>,
 }
 
@@ -262,13 +263,13 @@ fn heard(client: &Client) -> Result<BTreeMap<u32, Heard>, String> {
     Ok(orders)
 }
 
-/// Trades that clients have heard of when the gateway had ended the order by itself.
+/// Trades that clients were informed of after the gateway had ended the order itself.
 pub(super) fn late_fills(clients: &[Client]) -> u64 {
     let orders = clients.iter().filter_map(|client| heard(client).ok()).flat_map(BTreeMap::into_values);
     orders.map(|order| order.late.len() as u64).sum()
 }
 
-/// What is wrong, if anything is.
+/// Returns the first error, if any.
 pub(super) fn check(truth: &Truth, clients: &[Client], bounds: Bounds) -> Result<(), String> {
     if let Some(live) = truth.live() {
         return Err(format!("everybody is stopped, and an order is open: {live}"));
@@ -312,7 +313,7 @@ pub(super) fn check(truth: &Truth, clients: &[Client], bounds: Bounds) -> Result
     check_bounds(truth, clients, bounds)
 }
 
-/// What the venues have said of an order, against what its client was told.
+/// Compares the venues' messages about an order with those to its client.
 fn check_order(truth: &Truth, order: &Heard, said: &[&Said]) -> Result<(), String> {
     if order.left > 0 {
         return Err(format!("is over, and its client knows of {} shares", order.left));
@@ -349,7 +350,7 @@ fn check_order(truth: &Truth, order: &Heard, said: &[&Said]) -> Result<(), Strin
     if order.fills.iter().all(is_so) { Ok(()) } else { Err("was not filled so".into()) }
 }
 
-/// No venue takes an order of an account that is stopped, but those that were on their way.
+/// No venue accepts an order of a stopped account, except those that were on their way.
 fn check_kills(truth: &Truth) -> Result<(), String> {
     let live = truth.said.iter().filter(|said| matches!(said.event, Event::Live(_)));
     for said in live {
@@ -363,14 +364,14 @@ fn check_kills(truth: &Truth) -> Result<(), String> {
     Ok(())
 }
 
-/// The value of what an account had open and had executed, at any time, as far as it can be known, and that of each of
-/// its orders.
+/// Checks the value of an account's open and executed orders at any time, as far as it can be known, and that of each
+/// of its orders.
 fn check_bounds(truth: &Truth, clients: &[Client], bounds: Bounds) -> Result<(), String> {
     let mut told: BTreeSet<(String, u64)> = BTreeSet::new();
     for client in clients {
         for (number, order) in heard(client)? {
             let name = format!("{}-{number}", client.account);
-            // What the gateway had ended counted for nothing any more.
+            // Orders that the gateway had ended no longer counted.
             let in_time = order.fills.keys().filter(|(_, number_of)| !order.late.contains(number_of));
             told.extend(in_time.map(|(_, number_of)| (name.clone(), *number_of)));
         }
@@ -419,20 +420,21 @@ mod tests {
         Said { t_ns: at_s * SECOND_NS, place: PLACE, worker: 0, name: "0-1".into(), event }
     }
 
-    /// An order of a hundred shares that is taken in the first second, filled in the second and cancelled in the third.
+    /// An order of a hundred shares that is accepted in the first second, filled in the second and cancelled in the
+    /// third.
     fn filled() -> Truth {
         let events = [(1, Event::Live(100)), (2, Event::Filled(40, 7)), (3, Event::Less(60))];
         Truth { said: events.map(|(at_s, event)| said(at_s, event)).into(), ..Truth::default() }
     }
 
-    /// Its client, before it has heard anything.
+    /// Its client, without any messages.
     fn deaf() -> Client {
         let mut client = Client::new(0);
         client.sent.push((1, "0-1".into(), b"O".to_vec()));
         client
     }
 
-    /// Its client, who has heard of these fills, each with its match, and of an end for this reason.
+    /// Its client, which has received these fills, each with its match number, and an end for this reason.
     fn client_after(fills: &[(u32, u64)], reason: u8) -> Client {
         let (mut client, mut left) = (deaf(), 100);
         let mut hear = |message: &Outbound| {

@@ -1,4 +1,4 @@
-//! Who takes part in a day beside the gateway: venues, lines to them, and clients.
+//! The parties of a simulated day besides the gateway: venues, lines to them, and clients.
 
 use std::{
     cell::{Cell, RefCell},
@@ -31,16 +31,15 @@ use crate::{
     orders::{LocalOrders, OrdersConfig, accounts_named},
 };
 
-/// Every order has this price or none, so that they trade: ten units of the currency.
+/// Every order has this price or none, so that they trade. It is ten units of the currency.
 const PRICE: u64 = 100_000;
-/// Who has lost a line of a gateway has seen that by then.
+/// By this time, both ends of a lost line have noticed.
 const NOTICED: Duration = Duration::from_secs(5);
-/// How often a connection that is lost before it is accepted is made again, and how long its login is waited
-/// for.
+/// How often a connection that is lost before it is accepted is retried, and how long its login may take.
 const CONNECTS_MAX: u32 = 20;
 const LOGIN_WAIT_MS: u32 = 2_000;
 
-/// Listens, and serves whoever comes.
+/// Listens, and serves every connection.
 pub(super) fn open<F: Future<Output = ()> + 'static>(serve: impl Fn(Stream) -> F + 'static) -> Address {
     let any = "127.0.0.1:0".parse().expect("an address");
     let listener = Listener::bind(&any, Default::default()).expect("a simulated port");
@@ -57,14 +56,14 @@ pub(super) fn open<F: Future<Output = ()> + 'static>(serve: impl Fn(Stream) -> F
 struct Session {
     folder: PathBuf,
     name: String,
-    /// When another one followed it.
+    /// When another session followed it.
     ended_ns: Option<u64>,
-    /// What was told of it already, and whether that is all.
+    /// How much of it has been reported, and whether that is all.
     reported: usize,
     is_all_reported: bool,
 }
 
-/// One exchange through a day.
+/// One exchange during a day.
 pub(super) struct Venue {
     number: usize,
     folder: PathBuf,
@@ -88,7 +87,7 @@ impl Venue {
         venue
     }
 
-    /// What there is of its journal is lost to it. Its next session has the same name, or another one.
+    /// The contents of its journal are lost. Its next session has the same name, or another one.
     pub(super) fn begin_anew(&mut self, has_other_name: bool, now: time::Instant) {
         if let Some(session) = self.sessions.last_mut() {
             session.ended_ns = Some(now.as_nanos());
@@ -122,7 +121,7 @@ impl Venue {
         *self.current.borrow_mut() = Some(exchange);
     }
 
-    /// Starts it in this phase, and a line to it.
+    /// Starts it in this phase, and creates a line to it.
     pub(super) async fn start(&mut self) -> Line {
         self.current = Rc::default();
         self.start_exchange().await;
@@ -138,24 +137,24 @@ impl Venue {
         Line::lay(served, self.arrived.clone())
     }
 
-    /// The session that has just begun takes the place of the one before.
+    /// Replaces the previous session by the one that has just begun.
     pub(super) async fn restart(&self, line: &Line) {
         self.current.borrow_mut().take();
         line.break_off();
         self.start_exchange().await;
     }
 
-    /// Which of its sessions there is now.
+    /// The number of its current session.
     pub(super) fn place(&self) -> (usize, usize) {
         (self.number, self.sessions.len() - 1)
     }
 
-    /// The phase is over.
+    /// Ends the phase.
     pub(super) fn leave(&mut self) {
         self.current.borrow_mut().take();
     }
 
-    /// Tells what its sessions have said, and what they were given.
+    /// Reports its sessions' messages, and the messages that arrived.
     pub(super) fn tell(&mut self, truth: &mut Truth) {
         truth.arrived.append(&mut self.arrived.names());
         let sessions = self.sessions.iter_mut().enumerate();
@@ -182,23 +181,23 @@ impl Venue {
     }
 }
 
-/// How a line has fared.
+/// The state of a line.
 #[derive(Default)]
 struct Cuts {
     dead: Cell<u32>,
     broken: Cell<u32>,
 }
 
-/// A line that may go dead without a word, or break.
+/// A line that may go dead silently, or break.
 pub(super) struct Line {
     pub(super) address: Address,
     cuts: Rc<Cuts>,
-    /// When it was cut or broken off last.
+    /// When it was last cut or broken.
     troubled: Cell<Option<time::Instant>>,
 }
 
 impl Line {
-    /// Notes what arrives at the other end.
+    /// Records the messages that arrive at the other end.
     fn lay(to: Address, arrived: Arrived) -> Self {
         let cuts = Rc::new(Cuts::default());
         let of_each = Rc::clone(&cuts);
@@ -224,7 +223,7 @@ impl Line {
         self.cuts.broken.set(self.cuts.broken.get() + 1);
     }
 
-    /// Whether who seems to be connected by it is.
+    /// Whether both ends of it are really connected.
     pub(super) fn is_sound(&self) -> bool {
         self.troubled.get().is_none_or(|troubled| time::now() >= troubled + NOTICED)
     }
@@ -238,11 +237,11 @@ async fn carry(from: Rc<Stream>, to: Rc<Stream>, cuts: Rc<Cuts>, mut tap: Option
             break;
         }
         if cuts.dead.get() != begun.0 {
-            // Who waits for it is let go by its own patience.
+            // Tasks that wait for it are ended by their own timeouts.
             return pending().await;
         }
         if let (Some(tap), Ok(Ok(Some(bytes)))) = (&mut tap, &received) {
-            // Also what a venue that ends takes a part of.
+            // Including a message that a venue receives only in part before it ends.
             tap.note(bytes);
         }
         match received {
@@ -251,33 +250,33 @@ async fn carry(from: Rc<Stream>, to: Rc<Stream>, cuts: Rc<Cuts>, mut tap: Option
             Ok(_) => break,
         }
     }
-    // The end of one side is the end of the other.
+    // The end of one side ends the other.
     let _ = to.shutdown().await;
     let _ = from.shutdown().await;
 }
 
-/// What a client has got.
+/// The messages of a client.
 #[derive(Default)]
 struct Got {
     messages: RefCell<Vec<Vec<u8>>>,
-    /// The login was accepted or rejected.
+    /// The login was answered, by acceptance or rejection.
     is_answered: Cell<bool>,
     is_over: Cell<bool>,
     trouble: RefCell<Option<String>>,
 }
 
-/// One client through a day.
+/// One client during a day.
 pub(super) struct Client {
     pub(super) account: u32,
     pub(super) address: Option<Address>,
-    /// Every message with a number that was sent: the number, the name, and the message.
+    /// Every numbered message that was sent: the number, the name, and the message.
     pub(super) sent: Vec<(u32, String, Vec<u8>)>,
-    /// What it has got on all its connections, in order.
+    /// Messages received on all its connections, in order.
     stream: Vec<Vec<u8>>,
     connection: Option<(Rc<Stream>, Rc<Got>)>,
-    /// A connection may be lost before it is accepted: then it is made again, as a client would.
+    /// A connection may be lost before it is accepted: then it is retried, as a client would.
     pub(super) loses_some: bool,
-    /// Among so many of its last orders is the one that a message of it is about.
+    /// Its messages refer to one of this many last orders.
     pub(super) reach: u64,
     trouble: Option<String>,
 }
@@ -296,7 +295,7 @@ impl Client {
         }
     }
 
-    /// Gets a message.
+    /// Receives a message.
     pub(super) fn hear(&mut self, raw: Vec<u8>) {
         self.stream.push(raw);
     }
@@ -306,7 +305,7 @@ impl Client {
         self.sent.last().map_or(0, |(number, ..)| *number)
     }
 
-    /// Everything that it has got.
+    /// All messages received.
     pub(super) fn stream(&self) -> &[Vec<u8>] {
         &self.stream
     }
@@ -316,7 +315,7 @@ impl Client {
         self.trouble.clone().or(now).map(|trouble| format!("client {}: {trouble}", self.account))
     }
 
-    /// Takes what has come.
+    /// Takes the messages that have arrived.
     fn collect(&mut self) {
         if let Some((_, got)) = &self.connection {
             self.stream.append(&mut got.messages.borrow_mut());
@@ -340,7 +339,7 @@ impl Client {
         }
     }
 
-    /// Whether the gateway has the connection. One that stands and says nothing counts as such.
+    /// Whether the gateway has the connection. An established connection without messages counts as such.
     async fn is_answered(&self) -> bool {
         let Some((_, got)) = &self.connection else { return false };
         for _ in 0..LOGIN_WAIT_MS {
@@ -365,13 +364,13 @@ impl Client {
         };
         let mut bytes = Vec::new();
         login.encode(&mut bytes);
-        // One that is closed is seen by who receives.
+        // The receiver notices a closed connection.
         let _ = stream.send_slice(&bytes).await;
         spawn(receive(Rc::clone(&stream), Rc::clone(&got), sequence));
         self.connection = Some((stream, got));
     }
 
-    /// Is logged in, and has sent again what was not answered.
+    /// Logs in, and resends unanswered messages.
     pub(super) async fn come_back(&mut self) {
         self.collect();
         if self.connection.as_ref().is_some_and(|(_, got)| !got.is_over.get()) {
@@ -396,12 +395,12 @@ impl Client {
         let mut bytes = Vec::new();
         encode_frame(UNSEQUENCED, raw, &mut bytes);
         if let Some((stream, _)) = &self.connection {
-            // What is lost with the connection is sent again on the next one.
+            // Messages lost with the connection are resent on the next one.
             let _ = stream.send_slice(&bytes).await;
         }
     }
 
-    /// Sends so many messages.
+    /// Sends this many messages.
     pub(super) async fn trade(&mut self, count: u64, random: &mut Random) {
         self.come_back().await;
         for _ in 0..count {
@@ -409,7 +408,7 @@ impl Client {
             let name = format!("{}-{number}", self.account);
             let id: ClientOrderId = name.parse().expect("it is short");
             let quantity = 1 + random.below(100) as u32;
-            // One of the last ones, which may be open.
+            // One of the last orders, which may be open.
             let any = number.saturating_sub(random.below(self.reach) as u32).max(1);
             let message = match random.below(100) {
                 0..60 => Inbound::Enter(self.enter(number, quantity, id, random), Appendage::EMPTY),
@@ -443,7 +442,7 @@ impl Client {
         if self.account.is_multiple_of(2) { b'B' } else { b'S' }
     }
 
-    /// An order, which may be for what is there at once, or at any price.
+    /// An order, possibly immediate-or-cancel or at any price.
     fn enter(&self, user_ref_num: u32, quantity: u32, id: ClientOrderId, random: &mut Random) -> Enter {
         let (price, time_in_force) = match random.below(10) {
             0 => (PRICE_MARKET, time_in_force::DAY),
@@ -465,7 +464,7 @@ impl Client {
         }
     }
 
-    /// Asks for everything from the first message on: it is what was got before, and nothing else.
+    /// Requests everything from the first message on: the result must equal the messages received before.
     pub(super) async fn read_again(&mut self) {
         self.leave();
         let before = std::mem::take(&mut self.stream);

@@ -1,5 +1,5 @@
-//! Replaces on their way. Of all messages with a number they alone may have no answer, and not all of them: what is
-//! said of the rest has to be known.
+//! Replaces in flight. Of all numbered messages only replaces may stay unanswered, and not all of them: whether the
+//! others arrived has to be known.
 
 use std::{cell::RefCell, collections::BTreeSet, path::PathBuf, rc::Rc};
 
@@ -14,7 +14,7 @@ use crate::{
     orders::{OrdersConfig, Record, RecordKind, accounts_named, recover},
 };
 
-/// The name of a replace; nothing for other messages.
+/// The name of a replace; `None` for other messages.
 fn name_of(raw: &[u8]) -> Option<String> {
     match Inbound::decode(raw) {
         Ok(Inbound::Replace(replace, _)) => Some(replace.client_order_id.as_str().trim_end().to_owned()),
@@ -22,7 +22,7 @@ fn name_of(raw: &[u8]) -> Option<String> {
     }
 }
 
-/// The names of those that a venue was given.
+/// The names of replaces that arrived at a venue.
 #[derive(Clone, Default)]
 pub(super) struct Arrived(Rc<RefCell<BTreeSet<String>>>);
 
@@ -32,7 +32,7 @@ impl Arrived {
     }
 }
 
-/// Sees what one connection carries to a venue.
+/// Observes the bytes of one connection to a venue.
 pub(super) struct Tap {
     deframer: Deframer,
     arrived: Arrived,
@@ -52,7 +52,7 @@ impl Tap {
     }
 }
 
-/// The names of those that a gateway has sent on, as its journals in this folder have it.
+/// The names of replaces that a gateway has sent, according to its journals in this folder.
 pub(super) fn sent_on(folder: PathBuf) -> BTreeSet<String> {
     let config = OrdersConfig {
         journal: Some((folder, Level::Os)),

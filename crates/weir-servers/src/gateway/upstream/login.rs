@@ -1,5 +1,5 @@
-//! How an upstream session is joined: what is asked for, what it means to be let in, and which answer to the account
-//! query says that it can be used.
+//! Joins an upstream session: the requested messages, the meaning of an accepted login, and the answer to the account
+//! query that makes the session usable.
 
 use weir_engine::time::{self, Instant};
 use weir_proto::{
@@ -14,8 +14,8 @@ use crate::gateway::{
 };
 
 impl Upstream {
-    /// A connection begins. Where orders are refused unless the exchange shows an answer to them, it matters to know
-    /// when it has said everything.
+    /// Called when a connection begins. If orders are refused unless the exchange shows an answer to them, it matters
+    /// when it has sent everything.
     pub(super) fn begin_login(&self) {
         let withheld = |number, account| self.withheld(number, account);
         let refuses = self.outstanding.borrow().refuses(time::now().as_nanos(), withheld);
@@ -30,7 +30,7 @@ impl Upstream {
         LoginRequest { username, password, session, sequence, heartbeat_timeout_ms: None }
     }
 
-    /// Logged in: asks which number comes next. Orders are sent when that is answered.
+    /// Logged in: asks for the next number. Orders are sent when that is answered.
     pub(super) fn on_login(&self, gateway: &Gateway, next: u64, now: Instant) -> Result<(), Ended> {
         let session = self.rules.borrow().as_ref().map(ClientSession::session).unwrap_or_default();
         let known = self.session.get().map(|session| (session, self.next.get()));
@@ -63,14 +63,14 @@ impl Upstream {
         Ok(())
     }
 
-    /// An answer to an account query, of this connection or of an earlier one. It tells in any case which numbers the
-    /// exchange had handled by then.
+    /// Handles an answer to an account query, of this connection or of an earlier one. In any case it shows which
+    /// numbers the exchange had handled by then.
     #[cold]
     pub(super) fn on_numbers(&self, gateway: &Gateway, (sequence, next): (u64, u32), now: Instant) {
         self.outstanding.borrow_mut().raise_next(next);
         let mut joining = self.joining.get();
         if joining.is_open() {
-            // It may be the answer of a session that is not the one that is known.
+            // It may be the answer of another session than the known one.
             return;
         }
         let answer = joining.answered(sequence);
@@ -87,7 +87,7 @@ impl Upstream {
         }
     }
 
-    /// An order that was sent behind the query of this connection has its answer.
+    /// An order that was sent after this connection's query has its answer.
     #[cold]
     pub(super) fn note_all_heard(&self) {
         let mut joining = self.joining.get();

@@ -1,6 +1,6 @@
-//! Cancels of the gateway's own in one upstream session: of a kill switch, or of a client that is not connected. They
-//! are said until none of their orders is open, and counted. None of these orders leaves any more: what was not sent is
-//! taken back, and what has no answer is not sent again.
+//! The gateway's own cancels in one upstream session: for a kill switch, or for a client that is not connected. They
+//! are repeated until none of their orders is open, and counted. These orders are no longer sent: unsent ones are
+//! taken back, and unanswered ones are not resent.
 
 use std::{
     cell::{Cell, RefCell},
@@ -14,29 +14,29 @@ use weir_trading::AccountId;
 use super::{Upstream, sender::Waiting};
 use crate::gateway::{commands::Cancels, outstanding::OutstandingOrders, worker::Gateway};
 
-/// Cancels of the orders of an account, or of all.
+/// Cancels of the orders of an account, or of all accounts.
 #[derive(Debug)]
 pub(super) struct PendingMassCancel {
-    /// Of orders up to this number.
+    /// For orders up to this number.
     through: u32,
-    /// What clients are told; to the exchange each is a cancel like any other.
+    /// The reason for clients; to the exchange each is a cancel like any other.
     reason: u8,
-    /// Orders that were open then, and how many of them have ended here since and not by a word of the exchange.
+    /// Orders that were open then, and how many of them have since ended here without a message from the exchange.
     orders: u64,
     expired: u64,
-    /// Cancels that were given to the present connection, and how many of them have left.
+    /// Cancels that were given to the current connection, and how many of them have been sent.
     queued: u64,
     sent: Rc<Cell<u64>>,
 }
 
 impl PendingMassCancel {
-    /// The exchange has begun another session, and numbers begin again.
+    /// The exchange has begun another session, and numbers start again.
     pub(super) fn leave_orders(&mut self) {
         self.through = 0;
     }
 }
 
-/// What clients are told of orders that were to be cancelled for this reason and were not sent.
+/// The reason for clients if an order was to be cancelled for this reason and was not sent.
 fn refusal_of(reason: u8) -> u16 {
     match reason {
         cancel_reason::SUPERVISORY => reject_reason::FIRM_NOT_AUTHORIZED,
@@ -45,12 +45,11 @@ fn refusal_of(reason: u8) -> u16 {
 }
 
 impl Upstream {
-    /// Cancels every order of an account that is open now, or of all; says how many that are. Clients are told this
-    /// reason.
+    /// Cancels every open order of an account, or of all accounts; returns their number. Clients get this reason.
     ///
-    /// Those that were given to a connection are cancelled at once, and on every new connection until none of them is
-    /// open. The others are not sent any more, and are refused; with a failed journal they will never be sent anyway,
-    /// and nothing can be said of them before the next start.
+    /// Orders that were given to a connection are cancelled at once, and again on every new connection until none of
+    /// them is open. The others are not sent, and are refused; with a failed journal they will never be sent anyway,
+    /// and cannot be reported before the next start.
     pub(in crate::gateway) fn cancel_all(
         &self,
         account: Option<AccountId>,
@@ -66,7 +65,7 @@ impl Upstream {
             return 0;
         }
         let (first, queued, sent) = match earlier {
-            // Those before are on their way, and not said twice.
+            // Earlier cancels are on their way, and are not sent twice.
             Some(pending) if pending.sent.get() < pending.queued => {
                 (pending.through.saturating_add(1), pending.queued, pending.sent)
             }
@@ -92,7 +91,7 @@ impl Upstream {
         orders
     }
 
-    /// Orders that no connection has had are over, and those that only an earlier one has had are not sent again.
+    /// Ends orders that were never given to a connection. Those that only an earlier connection had are not resent.
     fn take_back(&self, account: Option<AccountId>, refusal: u16) {
         let last = self.outstanding.borrow().last_number();
         let handed = self.handed.get();
@@ -101,7 +100,7 @@ impl Upstream {
             self.expire(expiries, self.epoch.get());
             self.taken_back.set(last);
         }
-        // Without a connection that is decided when there is one.
+        // Without a connection, the next one decides that.
         if self.is_up.get() && handed > self.handed_here.get() {
             let above = self.handed_here.get();
             if self.outstanding.borrow_mut().withhold(account, above, refusal) {
@@ -111,7 +110,7 @@ impl Upstream {
         }
     }
 
-    /// Why an order is not sent again but refused, should the exchange not have it; `None`: it is sent again.
+    /// Why an order is refused instead of resent, if the exchange does not have it; `None`: it is resent.
     pub(super) fn withheld(&self, number: u32, account: AccountId) -> Option<u16> {
         let pending = self.mass_cancels.borrow();
         let mut of_it = [Some(account), None].into_iter().filter_map(|key| pending.get(&key));
@@ -134,7 +133,7 @@ impl Upstream {
         }
     }
 
-    /// What has become of the last cancels of an account's orders, or of all orders.
+    /// The state of the last cancels of an account's orders, or of all orders.
     pub(in crate::gateway) fn cancels_of(&self, account: Option<AccountId>) -> Cancels {
         let all = self.mass_cancels.borrow();
         let Some(pending) = all.get(&account) else { return Cancels::default() };
@@ -143,7 +142,8 @@ impl Upstream {
         Cancels { orders, sent: pending.sent.get().min(orders), open, expired: expired.min(orders - open) }
     }
 
-    /// Orders end here: of those that we have cancelled it is counted, because no exchange has confirmed it.
+    /// Orders end here: those that the gateway has cancelled are counted, because no exchange has confirmed their
+    /// end.
     pub(super) fn end_here<T>(&self, work: impl FnOnce(&mut OutstandingOrders) -> T) -> T {
         let (mut all, mut outstanding) = (self.mass_cancels.borrow_mut(), self.outstanding.borrow_mut());
         let count =
@@ -159,7 +159,7 @@ impl Upstream {
         outcome
     }
 
-    /// Whether an order is open that we have cancelled.
+    /// Whether an order that the gateway has cancelled is still open.
     pub(in crate::gateway) fn has_cancels_open(&self) -> bool {
         let outstanding = self.outstanding.borrow();
         self.mass_cancels
@@ -168,8 +168,8 @@ impl Upstream {
             .any(|(account, pending)| outstanding.has_open(*account, pending.through))
     }
 
-    /// On a new connection: behind what is sent again, and at once too where that has to wait, with what clients have
-    /// cancelled.
+    /// Repeats the cancels on a new connection: after the resent messages, and also at once, with clients' cancels,
+    /// if those have to wait.
     pub(super) fn cancel_again(&self, gateway: &Gateway) {
         let must_wait = !gateway.is_kept(self.lsn.get());
         let handed = self.handed.get();
@@ -186,7 +186,7 @@ impl Upstream {
         }
     }
 
-    /// Why an order was cancelled that the exchange says its user cancelled, if that was us.
+    /// The reason of a cancellation that the exchange attributes to the user, if the gateway requested it.
     pub(super) fn reason_of(&self, canceled: &Canceled, account: AccountId) -> Option<u8> {
         let pending = self.mass_cancels.borrow();
         if canceled.reason != cancel_reason::USER || pending.is_empty() {

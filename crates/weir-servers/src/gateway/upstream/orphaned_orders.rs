@@ -1,5 +1,5 @@
-//! Orders of an upstream session that end without a word of the exchange: when it has begun another session, and when
-//! they are not sent, or not sent again.
+//! Orders of an upstream session that end without a message from the exchange: when it has begun another session, and
+//! when they are not sent, or not resent.
 
 use weir_proto::soup::Name;
 
@@ -13,14 +13,14 @@ use crate::gateway::{
 };
 
 impl Upstream {
-    /// The exchange has begun another session than the one that is known, if any is. What it said in it before concerns
+    /// The exchange has begun another session than the known one, if there is one. Its earlier messages in it concern
     /// nobody here.
     ///
     /// # Errors
-    /// Without a count for it nothing has changed.
+    /// If no count is left for it, nothing has changed.
     pub(super) fn begin_anew(&self, gateway: &Gateway, session: Name<10>, next: u64) -> Result<(), Ended> {
         let epoch = self.epoch.get();
-        // What no journal keeps is told from nothing.
+        // Without a journal, epochs need not be distinct.
         let is_kept = gateway.store.journal().is_some();
         let count = next_epoch(epoch).or((!is_kept).then_some(epoch)).ok_or(Ended::Uncounted)?;
         self.epoch.set(count);
@@ -28,7 +28,7 @@ impl Upstream {
         self.next.set(next);
         self.replay_until.set(0);
         self.homes.set(Default::default());
-        // Its record divides what was sent before from what is sent from now on.
+        // Its record separates earlier messages from later ones.
         gateway.log_session(self.key, self.epoch.get(), &session);
         let Some(before) = before else { return Ok(()) };
         let expiries = self.leave_orders();
@@ -49,7 +49,7 @@ impl Upstream {
         Ok(())
     }
 
-    /// No order goes on in the next session, whose numbers begin again.
+    /// No order continues in the next session, whose numbers start again.
     pub(super) fn leave_orders(&self) -> Vec<Expiry> {
         self.handed.set(0);
         self.handed_here.set(0);
@@ -59,16 +59,16 @@ impl Upstream {
         expiries
     }
 
-    /// These orders of a session have ended here: clients are told as soon as there is room.
+    /// These orders of a session have ended here: clients are informed as soon as there is room.
     pub(super) fn expire(&self, expiries: Vec<Expiry>, epoch: u16) {
         let session = pack_sequence(self.key, epoch, 0);
         self.untold.borrow_mut().extend(expiries.into_iter().map(|expiry| (session, expiry)));
     }
 
-    /// Refuses what was not sent again and has no answer. Among what the exchange had to say when it was joined may be
-    /// the answers, and heartbeats may be anywhere among that. Two things show that it has all come: an answer to a
-    /// number that was given later; and a heartbeat, for which there has to be nothing else to be sent, behind the
-    /// answer to the account query of this connection.
+    /// Refuses unanswered orders that were not resent. Their answers may be among the messages that the exchange had
+    /// to send when it was joined, and heartbeats may come anywhere among these. Two events show that all of them
+    /// have come: an answer to a number that was assigned later; or a heartbeat, which is sent only when there is
+    /// nothing else to send, after the answer to this connection's account query.
     #[cold]
     pub(super) fn refuse_stale(&self, gateway: &Gateway) {
         if self.stale.take().is_none() {
@@ -93,8 +93,8 @@ impl Upstream {
         self.expire(stale, self.epoch.get());
     }
 
-    /// Refuses what has waited too long to be sent, for the journal or for an exchange that does not read: nobody wants
-    /// the price of then. Says when there will be more of that.
+    /// Refuses orders that have waited too long to be sent, for the journal or for an exchange that does not read:
+    /// their prices are out of date. Returns when the next one will be due.
     #[cold]
     pub(super) fn refuse_late(&self, gateway: &Gateway, now_ns: u64) -> Option<u64> {
         let (late, until_ns) = self.end_late(now_ns);
@@ -110,9 +110,9 @@ impl Upstream {
         until_ns
     }
 
-    /// Ends what has waited too long and no connection has had. What only an earlier one has had is set
-    /// aside: whether the exchange has it is waited for. Says what has ended, and when the next of what is
-    /// left will be too old.
+    /// Ends orders that have waited too long and were never given to a connection. Those that only an earlier
+    /// connection had are set aside: they wait until it is known whether the exchange has them. Returns the ended
+    /// ones, and when the next of the rest will be too old.
     pub(super) fn end_late(&self, now_ns: u64) -> (Vec<Expiry>, Option<u64>) {
         let last = self.outstanding.borrow().last_number();
         let handed = self.handed.get();

@@ -1,4 +1,4 @@
-//! The task that sends in one upstream session, and what collects for it.
+//! The task that sends in one upstream session, and the messages that collect for it.
 
 use std::{
     cell::Cell,
@@ -33,42 +33,42 @@ use crate::{
 /// How long clients' cancels wait for the journal.
 const STALL: Duration = Duration::from_millis(250);
 
-/// Most bytes of clients' messages that are given to a connection at once: what it has and the exchange does not read
-/// cannot be taken back. Some three hundred orders.
+/// Most bytes of clients' messages that are given to a connection at once: bytes that it has and the exchange does
+/// not read cannot be taken back. This is some three hundred orders.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// Bytes of a cancel on the wire.
 const CANCEL_FRAME_BYTES: usize = HEADER_BYTES + Cancel::BYTES;
 
-/// What collects until it is sent.
+/// Messages that wait to be sent.
 #[derive(Default)]
 pub(super) struct Waiting {
     pub(super) bytes: Vec<u8>,
-    /// Data messages among them.
+    /// Data messages in `bytes`.
     pub(super) messages: u64,
-    /// Of these, from clients and not counted as passed on yet.
+    /// Of these, client messages that have not been counted as sent on.
     pub(super) orders: u64,
-    /// Numbers of the new orders among them, or 0.
+    /// Numbers of the new orders in `bytes`, or 0.
     pub(super) first: u32,
     pub(super) last: u32,
-    /// The highest number of an order among them, also of one that is sent again; or 0.
+    /// The highest number of an order in `bytes`, including resent ones; or 0.
     pub(super) through: u32,
-    /// When the oldest of the orders among them, or of those behind them, is too old to be sent.
+    /// When the oldest of these orders, or of those behind them, is too old to be sent.
     pub(super) until_ns: Option<u64>,
-    /// The journal has to have this before they may be sent.
+    /// The journal must contain this record before they may be sent.
     pub(super) lsn: Lsn,
-    /// Cancels of our own among them: where they are counted when they are sent, and how many.
+    /// The gateway's own cancels in `bytes`: the counter to raise when they are sent, and their number.
     pub(super) cancels: Vec<(Rc<Cell<u64>>, u64)>,
-    /// Once more, those of clients' cancels whose orders were sent before.
+    /// Copies of clients' cancels in `bytes` whose orders were sent before.
     pub(super) copies: Vec<u8>,
-    /// Cancels that come behind all of this because there is too much of it: by order, the shares that are to be left.
+    /// Cancels that follow separately because too many bytes wait: by order, the shares to leave.
     pub(super) late: BTreeMap<u32, u32>,
-    /// Of these, once more, those whose orders were sent before.
+    /// Copies of those whose orders were sent before.
     pub(super) late_copies: BTreeMap<u32, u32>,
 }
 
 impl Waiting {
-    /// Takes what has collected. What comes next collects in `memory`.
+    /// Takes the collected messages. Later ones collect in `memory`.
     fn take(&mut self, memory: Vec<u8>) -> Self {
         let mut taken = std::mem::replace(self, Self { bytes: memory, ..Self::default() });
         for (number, quantity) in &taken.late {
@@ -77,7 +77,7 @@ impl Waiting {
         taken
     }
 
-    /// Whether there is anything. What is counted here has bytes.
+    /// Whether there are bytes to send. Counted messages always have bytes.
     fn has_bytes(&self) -> bool {
         let has_bytes = !self.bytes.is_empty();
         debug_assert!(
@@ -87,14 +87,14 @@ impl Waiting {
         has_bytes
     }
 
-    /// Keeps a client's cancel once more.
+    /// Stores a copy of a client's cancel.
     pub(super) fn copy(&mut self, number: u32, raw: &[u8]) {
         if let Some(quantity) = quantity_of_cancel(raw) {
             append_cancel(number, quantity, &mut self.copies);
         }
     }
 
-    /// Gives everything away that is kept once more.
+    /// Takes all copies.
     fn take_copies(&mut self) -> Vec<u8> {
         let mut copies = std::mem::take(&mut self.copies);
         for (number, quantity) in std::mem::take(&mut self.late_copies) {
@@ -104,14 +104,14 @@ impl Waiting {
     }
 }
 
-/// Of all cancels of an order the one that leaves least.
+/// Of several cancels of an order, keeps the one that leaves least.
 fn keep_least(cancels: &mut BTreeMap<u32, u32>, number: u32, quantity: u32) {
     let least = cancels.entry(number).or_insert(quantity);
     *least = quantity.min(*least);
 }
 
 impl Upstream {
-    /// So much waits that of all cancels of an order only the one that leaves least is kept.
+    /// Too many bytes wait: of several cancels of an order only the one that leaves least is kept.
     #[cold]
     pub(super) fn send_late(
         &self,
@@ -136,7 +136,7 @@ impl Upstream {
     }
 }
 
-/// Sends what collects, for as long as the worker runs.
+/// Sends waiting messages, for as long as the worker runs.
 pub(in crate::gateway) async fn send(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
     let mut sender =
         Sender { gateway, upstream, memory: Vec::new(), deadline: ConnectionTimer::new(), now_ns: 0 };
@@ -161,25 +161,25 @@ pub(in crate::gateway) async fn send(gateway: Rc<Gateway>, upstream: Rc<Upstream
 struct Sender {
     gateway: Rc<Gateway>,
     upstream: Rc<Upstream>,
-    /// For what is urgent.
+    /// Buffer for urgent messages.
     memory: Vec<u8>,
     deadline: ConnectionTimer,
-    /// When it last had to wait for something, and went on.
+    /// When it last had to wait, and continued.
     now_ns: u64,
 }
 
-/// What happens while a batch waits for the journal.
+/// Events while a batch waits for the journal.
 enum Meanwhile {
-    /// The journal has it, or never will.
+    /// The journal contains it, or never will.
     Decided(bool),
-    /// Something else is to be sent.
+    /// Other messages have to be sent.
     Said,
     /// It takes too long.
     Stalled,
 }
 
 impl Sender {
-    /// Sends what waits for no journal. Mostly that is nothing.
+    /// Sends messages that do not wait for the journal. Usually there are none.
     async fn send_urgent(&mut self) {
         if !self.upstream.urgent.borrow().has_bytes() {
             return;
@@ -194,8 +194,8 @@ impl Sender {
         self.memory = batch.bytes;
     }
 
-    /// Gives a batch to the connection it is meant for, a piece at a time. Between two of them what is urgent is sent,
-    /// and what is taken back stays here.
+    /// Gives a batch to its connection, a piece at a time. Between two pieces urgent messages are sent, and orders
+    /// that were taken back are removed.
     async fn send_batch(&mut self, generation: u64, batch: &mut Waiting) {
         let mut begin = 0;
         while begin < batch.bytes.len() {
@@ -206,7 +206,7 @@ impl Sender {
             if generation != upstream.generation.get() {
                 return;
             }
-            // What has come since then is young. No clock is read for it.
+            // Later orders are young. They need no reading of the clock.
             if batch.until_ns.is_some_and(|until_ns| until_ns < self.now_ns) {
                 batch.until_ns = upstream.refuse_late(&self.gateway, self.now_ns);
                 self.gateway.tell_untold(upstream);
@@ -217,7 +217,7 @@ impl Sender {
                 batch.messages = batch.messages.saturating_sub(struck);
             }
             let (end, through) = piece(batch, begin);
-            // Whatever concerns these orders comes behind them from now on.
+            // From now on, messages about these orders come after them.
             let before = upstream.handed_here.get();
             for handed in [&upstream.handed, &upstream.handed_here] {
                 handed.set(through.max(handed.get()));
@@ -233,7 +233,7 @@ impl Sender {
         count(&self.gateway, batch);
     }
 
-    /// Sends clients' cancels beside what they are among.
+    /// Sends clients' cancels ahead of the batch that contains them.
     async fn send_copies(&mut self, batch: &mut Waiting) {
         {
             let mut urgent = self.upstream.urgent.borrow_mut();
@@ -245,8 +245,8 @@ impl Sender {
         self.send_urgent().await;
     }
 
-    /// Waits until the journal has what a batch names; false: it never will, and the batch is not sent. What waits for
-    /// no journal is sent meanwhile.
+    /// Waits until the journal contains the records of a batch; false: it never will, and the batch is not sent.
+    /// Messages that do not wait for the journal are sent meanwhile.
     async fn is_kept(&mut self, batch: &mut Waiting) -> bool {
         if self.gateway.is_kept(batch.lsn) {
             return true;
@@ -283,14 +283,14 @@ impl Sender {
         if !is_kept {
             self.send_copies(batch).await;
         }
-        // What was said meanwhile, and is not sent, is looked for once more.
+        // Messages that were announced meanwhile and not sent are checked for again.
         upstream.flush.raise();
         self.now_ns = time::now().as_nanos();
         is_kept
     }
 }
 
-/// Shares that a cancel leaves; `None`: it is none.
+/// The shares that a cancel leaves; `None`: it is not a cancel.
 fn quantity_of_cancel(raw: &[u8]) -> Option<u32> {
     match Inbound::decode(raw) {
         Ok(Inbound::Cancel(cancel)) => Some(cancel.quantity),
@@ -298,7 +298,7 @@ fn quantity_of_cancel(raw: &[u8]) -> Option<u32> {
     }
 }
 
-/// Where the piece of a batch that begins here ends, and up to which number there are orders in it.
+/// The end of the piece of a batch that begins here, and the highest order number in it.
 fn piece(batch: &Waiting, begin: usize) -> (usize, u32) {
     if batch.bytes.len() - begin <= PIECE_BYTES {
         return (batch.bytes.len(), batch.through);
@@ -308,11 +308,11 @@ fn piece(batch: &Waiting, begin: usize) -> (usize, u32) {
         through = number_of_order(&batch.bytes[end..next]).unwrap_or(0).max(through);
         end = next;
     }
-    // Nothing is as long as a piece.
+    // No message is as long as a piece.
     if end > begin { (end, through) } else { (batch.bytes.len(), batch.through) }
 }
 
-/// Takes out of what begins here the orders that are over; says how many they were.
+/// Removes ended orders from the bytes that begin here; returns their number.
 fn strike(bytes: &mut Vec<u8>, begin: usize, is_over: impl Fn(u32) -> bool) -> u64 {
     let (mut from, mut to, mut count) = (begin, begin, 0);
     while let Some(end) = frame_end(bytes, from) {
@@ -328,7 +328,7 @@ fn strike(bytes: &mut Vec<u8>, begin: usize, is_over: impl Fn(u32) -> bool) -> u
     count
 }
 
-/// Where the frame that begins here ends.
+/// The end of the frame that begins here.
 fn frame_end(bytes: &[u8], begin: usize) -> Option<usize> {
     let length = bytes.get(begin..)?.first_chunk::<2>()?;
     Some(begin + length.len() + usize::from(u16::from_be_bytes(*length))).filter(|end| *end <= bytes.len())
@@ -340,8 +340,8 @@ fn number_of_order(frame: &[u8]) -> Option<u32> {
     inbound_user_ref_num(message).filter(|_| matches!(message.first(), Some(b'O' | b'U')))
 }
 
-/// Gives bytes to the connection there is, and says when it had them. `None`: it is gone; the task that receives sees
-/// it too.
+/// Gives bytes to the current connection, and returns when it had them. `None`: it is gone; the receiving task
+/// notices that too.
 async fn give(upstream: &Upstream, bytes: &[u8]) -> Option<u64> {
     let stream = upstream.stream.borrow().clone()?;
     let generation = upstream.generation.get();
@@ -366,13 +366,13 @@ async fn give(upstream: &Upstream, bytes: &[u8]) -> Option<u64> {
     Some(now_ns)
 }
 
-/// The new orders with these numbers have left.
+/// The new orders with these numbers have been sent.
 fn stamp(gateway: &Gateway, upstream: &Upstream, numbers: RangeInclusive<u32>, now_ns: u64) {
     let out = |received_ns: u64| gateway.record(Hop::GatewayOut, now_ns.saturating_sub(received_ns));
     upstream.outstanding.borrow_mut().stamp(*numbers.start(), *numbers.end(), now_ns, out);
 }
 
-/// A batch has left.
+/// Counts a batch that has been sent.
 fn count(gateway: &Gateway, batch: &Waiting) {
     for (sent, count) in &batch.cancels {
         sent.set(sent.get() + count);
@@ -414,7 +414,7 @@ mod tests {
         send_received(session, message, 0)
     }
 
-    /// The same of a message that was received then.
+    /// Sends a message with this receive time.
     fn send_received(session: &Upstream, message: &Inbound<'_>, received_ns: u64) -> Result<bool, u16> {
         let user_ref_num = message.user_ref_num().expect("it has one");
         let origin = Origin { account: AccountId(0), user_ref_num, home: 0, received_ns };
@@ -460,20 +460,20 @@ mod tests {
         assert!(send(&session, &enter(number, 100)).is_ok(), "there is room again");
     }
 
-    /// The urgent bytes leave; how many cancels they were.
+    /// Sends the urgent bytes; returns the number of cancels.
     fn leave(session: &Upstream) -> usize {
         let batch = session.urgent.borrow_mut().take(Vec::new());
         batch.cancels.iter().for_each(|(sent, count)| sent.set(sent.get() + count));
         batch.bytes.len() / CANCEL_FRAME_BYTES
     }
 
-    /// Orders up to this number have left.
+    /// Marks orders up to this number as sent.
     fn hand(session: &Upstream, through: u32) {
         session.handed.set(through);
         session.handed_here.set(through);
     }
 
-    /// The orders among what waits that would be sent now.
+    /// The waiting orders that would be sent now.
     fn orders_left(session: &Upstream) -> Vec<u32> {
         let mut bytes = session.waiting.borrow().bytes.clone();
         let outstanding = session.outstanding.borrow();
@@ -497,11 +497,11 @@ mod tests {
         (1..=5).for_each(|number| assert_eq!(send(&session, &enter(number, 100)), Ok(true)));
         hand(&session, 3);
         let before = session.waiting.borrow().bytes.len();
-        // With a failed journal the others will never leave, and nothing is said of them.
+        // With a failed journal the others will never be sent, and are not reported.
         assert_eq!(session.cancel_all(None, b'S', true), 3);
         assert_eq!((leave(&session), untold(&session)), (3, Vec::new()));
         assert_eq!(session.cancel_all(None, b'S', false), 5);
-        // Said again while the first ones are on their way: nothing is added.
+        // Repeated while the first ones are on their way: nothing is added.
         assert_eq!(session.cancel_all(None, b'S', false), 3);
         assert_eq!(session.waiting.borrow().bytes.len(), before, "no cancel waits");
         assert_eq!(untold(&session), [4, 5]);
@@ -520,7 +520,7 @@ mod tests {
     fn orders_that_only_an_earlier_connection_had_are_cancelled_and_not_sent_again() {
         let session = session();
         (1..=5).for_each(|number| assert_eq!(send(&session, &enter(number, 100)), Ok(true)));
-        // Three had left by the connection before, and all are in the line again.
+        // The previous connection had sent three, and all are waiting again.
         session.handed.set(3);
         assert_eq!(session.cancel_all(None, b'S', false), 5);
         assert_eq!(session.cancels_of(None), Cancels { orders: 5, sent: 0, open: 3, expired: 2 });
@@ -532,7 +532,7 @@ mod tests {
         );
     }
 
-    /// Clients' numbers of these.
+    /// Clients' numbers in these expiries.
     fn numbers(expiries: &[Expiry]) -> Vec<u32> {
         expiries.iter().map(|expiry| expiry.origin.user_ref_num).collect()
     }
@@ -545,7 +545,7 @@ mod tests {
             assert_eq!(send_received(&session, &enter(number, 100), received_ns), Ok(true));
         }
         assert_eq!(session.waiting.borrow().until_ns, Some(wait_max_ns + 10));
-        // Also when all of them are sent again.
+        // Also when all of them are resent.
         let until_ns = |above| session.outstanding.borrow().first_wait_until_ns(above);
         assert_eq!([0, 2, 3].map(until_ns), [Some(wait_max_ns + 10), Some(wait_max_ns + 70), None]);
     }
@@ -557,7 +557,7 @@ mod tests {
         for (number, received_ns) in [(1, 0), (2, 40), (3, 0), (4, 50)] {
             assert_eq!(send_received(&session, &enter(number, 100), received_ns), Ok(true));
         }
-        // The first one has left: the exchange says what becomes of it, however late.
+        // The first one has been sent: the exchange reports its outcome, however late.
         hand(&session, 1);
         let (late, until_ns) = session.end_late(wait_max_ns + 1);
         assert_eq!((numbers(&late), until_ns), (vec![3], Some(wait_max_ns + 40)));
@@ -571,7 +571,7 @@ mod tests {
     fn late_orders_that_only_an_earlier_connection_had_wait_for_what_the_exchange_says_of_them() {
         let session = session();
         (1..=3).for_each(|number| assert_eq!(send(&session, &enter(number, 100)), Ok(true)));
-        // Two had left by the connection before, and this one does not read.
+        // The previous connection had sent two, and this one does not read.
         session.handed.set(2);
         let (late, until_ns) = session.end_late(session.wait_max_ns + 1);
         assert_eq!((numbers(&late), until_ns), (vec![3], None), "that one no exchange can have");
@@ -633,7 +633,7 @@ mod tests {
         let copies = session.waiting.borrow().copies.clone();
         assert_eq!(copies.len(), CANCEL_FRAME_BYTES);
         assert_eq!(copies[HEADER_BYTES + 1..HEADER_BYTES + 5], 1_u32.to_be_bytes());
-        // Also where there is too much for more than one cancel of each order.
+        // Also when so many bytes wait that only one cancel of each order is kept.
         session.waiting.borrow_mut().bytes.resize(WAITING_BYTES_MAX + 1, 0);
         for quantity in [50, 20, 70] {
             (1..=2).for_each(|number| assert_eq!(send(&session, &cancel(number, quantity)), Ok(true)));

@@ -1,4 +1,4 @@
-//! What crosses from one worker of the gateway to another, and what happens when it finds no room.
+//! The messages between workers of the gateway, and their handling when there is no room.
 
 use std::{rc::Rc, sync::atomic::Ordering};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Gateway {
-    /// Answers go first, and nothing is lost: what finds no room waits here.
+    /// Answers go first, and nothing is lost: messages that find no room wait here.
     pub(super) fn push(&self, worker: usize, worker_message: WorkerMessage) {
         let (overflow, priority) = (&self.overflow[worker], worker_message.role().priority());
         let worker_message = if overflow.count(priority) == 0 {
@@ -24,7 +24,7 @@ impl Gateway {
             worker_message
         };
         if !self.common.hands_off {
-            // An answer to an order of an earlier start with another route: nobody would ever take it.
+            // An answer to an order of an earlier start with another route: it has no receiver.
             return;
         }
         overflow.add(worker_message);
@@ -34,16 +34,16 @@ impl Gateway {
         }
     }
 
-    /// Answers are undelivered: nobody sends here until they are on their way, or there would be more and
-    /// more of them. What was sent before is taken all the same, because two workers that did not would wait
-    /// for each other.
+    /// Answers are undelivered: no worker sends orders here until they are delivered, because otherwise more and more
+    /// would accumulate. Orders that were sent before are still taken, because two workers that refused them would
+    /// wait for each other.
     fn fall_behind(&self) {
         if !self.is_behind.replace(true) {
             self.common.behind[self.worker].store(true, Ordering::Relaxed);
         }
     }
 
-    /// Nothing is undelivered any more.
+    /// Everything has been delivered.
     fn catch_up(&self) {
         if self.is_behind.replace(false) {
             self.common.behind[self.worker].store(false, Ordering::Relaxed);
@@ -51,7 +51,7 @@ impl Gateway {
         }
     }
 
-    /// Tells the clients that wait for room.
+    /// Wakes the clients that wait for room.
     fn tell_room(&self) {
         self.waiters.notify();
         for worker in self.others() {
@@ -59,7 +59,7 @@ impl Gateway {
         }
     }
 
-    /// Whether so many answers are undelivered that no exchange may say anything more.
+    /// Whether so many answers are undelivered that no exchange may be read.
     #[inline]
     pub(in crate::gateway) fn is_full(&self) -> bool {
         let most = ANSWERS_MAX * self.upstreams.len();
@@ -67,22 +67,22 @@ impl Gateway {
         self.is_behind.get() && self.others().any(is_full)
     }
 
-    /// Whether something waits for a worker that takes less than there is.
+    /// Whether messages wait for a worker that takes too few.
     pub(super) fn is_congested(&self, worker: usize) -> bool {
         !self.overflow[worker].is_empty() || self.port.is_congested(worker)
     }
 
-    /// Waits until nothing waits for that worker any more.
+    /// Waits until no message waits for that worker.
     pub(super) async fn room(&self, worker: usize) {
         while self.is_congested(worker) {
             self.waiters.until(|| self.overflow[worker].is_empty()).await;
-            // Fails when that worker has ended: then nothing waits for it any more.
+            // Fails when that worker has ended: then no message waits for it any more.
             let _ = self.port.room(worker).await;
         }
     }
 }
 
-/// Hands over what found no room at one worker, for as long as this one runs.
+/// Hands over the messages that found no room at one worker, for as long as this one runs.
 pub(super) async fn drain_overflow(gateway: Rc<Gateway>, worker: usize) {
     let overflow = &gateway.overflow[worker];
     loop {
@@ -92,7 +92,7 @@ pub(super) async fn drain_overflow(gateway: Rc<Gateway>, worker: usize) {
                 Ok(()) => overflow.hand_over(|worker_message| {
                     gateway.port.push(worker, worker_message.role().priority(), worker_message).is_ok()
                 }),
-                // A worker that has ended needs to be told nothing.
+                // A worker that has ended needs no messages.
                 Err(_) => overflow.clear(),
             }
         }
@@ -124,7 +124,7 @@ mod tests {
         orders::LocalOrders,
     };
 
-    /// Two workers in one runtime, of whom each sends for the other one's clients, and no exchange.
+    /// Two workers in one runtime, each of which sends for the other's clients, and no exchange.
     async fn both() -> (Vec<Rc<Gateway>>, Vec<LocalOrders>) {
         let nobody = "127.0.0.1:1".parse().expect("an address");
         let config = GatewayConfig { route: Route::Other, ..GatewayConfig::demo(2, nobody) };

@@ -1,5 +1,5 @@
-//! What a worker's journal has beside the messages of its clients: what the numbers in its records stand for, where its
-//! sessions are, and who has answers of them.
+//! The records in a worker's journal besides its clients' messages: the meaning of the numbers in its records, the
+//! addresses of its sessions, and the homes of the clients that have answers in them.
 
 use std::collections::BTreeSet;
 
@@ -16,16 +16,17 @@ use crate::gateway::{
 const _: () = assert!(VENUES_MAX <= u64::BITS as usize, "of each venue there is a bit");
 
 impl Gateway {
-    /// An upstream session was joined: after a restart it is asked for by name, and where it is.
+    /// Records that an upstream session was joined: after a restart it is requested by name, at its address.
     pub(in crate::gateway) fn log_session(&self, key: u32, epoch: u16, session: &Name<10>) {
-        // Before it: at another address the sessions of the one before are left.
+        // Written first: at another address the sessions of the former one are left.
         self.log_endpoint(key);
         self.name_venues();
         self.store.log(RECORD_SESSION, key, &[&session_record(epoch, session)]);
     }
 
-    /// A session is joined, or goes on: where the worker has logged in for it. Once in a start, before any order is
-    /// sent there. Not earlier: what was never reached has nothing, and orders are still where they were.
+    /// Records where the worker has logged in, when it joins a session or continues one. Written once per start,
+    /// before any order is sent there. Not earlier: an address that was never reached has no orders, and they are
+    /// still where they were.
     pub(in crate::gateway) fn log_endpoint(&self, key: u32) {
         let (_, venue) = of_session_key(key);
         let kept = self.endpoints_kept.get();
@@ -37,13 +38,14 @@ impl Gateway {
         }
     }
 
-    /// A message of an exchange has no addressee, and somebody may have to settle what it says.
+    /// Records a message of an exchange without an addressee, which somebody may have to settle.
     pub(in crate::gateway) fn log_stray(&self, session: u32, sequence: u64, raw: &[u8]) {
         self.name_venues();
         self.store.log(RECORD_STRAY, session, &[&sequence.to_le_bytes(), raw]);
     }
 
-    /// Before the first record of an order in a session: that it has answers for clients of this worker from here on.
+    /// Written before the first record of an order in a session: from here on it has answers for clients of this
+    /// worker.
     #[inline]
     pub(super) fn log_home(&self, upstream: &Upstream, home: u16) {
         if let Some(record) = upstream.note_home(home) {
@@ -52,7 +54,7 @@ impl Gateway {
         }
     }
 
-    /// The same of orders of earlier starts: what the exchange has to say of them comes to where their clients are now.
+    /// The same for orders of earlier starts: the exchange's messages about them go to their clients' current homes.
     pub(in crate::gateway) fn log_homes(&self) {
         for upstream in &self.upstreams {
             let open: BTreeSet<u16> =
@@ -61,8 +63,8 @@ impl Gateway {
         }
     }
 
-    /// Before the first record that names a session, or an order that is handed over: what its number of a venue stands
-    /// for, which a configuration may change, and that this version has written it.
+    /// Written before the first record that names a session, or an order that is handed over: the meaning of its
+    /// venue numbers, which a configuration may change, and that this version has written it.
     #[inline]
     pub(super) fn name_venues(&self) {
         if !self.are_venues_named.replace(true) {

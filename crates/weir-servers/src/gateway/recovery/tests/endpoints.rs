@@ -1,5 +1,4 @@
-//! What is known of orders where a venue has another address than when they were sent, or the worker another login
-//! name.
+//! Tests of orders whose venue has another address than when they were sent, or whose worker has another login name.
 
 use super::*;
 
@@ -52,8 +51,8 @@ fn started(now: &[u8], when_full: WhenFull, gives_up: bool, records: &[(u16, Rec
     recovering.finish(|_, _| true, gives_up)
 }
 
-/// Orders 1, which is live, and 2, which has no answer, sent by the second worker, which has logged in here; then other
-/// records of its journal, and a start.
+/// The second worker, which has logged in here, sent order 1, which is live, and order 2, which is unanswered; then
+/// come other records of its journal, and a start.
 fn moved(
     said: Option<&[u8]>,
     behind: &[RecordKind<'_>],
@@ -92,7 +91,7 @@ fn orders_of_another_address_or_login_are_not_taken_for_those_of_this_one() {
     let mut found = stranded(Some(HERE), THERE, WhenFull::Refuse);
     found.sort_unstable_by_key(|(number, _)| *number);
     assert_eq!(found, [(1, address.clone()), (2, address.clone())]);
-    // Where nobody knows whether the first one is open.
+    // If it is unknown whether the first one is open.
     assert_eq!(stranded(Some(HERE), THERE, WhenFull::ForgetOldest), [(2, address)]);
     let login = Why::Login { from: "G00002".into(), to: "G00001".into() };
     assert_eq!(stranded(Some(HERE), OTHER_LOGIN, WhenFull::ForgetOldest), [(2, login)]);
@@ -113,7 +112,7 @@ fn orders_of_another_address_expire_and_the_session_there_is_none_that_is_known(
 
 #[test]
 fn orders_are_where_they_were_when_a_start_elsewhere_was_let_in_nowhere() {
-    // That start has names of its own, and says where answers go.
+    // That start writes its own names, and where answers go.
     let home = crate::gateway::worker_message::home_record(1, 1, 2);
     let home = RecordKind::Application { kind: RECORD_HOME, session: key(), payload: &home };
     let recovered = moved(Some(HERE), &[named(NAMES), home], HERE, WhenFull::Refuse, false);
@@ -121,7 +120,7 @@ fn orders_are_where_they_were_when_a_start_elsewhere_was_let_in_nowhere() {
     let (outstanding, resume) = &recovered.sessions[1];
     assert_eq!((outstanding.open(), outstanding.unanswered()), (2, 1));
     assert_eq!((resume.session, resume.epoch), (Some("DAY".parse().expect("a name")), 1));
-    // One that was let in there goes on there.
+    // An order that was admitted there continues there.
     let confirmed = logged_in(CONFIRMED);
     for (now, stranded) in [(HERE, 2), (THERE, 0)] {
         let recovered = moved(Some(HERE), &[named(NAMES), confirmed], now, WhenFull::Refuse, false);
@@ -131,7 +130,7 @@ fn orders_are_where_they_were_when_a_start_elsewhere_was_let_in_nowhere() {
 
 #[test]
 fn a_start_that_has_left_a_session_has_left_it_for_good() {
-    // Killed before it had told of the orders, and before it had joined a session where it was let in.
+    // Killed before it had reported the orders, and before it had joined a session after its login.
     let recovered = moved(Some(HERE), &[logged_in(THERE), logged_in(HERE)], HERE, WhenFull::Refuse, false);
     assert_eq!(recovered.expired.len(), 2);
     let (outstanding, resume) = &recovered.sessions[1];
@@ -152,7 +151,7 @@ fn answers_of_a_session_elsewhere_count_whichever_journal_is_read_first() {
         sent_in(2, 1, &second),
     ];
     let of_sender = of_sender.map(|kind| (1, kind));
-    // The client lives on the first worker.
+    // The client's home is the first worker.
     let of_home = [named(NAMES), answered_in(1, 7, &of_first), answered_in(2, 9, &of_second)];
     let of_home = of_home.map(|kind| (0, kind));
     for records in [[&of_sender[..], &of_home[..]].concat(), [&of_home[..], &of_sender[..]].concat()] {

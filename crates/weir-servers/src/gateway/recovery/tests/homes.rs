@@ -1,10 +1,10 @@
-//! What is asked for where journals have lost answers, clients live elsewhere since, or accounts are not there any
-//! more.
+//! Tests of the messages requested when journals have lost answers, clients have other homes, or accounts were
+//! removed.
 
 use super::*;
 use crate::gateway::worker_message::{home_record, next_epoch, session_record};
 
-/// An upstream session of the first worker, the only one the exchange has begun.
+/// An upstream session of the first worker, in the exchange's first session.
 const KEY: u32 = 0;
 const EPOCH: u16 = 1;
 
@@ -12,12 +12,12 @@ fn begun(epoch: u16) -> Vec<u8> {
     session_record(epoch, &"DAY".parse().expect("a name")).to_vec()
 }
 
-/// As an earlier version wrote it, which counted in a byte.
+/// As an earlier version wrote it, with a one-byte epoch.
 fn begun_in_a_byte(epoch: u8) -> Vec<u8> {
     [&[epoch][..], b"DAY       "].concat()
 }
 
-/// The first worker's journal says where answers go.
+/// The first worker's record of where answers go.
 fn home(home: u16, before: u64) -> [u8; 12] {
     home_record(EPOCH, home, before)
 }
@@ -37,7 +37,7 @@ fn answer(journal: u16, account: u32, of_exchange: u64, message: &[u8]) -> (u16,
     (journal, RecordKind::Sequenced { account, sequence: 1, upstream_sequence, message })
 }
 
-/// With accounts below this number configured, and two workers.
+/// Recovers with two workers and the accounts below this number configured.
 fn recovered(configured: usize, records: &[(u16, RecordKind<'_>)]) -> Recovered {
     let symbols = Symbols { other: Some(0), ..Symbols::default() };
     let nobody = |_: &str| None;
@@ -56,7 +56,7 @@ fn answers_that_a_journal_has_lost_are_asked_for_although_their_client_lives_els
     let (name, other, lost) = (begun(EPOCH), enter(1), enter(1));
     let (of_other, first, second) = (accepted(1), home(0, 1), home(1, 2));
     let begun = of_session(RECORD_SESSION, &name);
-    // The second worker's journal has failed before it kept anything: its client was told nothing.
+    // The second worker's journal failed before it stored anything: its client was informed of nothing.
     let before = [
         begun,
         of_session(RECORD_HOME, &first),
@@ -65,15 +65,15 @@ fn answers_that_a_journal_has_lost_are_asked_for_although_their_client_lives_els
         sent(0, 2, &lost),
         answer(0, 2, 9, &of_other),
     ];
-    // That client lives on the first worker now.
+    // That client's home is the first worker now.
     let resume = &recovered(4, &before).sessions[0].1;
     assert_eq!((resume.next, resume.heard), (3, 9));
-    // The next start asks for them, and fails as well, when the other worker has come farther.
+    // The next start requests them, and fails as well, when the other worker is further ahead.
     let (again, later) = (home(0, 2), accepted(7));
     let records = [&before[..], &[of_session(RECORD_HOME, &again), answer(1, 1, 12, &later)]].concat();
     let resume = &recovered(4, &records).sessions[0].1;
     assert_eq!((resume.next, resume.heard), (3, 12));
-    // In the end it has all of them.
+    // At the end it has all of them.
     let answered = accepted(1);
     let records = [&records[..], &[answer(0, 0, 6, &answered), answer(0, 2, 13, &of_other)]].concat();
     let resume = &recovered(4, &records).sessions[0].1;
@@ -93,7 +93,7 @@ fn answers_in_other_journals_to_a_session_that_had_the_same_number_count_for_not
 
 #[test]
 fn answers_of_an_early_session_are_none_of_one_that_began_hundreds_later_whichever_journal_is_read_first() {
-    // From the first session of a journal on, as they are counted.
+    // From the first session of a journal on, in the order of their counts.
     let mut count = 0;
     let counts = std::iter::repeat_with(|| {
         count = next_epoch(count).expect("there are so many");
@@ -138,7 +138,7 @@ fn what_is_open_of_an_account_that_is_not_configured_any_more_is_named() {
     let named: Vec<_> = recovered(1, &open).stranded.into_iter().map(|it| (it.account, it.why)).collect();
     assert_eq!(named, [(AccountId(1), Why::Account)]);
     assert!(recovered(2, &open).stranded.is_empty());
-    // Nothing is open: the rest waits for it, and how far the session has come is known.
+    // No order is open: the rest waits for it, and the session's progress is known.
     let ended = canceled(1);
     let mut left = recovered(1, &[&open[..], &[answer(0, 1, 6, &ended)]].concat());
     assert!(left.stranded.is_empty());
