@@ -1,8 +1,8 @@
-//! What a journal costs: `cargo bench -p weir-servers --bench journal [-- FOLDER]`.
+//! The cost of a journal: `cargo bench -p weir-servers --bench journal [-- FOLDER]`.
 //!
-//! The folder should lie on a real disk: the default is the working directory's `weir-journal-bench`, which is removed
-//! at the end. Printed are, for each level, the time of an append and of a record from append to commit under flood,
-//! with the records of a commit; and how many records a second recovery reads.
+//! The folder should be on a real disk: the default is the working directory's `weir-journal-bench`, which is removed
+//! at the end. The output is, for each level, the time of an append, the time of a record from append to commit under
+//! flood, and the records per commit; and how many records recovery reads per second.
 #![expect(clippy::print_stdout, reason = "its output is the result")]
 
 use std::{
@@ -13,12 +13,12 @@ use std::{
 use weir_engine::{Config, Driver, Runtime, time::yield_now};
 use weir_servers::journal::{self, Journal, JournalConfig, Level, Recovered};
 
-/// Payload of an accepted order with what an account's stream adds.
+/// Payload of an accepted order, including the fields of an account's stream.
 const PAYLOAD: [u8; 80] = [0x41; 80];
 
 const RUN: Duration = Duration::from_secs(2);
 
-/// Records appended before others have their turn: what a worker takes in at flood.
+/// Records appended before other tasks run: the number that a worker accepts under flood.
 const TURN_RECORDS: usize = 32;
 
 const RECOVERY_RECORDS: u64 = 1_000_000;
@@ -103,7 +103,7 @@ fn recovery(folder: &Path) {
         }
         journal.close().await;
     });
-    // The first one syncs what was written.
+    // The first recovery syncs the written bytes.
     drop(recovered(folder));
     for _ in 0..5 {
         let begun = Instant::now();

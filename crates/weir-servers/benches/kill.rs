@@ -1,9 +1,10 @@
-//! How long a kill switch takes when the journal has failed: `cargo bench -p weir-servers --bench kill [-- FOLDER]`.
+//! The latency of a kill switch when the journal has failed: `cargo bench -p weir-servers --bench kill [-- FOLDER]`.
 //!
-//! Clients have 100,000 orders open at an exchange that keeps none of its own; then the journals of all workers fail,
-//! and everybody is stopped. Printed are, each the median of ten gateways and the slowest: when the exchange has read
-//! the last cancel, which is when all are sent; when it has confirmed the last; and when whoever turned the switch on
-//! is told so. The folder is removed at the end; its default is the working directory's `weir-kill-bench`.
+//! Clients have 100,000 open orders at an exchange that keeps no orders itself; then the journals of all workers
+//! fail, and all accounts are stopped. The output is the median of ten gateways and the slowest, of three times: when
+//! the exchange has read the last cancel, which is when all are sent; when it has confirmed the last; and when the
+//! caller that engaged the switch gets the answer. The folder is removed at the end; its default is the working
+//! directory's `weir-kill-bench`.
 #![expect(clippy::print_stdout, reason = "its output is the result")]
 
 use std::{
@@ -36,10 +37,10 @@ use weir_servers::{
 use weir_trading::WhenFull;
 
 const ORDERS: usize = 100_000;
-/// In one session with the exchange; with one worker it has all.
+/// The limit in one session with the exchange; with one worker that session has all orders.
 const OPEN_MAX: usize = 131_072;
 const TIMES: usize = 10;
-/// What the median of the time until all cancels are sent is held against.
+/// The goal for the median time until all cancels are sent.
 const SENT_GOAL_MS: f64 = 100.0;
 /// Orders that a client sends before it waits for their answers.
 const CHUNK: usize = 500;
@@ -87,14 +88,14 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Of one of the times of all runs, in milliseconds.
+/// The median and the maximum of one of the times over all runs, in milliseconds.
 fn median_and_most(runs: &[Times], time: fn(&Times) -> Duration) -> (f64, f64) {
     let mut all: Vec<f64> = runs.iter().map(|run| 1e3 * time(run).as_secs_f64()).collect();
     all.sort_unstable_by(f64::total_cmp);
     ((all[(TIMES - 1) / 2] + all[TIMES / 2]) / 2.0, all[TIMES - 1])
 }
 
-/// Since the switch was turned on.
+/// Times since the switch was engaged.
 struct Times {
     sent: Duration,
     confirmed: Duration,
@@ -111,7 +112,7 @@ fn run(driver: Driver, workers: usize, folder: &Path) -> Times {
     server.workers = workers;
     let gateway = GatewayServer::start(server, config(venue, folder)).expect("the driver runs here");
     assert!(gateway.wait_for_upstreams(PATIENCE), "{:?}", gateway.control().upstreams());
-    // One lives on each of two workers.
+    // Each has another home worker.
     let mut clients = ["C00001", "C00002"].map(|name| Client::login(gateway.address(), name));
     for _ in (0..ORDERS).step_by(CHUNK * clients.len()) {
         clients.iter_mut().for_each(Client::send_chunk);
@@ -119,7 +120,7 @@ fn run(driver: Driver, workers: usize, folder: &Path) -> Times {
     }
     IS_BROKEN.store(true, SeqCst);
     clients.iter_mut().for_each(Client::send_chunk);
-    // Whoever lives on a worker whose journal has failed is let go.
+    // Clients whose home worker's journal has failed are disconnected.
     clients.into_iter().for_each(Client::hear_end);
     let begun = Instant::now();
     let outcome = gateway.control().kill(None, true).expect_err("it is not kept");
@@ -151,16 +152,16 @@ fn clear(folder: &Path) {
     }
 }
 
-/// The cancels that the exchange has read, and when it had all of them and had confirmed them.
+/// The number of cancels that the exchange has read, when it had all of them, and when it had confirmed them.
 #[derive(Default)]
 struct Cancels(Mutex<(usize, Option<Instant>, Option<Instant>)>);
 
 impl Cancels {
-    /// Some more are read, and confirmed later: now if it says so.
+    /// Records cancels that were read; they are confirmed now if `is_confirmed`, otherwise later.
     fn note(&self, count: usize, is_confirmed: bool) {
         let mut all = self.0.lock().expect("no panic");
         if is_confirmed {
-            // The last one that says so has the last of them.
+            // The last call with `is_confirmed` sets the final time.
             all.2 = Some(Instant::now());
             return;
         }
@@ -177,7 +178,7 @@ impl Cancels {
     }
 }
 
-/// An exchange that takes every order, and gives up what it is told to.
+/// An exchange that accepts every order, and cancels on request.
 fn listen(cancels: &Arc<Cancels>) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it has one").into();
@@ -191,7 +192,7 @@ fn listen(cancels: &Arc<Cancels>) -> Address {
     address
 }
 
-/// One read; one that is interrupted is made again.
+/// One read; retried after an interruption.
 fn read(socket: &mut TcpStream, bytes: &mut [u8]) -> io::Result<usize> {
     loop {
         match socket.read(bytes) {
@@ -201,7 +202,7 @@ fn read(socket: &mut TcpStream, bytes: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Until the gateway goes.
+/// Serves until the gateway disconnects.
 fn serve(mut socket: TcpStream, cancels: &Cancels) {
     socket.set_nodelay(true).expect("a socket");
     let (mut deframer, mut bytes) = (Deframer::new(4096), vec![0; 256 << 10]);
@@ -230,7 +231,7 @@ fn serve(mut socket: TcpStream, cancels: &Cancels) {
     }
 }
 
-/// Appends the answer to a message, and says whether it was a cancel.
+/// Appends the answer to a message, and returns whether it was a cancel.
 fn answer(raw: &[u8], out: &mut Vec<u8>) -> bool {
     let mut say = |message: &Outbound| {
         let mut payload = Vec::new();
@@ -306,7 +307,7 @@ impl Client {
         self.socket.write_all(&bytes).expect("the gateway listens");
     }
 
-    /// Waits until every order of a chunk is taken.
+    /// Waits until every order of a chunk is accepted.
     fn hear_chunk(&mut self) {
         let mut taken = 0;
         while taken < CHUNK {
@@ -323,10 +324,10 @@ impl Client {
         }
     }
 
-    /// Waits until the gateway has let it go.
+    /// Waits until the gateway has disconnected it.
     fn hear_end(mut self) {
         let mut bytes = [0; 64 << 10];
-        // An end without all that was sent is an error, and an end.
+        // A connection that ends early returns an error, which also counts as an end.
         while read(&mut self.socket, &mut bytes).is_ok_and(|count| count > 0) {}
     }
 }

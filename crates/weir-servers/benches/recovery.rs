@@ -1,11 +1,11 @@
-//! How long a gateway takes to start again: `cargo bench -p weir-servers --bench recovery [-- FOLDER [MIB]]`.
+//! How long a gateway takes to restart: `cargo bench -p weir-servers --bench recovery [-- FOLDER [MIB]]`.
 //!
-//! It writes journals of a stated size together (1024 MiB if nothing is said), as a day of orders leaves them that are
-//! accepted and executed, and times the start of a gateway of two workers that reads them: once where the orders of
-//! each client are sent by its own worker, and once by the other one, so that an order and its answers are in different
-//! journals. Where a median is above the goal, which is that of 1024 MiB and rises with them, a sentence says so, and
-//! the exit code is 1; less than that is only timed. The folder is removed at the end; its default is the working
-//! directory's `weir-recovery-bench`.
+//! It writes journals of a given total size (default 1024 MiB), as a day of accepted and executed orders leaves them,
+//! and times the start of a gateway of two workers that reads them: once with the orders of each client sent by its
+//! own worker, and once by the other one, so that an order and its answers are in different journals. If a median is
+//! above the goal, which is for 1024 MiB and grows with the size, a sentence says so, and the exit code is 1; smaller
+//! sizes are only timed. The folder is removed at the end; its default is the working directory's
+//! `weir-recovery-bench`.
 #![expect(clippy::print_stdout, reason = "its output is the result")]
 
 use std::{
@@ -32,16 +32,16 @@ use weir_trading::{Route, WhenFull};
 const WORKERS: usize = 2;
 const ACCOUNTS: u32 = 100;
 const TIMES: usize = 5;
-/// What journals have if nothing is said, and what the median of a start with them is held against.
+/// Default size of the journals, for which the goal of a start's median is stated.
 const GOAL_MIB: u64 = 1024;
 const GOAL_SECONDS: f64 = 3.0;
-/// Kinds of records, as `docs/formats/order-records.md` has them.
+/// Kinds of records, as in `docs/formats/order-records.md`.
 const SEQUENCED: u8 = 1;
 const INBOUND: u8 = 2;
 const SENT: u8 = 5;
 const SESSION_JOINED: u8 = 64;
 const VENUES_NAMED: u8 = 66;
-/// What names the session of a worker with its first venue, and a message of it, beside the worker.
+/// The parts of the key of a worker's session with its first venue, and of its messages, besides the worker.
 const SESSIONS_PER_WORKER: u32 = 64;
 const EPOCH: u64 = 1;
 const NS_PER_ORDER: u64 = 10_000;
@@ -94,7 +94,7 @@ fn start(folder: &Path, route: Route) -> f64 {
 }
 
 fn config(folder: &Path, route: Route) -> GatewayConfig {
-    // Nobody listens there.
+    // There is no listener at this address.
     let venue = "127.0.0.1:1".parse().expect("an address");
     let mut config = GatewayConfig {
         journal: Some((folder.to_owned(), Level::Os)),
@@ -105,17 +105,17 @@ fn config(folder: &Path, route: Route) -> GatewayConfig {
     config
 }
 
-/// One journal and what is under way in it.
+/// One journal and its state.
 struct Book {
     journal: Rc<Journal>,
-    /// When the next record is written.
+    /// The time of the next record.
     t_ns: u64,
-    /// Numbers given upstream, and messages heard from there.
+    /// Numbers used upstream, and messages received from there.
     number: u32,
     heard: u64,
 }
 
-/// Writes orders until the journals have so many bytes together; says how many records and bytes they have.
+/// Writes orders until the journals have this many bytes together; returns their numbers of records and bytes.
 fn write(folder: &Path, bytes: u64, route: Route) -> (u64, u64) {
     clear(folder);
     let runtime = Runtime::new(&Config::with_driver(Driver::Epoll)).expect("epoll runs here");

@@ -1,4 +1,4 @@
-//! The access log: what its lines say, in each format, whatever clients send.
+//! Tests of the access log: its lines in each format, for all kinds of requests.
 
 use std::{
     io::{self, Write},
@@ -29,7 +29,7 @@ impl Write for Lines {
     }
 }
 
-/// What a script's requests leave in the log, on each driver: lines after the client and the time.
+/// The log lines for a script's requests, on each driver: the parts after the client and the time.
 fn logged(config: &HttpConfig, script: impl AsyncFn(&Network), check: impl Fn(Driver, &[&str])) {
     for driver in Driver::ALL {
         let lines = Lines::default();
@@ -72,7 +72,7 @@ fn the_combined_format_has_a_line_for_each_request_in_order() {
         let expected = [
             format!("\"GET /a?\\x22b\\x22 HTTP/1.1\" 200 {length} \"-\" \"-\""),
             "\"HEAD /c HTTP/1.0\" 200 0 \"-\" \"-\"".to_owned(),
-            // A queue of lines is bounded only if lines are.
+            // The queue of lines is bounded only if each line is.
             format!("\"GET /{}... HTTP/1.1\" 200 {length} \"-\" \"-\"", "\\x22".repeat(1023)),
             format!("\"GET /d HTTP/1.1\" 200 {length} \"http://x/\" \"a\\x22b\\x5Cc\\xC3\\xA9\""),
             "\"DELETE / HTTP/1.1\" 405 53 \"-\" \"-\"".to_owned(),
@@ -99,7 +99,7 @@ fn a_refused_request_is_told_by_its_line() {
     let script = async |network: &Network| {
         for (request, ..) in requests {
             let mut client = network.connect().await;
-            // Behind a request that is answered: nothing is left of its line.
+            // After a request that is answered: nothing of its line may remain.
             client.ask(Method::Get, get("/first")).await;
             client.ask(Method::Get, request).await;
         }

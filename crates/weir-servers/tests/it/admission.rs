@@ -1,4 +1,5 @@
-//! Connections at their limits: one too many is told so and closed, and counted; the others go on.
+//! Tests of connection limits: a connection beyond a limit gets a reply, is closed, and is counted; the others
+//! continue.
 
 use weir_engine::Driver;
 use weir_proto::{content::Content, http1::Method};
@@ -17,7 +18,8 @@ async fn connect_and_ask(network: &Network) -> Client {
     client
 }
 
-/// One connection more is turned away, and those that are there go on; when one of them has ended there is room again.
+/// One further connection is turned away, and the present ones continue; when one of them has ended there is room
+/// again.
 fn at_its_limit(config: &HttpConfig, sentence: &str, refusal: Refusal) {
     for driver in Driver::ALL {
         let served = on_driver(driver, config.clone(), HttpLogs::default(), async |network| {
@@ -39,7 +41,7 @@ fn at_its_limit(config: &HttpConfig, sentence: &str, refusal: Refusal) {
             let mut leaves = clients.remove(0);
             leaves.ask(Method::Get, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
             leaves.expect_end().await;
-            // Its place is given back when its handler has ended, a moment later.
+            // Its place becomes free when its handler has ended, a moment later.
             let mut tries = 0;
             loop {
                 tries += 1;

@@ -1,4 +1,4 @@
-//! Clients that are wrong, hostile or gone: each gets the right status or a clean end, and nobody else notices.
+//! Malformed, hostile and vanished clients: each gets the right status or a clean end, and no other client notices.
 
 use weir_engine::Driver;
 use weir_proto::{
@@ -56,7 +56,7 @@ fn refused() -> Vec<(Vec<u8>, u16)> {
     ];
     let mut all: Vec<(Vec<u8>, u16)> =
         texts.into_iter().map(|(text, status)| (text.into_bytes(), status)).collect();
-    // The beginning of TLS.
+    // The start of a TLS handshake.
     all.push((b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(), 400));
     all
 }
@@ -80,7 +80,7 @@ fn each_wrong_request_gets_its_status_and_an_end_and_nobody_else_notices() {
                         assert_eq!(reply.header("allow").is_some(), *status == 405, "{text:?}");
                         client.expect_end().await;
                     }
-                    // An echo that has begun cannot say it any more; it ends unfinished.
+                    // An echo that has started cannot send a status any more; it ends unfinished.
                     Err(ending) => {
                         let is_in_content = text.contains("chunked\r\n\r\n");
                         assert!(matches!(body, Body::Echo) && is_in_content, "{text:?}");
@@ -194,7 +194,7 @@ fn an_echo_takes_no_more_than_its_client_reads() {
             {
                 let mut mute = network.connect_narrow().await;
                 mute.write(format!("POST / HTTP/1.1\r\nHost: x\r\n{framing}\r\n\r\n")).await;
-                // As chunks: a hundred bytes in frames of three.
+                // In chunks: a hundred bytes in frames of three.
                 let block = "64\r\n".to_owned() + &"x".repeat(100) + "\r\n";
                 let before = network.stats().expect("a server of its own").bytes_received;
                 let taken = mute.write_while_taken(block.repeat(10_000).as_bytes(), OFFERED_BYTES);

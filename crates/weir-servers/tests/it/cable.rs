@@ -1,5 +1,5 @@
-//! A line of the simulated network that can go dead without a word: packets are dropped from then on, and neither end
-//! sees an end, a reset or an error.
+//! A line of the simulated network that can go dead silently: from then on packets are dropped, and neither end sees
+//! an end, a reset or an error.
 
 use std::{cell::Cell, future::pending, rc::Rc};
 
@@ -15,7 +15,7 @@ struct Cuts {
     back: Cell<u32>,
 }
 
-/// What connects to `address` is connected to the other end.
+/// Connections to `address` are forwarded to the other end.
 #[derive(Clone)]
 pub struct Cable {
     pub address: Address,
@@ -23,7 +23,7 @@ pub struct Cable {
 }
 
 impl Cable {
-    /// Lays one to an address, inside the simulated runtime.
+    /// Creates a line to an address, inside the simulated runtime.
     pub fn lay(to: Address) -> Self {
         let any = "127.0.0.1:0".parse().expect("an address");
         let listener = Listener::bind(&any, Default::default()).expect("a simulated port");
@@ -32,7 +32,7 @@ impl Cable {
         let of_each = Rc::clone(&cuts);
         spawn(async move {
             while let Ok(near) = listener.accept().await {
-                // Who connects to a place where nobody listens sees an end.
+                // A connection to an address without a listener sees an end.
                 if let Ok(far) = Stream::connect(&to).await {
                     let (near, far) = (Rc::new(near), Rc::new(far));
                     spawn(carry(Rc::clone(&near), Rc::clone(&far), Rc::clone(&of_each), |cuts| &cuts.there));
@@ -43,13 +43,13 @@ impl Cable {
         Self { address, cuts }
     }
 
-    /// On the connections there are now nothing gets through any more, in either direction. New ones are whole.
+    /// From now on the present connections carry nothing, in either direction. New ones work.
     pub fn cut(&self) {
         self.cuts.there.set(self.cuts.there.get() + 1);
         self.cut_back();
     }
 
-    /// On the connections there are now nothing comes back any more; what goes there still arrives.
+    /// From now on the present connections carry nothing back; bytes in the forward direction still arrive.
     pub fn cut_back(&self) {
         self.cuts.back.set(self.cuts.back.get() + 1);
     }
@@ -60,7 +60,7 @@ async fn carry(from: Rc<Stream>, to: Rc<Stream>, cuts: Rc<Cuts>, direction: fn(&
     loop {
         let received = from.recv().await;
         if direction(&cuts).get() != begun {
-            // Nobody acknowledges anything: the sender's own buffer fills, and it hears nothing.
+            // Nothing is acknowledged: the sender's own buffer fills, and it receives nothing.
             pending::<()>().await;
         }
         let Ok(Some(bytes)) = received else { break };
@@ -68,6 +68,6 @@ async fn carry(from: Rc<Stream>, to: Rc<Stream>, cuts: Rc<Cuts>, direction: fn(&
             break;
         }
     }
-    // The end of one side is the end of the other.
+    // The end of one side ends the other.
     let _ = to.shutdown().await;
 }

@@ -28,7 +28,7 @@ pub enum Ending {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,
-    /// In lower case, in order, without `date`, whose value is in `date`.
+    /// Names in lower case, in order; without `date`, whose value is in the field `date`.
     pub headers: Vec<(String, String)>,
     pub date: String,
     pub content: Vec<u8>,
@@ -89,7 +89,7 @@ impl Client {
         }
     }
 
-    /// Sends the same bytes over a socket again and again, as long as they are taken; says how many were.
+    /// Sends the same bytes over a socket repeatedly, as long as they are taken; returns how many were.
     pub fn write_while_taken(&mut self, bytes: &[u8], bytes_max: usize) -> usize {
         let End::Socket(socket) = &mut self.end else { panic!("a simulated stream has to be awaited") };
         socket.set_write_timeout(Some(Duration::from_millis(200))).expect("a socket");
@@ -139,7 +139,7 @@ impl Client {
         }
     }
 
-    /// Reads until so many bytes are held that no response was made of.
+    /// Reads until this many unparsed bytes are held.
     pub async fn take_in(&mut self, bytes: usize) {
         while self.input.len() < bytes {
             assert_ne!(
@@ -200,7 +200,7 @@ impl Client {
         }
     }
 
-    /// Reads `100 Continue`, and nothing behind it.
+    /// Reads `100 Continue`, and checks that nothing follows.
     pub async fn expect_interim(&mut self) {
         while self.input.len() < CONTINUE.len() {
             assert_ne!(self.read().await.expect("it goes on"), 0);
@@ -209,7 +209,7 @@ impl Client {
         self.input.clear();
     }
 
-    /// Reads a response with a `Content-Length`, and gives its head as text.
+    /// Reads a response with a `Content-Length`, and returns its head as text.
     pub async fn raw_head(&mut self) -> String {
         loop {
             let text = String::from_utf8_lossy(&self.input).into_owned();
@@ -233,7 +233,7 @@ impl Client {
         self.response(method).await.expect("a response")
     }
 
-    /// Takes so many bytes off a socket without a look at them, faster than they can be sent; false: it ended before.
+    /// Discards this many bytes from a socket, faster than they can be sent; false: it ended before.
     pub fn discard(&mut self, mut bytes: usize) -> bool {
         let End::Socket(socket) = &self.end else { panic!("a simulated stream has no such call") };
         let mut place = [0; 1 << 20];
@@ -263,7 +263,7 @@ impl Client {
         }
     }
 
-    /// The connection ends in good order, and nothing more comes.
+    /// Checks that the connection ends in order, and nothing more arrives.
     pub async fn expect_end(&mut self) {
         let (rest, ending) = self.rest().await;
         assert_eq!((String::from_utf8_lossy(&rest).as_ref(), ending), ("", Ending::End));

@@ -1,4 +1,4 @@
-//! How connections end: limits, half-closed clients, drains; and the log that has a line for each.
+//! Tests of the end of connections: limits, half-closed clients, drains; and the log that has a line for each.
 
 use weir_engine::Driver;
 use weir_proto::{
@@ -75,7 +75,7 @@ fn a_request_that_is_cut_off_is_counted_and_gets_no_reply() {
                 client.shutdown().await;
                 client.expect_end().await;
             }
-            // A client that leaves without a word, or with a reset, is no error of anybody's.
+            // A client that leaves silently, or with a reset, is not an error.
             drop(network.connect().await);
             let mut rude = network.connect().await;
             rude.ask(Method::Get, get("/")).await;
@@ -100,7 +100,7 @@ fn a_drain_answers_what_was_asked_and_ends_in_order() {
         idle.ask(Method::Get, get("/")).await;
         let mut busy = network.connect_narrow().await;
         busy.write(get("/").repeat(REQUESTS)).await;
-        // The first reply shows that the requests have arrived; most others wait for this client now.
+        // The first reply shows that the requests have arrived; most of the others wait for this client now.
         assert!(busy.response(Method::Get).await.expect("a response").content == image);
         network.drain();
         idle.expect_end().await;

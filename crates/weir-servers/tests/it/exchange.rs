@@ -1,4 +1,4 @@
-//! Requests and their replies, in good order, on every driver.
+//! Valid requests and their replies, on every driver.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn every_path_has_the_same_content_and_head_has_none() {
             let head = client.ask(Method::Head, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n").await;
             assert_eq!((head.status, head.content.len()), (200, 0));
             assert_eq!(head.header("content-length"), Some(expected.len().to_string().as_str()));
-            // A request's own content is read and thrown away.
+            // The content of a request is read and discarded.
             let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc";
             assert!(client.ask(Method::Post, post).await.content == expected);
             assert!(client.ask(Method::Get, get("/")).await.content == expected);
@@ -44,7 +44,7 @@ fn every_path_has_the_same_content_and_head_has_none() {
     }
 }
 
-/// A reply as a client keeps it, without its date.
+/// A reply without its date.
 fn without_date(reply: Response) -> Response {
     Response { date: String::new(), ..reply }
 }
@@ -53,14 +53,14 @@ fn without_date(reply: Response) -> Response {
 fn large_content_is_the_same_wherever_it_lies() {
     const CLOSE: &str = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     const HEAD: &str = "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n";
-    // On both sides of what is large, and of what is sent at a time.
+    // Around the limit for large content, and around the amount sent at a time.
     for bytes in [(32 << 10) - 1, 32 << 10, 151_552, 256 << 10, (256 << 10) + 1, 3 << 20] {
         let content = Content::Bytes(bytes);
         let mut transcripts = Vec::new();
         for large_content in [LargeContent::Memory, LargeContent::PageCache] {
             let config = HttpConfig { large_content, ..fixed(content) };
             transcripts.extend(on_every_driver(config, async |network| {
-                // Who goes away in the middle disturbs nobody.
+                // A client that leaves in the middle must not disturb others.
                 let mut rude = network.connect_narrow().await;
                 rude.write(get("/").repeat(3)).await;
                 rude.take_in(20_000).await;
@@ -138,7 +138,7 @@ fn a_client_that_waits_to_be_told_is_told_and_one_that_does_not_is_not() {
             let mut client = network.connect().await;
             let head = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
             client.write(head).await;
-            // Nothing but the interim response can come: it is the only thing that lets the rest be written.
+            // Only the interim response can come: it is the condition for writing the rest.
             client.expect_interim().await;
             client.write("hello").await;
             let reply = client.response(Method::Post).await.expect("a response");
@@ -182,7 +182,7 @@ fn what_says_close_and_goes_on_is_an_experiment() {
         let both = format!("{}{}", get("/"), get("/"));
         client.write(both).await;
         for _ in 0..2 {
-            // A decoder that obeys would take no second response: the bytes tell.
+            // A correct decoder accepts no second response: check the bytes.
             let head = client.raw_head().await;
             assert!(head.contains("\r\nConnection: close\r\n"), "{head}");
         }

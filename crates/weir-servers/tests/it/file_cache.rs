@@ -1,4 +1,4 @@
-//! Files that are kept between requests: the same answers, nothing older than was promised, and no more than fits.
+//! Tests of the file cache: the same answers, nothing older than allowed, and no more files than the limit.
 
 use std::{
     fs,
@@ -21,14 +21,14 @@ use crate::{
     rig::{Network, on_driver, on_every_driver},
 };
 
-/// For as long as the test lasts.
+/// Valid for the length of a test.
 const FOR_EVER: FileCache = FileCache { files_max: 64, validity: Duration::from_secs(3600) };
-/// So short that a test can wait for its end.
+/// Short enough for a test to wait for its end.
 const SHORT: FileCache = FileCache { files_max: 64, validity: Duration::from_millis(20) };
-/// Longest wait for what must happen, on a busy machine.
+/// Longest wait on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Asks until the answer is another one than the old content, and gives it.
+/// Asks until the answer differs from the old content, and returns it.
 async fn until_changed(network: &Network, client: &mut Client, target: &str, old: &[u8]) -> Response {
     let begun = Instant::now();
     loop {
@@ -43,7 +43,7 @@ async fn until_changed(network: &Network, client: &mut Client, target: &str, old
     }
 }
 
-/// Every request of a list, each twice, without what differs by time.
+/// The responses to every request of a list, each twice, without their times.
 async fn transcript(network: &Network) -> Vec<Response> {
     let first = network.connect().await.ask(Method::Get, get("/a.txt")).await;
     let tag = first.header("etag").expect("a tag").to_owned();
@@ -112,7 +112,7 @@ fn what_is_kept_is_not_opened_again_and_not_mixed_with_what_is_there_now() {
                         let reply = client.ask(Method::Get, get(target)).await;
                         assert_eq!((reply.status, reply.content == content), (200, true), "{target}");
                     }
-                    // Other files under the same names, and none at all.
+                    // Other files under the same names, and some without a file.
                     fs::write(folder.join("site/new"), b"something else").expect("it is ours");
                     fs::rename(folder.join("site/new"), folder.join("site/a.txt")).expect("it is ours");
                     let _ = fs::remove_file(folder.join("site/large.bin"));
@@ -135,10 +135,10 @@ fn what_is_kept_is_not_opened_again_and_not_mixed_with_what_is_there_now() {
     }
 }
 
-/// Makes a change to a folder, and says what `/a.txt` is answered with after it.
+/// Changes a folder, and returns the expected answer to `/a.txt` after that.
 type Change = fn(&Path) -> (u16, &'static [u8]);
 
-/// What can happen to a file, or to the way to it.
+/// Changes to a file, or to its path.
 const CHANGES: [(&str, Change); 8] = [
     ("replaced", |site| {
         fs::write(site.join("new"), b"9876543210").expect("it is ours");
@@ -181,7 +181,8 @@ const CHANGES: [(&str, Change); 8] = [
     }),
 ];
 
-/// For its life this thread, and those it starts, may not read what permissions forbid, whoever runs the test.
+/// While it exists, this thread, and those it starts, may not read files without permission, even if the test runs as
+/// root.
 struct Unprivileged(CapabilitySets);
 
 impl Unprivileged {
@@ -262,7 +263,7 @@ fn a_change_is_seen_within_a_second_by_default() {
         assert_eq!(client.ask(Method::Get, get("/a.txt")).await.content, b"0123456789", "it is kept");
         assert_eq!(until_changed(network, &mut client, "/a.txt", b"0123456789").await.content, b"new");
         let seen = weir_engine::time::now().since(changed);
-        // The request, its answer and a step of the loop take virtual time too.
+        // The request, its answer and a step of the loop take some virtual time too.
         assert!((900..1020).contains(&seen.as_millis()), "{seen:?}");
     });
 }
@@ -335,7 +336,7 @@ fn what_nobody_asks_for_any_more_is_closed() {
                 assert_eq!(client.ask(Method::Get, get(target)).await.status, 200);
             }
             if driver == Driver::Blocking {
-                // Nothing can run beside a connection, and what it kept ends with it.
+                // No task can run beside a connection, so its cache ends with it.
                 drop(client);
             }
             network.until(|network| network.http.files_kept() == (0, 0)).await;
@@ -343,7 +344,7 @@ fn what_nobody_asks_for_any_more_is_closed() {
     }
 }
 
-/// Descriptors are the whole process's: this test runs in one of its own.
+/// Descriptors belong to the whole process: this test runs in a separate one.
 #[test]
 fn descriptors_of_kept_files_are_given_up_when_they_are_needed() {
     const OWN_PROCESS: &str = "WEIR_TEST_OWN_PROCESS";
@@ -375,7 +376,7 @@ fn descriptors_of_kept_files_are_given_up_when_they_are_needed() {
             let reply = client.ask(Method::Get, get("/long8")).await;
             assert_eq!((reply.status, reply.content.len()), (200, 40_000), "{driver}");
             assert_eq!(network.http.files_kept(), (1, 1), "{driver}");
-            // Kept or not, with nothing left to give up there is still an answer.
+            // Cached or not, the request is still answered when there is nothing left to evict.
             while let Ok(file) = fs::File::open("/dev/null") {
                 taken.push(file);
             }

@@ -1,4 +1,4 @@
-//! Files below a root, on every driver and in both ways of sending them.
+//! Tests of files below a root, on every driver and with both ways to send them.
 
 use std::{
     fs,
@@ -23,11 +23,11 @@ const LARGE_BYTES: usize = 700_001;
 const MODIFIED_SECONDS: u64 = 784_111_777;
 const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
-/// A folder of one test, removed at its end.
+/// A test's folder, removed at its end.
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// A site, and beside it something that nobody may see.
+    /// A site, and beside it a file that must not be visible.
     pub fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("weir-servers-{name}-{}", std::process::id()));
         if path.exists() {
@@ -193,7 +193,7 @@ fn nothing_outside_the_root_is_served_and_what_is_missing_ends_nothing() {
                 );
                 assert_eq!(reply.header("connection"), None, "{target}");
             }
-            // The index of a folder is found under its own name only.
+            // The index of a folder is found only under its own name.
             for (target, location) in [
                 ("/sub%20folder", "/sub%20folder/"),
                 ("//bare", "/bare/"),
@@ -367,7 +367,7 @@ fn an_empty_file_a_socket_and_a_head_with_conditions_are_answered_by_the_book() 
             let head = format!("HEAD /a.txt HTTP/1.1\r\nHost: x\r\n{fields}\r\n");
             assert_eq!(client.ask(Method::Head, head).await.status, status, "{fields}");
         }
-        // Content of a GET is read and thrown away, and so the next request is found.
+        // The content of a GET is read and discarded, so the next request is found.
         let with_content = get_with("/a.txt", "Content-Length: 5\r\nExpect: 100-continue\r\n");
         client.write(with_content).await;
         client.expect_interim().await;

@@ -1,4 +1,4 @@
-//! A worker that hangs does not keep the end of its server waiting for ever.
+//! A hanging worker does not block the end of its server forever.
 
 use std::{
     sync::{
@@ -26,9 +26,9 @@ use crate::{
     },
 };
 
-/// No write returns as long as somebody holds this.
+/// No write returns while this is locked.
 static DISK: Mutex<()> = Mutex::new(());
-/// Writes that were begun.
+/// The number of writes that have begun.
 static WRITES: AtomicUsize = AtomicUsize::new(0);
 
 /// Called on a worker's thread, by its journal.

@@ -1,4 +1,4 @@
-//! The journal: on every driver, through damage, faults and crashes.
+//! Tests of the journal: on every driver, through damage, faults and crashes.
 
 mod damage;
 mod drivers;
@@ -18,13 +18,13 @@ use weir_servers::journal::{self, Journal, JournalConfig, Level, Lsn, Position, 
 
 pub const WORKER: u16 = 3;
 
-/// Small, so that logs have several.
+/// Small, so that logs have several segments.
 pub const SEGMENT_BYTES: u64 = 4096;
 
 /// Bytes of a segment before its first record.
 pub const FIRST: usize = 64;
 
-/// A folder of one test, removed at its end.
+/// A test's folder, removed at its end.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -32,7 +32,7 @@ impl Folder {
         Self::below(&std::env::temp_dir(), name)
     }
 
-    /// In memory where there is such a place: for tests in which thousands of syncs prove nothing.
+    /// In memory if the system has such a file system: for tests in which thousands of syncs would add nothing.
     pub fn in_memory(name: &str) -> Self {
         let shared = Path::new("/dev/shm");
         if shared.is_dir() { Self::below(shared, name) } else { Self::new(name) }
@@ -70,14 +70,14 @@ impl Deref for Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A test that has failed leaves its files to be looked at.
+        // A failed test leaves its files for inspection.
         if !std::thread::panicking() {
             let _ = fs::remove_dir_all(&self.0);
         }
     }
 }
 
-/// A record as it was appended or found.
+/// A record, as appended or recovered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub lsn: Lsn,
@@ -108,7 +108,7 @@ pub fn recover(folder: &Path) -> Result<(Vec<Entry>, Recovered), RecoverError> {
     Ok((found, recovered))
 }
 
-/// Appends a record whose fields all follow from its payload.
+/// Appends a record whose fields all derive from its payload.
 pub fn append(journal: &Journal, payload: &[u8]) -> Entry {
     let (kind, session, t_ns) = (payload.len() as u8, payload.len() as u32 * 3, payload.len() as u64 * 5);
     let (front, back) = payload.split_at(payload.len() / 2);
@@ -140,7 +140,7 @@ pub fn write(folder: &Folder, level: Level, batches: &[Vec<Vec<u8>>]) -> Vec<Ent
     .expect("poll runs everywhere")
 }
 
-/// Runs a future on a driver; `None` when the kernel refuses it.
+/// Runs a future on a driver; `None` if the kernel refuses it.
 pub fn on<T>(driver: Driver, future: impl Future<Output = T>) -> Option<T> {
     runtime(driver).map(|runtime| runtime.block_on(future))
 }
@@ -158,5 +158,5 @@ pub fn runtime(driver: Driver) -> Option<Runtime> {
     }
 }
 
-/// Those on which a journal runs.
+/// The drivers that a journal runs on.
 pub const DRIVERS: [Driver; 5] = [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select, Driver::Sim];

@@ -1,7 +1,7 @@
-//! The servers as clients meet them: one script, every driver, the simulated one included.
+//! Tests of the servers from a client's side: one script, every driver, including the simulated one.
 //!
 //! A driver that the kernel refuses is reported as skipped, and is a failure when `WEIR_REQUIRE_DRIVERS` names it.
-//! `WEIR_TEST_SEED=n` replays a run; `-- --nocapture` shows each seed. Scripts that run on many simulations take
+//! `WEIR_TEST_SEED=n` replays a run; `-- --nocapture` shows each seed. Scripts that run on many simulations use
 //! `WEIR_SEEDS=n` of them, and `WEIR_SIM_SEED=n` replays one.
 
 #![expect(clippy::print_stdout, reason = "tests say their seed and what they skip")]

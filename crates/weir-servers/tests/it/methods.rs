@@ -1,4 +1,4 @@
-//! Methods a target has, and those it has not; and header fields that every reply has.
+//! Tests of methods that a target supports or refuses, and of header fields in every reply.
 
 use weir_engine::Driver;
 use weir_proto::{content::Content, http1::Method};
@@ -35,7 +35,7 @@ fn a_method_that_a_target_has_not_is_refused_and_the_connection_goes_on() {
                 let text = String::from_utf8(refused.content).expect("text");
                 assert_eq!(text, "405 Method Not Allowed: a method that is not allowed\n");
             }
-            // In a batch too, and in order.
+            // The same in a batch, and in order.
             client.write([request(Method::Delete, "/", ""), get("/")].concat().repeat(3)).await;
             for _ in 0..3 {
                 assert_eq!(client.response(Method::Delete).await.expect("a refusal").status, 405);
@@ -54,7 +54,7 @@ fn content_that_nobody_wants_is_not_asked_for() {
         let fields = "Content-Length: 1000000\r\nExpect: 100-continue\r\n";
         let refused = client.ask(Method::Patch, request(Method::Patch, "/", fields)).await;
         assert_eq!((refused.status, &refused.interim[..]), (405, &[][..]));
-        // Whether the content comes all the same, nobody can know.
+        // It is unknown whether the content will still come.
         assert_eq!(refused.header("connection"), Some("close"));
         client.expect_end().await;
     });

@@ -1,4 +1,4 @@
-//! The order sessions as clients meet them, with an exchange behind: one script, every driver.
+//! Tests of order sessions from a client's side, with an exchange behind them: one script, every driver.
 
 pub mod client;
 mod ending;

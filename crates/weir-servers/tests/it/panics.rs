@@ -1,5 +1,5 @@
-//! A worker that panics ends its process: half a server would take orders and not answer them. The process that is to
-//! end is this program once more.
+//! A panicking worker ends its process: half a server would accept orders without answering them. The process to end
+//! is another instance of this program.
 
 use std::{
     env,
@@ -31,9 +31,9 @@ use crate::{
 };
 
 const TEST: &str = "panics::a_worker_that_panics_ends_its_process_on_every_driver";
-/// What the other process is asked to be: which node, its driver, and its folder.
+/// The role of the other process: the kind of node, its driver, and its folder.
 const ROLE: &str = "WEIR_TEST_PANICKING_NODE";
-/// A process that has not ended by then lives on.
+/// A process that has not ended by then is considered alive.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[test]
@@ -68,7 +68,7 @@ fn panic_as(role: &str) {
     let mut word = || words.next().expect("three words");
     let (node, driver, folder) = (word(), word(), word());
     let driver = Driver::ALL.into_iter().find(|known| known.name() == driver).expect("a driver");
-    // Nobody wants the memory of it.
+    // No core dump is needed.
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).expect("less is allowed");
     match node {
         "exchange" => exchange_that_panics(driver, Path::new(folder)),
@@ -106,10 +106,10 @@ fn gateway_that_panics(driver: Driver, folder: &Path) {
         ..GatewayConfig::demo(1, venue.address())
     };
     let starting = thread::spawn(move || gateway(driver, 1, config));
-    // That it has joined this session is what it writes.
+    // It writes the record that it has joined this session.
     let mut session = venue.accept();
     session.let_in("DAY", 1);
     while session.try_next().is_some() {}
-    // It never comes up.
+    // The gateway never comes up.
     drop(starting);
 }

@@ -1,4 +1,4 @@
-//! Many requests before the first reply is read.
+//! Tests with many requests before the first reply is read.
 
 use weir_engine::Driver;
 use weir_proto::{content::Content, http1::Method};
@@ -12,13 +12,13 @@ use crate::{
 
 const REQUESTS: usize = 200;
 
-/// A request of the script, and the content that an echo gives back for it.
+/// A request of the script, and the content that an echo returns for it.
 struct ScriptedRequest {
     method: Method,
     echo: Vec<u8>,
 }
 
-/// Requests of every kind that is in order, as one stream of bytes.
+/// Requests of every valid kind, as one stream of bytes.
 fn script(random: &mut Random) -> (Vec<ScriptedRequest>, Vec<u8>) {
     let (mut requests, mut bytes) = (Vec::new(), Vec::new());
     for number in 0..REQUESTS {
@@ -67,8 +67,8 @@ fn script(random: &mut Random) -> (Vec<ScriptedRequest>, Vec<u8>) {
     (requests, bytes)
 }
 
-/// What a client makes of the replies, without what may differ: when they were made, and whether the content had
-/// arrived with its head.
+/// A client's view of a reply, without the parts that may differ: its date, and whether the content had arrived with
+/// its head.
 fn without_time(response: Response) -> Response {
     Response { date: String::new(), interim: Vec::new(), ..response }
 }
@@ -124,7 +124,7 @@ fn replies_of_one_turn_leave_in_one_send() {
                 }
             }
             if let Some(stats) = network.stats() {
-                // A small write arrives as a whole on a loopback. The last send may not be counted yet.
+                // A small write arrives in one piece on loopback. The last send may not have been counted yet.
                 assert_eq!(stats.receives, 3, "{driver}");
                 assert!((2..=3).contains(&stats.sends), "{driver}: {} sends", stats.sends);
             }

@@ -1,4 +1,4 @@
-//! Files that lie compressed beside a file: who gets which of them, and what the reply says.
+//! Tests of compressed files beside the original: which client gets which of them, and the reply's fields.
 
 use std::{
     fs,
@@ -26,7 +26,7 @@ fn put(folder: &Path, name: &str, content: &str, modified: u64) {
     file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(modified)).expect("it is ours");
 }
 
-/// A site, with and without keeping files.
+/// A site, with and without a file cache.
 fn configs(folder: &Folder) -> [HttpConfig; 2] {
     [0, 100].map(|files_max| {
         let root = Root::open(&folder.join("site")).expect("the folder is there").with_precompressed();
@@ -49,7 +49,7 @@ fn the_client_decides_which_form_it_gets() {
     for config in configs(&folder) {
         on_every_driver(config, async |network| {
             let mut client = network.connect().await;
-            // Twice, so that the second comes from what is kept.
+            // Twice, so that the second answer comes from the cache.
             for (accepted, coding, content) in [
                 ("gzip, deflate, br, zstd", Some("br"), "brotli"),
                 ("gzip;q=1.0, br;q=0.9, *;q=0", Some("gzip"), "gzip"),
@@ -115,7 +115,7 @@ fn only_a_file_that_is_no_older_is_sent_instead_of_one_that_is_there() {
 #[test]
 fn ranges_and_conditions_are_about_the_form_that_is_sent() {
     let folder = Folder::new("encoded-range");
-    // As long and as old as each other.
+    // Equal in length and age.
     for (name, content) in [("r.txt", "plain-text"), ("r.txt.br", "0123456789"), ("r.txt.gz", "abcdefghij")] {
         put(&folder, name, content, NEW);
     }

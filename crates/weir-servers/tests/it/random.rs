@@ -1,4 +1,4 @@
-//! The seed of a run, and what scripts draw from it.
+//! The seed of a run, and the random choices of scripts.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -13,7 +13,7 @@ pub fn bytes(random: &mut Random, length: usize) -> Vec<u8> {
     (0..length).map(|_| random.next_u64() as u8).collect()
 }
 
-/// The seed of this run, said aloud.
+/// The seed of this run, which is printed.
 pub fn seed() -> u64 {
     let asked = std::env::var("WEIR_TEST_SEED").ok().and_then(|text| text.parse().ok());
     let seed = asked.unwrap_or_else(|| RandomState::new().build_hasher().finish());

@@ -1,4 +1,5 @@
-//! Runs one script against one server on a driver: over sockets on a thread of its own, or beside it on the simulator.
+//! Runs one script against one server on a driver: over sockets on a separate thread, or in the same runtime on the
+//! simulator.
 
 use std::{future::Future, pin::pin, task::Context, task::Poll, task::Waker, time::Duration};
 
@@ -15,10 +16,10 @@ use crate::{
     seeds::{Accepted, simulations},
 };
 
-/// 1994-11-06 08:49:37: what a simulated server's replies are dated when the engine's clock stands at zero.
+/// 1994-11-06 08:49:37: the date of a simulated server's replies when the engine's clock is zero.
 pub const SIM_ZERO_SECONDS: u64 = 784_111_777;
 
-/// What a script knows of its server.
+/// The script's access to its server.
 pub struct Network {
     pub driver: Driver,
     pub address: Address,
@@ -58,11 +59,11 @@ impl Network {
         self.control.as_ref().expect("a server of its own").drain();
     }
 
-    /// Waits until something holds, by looking again and again.
+    /// Waits until a condition holds, by checking repeatedly.
     pub async fn until(&self, holds: impl Fn(&Self) -> bool) {
         while !holds(self) {
             if self.is_simulated() {
-                // Virtual time moves only while everybody waits.
+                // Virtual time passes only while all tasks wait.
                 weir_engine::time::sleep(Duration::from_millis(1)).await;
             } else {
                 std::thread::yield_now();
@@ -71,7 +72,7 @@ impl Network {
     }
 }
 
-/// What is left when a script is over.
+/// The result of a script.
 pub struct Served<T> {
     pub value: T,
     pub http: HttpServer,
@@ -81,7 +82,7 @@ pub struct Served<T> {
 /// How long a drain may take before connections are cut.
 const DRAIN_LIMIT: Duration = Duration::from_secs(20);
 
-/// Runs the script on every driver that runs here, the simulator too.
+/// Runs the script on every available driver, including the simulator.
 pub fn on_every_driver<T>(config: HttpConfig, script: impl AsyncFn(&Network) -> T) -> Vec<(Driver, T)> {
     Driver::ALL
         .into_iter()
@@ -93,7 +94,7 @@ pub fn on_every_driver<T>(config: HttpConfig, script: impl AsyncFn(&Network) -> 
         .collect()
 }
 
-/// Runs the script on every driver, and on many simulations with faults: for what no timing may change.
+/// Runs the script on every driver, and on many simulations with faults: for results that timing must not change.
 pub fn on_every_driver_and_seed<T>(
     config: HttpConfig,
     script: impl AsyncFn(&Network) -> T,
@@ -107,7 +108,7 @@ pub fn on_every_driver_and_seed<T>(
     values
 }
 
-/// Runs the script on one driver; `None` when the kernel refuses it.
+/// Runs the script on one driver; `None` if the kernel refuses it.
 pub fn on_driver<T>(
     driver: Driver,
     config: HttpConfig,
@@ -153,7 +154,7 @@ fn on_kernel<T>(
     Served { value, http, connections_cut }
 }
 
-/// On the simulator, with options of its own.
+/// On the simulator, with other options.
 pub fn on_sim<T>(
     engine: Config,
     config: HttpConfig,
@@ -161,7 +162,7 @@ pub fn on_sim<T>(
     script: impl AsyncFn(&Network) -> T,
 ) -> Served<T> {
     let clock = Clock::Engine { zero_seconds: SIM_ZERO_SECONDS };
-    // Files of the kernel's are no part of the simulation.
+    // Kernel files are not part of the simulation.
     let config = HttpConfig { clock, large_content: LargeContent::Memory, ..config };
     let http = HttpServer::start(config, logs).expect("it starts");
     let runtime = Runtime::new(&engine).expect("it runs everywhere");
@@ -187,7 +188,7 @@ pub fn on_sim<T>(
     Served { value, http, connections_cut }
 }
 
-/// The result of a future that never waits: sockets of scripts block.
+/// The result of a future that never waits: sockets of scripts are blocking.
 fn now<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,

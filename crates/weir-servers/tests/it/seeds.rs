@@ -1,6 +1,6 @@
 //! The simulator's seeds: a script that may run there once runs on many of them, with faults, on both kinds of
-//! readiness. So the server's state machines and the engine's are tried together: parts of messages, calls that fail
-//! for a reason that passes, spurious wakes. Nothing is reset: a script could not tell that from a wrong server.
+//! readiness. So the server's state machines and the engine's are tested together: partial messages, transient
+//! errors, spurious wakes. Connections are never reset: a script could not distinguish that from a server error.
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
@@ -10,10 +10,10 @@ use weir_engine::{
     time::timeout,
 };
 
-/// Seeds of a test when `WEIR_SEEDS` says nothing.
+/// Seeds of a test if `WEIR_SEEDS` is not set.
 const SEEDS: u64 = 200;
 
-/// A run for each of `WEIR_SEEDS` seeds, or for the one in `WEIR_SIM_SEED`, which a test that failed has printed last.
+/// A run for each of `WEIR_SEEDS` seeds, or for the one in `WEIR_SIM_SEED`, which a failed test has printed last.
 pub fn simulations() -> impl Iterator<Item = Config> {
     let number = |name| std::env::var(name).ok().map(|text| text.parse().expect("a whole number"));
     let seeds = match number("WEIR_SIM_SEED") {
@@ -34,8 +34,8 @@ pub fn simulations() -> impl Iterator<Item = Config> {
     })
 }
 
-/// Counts what a simulated server has accepted. Where calls fail, a connection may be lost before that: then it is made
-/// again, as a client would.
+/// Counts the connections that a simulated server has accepted. If calls fail, a connection may be lost before that:
+/// then it is retried, as a client would.
 #[derive(Clone, Default)]
 pub struct Accepted {
     loses_some: bool,
@@ -47,12 +47,12 @@ impl Accepted {
         Self { loses_some: engine.sim.error_per_mille > 0, count: Rc::default() }
     }
 
-    /// The server has accepted one.
+    /// The server has accepted a connection.
     pub fn note(&self) {
         self.count.set(self.count.get() + 1);
     }
 
-    /// A connection to a server that says nothing unasked.
+    /// A connection to a server that sends nothing unasked.
     pub async fn connect(&self, address: &Address) -> Stream {
         loop {
             let before = self.count.get();
@@ -60,7 +60,7 @@ impl Accepted {
             if !self.loses_some {
                 return connected.expect("it listens");
             }
-            // It may be lost before the client hears that it stands.
+            // It may be lost before the client learns that it is established.
             if let Ok(mut stream) = connected
                 && self.has_arrived(before, &mut stream).await
             {

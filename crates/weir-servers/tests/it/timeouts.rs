@@ -1,4 +1,4 @@
-//! Clients that keep the server waiting, in virtual time: every limit is exact.
+//! Tests of slow clients, in virtual time: every limit is exact.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// The server's time begins when it has read, and the client's when it has written.
+/// The server's timeout starts when it has read, and the client's when it has written.
 #[track_caller]
 fn assert_after(start: Instant, limit: Duration) {
     let took = now().since(start);
@@ -46,7 +46,7 @@ fn an_idle_connection_ends_silently_after_its_last_reply() {
         let mut client = network.connect().await;
         for _ in 0..5 {
             client.ask(Method::Get, get("/")).await;
-            // Each request begins the time anew.
+            // Each request restarts the timeout.
             sleep(seconds(50)).await;
         }
         client.ask(Method::Get, get("/")).await;
@@ -59,7 +59,7 @@ fn an_idle_connection_ends_silently_after_its_last_reply() {
     assert_refused(&served, &[]);
 }
 
-/// Sends a byte a second until there is an answer; returns the time of the first.
+/// Sends a byte a second until there is an answer; returns the time of the first byte.
 async fn drip(client: &mut Client, bytes: &[u8], until: Duration) -> Instant {
     let start = now();
     for (second, byte) in bytes.iter().enumerate() {
@@ -84,7 +84,7 @@ fn a_head_that_drips_is_refused_when_its_whole_time_is_over() {
         assert_after(start, limit);
         assert_eq!((reply.status, reply.header("connection")), (408, Some("close")));
         client.expect_end().await;
-        // Behind a request on the same connection it is the same.
+        // The same after an earlier request on the connection.
         let mut client = network.connect().await;
         client.write(format!("{}GET", get("/"))).await;
         let start = now();
@@ -154,7 +154,7 @@ fn a_client_that_reads_nothing_is_let_go_and_others_do_not_wait_for_it() {
         network.until(refused).await;
         let took = now().since(start);
         assert!((seconds(30)..seconds(31)).contains(&took), "{took:?}");
-        // The engine's linger is over too: what was queued is lost, with a reset.
+        // The engine's linger is over too: queued bytes are lost, with a reset.
         sleep(seconds(6)).await;
         assert!(matches!(mute.response(Method::Get).await, Err(Ending::Reset)));
     });
@@ -197,7 +197,7 @@ fn a_short_pause_between_requests_is_not_the_time_to_take_a_reply() {
         let last = now();
         slow.expect_end().await;
         assert_after(last, timeouts.idle);
-        // Who never takes it has the time that content has.
+        // A client that never takes a reply has the time limit for content.
         let (mut mute, start) = (network.connect().await, now());
         mute.write(get("/")).await;
         network.until(|network| !network.http.counters().refusals().is_empty()).await;
@@ -264,7 +264,7 @@ fn a_refused_client_that_does_not_go_is_waited_for_only_a_while() {
         let start = now();
         let reply = client.ask(Method::Get, "BREW / HTTP/1.1\r\nHost: x\r\n\r\n").await;
         assert_eq!(reply.status, 501);
-        // It goes on sending, and is read, until the time is over.
+        // It continues to send, and is read, until the time is up.
         while client.try_write(&[b'x'; 100]).await.is_ok() {
             sleep(Duration::from_millis(50)).await;
         }

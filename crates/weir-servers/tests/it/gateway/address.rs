@@ -1,4 +1,4 @@
-//! A venue that is at another address than when its orders were sent: another exchange, or the same one.
+//! A venue at another address than when its orders were sent: another exchange, or the same one.
 
 use weir_engine::{Driver, net::Address};
 use weir_proto::ouch::Inbound;
@@ -15,7 +15,7 @@ use super::{
     },
 };
 
-/// Two venues, the second of which has one symbol.
+/// Two venues; the second one has one symbol.
 fn with_venues(folder: &Folder, addresses: [Address; 2]) -> GatewayConfig {
     let [first, second] = addresses;
     let mut config = strict(1, first, folder);
@@ -28,7 +28,7 @@ fn with_venues(folder: &Folder, addresses: [Address; 2]) -> GatewayConfig {
     config
 }
 
-/// Why a gateway does not start, all of it.
+/// The complete reason why a gateway does not start.
 fn refusal(driver: Driver, config: GatewayConfig) -> String {
     let refused = GatewayServer::start(server(driver, 1), config).expect_err("it has orders elsewhere");
     std::iter::successors(Some(&refused as &dyn std::error::Error), |error| error.source())
@@ -64,7 +64,7 @@ fn a_gateway_does_not_start_with_the_addresses_of_two_exchanges_swapped_and_send
         assert!(!message.contains("at B"), "nothing of it is open: {message}");
         assert_eq!(orders(), [1, 0]);
 
-        // As it was, it goes on.
+        // With the former configuration it continues.
         let again = gateway(driver, 1, config());
         let mut trader = Trader::login(&again, "C00001", 1);
         expect_accepted(&mut trader, 1);
@@ -82,8 +82,8 @@ fn a_gateway_does_not_start_with_the_addresses_of_two_exchanges_swapped_and_send
     });
 }
 
-/// A gateway begins, and asks the exchange for this session and message. It is let in at `next.0`, and the order
-/// `next.1` comes next.
+/// Starts a gateway, which requests this session and message from the exchange. It is let in at `next.0`, and
+/// `next.1` is the next order number.
 fn start(
     driver: Driver,
     config: GatewayConfig,
@@ -119,7 +119,7 @@ fn an_exchange_that_is_confirmed_to_have_moved_is_the_one_that_is_known() {
     beside_each_other(drivers(), |driver| {
         let (before, after, folder) = (Script::new(), Script::new(), Folder::new());
         leave_order(driver, &before, &folder);
-        // Confirmed once, it is known.
+        // It needs to be confirmed only once.
         for (life, moved_from) in [(0, vec![before.address()]), (1, Vec::new())] {
             let mut config = strict(1, after.address(), &folder);
             config.venues[0].moved_from = moved_from;
@@ -144,7 +144,7 @@ fn orders_are_where_they_were_when_a_start_elsewhere_was_not_let_in() {
         let mut config = strict(1, elsewhere.address(), &folder);
         config.venues[0].moved_from = vec![before.address()];
         let mistaken = GatewayServer::start(server(driver, 1), config).expect("it starts");
-        // It comes there, and hears nothing.
+        // It connects there, and gets no answer.
         let session = elsewhere.accept();
         end_gateway(mistaken);
         drop(session);
@@ -165,11 +165,11 @@ fn orders_at_another_address_expire_when_that_is_asked_for_and_nothing_is_cancel
     beside_each_other(drivers(), |driver| {
         let (before, after, folder) = (Script::new(), Script::new(), Folder::new());
         leave_order(driver, &before, &folder);
-        // Then they are known to have ended, and the session there is the one that is known.
+        // Then they are recorded as ended, and the session there is the known one.
         for (expires, asked, next) in [(true, ("", 0), 11), (false, ("DAY", 12), 12)] {
             let mut config = strict(1, after.address(), &folder);
             config.expire_unreachable = expires;
-            // Of the same name, and longer.
+            // A session with the same name, and longer.
             let (gateway, mut session) = start(driver, config, &after, asked, (next, 5));
             let mut trader = Trader::login(&gateway, "C00001", 1);
             expect_accepted(&mut trader, 1);

@@ -1,4 +1,4 @@
-//! An exchange that begins another session: what was open in the one before expires, each order once, and nothing of it
+//! An exchange that begins another session: the open orders of the previous one expire, each once, and none of them
 //! is sent again.
 
 use weir_engine::{Config, Driver, Runtime};
@@ -21,7 +21,7 @@ use super::rig::{
     eventually, exchange_in, gateway, line_with, loopback, order, server, strict,
 };
 
-/// The client is told that what was left of its order has expired.
+/// The client is informed that the rest of its order has expired.
 pub fn expect_expired(trader: &mut Trader, number: u32, left: u32) {
     let Outbound::Canceled(Canceled { user_ref_num, quantity, reason, .. }) = trader.next() else {
         panic!("it has expired")
@@ -29,7 +29,7 @@ pub fn expect_expired(trader: &mut Trader, number: u32, left: u32) {
     assert_eq!((user_ref_num, quantity, reason), (number, left, cancel_reason::TIMEOUT));
 }
 
-/// The client is told that its order was never taken.
+/// The client is informed that its order was never accepted.
 pub fn expect_refused(trader: &mut Trader, number: u32) {
     let Outbound::Rejected(Rejected { user_ref_num, reason, .. }) = trader.next() else {
         panic!("it is refused")
@@ -43,15 +43,15 @@ pub fn expect_accepted(trader: &mut Trader, number: u32) {
     assert_eq!(accepted.user_ref_num, number);
 }
 
-/// Nothing more is there for the client than was asked for.
+/// The client's stream has no further messages.
 pub fn expect_nothing_more(trader: &mut Trader) {
     trader.send(&[Inbound::AccountQuery]);
     let next = trader.next();
     assert!(matches!(next, Outbound::AccountQueryResponse { .. }), "{next:?}");
 }
 
-/// With four orders of one client: the first is open, of the second 60 shares are, the third has no answer, and for the
-/// fourth was no room. The exchange gave them numbers from 41 on, and is gone.
+/// A gateway with four orders of one client: the first is open, the second has 60 shares left, the third is
+/// unanswered, and there was no room for the fourth. The exchange gave them numbers from 41 on, and is gone.
 fn with_open_orders(driver: Driver, venue: &Script, folder: &Folder) -> (GatewayServer, Trader) {
     let mut config = strict(1, venue.address(), folder);
     config.venues[0].limits.open_max = 3;
@@ -70,7 +70,7 @@ fn with_open_orders(driver: Driver, venue: &Script, folder: &Folder) -> (Gateway
     (gateway, trader)
 }
 
-/// The exchange does not have the session that is asked for. This is the look for the one it has.
+/// The exchange refuses the requested session. Returns the probe for the session that it has.
 fn look(venue: &Script) -> Scripted {
     let session = venue.accept();
     assert_eq!((session.login.session.as_str(), session.login.sequence), ("FIRST", 5));
@@ -101,7 +101,7 @@ fn orders_of_a_session_that_is_over_expire_and_the_next_one_begins_with_the_firs
         assert_eq!((upstream.times_begun_anew, upstream.orders_expired), (1, 3));
         let stats = gateway.control().node_stats();
         assert_eq!((stats.upstreams_begun_anew, stats.orders_expired, stats.backlog), (1, 3, 0));
-        // Clients are told as soon as the session is another; orders go when its numbers are known.
+        // Clients are informed as soon as the session has changed; orders are sent when its numbers are known.
         eventually("it is up again", || gateway.control().upstreams()[0].is_open);
         // Their places are free, and their numbers too.
         for number in 5..=7 {
@@ -130,7 +130,7 @@ fn an_exchange_that_knows_numbers_of_the_session_before_is_told_to_cancel_them()
         expect_expired(&mut trader, 1, 100);
         expect_expired(&mut trader, 2, 60);
         expect_refused(&mut trader, 3);
-        // Its answer concerns nobody: the client has had one.
+        // Its answer has no addressee: the client already has one.
         session.say(&Outbound::Canceled(Canceled {
             timestamp_ns: 1,
             user_ref_num: 41,
@@ -146,7 +146,7 @@ fn an_exchange_that_knows_numbers_of_the_session_before_is_told_to_cancel_them()
     });
 }
 
-/// The sessions of two workers, who ask for the one before first.
+/// The sessions of two workers, which first request the previous one.
 fn in_next_session(venue: &Script) -> Vec<Scripted> {
     let mut sessions = Vec::new();
     while sessions.len() < 2 {
@@ -164,7 +164,7 @@ fn in_next_session(venue: &Script) -> Vec<Scripted> {
 
 #[test]
 fn what_expired_is_told_once_however_often_the_gateway_is_started() {
-    // The worker that sends, and whose journal is read first, is the client's own, a later one and an earlier one.
+    // The sending worker, whose journal is read first, is the client's own, a later one and an earlier one.
     let cases = [
         (Route::Own, "C00001", "G00001"),
         (Route::Other, "C00001", "G00002"),
@@ -281,7 +281,7 @@ fn a_session_that_keeps_its_name_is_questioned_also_where_other_clients_have_had
     });
 }
 
-/// Two workers, of whom the first sends for clients of both, so that after a restart everything is asked for again.
+/// Two workers; the first sends for clients of both, so after a restart everything is requested again.
 fn start_shared(
     driver: weir_engine::Driver,
     venue: &Script,
@@ -292,8 +292,8 @@ fn start_shared(
     std::thread::spawn(move || gateway(driver, 2, config))
 }
 
-/// The first worker's session of a gateway that is started again: what else comes is let in to what it asks for, until
-/// that one asks for this.
+/// The first worker's session of a restarted gateway: other connections are let in at what they request, until that
+/// worker requests this.
 fn next_of_first(venue: &Script, others: &mut Vec<Scripted>, asked: (&str, u64)) -> Scripted {
     loop {
         let mut session = venue.accept();
@@ -425,7 +425,7 @@ fn an_exchange_that_is_started_without_its_journal_has_begun_another_session() {
     }
 }
 
-/// What an exchange says when so many shares of an order are executed.
+/// An exchange's message that this many shares of an order were executed.
 pub fn executed(user_ref_num: u32, quantity: u32, match_number: u64) -> Outbound {
     let (timestamp_ns, price, liquidity) = (1, 10_000, b'A');
     Outbound::Executed(Executed { timestamp_ns, user_ref_num, quantity, price, liquidity, match_number })
@@ -437,7 +437,7 @@ fn broken(user_ref_num: u32, match_number: u64) -> Outbound {
     Outbound::BrokenTrade(BrokenTrade { timestamp_ns, user_ref_num, match_number, reason, client_order_id })
 }
 
-/// The next message is about a trade of this order: says whether it is executed or broken, and which trade it is.
+/// The next message is about a trade of this order: returns whether it is executed or broken, and the trade's number.
 fn next_trade(trader: &mut Trader, number: u32) -> (char, u64) {
     match trader.next() {
         Outbound::Executed(executed) if executed.user_ref_num == number => ('E', executed.match_number),
@@ -484,7 +484,7 @@ fn what_an_exchange_says_about_a_trade_of_an_order_that_is_over_is_not_lost() {
         let notices = second.control().notices().expect("nobody has them");
         let mut trader = Trader::login(&second, "C00001", expected);
         assert_eq!(next_trade(&mut trader, 1), ('B', 8));
-        // An order that this gateway never had.
+        // An order that did not come from this gateway.
         let stray = executed(40, 77, 9);
         session.say(&stray);
         line_with(&notices, "order 40, which is not known");
@@ -523,10 +523,10 @@ fn an_execution_of_more_shares_than_were_left_is_passed_on_and_told() {
     });
 }
 
-/// As many sessions as a journal counts.
+/// The largest number of sessions that a journal can count.
 const COUNTED_MAX: u16 = 8191;
 
-/// Leaves a journal in which an exchange has begun so many, the last one with the name FIRST.
+/// Leaves a journal in which an exchange has begun that many, the last one with the name FIRST.
 fn count_sessions(folder: &Folder) {
     let runtime = Runtime::new(&Config::with_driver(Driver::Poll)).expect("it runs everywhere");
     runtime.block_on(async {
@@ -560,7 +560,7 @@ fn a_session_that_the_journal_cannot_count_is_not_joined_and_the_way_out_is_told
         let mut trader = Trader::login(&gateway, "C00001", 1);
         trader.send(&[order(1, 100)]);
         expect_refused(&mut trader, 1);
-        // The session that was counted can be joined as ever.
+        // The last counted session can be joined as usual.
         let mut session = venue.accept_session("FIRST", 1, 1);
         eventually("it is up", || gateway.control().upstreams()[0].is_open);
         trader.send(&[order(2, 100)]);

@@ -1,4 +1,4 @@
-//! Changes while a gateway runs, through its control socket, and what operators read.
+//! Tests of changes at run time through the control socket, and of the operators' view.
 
 use std::{
     collections::BTreeMap,
@@ -127,7 +127,7 @@ fn a_limit_that_is_set_while_a_gateway_runs_counts_what_was_open_before() {
         assert_eq!(rejected(&mut trader), (4, reject_reason::RISK_RESTRICTED_STOCK));
         drop(trader);
         end_gateway(first);
-        // Nothing was limited that needs it, and then the start before counts too.
+        // With no limit that needed them earlier, the previous start's orders count too.
         let second = gateway(driver, 2, strict(2, venue.address().clone(), &folder));
         set(&second, serde_json::json!({"exposure_max": 150.0, "restricted": []}));
         let mut trader = Trader::login(&second, "C00001", 0);
@@ -139,7 +139,7 @@ fn a_limit_that_is_set_while_a_gateway_runs_counts_what_was_open_before() {
     }
 }
 
-/// Limits that mean something each by itself, with the value they have in a round.
+/// Limits that each have an effect, with their values in a round.
 fn eight_limits(round: u32) -> [(&'static str, serde_json::Value); 8] {
     let units = f64::from(100 * round);
     [
@@ -215,7 +215,7 @@ fn reference_prices_hold_at_once_on_all_workers_and_after_a_restart() {
         let (venue, folder) = (exchange(driver, loopback()), Folder::new());
         let config = || {
             let limits = Limits { fat_finger_percent: Some(10.0), ..Limits::default() };
-            // Every order of the test asks for a price of 1.
+            // Every order of the test has a price of 1.
             let references = vec![(symbol("WEIR"), 20_000)];
             GatewayConfig { limits, references, ..strict(2, venue.address().clone(), &folder) }
         };
@@ -258,7 +258,7 @@ fn reference_prices_hold_at_once_on_all_workers_and_after_a_restart() {
         drop((traders, open));
         end_gateway(first);
 
-        // What was set goes before the file.
+        // Prices that were set override the file.
         let second = gateway(driver, 2, config());
         let prices = [("BRIDGE".to_owned(), 12.5), ("WEIR".to_owned(), 1.2)];
         assert_eq!(second.control().references(), BTreeMap::from(prices));
@@ -280,11 +280,11 @@ fn callers_who_say_nothing_do_not_shut_a_kill_switch_out() {
     let path = folder.0.join("control.sock");
     let gateway = gateway(driver, 1, GatewayConfig::demo(1, venue.address().clone()));
     let open = ControlSocket::bind(&path).expect("the path is free").answer(gateway.control());
-    // Some say nothing at all, some do not come to an end, and some were answered before.
+    // Some are silent, some send an incomplete request, and some have already been answered.
     let mut silent: Vec<UnixStream> =
         (0..100).map(|_| UnixStream::connect(&path).expect("it listens")).collect();
     for caller in silent.iter_mut().step_by(2) {
-        // Those that have made room are closed.
+        // Those that were replaced are closed.
         let _ = caller.write_all(b"{\"command\":");
     }
     let answer = ask(&path, r#"{"command":"kill","account":null,"on":true}"#);
@@ -375,7 +375,7 @@ fn metrics_and_health_are_served_beside() {
         assert!(get(address, "/healthz").starts_with("HTTP/1.1 200 OK"));
         assert!(get(address, "/other").starts_with("HTTP/1.1 404 "));
         assert!(ask_host(address, "/metrics", "localhost").starts_with("HTTP/1.1 200 "));
-        // A page of a foreign name that was made to lead here.
+        // A page of a foreign name that was made to resolve to this machine.
         assert!(ask_host(address, "/metrics", "rebound.example").starts_with("HTTP/1.1 421 "));
         assert!(get(address, "not a target").starts_with("HTTP/1.1 400 "));
         drop(trader);

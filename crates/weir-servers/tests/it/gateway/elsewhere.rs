@@ -1,5 +1,5 @@
-//! Orders of earlier starts that are not where those of their account go now, and orders of accounts that are not
-//! configured any more.
+//! Tests of orders of earlier starts in other sessions than those of their account now, and of orders of removed
+//! accounts.
 
 use weir_engine::Driver;
 use weir_proto::ouch::{Canceled, Outbound, Replaced, inbound_user_ref_num, original_user_ref_num};
@@ -14,13 +14,13 @@ use super::{
     },
 };
 
-/// So many accounts on two workers.
+/// This many accounts on two workers.
 fn config(accounts: u32, venue: &Script, folder: &Folder, route: Route) -> GatewayConfig {
     GatewayConfig { route, ..strict(accounts, venue.address(), folder) }
 }
 
-/// A gateway of two workers and its sessions with the exchange, which gives the next message that is asked for and says
-/// which number comes next.
+/// Starts a gateway of two workers with its sessions; the exchange lets them in at the requested message and gives
+/// the next number.
 fn start(
     driver: Driver,
     venue: &Script,
@@ -51,7 +51,7 @@ fn leave_orders(driver: Driver, venue: &Script, config: GatewayConfig) {
     end_gateway(gateway);
 }
 
-/// What an exchange says when the order with the number 2 is replaced by this one.
+/// An exchange's message that order 2 was replaced by this one.
 fn replaced(user_ref_num: u32) -> Outbound {
     Outbound::Replaced(Replaced {
         timestamp_ns: 1,
@@ -96,7 +96,7 @@ fn a_client_reaches_its_orders_where_they_are_although_another_worker_sends_for_
         assert!(matches!(trader.next(), Outbound::Canceled(canceled) if canceled.user_ref_num == 1));
         let next = trader.next();
         assert!(matches!(next, Outbound::Replaced(replaced) if replaced.user_ref_num == 3), "{next:?}");
-        // What has taken the place of an order is where that was; a new order is not.
+        // A replacement is where its original was; a new order is not.
         trader.send(&[cancel(3), order(4, 100)]);
         let canceled = sessions[0].next();
         assert_eq!((canceled[0], inbound_user_ref_num(&canceled)), (b'X', Some(3)));
@@ -117,7 +117,7 @@ fn a_client_that_goes_away_has_its_orders_cancelled_wherever_they_are() {
             config
         };
         leave_orders(driver, &venue, config(1, &venue, &folder, Route::Own));
-        // Those of the start before are cancelled at the start, and the exchange says nothing to that.
+        // The orders of the previous start are cancelled at the start, and the exchange does not answer.
         let (gateway, mut sessions) = start(driver, &venue, leaving(Route::Other), 3);
         let mut cancels = || [(); 2].map(|()| inbound_user_ref_num(&sessions[0].next()));
         assert_eq!(cancels(), [Some(1), Some(2)]);
@@ -171,7 +171,7 @@ fn orders_of_an_account_that_was_removed_are_named_and_expire_when_that_is_asked
         drop(sessions);
         end_gateway(second);
 
-        // They are known to have ended, without being asked for again, and their client finds that when it is back.
+        // They are recorded as ended, without being requested again, and their client learns that when it is back.
         let (third, sessions) = start(driver, &venue, without(false), 3);
         drop(sessions);
         end_gateway(third);

@@ -1,4 +1,4 @@
-//! The end of a gateway in good order, and the end of its session.
+//! Tests of draining a gateway, and of ending its session.
 
 use weir_engine::Driver;
 use weir_proto::{
@@ -22,7 +22,7 @@ fn start(driver: Driver, venue: &Script, folder: &Folder) -> (GatewayServer, Scr
     (gateway, sessions.remove(0))
 }
 
-/// So many workers, and their sessions with the exchange in their order, which says which number comes next.
+/// This many workers, and their sessions with the exchange in order, which gives the next number.
 fn start_with(
     driver: Driver,
     workers: usize,
@@ -53,7 +53,7 @@ fn after_a_drain_every_answer_can_be_had_also_by_a_client_that_was_away() {
         let mut client = Trader::login(&first, "C00002", 1);
         client.send(&[order(1, 100)]);
         let of_client = session.next();
-        // What is under way comes to its end first.
+        // Orders in flight are completed first.
         first.drain();
         session.accept_order(&of_away);
         session.accept_order(&of_client);
@@ -140,7 +140,7 @@ fn a_client_that_begins_with_the_first_number_again_is_told_so_and_so_is_the_ope
         assert_eq!(trader.next_text(), format!("order number 1 {message}"));
         let line = line_with(&notices, "order number");
         assert_eq!(line, format!("worker 0: C00001 sends order number 1, which {message}"));
-        // Each is counted, and within a second nobody is told again. Within a session it is a retransmission.
+        // Each is counted, and reported at most once a second. Within a session it is a retransmission.
         trader.send(&[order(2, 100), order(4, 100), order(4, 100), order(5, 100)]);
         for number in 4..=5 {
             let raw = sessions[0].next();
@@ -188,19 +188,19 @@ fn a_session_that_could_not_be_told_from_one_that_was_ended_is_neither_begun_nor
     }
 }
 
-/// What an exchange says when an order of a hundred shares is cancelled as was asked for.
+/// An exchange's message that an order of a hundred shares was cancelled on request.
 fn canceled(user_ref_num: u32) -> Outbound {
     Outbound::Canceled(Canceled { timestamp_ns: 1, user_ref_num, quantity: 100, reason: cancel_reason::USER })
 }
 
-/// The client is told that its order was cancelled because it is not connected.
+/// The client is informed that its order was cancelled because it is not connected.
 fn expect_canceled(trader: &mut Trader, number: u32) {
     let next = trader.next();
     let Outbound::Canceled(canceled) = next else { panic!("{next:?} instead of {number} being cancelled") };
     assert_eq!((canceled.user_ref_num, canceled.reason), (number, cancel_reason::SYSTEM));
 }
 
-/// The session is asked to cancel these two orders.
+/// The session gets cancels of these two orders.
 fn expect_cancels(session: &mut Scripted) {
     for number in 1..=2 {
         let raw = session.next();
@@ -208,7 +208,7 @@ fn expect_cancels(session: &mut Scripted) {
     }
 }
 
-/// Has two orders of each client accepted.
+/// Accepts two orders of each client.
 fn accept_all(session: &mut Scripted, traders: &mut [Trader; 2]) {
     for trader in traders {
         trader.send(&[order(1, 100), order(2, 100)]);
@@ -233,7 +233,7 @@ fn a_drain_cancels_the_orders_of_clients_that_want_that_and_tells_them_before_th
         let mut sessions = [0; 2].map(|_| venue.accept_session("DAY", 1, 1));
         sessions.sort_by_key(|session| session.login.username.to_string());
         let gateway = starting.join().expect("it starts");
-        // Both live on the first worker; their orders leave by one session.
+        // Both have the first worker as home; their orders are sent in one session.
         let mut traders = ["C00001", "C00003"].map(|client| Trader::login(&gateway, client, 1));
         let session = &mut sessions[usize::from(route == Route::Other)];
         accept_all(session, &mut traders);
@@ -290,7 +290,7 @@ fn what_a_drain_has_cancelled_is_over_after_the_next_start_and_can_be_had_again(
         };
         let place = usize::from(route == Route::Other);
         let (first, mut sessions) = start_with(driver, 2, &venue, config(), 1);
-        // Both live on the first worker; their orders leave by one session.
+        // Both have the first worker as home; their orders are sent in one session.
         let mut traders = ["C00001", "C00003"].map(|client| Trader::login(&first, client, 1));
         accept_all(&mut sessions[place], &mut traders);
         first.drain();
@@ -315,7 +315,7 @@ fn what_a_drain_has_cancelled_is_over_after_the_next_start_and_can_be_had_again(
         });
         (1..=2).for_each(|number| expect_canceled(&mut traders[0], number));
         traders.iter_mut().for_each(expect_nothing_more);
-        // The first that the exchange gets: no cancel is sent at the start.
+        // The first message that the exchange gets: no cancel is sent at the start.
         traders[1].send(&[order(3, 100)]);
         let raw = sessions[place].next();
         assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'O', Some(5)));

@@ -1,5 +1,5 @@
-//! A disk that fails below a gateway: no order leaves that is not kept, no answer is given that is not kept, and each
-//! order has one end when the disk works again.
+//! Tests of a gateway with a failing disk: no order is sent and no answer is given that is not journaled, and each
+//! order has one outcome when the disk works again.
 
 use std::{
     io,
@@ -37,10 +37,10 @@ use crate::orders::client::{Packet, accepted, enter, order as plain_order};
 
 const EIO: i32 = 5;
 
-/// What judges a disk.
+/// A function that judges disk operations.
 type Judge = fn(u16, &Operation) -> Verdict;
 
-/// A gateway whose disk is that of the test, in front of a script, logged in.
+/// A gateway with the test's disk, in front of a scripted exchange, logged in.
 fn start(
     driver: Driver,
     workers: usize,
@@ -62,7 +62,7 @@ fn config(venue: &Script, folder: &Folder, route: Route) -> GatewayConfig {
     }
 }
 
-/// Whether the health page is as it should be.
+/// Whether the health page reports a healthy server.
 fn is_healthy(address: SocketAddr) -> bool {
     let page = get(address, "/healthz");
     if page.starts_with("HTTP/1.1 200 ") {
@@ -79,7 +79,7 @@ pub fn health_page(gateway: &GatewayServer) -> SocketAddr {
     address
 }
 
-/// The client gets nothing but word of the failure, and then the end.
+/// The client gets only the notice of the failure, and then the end.
 fn expect_notice(trader: &mut Trader) {
     let rest = trader.rest();
     let [(kind, text)] = rest.as_slice() else { panic!("{rest:?}") };
@@ -129,7 +129,7 @@ fn an_order_that_cannot_be_journaled_is_not_sent_and_everybody_is_told() {
         end_gateway(first);
         assert_eq!(session.try_next(), None, "nothing was sent");
 
-        // With a disk that works it is taken when it is sent again.
+        // With a working disk it is accepted when it is resent.
         let starting = std::thread::spawn(move || gateway(driver, 1, works));
         let mut session = venue.accept();
         assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 3));
@@ -180,7 +180,7 @@ fn an_answer_that_cannot_be_journaled_is_given_once_and_after_a_restart() {
 
         let starting = std::thread::spawn(move || gateway(driver, 1, works));
         let mut session = venue.accept();
-        // The query's answer, one order's, and now the other one's.
+        // The answer to the query, that to one order, and now the other one's.
         assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 3));
         session.let_in("DAY", 3);
         session.accept_order(&lost);
@@ -219,7 +219,7 @@ fn orders_for_a_worker_whose_journal_has_failed_are_refused_cancels_pass_and_non
         let fails = GatewayConfig { journal_faults: Some(lose_sender), ..works.clone() };
         let (first, mut sessions) = start(driver, 2, &venue, fails);
         let page = health_page(&first);
-        // The first account lives on the first worker, and its orders leave by the second one.
+        // The first account's home is the first worker, and its orders are sent by the second one.
         let mut session = sessions.pop().expect("two");
         let mut trader = Trader::login(&first, "C00001", 1);
         let mut of_failed = Trader::login(&first, "C00002", 1);
@@ -228,14 +228,14 @@ fn orders_for_a_worker_whose_journal_has_failed_are_refused_cancels_pass_and_non
         session.accept_order(&raw);
         expect_accepted(&mut trader, 1);
         IS_SENDER_LOST.store(true, SeqCst);
-        // Nobody knows whether the disk has this one: there is no word of it before the next start.
+        // It is unknown whether the disk has this one: it is not reported before the next start.
         trader.send(&[order(2, 100)]);
         expect_notice(&mut of_failed);
         eventually("it is not healthy any more", || !is_healthy(page));
         trader.send(&[order(3, 100)]);
         let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
         assert_eq!((rejected.user_ref_num, rejected.reason), (3, reject_reason::DESTINATION_CLOSED));
-        // What was sent before can be cancelled all the same, now and again.
+        // Orders that were sent before can still be cancelled, repeatedly.
         for _ in 0..2 {
             trader.send(&[cancel(1)]);
             let raw = session.next();
@@ -292,7 +292,7 @@ fn an_order_that_only_a_lost_journal_had_is_refused_once_although_a_later_one_wa
         works.limits.shares_max = Some(500);
         let fails = GatewayConfig { journal_faults: Some(lose_home), ..works.clone() };
         let (first, mut sessions) = start(driver, 2, &venue, fails);
-        // The first account lives on the first worker, and its orders leave by the second one.
+        // The first account's home is the first worker, and its orders are sent by the second one.
         let mut session = sessions.pop().expect("two");
         let mut trader = Trader::login(&first, "C00001", 1);
         trader.send(&[order(1, 100)]);
@@ -316,7 +316,7 @@ fn an_order_that_only_a_lost_journal_had_is_refused_once_although_a_later_one_wa
         let next = own.login.sequence.max(1);
         own.let_in("DAY", next);
         own.answer_query(1);
-        // The query's answer and one order's are kept.
+        // The answers to the query and to one order are stored.
         assert_eq!((other.login.session.as_str(), other.login.sequence), ("DAY", 3));
         other.let_in("DAY", 3);
         other.accept_order(&sent);
@@ -345,7 +345,7 @@ fn an_order_that_only_a_lost_journal_had_is_refused_once_although_a_later_one_wa
 static IS_TORN: AtomicBool = AtomicBool::new(false);
 static BYTES_KEPT: AtomicUsize = AtomicUsize::new(0);
 
-/// Of one batch a part is kept.
+/// A part of one batch is stored.
 fn tear(_: u16, operation: &Operation) -> Verdict {
     match operation {
         Operation::Write { .. } if IS_TORN.load(SeqCst) => {
@@ -355,7 +355,7 @@ fn tear(_: u16, operation: &Operation) -> Verdict {
     }
 }
 
-/// A disk that takes nothing.
+/// A disk that refuses everything.
 fn refuse(_: u16, operation: &Operation) -> Verdict {
     match operation {
         Operation::Write { .. } => Verdict::Refuse(io::Error::from_raw_os_error(EIO)),
@@ -363,7 +363,7 @@ fn refuse(_: u16, operation: &Operation) -> Verdict {
     }
 }
 
-/// More shares than the limit of the test.
+/// An order of more shares than the test's limit.
 fn refused(number: u32) -> Inbound<'static> {
     Inbound::Enter(Enter { quantity: 1000, ..plain_order(number) }, Appendage::EMPTY)
 }
@@ -371,7 +371,7 @@ fn refused(number: u32) -> Inbound<'static> {
 #[test]
 fn an_order_whose_refusal_was_lost_is_refused_once_and_for_its_reason_whatever_the_disk_kept() {
     let mut did_not_begin = 0;
-    // Longer than what one refused order leaves.
+    // More bytes than one refused order leaves.
     for kept in (0..=256).step_by(8) {
         let (of_exchange, of_gateway) = (Folder::new(), Folder::new());
         let exchange = || OrdersConfig {
@@ -401,7 +401,7 @@ fn an_order_whose_refusal_was_lost_is_refused_once_and_for_its_reason_whatever_t
                 assert!(matches!(client.packet().await, Packet::Debug(_)), "it is not refused yet");
             },
         );
-        // A gateway that cannot keep what it has to say first does not begin.
+        // A gateway that cannot journal its first records does not start.
         let nobody = "127.0.0.1:1".parse().expect("an address");
         let begun = Runtime::new(&Config::with_driver(Driver::Sim))
             .expect("it runs everywhere")

@@ -1,5 +1,5 @@
-//! Kill switches: while one is on no order leaves, whatever waits, is lost or is read from a journal; and whoever turns
-//! one on does not wait for a disk.
+//! Kill switches: while one is engaged no order is sent, regardless of what waits, is lost or is read from a journal;
+//! and engaging one does not wait for a disk.
 
 use std::{
     io,
@@ -34,8 +34,8 @@ const EMFILE: i32 = 24;
 static IS_STALLED: AtomicBool = AtomicBool::new(false);
 static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
 
-/// A disk that goes on when there are descriptors for the next segment: the journal waits for that without failing,
-/// and the worker goes on meanwhile.
+/// A disk that continues when there are descriptors for the next segment: the journal waits for that without failing,
+/// and the worker continues meanwhile.
 fn stall(_: u16, operation: &Operation) -> Verdict {
     match operation {
         Operation::Create { segment } if *segment > 1 && IS_STALLED.load(SeqCst) => {
@@ -65,7 +65,7 @@ fn a_kill_switch_does_not_wait_for_a_disk_nor_behind_a_change_that_does() {
         let first = gateway(driver, 1, stalls);
         let mut trader = Trader::login(&first, "C00001", 1);
         trader.send(&(1..=200).map(|number| order(number, 100)).collect::<Vec<_>>());
-        // One look ahead for each batch; more is somebody who waits.
+        // One attempt in advance for each batch; more mean that a task waits for the segment.
         eventually("the journal waits", || ATTEMPTS.load(SeqCst) > 2);
         let control = first.control();
         std::thread::scope(|scope| {
@@ -74,7 +74,7 @@ fn a_kill_switch_does_not_wait_for_a_disk_nor_behind_a_change_that_does() {
             let killing = scope.spawn(|| first.control().kill(None, true));
             eventually("the switch is on", || control.killed() == ["*"]);
             assert!(!killing.is_finished() && !changing.is_finished(), "the journal waits still");
-            // The worker has been sent the switch, and has taken it when it comes back for more.
+            // The worker has received the switch, and has processed it when it comes back for more.
             for (number, taken) in (1000..).zip(201..=203) {
                 trader.send(&[order(number, 100)]);
                 eventually("the order is taken in", || control.node_stats().orders == taken);
@@ -102,7 +102,7 @@ fn a_kill_switch_does_not_wait_for_a_disk_nor_behind_a_change_that_does() {
 
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
-/// The disk of the first worker, which keeps the changes as long as it works.
+/// The disk of the first worker, which stores the changes as long as it works.
 fn lose_first(worker: u16, operation: &Operation) -> Verdict {
     match operation {
         Operation::Write { .. } if worker == 0 && IS_LOST.load(SeqCst) => {
@@ -129,7 +129,7 @@ fn a_kill_switch_that_cannot_be_kept_is_on_all_the_same_and_that_is_said() {
         let path = folder.0.join("control.sock");
         let socket = ControlSocket::bind(&path).expect("the path is free");
         let _open = socket.answer(gateway.control()).expect("a thread");
-        // It lives on the second worker, whose journal works.
+        // Its home is the second worker, whose journal works.
         let mut trader = Trader::login(&gateway, "C00002", 1);
         trader.send(&[order(1, 100)]);
         assert!(matches!(trader.next(), Outbound::Accepted(_)));
@@ -143,7 +143,7 @@ fn a_kill_switch_that_cannot_be_kept_is_on_all_the_same_and_that_is_said() {
         assert!(matches!(trader.next(), Outbound::Canceled(canceled) if canceled.user_ref_num == 1));
         trader.send(&[order(2, 100)]);
         assert_eq!(rejected(&mut trader), (2, reject_reason::FIRM_NOT_AUTHORIZED));
-        // From now on the second worker keeps them.
+        // From now on the second worker stores them.
         assert_eq!(gateway.control().kill(None, false), Ok(Vec::new()));
         trader.send(&[order(3, 100)]);
         assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 3));
@@ -153,7 +153,7 @@ fn a_kill_switch_that_cannot_be_kept_is_on_all_the_same_and_that_is_said() {
     }
 }
 
-/// The next message is a cancel of an order: says which.
+/// The next message is a cancel; returns its order.
 fn next_cancel(session: &mut Scripted) -> u32 {
     let raw = session.next();
     assert_eq!(raw[0], b'X', "{raw:?}");
@@ -199,19 +199,19 @@ fn with_a_failed_journal_cancels_reach_the_exchange_also_on_the_next_connection_
             assert!(matches!(trader.next(), Outbound::Accepted(_)));
         }
         IS_BROKEN.store(true, SeqCst);
-        // A cancel that came with an order that is not kept is sent all the same; the order is not.
+        // A cancel that came with an order that is not journaled is still sent; the order is not.
         trader.send(&[order(4, 100), cancel(1)]);
         assert_eq!(next_cancel(&mut session), 1);
         eventually("it is not healthy", || control.health().is_err());
         confirm(&mut session, 1);
         eventually("that is heard", || control.node_stats().received >= 10);
-        // Nobody answers: that is said, after a second.
+        // No exchange answers: that is reported after a second.
         let error = control.kill(None, true).expect_err("it is not kept");
         assert!(error.reason.contains("the journal has failed"), "{error}");
         assert_eq!(error.cancels, cancels("DEMO", 2, 2, 0));
         assert_eq!([next_cancel(&mut session), next_cancel(&mut session)], [2, 3]);
         drop(session);
-        // Logins pass, and what was not confirmed is said again.
+        // Logins pass, and unconfirmed cancels are repeated.
         let mut session = venue.accept();
         session.let_in("DAY", session.login.sequence);
         session.answer_query(5);
@@ -266,7 +266,7 @@ fn with_a_failed_journal_a_clients_cancel_is_said_again_and_nothing_is_said_to_h
         session.answer_query(43);
         assert_eq!(next_cancel(&mut session), 41, "nobody has confirmed it");
         drop(session);
-        // The exchange has lost the end of its journal: of the three orders it knows one.
+        // The exchange has lost the end of its journal: it knows one of the three orders.
         venue.accept().refuse(LoginReject::SessionNotAvailable);
         let mut session = venue.accept();
         session.let_in("DAY", 3);
@@ -297,8 +297,8 @@ fn stall_again(_: u16, operation: &Operation) -> Verdict {
     }
 }
 
-/// Has orders accepted until the journal waits; says how many the exchange has. `looks` counts how often the journal
-/// has looked in vain for its next file.
+/// Accepts orders until the journal waits; returns how many the exchange has. `looks` counts the journal's failed
+/// attempts to create its next file.
 fn fill_journal(
     session: &mut Scripted,
     trader: &mut Trader,
@@ -409,7 +409,7 @@ fn a_client_cancels_while_so_much_of_others_waits_for_the_disk_that_no_order_is_
         let mut trader = Trader::login(&gateway, "C00001", 1);
         let count = fill_journal(&mut session, &mut trader, &PROBES, || control.node_stats().sent);
         trader.send(&(count + 2..count + MANY).map(|number| order(number, 100)).collect::<Vec<_>>());
-        // It looks for its next file again and again, and nothing more is taken in meanwhile.
+        // It keeps trying to create its next file, and accepts nothing more meanwhile.
         loop {
             let (taken, probes) = (control.node_stats().orders, PROBES.load(SeqCst));
             eventually("it looks again", || PROBES.load(SeqCst) > probes + 1);
@@ -419,7 +419,7 @@ fn a_client_cancels_while_so_much_of_others_waits_for_the_disk_that_no_order_is_
             }
         }
         let taken = control.node_stats().orders;
-        // What is no cancel waits with what is behind it.
+        // Messages other than cancels wait, and so does everything behind them.
         quiet.send(&[cancel(1), order(2, 100), cancel(1)]);
         assert_eq!(next_cancel(&mut session), 1);
         let probes = PROBES.load(SeqCst);
@@ -470,7 +470,7 @@ fn orders_that_wait_for_the_disk_do_not_leave_when_it_goes_on_with_the_switch_on
         let mut trader = Trader::login(&gateway, "C00001", 1);
         let count = fill_journal(&mut session, &mut trader, &TRIES, || control.node_stats().sent);
         let taken = control.node_stats().orders + u64::from(WAITING);
-        // One of the number before them may wait already.
+        // A message with an earlier number may already be waiting.
         let last = count + 1 + WAITING;
         trader.send(&(count + 2..=last).map(|number| order(number, 100)).collect::<Vec<_>>());
         eventually("they are taken in", || control.node_stats().orders >= taken);
@@ -511,7 +511,7 @@ fn orders_that_an_exchange_does_not_read_do_not_leave_when_it_does_with_the_swit
         println!("{driver}");
         let venue = Script::new();
         let mut config = GatewayConfig::demo(1, venue.address());
-        // What waits is limited by its bytes alone.
+        // Only the number of bytes limits what waits.
         config.venues[0].limits =
             OutstandingLimits { open_max: 1 << 18, unanswered_max: 1 << 18, ..OutstandingLimits::default() };
         let starting = std::thread::spawn(move || gateway(driver, 1, config));
@@ -526,7 +526,7 @@ fn orders_that_an_exchange_does_not_read_do_not_leave_when_it_does_with_the_swit
             eventually("they are taken in", || control.node_stats().orders >= u64::from(last));
         }
         let cancels = control.kill(None, true).expect("there is nothing to be kept").remove(0);
-        // As many as wait before one is refused, but for what the connection has.
+        // As many as wait before one is refused, except those that the connection has.
         assert!(cancels.expired >= (256 << 10) / 50, "{cancels:?}");
         let left = cancels.orders - cancels.expired;
         (0..left).for_each(|_| assert_eq!(session.next()[0], b'O'));
@@ -546,7 +546,7 @@ fn orders_that_an_exchange_does_not_read_do_not_leave_when_it_does_with_the_swit
 enum Wish {
     /// Its account is stopped.
     Stopped,
-    /// Its client has gone, and wants no order to outlive that.
+    /// Its client has disconnected, and its account cancels on disconnect.
     Gone,
 }
 
@@ -576,7 +576,7 @@ fn what_is_to_be_cancelled_is_not_sent_again_neither_on_the_next_connection_nor_
         drop(trader);
         eventually("the client has gone", || gateway.control().node_stats().sessions_open == 0);
         let mut session = if is_restarted {
-            // Its connections of before have ended without an answer to their logins.
+            // Its earlier connections have ended without an answer to their logins.
             end_gateway(gateway);
             let starting = start();
             let session = accept_silent(&venue);
@@ -605,7 +605,7 @@ fn what_is_to_be_cancelled_is_not_sent_again_neither_on_the_next_connection_nor_
     });
 }
 
-/// The next connection that goes on, of an exchange that has never had an order.
+/// The next connection that continues, at an exchange that has never had an order.
 fn accept_silent(venue: &Script) -> Scripted {
     loop {
         let mut session = venue.accept();
@@ -651,7 +651,7 @@ fn a_record_that_found_no_room_is_not_waited_for() {
         let (venue, folder) = (exchange(driver, loopback()), Folder::new());
         let config = GatewayConfig {
             journal: Some((folder.0.clone(), Level::Os)),
-            // Less than the change has.
+            // Less than the change needs.
             journal_segment_bytes: 8 << 10,
             ..GatewayConfig::demo(1, venue.address().clone())
         };
@@ -668,14 +668,14 @@ fn a_record_that_found_no_room_is_not_waited_for() {
     }
 }
 
-/// What has become of one order at a venue.
+/// The state of one order at a venue.
 fn cancels_at(venue: &str, sent: u64, confirmed: u64) -> VenueCancels {
     VenueCancels { venue: venue.into(), orders: 1, sent, confirmed, expired: 0 }
 }
 
 #[test]
 fn whoever_turns_a_switch_on_hears_of_each_venue_in_time_whatever_the_others_do() {
-    /// A second for exchanges to confirm, and what a busy machine takes.
+    /// One second for exchanges to confirm, and the delays of a busy machine.
     const AT_MOST: Duration = Duration::from_secs(4);
     const VENUES: [&str; 3] = ["CONFIRMS", "MUTE", "DOWN"];
     beside_each_other(drivers(), |driver| {
@@ -704,7 +704,7 @@ fn whoever_turns_a_switch_on_hears_of_each_venue_in_time_whatever_the_others_do(
             session.accept_order(&raw);
             assert!(matches!(trader.next(), Outbound::Accepted(_)));
         }
-        // Nobody answers its next login.
+        // Its next login gets no answer.
         drop(sessions.pop());
         eventually("the last one is down", || !gateway.control().upstreams()[2].is_open);
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Limits that hold for all workers together, from one start to the next, and for what has no answer yet.
+//! Tests of limits that apply across workers, across starts, and to unanswered orders.
 
 use weir_proto::ouch::{
     Inbound, Modified, Modify, Outbound, codes::side, inbound_user_ref_num, reject_reason,
@@ -23,8 +23,8 @@ fn expect_executed(trader: &mut Trader, number: u32) {
     }
 }
 
-/// A hundred shares were traded at 9, by accounts of the first worker: the second one measures prices from there, and
-/// whoever has bought them has 100 of 1000 left.
+/// Accounts of the first worker traded a hundred shares at 9: the second worker measures prices from there, and the
+/// buyer has 100 of 1000 left.
 fn expect_limits(gateway: &GatewayServer, number: u32) {
     eventually("everybody has gone", || gateway.control().node_stats().sessions_open == 0);
     let mut buyer = Trader::login(gateway, "C00001", 0);
@@ -87,7 +87,7 @@ fn replaces_in_one_write_count_together_although_none_has_an_answer() {
             session.accept_order(&raw);
             expect_accepted(&mut trader, number);
         }
-        // With 500 open, each would make one order cost 500 instead of 50.
+        // With 500 open, each of them alone would make the order count 500 instead of 50.
         let replaces: Vec<_> = (1..=10).map(|number| replace(number, 10 + number, 250)).collect();
         trader.send(&replaces);
         for number in 12..=20 {
@@ -120,7 +120,7 @@ fn a_change_that_would_make_an_order_larger_is_refused_and_one_that_an_exchange_
         trader.send(&[change(101)]);
         let next = trader.next();
         assert!(matches!(next, Outbound::CancelReject(reject) if reject.user_ref_num == 1), "{next:?}");
-        // Nothing has left. One that lowers it passes the kill switch, as a cancel does.
+        // Nothing has been sent. A modification that lowers the order passes the kill switch, as a cancel does.
         gateway.control().kill(Some("C00001"), true).expect("it is on");
         let killed = session.next();
         assert_eq!((killed[0], inbound_user_ref_num(&killed)), (b'X', Some(1)));

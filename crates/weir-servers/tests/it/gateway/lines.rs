@@ -1,4 +1,4 @@
-//! Lines that go dead without a word, on either side of a gateway: in virtual time.
+//! Tests of lines that go dead silently, on either side of a gateway: in virtual time.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -42,7 +42,8 @@ fn a_dead_line_to_the_exchange_is_found_by_its_silence_and_every_order_is_execut
                 for number in 2..=4 {
                     client.send(&enter(number)).await;
                 }
-                // Nobody knows: the session seems to be there until the exchange was silent for too long.
+                // Nothing shows that the line is dead: the session seems to be up until the exchange was silent for
+                // too long.
                 sleep_until(start + seconds(14)).await;
                 assert!(world.gateway.upstreams()[0].is_open);
                 world.until(|world| !world.gateway.upstreams()[0].is_open).await;
@@ -53,7 +54,7 @@ fn a_dead_line_to_the_exchange_is_found_by_its_silence_and_every_order_is_execut
                     assert_eq!(accepted(&client.message().await), number);
                 }
                 assert!(now().since(start) < seconds(25), "{:?}", now().since(start));
-                // Nothing came twice, on either side.
+                // Nothing arrived twice, on either side.
                 client.send(&Inbound::AccountQuery).await;
                 assert!(matches!(client.message().await, Outbound::AccountQueryResponse { .. }));
                 let stats = world.exchange.node_stats();
@@ -80,12 +81,12 @@ fn who_was_on_a_dead_line_has_its_orders_cancelled_within_a_second_of_that_being
                 assert_eq!(accepted(&client.message().await), number);
             }
         }
-        // The other one has gone in good order.
+        // The other one has logged out.
         other.write(LOGOUT_FRAME).await;
         other.expect_end().await;
         let start = now();
         world.access.cut();
-        // All of a gateway's counters are much to look at each millisecond.
+        // Reading all of a gateway's counters each millisecond would be slow.
         sleep_until(start + seconds(14)).await;
         assert_eq!(world.gateway.node_stats().heartbeat_timeouts, 0);
         world.until(|world| world.gateway.node_stats().heartbeat_timeouts == 1).await;

@@ -1,4 +1,4 @@
-//! The order gateway between clients and exchanges, real and scripted ones.
+//! Tests of the order gateway between clients and exchanges, real and scripted ones.
 
 mod address;
 mod anew;

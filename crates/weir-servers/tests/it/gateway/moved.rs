@@ -1,5 +1,5 @@
-//! A symbol that goes to another venue than before, when everything in it was executed: nothing of that is sent to
-//! the other venue, and clients have what they had.
+//! A symbol that moves to another venue after all its orders were executed: nothing of that is sent to the other
+//! venue, and clients keep their messages.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::orders::client::{Client, accepted, enter};
 
-/// The same with a second venue, which has the symbol now.
+/// The same with a second venue, which now has the symbol.
 fn moved(mut config: GatewayConfig, other: Address) -> GatewayConfig {
     let mut second = config.venues[0].clone();
     second.name = "OTHER".into();
@@ -43,7 +43,7 @@ fn sale(order: Inbound<'static>) -> Inbound<'static> {
     Inbound::Enter(Enter { side: side::SELL, ..enter }, Appendage::EMPTY)
 }
 
-/// How many orders a venue has had, and how many once more.
+/// How many orders a venue has received, and how many of them repeatedly.
 fn orders_of(venue: &NodeStats) -> (u64, u64) {
     (venue.orders, venue.duplicates_ignored)
 }
@@ -97,7 +97,7 @@ fn what_was_executed_is_not_sent_to_the_venue_that_has_its_symbol_after_a_drain(
     });
 }
 
-/// A gateway, a market, another venue that accepts every order, and what clients connect to, on a simulator.
+/// A gateway, a market, another venue that accepts every order, and an address for clients, on a simulator.
 struct Trading {
     gateway: LocalGateway,
     access: Address,
@@ -106,7 +106,7 @@ struct Trading {
 }
 
 impl Trading {
-    /// A client of a session that goes on, who asks for all of it.
+    /// A client of a continuing session, which requests all of it.
     async fn enter(&self, account: &str) -> Client {
         let mut client = Client::connect(&self.access, true).await;
         client.log_in(account, 1).await.expect("it is let in");
@@ -114,13 +114,13 @@ impl Trading {
     }
 }
 
-/// Serves whoever comes.
+/// Serves every connection.
 fn serving(venue: &LocalOrders) -> Address {
     let venue = venue.clone();
     open(move |stream| venue.serve(stream))
 }
 
-/// Runs a script in virtual time; `shape` makes the gateway's configuration of the addresses of the market and of
+/// Runs a script in virtual time; `shape` makes the gateway's configuration from the addresses of the market and of
 /// the other venue. The runtime ends as after a crash.
 fn on_sim(
     folder: &Folder,
@@ -134,7 +134,7 @@ fn on_sim(
     };
     let recovered = exchange::recover(&config, Mode::Match).expect("the journal is whole");
     let make = exchange::match_alone(&recovered);
-    // It holds the right to write them.
+    // It holds the lock for writing them.
     drop(recovered);
     let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
     runtime.block_on(async {
@@ -147,7 +147,7 @@ fn on_sim(
         let begun = now();
         while !gateway.upstreams().iter().all(|upstream| upstream.is_open) {
             assert!(now().since(begun) < Duration::from_secs(60), "{:?}", gateway.upstreams());
-            // Virtual time moves only while everybody waits.
+            // Virtual time passes only while all tasks wait.
             sleep(Duration::from_millis(1)).await;
         }
         script(&Trading { gateway, access, market, other }).await;
@@ -185,7 +185,7 @@ fn what_was_executed_is_not_sent_to_the_venue_that_has_its_symbol_after_a_crash(
                 expect_no_more(&mut client).await;
                 clients.push(client);
             }
-            // Long enough for whatever is still to be sent.
+            // Long enough for everything that is still to be sent.
             sleep(Duration::from_secs(5)).await;
             assert_eq!(trading.other.node_stats().received, 1, "the account query alone");
             assert_eq!(orders_of(&trading.market.node_stats()), (0, 0), "nor is it sent again where it was");
@@ -201,7 +201,7 @@ fn what_was_executed_is_not_sent_to_the_venue_that_has_its_symbol_after_a_crash(
     );
 }
 
-/// The next thing a client hears is the answer to its question.
+/// The next message to a client is the answer to its query.
 async fn expect_no_more(client: &mut Client) {
     client.send(&Inbound::AccountQuery).await;
     let next = client.message().await;

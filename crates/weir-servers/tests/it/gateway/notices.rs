@@ -1,4 +1,4 @@
-//! What people are told of sessions with exchanges, and of journals.
+//! Tests of the operator lines about sessions with exchanges, and about journals.
 
 use std::{
     io,
@@ -32,7 +32,7 @@ use super::{
 
 const ENOSPC: i32 = 28;
 
-/// A gateway in front of a script, logged in, and what people are told of it.
+/// A gateway in front of a scripted exchange, logged in, and its operator lines.
 fn start(
     driver: Driver,
     venue: &Script,
@@ -70,7 +70,7 @@ fn a_session_that_is_lost_and_comes_back_is_told_with_what_is_sent_again() {
         drop(session);
         let line = line_with(&lines, "lost");
         assert!(line.starts_with("venue DEMO, worker 0: the session is lost: "), "{line}");
-        // Two messages are not there any more: nobody can know what they said.
+        // Two messages are no longer available: their contents are unknown.
         let mut session = venue.accept();
         assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 3));
         session.let_in("DAY", 5);
@@ -151,7 +151,7 @@ fn run_full(_: u16, operation: &Operation) -> Verdict {
     }
 }
 
-/// The file and what the system said are in it.
+/// The line contains the file and the system's error.
 fn expect_failure(line: &str, folder: &Folder) {
     assert!(line.starts_with("worker 0: the journal has failed: "), "{line}");
     assert!(line.contains(&*folder.0.to_string_lossy()), "{line}");

@@ -1,4 +1,4 @@
-//! Orders through the gateway, on every driver, route and way of handing off.
+//! Tests of orders through the gateway, on every driver, route and hand-off strategy.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ fn run(driver: Driver, workers: usize, route: Route, strategy: Strategy) {
     run_with(driver, workers, route, Options { strategy, ..Options::default() });
 }
 
-/// Everybody sends all orders at once and must see them accepted in the same order.
+/// Every client sends all orders at once and must see them accepted in the same order.
 fn run_with(driver: Driver, workers: usize, route: Route, handoff: Options) {
     let strategy = handoff.strategy;
     println!("{driver}, {workers} workers, route {route}, {strategy}, {} slots", handoff.ring_slots);
@@ -78,7 +78,7 @@ fn every_order_is_answered_once_and_in_order_on_every_driver() {
     }
 }
 
-/// Whether a strategy hands anything off, and can on a driver.
+/// Whether a strategy hands anything off, and a driver supports it.
 fn hands_off(driver: Driver, strategy: Strategy) -> bool {
     match strategy {
         Strategy::Owner => false,
@@ -111,7 +111,7 @@ fn queues_between_workers_that_are_full_both_ways_hold_nobody_up_for_ever_and_tu
     }
 }
 
-/// What one client was told of its orders.
+/// The messages about one client's orders.
 #[derive(Default)]
 struct ClientOrders {
     live: BTreeMap<u32, u32>,
@@ -119,7 +119,7 @@ struct ClientOrders {
 }
 
 impl ClientOrders {
-    /// Takes messages until everything this client has entered is accepted and executed.
+    /// Takes messages until everything that this client has entered is accepted and executed.
     fn take_all(&mut self, trader: &mut Trader, orders: u32, sides: &mut BTreeMap<u64, Vec<u32>>) {
         while self.live.len() < orders as usize || self.live.values().any(|shares| *shares > 0) {
             match trader.next() {
@@ -154,7 +154,7 @@ fn executions_come_behind_their_acceptances_and_no_share_is_lost_where_orders_ar
                     (Trader::login(&gateway, &format!("C{account:05}"), 1), ClientOrders::default())
                 })
                 .collect();
-            // Two buy what two sell, in other pieces.
+            // Two clients buy what two others sell, in different pieces.
             for numbers in (1..=ORDERS).collect::<Vec<_>>().chunks(10) {
                 for (index, (trader, _)) in traders.iter_mut().enumerate() {
                     let is_buyer = index < 2;
@@ -177,7 +177,7 @@ fn executions_come_behind_their_acceptances_and_no_share_is_lost_where_orders_ar
     }
 }
 
-/// An order at the one price there is. Ten of them in a row have as many shares on either side.
+/// An order at the only price. Every ten consecutive ones have equally many shares on each side.
 fn traded(number: u32, is_buyer: bool, first: u32) -> Inbound<'static> {
     let place = number - first;
     let quantity = if is_buyer { 10 + place } else { 19 - place };
@@ -194,7 +194,7 @@ fn cancels_and_replaces_find_their_orders() {
             let config = GatewayConfig { route, ..GatewayConfig::demo(2, venue.address().clone()) };
             let gateway = gateway(driver, 2, config);
             let mut trader = Trader::login(&gateway, "C00002", 1);
-            // A cancel of an order that is not there is not answered.
+            // A cancel of an order that does not exist is not answered.
             trader.send(&[
                 order(10, 100),
                 order(20, 50),
@@ -216,7 +216,7 @@ fn cancels_and_replaces_find_their_orders() {
             }
             let expected = [('A', 0, 10), ('A', 0, 20), ('U', 10, 30), ('C', 50, 20), ('C', 70, 30)];
             assert_eq!(seen, expected, "{driver} {route}");
-            // A replace of one is refused under its own number, which is used up.
+            // A replace of such an order is refused under its own number, which is used up.
             trader.send(&[replace(9, 40, 70)]);
             let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
             let expected = (40, reject_reason::REPLACE_NOT_ALLOWED);
@@ -259,7 +259,7 @@ fn an_order_with_too_long_an_appendage_is_refused_and_counted() {
     }
 }
 
-/// The answer to an order, with an appendage of so many bytes.
+/// The answer to an order, with an appendage of this many bytes.
 fn accepted_with(raw: &[u8], bytes: usize) -> Vec<u8> {
     let (mut tags, mut answer) = (Vec::new(), Vec::new());
     encode_tag(1, &vec![7; bytes - 2], &mut tags);
@@ -281,7 +281,7 @@ fn an_answer_with_too_long_an_appendage_arrives_without_it() {
         let user = if route == Route::Own { "G00001" } else { "G00002" };
         let mut session = take_session(&mut sessions, user);
         let mut trader = Trader::login(&gateway, "C00001", 1);
-        // What fits, to the byte, comes as it is.
+        // An appendage that fits, to the byte, arrives unchanged.
         for (number, bytes) in [(1, 32), (2, 33), (3, 60)] {
             trader.send(&[order(number, 100)]);
             let raw = session.next();
@@ -290,7 +290,7 @@ fn an_answer_with_too_long_an_appendage_arrives_without_it() {
             let expected = if bytes == 32 { accepted_with(&raw, bytes) } else { plain(&accepted(&raw)) };
             assert_eq!(answer, expected, "{bytes} bytes");
         }
-        // The session goes on behind that.
+        // The session continues after that.
         trader.send(&[order(4, 100)]);
         let raw = session.next();
         session.accept_order(&raw);
@@ -329,7 +329,7 @@ fn beyond_what_may_be_unanswered_orders_are_refused_and_nobody_waits() {
             let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
             assert_eq!((rejected.user_ref_num, rejected.reason), (number, reject_reason::PROCESSING_ERROR));
         }
-        // A replace is an order too; a cancel passes, and who sends by the other session is not concerned.
+        // A replace is an order too; a cancel passes, and orders in the other session are not affected.
         trader.send(&[replace(1, 21, 50), cancel(2)]);
         let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
         assert_eq!(rejected.user_ref_num, 21);

@@ -1,4 +1,4 @@
-//! What one worker has for another that does not take it: nothing is lost, nothing is turned round.
+//! Tests of one worker's messages for another that does not take them: nothing is lost and nothing is reordered.
 
 use std::{
     io::Read,
@@ -33,12 +33,12 @@ use super::{
     },
 };
 
-/// Queues that are full at once.
+/// Queues that are soon full.
 fn narrow() -> Options {
     Options { ring_slots: 2, overflow_max: 1, ..Options::default() }
 }
 
-/// Connections that say nothing, until one worker after the other has no task for one more.
+/// Idle connections, until each worker has no task for another one.
 fn crowd(gateway: &GatewayServer) -> Vec<TcpStream> {
     let Address::Tcp(address) = gateway.address() else { panic!("it listens on TCP") };
     let mut kept = Vec::new();
@@ -46,7 +46,7 @@ fn crowd(gateway: &GatewayServer) -> Vec<TcpStream> {
     while closed < 8 {
         let mut idle = TcpStream::connect(address).expect("it listens");
         idle.set_read_timeout(Some(Duration::from_millis(50))).expect("a socket");
-        // Nobody says anything to it: it is closed, or it waits.
+        // It is idle: it is closed, or it waits.
         if matches!(idle.read(&mut [0]), Ok(0)) {
             closed += 1;
         } else {
@@ -94,7 +94,7 @@ fn answers_that_are_undelivered_arrive_although_no_task_is_free() {
     }
 }
 
-/// Holds the second worker at its journal. Each test has its own.
+/// Blocks the second worker in its journal. Each test has its own.
 struct Hold {
     is_wanted: AtomicBool,
     is_held: AtomicBool,
@@ -116,7 +116,7 @@ impl Hold {
         Verdict::Pass
     }
 
-    /// From now on the next write is not let go.
+    /// Blocks the next write.
     fn begin(&self) {
         self.is_held.store(false, SeqCst);
         self.is_wanted.store(true, SeqCst);
@@ -137,7 +137,7 @@ fn hold_sender(worker: u16, operation: &Operation) -> Verdict {
     OF_SENDER.judge(worker, operation)
 }
 
-/// What the gateway sent: the kind, and of an order its client's name for it.
+/// The gateway's message: the kind, and for an order the client's name for it.
 fn sent(raw: &[u8]) -> (u8, String) {
     match Inbound::decode(raw) {
         Ok(Inbound::Enter(enter, _)) => (b'O', enter.client_order_id.as_str().to_owned()),
@@ -160,7 +160,7 @@ fn an_order_of_a_client_that_came_back_does_not_overtake_the_cancel_of_those_bef
         };
         config.accounts[0].cancel_on_disconnect = true;
         config.accounts[0].takeover = true;
-        // Connections go to the workers in turn, beginning with the second one.
+        // Connections are distributed to the workers in turn, starting with the second one.
         let by_turns = ServerConfig { accept: AcceptMode::Acceptor, ..server(driver, 2) };
         let starting = std::thread::spawn(move || {
             let gateway = GatewayServer::start(by_turns, config).expect("the driver runs here");
@@ -171,7 +171,7 @@ fn an_order_of_a_client_that_came_back_does_not_overtake_the_cancel_of_those_bef
         sessions.sort_by_key(|session| session.login.username.to_string());
         let [other, mut session] = sessions;
         let gateway = starting.join().expect("it starts");
-        // Both live on the first worker, and their orders leave by the second one.
+        // Both have the first worker as home, and the second one sends their orders.
         let mut first = Trader::login(&gateway, "C00001", 1);
         let mut neighbour = Trader::login(&gateway, "C00003", 1);
         let Address::Tcp(address) = gateway.address() else { panic!("it listens on TCP") };
@@ -186,7 +186,7 @@ fn an_order_of_a_client_that_came_back_does_not_overtake_the_cancel_of_those_bef
         neighbour.send(&(102..=120).map(|number| order(number, 100)).collect::<Vec<_>>());
         let handoff = || gateway.control().node_stats().handoff.expect("orders are handed off");
         eventually("the queue is full", || handoff().overflowed > 0);
-        // The one before it is cut off, and its order is to be cancelled.
+        // The previous connection is cut off, and its order is to be cancelled.
         let mut second = Trader::login(&gateway, "C00001", 2);
         second.send(&[order(2, 100)]);
         OF_SENDER.let_go();
@@ -198,13 +198,13 @@ fn an_order_of_a_client_that_came_back_does_not_overtake_the_cancel_of_those_bef
             }
         }
         assert_eq!(of_client, ['X', 'O'], "{driver}");
-        // Nobody waits for answers then.
+        // Then nothing waits for answers.
         drop((first, second, neighbour, for_the_second, other, session, venue));
         end_gateway(gateway);
     }
 }
 
-/// The gateway's workers and their sessions, in their order.
+/// The gateway's workers and their sessions, in order.
 fn start(driver: Driver, venue: &Script, config: GatewayConfig) -> (GatewayServer, [Scripted; 2]) {
     let starting = std::thread::spawn(move || gateway(driver, 2, config));
     let mut sessions = [0; 2].map(|_| venue.accept_session("DAY", 1, 1));
@@ -212,7 +212,7 @@ fn start(driver: Driver, venue: &Script, config: GatewayConfig) -> (GatewayServe
     (starting.join().expect("it starts"), sessions)
 }
 
-/// The second client lives on the worker that is held, and its orders leave by the first one.
+/// The second client's home is the blocked worker, and the first one sends its orders.
 fn with_home(venue: &Script, folder: &Folder, hold: fn(u16, &Operation) -> Verdict) -> GatewayConfig {
     GatewayConfig {
         journal: Some((folder.0.clone(), Level::Os)),
@@ -236,10 +236,10 @@ fn an_order_that_its_sender_takes_too_late_is_refused_and_does_not_leave() {
         println!("{driver}");
         let (venue, folder) = (Script::new(), Folder::new());
         let mut config = with_home(&venue, &folder, hold_late);
-        // To be sent first, it may be a second old all the same.
+        // An unsent order may always wait for a second.
         config.venues[0].limits.resend_age_max_ns = 0;
         let (gateway, [mut other, mut session]) = start(driver, &venue, config);
-        // The first one's orders leave by the worker on which the second one lives, and which is held.
+        // The first client's orders are sent by the worker that is the second client's home, and that is blocked.
         let mut trader = Trader::login(&gateway, "C00001", 1);
         let mut neighbour = Trader::login(&gateway, "C00002", 1);
         OF_LATE.begin();
@@ -250,7 +250,7 @@ fn an_order_that_its_sender_takes_too_late_is_refused_and_does_not_leave() {
         eventually("it is handed over", || handoff().orders_handed_off > 0);
         let handed = Instant::now();
         while handed.elapsed() <= Duration::from_secs(1) {
-            // One comes every second.
+            // There is one every second.
             other.hear_heartbeat();
         }
         OF_LATE.let_go();
@@ -292,7 +292,7 @@ fn executions_for_a_worker_that_takes_nothing_are_not_read_and_arrive_once_and_i
         let (received_before, overflowed_before) = (stats().received, overflowed());
         let executions: Vec<_> = (1..=EXECUTIONS).map(|number| executed(1, 1, number.into())).collect();
         std::thread::scope(|scope| {
-            // What the gateway does not read waits in the kernel, and here.
+            // Bytes that the gateway does not read wait in the kernel, and here.
             scope.spawn(|| session.say_all(&executions));
             eventually("answers are undelivered", || overflowed() > overflowed_before);
             let received = stats().received - received_before;
@@ -363,7 +363,7 @@ fn a_session_with_answers_for_which_there_is_no_room_is_ended_by_name_and_says_t
         OF_NUMBERS.begin();
         trader.send(&[Inbound::AccountQuery]);
         OF_NUMBERS.wait();
-        // With the first order all that was to replace it ends, and each number is given back at once.
+        // With the first order all its pending replacements end, and each number is released at once.
         session.say_all(&[canceled(1), canceled(2)]);
         line_with(&notices, "the session is lost: another worker does not take the answers");
         let mut session = venue.accept();
@@ -395,7 +395,7 @@ fn hold_market(worker: u16, operation: &Operation) -> Verdict {
     OF_MARKET.judge(worker, operation)
 }
 
-/// A symbol that an exchange of so many workers trades on the first one: by FNV-1a of its bytes.
+/// A symbol that an exchange with this many workers trades on the first one: by FNV-1a of its bytes.
 fn symbol_of_the_first(workers: u64) -> String {
     let hash = |name: &str| {
         symbol(name).0.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -408,7 +408,7 @@ fn symbol_of_the_first(workers: u64) -> String {
 
 #[test]
 fn a_worker_that_takes_nothing_holds_up_no_answers_for_others() {
-    /// More than the queue to a worker takes, and what may wait before it.
+    /// More than fit into the queue to a worker and the queue before it.
     const ORDERS: u32 = 6000;
     for driver in drivers() {
         println!("{driver}");
@@ -423,7 +423,7 @@ fn a_worker_that_takes_nothing_holds_up_no_answers_for_others() {
             Some(Ok(trader)) => trader,
             _ => panic!("{name} is not let in"),
         };
-        // They live on the second and on the third worker, and trade on the first.
+        // Their homes are the second and the third worker, and they trade on the first.
         let (mut seller, mut buyer) = (login("C00002"), login("C00003"));
         let traded = symbol_of_the_first(3);
         let sale = |number: u32| {

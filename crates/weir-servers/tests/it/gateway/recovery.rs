@@ -1,4 +1,4 @@
-//! A gateway that is started again knows what it has sent and what its clients have.
+//! Tests that a restarted gateway knows the messages that it has sent and those that its clients have.
 
 use weir_proto::ouch::{Canceled, Inbound, Outbound, inbound_user_ref_num};
 use weir_servers::{
@@ -23,7 +23,7 @@ fn config(venue: &Script, folder: &Folder, route: Route) -> GatewayConfig {
 
 #[test]
 fn an_order_without_an_answer_is_sent_again_and_an_answer_is_not_asked_for_twice() {
-    // The worker that sends, and whose journal is read first, is the client's own, a later one and an earlier one.
+    // The sending worker, whose journal is read first, is the client's own, a later one and an earlier one.
     let cases = [
         (Route::Own, "C00001", "G00001"),
         (Route::Other, "C00001", "G00002"),
@@ -59,7 +59,7 @@ fn an_order_without_an_answer_is_sent_again_and_an_answer_is_not_asked_for_twice
         sessions.sort_by_key(|session| !is_it(session));
         let mut other = sessions.pop().expect("two");
         let mut session = sessions.pop().expect("two");
-        // The query's answer was the first message, the order's the second.
+        // The answer to the query was the first message, that to the order the second.
         assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 3));
         other.let_in("DAY", other.login.sequence);
         other.answer_query(1);
@@ -72,7 +72,7 @@ fn an_order_without_an_answer_is_sent_again_and_an_answer_is_not_asked_for_twice
         assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 6));
         trader.send(&[Inbound::AccountQuery]);
         assert!(matches!(trader.next(), Outbound::AccountQueryResponse { next_user_ref_num: 7, .. }));
-        // What was taken in before is not taken in twice.
+        // Messages that were accepted before are not accepted twice.
         trader.send(&[order(5, 100), order(6, 100), order(7, 100)]);
         let next = session.next();
         assert_eq!(inbound_user_ref_num(&next), Some(3));
@@ -94,7 +94,7 @@ fn an_order_goes_to_the_venue_it_was_sent_to_whatever_is_configured_later() {
                 journal_segment_bytes: 64 << 10,
                 ..GatewayConfig::demo(2, first.address())
             };
-            // Of a venue that forgets orders it is not known whether any is open.
+            // At a venue that forgets orders it is unknown whether any is open.
             config.venues[0].limits.when_full = WhenFull::Refuse;
             config
         };
@@ -109,7 +109,7 @@ fn an_order_goes_to_the_venue_it_was_sent_to_whatever_is_configured_later() {
         end_gateway(gateway_of_one);
         drop(session);
 
-        // Another venue stands before the one that has the order.
+        // Another venue comes before the one that has the order.
         let two = |symbol_of_other: &str| {
             let mut config = one();
             let mut other = config.venues[0].clone();
@@ -135,7 +135,7 @@ fn an_order_goes_to_the_venue_it_was_sent_to_whatever_is_configured_later() {
         let starting = std::thread::spawn(move || gateway(driver, 1, config));
         let mut other = second.accept_session("Y", 1, 100);
         let mut session = first.accept();
-        // No client has had an answer of it; what was said before the order concerns nobody.
+        // No client has an answer from it; messages from before the order concern nobody.
         assert_eq!((session.login.session.as_str(), session.login.sequence), ("X", 2));
         session.let_in("X", 2);
         session.answer_query(2);
@@ -210,7 +210,7 @@ fn orders_that_were_to_be_cancelled_are_cancelled_after_a_restart() {
         assert_eq!(inbound_user_ref_num(&session.next()), Some(1));
         drop(traders[1].take());
         assert_eq!(inbound_user_ref_num(&session.next()), Some(2));
-        // The exchange has not heard that.
+        // The exchange has not received that.
         end_gateway(first_gateway);
         drop((session, traders));
 
@@ -248,7 +248,7 @@ fn a_clients_cancel_that_the_exchange_may_not_have_is_sent_again_after_a_restart
         trader.send(&[cancel(1)]);
         let sent = sessions[0].next();
         assert_eq!((sent[0], inbound_user_ref_num(&sent)), (b'X', Some(1)));
-        // The exchange has died before it read that.
+        // The exchange died before it read that.
         drop(trader);
         end_gateway(first_gateway);
         drop(sessions);

@@ -35,7 +35,7 @@ use weir_trading::WhenFull;
 /// Longest wait on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The drivers a gateway runs on, as far as the kernel has them.
+/// The drivers that a gateway runs on, as far as the kernel allows them.
 pub fn drivers() -> Vec<Driver> {
     let all = [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select];
     all.into_iter().filter(|driver| is_there(*driver)).collect()
@@ -51,7 +51,7 @@ fn is_there(driver: Driver) -> bool {
     false
 }
 
-/// Runs a test for each of these at the same time: most of it is waiting.
+/// Runs a test for each case at the same time: tests mostly wait.
 pub fn beside_each_other<T: Send>(cases: impl IntoIterator<Item = T>, test: impl Fn(T) + Sync) {
     let test = &test;
     std::thread::scope(|scope| {
@@ -76,7 +76,7 @@ pub fn exchange(driver: Driver, listen: Address) -> OrdersServer {
     exchange_in(Mode::EchoAccept, driver, listen)
 }
 
-/// One that does with orders what its mode says.
+/// An exchange in this mode.
 pub fn exchange_in(mode: Mode, driver: Driver, listen: Address) -> OrdersServer {
     let hash = demo_accounts(1).remove(0).password_hash;
     let account = |number: u32| AccountConfig {
@@ -90,7 +90,7 @@ pub fn exchange_in(mode: Mode, driver: Driver, listen: Address) -> OrdersServer 
     exchange::start(config, orders, mode).expect("the driver runs here")
 }
 
-/// For so many accounts in front of an exchange whose orders end, with a journal in a folder.
+/// A configuration for this many accounts in front of an exchange whose orders end, with a journal in a folder.
 pub fn strict(accounts: u32, venue: Address, folder: &Folder) -> GatewayConfig {
     let mut config = GatewayConfig {
         journal: Some((folder.0.clone(), Level::Os)),
@@ -101,7 +101,7 @@ pub fn strict(accounts: u32, venue: Address, folder: &Folder) -> GatewayConfig {
     config
 }
 
-/// A gateway in front of it that has logged in.
+/// A gateway that has logged in.
 pub fn gateway(driver: Driver, workers: usize, config: GatewayConfig) -> GatewayServer {
     let gateway = GatewayServer::start(server(driver, workers), config).expect("the driver runs here");
     assert!(gateway.wait_for_upstreams(PATIENCE), "{:?}", gateway.control().upstreams());
@@ -118,19 +118,19 @@ pub fn end_exchange(exchange: OrdersServer) {
     exchange.join();
 }
 
-/// What a kill switch has come to at one venue.
+/// The state of a kill switch at one venue.
 pub fn cancels(venue: &str, orders: u64, sent: u64, confirmed: u64) -> Vec<VenueCancels> {
     vec![VenueCancels { venue: venue.into(), orders, sent, confirmed, expired: 0 }]
 }
 
-/// What one of the gateway's counters stands at.
+/// The value of one of the gateway's counters.
 pub fn counted(gateway: &GatewayServer, name: &str) -> u64 {
     let text = gateway.control().metrics();
     let count = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
     count.unwrap_or_else(|| panic!("{name} is not in\n{text}"))
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
@@ -139,7 +139,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The first of the lines for people that has these words.
+/// The first operator line that contains these words.
 pub fn line_with(lines: &Receiver<String>, words: &str) -> String {
     loop {
         let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nobody is told: {words}"));
@@ -149,7 +149,7 @@ pub fn line_with(lines: &Receiver<String>, words: &str) -> String {
     }
 }
 
-/// A folder of a test's own, removed at its end.
+/// A test's folder, removed at its end.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -164,7 +164,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Left behind is no failure.
+        // A leftover folder is not an error.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -220,7 +220,7 @@ pub struct Trader {
 }
 
 impl Trader {
-    /// Logs in, and asks for the messages from `sequence` on.
+    /// Logs in, and requests the messages from `sequence` on.
     pub fn login(gateway: &GatewayServer, name: &str, sequence: u64) -> Self {
         Self::try_login(gateway, name, sequence).unwrap_or_else(|reason| {
             let logins = gateway.control().node_stats().logins;
@@ -228,7 +228,7 @@ impl Trader {
         })
     }
 
-    /// Logs in, or gives the reason of the refusal.
+    /// Logs in, or returns the reason of the refusal.
     pub fn try_login(gateway: &GatewayServer, name: &str, sequence: u64) -> Result<Self, u8> {
         Self::try_login_to(gateway, "", name, sequence)
     }
@@ -245,7 +245,7 @@ impl Trader {
             .unwrap_or_else(|| panic!("the login of {name} was not answered: {:?}", logins()))
     }
 
-    /// The same at any server; `None`: it was not answered.
+    /// The same at any server; `None`: there was no answer.
     pub fn login_at(address: &Address, session: &str, name: &str, sequence: u64) -> Option<Result<Self, u8>> {
         let Address::Tcp(address) = address else { panic!("it listens on TCP") };
         let mut wire = Wire::new(TcpStream::connect(address).expect("it listens"));
@@ -290,7 +290,7 @@ impl Trader {
         Outbound::decode(&self.next_raw()).expect("a message").0
     }
 
-    /// The same, as it came.
+    /// The next message of the stream, as received.
     pub fn next_raw(&mut self) -> Vec<u8> {
         loop {
             let (kind, payload) = self.wire.frame().expect("the gateway goes on");
@@ -301,13 +301,13 @@ impl Trader {
         }
     }
 
-    /// Waits until the gateway says that it has nothing to say, and has said nothing else before.
+    /// Waits for a heartbeat of the gateway, and checks that nothing else came before it.
     pub fn hear_heartbeat(&mut self) {
         let (kind, payload) = self.wire.frame().expect("the gateway goes on");
         assert_eq!(kind, SERVER_HEARTBEAT, "{payload:?}");
     }
 
-    /// The next thing that is said and answers nothing.
+    /// The next text that acknowledges nothing.
     pub fn next_text(&mut self) -> String {
         loop {
             match self.wire.frame().expect("the gateway goes on") {
@@ -318,7 +318,7 @@ impl Trader {
         }
     }
 
-    /// Everything but heartbeats until the gateway ends the connection: the kind of each frame and what is in it.
+    /// Everything but heartbeats until the gateway ends the connection: the kind of each frame and its contents.
     pub fn rest(&mut self) -> Vec<(u8, Vec<u8>)> {
         let mut frames = Vec::new();
         while let Some(frame) = self.wire.frame() {
@@ -378,7 +378,7 @@ pub fn replace(original_user_ref_num: u32, user_ref_num: u32, quantity: u32) -> 
     )
 }
 
-/// An exchange that does what a test says.
+/// An exchange that a test scripts.
 pub struct Script {
     listener: TcpListener,
 }
@@ -398,7 +398,7 @@ impl Script {
         self.listener.local_addr().expect("it has one").into()
     }
 
-    /// The next connection and its login, not answered yet.
+    /// The next connection and its login, unanswered.
     pub fn accept(&self) -> Scripted {
         let (socket, _) = self.listener.accept().expect("the gateway comes");
         let mut wire = Wire::new(socket);
@@ -407,7 +407,7 @@ impl Script {
         Scripted { wire, login: LoginRequest::parse(&payload).expect("a login") }
     }
 
-    /// The next connection asks how far the session has come, and leaves with the answer.
+    /// The next connection is a probe for the session's position, and leaves with the answer.
     pub fn accept_look(&self, session: &str, next_sequence: u64) {
         let mut look = self.accept();
         assert_eq!((look.login.session.as_str(), look.login.sequence), ("", 0));
@@ -415,7 +415,7 @@ impl Script {
         assert_eq!(look.try_next(), None, "it asks for nothing else");
     }
 
-    /// The next connection, logged in, with the number of its orders told.
+    /// The next connection, logged in, with the next order number sent.
     pub fn accept_session(&self, session: &str, next_sequence: u64, next_number: u32) -> Scripted {
         let mut scripted = self.accept();
         scripted.let_in(session, next_sequence);
@@ -441,7 +441,7 @@ impl Scripted {
         assert!(self.try_answer_query(next_user_ref_num), "the gateway has left");
     }
 
-    /// The same, unless the gateway has left before it asked.
+    /// The same, unless the gateway has left before it sent the query.
     pub fn try_answer_query(&mut self, next_user_ref_num: u32) -> bool {
         let Some(query) = self.try_next() else { return false };
         assert_eq!(query, [b'Q']);
@@ -454,7 +454,7 @@ impl Scripted {
         self.try_next().expect("the gateway goes on")
     }
 
-    /// Whether the gateway says good-bye before it ends the connection, and says nothing else.
+    /// Whether the gateway logs out before it ends the connection, and sends nothing else.
     pub fn is_left(&mut self) -> bool {
         let mut kinds = Vec::new();
         while let Some((kind, _)) = self.wire.frame() {
@@ -474,7 +474,7 @@ impl Scripted {
         }
     }
 
-    /// Waits until the gateway says that it has nothing to say, and has said nothing else before.
+    /// Waits for a heartbeat of the gateway, and checks that nothing else came before it.
     pub fn hear_heartbeat(&mut self) {
         let (kind, payload) = self.wire.frame().expect("the gateway goes on");
         assert_eq!(kind, CLIENT_HEARTBEAT, "{payload:?}");
@@ -492,7 +492,7 @@ impl Scripted {
         self.wire.write(&frame);
     }
 
-    /// Says all of this at once.
+    /// Sends all of these at once.
     pub fn say_all(&mut self, messages: &[Outbound]) {
         let (mut frames, mut payload) = (Vec::new(), Vec::new());
         for message in messages {
@@ -503,7 +503,7 @@ impl Scripted {
         self.wire.write(&frames);
     }
 
-    /// Says that it has nothing to say.
+    /// Sends a heartbeat.
     pub fn beat(&mut self) {
         self.wire.write(&SERVER_HEARTBEAT_FRAME);
     }
@@ -514,7 +514,7 @@ impl Scripted {
     }
 }
 
-/// What an exchange says to an order it takes.
+/// An exchange's acceptance of an order.
 pub fn accepted(raw: &[u8]) -> Outbound {
     let Ok(Inbound::Enter(enter, _)) = Inbound::decode(raw) else { panic!("an order") };
     assert_eq!(inbound_user_ref_num(raw), Some(enter.user_ref_num));

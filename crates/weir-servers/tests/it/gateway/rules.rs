@@ -1,5 +1,5 @@
-//! What an order has to pass on its way through a gateway, from the wire to the refusal: limits, numbers, symbols and
-//! kill switches.
+//! Tests of the checks on an order's way through a gateway, from the wire to the refusal: limits, numbers, symbols
+//! and kill switches.
 
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ use super::{
 };
 use crate::orders::client::{Packet, accepted, cancel, enter, framed};
 
-/// The beginning of a second of the clock.
+/// Waits for the start of this clock second.
 async fn second(number: u64) {
     sleep_until(Moment::from_nanos(number * 1_000_000_000)).await;
 }
@@ -95,7 +95,7 @@ fn what_is_refused_as_not_supported_and_account_queries_use_the_rate_up() {
         assert_eq!(refusals, [other, other, rate, rate]);
         client.send(&enter(5)).await;
         assert!(matches!(client.message().await, Outbound::Rejected(rejected) if rejected.reason == rate));
-        // A query is answered all the same: without its numbers a client can do nothing.
+        // A query is still answered: without its numbers a client can do nothing.
         client.send(&Inbound::AccountQuery).await;
         assert_eq!(client.message().await.kind(), b'Q');
     });
@@ -137,7 +137,7 @@ fn ten_times_the_rate_for_three_seconds_ends_the_session_and_nobody_elses() {
             number += 1000;
             other.send(&enter(number)).await;
             assert_eq!(accepted(&other.message().await), number);
-            // It reads what it is told as long as it is told something.
+            // It reads as long as messages arrive.
             for _ in 0..1000 {
                 if matches!(client.packet().await, Packet::End | Packet::Reset) {
                     break;
@@ -196,7 +196,7 @@ fn every_limit_that_is_set_while_the_gateway_runs_refuses_with_its_own_reason() 
         twice.send(&[order(1, 5), order(2, 5), order(3, 5), order(4, 6)]);
         expect_refused_among(twice, 3, reject_reason::RISK_DUPLICATE_MESSAGE_RATE, 4);
 
-        // How far a price is away is known once there was one.
+        // The distance of a price is defined once there was a trade.
         limit(&gateway, "C00003", r#"{"fat_finger_percent":10.0}"#);
         seller.send(&[priced(1, side::SELL, 10_000)]);
         expect_accepted(seller, 1);
@@ -233,7 +233,7 @@ fn every_limit_that_is_set_while_the_gateway_runs_refuses_with_its_own_reason() 
     }
 }
 
-/// Of so many orders one is refused and the others are accepted. The refusal need not wait for the exchange.
+/// One of this many orders is refused and the others are accepted. The refusal does not wait for the exchange.
 fn expect_refused_among(trader: &mut Trader, number: u32, reason: u16, orders: u32) {
     let mut accepted_numbers = Vec::new();
     for _ in 1..=orders {
@@ -242,7 +242,7 @@ fn expect_refused_among(trader: &mut Trader, number: u32, reason: u16, orders: u
             Outbound::Rejected(rejected) => {
                 assert_eq!((rejected.user_ref_num, rejected.reason), (number, reason));
             }
-            // They may trade with those of others.
+            // They may trade with orders of others.
             Outbound::Executed(_) => {}
             other => panic!("{other:?}"),
         }
@@ -299,11 +299,11 @@ fn a_symbol_that_no_venue_has_is_refused() {
     }
 }
 
-/// Everybody is stopped while so many orders of each of four accounts are open: all are cancelled, each once.
+/// All accounts are stopped while this many orders of each of four accounts are open: all are cancelled, each once.
 fn kill_everybody(driver: Driver, route: Route, orders: u32) {
     const CHUNK: u32 = 250;
     println!("{driver}, route {route}, {orders} orders each");
-    // One that only echoes remembers no more than a thousand orders of a gateway.
+    // An exchange that only echoes remembers at most a thousand orders of a gateway.
     let mode = if orders > 500 { Mode::Match } else { Mode::EchoAccept };
     let venue = exchange_in(mode, driver, loopback());
     let config = GatewayConfig { route, ..GatewayConfig::demo(4, venue.address().clone()) };
@@ -343,7 +343,7 @@ fn kill_everybody(driver: Driver, route: Route, orders: u32) {
         expect_refused(trader, orders + CHUNK + 1, reject_reason::FIRM_NOT_AUTHORIZED);
     }
     assert_eq!(gateway.control().kill(None, false), Ok(Vec::new()));
-    // A client's own cancel is its own again.
+    // A client's own cancel has its own reason again.
     traders[0].send(&[order(orders + CHUNK + 2, 1)]);
     expect_accepted(&mut traders[0], orders + CHUNK + 2);
     traders[0].send(&[super::rig::cancel(orders + CHUNK + 2)]);
@@ -364,7 +364,7 @@ fn a_kill_switch_for_everybody_cancels_every_open_order_once_and_says_why() {
         }
     }
     if std::env::var_os("WEIR_SLOW_TESTS").is_some() {
-        // A hundred thousand in all.
+        // A hundred thousand in total.
         drivers().into_iter().for_each(|driver| kill_everybody(driver, Route::Own, 25_000));
     }
 }

@@ -1,4 +1,4 @@
-//! Orders without an answer that are too old to be sent again.
+//! Tests of unanswered orders that are too old to be resent.
 
 use std::thread::JoinHandle;
 
@@ -17,7 +17,7 @@ use super::{
     },
 };
 
-/// A gateway begins, which sends nothing again that is older than this.
+/// Starts a gateway that does not resend orders older than this.
 fn start(
     driver: Driver,
     venue: &Script,
@@ -29,7 +29,7 @@ fn start(
     std::thread::spawn(move || gateway(driver, 1, config))
 }
 
-/// Leaves an order without an answer at an exchange, and gives what that has got.
+/// Leaves an unanswered order at an exchange, and returns the message that the exchange has received.
 fn leave_unanswered(driver: Driver, venue: &Script, folder: &Folder) -> Vec<u8> {
     let starting = start(driver, venue, folder, 60_000_000_000);
     let mut session = venue.accept_session("DAY", 1, 1);
@@ -42,7 +42,7 @@ fn leave_unanswered(driver: Driver, venue: &Script, folder: &Folder) -> Vec<u8> 
     raw
 }
 
-/// The exchange is told to cancel what it should not have.
+/// The exchange gets a cancel of an order that it should not have.
 fn expect_cancel(session: &mut Scripted, number: u32) {
     let raw = session.next();
     assert_eq!((raw[0], inbound_user_ref_num(&raw)), (b'X', Some(number)));
@@ -63,7 +63,7 @@ fn what_is_too_old_to_be_sent_again_is_refused_and_what_was_answered_is_not() {
         trader.send(&[order(1, 100), order(2, 100)]);
         let (first, _second) = (session.next(), session.next());
         drop(session);
-        // The answer to this query is lost with the connection, and is said again.
+        // The answer to this query is lost with the connection, and is sent again.
         let mut session = venue.accept();
         session.let_in("DAY", 2);
         assert_eq!(session.next(), [b'Q']);
@@ -73,7 +73,7 @@ fn what_is_too_old_to_be_sent_again_is_refused_and_what_was_answered_is_not() {
         assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 2));
         session.let_in("DAY", 2);
         session.say(&Outbound::AccountQueryResponse { timestamp_ns: 1, next_user_ref_num: 41 });
-        // An exchange that takes its time to say things again beats between them.
+        // An exchange that is slow to resend its messages sends heartbeats between them.
         session.beat();
         session.accept_order(&first);
         session.answer_query(42);
@@ -95,7 +95,7 @@ fn what_is_too_old_to_be_sent_again_is_refused_and_what_was_answered_is_not() {
         if beats {
             expect_accepted(&mut trader, 3);
         } else {
-            // It shows as well that nothing earlier comes any more.
+            // It also shows that nothing earlier follows.
             let mut answers = [0; 2].map(|_| match trader.next() {
                 Outbound::Accepted(accepted) => (accepted.user_ref_num, 0),
                 Outbound::Rejected(rejected) => (rejected.user_ref_num, rejected.reason),
@@ -111,7 +111,7 @@ fn what_is_too_old_to_be_sent_again_is_refused_and_what_was_answered_is_not() {
     });
 }
 
-/// The next connection that goes on, wherever it wants to; looks find nothing behind the first message.
+/// The next connection that continues, wherever it is let in; probes find nothing after the first message.
 fn join(venue: &Script, next_number: u32) -> Scripted {
     loop {
         let mut session = venue.accept();
@@ -133,7 +133,7 @@ fn what_was_answered_before_a_restart_is_not_refused_in_the_middle_of_what_is_sa
         let mut session = venue.accept();
         assert_eq!((session.login.session.as_str(), session.login.sequence), ("DAY", 2));
         session.let_in("DAY", 2);
-        // The answer to the query of a gateway that was killed, and then what was not heard.
+        // The answer to the query of a killed gateway, and then the messages that it did not receive.
         session.say(&Outbound::AccountQueryResponse { timestamp_ns: 1, next_user_ref_num: 1 });
         session.beat();
         session.accept_order(&raw);
@@ -213,7 +213,7 @@ fn an_order_that_was_passed_over_is_refused_although_no_later_one_has_an_answer(
         traders[0].send(&[order(1, 100)]);
         session.next();
         traders[1].send(&[order(1, 100)]);
-        // As if it had never had the one before.
+        // As if it had never received the one before.
         let raw = session.next();
         session.accept_order(&raw);
         expect_accepted(&mut traders[1], 1);

@@ -1,4 +1,4 @@
-//! A disk that does not answer below a gateway: orders wait for it, and nothing else does.
+//! Tests of a gateway with a stalled disk: orders wait for it, and nothing else does.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
@@ -24,7 +24,7 @@ use crate::orders::client::{self, enter};
 static IS_HELD: AtomicBool = AtomicBool::new(false);
 static LOOKS: AtomicUsize = AtomicUsize::new(0);
 
-/// A disk whose syncs do not return until the test says so.
+/// A disk whose syncs do not return until the test allows it.
 fn hold(_: u16, operation: &Operation) -> Verdict {
     match operation {
         Operation::Sync { .. } if IS_HELD.load(SeqCst) => {
@@ -35,7 +35,7 @@ fn hold(_: u16, operation: &Operation) -> Verdict {
     }
 }
 
-/// Cancels of orders come, and are confirmed, until this one's has.
+/// Confirms cancels until this order's has been confirmed.
 fn confirm_through(session: &mut Scripted, last: u32) {
     loop {
         let raw = session.next();
@@ -49,7 +49,8 @@ fn confirm_through(session: &mut Scripted, last: u32) {
     }
 }
 
-/// The next messages tell the ends of so many orders: whose were cancelled, and whose were refused by a kill switch.
+/// The next messages report the ends of this many orders: returns the cancelled ones, and those refused by a kill
+/// switch.
 fn ends(trader: &mut Trader, count: usize) -> (Vec<u32>, Vec<u32>) {
     let (mut canceled, mut stopped) = (Vec::new(), Vec::new());
     for _ in 0..count {
@@ -92,7 +93,7 @@ fn while_a_sync_does_not_return_heartbeats_logins_cancels_and_the_kill_switch_pa
         IS_HELD.store(true, SeqCst);
         trader.send(&[order(4, 100)]);
         eventually("the sync of its record is under way", || LOOKS.load(SeqCst) > 0);
-        // A client is let in, and so is the gateway at its exchange; both connections are told that it is there.
+        // A client can log in, and so can the gateway at its exchange; both connections get heartbeats.
         let mut other = Trader::login(&gateway, "C00002", 1);
         drop(session);
         let mut session = venue.accept();
@@ -100,7 +101,7 @@ fn while_a_sync_does_not_return_heartbeats_logins_cancels_and_the_kill_switch_pa
         session.answer_query(4);
         other.hear_heartbeat();
         session.hear_heartbeat();
-        // The order before it waits.
+        // The order before it waits for the journal.
         trader.send(&[cancel(1)]);
         confirm_through(&mut session, 1);
         std::thread::scope(|scope| {
@@ -118,7 +119,7 @@ fn while_a_sync_does_not_return_heartbeats_logins_cancels_and_the_kill_switch_pa
         trader.send(&[order(5, 77)]);
         let mut raw = session.next();
         if raw[0] == b'X' {
-            // A copy of the client's cancel went ahead; behind its record comes itself.
+            // A copy of the client's cancel was sent ahead; the cancel itself follows after its record.
             assert_eq!(inbound_user_ref_num(&raw), Some(1));
             raw = session.next();
         }
@@ -131,7 +132,7 @@ fn while_a_sync_does_not_return_heartbeats_logins_cancels_and_the_kill_switch_pa
 
 static IS_OLD: AtomicBool = AtomicBool::new(false);
 
-/// A disk whose writes do not return until the test says so.
+/// A disk whose writes do not return until the test allows it.
 fn hold_writes(_: u16, operation: &Operation) -> Verdict {
     match operation {
         Operation::Write { .. } if IS_OLD.load(SeqCst) => Verdict::Hold,

@@ -1,4 +1,4 @@
-//! Open orders that a new configuration does not reach, and the way out.
+//! Tests of open orders that a new configuration cannot reach, and of the remedy.
 
 use weir_engine::Driver;
 use weir_proto::ouch::{Inbound, inbound_user_ref_num};
@@ -12,7 +12,7 @@ use super::{
     },
 };
 
-/// An exchange with two orders of one client: the first is open, the second has no answer.
+/// An exchange with two orders of one client: the first is open, the second is unanswered.
 fn leave_orders(driver: Driver, venue: &Script, folder: &Folder) {
     let config = strict(1, venue.address(), folder);
     let starting = std::thread::spawn(move || gateway(driver, 1, config));
@@ -28,7 +28,7 @@ fn leave_orders(driver: Driver, venue: &Script, folder: &Folder) {
     end_gateway(gateway);
 }
 
-/// Why a gateway does not start, all of it.
+/// The complete reason why a gateway does not start.
 fn refusal(driver: Driver, config: GatewayConfig) -> String {
     let refused = GatewayServer::start(server(driver, 1), config).expect_err("it does not reach the orders");
     std::iter::successors(Some(&refused as &dyn std::error::Error), |error| error.source())
@@ -51,7 +51,7 @@ fn orders_at_a_venue_that_was_removed_expire_when_that_is_asked_for_and_once() {
         let message = refusal(driver, config(false));
         assert!(message.contains("order 1 of C00001 at DEMO (the venue is not configured)"), "{message}");
         assert!(message.contains("--expire-unreachable"), "{message}");
-        // Then they are known to have ended, without being asked for again.
+        // Then they are recorded as ended, without being requested again.
         for expires in [true, false] {
             let config = config(expires);
             let starting = std::thread::spawn(move || gateway(driver, 1, config));
@@ -74,7 +74,7 @@ fn orders_at_a_venue_that_was_removed_expire_when_that_is_asked_for_and_once() {
     });
 }
 
-/// Both orders are cancelled, and not sent again.
+/// Both orders are cancelled, and not resent.
 fn expect_cancels(session: &mut Scripted) {
     let cancels = [session.next(), session.next()].map(|raw| (raw[0], inbound_user_ref_num(&raw)));
     assert_eq!(cancels, [(b'X', Some(1)), (b'X', Some(2))]);
@@ -114,7 +114,7 @@ fn orders_whose_symbol_goes_elsewhere_expire_and_are_cancelled_where_they_are() 
         drop(trader);
         end_gateway(first);
         drop((session, elsewhere));
-        // Nothing says that the exchange has heard that.
+        // Nothing shows that the exchange has received that.
         let starting = std::thread::spawn(move || gateway(driver, 1, again));
         let mut session = venue.accept();
         session.let_in("DAY", session.login.sequence);

@@ -1,4 +1,4 @@
-//! What a gateway does when an exchange goes and comes.
+//! Tests of a gateway whose exchange disconnects and comes back.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ fn without_an_exchange_orders_are_refused_and_with_one_they_are_taken_again() {
         // A port that was free a moment ago.
         let address = Script::new().address();
         let mut config = GatewayConfig::demo(1, address.clone());
-        // Less than two orders are worth; what is refused does not count.
+        // Less than the value of two orders; refused ones do not count.
         config.limits.exposure_max = Some(150.0);
         let gateway = GatewayServer::start(server(driver, 1), config).expect("the driver runs here");
         assert!(!gateway.wait_for_upstreams(Duration::from_millis(50)));
@@ -92,7 +92,7 @@ fn an_order_sent_before_the_exchange_died_is_sent_again_with_its_number() {
     }
 }
 
-/// A gateway of one client in front of a script: the client's first orders were accepted.
+/// A gateway of one client in front of a scripted exchange: the client's first orders were accepted.
 fn with_accepted_orders(driver: Driver, venue: &Script, orders: u32) -> (GatewayServer, Trader, Scripted) {
     let config = GatewayConfig::demo(1, venue.address());
     let starting = std::thread::spawn(move || gateway(driver, 1, config));
@@ -108,7 +108,7 @@ fn with_accepted_orders(driver: Driver, venue: &Script, orders: u32) -> (Gateway
     (gateway, trader, session)
 }
 
-/// What a login asked for.
+/// The request of a login.
 fn requested(session: &Scripted) -> (&str, u64) {
     (session.login.session.as_str(), session.login.sequence)
 }
@@ -122,13 +122,13 @@ fn a_taken_seat_is_waited_for_and_no_message_is_skipped() {
         trader.send(&[order(2, 100)]);
         let second = session.next();
         drop(session);
-        // Somebody is logged in there.
+        // Somebody else is logged in there.
         for expected in [("FIRST", 3), ("", 0), ("FIRST", 3)] {
             let session = venue.accept();
             assert_eq!(requested(&session), expected);
             session.refuse(LoginReject::SessionNotAvailable);
         }
-        // Now nobody is, and the answer was said meanwhile.
+        // Now nobody is, and the answer was sent meanwhile.
         let mut look = venue.accept();
         assert_eq!(requested(&look), ("", 0));
         look.let_in("FIRST", 4);
@@ -158,7 +158,7 @@ fn a_cancel_that_may_be_lost_is_sent_again_until_its_order_is_gone() {
         let canceled = Canceled { timestamp_ns: 1, user_ref_num: 1, quantity: 100, reason: b'U' };
         session.say(&Outbound::Canceled(canceled));
         let Outbound::Canceled(canceled) = trader.next() else { panic!("it is cancelled") };
-        // To the exchange it was the user's; the user is told whose it was.
+        // The exchange attributes it to the user; the user gets the real reason.
         assert_eq!((canceled.user_ref_num, canceled.reason), (1, cancel_reason::SUPERVISORY));
         drop(session);
         let mut session = venue.accept_session("FIRST", 5, 2);
@@ -214,7 +214,7 @@ fn replaces_that_nobody_answers_stop_no_client_and_use_no_number_up() {
             session.accept_order(&raw);
             assert!(matches!(trader.next(), Outbound::Accepted(_)));
         }
-        // As many as may be without an answer, and each ends its order instead.
+        // As many as may be unanswered, and each ends its order instead.
         for number in 1..=4 {
             trader.send(&[replace(number, number + 4, 0)]);
             assert_eq!(session.next()[0], b'U');
@@ -226,7 +226,7 @@ fn replaces_that_nobody_answers_stop_no_client_and_use_no_number_up() {
                 matches!(trader.next(), Outbound::Canceled(canceled) if canceled.user_ref_num == user_ref_num)
             );
         }
-        // The number of the last one is free.
+        // The number of the last one is free again.
         trader.send(&[order(8, 100)]);
         let raw = session.next();
         session.accept_order(&raw);
@@ -236,7 +236,7 @@ fn replaces_that_nobody_answers_stop_no_client_and_use_no_number_up() {
     }
 }
 
-/// A gateway in front of two scripts: orders of BRIDGE go to the second one.
+/// A gateway in front of two scripted exchanges: orders of BRIDGE go to the second one.
 fn with_two_venues(
     driver: Driver,
     change: impl FnOnce(&mut GatewayConfig),
@@ -273,7 +273,7 @@ fn a_venue_that_stands_still_refuses_its_own_orders_and_delays_nothing_elsewhere
         let raw = quick.next();
         quick.accept_order(&raw);
         assert!(matches!(trader.next(), Outbound::Accepted(_)));
-        // One client, whose next order may go anywhere.
+        // One client, whose next order may go to either.
         let (first, last) = (2, 2 * MOST as u32);
         trader.send(&(first..=last).map(|number| order(number, 10)).collect::<Vec<_>>());
         trader.send(&[cancel(1), order_for(last + 1, 10, "BRIDGE"), cancel(first)]);
@@ -311,7 +311,7 @@ fn a_venue_that_does_not_answer_its_query_holds_up_neither_the_start_nor_orders_
         let raw = quick.next();
         quick.accept_order(&raw);
         assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 2));
-        // With its answer orders go there too.
+        // After its answer, orders are sent there too.
         mute.say(&Outbound::AccountQueryResponse { timestamp_ns: 1, next_user_ref_num: 100 });
         eventually("both are there", || is_open(1));
         trader.send(&[order_for(3, 10, "BRIDGE")]);

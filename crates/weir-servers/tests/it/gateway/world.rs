@@ -1,4 +1,4 @@
-//! Clients, a gateway and an exchange on one simulator, with lines between them that can go dead.
+//! Clients, a gateway and an exchange on one simulator, connected by lines that can go dead.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ use crate::{
     orders::client::{Client, login},
 };
 
-/// All of it.
+/// All parties.
 pub struct World {
     pub exchange: LocalOrders,
     pub gateway: LocalGateway,
-    /// Between clients and the gateway.
+    /// Between the clients and the gateway.
     pub access: Cable,
     /// Between the gateway and the exchange.
     pub line: Cable,
@@ -56,7 +56,7 @@ pub fn on_sim(
     });
 }
 
-/// Listens, and serves whoever comes.
+/// Listens, and serves every connection.
 pub fn open<F: Future<Output = ()> + 'static>(serve: impl Fn(Stream) -> F + 'static) -> Address {
     let any = "127.0.0.1:0".parse().expect("an address");
     let listener = Listener::bind(&any, Default::default()).expect("a simulated port");
@@ -70,12 +70,12 @@ pub fn open<F: Future<Output = ()> + 'static>(serve: impl Fn(Stream) -> F + 'sta
 }
 
 impl World {
-    /// A client that has logged in, wants what comes from now on, and may be silent for a minute.
+    /// A logged-in client that requests only future messages, and may be silent for a minute.
     pub async fn enter(&self, account: &str) -> Client {
         self.enter_at(account, 0).await
     }
 
-    /// … and wants what comes from this message on.
+    /// The same, with the messages from this one on.
     pub async fn enter_at(&self, account: &str, sequence: u64) -> Client {
         let mut client = Client::connect(&self.access.address, true).await;
         let patient = LoginRequest { heartbeat_timeout_ms: Some(60_000), ..login(account, sequence) };
@@ -83,12 +83,12 @@ impl World {
         client
     }
 
-    /// Waits until something holds, by looking again and again, for a virtual minute at most.
+    /// Waits until a condition holds, by checking repeatedly, for at most a virtual minute.
     pub async fn until(&self, holds: impl Fn(&World) -> bool) {
         let begun = now();
         while !holds(self) {
             assert!(now().since(begun) < Duration::from_secs(60), "it does not come to that");
-            // Virtual time moves only while everybody waits.
+            // Virtual time passes only while all tasks wait.
             sleep(Duration::from_millis(1)).await;
         }
     }

@@ -1,4 +1,4 @@
-//! Files that are not as they were written: what is torn is cleared, what is damaged stops recovery, nothing is silent.
+//! Tests of damaged files: a torn tail is cleared, damage stops recovery, nothing is silent.
 
 use std::{
     fs::{self, OpenOptions},
@@ -12,7 +12,7 @@ use weir_servers::journal::{Journal, Level, RecoverError, record};
 use super::{Entry, FIRST, Folder, SEGMENT_BYTES, append, on, recover, write};
 use crate::random::{self, Random};
 
-/// One batch of each record, of different lengths.
+/// A batch for each record, of different lengths.
 fn small_log(folder: &Folder) -> Vec<Entry> {
     let payloads: [&[u8]; 5] = [b"first", b"", b"the third one", b"12345678", b"last"];
     write(folder, Level::Os, &payloads.map(|payload| vec![payload.to_vec()]))
@@ -22,7 +22,7 @@ fn end_of(entry: &Entry) -> usize {
     entry.position.offset as usize + record::encoded_bytes(entry.payload.len())
 }
 
-/// What recovery says of a segment with these bytes.
+/// The result of recovering a segment with these bytes.
 fn with_bytes(folder: &Folder, bytes: &[u8]) -> Result<Vec<Entry>, RecoverError> {
     let path = folder.segment(1);
     fs::write(&path, bytes).expect("it can be written");
@@ -82,7 +82,7 @@ fn a_write_that_was_torn_at_any_byte_leaves_the_records_before_it() {
         let mut bytes = whole.clone();
         bytes[from..].fill(0);
         let found = with_bytes(&folder, &bytes).unwrap_or_else(|error| panic!("byte {from}: {error}"));
-        // A record whose last bytes are padding is whole without them.
+        // A record whose last bytes are padding is complete without them.
         let least = entries.iter().filter(|entry| end_of(entry) <= from).count();
         assert!((least..=least + 1).contains(&found.len()), "byte {from}");
         assert_eq!(found, entries[..found.len()], "byte {from}");
@@ -151,7 +151,7 @@ fn errors_name_file_and_byte_in_one_sentence() {
     );
 }
 
-/// Eight segments with records, and where each record is.
+/// Eight segments with records, and the position of each record.
 fn long_log(folder: &Folder) -> Vec<Entry> {
     let batches: Vec<Vec<Vec<u8>>> = (0..30).map(|index| vec![vec![index as u8; 900 + index]]).collect();
     let entries = write(folder, Level::Os, &batches);
@@ -178,7 +178,7 @@ fn the_last_record_of_a_segment_that_is_followed_is_never_torn() {
         }
         assert_eq!(fs::read(&path).expect("it is there"), bytes);
     }
-    // Gone without a trace, but for the numbers behind.
+    // Lost without a trace, except for the later numbers.
     let mut bytes = whole;
     bytes[last.position.offset as usize..].fill(0);
     fs::write(&path, &bytes).expect("it can be written");
@@ -214,7 +214,7 @@ fn files_that_are_missing_or_exchanged_are_found() {
     recover(&folder).expect("everything is in its place again");
 }
 
-/// One batch, of which a sector in the middle never reached the disk, and the records of the batch.
+/// One batch whose middle sector never reached the disk, and the records of the batch.
 fn torn_batch(folder: &Folder) -> Vec<Entry> {
     let entries =
         write(folder, Level::Os, &[vec![b"acknowledged".to_vec()], (1..5).map(|n| vec![n; 700]).collect()]);
@@ -242,7 +242,7 @@ fn whole_records_behind_a_torn_one_never_come_back() {
         let config = folder.config(Level::Disk);
         let journal = Journal::open(config, &recovered).await.expect("it can be opened");
         journal.start();
-        // Exactly as long as what was torn, with the same number.
+        // Exactly as long as the torn bytes, with the same number.
         let new = append(&journal, &[0xaa; 700]);
         journal.close().await;
         new
@@ -253,7 +253,7 @@ fn whole_records_behind_a_torn_one_never_come_back() {
     let expected = [&entries[..2], std::slice::from_ref(&new)].concat();
     assert_eq!(recover(&folder).expect("it is whole").0, expected);
 
-    // Had the rest not been cleared, the old ones would have followed the new one.
+    // If the rest had not been cleared, the old records would follow the new one.
     let (from, to) = (new.position.offset as usize, end_of(&new));
     let written = fs::read(folder.segment(1)).expect("it is there");
     let mut kept = torn;
@@ -269,7 +269,7 @@ fn a_missing_sector_before_another_batch_is_damage() {
     torn_batch(&folder);
     let torn = fs::read(folder.segment(1)).expect("it is there");
     fs::remove_dir_all(&*folder).expect("it can be removed");
-    // The same, and one more batch.
+    // The same batches, and one more.
     let batches =
         [vec![b"acknowledged".to_vec()], (1..5).map(|n| vec![n; 700]).collect(), vec![b"later".to_vec()]];
     let entries = write(&folder, Level::Os, &batches);
@@ -281,7 +281,7 @@ fn a_missing_sector_before_another_batch_is_damage() {
     }
 }
 
-/// Where the first sector of zeros is.
+/// The position of the first zeroed sector.
 fn torn_hole(bytes: &[u8]) -> usize {
     let sectors = bytes.chunks(512).map(|sector| sector.iter().all(|byte| *byte == 0));
     sectors.enumerate().find(|(_, is_zero)| *is_zero).expect("one was cleared").0 * 512
@@ -291,7 +291,7 @@ fn torn_hole(bytes: &[u8]) -> usize {
 fn a_log_that_went_on_after_a_torn_batch_is_read_on() {
     let folder = Folder::in_memory("on");
     let mut expected = small_log(&folder);
-    // The last record is torn, and the one before it ended its batch or did not: both go on.
+    // The last record is torn, and the previous one ended its batch or did not: the log continues in both cases.
     for round in 0..4 {
         let entries = write(&folder, Level::Os, &[(0..4).map(|n| vec![n + round; 100]).collect()]);
         let last = &entries[3];
@@ -306,12 +306,12 @@ fn a_log_that_went_on_after_a_torn_batch_is_read_on() {
 #[test]
 fn a_segment_without_records_is_no_loss() {
     let folder = Folder::in_memory("blank");
-    // Killed after the first segment was made, with or without a part of another.
+    // Killed after the first segment was created, with or without a part of another.
     on(Driver::Poll, async { drop(super::open(&folder, Level::Disk).await) });
     fs::write(folder.segment(2).with_extension("making"), b"weir jou").expect("it can be written");
     assert!(recover(&folder).expect("it is empty").0.is_empty());
     let entries = long_log(&folder);
-    // Killed after the next one was made.
+    // Killed after the next one was created.
     assert_eq!(recover(&folder).expect("it is whole").0, entries);
     let count = folder.segments().len() as u64;
     let blank = blank_segment(&folder, count + 1);
@@ -320,7 +320,7 @@ fn a_segment_without_records_is_no_loss() {
     assert_eq!((&found, &recovered.torn), (&entries, &None));
     drop(recovered);
     assert_eq!(folder.segments().len() as u64, count, "nobody needs it");
-    // Damage of the tail is none the less found if a later segment has content.
+    // Damage of the tail is still found if a later segment has contents.
     let last = &entries[29];
     overwrite(&folder.segment(8), last.position.offset as usize + 50, b"damage");
     let mut begun = blank;
@@ -334,7 +334,7 @@ fn a_segment_without_records_is_no_loss() {
     }
 }
 
-/// The bytes of a segment that was made and never written.
+/// The bytes of a segment that was created and never written.
 fn blank_segment(folder: &Folder, number: u64) -> Vec<u8> {
     let other = Folder::in_memory("blank-other");
     on(Driver::Poll, async { drop(super::open(&other, Level::Os).await) });
@@ -346,7 +346,7 @@ fn blank_segment(folder: &Folder, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Recovery of arbitrary damage neither panics nor invents: what it shows is a beginning of what was written.
+/// Recovery of arbitrary damage neither panics nor invents records: it shows a prefix of the written ones.
 #[test]
 fn whatever_the_files_hold_recovery_shows_a_beginning_of_what_was_written_or_stops() {
     let seed = random::seed();
@@ -398,7 +398,7 @@ fn whatever_the_files_hold_recovery_shows_a_beginning_of_what_was_written_or_sto
 }
 
 fn damage(folder: &Folder, whole: &[Vec<u8>], random: &mut Random) {
-    // More often near the end, where the two outcomes meet.
+    // More often near the end, where the outcome changes.
     let number = if random.below(2) == 0 { whole.len() } else { random::between(random, 1, whole.len()) };
     let path = folder.segment(number as u64);
     let Ok(mut bytes) = fs::read(&path) else { return };

@@ -1,4 +1,4 @@
-//! What a journal does on every driver.
+//! Tests of a journal on every driver.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,7 +17,7 @@ use weir_servers::journal::{
 use super::{DRIVERS, Entry, Folder, WORKER, append, on, open, recover, runtime};
 use crate::random::{self, Random};
 
-/// Everything durable, read in chunks of about so many bytes.
+/// All durable records, read in chunks of about this many bytes.
 async fn replay(journal: &Journal, bytes_max: usize) -> Vec<Entry> {
     let mut found = Vec::new();
     let mut from = Position::default();
@@ -266,7 +266,7 @@ fn a_journal_has_one_writer() {
 fn another_process_is_kept_out() {
     let folder = Folder::new("process");
     let (_, recovered) = recover(&folder).expect("it is empty");
-    // flock(1) takes the lock for as long as its command runs.
+    // flock(1) holds the lock as long as its command runs.
     let lock = folder.join(format!("worker-{WORKER:05}.lock"));
     let tried = |folder: &std::path::Path| {
         std::process::Command::new("flock").arg("--nonblock").arg(folder).arg("true").status()
@@ -399,7 +399,7 @@ fn whoever_opens_a_journal_next_finds_it_free_whatever_was_being_made() {
                 let Some(runtime) = runtime(driver) else { break };
                 runtime.block_on(async {
                     let journal = open(&folder, level).await;
-                    // More than half of a segment, so that another one is begun.
+                    // More than half of a segment, so that another one is created.
                     for _ in 0..3 {
                         all.push(append(&journal, &[5; 900]));
                         journal.committed(journal.last()).await.expect("the disk works");
@@ -408,7 +408,7 @@ fn whoever_opens_a_journal_next_finds_it_free_whatever_was_being_made() {
                         yield_now().await;
                     }
                     drop(journal);
-                    // A rename that is under way may have the lock, and nothing that waits.
+                    // A rename in flight may hold the lock, but no operation that waits.
                     while !is_runtime_dropped && recover(&folder).is_err() {
                         yield_now().await;
                     }

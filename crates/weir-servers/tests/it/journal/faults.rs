@@ -1,4 +1,4 @@
-//! Disks that fail: the journal is poisoned, whoever waits is told, and nothing becomes durable any more.
+//! Tests of failing disks: the journal is poisoned, every waiter is informed, and nothing becomes durable any more.
 
 use std::{
     cell::{Cell, RefCell},
@@ -19,7 +19,7 @@ const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 const EMFILE: i32 = 24;
 
-/// Which operations are counted.
+/// The operations to count.
 type Kind = fn(&Operation) -> bool;
 
 fn is_write(operation: &Operation) -> bool {
@@ -42,12 +42,12 @@ fn is_directory(operation: &Operation) -> bool {
 struct Fault {
     kind: Kind,
     nth: usize,
-    /// Bytes of a write that are done none the less.
+    /// Bytes of a write that are still written.
     part: Option<usize>,
     errno: i32,
 }
 
-/// What was asked of the disk, before the fault and after it.
+/// The operations requested before the fault and after it.
 #[derive(Default)]
 struct Seen {
     matching: Cell<usize>,
@@ -57,8 +57,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether the segment in which the fault struck had records. A segment that was being made beside the commits has
-    /// none, and its failure counts when it is needed.
+    /// Whether the segment with the fault had records. A segment that was being created beside the commits has none,
+    /// and its failure counts when it is needed.
     fn struck_records(&self) -> bool {
         let struck = match self.struck.get() {
             Some(Operation::Write { .. }) => return true,
@@ -94,7 +94,7 @@ fn faults(fault: Fault) -> (Faults, Rc<Seen>) {
     (Rc::new(judge), seen)
 }
 
-/// Commits until the disk fails, and looks at everything that follows from it.
+/// Commits until the disk fails, and checks all consequences.
 async fn run_into(folder: &Folder, level: Level, fault: Fault) {
     let errno = fault.errno;
     let (faults, seen) = faults(fault);
@@ -114,7 +114,7 @@ async fn run_into(folder: &Folder, level: Level, fault: Fault) {
     journal.on_durable(Box::new(move |lsn| hears.set(lsn)));
     let mut entries = Vec::new();
     let failure = loop {
-        // Two waiters for each of two records, and one of them is more than one commit ahead.
+        // Two waiters for each of two records, one of which is more than one commit ahead.
         entries.extend([append(&journal, &[1; 300]), append(&journal, &[2; 500])]);
         let last = journal.last();
         let other = Rc::clone(&journal);
@@ -123,7 +123,7 @@ async fn run_into(folder: &Folder, level: Level, fault: Fault) {
         let of_other = waiting.await;
         match (outcome, of_other) {
             (Ok(()), Ok(())) => assert_eq!(heard.get(), last),
-            // The batch was cut by the end of a segment, and its second part failed.
+            // The end of a segment split the batch, and its second part failed.
             (Err(error), Ok(()) | Err(JournalError::Failed(_))) => break error,
             (outcome, of_other) => panic!("{outcome:?} and {of_other:?}"),
         }
@@ -145,7 +145,7 @@ async fn run_into(folder: &Folder, level: Level, fault: Fault) {
 
 async fn refuses_everything(journal: &Journal, folder: &Folder, entries: &[Entry]) {
     let durable = journal.durable();
-    // Without a segment that is just being made.
+    // Without a segment that is being created.
     let contents = |folder: &Folder| -> Vec<Vec<u8>> {
         let all = folder.segments().into_iter().map(|path| std::fs::read(path).expect("it is there"));
         all.filter(|bytes| bytes[FIRST..].iter().any(|byte| *byte != 0)).collect()
@@ -156,7 +156,7 @@ async fn refuses_everything(journal: &Journal, folder: &Folder, entries: &[Entry
     assert!(matches!(journal.failed().await, JournalError::Failed(_)));
     assert!(matches!(journal.committed(durable + 1).await, Err(JournalError::Failed(_))));
     journal.committed(durable).await.expect("what was durable before stays so");
-    // Neither waits for what will not come.
+    // Neither waits for something that will not come.
     journal.room().await;
     journal.close().await;
     assert_eq!((journal.durable(), journal.last()), (durable, entries.len() as u64));
@@ -167,7 +167,7 @@ async fn refuses_everything(journal: &Journal, folder: &Folder, entries: &[Entry
     }
 }
 
-/// Any operation, the first ones and those of later segments, on a driver.
+/// Any operation, among the first ones and those of later segments, on a driver.
 fn everything_fails_once(driver: Driver, nths: &[usize]) {
     let kinds: [(&str, Kind, Level, Option<usize>, i32); 8] = [
         ("write", is_write, Level::Os, None, EIO),
@@ -200,7 +200,7 @@ fn each_of_the_first_operations_may_fail() {
     everything_fails_once(Driver::Poll, &nths);
 }
 
-/// Refuses so many segments after the first for want of a descriptor.
+/// Refuses this many segments after the first for lack of a descriptor.
 fn without_descriptors(count: usize) -> (Faults, Rc<Cell<usize>>) {
     let refused = Rc::new(Cell::new(0));
     let counted = Rc::clone(&refused);
@@ -308,7 +308,7 @@ fn at_each_level_the_engine_writes_so_that_a_worker_waits_for_no_disk() {
 
 #[test]
 fn a_disk_without_room_for_a_segment_is_found_before_a_record_is_taken() {
-    // Room is reserved before a byte is written, and no disk has so much.
+    // Space is reserved before a byte is written, and no disk has that much.
     let folder = Folder::in_memory("full");
     on(Driver::Poll, async {
         let (_, recovered) = recover(&folder).expect("it is empty");

@@ -1,7 +1,8 @@
-//! A journal against a list: random appends, commits, closings and crashes, and after each the question what is left.
+//! A journal compared with a list: random appends, commits, closings and crashes, with a check of the contents after
+//! each.
 //!
-//! A crash at level `os` is a runtime that ends. At level `disk` it is that and a loss of power: of the write that was
-//! not synced yet, any sectors are as they were before.
+//! A crash at level `os` is the end of a runtime. At level `disk` it is that and a loss of power: any sectors of a
+//! write that has not been synced are unchanged.
 
 use std::{
     cell::{Cell, RefCell},
@@ -18,10 +19,10 @@ use weir_servers::journal::{
 use super::{DRIVERS, Entry, Folder, append, recover, runtime};
 use crate::random::{self, Random};
 
-/// The write that is under way: where, and how much.
+/// The write in flight: its position and length.
 type UnderWay = Rc<Cell<Option<(Position, usize)>>>;
 
-/// What one life of a journal left.
+/// The result of one life of a journal.
 struct Life {
     /// Records that were acknowledged.
     durable: usize,
@@ -33,7 +34,7 @@ struct Model {
     level: Level,
     folder: Folder,
     random: RefCell<Random>,
-    /// Everything that is in the journal, as far as is known.
+    /// The known contents of the journal.
     entries: RefCell<Vec<Entry>>,
 }
 
@@ -42,7 +43,7 @@ impl Model {
         random::between(&mut self.random.borrow_mut(), low, high)
     }
 
-    /// Opens the journal, does some things, and ends it in one of several ways.
+    /// Opens the journal, performs some operations, and ends it in one of several ways.
     fn live(&self, under_way: &UnderWay) -> Option<Life> {
         let runtime = runtime(self.driver)?;
         Some(runtime.block_on(async {
@@ -110,7 +111,7 @@ impl Model {
         assert!(!chunk.is_empty());
     }
 
-    /// Takes the power away: sectors of what was being written are lost.
+    /// A loss of power: sectors of the write in flight are lost.
     fn lose_power(&self, (at, bytes): (Position, usize)) {
         let path = self.folder.segment(at.segment);
         let file = std::fs::OpenOptions::new().write(true).open(path).expect("it is there");
@@ -126,7 +127,7 @@ impl Model {
         }
     }
 
-    /// What recovery finds is a beginning of what was appended, with everything that was acknowledged.
+    /// Recovery finds a prefix of the appended records that contains all acknowledged ones.
     fn check(&self, life: &Life) {
         let (found, recovered) = recover(&self.folder).expect("a crash is no damage");
         drop(recovered);

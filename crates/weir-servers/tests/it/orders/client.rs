@@ -21,7 +21,7 @@ enum End {
     Simulated(Stream),
 }
 
-/// What came, without a tie to where it came from.
+/// A received packet, without a borrow of its buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {
     Accepted {
@@ -33,9 +33,9 @@ pub enum Packet {
     Heartbeat,
     EndOfSession,
     Debug(Vec<u8>),
-    /// The end of the connection, in order.
+    /// The end of the connection, with an end of stream.
     End,
-    /// … or not.
+    /// The end of the connection, with a reset.
     Reset,
 }
 
@@ -94,7 +94,7 @@ impl Client {
         }
     }
 
-    /// Receives at most so many bytes; 0 at the end.
+    /// Receives at most this many bytes; 0 at the end.
     pub async fn read(&mut self, bytes_max: usize) -> io::Result<usize> {
         self.input.drain(..std::mem::take(&mut self.taken));
         match &mut self.end {
@@ -118,7 +118,7 @@ impl Client {
         }
     }
 
-    /// The next packet that is there already.
+    /// The next packet that has already been received.
     pub fn held(&mut self) -> Option<Packet> {
         let mut rest = &self.input[self.taken..];
         let before = rest.len();
@@ -138,7 +138,7 @@ impl Client {
         packet
     }
 
-    /// The next packet, whatever it is.
+    /// The next packet of any kind.
     pub async fn next(&mut self) -> Packet {
         loop {
             if let Some(packet) = self.held() {
@@ -153,7 +153,7 @@ impl Client {
         }
     }
 
-    /// The next packet that is no heartbeat.
+    /// The next packet that is not a heartbeat.
     pub async fn packet(&mut self) -> Packet {
         loop {
             match self.next().await {
@@ -163,7 +163,7 @@ impl Client {
         }
     }
 
-    /// The next message of the stream, as it came.
+    /// The next message of the stream, as received.
     pub async fn raw_message(&mut self) -> Vec<u8> {
         match self.packet().await {
             Packet::Sequenced(message) => message,
@@ -177,7 +177,7 @@ impl Client {
         Outbound::decode(&raw).expect("a message").0
     }
 
-    /// So many messages of the stream, as they came.
+    /// This many messages of the stream, as received.
     pub async fn messages(&mut self, count: usize) -> Vec<Vec<u8>> {
         let mut messages = Vec::with_capacity(count);
         while messages.len() < count {
@@ -186,13 +186,13 @@ impl Client {
         messages
     }
 
-    /// Nothing but the end of the connection comes.
+    /// Checks that only the end of the connection comes.
     pub async fn expect_end(&mut self) {
         let end = self.packet().await;
         assert!(matches!(end, Packet::End | Packet::Reset), "{end:?} instead of the end");
     }
 
-    /// Something is said that answers nothing, and ends with these words.
+    /// A text arrives that acknowledges nothing, and ends with these words.
     pub async fn expect_text(&mut self, words: &str) {
         match self.packet().await {
             Packet::Debug(text) => {
@@ -203,13 +203,13 @@ impl Client {
         }
     }
 
-    /// The connection ends, and it is said why.
+    /// The connection ends with a text that says why.
     pub async fn expect_cut_off(&mut self, kind: &str) {
         self.expect_text(kind).await;
         self.expect_end().await;
     }
 
-    /// Asks to be let in; the session and the next number, or the letter of the refusal.
+    /// Logs in; returns the session and the next number, or the letter of the refusal.
     pub async fn log_in(&mut self, account: &str, sequence: u64) -> Result<(String, u64), u8> {
         self.log_in_with(&login(account, sequence)).await
     }
@@ -236,7 +236,7 @@ impl Client {
     }
 }
 
-/// A login with the demonstration's password.
+/// A login with the demonstration password.
 pub fn login(account: &str, sequence: u64) -> LoginRequest {
     LoginRequest {
         username: account.parse().expect("a name"),
@@ -286,7 +286,7 @@ pub fn cancel(number: u32) -> Inbound<'static> {
     Inbound::Cancel(Cancel { user_ref_num: number, quantity: 0 })
 }
 
-/// The number that an answer to an order speaks of.
+/// The order number in an answer.
 #[track_caller]
 pub fn accepted(message: &Outbound) -> u32 {
     match message {

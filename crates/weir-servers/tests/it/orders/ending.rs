@@ -1,4 +1,4 @@
-//! How connections end: by their clients, by a drain, and with a worker that is broken.
+//! Tests of the end of connections: by their clients, by a drain, and by a panicking worker.
 
 use std::{
     rc::Rc,
@@ -66,11 +66,11 @@ fn after_a_drain_the_session_goes_on_with_every_message_as_after_a_crash() {
             away.reset();
             let mut client = network.enter("C00002").await;
             fill(&mut client, 1..=10).await;
-            // It is not told that anything is over, because nothing is.
+            // It is not informed of an end of the session, because there is none.
             network.drain_beside(client.expect_end()).await;
         });
         if all.borrow().is_empty() {
-            // A driver that the kernel refuses.
+            // The kernel refuses this driver.
             continue;
         }
         on_driver_number(driver, config, async |network| {
@@ -111,7 +111,8 @@ fn a_session_that_is_ended_on_purpose_cannot_be_joined_again_and_clients_are_tol
                 })
                 .await;
         });
-        // The next start has the next session, in which messages begin anew and orders, as this one wants it, do not.
+        // The next start has the next session. Message numbers start again in it, order numbers, as configured here,
+        // do not.
         on_driver_number(driver, config, async |network| {
             let mut client = network.connect().await;
             let ended = login_to("C00001", "WEIR000001", 11);
@@ -122,7 +123,7 @@ fn a_session_that_is_ended_on_purpose_cannot_be_joined_again_and_clients_are_tol
             client.send(&enter(11)).await;
             client.expect_text("the next has to be above 10").await;
             assert_eq!(accepted(&client.message().await), 11, "the tenth was taken in before");
-            // A retransmission within the session is nothing to speak of.
+            // A retransmission within the session is not reported.
             client.send(&enter(11)).await;
             client.send(&enter(12)).await;
             assert_eq!(accepted(&client.message().await), 12);
@@ -177,7 +178,7 @@ fn a_client_that_begins_with_the_first_number_again_is_told_also_where_nobody_ta
     let folder = Folder::new("begins-unheard");
     on_sim(after_ten_orders(&folder), async |network| {
         let mut client = network.enter("C00001").await;
-        // More often than lines may wait.
+        // More often than the number of lines that may wait.
         for _ in 0..100 {
             client.send(&enter(1)).await;
             client.expect_text("the next has to be above 10").await;
@@ -201,7 +202,7 @@ fn where_numbers_of_orders_do_not_go_on_they_begin_again_with_the_next_session_a
                 })
                 .await;
         });
-        // The second start of the session finds what the first one has taken.
+        // The second start of the session finds what the first one has accepted.
         for number in [1_u32, 2] {
             on_driver_number(driver, config.clone(), async |network| {
                 let mut client = network.connect().await;
@@ -252,7 +253,7 @@ fn orders_of_a_client_that_has_gone_are_cancelled_once_where_that_is_wanted() {
         }
         network.until(|stats| stats.sessions_open == 0).await;
         assert_eq!(network.stats().cancels_on_disconnect, 5);
-        // It is told when it comes back.
+        // It is informed when it comes back.
         let mut client = network.connect().await;
         client.log_in("C00001", 6).await.expect("it is let in");
         let mut cancelled = Vec::new();
@@ -298,11 +299,11 @@ fn a_worker_that_panics_raises_the_alarm() {
         }
     });
     assert_eq!(ALARMS.load(SeqCst), 1);
-    // The other worker would live on, half a server: ending the process is what the alarm is for.
+    // Otherwise the other worker would live on, as half a server: the alarm exists to end the process then.
     drop(server);
 }
 
-/// Says more at once than any journal lets wait.
+/// Emits more at once than a journal accepts.
 struct Floods(Rc<SessionStore>);
 
 impl Application for Floods {
@@ -329,7 +330,7 @@ fn a_message_that_the_journal_does_not_take_ends_everybody_and_is_seen_from_outs
             |packet| matches!(packet, Packet::Debug(text) if text.starts_with(b"the journal has failed"));
         assert!(is_told(other.packet().await));
         other.expect_end().await;
-        // What was taken before may still come.
+        // Messages that were accepted before may still arrive.
         while let Packet::Sequenced(_) = client.packet().await {}
         network.until(|stats| stats.sessions_open == 0).await;
         assert!(network.stats().journal.expect("there is one").failed);

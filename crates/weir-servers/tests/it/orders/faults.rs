@@ -1,5 +1,5 @@
-//! A disk that fails below the sessions: nothing is acknowledged that is not kept, everybody who depends on it is told,
-//! and what was acknowledged is there when the disk works again.
+//! Tests of sessions with a failing disk: only journaled messages are acknowledged, every affected client is
+//! informed, and acknowledged messages are there when the disk works again.
 
 use std::{
     io,
@@ -28,7 +28,7 @@ const ENOSPC: i32 = 28;
 /// Orders that are sent together.
 const TOGETHER: u32 = 7;
 
-/// What fails, and as what.
+/// The failing operation, and its error.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     Write,
@@ -60,7 +60,7 @@ fn judge(worker: u16, operation: &Operation) -> Verdict {
         (Fault::Create, Operation::Create { .. }) => ENOSPC,
         _ => {
             let is_write = matches!(operation, Operation::Write { .. });
-            // A segment that cannot be made beside the commits is a failure when it is needed.
+            // A segment that cannot be created beside the commits is a failure only when it is needed.
             let counts = !matches!(fault, Fault::Create) && HAS_STRUCK.load(SeqCst);
             WRITES_AFTER.fetch_add(usize::from(is_write && counts), SeqCst);
             return Verdict::Pass;
@@ -78,9 +78,9 @@ async fn expect_notice(client: &mut Client) {
     client.expect_end().await;
 }
 
-/// Places orders until the disk fails; says how many were answered and how many were sent.
+/// Places orders until the disk fails; returns how many were answered and how many were sent.
 async fn run_into_it(network: &Network) -> (u32, u32) {
-    // These two live on the first worker, where there are two.
+    // These two have the first worker as home, if there are two.
     let (mut client, mut beside) = (network.enter("C00001").await, network.enter("C00003").await);
     let mut elsewhere = network.enter("C00002").await;
     for client in [&mut client, &mut beside, &mut elsewhere] {
@@ -107,13 +107,13 @@ async fn run_into_it(network: &Network) -> (u32, u32) {
     }
     client.expect_end().await;
     expect_notice(&mut beside).await;
-    // A server that has told waits a little for its clients to go.
+    // A server that has informed its clients waits a little for them to leave.
     drop((client, beside));
     let is_open = u64::from(!network.is_simulated());
     if network.is_simulated() {
         expect_notice(&mut elsewhere).await;
     } else {
-        // Its worker has a journal of its own, which works.
+        // Its worker has a separate journal, which works.
         fill(&mut elsewhere, 21..=25).await;
     }
     network.until(|stats| stats.sessions_open == is_open).await;
@@ -122,7 +122,7 @@ async fn run_into_it(network: &Network) -> (u32, u32) {
     assert_eq!(network.stats().logins.get("closed"), Some(&1));
     assert!(answered < sent, "what the disk does not have is not acknowledged");
     if !network.is_simulated() {
-        // The session is broken off and not over: it can be joined again.
+        // The session was interrupted and is not over: it can be joined again.
         network.drain_beside(elsewhere.expect_end()).await;
     }
     (answered, sent)
@@ -142,7 +142,7 @@ fn nothing_is_acknowledged_that_a_failing_disk_does_not_have_and_everybody_is_to
             let fails = OrdersConfig { journal_faults: Some(judge), ..works.clone() };
             let outcome = std::cell::Cell::new(None);
             on_driver_number(driver, fails, async |network| outcome.set(Some(run_into_it(network).await)));
-            // A driver that the kernel refuses.
+            // The kernel refuses this driver.
             let Some((answered, sent)) = outcome.get() else { continue };
             assert!(HAS_STRUCK.load(SeqCst));
             assert_eq!(
@@ -158,7 +158,7 @@ fn nothing_is_acknowledged_that_a_failing_disk_does_not_have_and_everybody_is_to
     }
 }
 
-/// Messages of the first account that the journals hold.
+/// The number of the first account's messages in the journals.
 fn messages_kept(config: &OrdersConfig) -> u32 {
     let mut kept = 0;
     let recovered = recover(config, &mut |record| {
@@ -169,7 +169,7 @@ fn messages_kept(config: &OrdersConfig) -> u32 {
     kept
 }
 
-/// What was not answered is sent again: every order has one answer in the end.
+/// Unanswered orders are resent: every order has one answer in the end.
 async fn goes_on(network: &Network, kept: u32, sent: u32) {
     let mut client = network.connect().await;
     assert_eq!(client.log_in("C00001", 1).await, Ok(("WEIR000001".into(), 1)));

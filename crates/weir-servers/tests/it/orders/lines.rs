@@ -1,4 +1,4 @@
-//! Lines that go dead without a word, and connections that take the place of others: in virtual time.
+//! Tests of lines that go dead silently, and of connections that replace others: in virtual time.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::cable::Cable;
 
-/// The same accounts, all of them changed in one way.
+/// The same accounts, each with the same change.
 fn with(config: OrdersConfig, change: impl Fn(AccountConfig) -> AccountConfig) -> OrdersConfig {
     let accounts = config.accounts.iter().cloned().map(change).collect();
     OrdersConfig { accounts: Arc::new(accounts), ..config }
@@ -33,9 +33,9 @@ fn a_dead_line_is_found_by_the_heartbeat_and_its_orders_are_cancelled_then_and_o
         fill(&mut client, 1..=5).await;
         let start = now();
         cable.cut();
-        // Nobody hears of this one.
+        // This one reaches nobody.
         client.send(&enter(6)).await;
-        // As long as nobody has noticed, the seat is taken.
+        // Until the dead line is noticed, the account is in use.
         sleep_until(start + seconds(14)).await;
         let mut early = network.connect().await;
         assert_eq!(early.log_in("C00001", 6).await, Err(b'S'));
@@ -44,7 +44,7 @@ fn a_dead_line_is_found_by_the_heartbeat_and_its_orders_are_cancelled_then_and_o
         assert_after(start, seconds(15), seconds(15) + GRID);
         let stats = network.stats();
         assert_eq!((stats.heartbeat_timeouts, stats.cancels_on_disconnect), (1, 5));
-        // It is told when it is back, and what was lost on the line is taken when it is sent again.
+        // It gets its messages when it is back, and an order lost on the line is accepted when it is resent.
         let mut client = network.connect().await;
         client.log_in("C00001", 6).await.expect("it is let in");
         let mut cancelled = Vec::new();
@@ -102,7 +102,7 @@ fn with_takeover_a_client_that_takes_nothing_gives_way_and_nothing_is_missed() {
         for (number, message) in (1..=ORDERS).zip(client.messages(ORDERS as usize).await) {
             assert_eq!(accepted(&Outbound::decode(&message).expect("a message").0), number);
         }
-        // The old connection ends, with what was on its way.
+        // The old connection ends, after the bytes that were on their way.
         while stuck.read(64 << 10).await.is_ok_and(|count| count > 0) {}
         sleep(SLACK).await;
         assert_eq!(network.stats().sessions_open, 1);

@@ -1,4 +1,4 @@
-//! Who is let in, who is not, and where a connection goes from there.
+//! Tests of accepted and refused logins, and of moves to the home worker.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn only_the_right_password_the_right_session_and_a_sequence_that_can_be_are_let_
 fn names_are_told_apart_by_nothing_but_their_letters() {
     on_every_driver(&config(1), async |network| {
         let plain = encoded(&login("C00001", 1));
-        // Left-justified where the protocol asks for the right, and NULs for spaces.
+        // Left-justified where the protocol requires right-justified, and NULs for spaces.
         let mut odd = plain.clone();
         odd[3..19].copy_from_slice(b"c00001demo\0\0\0\0\0\0");
         odd[19..29].copy_from_slice(b"weir000001");
@@ -75,7 +75,7 @@ fn a_second_connection_of_an_account_is_refused_and_the_first_one_goes_on() {
         second.expect_end().await;
         first.send(&enter(1)).await;
         assert_eq!(accepted(&first.message().await), 1);
-        // Another account is not concerned.
+        // Another account is not affected.
         network.enter("C00001").await;
     });
 }
@@ -151,7 +151,7 @@ fn connections_that_do_not_log_in_are_limited_by_address_and_in_total() {
             network.connect().await.expect_end().await;
         }
         assert_eq!(network.stats().logins.get("too_many_from_address"), Some(&3));
-        // Who is logged in does not notice.
+        // A logged-in client does not notice.
         session.send(&enter(1)).await;
         assert_eq!(accepted(&session.message().await), 1);
         idle.pop().expect("one of them").log_in("C00002", 1).await.expect("it was there before");
@@ -199,7 +199,7 @@ fn ten_thousand_connections_that_do_not_log_in_are_kept_to_their_limit_and_distu
         }
         network.until(|stats| stats.logins.get("too_many_unauthenticated") == Some(&(IDLE - limit))).await;
         assert!(now().since(start) < seconds(5), "nobody's time was over yet");
-        // There is room again when theirs is over.
+        // There is room again when their time is up.
         sleep_until(start + seconds(7)).await;
         assert_eq!(network.stats().logins.get("no_login"), Some(&limit));
         network.enter("C00002").await;

@@ -1,5 +1,5 @@
-//! The exchange that trades: accounts and symbols on different workers, shares that are neither made nor lost, and
-//! books that a crash empties.
+//! Tests of the exchange that trades: accounts and symbols on different workers, conservation of shares, and books
+//! that are empty after a crash.
 
 use std::{
     cell::RefCell,
@@ -47,7 +47,7 @@ fn two_accounts_trade_in_every_symbol_wherever_it_is_traded() {
             seller.send(&limit(number, b'S', symbol, 10_000, 100)).await;
             assert_eq!(seller.message().await.kind(), b'A');
             buyer.send(&limit(number, b'B', symbol, 10_000, 40)).await;
-            // The acceptance comes before the execution, on the way over another worker too.
+            // The acceptance comes before the execution, even by way of another worker.
             assert_eq!(buyer.message().await.kind(), b'A');
             let (Outbound::Executed(bought), Outbound::Executed(sold)) =
                 (buyer.message().await, seller.message().await)
@@ -76,7 +76,7 @@ fn messages_of_a_client_take_effect_in_the_order_in_which_they_came() {
     on_markets(&config(2), async |network| {
         for account in ["C00001", "C00002"] {
             let mut client = network.enter(account).await;
-            // All at once, for symbols on both workers, and cancels right behind their orders.
+            // All at once, for symbols on both workers, with cancels right behind their orders.
             let mut expected = Vec::new();
             let mut bytes = Vec::new();
             for number in 1..=ROUNDS {
@@ -115,7 +115,7 @@ fn a_replacement_of_an_order_that_is_gone_does_not_use_its_number_up() {
                     intermarket_sweep: b'N',
                     client_order_id: "R".parse().expect("an identifier"),
                 };
-                // Nothing is there: no answer, and the number is free.
+                // There is no such order: no answer, and the number is free.
                 client.send(&Inbound::Replace(replace, Appendage::EMPTY)).await;
                 client.send(&limit(first, b'B', symbol, 10_000, 100)).await;
                 assert_eq!(client.message().await.kind(), b'A', "{account}, symbol {symbol}");
@@ -139,7 +139,7 @@ fn a_replacement_of_an_order_that_is_gone_does_not_use_its_number_up() {
     });
 }
 
-/// Shares of each order of one client, as its answers say.
+/// Shares of each order of one client, according to its answers.
 #[derive(Default)]
 struct Account {
     live: BTreeMap<u32, u32>,
@@ -210,8 +210,8 @@ fn shares_are_neither_made_nor_lost() {
                 }
             }
         }
-        // Orders of all accounts are cancelled; when a second query is answered behind a cancel of every order, nothing
-        // of the books is left.
+        // Orders of all accounts are cancelled; when a second query is answered after a cancel of every order, the
+        // books are empty.
         for (client, _) in &mut clients {
             for number in 1..=ORDERS {
                 client.send(&cancel(number)).await;
@@ -289,14 +289,14 @@ fn orders_that_were_live_at_a_crash_are_cancelled_and_their_owners_told() {
                     other => panic!("{other:?} instead of a cancellation"),
                 }
             }
-            // Once: the second start finds that they are told.
+            // Once: the second start finds that they were reported.
             assert_eq!(lost, [(1, 70), (3, 100), (4, 100), (5, 100)]);
             assert_eq!(network.stats().sessions[0].sequence_last, 11);
         });
     }
 }
 
-/// A crash before the last execution in a worker's journal was written: it and what is behind it is not there.
+/// A crash before the last execution in a worker's journal was written: it and the following records are removed.
 fn lose_last_execution(folder: &Folder, worker: u16) {
     let mut last = None;
     let recovered = journal::recover(folder.path(), worker, &mut |record, position| {
@@ -313,7 +313,7 @@ fn lose_last_execution(folder: &Folder, worker: u16) {
     std::fs::write(&path, bytes).expect("it can be written");
 }
 
-/// What a client finds behind the messages it has had.
+/// The messages after those that a client already has.
 async fn behind(network: &Network, account: &str, next: u64, count: usize) -> Vec<Outbound> {
     let mut client = network.connect().await;
     client.log_in(account, next).await.expect("it is let in");
@@ -327,7 +327,7 @@ async fn behind(network: &Network, account: &str, next: u64, count: usize) -> Ve
     found
 }
 
-/// The number of the trade that is broken, and of its order.
+/// The number of the broken trade, and of its order.
 fn broken(message: &Outbound) -> (u64, u32) {
     match message {
         Outbound::BrokenTrade(broken) => {
@@ -346,7 +346,7 @@ fn cancelled(message: &Outbound) -> (u32, u32) {
     }
 }
 
-/// Two trades, of 30 and of 40 shares; the second one's number.
+/// Two trades, of 30 and of 40 shares; returns the second one's number.
 async fn trade_twice(network: &Network) -> u64 {
     let (mut seller, mut buyer) = (network.enter("C00001").await, network.enter("C00002").await);
     seller.send(&limit(1, b'S', 1, 10_000, 100)).await;
@@ -368,7 +368,7 @@ async fn trade_twice(network: &Network) -> u64 {
 
 #[test]
 fn a_trade_of_which_a_crash_has_left_one_side_is_broken_for_who_was_told_of_it() {
-    // Of the second trade the buyer's side is lost, and the seller's.
+    // The buyer's side of the second trade is lost, and then the seller's.
     for lost in [1, 0] {
         let folder = Folder::new(&format!("one-sided-{lost}"));
         let config: OrdersConfig = journaled(&folder, Level::Os, 2);
@@ -384,7 +384,7 @@ fn a_trade_of_which_a_crash_has_left_one_side_is_broken_for_who_was_told_of_it()
             } else {
                 seller_next -= 1
             }
-            // Each life before this one has ended with the answer to a query.
+            // Each earlier life ended with the answer to a query.
             let told = |next: u64, count: u64| if life == 0 { next } else { next + count + 1 };
             on_market(Driver::Poll, config.clone(), async |network| {
                 let of_life = |count: usize| if life == 0 { count } else { 0 };
@@ -425,7 +425,7 @@ fn a_write_that_a_crash_has_cut_between_the_sides_of_a_trade_breaks_it_too() {
         for (account, next) in [("C00001", 3), ("C00002", 4)] {
             let mut client = network.connect().await;
             client.log_in(account, next).await.expect("it is let in");
-            // The execution that was kept, if it is this one's, and what came of it.
+            // The stored execution, if it is this one's, and its consequences.
             loop {
                 let message = client.message().await;
                 told.push((account, message.kind()));
@@ -490,8 +490,8 @@ async fn next_number(client: &mut Client) -> u32 {
     }
 }
 
-/// One order trades with so many that more is said at once than queues between workers hold, and than the journal lets
-/// wait of what clients send.
+/// One order trades with so many that more messages result than fit into the queues between workers, and more than
+/// the journal accepts from clients.
 async fn trade_with_all(network: &Network, symbol: usize, orders_count: u32) {
     const AT_ONCE: u32 = 500;
     let mut seller = network.enter("C00001").await;
@@ -526,7 +526,7 @@ async fn trade_with_all(network: &Network, symbol: usize, orders_count: u32) {
 fn an_order_that_trades_with_all_others_is_told_to_all_and_nobody_is_cut_off() {
     let folder = Folder::new("all");
     let config = OrdersConfig { journal_segment_bytes: 4 << 20, ..journaled(&folder, Level::Os, 2) };
-    // The seller lives on one worker, the buyer on the other, and so do the two books.
+    // The seller and the buyer have different home workers, and so do the two books.
     on_markets(&config, async |network| {
         for symbol in [1, 2] {
             trade_with_all(network, symbol, 15_000).await;
@@ -538,10 +538,10 @@ fn an_order_that_trades_with_all_others_is_told_to_all_and_nobody_is_cut_off() {
 
 #[test]
 fn a_refusal_for_want_of_room_waits_for_its_turn() {
-    // As many as the market keeps of one worker's accounts; the last ones come together with what is refused.
+    // The maximum of one worker's accounts in the market; the last ones come together with refused ones.
     const LIVE_MAX: u32 = 131_072;
     const AT_ONCE: u32 = 3000;
-    // They live on different workers, so that the book is on another one for one of them.
+    // They have different home workers, so the book is on another worker for one of them.
     for account in ["C00001", "C00002"] {
         on_market(Driver::Epoll, config(2), async |network| {
             let mut client = network.enter(account).await;

@@ -1,4 +1,4 @@
-//! The rule of order numbers, and what the echoing exchange says to orders that are wrong.
+//! Tests of the rule of order numbers, and of the echoing exchange's answers to invalid orders.
 
 use weir_proto::{
     ouch::{Appendage, Enter, Inbound, Outbound, reject_reason},

@@ -1,4 +1,4 @@
-//! Old messages, sent again: from memory and from the journal, from every place, and to clients that break off.
+//! Tests of resent messages: from memory and from the journal, from every position, and to clients that disconnect.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::random::{between, seed};
 
-/// A folder of this test alone, empty at first and gone afterwards.
+/// A test's own folder, empty at first and removed at its end.
 pub struct Folder(std::path::PathBuf);
 
 impl Folder {
@@ -45,7 +45,7 @@ pub fn journaled(folder: &Folder, level: Level, accounts: u32) -> OrdersConfig {
     }
 }
 
-/// Has so many orders answered, and returns the answers.
+/// Gets this many orders answered, and returns the answers.
 pub async fn fill(client: &mut Client, numbers: std::ops::RangeInclusive<u32>) -> Vec<Vec<u8>> {
     let count = numbers.clone().count();
     client.write(numbers.map(|number| framed(&enter(number))).collect::<Vec<_>>().concat()).await;
@@ -68,7 +68,7 @@ async fn replayed_from_everywhere(network: &Network, account: &str, all: &[Vec<u
     }
     let mut client = network.connect().await;
     assert_eq!(client.log_in(account, all.len() as u64 + 2).await, Err(b'S'), "beyond the end");
-    // Only what is to come.
+    // Only future messages.
     let mut client = network.connect().await;
     assert_eq!(client.log_in(account, 0).await.map(|(_, next)| next), Ok(all.len() as u64 + 1));
     leave(network, client).await;
@@ -195,7 +195,7 @@ fn clients_that_replay_again_and_again_do_not_keep_others_from_being_answered() 
     });
 }
 
-/// Has so many orders answered, 500 at a time, and returns how many bytes that added to the journal.
+/// Gets this many orders answered, 500 at a time, and returns how many bytes that added to the journal.
 async fn fill_journal(network: &Network, client: &mut Client, orders: u32) -> u64 {
     let written = || network.stats().journal.expect("it has one").bytes;
     let before = written();
@@ -232,7 +232,7 @@ fn who_asks_for_everything_again_and_again_gets_it_at_a_rate_and_others_are_answ
             greedy.push(weir_engine::spawn(async move {
                 for _ in 0..ROUNDS {
                     let mut client = loop {
-                        // Until the seat is free.
+                        // Until the account is free.
                         let mut client = Client::connect(&address, is_simulated).await;
                         if client.log_in(account, 1).await.is_ok() {
                             break client;
@@ -252,8 +252,8 @@ fn who_asks_for_everything_again_and_again_gets_it_at_a_rate_and_others_are_answ
             assert!(now().since(asked) < SLACK, "{:?}", now().since(asked));
             sleep(seconds(1) / 10).await;
         }
-        // All but the burst takes its time, and each account has its own. Not counted are what is in memory anyway, and
-        // the last read, behind which nobody waits.
+        // All but the burst is rate-limited, and each account has its own limit. Messages in memory do not count, nor
+        // does the last read, which nothing waits for.
         for (client, bytes) in greedy.into_iter().zip(journal_bytes) {
             let rationed = ROUNDS * bytes - BURST;
             let uncounted = ROUNDS * (48 << 10) + (32 << 10);
@@ -265,18 +265,18 @@ fn who_asks_for_everything_again_and_again_gets_it_at_a_rate_and_others_are_answ
     });
 }
 
-/// Orders whose answers are more than is kept in memory in any case.
+/// This many orders have more answers than are ever kept in memory.
 const FORGOTTEN: u32 = 150;
 
-/// As [`fill`], up to so many orders. Of the answers only the last one is still in memory then.
+/// As [`fill`], up to this many orders. Only the last answer is still in memory then.
 async fn fill_forgotten(client: &mut Client, from: u32) -> Vec<Vec<u8>> {
     let mut all = fill(client, from..=FORGOTTEN - 1).await;
-    // What was sent is forgotten when something follows.
+    // A sent message is dropped when another follows.
     all.extend(fill(client, FORGOTTEN..=FORGOTTEN).await);
     all
 }
 
-/// Little that was sent is kept in memory.
+/// Keeps few sent messages in memory.
 fn kept_in_the_journal(folder: &Folder, accounts: u32) -> OrdersConfig {
     OrdersConfig { retained_bytes_max: 0, ..journaled(folder, Level::Os, accounts) }
 }
@@ -304,7 +304,7 @@ fn what_is_read_to_find_a_message_is_rationed_and_not_what_is_found() {
         assert_eq!(client.messages(1).await, all[..1]);
         assert!(now().since(start) < seconds(1), "the first one is where the index says");
         assert_eq!(client.messages(FORGOTTEN as usize - 1).await, all[1..]);
-        // Not counted are the burst and the last read, behind which nobody waits.
+        // The burst and the last read, which nothing waits for, do not count.
         let took = now().since(start);
         let least = seconds(1).mul_f64((between - 2 * CHUNK) as f64 / RATE as f64);
         let most = seconds(1).mul_f64(between as f64 / RATE as f64) + seconds(1);
@@ -315,7 +315,7 @@ fn what_is_read_to_find_a_message_is_rationed_and_not_what_is_found() {
 
 #[test]
 fn long_searches_keep_nobody_from_a_short_one() {
-    // Twice as many as may read at a time.
+    // Twice the maximum of concurrent reads.
     const SEARCHES: u32 = 16;
     let folder = Folder::new("searches");
     on_sim(kept_in_the_journal(&folder, SEARCHES + 2), async |network| {

@@ -1,4 +1,5 @@
-//! What is left after the process has ended in the middle of things: streams and numbers go on where they were.
+//! Tests of restarts after a process has ended in the middle of its work: streams and numbers continue where they
+//! were.
 
 use weir_engine::{Config, Driver, Runtime, SimOptions, serve::AcceptMode};
 use weir_proto::ouch::{Inbound, Outbound};
@@ -37,7 +38,7 @@ fn after_a_crash_streams_and_numbers_go_on_where_they_were() {
                 all.borrow_mut().push(Vec::new());
                 let mut again = network.connect().await;
                 assert_eq!(again.log_in("C00001", next).await, Err(b'S'), "occupied");
-                // What had been answered is ignored.
+                // Orders that had been answered are ignored.
                 client
                     .write((1..=life * 100).map(|number| framed(&enter(number))).collect::<Vec<_>>().concat())
                     .await;
@@ -86,7 +87,7 @@ fn what_was_acknowledged_survives_a_crash_at_any_moment() {
             );
             let have = network.stats().sessions[0].sequence_last;
             let rest = client.messages(have as usize - known.len()).await;
-            // Everything is sent again, and only what was lost is taken in.
+            // Everything is resent, and only the lost orders are accepted.
             client.write((1..=400).map(|number| framed(&enter(number))).collect::<Vec<_>>().concat()).await;
             let mut numbers: Vec<u32> = Vec::new();
             for raw in known.iter().chain(&rest) {
@@ -171,7 +172,7 @@ fn numbers_that_are_used_up_stay_used_up_after_a_crash() {
     });
     on_sim(config, async |network| {
         let mut client = network.enter("C00001").await;
-        // What was under way may be sent again, and a client that begins at the bottom is told.
+        // Orders in flight may be resent, and a client that starts again at the bottom is informed.
         client.send(&enter(u32::MAX)).await;
         client.send(&enter(1)).await;
         match client.message().await {

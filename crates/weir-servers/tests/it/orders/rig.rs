@@ -1,4 +1,5 @@
-//! Runs one script against an exchange on a driver: over sockets, on threads of its own, or beside it on the simulator.
+//! Runs one script against an exchange on a driver: over sockets, on separate threads, or in the same runtime on the
+//! simulator.
 
 use std::{future::Future, pin::pin, rc::Rc, task::Context, task::Poll, task::Waker, time::Duration};
 
@@ -28,7 +29,7 @@ enum Server {
     Local(LocalOrders),
 }
 
-/// What a script knows of its server.
+/// The script's access to its server.
 pub struct Network {
     pub driver: Driver,
     pub address: Address,
@@ -48,7 +49,7 @@ impl Network {
         }
     }
 
-    /// A client that has logged in and wants what comes from now on.
+    /// A logged-in client that requests only future messages.
     pub async fn enter(&self, account: &str) -> Client {
         let mut client = self.connect().await;
         client.log_in(account, 0).await.expect("it is let in");
@@ -62,7 +63,7 @@ impl Network {
         }
     }
 
-    /// The engine's counters of a server with threads of its own.
+    /// The engine's counters of a server with separate threads.
     pub fn engine(&self) -> EngineStats {
         match &self.server {
             Server::Threads(control) => control.server().stats().total,
@@ -70,7 +71,7 @@ impl Network {
         }
     }
 
-    /// Drains while the script goes on.
+    /// Drains while the script continues.
     pub async fn drain_beside(&self, script: impl Future<Output = ()>) {
         match &self.server {
             Server::Threads(control) => {
@@ -86,7 +87,7 @@ impl Network {
         }
     }
 
-    /// Ends the session while the script goes on.
+    /// Ends the session while the script continues.
     pub async fn end_session_beside(&self, name: &str, script: impl Future<Output = ()>) {
         match &self.server {
             Server::Threads(control) => {
@@ -103,9 +104,9 @@ impl Network {
         }
     }
 
-    /// Waits until something holds of the counters, by looking again and again, for a minute at most.
+    /// Waits until the counters meet a condition, by checking repeatedly, for at most a minute.
     pub async fn until(&self, holds: impl Fn(&NodeStats) -> bool) {
-        // On the simulator that is another one.
+        // The simulator has another clock.
         let clock = if self.is_simulated() { time::now } else { time::monotonic };
         let begun = clock();
         while !holds(&self.stats()) {
@@ -115,7 +116,7 @@ impl Network {
                 self.stats()
             );
             if self.is_simulated() {
-                // Virtual time moves only while everybody waits.
+                // Virtual time passes only while all tasks wait.
                 time::sleep(Duration::from_millis(1)).await;
             } else {
                 std::thread::yield_now();
@@ -124,12 +125,12 @@ impl Network {
     }
 }
 
-/// So many demonstration accounts, and no journal.
+/// A configuration with this many demonstration accounts, and no journal.
 pub fn config(accounts: u32) -> OrdersConfig {
     OrdersConfig::new(demo_accounts(accounts))
 }
 
-/// Runs the script on every driver that runs here, with two workers, and on the simulator.
+/// Runs the script on every available driver, with two workers, and on the simulator.
 pub fn on_every_driver(config: &OrdersConfig, script: impl AsyncFn(&Network)) {
     for driver in KERNEL_DRIVERS {
         on_kernel(driver, AcceptMode::ReusePort, config.clone(), &script);
@@ -137,20 +138,20 @@ pub fn on_every_driver(config: &OrdersConfig, script: impl AsyncFn(&Network)) {
     on_sim(config.clone(), &script);
 }
 
-/// Runs the script on every driver, and on many simulations with faults: for what no timing may change.
+/// Runs the script on every driver, and on many simulations with faults: for results that timing must not change.
 pub fn on_every_driver_and_seed(config: &OrdersConfig, script: impl AsyncFn(&Network)) {
     on_every_driver(config, &script);
     simulations().for_each(|engine| on_sim_with(engine, config.clone(), &script));
 }
 
-/// Runs the script on every driver of the kernel's that runs here, with two workers.
+/// Runs the script on every available kernel driver, with two workers.
 pub fn on_kernel_drivers(config: &OrdersConfig, script: impl AsyncFn(&Network)) {
     for driver in KERNEL_DRIVERS {
         on_kernel(driver, AcceptMode::ReusePort, config.clone(), &script);
     }
 }
 
-/// On the driver with this number, the simulator being the last one.
+/// Runs on the driver with this number; the simulator is the last one.
 pub fn on_driver_number(number: usize, config: OrdersConfig, script: impl AsyncFn(&Network)) {
     match KERNEL_DRIVERS.get(number) {
         Some(driver) => on_kernel(*driver, AcceptMode::ReusePort, config, script),
@@ -158,27 +159,27 @@ pub fn on_driver_number(number: usize, config: OrdersConfig, script: impl AsyncF
     }
 }
 
-/// Runs the script on every driver of the kernel's that runs here, with one worker, so that connections are seen in the
-/// order in which they are made.
+/// Runs the script on every available kernel driver, with one worker, so that connections are seen in the order in
+/// which they are made.
 pub fn on_one_worker(config: &OrdersConfig, script: impl AsyncFn(&Network)) {
     for driver in KERNEL_DRIVERS {
         on_workers(1, driver, AcceptMode::ReusePort, config.clone(), &script);
     }
 }
 
-/// Two workers on one driver; nothing when the kernel refuses it.
+/// Two workers on one driver; does nothing if the kernel refuses it.
 pub fn on_kernel(driver: Driver, accept: AcceptMode, config: OrdersConfig, script: impl AsyncFn(&Network)) {
     on_workers(2, driver, accept, config, script);
 }
 
-/// A market on two workers, on every driver of the kernel's that runs here.
+/// A market on two workers, on every available kernel driver.
 pub fn on_markets(config: &OrdersConfig, script: impl AsyncFn(&Network)) {
     for driver in KERNEL_DRIVERS {
         on_market(driver, config.clone(), &script);
     }
 }
 
-/// A market on two workers, on one driver; nothing when the kernel refuses it.
+/// A market on two workers, on one driver; does nothing if the kernel refuses it.
 pub fn on_market(driver: Driver, config: OrdersConfig, script: impl AsyncFn(&Network)) {
     on_mode(Mode::Match, 2, driver, AcceptMode::ReusePort, config, script);
 }
@@ -237,17 +238,17 @@ pub fn on_sim(config: OrdersConfig, script: impl AsyncFn(&Network)) {
 pub fn on_sim_market(config: OrdersConfig, script: impl AsyncFn(&Network)) {
     let recovered = exchange::recover(&config, Mode::Match).expect("the journal is whole");
     let make = exchange::match_alone(&recovered);
-    // It holds the right to write them.
+    // It holds the lock for writing them.
     drop(recovered);
     on_sim_serving(Config::with_driver(Driver::Sim), config, make, script);
 }
 
-/// On the simulator, with options of its own. The runtime ends as after a crash, unless the script drains.
+/// On the simulator, with other options. The runtime ends as after a crash, unless the script drains.
 pub fn on_sim_with(engine: Config, config: OrdersConfig, script: impl AsyncFn(&Network)) {
     on_sim_serving(engine, config, exchange::echo_accept, script);
 }
 
-/// An application of the test's own, on the simulator.
+/// The test's own application, on the simulator.
 pub fn on_sim_serving(
     engine: Config,
     config: OrdersConfig,
@@ -275,7 +276,7 @@ pub fn on_sim_serving(
     });
 }
 
-/// The result of a future that never waits: sockets of scripts block.
+/// The result of a future that never waits: sockets of scripts are blocking.
 pub fn now<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,

@@ -1,4 +1,5 @@
-//! Clients that do not take what they are sent: cut off at a bound, on every driver, and nothing is lost by it.
+//! Tests of clients that do not take what they are sent: cut off at a limit, on every driver, without loss of
+//! messages.
 
 use std::time::Duration;
 
@@ -20,16 +21,17 @@ use super::{
     timing::{SLACK, assert_after, seconds},
 };
 
-/// Everything that an account was told, from its first message on, is the acceptances of its first orders.
+/// The stream of an account, from its first message on, contains the acceptances of its first orders.
 async fn expect_whole_stream(network: &Network, account: &str) -> u64 {
-    /// Messages between two heartbeats: on a busy machine the whole stream takes longer than a client may be silent.
+    /// Messages between two heartbeats: on a busy machine reading the whole stream takes longer than a client may be
+    /// silent.
     const PIECE: usize = 1_000;
     let mut client = network.connect().await;
     let (_, next) = client.log_in(account, 0).await.expect("it is let in");
     client.write(LOGOUT_FRAME).await;
     client.expect_end().await;
     let mut client = loop {
-        // Until the seat is free.
+        // Until the account is free.
         let mut client = network.connect().await;
         if client.log_in(account, 1).await.is_ok() {
             break client;
@@ -62,12 +64,12 @@ fn on_every_driver_who_takes_nothing_is_cut_off_and_has_everything_later() {
                 if slow.try_write(&frames).await.is_err() {
                     break;
                 }
-                // Nobody else is delayed.
+                // No other client is delayed.
                 other.send(&enter(number)).await;
                 assert_eq!(accepted(&other.message().await), number);
             }
             network.until(|stats| stats.slow_consumer_disconnects == 1 && stats.sessions_open == 1).await;
-            // Beside what may wait, the kernel holds some.
+            // Besides the bytes that may wait, the kernel holds some.
             let told = expect_whole_stream(network, "C00001").await;
             assert!(told > (256 << 10) / 67, "{told}");
         });
@@ -100,7 +102,7 @@ fn four_mebibytes_may_wait_for_a_client_and_no_more() {
     });
 }
 
-/// Takes so many bytes a second for some time, and is not cut off for it.
+/// Takes this many bytes a second for some time, and is not cut off.
 async fn read_slowly(network: &Network, client: &mut Client, bytes_per_second: u64, time: Duration) {
     let (start, mut received) = (now(), 0);
     while now().since(start) < time {
@@ -114,7 +116,7 @@ async fn read_slowly(network: &Network, client: &mut Client, bytes_per_second: u
     assert_eq!(network.stats().slow_consumer_disconnects, 0);
 }
 
-/// Takes something once more and then nothing, and is cut off for it.
+/// Takes some bytes once more and then none, and is cut off.
 async fn take_nothing(network: &Network, client: &mut Client, stall: Duration) {
     client.read(64 << 10).await.expect("something waits");
     let start = now();
@@ -123,14 +125,14 @@ async fn take_nothing(network: &Network, client: &mut Client, stall: Duration) {
         let _ = client.try_write(&CLIENT_HEARTBEAT_FRAME).await;
         sleep(Duration::from_millis(100)).await;
     }
-    // Whether it takes anything is looked at once a second.
+    // Progress is checked once a second.
     assert_after(start, stall, stall + seconds(1) + seconds(1) / 10);
 }
 
 #[test]
 fn who_takes_little_is_not_cut_off_until_it_takes_nothing() {
     const MESSAGES: u32 = 5000;
-    // At these rates a piece takes longer than a client may take nothing.
+    // At these rates a piece takes longer than the limit for taking nothing.
     for (is_replay, bytes_per_second, stall) in [(false, 2000, seconds(10)), (true, 500, seconds(30))] {
         let folder = Folder::new(&format!("little-{is_replay}"));
         let sim = SimOptions { socket_buffer_bytes: 4 << 10, ..SimOptions::default() };

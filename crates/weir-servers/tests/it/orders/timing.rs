@@ -1,4 +1,4 @@
-//! Waiting, in virtual time: every limit is exact.
+//! Tests of timeouts, in virtual time: every limit is exact.
 
 use std::{
     rc::Rc,
@@ -120,7 +120,8 @@ fn a_silent_client_is_given_up_after_fifteen_seconds_or_after_what_it_asked_for(
     });
 }
 
-/// Orders on one account until as many messages wait for another connection of it as should; the client does not read.
+/// Sends orders on one account until the expected number of messages waits for another connection of it; the client
+/// does not read.
 async fn keep_answering(network: &Network, client: &mut Client, from: u32, bytes: usize) {
     let orders = bytes / 67 + 1;
     for chunk in (from..from + orders as u32).collect::<Vec<_>>().chunks(500) {
@@ -142,7 +143,7 @@ fn a_client_that_takes_nothing_is_cut_off_when_too_much_waits_and_misses_nothing
         keep_answering(network, &mut slow, 1, 1 << 20).await;
         network.until(|stats| stats.slow_consumer_disconnects == 1).await;
         assert!(now().since(start) < seconds(10), "for what waits, and not for its time");
-        // Nobody else is delayed.
+        // No other client is delayed.
         let mut other = network.enter("C00002").await;
         let asked = now();
         other.send(&enter(1)).await;
@@ -156,12 +157,12 @@ fn a_client_that_takes_nothing_is_cut_off_after_ten_seconds_with_little_waiting_
     let folder = Folder::new("stall");
     on_sim(journaled(&folder, Level::Os, 1), async |network| {
         let mut slow = network.enter("C00001").await;
-        // More than a simulated socket holds in both directions, and less than may wait.
+        // More than a simulated socket holds in both directions, and less than the limit.
         keep_answering(network, &mut slow, 1, 300 << 10).await;
         let start = now();
         network.until(|stats| stats.slow_consumer_disconnects == 1).await;
         assert_after(start, seconds(8), seconds(12));
-        // Asking for everything again it has longer.
+        // A client that requests everything again has a longer limit.
         let mut slow = network.connect().await;
         slow.log_in("C00001", 1).await.expect("it is let in");
         let start = now();
@@ -224,7 +225,7 @@ fn a_client_that_replays_slowly_is_waited_for_and_others_do_not_notice() {
             assert!(waiting <= 256 << 10, "{waiting}");
         }
         assert_eq!(network.stats().slow_consumer_disconnects, 0);
-        // And then as fast as it can.
+        // And then as fast as possible.
         for (number, message) in (1..=MESSAGES).zip(slow.messages(MESSAGES as usize).await) {
             assert_eq!(Outbound::decode(&message).expect("a message").0.user_ref_num(), Some(number));
         }
@@ -234,7 +235,7 @@ fn a_client_that_replays_slowly_is_waited_for_and_others_do_not_notice() {
 #[test]
 fn a_step_of_the_wall_clock_changes_time_stamps_is_told_first_and_changes_no_waiting() {
     const HOUR_NS: i64 = 3600 * 1_000_000_000;
-    // Between noon and one, so that a day does not end.
+    // Between noon and one, so that no day ends.
     const NOON_NS: i64 = 12 * HOUR_NS;
     static STEP_NS: AtomicI64 = AtomicI64::new(0);
     let wall = |now: Instant| now.as_nanos().wrapping_add_signed(NOON_NS + STEP_NS.load(Relaxed));
@@ -269,7 +270,7 @@ fn a_step_of_the_wall_clock_changes_time_stamps_is_told_first_and_changes_no_wai
                         other => panic!("{other:?} after a step of the clock"),
                     }
                 };
-                // Seconds are seconds but for the step.
+                // Seconds are seconds, except for the step.
                 let moved_ns = stamp_ns - last_ns.replace(stamp_ns).unwrap_or(stamp_ns - 1_000_000_000);
                 let is_jump = moved_ns.unsigned_abs() > HOUR_NS.unsigned_abs() / 2;
                 jumps += i32::from(is_jump);
@@ -280,7 +281,7 @@ fn a_step_of_the_wall_clock_changes_time_stamps_is_told_first_and_changes_no_wai
             assert_eq!(jumps, 1);
             assert!(now().since(start) < seconds(21));
             assert_eq!(network.stats().protocol_errors.get("clock_step"), Some(&1));
-            // Nobody's silence is longer or shorter for it.
+            // The step does not lengthen or shorten any client's timeout.
             while !matches!(silent.next().await, Packet::End | Packet::Reset) {}
             let took = network.stats().heartbeat_timeouts;
             assert_eq!((took, network.stats().sessions_open), (1, 1));
@@ -309,7 +310,7 @@ fn without_descriptors_accepting_waits_and_sessions_live_on() {
 #[test]
 fn clients_that_read_their_replay_slowly_keep_nobody_else_from_theirs() {
     const MESSAGES: u32 = 2000;
-    // As many as may read from the journal at a time, and one more.
+    // One more than the maximum of concurrent reads from the journal.
     const CLIENTS: u32 = 9;
     let folder = Folder::new("ninth");
     let sim = SimOptions { socket_buffer_bytes: 8 << 10, ..SimOptions::default() };
@@ -329,7 +330,7 @@ fn clients_that_read_their_replay_slowly_keep_nobody_else_from_theirs() {
             client.log_in(&format!("C0000{account}"), 1).await.expect("it is let in");
             clients.push(client);
         }
-        // The others take nothing for now.
+        // The others take nothing at present.
         let start = now();
         let mut last = clients.pop().expect("the ninth");
         last.messages(MESSAGES as usize).await;
@@ -341,7 +342,7 @@ fn clients_that_read_their_replay_slowly_keep_nobody_else_from_theirs() {
     });
 }
 
-/// Takes nothing of anybody until some time has passed, and then answers.
+/// Accepts no messages until some time has passed, and then answers.
 struct HoldsBack {
     store: Rc<SessionStore>,
     until: Instant,

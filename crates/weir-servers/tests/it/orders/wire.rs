@@ -1,4 +1,4 @@
-//! What crosses the wire: frames cut anywhere, many at once, and everything that is no frame.
+//! Tests of the wire format: frames split anywhere, many at once, and everything that is not a frame.
 
 use weir_proto::{
     ouch::{Outbound, reject_reason},
@@ -29,7 +29,7 @@ fn frames_that_are_cut_anywhere_mean_what_whole_ones_mean() {
         };
         for cut in 1..whole.len() {
             let mut client = network.connect().await;
-            // Numbers rise over all connections of an account.
+            // Numbers rise across all connections of an account.
             let orders =
                 [framed(&enter(number + 1)), framed(&enter(number + 2)), framed(&cancel(number + 1))];
             let bytes =
@@ -66,7 +66,7 @@ fn a_thousand_frames_in_one_segment_are_answered_in_order_and_in_few_sends() {
     });
 }
 
-/// Sends bytes behind a login, or before one, and expects that the connection ends with an error of this kind.
+/// Sends bytes after a login, or before one, and expects that the connection ends with an error of this kind.
 async fn expect_fault(network: &Network, after_login: bool, bytes: &[u8], kind: &str) {
     let counted = |network: &Network| network.stats().protocol_errors.get(kind).copied().unwrap_or_default();
     let before = counted(network);
@@ -82,7 +82,7 @@ fn what_is_no_frame_ends_the_connection_and_is_counted_by_kind() {
     on_every_driver_and_seed(&config(1), async |network| {
         for after_login in [false, true] {
             expect_fault(network, after_login, &[0, 0], "len0").await;
-            // Seen on the length alone: nothing of the payload comes.
+            // Detected from the length alone: nothing of the payload comes.
             expect_fault(network, after_login, &[0xff, 0xff], "too_long").await;
             expect_fault(network, after_login, &[2, 2], "too_long").await;
             expect_fault(network, after_login, &frame(b'?', b""), "unknown_type").await;
@@ -155,7 +155,7 @@ fn mass_cancels_and_disabled_order_entry_are_refused_by_their_numbers_and_orders
             let Outbound::Rejected(rejected) = client.message().await else { panic!("it is refused") };
             assert_eq!((rejected.user_ref_num, rejected.reason), (number, reject_reason::OTHER));
         }
-        // As an order's, the number is used up.
+        // The number is used up, as an order's is.
         client.write([framed(&enter(3)), framed(&enter(4))].concat()).await;
         assert_eq!(accepted(&client.message().await), 4);
         assert_eq!(network.stats().protocol_errors.len(), 0);
