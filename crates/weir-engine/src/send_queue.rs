@@ -19,7 +19,7 @@ use crate::{
 pub enum SendBuf {
     /// A received buffer, sent back or forwarded as it is.
     Lease(Lease),
-    /// Bytes of the caller's own making.
+    /// Bytes that the caller owns.
     Owned(Box<[u8]>),
     /// Bytes that connections of one runtime share.
     Shared(Rc<[u8]>),

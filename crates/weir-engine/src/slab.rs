@@ -1,7 +1,6 @@
 //! A slab whose keys carry a generation: a stale key never reaches a later value of the same entry.
 //!
-//! Pure. The maximum is fixed at construction; vacant entries are reused last-in, first-out. a vacant entry is reused
-//! last-in, first-out.
+//! Pure. The maximum is fixed at construction; vacant entries are reused last-in, first-out.
 
 /// The key of one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,5 +1,4 @@
 //! The kill switch: the accounts that may not trade. It holds no orders; the orders to be cancelled come from
-//! [`UpstreamNumbers::open_orders`](crate::UpstreamNumbers::open_orders). the orders to be cancelled are those of
 //! [`UpstreamNumbers::open_orders`](crate::UpstreamNumbers::open_orders).
 
 use weir_proto::ouch::reject_reason;

@@ -334,8 +334,8 @@ impl Reserve {
     }
 }
 
-/// Where the last `count` descriptors that this process may have begin: at most so many that each connection can have
-/// a second descriptor, and that at least one connection is possible.
+/// Where the last `count` descriptors that this process may have begin: few enough that each connection can have a
+/// second descriptor, and that at least one connection is possible.
 pub(crate) fn first_reserved(count: usize, any: BorrowedFd<'_>) -> RawFd {
     let limit = getrlimit(Resource::Nofile).current.and_then(|limit| RawFd::try_from(limit).ok());
     limit.map_or(RawFd::MAX, |limit| {

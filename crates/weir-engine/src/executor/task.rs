@@ -40,9 +40,8 @@ impl<T> JoinState<T> {
 }
 
 pin_project! {
-    /// A task: its future and the place of its result. its future, and where the result goes. As an `async` block
-    /// that awaits the future it would be twice as large, because such a block keeps one place for the captured
-    /// future and another for the awaited one.
+    /// A task: its future and the place of its result. As an `async` block that awaits the future it would be twice
+    /// as large, because such a block keeps one place for the captured future and another for the awaited one.
     pub(crate) struct Finishing<F: Future> {
         #[pin]
         future: F,

@@ -78,7 +78,7 @@ impl<T> Sender<T> {
         if queues.by_priority[priority.index()].len() >= self.queue.capacity {
             return Err(message);
         }
-        // Of this priority: the consumer may have left the other one in the queue.
+        // For this priority: the consumer may have left messages of the other one in the queue.
         let was_empty = queues.by_priority[priority.index()].is_empty();
         queues.by_priority[priority.index()].push_back((self.from, message));
         self.queue.count.store(queues.by_priority[0].len() + queues.by_priority[1].len(), Ordering::Release);

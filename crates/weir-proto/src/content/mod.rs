@@ -116,7 +116,7 @@ impl FromStr for Content {
 }
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), little-endian, cut to length. `weir-stats` has it too, but crates
-/// of the lowest layer do not depend on each other. crates of the lowest layer use none of each other.
+/// of the lowest layer do not depend on each other.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = NOISE_SEED;
     let mut noise = Vec::with_capacity(bytes.next_multiple_of(8));

@@ -17,7 +17,7 @@
 //! | `+` | both | debug | text that is ignored |
 //!
 //! * [`Deframer`] cuts a stream into frames and lends those that lie whole in its input.
-//! * [`ClientPacket`] and [`ServerPacket`] say what a frame means to the one who receives it.
+//! * [`ClientPacket`] and [`ServerPacket`] give a frame its meaning for the receiver.
 //! * [`ServerSession`] and [`ClientSession`] hold the rules: what may come when, when a heartbeat is due, when a
 //!   silent peer is given up.
 //!

@@ -74,8 +74,7 @@ pub(super) enum WorkerMessage {
         account: AccountId,
         message: Outbound,
     },
-    /// A message was handled. it was a replace that was ignored without using up this number. it was a replace that
-    /// was ignored in a way that does not use this number up.
+    /// A message was handled. `released`: it was a replace that was ignored without using up this number.
     Done {
         account: AccountId,
         released: Option<u32>,

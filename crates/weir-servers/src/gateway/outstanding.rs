@@ -203,8 +203,8 @@ impl OutstandingOrders {
         expiries
     }
 
-    /// The messages for clients if all open orders end. At a venue that forgets orders, nobody expects the end of an
-    /// accepted one.
+    /// The messages for clients if all open orders end. At a venue that forgets orders, the end of an accepted one is
+    /// not expected.
     pub(super) fn expiries(&self) -> Vec<Expiry> {
         let numbers: Vec<u32> = self.upstream_numbers.all_open_orders().map(|(number, _)| number).collect();
         let is_forgetful = self.limits.when_full == WhenFull::ForgetOldest;

@@ -114,7 +114,7 @@ impl FromStr for Level {
 /// Size of a segment's file.
 pub const SEGMENT_BYTES_DEFAULT: u64 = 64 << 20;
 
-/// The intended maximum of a batch;
+/// The intended maximum of a batch; see [`JournalConfig::batch_bytes_max`].
 pub const BATCH_BYTES_DEFAULT: usize = 64 << 10;
 
 /// The configuration of a journal.

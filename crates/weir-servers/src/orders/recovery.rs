@@ -357,7 +357,7 @@ impl Found {
             self.raise(number, record.generation);
         }
         if record.generation > self.generation {
-            // Of a later session: message numbers start again.
+            // From a later session: message numbers start again.
             self.generation = record.generation;
             self.account.sequence = 0;
             self.entries.clear();

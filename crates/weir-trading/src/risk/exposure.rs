@@ -94,8 +94,7 @@ impl OpenOrders {
         Some(&self.members.at(self.place(account, number)?).order)
     }
 
-    /// Adds an order; returns its value. gives what it is worth. There must be room. If the number exists already,
-    /// its order stays.
+    /// Adds an order; returns its value. There must be room. If the number exists already, its order stays.
     pub(super) fn insert(&mut self, order: OpenOrder) -> u64 {
         if self.find(order.account, order.user_ref_num).is_some() {
             return 0;
@@ -110,8 +109,7 @@ impl OpenOrders {
         Some(value.saturating_sub(self.members.at(head).counted))
     }
 
-    /// Adds a replacement; returns how much more its chain counts as. gives how much more its chain counts for.
-    /// `None`: there is no room for it.
+    /// Adds a replacement; returns how much more its chain counts as. `None`: there is no room for it.
     pub(super) fn insert_replacement(&mut self, original: u32, order: OpenOrder) -> Option<u64> {
         if self.find(order.account, order.user_ref_num).is_some() {
             return Some(0);

@@ -1,9 +1,8 @@
 //! Operations in flight: at most as many as the limit allows, the others in line; the answers go to the futures that
 //! still wait.
 //!
-//! It performs no operation: a driver begins the admitted ones and reports when they are over. a driver begins what
-//! is admitted and says when it is over. An operation whose future was dropped continues and keeps its place and its
-//! memory until it is over; then its answer is dropped.
+//! It performs no operation: a driver begins the admitted ones and reports when they are over. An operation whose
+//! future was dropped continues and keeps its place and its memory until it is over; then its answer is dropped.
 
 use std::{
     rc::Rc,

@@ -201,8 +201,7 @@ fn a_send_for_which_the_kernel_has_no_memory_is_tried_again() {
     let (id, mut peer) = connect(&mut driver);
     send(&mut driver, id, b"later");
     let socket = driver.sockets.get_mut(id).expect("it is open");
-    // Pretend that its send has been submitted, and flushed, so that nothing else submits it. and flushed, so that
-    // nothing else submits it.
+    // Pretend that its send has been submitted, and flushed, so that nothing else submits it.
     socket.send.dirty = false;
     socket.operations += 1;
     socket.sending = 5;
