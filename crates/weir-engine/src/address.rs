@@ -35,7 +35,7 @@ pub enum Address {
 /// ```
 /// use weir_engine::net::{Address, AddressError};
 ///
-/// // A name would have to be looked up, and parsing looks nothing up.
+/// // A name needs a lookup, and parsing makes none.
 /// assert_eq!("localhost:80".parse::<Address>(), Err(AddressError("localhost:80".into())));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

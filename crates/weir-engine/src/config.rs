@@ -45,7 +45,7 @@ impl fmt::Display for Driver {
     }
 }
 
-/// A named driver, or the best one the kernel lets us use.
+/// A named driver, or the best one that the kernel allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DriverChoice {
     /// The first of uring, epoll and poll that passes its start-up test.
@@ -128,7 +128,7 @@ const CONGESTION_NAME_MAX: usize = 15;
 /// Options of the receive buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferOptions {
-    /// Fixed size of every receive buffer; `None` adapts each connection's size to what arrives.
+    /// Fixed size of every receive buffer; `None` adapts each connection's size to its arrivals.
     pub bytes: Option<u32>,
     /// Buffers at the start; `None` chooses a number and lets the pool grow to its maximum. A fixed count never
     /// grows.
@@ -303,8 +303,8 @@ impl Default for SimOptions {
 pub struct Limits {
     /// Sockets of one runtime, listeners included.
     pub sockets_max: usize,
-    /// Descriptors of the process that accepting leaves to files and everything else. The reserve is at most half of the
-    /// descriptors that are free when the runtime starts, plus two, and at least one fewer than are free.
+    /// Descriptors of the process that accepting leaves to files and everything else. The reserve is at most half of
+    /// the descriptors that are free when the runtime starts, plus two, and at least one fewer than are free.
     pub descriptors_reserved: usize,
     /// Tasks of one runtime.
     pub tasks_max: usize,
@@ -314,13 +314,13 @@ pub struct Limits {
     pub pool_bytes_max: usize,
     /// A send waits while more than this many bytes are queued on the connection.
     pub output_high_water_bytes: usize,
-    /// … until no more than this many are left.
+    /// … until at most this many are left.
     pub output_low_water_bytes: usize,
     /// A connection's receive stops while more than this many bytes wait for the handler.
     pub input_high_water_bytes: usize,
     /// Bytes that one connection may receive, and send, in one turn before other connections are served.
     pub turn_bytes_max: usize,
-    /// How long a dropped connection may take to send what is queued.
+    /// How long a dropped connection may take to send its queue.
     pub linger: Duration,
     /// Wake-ups and calls from other threads that may wait for one runtime.
     pub remote_queue_max: usize,

@@ -1,5 +1,5 @@
-//! How to write a program on this engine: its model, its limits, what a dropped future means, backpressure, tests on
-//! a simulated kernel, and which driver to choose. This module contains only text.
+//! How to write a program on this engine: its model, its limits, the effect of a dropped future, backpressure, tests
+//! on a simulated kernel, and the choice of a driver. This module contains only text.
 //!
 //! # The model
 //!
@@ -46,21 +46,21 @@
 //!
 //! # Limits
 //!
-//! Every queue, pool and table has a maximum, in [`Limits`](crate::Limits). What happens at it:
+//! Every queue, pool and table has a maximum, in [`Limits`](crate::Limits). The effect of reaching it:
 //!
 //! | limit | at the limit |
 //! | --- | --- |
 //! | `output_high_water_bytes` | `send` waits until the queue is below `output_low_water_bytes` |
-//! | `input_high_water_bytes` | the connection is not read: TCP slows its sender down |
-//! | `turn_bytes_max` | the other connections have their turn first |
-//! | `pool_bytes_max` | what no handler has asked for yet is copied out; where handlers hold all, receives wait |
+//! | `input_high_water_bytes` | the connection is not read, and TCP flow control slows the sender down |
+//! | `turn_bytes_max` | the other connections are served first |
+//! | `pool_bytes_max` | bytes that no handler has asked for are copied out; if handlers hold all of it, receives wait |
 //! | descriptors of the process, less `descriptors_reserved` | accepting waits; connections queue in the kernel |
 //! | `sockets_max` | an accepted connection is closed and counted; `connect` is an error |
 //! | `tasks_max` | [`try_spawn`](crate::try_spawn) is an error, [`spawn`](crate::spawn) panics |
 //! | `timers_max` | a sleep panics |
 //! | `remote_queue_max` | [`Remote::call`](crate::Remote::call) is an error |
-//! | `file_operations_max` | operations on files wait for their turn |
-//! | `linger` | what a dropped connection has not sent by then is lost, and the connection reset |
+//! | `file_operations_max` | file operations wait for their turn |
+//! | `linger` | a dropped connection loses its unsent bytes and is reset |
 //!
 //! # Cancellation safety
 //!

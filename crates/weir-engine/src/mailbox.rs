@@ -6,8 +6,8 @@
 //! - The receiver is woken only on the edge: a send wakes when a receive is pending and has not been woken yet, and
 //!   otherwise takes no lock.
 //! - Dropping a pending receive loses nothing: a message stays in the queue until a receive returns it.
-//! - When the last sender is gone the receiver gets what is queued, then `None`. When the receiver is gone, sends
-//!   fail. Each message still queued is dropped once, by the receiver or by the send that raced it.
+//! - When the last sender is gone the receiver gets the queued messages, then `None`. When the receiver is gone,
+//!   sends fail. Each message still queued is dropped once, by the receiver or by the send that raced it.
 //!
 //! It is not a way to wait for room (the sender decides how to handle a full mailbox). It starts no thread and makes
 //! no system call itself: a wake goes through the receiving task's [`Waker`].
@@ -194,7 +194,7 @@ impl<T> Drop for Recv<'_, T> {
     }
 }
 
-/// What a channel is built from. Tests build it from the model checker's primitives.
+/// The primitives that a channel is built from. Tests build it from the model checker's primitives.
 trait Primitives<T> {
     type Queue: Queue<T>;
     type Cell: WakerCell;

@@ -6,9 +6,9 @@
 //!
 //! Invariants: (1) regions are never unmapped while the pool lives, and every `Buffer` keeps the pool alive; (2) an
 //! index is handed out (by `take`, `take_for_kernel` or `adopt`) at most once before it comes back through
-//! `Buffer::drop`; (3) region memory is initialised from the start (zero pages); (4) nobody but the owner of the
-//! `Buffer`, or the kernel while the index is in its ring, touches the buffer's bytes; (5) a buffer of the class
-//! `HEAP` belongs to no region: it owns a boxed slice of `capacity` bytes, and frees that.
+//! `Buffer::drop`; (3) region memory is initialised from the start (zero pages); (4) only the owner of the `Buffer`,
+//! or the kernel while the index is in its ring, touches the buffer's bytes; (5) a buffer of the class `HEAP` belongs
+//! to no region: it owns a boxed slice of `capacity` bytes, and frees that.
 
 use std::{
     cell::RefCell,
@@ -240,8 +240,8 @@ impl Drop for Buffer {
 
 /// Received bytes. Dropping the lease gives its buffer back to the engine.
 ///
-/// A lease may be sent as it is (no copy). Holding many leases for a long time makes receives wait: copy what must be
-/// kept.
+/// A lease may be sent as it is (no copy). Holding many leases for a long time makes receives wait: copy bytes that
+/// must be kept.
 #[derive(Debug)]
 pub struct Lease {
     buffer: Buffer,
@@ -250,7 +250,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Forgets the first `count` bytes (all of them when there are fewer).
+    /// Drops the first `count` bytes (all of them when there are fewer).
     pub fn advance(&mut self, count: usize) {
         self.start = self.start.saturating_add(count.min(u32::MAX as usize) as u32).min(self.end);
     }

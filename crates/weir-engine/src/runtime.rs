@@ -24,7 +24,7 @@ impl fmt::Debug for Runtime {
 
 impl Runtime {
     /// Starts a runtime on the configured driver. `auto` takes the first that passes its start-up test; a named
-    /// driver that the kernel refuses is an error that says why.
+    /// driver that the kernel refuses gives an error with the reason.
     pub fn new(config: &Config) -> Result<Self, StartError> {
         driver_choice::start(config).map(|executor| Self { executor })
     }

@@ -223,8 +223,8 @@ impl SendQueue {
         }
     }
 
-    /// Copies `bytes` behind what is queued: into the last send buffer while it is open and has room, else into
-    /// new buffers of `pool`, else (the pool is exhausted) onto the heap.
+    /// Copies `bytes` behind the queued ones: into the last send buffer while it is open and has room, else into new
+    /// buffers of `pool`, else (the pool is exhausted) onto the heap.
     pub(crate) fn push_copy(&mut self, mut bytes: &[u8], pool: &Rc<Pool>) {
         self.bytes += bytes.len();
         if let Some(Chunk { bytes: SendBuf::Lease(lease), open: true }) = self.chunks.back_mut() {

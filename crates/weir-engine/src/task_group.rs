@@ -11,9 +11,9 @@ use crate::{
 /// Finished tasks are first removed at this number of tasks.
 const TIDY_MIN: usize = 64;
 
-/// Tasks of the current runtime that end together: [`Self::finish`] waits for them and then ends what is left, and
-/// dropping the group ends them at once. Use it for a server that answers its pending requests before it ends, and
-/// for a handler whose helper tasks must not outlive it.
+/// Tasks of the current runtime that end together: [`Self::finish`] waits for them and then ends the remaining ones,
+/// and dropping the group ends them at once. Use it for a server that answers its pending requests before it ends,
+/// and for a handler whose helper tasks must not outlive it.
 ///
 /// [`Runtime::drain`](crate::Runtime::drain) does this for a whole runtime.
 ///

@@ -1,22 +1,22 @@
 //! A hierarchical timer wheel: six levels of 64 slots, one millisecond per slot at the bottom.
 //!
 //! Contract: a timer fires at the first [`TimerWheel::expire`] whose `now_ns` has reached its deadline, never
-//! earlier, however coarse the slots are: deadlines are kept to the nanosecond. One `expire` fires in order of
-//! deadline, and timers with equal deadlines in order of insertion. `insert` and `remove` are O(1), a timer
-//! moves down at most [`LEVELS`] times in its life (plus once for being beyond the wheel's span), and nothing
-//! is allocated once the slab has grown to the largest number of timers held at once.
+//! earlier, regardless of the coarse slots: deadlines are kept to the nanosecond. One `expire` fires in order of
+//! deadline, and timers with equal deadlines in order of insertion. `insert` and `remove` are O(1), a timer moves
+//! down at most [`LEVELS`] times in its life (plus once for being beyond the wheel's span), and nothing is allocated
+//! once the slab has grown to the largest number of timers held at once.
 //!
-//! It is not a clock: every instant comes from the caller, as nanoseconds of any one monotonic clock. It wakes
-//! nobody, and it is not shared: one wheel belongs to one core.
+//! It is not a clock: every instant comes from the caller, as nanoseconds of any one monotonic clock. It wakes no
+//! thread, and it is not shared: one wheel belongs to one core.
 //!
-//! Where a timer lies depends only on its tick and on the wheel's current tick: the level is the highest group
-//! of six bits in which the two differ. Hence, and the code below relies on it:
-//! 1. Every timer of a level is due before every timer of the levels above it.
-//! 2. Within a level the slots are in order of time and never wrap, so the lowest occupied one comes first.
-//! 3. Moving the current tick forward without passing the start of an occupied slot moves no timer.
+//! A timer's place depends only on its tick and on the wheel's current tick: the level is the highest group of six
+//! bits in which the two differ. Hence, and the code below relies on it: 1. Every timer of a level is due before
+//! every timer of the levels above it. 2. Within a level the slots are in order of time and never wrap, so the lowest
+//! occupied one comes first. 3. Moving the current tick forward without passing the start of an occupied slot moves
+//! no timer.
 //!
-//! A timer whose tick differs above the sixth group lies in one more list, the far list, and is looked at again
-//! when the wheel enters its next span (about every two years).
+//! A timer whose tick differs above the sixth group is in a separate list, the far list, and is checked again when
+//! the wheel enters its next span (about every two years).
 
 /// Number of levels of the wheel.
 pub const LEVELS: usize = 6;
@@ -50,7 +50,7 @@ pub struct TimersFull {
     pub timers_max: u32,
 }
 
-/// The wheel. See the module header for what it promises.
+/// The wheel. The module header states its contract.
 #[derive(Debug)]
 pub struct TimerWheel<T> {
     /// The slab: armed entries are linked into a list of `lists`, the others into the free list.
@@ -153,10 +153,10 @@ impl<T> TimerWheel<T> {
 
     /// When `expire` has to be called next, or `None` while no timer is armed.
     ///
-    /// Exact when the earliest timer lies in the lowest level (a deadline in the same 64-tick block as now, or
-    /// past); otherwise the instant at which `expire` moves it to a lower level, which is never later than its
-    /// deadline. After `expire(now)` it is always later than `now`, so a caller that waits for it does not spin.
-    /// Costs a look at each level, plus a walk over one slot when the answer is exact.
+    /// Exact when the earliest timer is in the lowest level (a deadline in the same 64-tick block as now, or past);
+    /// otherwise the instant at which `expire` moves it to a lower level, which is never later than its deadline.
+    /// After `expire(now)` it is always later than `now`, so a caller that waits for it does not spin. Costs a look
+    /// at each level, plus a walk over one slot when the answer is exact.
     pub fn next_deadline(&self) -> Option<u64> {
         let (place, start_tick) = self.earliest_place()?;
         if place >= SLOTS {
@@ -215,7 +215,7 @@ impl<T> TimerWheel<T> {
     }
 
     /// The place to look at first and the tick at which its time begins. For the far list that is the next span,
-    /// whether or not one of its timers lies in it.
+    /// whether or not it contains one of the list's timers.
     fn earliest_place(&self) -> Option<(usize, u64)> {
         for (level, &bits) in self.occupied.iter().enumerate() {
             if bits != 0 {
@@ -228,7 +228,7 @@ impl<T> TimerWheel<T> {
         (self.lists[FAR].head != NONE).then(|| (FAR, ((self.tick >> SPAN_BITS) + 1) << SPAN_BITS))
     }
 
-    /// Where a timer lies, seen from the current tick. One in the past lies in the slot of the current tick.
+    /// The place of a timer, seen from the current tick. A timer in the past is in the slot of the current tick.
     fn place_of(&self, deadline_ns: u64) -> usize {
         let tick = (deadline_ns / TICK_NS).max(self.tick);
         let differing = (tick ^ self.tick) | (SLOTS as u64 - 1);
@@ -240,7 +240,7 @@ impl<T> TimerWheel<T> {
         level * SLOTS + slot
     }
 
-    /// Fires what is due in a slot of the lowest level.
+    /// Fires the due timers in a slot of the lowest level.
     fn fire_slot(&mut self, place: usize, fire: &mut impl FnMut(T)) -> usize {
         let mut due = std::mem::take(&mut self.due);
         let mut index = self.lists[place].head;

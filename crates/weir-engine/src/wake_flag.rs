@@ -1,4 +1,4 @@
-//! Who must wake a sleeping core, decided with one atomic word.
+//! Decides who must wake a sleeping core, with one atomic word.
 //!
 //! Contract between one consumer and any number of producers:
 //! - A producer publishes its work, then calls [`WakeFlag::notify`]. True means that the consumer sleeps and this
@@ -14,9 +14,9 @@
 //! `notify` returns true per sleep, and none while the consumer is awake, so a busy core costs its producers
 //! no system call.
 //!
-//! It is not a queue and it does not block: the work, the eventfd and the waiting belong to the caller. The
-//! write that a true `notify` asks for may reach the kernel after the consumer woke for another reason; the
-//! consumer then finds its eventfd readable one time too many, which is harmless.
+//! It is not a queue and it does not block: the work, the eventfd and the waiting belong to the caller. The write
+//! that a true `notify` requires may reach the kernel after the consumer woke for another reason; the consumer then
+//! finds its eventfd readable one time too many, which is harmless.
 
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
@@ -345,7 +345,7 @@ mod tests {
         });
     }
 
-    /// A word whose read-modify-writes are a load and a store, as a careless implementation would have them.
+    /// A word whose read-modify-writes are a load and a store, as in a careless implementation.
     struct SplitWord(ModelWord);
 
     impl AtomicWord for SplitWord {

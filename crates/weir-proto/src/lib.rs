@@ -1,9 +1,9 @@
 //! Protocols as values: bytes in, events out; values in, bytes out.
 //!
 //! Nothing here performs I/O, reads a clock or starts a task. The owner of the socket decides when bytes arrive and
-//! where they go; that is why all of it can be tested with slices: [`http1`], and [`content`] to send and verify; [`soup`]
-//! sessions, whose rules take the time as an argument, and the [`ouch`] orders in them; and the [`exposition`] of
-//! metrics. [`client`] maps an address to the client that limits count.
+//! where they go; that is why all of it can be tested with slices: [`http1`], and [`content`] to send and verify;
+//! [`soup`] sessions, whose rules take the time as an argument, and the [`ouch`] orders in them; and the
+//! [`exposition`] of metrics. [`client`] maps an address to the client that limits count.
 //!
 //! ```
 //! use weir_proto::http1::{

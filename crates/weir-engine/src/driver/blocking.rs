@@ -67,7 +67,8 @@ const REFUSALS_MAX: u32 = 500;
 /// Pause before a receive that found no free buffer is tried again.
 const BUFFER_RETRY: Duration = Duration::from_millis(1);
 
-/// Most bytes of a file in one call: what the kernel moves at once, so that the call blocks no longer than a send.
+/// Most bytes of a file in one call: the amount that the kernel moves at once, so that the call blocks no longer than
+/// a send.
 const FILE_CALL_BYTES_MAX: usize = 64 << 10;
 
 mod closing;

@@ -209,7 +209,7 @@ pub(crate) trait DriverOps {
         drop(file);
     }
 
-    /// Closes the handle: stops receiving, sends what is queued, then closes.
+    /// Closes the handle: stops receiving, sends the queue, then closes.
     fn close(&mut self, socket: SlotId);
 
     /// Ends the connection now; queued bytes are lost.
@@ -248,7 +248,7 @@ pub(crate) trait DriverOps {
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
 
-    /// Wakes another runtime by a message, together with what is submitted next.
+    /// Wakes another runtime by a message, which is sent with the next submissions.
     fn send_message(&mut self, doorbell: &Arc<Doorbell>) {
         doorbell.ring();
     }

@@ -192,7 +192,7 @@ impl Drop for Helpers {
         drop(jobs);
         self.shared.work.notify_all();
         let queue = lock(&self.shared.queue);
-        // A thread that needs longer is left behind: its job owns what it uses.
+        // A thread that needs longer is left behind: its job owns the memory that it uses.
         drop(self.shared.ended.wait_timeout_while(queue, TEARDOWN, |queue| queue.threads > 0));
     }
 }

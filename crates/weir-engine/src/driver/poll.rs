@@ -14,7 +14,7 @@ use crate::call_clock::CallClock;
 
 const ENDED: i16 = libc::POLLHUP | libc::POLLERR | libc::POLLRDHUP | libc::POLLNVAL;
 
-/// The descriptor list, with tokens beside it.
+/// The descriptor list, with a token for each entry.
 #[derive(Default)]
 pub(crate) struct Poll {
     descriptors: Vec<PollFd>,

@@ -28,7 +28,7 @@
 //! ```
 //!
 //! # Rules
-//! - Messages of one producer, one consumer and one priority arrive once and in the order pushed, whatever the
+//! - Messages of one producer, one consumer and one priority arrive once and in the order pushed, with every
 //!   strategy.
 //! - Responses are taken before requests, so that work in progress finishes before more begins.
 //! - A full queue never blocks. Messages that do not fit wait in the producer's memory, up to
@@ -51,7 +51,7 @@
 //!   the other's ring) only if the other sleeps. It is the same flag as for mailboxes: both sides change the same
 //!   word, so there are not two words (a queue and a flag) to order. The consumer pays for it once a turn, not once a
 //!   message.
-//! - `armed` needs no flag: the word of its queue says that the consumer sleeps (`armed.rs`).
+//! - `armed` needs no flag: the word of its queue shows that the consumer sleeps (`armed.rs`).
 //! - `edge` writes the eventfd whenever a message finds the queue empty, `naive` for each message. Both do so whether
 //!   the consumer sleeps or not: they are the baseline for the others.
 //!

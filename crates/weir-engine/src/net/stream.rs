@@ -14,7 +14,7 @@ use crate::{
 
 /// A connection: received bytes arrive as leases, sent bytes go into a queue.
 ///
-/// Nothing is lost by dropping a future of its methods. Dropping the stream sends what is queued (for at most
+/// Nothing is lost by dropping a future of its methods. Dropping the stream sends its queue (for at most
 /// [`Limits::linger`](crate::Limits)) and then closes.
 ///
 /// One task receives and one task sends at a time; they may be different tasks of one runtime.
@@ -32,7 +32,7 @@ use crate::{
 ///     // The end of our direction; the answer still comes.
 ///     client.shutdown().await?;
 ///     let mut question = Vec::new();
-///     // What arrives is a part of a message, or several.
+///     // A receive returns a part of a message, or several messages.
 ///     while let Some(bytes) = server.recv().await? {
 ///         question.extend_from_slice(&bytes);
 ///     }

@@ -25,7 +25,7 @@ pub enum Outcome {
     Failed,
     /// It does not apply to this driver, for this reason.
     NotApplicable(String),
-    /// The kernel refuses the driver or what the case needs, for this reason.
+    /// The kernel refuses the driver or something that the case needs, for this reason.
     Skipped(String),
 }
 

@@ -1,4 +1,4 @@
-//! The other end of a connection, written once: a blocking socket on a thread beside a kernel driver, a stream in
+//! The other end of a connection, written once: a blocking socket on another thread for kernel drivers, a stream in
 //! the same runtime on the simulator.
 
 use std::{
@@ -208,11 +208,11 @@ pub struct Network {
     pub address: Address,
     pub stats: StatsSource,
     pub is_simulated: bool,
-    /// Posting here ends a server that runs beside this script.
+    /// Posting here ends a server that runs with this script.
     pub stop: Board,
 }
 
-/// A script that runs beside this one.
+/// A script that runs concurrently with this one.
 pub enum Running<T> {
     /// The thread posts on the board when it ends, even by a panic.
     Thread(std::thread::JoinHandle<T>, Board),
@@ -276,7 +276,7 @@ impl Network {
         peers
     }
 
-    /// Runs another script beside this one.
+    /// Runs another script concurrently.
     pub fn spawn<M, F>(&self, script: M) -> Running<F::Output>
     where
         M: FnOnce(Network) -> F + Send + 'static,

@@ -149,7 +149,7 @@ impl Rig {
         Self { subject, config, listen, seed, random, pattern, skipped: None }
     }
 
-    /// This machine lacks what the case needs: it tests nothing here, and reports that.
+    /// This machine lacks something that the case needs: it tests nothing here, and reports that.
     pub fn skip(&mut self, why: String) {
         self.skipped = Some(why);
     }

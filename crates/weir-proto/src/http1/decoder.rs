@@ -13,7 +13,7 @@ use super::{
 
 /// The next event in the input.
 ///
-/// `'i` is the input, `'h` the decoder: a head or trailers may lie in its buffer, content never does.
+/// `'i` is the input, `'h` the decoder: a head or trailers may be in its buffer, content never is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'h, 'i, H> {
     /// The input is used up and more is needed.
@@ -200,7 +200,7 @@ impl Message {
     }
 }
 
-/// What requests and responses have in common.
+/// The state that requests and responses have in common.
 #[derive(Debug)]
 struct Core {
     limits: Limits,

@@ -29,7 +29,7 @@ pub enum ParseError {
     /// The status line is not `version SP status SP [reason]`.
     #[error("a malformed status line")]
     StatusLine,
-    /// A version of HTTP other than 1.0, 1.1 and what follows as 1.x.
+    /// A version of HTTP other than 1.0, 1.1 and later 1.x versions.
     #[error("an unsupported version of HTTP")]
     Version,
     /// The first line is longer than allowed.

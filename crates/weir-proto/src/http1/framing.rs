@@ -113,7 +113,7 @@ impl Fields {
         Ok(Some(BodyLength::Chunked))
     }
 
-    /// A request without a length has no content, whatever its method (RFC 9112, 6.3).
+    /// A request without a length has no content, for any method (RFC 9112, 6.3).
     pub(super) fn request_body(&self, version: Version, limits: &Limits) -> Result<BodyLength, ParseError> {
         within(self.declared(version)?.unwrap_or(BodyLength::None), limits)
     }

@@ -101,8 +101,8 @@ pub struct ResponseHead<'a> {
 }
 
 impl ResponseHead<'_> {
-    /// Whether another head follows for the same request, without content in between. 101 is final: what
-    /// follows it is no longer HTTP/1.
+    /// Whether another head follows for the same request, without content in between. 101 is final: the bytes after
+    /// it are no longer HTTP/1.
     pub fn is_interim(&self) -> bool {
         matches!(self.status, 100..=199) && self.status != 101
     }

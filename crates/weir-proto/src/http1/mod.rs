@@ -6,11 +6,11 @@
 //!   head that is whole in the input is returned as slices of it; only a split one is gathered, within [`Limits`].
 //!   Content is never copied. A message ends where the next one starts, and the rest of the input stays with the
 //!   caller: for pipelining, call again.
-//! * [`encode`] writes heads and chunk framing into the caller's buffer, and refuses what would not be one
-//!   message to every reader.
+//! * [`encode`] writes heads and chunk framing into the caller's buffer, and refuses output that some reader could
+//!   take for another message.
 //! * [`date`] formats and reads HTTP dates, [`range`] reads `Range`, [`conditional`] evaluates preconditions,
-//!   [`content_coding`] says which codings a client reads, [`target`] decodes paths, [`media_type`] names files, and
-//!   [`url`] is what a client is pointed at.
+//!   [`content_coding`] lists the codings that a client accepts, [`target`] decodes paths, [`media_type`] gives a
+//!   file's media type, and [`url`] parses a client's URL.
 //!
 //! The way a message is split into pieces never changes its events: neither the heads, nor the joined content, nor
 //! the [`ParseError`].

@@ -84,7 +84,7 @@ impl<'b> Path<'b> {
     }
 }
 
-/// Decodes the path of a target in origin or absolute form into `buffer`, whose content is replaced.
+/// Decodes the path of a target in origin or absolute form into `buffer`, replacing its contents.
 pub fn decode<'b>(target: &str, buffer: &'b mut Vec<u8>) -> Result<Path<'b>, TargetError> {
     buffer.clear();
     let path = written_path(target).ok_or(TargetError::NoPath)?;

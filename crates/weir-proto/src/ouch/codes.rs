@@ -36,7 +36,7 @@ pub mod display {
     pub const ATTRIBUTABLE: u8 = b'A';
 }
 
-/// In what capacity a firm trades.
+/// The capacity in which a firm trades.
 pub mod capacity {
     /// For a customer.
     pub const AGENCY: u8 = b'A';

@@ -16,10 +16,10 @@
 //! | `Z` | server | end of session | none |
 //! | `+` | both | debug | text that is ignored |
 //!
-//! * [`Deframer`] cuts a stream into frames and lends those that lie whole in its input.
+//! * [`Deframer`] cuts a stream into frames and lends those that are whole in its input.
 //! * [`ClientPacket`] and [`ServerPacket`] give a frame its meaning for the receiver.
-//! * [`ServerSession`] and [`ClientSession`] hold the rules: what may come when, when a heartbeat is due, when a
-//!   silent peer is given up.
+//! * [`ServerSession`] and [`ClientSession`] hold the rules: which packets are valid when, when a heartbeat is due,
+//!   when a silent peer is given up.
 //!
 //! Where the specification leaves a choice the module is strict, because a stream that is misread once is misread
 //! forever: a frame without a type, one longer than allowed, an unknown type and a type of the other direction are

@@ -153,7 +153,7 @@ pub trait Application: 'static {
 pub enum CutOff {
     /// Another connection of the account has logged in.
     TakenOver,
-    /// The client did not take what was sent.
+    /// The client did not take the messages sent to it.
     Slow,
     /// The application asked for it ([`SessionStore::disconnect`]).
     Unwanted,

@@ -1,4 +1,4 @@
-//! A client, written once: a blocking socket beside a kernel driver, a stream in the same runtime on the simulator.
+//! A client, written once: a blocking socket for kernel drivers, a stream in the same runtime on the simulator.
 
 use std::{
     io::{self, Read, Write},

@@ -6,7 +6,7 @@
 //!   number, at the price of the resting order. The part that an immediate order (or one at any price) could not
 //!   execute is cancelled with reason `I`; the unexecuted part of any other order rests.
 //! * The quantity of a cancel and of a replacement is a total: shares executed in the chain of replacements count
-//!   against it. A cancel to fewer shares keeps the place in the queue; a replacement goes to its end.
+//!   against it. A cancel to fewer shares keeps the place in the queue; a replacement goes to the end of the queue.
 //! * A replacement of an order that is not live is ignored, and so is one whose new number is live already. One with
 //!   invalid details, or whose total has been executed already, cancels the original.
 //! * A cancel that changes nothing is ignored.

@@ -25,7 +25,7 @@ impl Blocking {
         }
     }
 
-    /// Sends what is left, without blocking, and closes. True: there is more to do.
+    /// Sends the rest without blocking, and closes. True: there is more to do.
     pub(super) fn settle_one(&mut self, id: SlotId, now: Instant) -> bool {
         self.write(id, Duration::ZERO);
         let Some(socket) = self.sockets.get_mut(id) else { return false };

@@ -3,8 +3,8 @@
 //!
 //! Receives read when the handler asks, into the buffer that was returned last and is therefore still in the cache. A
 //! read that does not fill its buffer has drained the socket, so no second read is needed to see `EAGAIN` (the kernel
-//! reports a later arrival anew; a reported end of stream keeps the socket readable). Output is written when the task
-//! yields, all queued chunks in one call.
+//! reports a later arrival again; a reported end of stream keeps the socket readable). Output is written when the
+//! task yields, all queued chunks in one call.
 //!
 //! Files are always ready, so readiness cannot show whether a call would block. Bytes in the page cache are read at
 //! once. Helper threads do everything else; the wake-up descriptor announces their answers.
@@ -185,7 +185,7 @@ impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
                 // It is always writable, and that is no wake-up.
                 self.parts.woken.set(self.parts.woken.get() | event.readable);
                 if !self.backend.is_edge_triggered() {
-                    // Level-triggered calls would report it again and again.
+                    // Level-triggered calls would report it repeatedly.
                     self.parts.take_wake_up();
                 }
                 self.files.collect();

@@ -8,7 +8,7 @@ use super::{Backend, Interest, Kernel, Kind, Readiness, token};
 use crate::{counters::Counters, driver::error, slab::SlotId};
 
 impl<B: Backend<K>, K: Kernel> Readiness<B, K> {
-    /// Makes sure that the backend reports what the socket waits for.
+    /// Makes sure that the backend reports the events that the socket waits for.
     pub(super) fn watch(&mut self, id: SlotId, wanted: Interest) -> io::Result<()> {
         let Some(socket) = self.sockets.get_mut(id) else { return Err(error::gone()) };
         let edge = self.backend.is_edge_triggered();

@@ -3,8 +3,8 @@
 //! The driver is [`Readiness`], the same one as for epoll, poll and select; only the kernel that it calls, the
 //! readiness call and the clock are simulated. So a seed tests the code that runs in production.
 //!
-//! Time stands still while tasks run and jumps to the next event or timer when all of them wait, so a program that
-//! sleeps for an hour is over at once, and every duration it measures is exact. The seed decides latencies, faults,
+//! Time does not pass while tasks run, and jumps to the next event or timer when all of them wait. So a program that
+//! sleeps for an hour ends at once, and every duration it measures is exact. The seed decides latencies, faults,
 //! spurious events and their order; the same program with the same options runs the same way, bit for bit. When every
 //! task waits and no event can come, the run ends with an error that lists the waiting tasks.
 //!

@@ -2,7 +2,7 @@
 //! virtual time. It answers as a kernel's non-blocking sockets do and knows nothing of descriptors and readiness calls.
 //!
 //! Data towards one end arrives in the order sent; between connections the seed decides the order. An end that is
-//! closed answers bytes with a reset, and closing with unread bytes resets the peer, as TCP does. What has arrived
+//! closed answers bytes with a reset, and closing with unread bytes resets the peer, as TCP does. Bytes that arrived
 //! before a reset can still be read, as on Linux.
 
 use std::{collections::VecDeque, io::IoSlice, net::SocketAddr, time::Duration};

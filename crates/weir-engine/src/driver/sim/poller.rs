@@ -1,4 +1,4 @@
-//! The simulated readiness call, edge- or level-triggered as the options say.
+//! The simulated readiness call, edge- or level-triggered according to the options.
 
 use std::{io, os::fd::OwnedFd, time::Duration};
 

@@ -154,7 +154,7 @@ impl Side {
         self.arrived = 0;
     }
 
-    /// The connection is broken: what has arrived can still be read, nothing more will come.
+    /// The connection is broken: bytes that have arrived can still be read, and no more will come.
     pub(super) fn fail(&mut self, error: Errno) {
         self.error.get_or_insert(error);
         self.bytes.truncate(self.arrived);

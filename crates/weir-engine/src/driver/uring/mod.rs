@@ -1,7 +1,7 @@
 //! io_uring: operations are submitted together with the wait for their completions, in one system call a turn.
 //!
 //! Receives are multishot where the kernel reports every end (`crate::multishot_probe`) and take provided buffers;
-//! the buffer is chosen when data is there, so an idle connection holds none. Each connection has at most one send in
+//! the buffer is chosen when data arrives, so an idle connection holds none. Each connection has at most one send in
 //! flight, so bytes leave in order; the send reads directly from the lease or send buffer. Every submission is
 //! counted on its socket. A socket is forgotten, its descriptor closed and its memory reused only when the count is
 //! zero again.

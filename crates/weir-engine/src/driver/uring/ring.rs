@@ -35,7 +35,7 @@ pub(super) struct Completion {
     pub(super) flags: u32,
 }
 
-/// What the kernel granted.
+/// The features that the kernel granted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Granted {
     pub(super) single_issuer: bool,

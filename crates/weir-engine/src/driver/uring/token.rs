@@ -9,7 +9,7 @@ use crate::slab::SlotId;
 pub(super) enum Kind {
     /// With the buffer size it was armed with.
     Receive(u8),
-    /// Data is there for a receive that takes its buffer only then.
+    /// Data has arrived for a receive that takes its buffer only then.
     Readable,
     Send,
     /// A send that reads the bytes in place; its slot is one of the zero-copy sends.

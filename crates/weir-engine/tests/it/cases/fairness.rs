@@ -80,7 +80,7 @@ pub fn flood(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// A lot has arrived on one connection: one turn hands out no more than its share, whatever the handler asks for.
+/// A lot has arrived on one connection: one turn hands out no more than its share, however much the handler asks for.
 pub fn share_of_a_turn(rig: &mut Rig) {
     const SHARE_BYTES: usize = 16 << 10;
     const ARRIVED_BYTES: usize = 128 << 10;

@@ -1,4 +1,4 @@
-//! A scripted client, written once: a blocking socket beside a kernel driver, a stream in the same runtime on the
+//! A scripted client, written once: a blocking socket for kernel drivers, a stream in the same runtime on the
 //! simulator.
 
 use std::{

@@ -268,7 +268,7 @@ fn a_send_that_waits_for_a_slow_peer_holds_no_receive_buffer() {
             slow.send(vec![1; 20_000]).await.unwrap();
             std::future::pending::<()>().await;
         });
-        // By then the echo has received what it may not queue.
+        // By then the echo has received bytes that it may not queue.
         sleep(MILLISECOND * 10).await;
         let (client, server) = pair().await;
         spawn(echo(server));
