@@ -1,7 +1,6 @@
 //! Counters a runtime keeps about itself: one writer (the runtime's thread), any number of readers.
 //!
-//! The counters of wake-ups and of file operations are the exception: other threads write them, by an atomic
-//! addition.
+//! The counters of wake-ups and of calls on files are the exception: other threads write them, by an atomic addition.
 
 use std::sync::OnceLock;
 

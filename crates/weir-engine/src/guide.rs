@@ -93,7 +93,7 @@
 //!
 //! Two kinds of handler lose this bound: one that starts a task for every request, and one that puts requests into
 //! its own list. They must limit these themselves. [`Stream::try_send_slice`](crate::net::Stream::try_send_slice) and
-//! [`Port::push`](crate::handoff::Port::push) return an error when there is no room, instead of waiting.
+//! [`Port::push`](crate::handoff::Port::push) report that there is no room, instead of waiting.
 //!
 //! # Tests on a simulated kernel
 //!
@@ -152,9 +152,8 @@
 //! Some io_uring options gain with one load and cost with another: `send-zc-bytes`, `minimum-wait-us`,
 //! `receive=bundle`, `sqpoll-idle-ms` and `fixed-files`. They are set by name
 //! ([`Config::set_option`](crate::Config::set_option)). When the runtime starts, it refuses an option that the kernel
-//! lacks and gives the reason. Incremental buffer rings are not offered. For each option `docs/guide/io-models.md`
-//! says what it does, which kernel it needs and which study measures it. It also says why incremental buffer rings
-//! are not offered.
+//! lacks and gives the reason. For each option `docs/guide/io-models.md` says what it does, which kernel it needs and
+//! which study measures it. It also says why incremental buffer rings are not offered.
 //!
 //! Which one is faster depends on the machine, the kernel and the load. Measure it with the program that will run:
 //! `weir study` compares any two commands that listen on a port.

@@ -1,7 +1,7 @@
 //! A hierarchical timer wheel: six levels of 64 slots, one millisecond per slot at the bottom.
 //!
 //! Contract: a timer fires at the first [`TimerWheel::expire`] whose `now_ns` has reached its deadline, never
-//! earlier, regardless of the coarse slots: deadlines are kept to the nanosecond. One `expire` fires in order of
+//! earlier, although the slots are coarse: deadlines are kept to the nanosecond. One `expire` fires in order of
 //! deadline, and timers with equal deadlines in order of insertion. `insert` and `remove` are O(1), a timer moves
 //! down at most [`LEVELS`] times in its life (plus once for being beyond the wheel's span), and nothing is allocated
 //! once the slab has grown to the largest number of timers held at once.
@@ -10,10 +10,10 @@
 //! thread, and it is not shared: one wheel belongs to one core.
 //!
 //! A timer's place depends only on its tick and on the wheel's current tick: the level is the highest group of six
-//! bits in which the two differ. Hence, and the code below relies on it: 1. Every timer of a level is due before
-//! every timer of the levels above it. 2. Within a level the slots are in order of time and never wrap, so the lowest
-//! occupied one comes first. 3. Moving the current tick forward without passing the start of an occupied slot moves
-//! no timer.
+//! bits in which the two differ. Hence, and the code below relies on it:
+//! 1. Every timer of a level is due before every timer of the levels above it.
+//! 2. Within a level the slots are in order of time and never wrap, so the lowest occupied one comes first.
+//! 3. Moving the current tick forward without passing the start of an occupied slot moves no timer.
 //!
 //! A timer whose tick differs above the sixth group is in a separate list, the far list, and is checked again when
 //! the wheel enters its next span (about every two years).

@@ -34,7 +34,7 @@ pub(crate) enum AcceptFailure {
 }
 
 /// Classifies the errors of `accept(2)`; pending network errors of the new socket count as `Again`, as the manual
-/// requires.
+/// says.
 pub(crate) fn accept_failure(error: Errno) -> AcceptFailure {
     match error {
         Errno::AGAIN => AcceptFailure::Empty,

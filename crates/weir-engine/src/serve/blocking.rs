@@ -2,7 +2,7 @@
 //!
 //! The acceptor has the next thread and its runtime ready before it accepts, so that a connection for which there is
 //! no thread or descriptor waits in the kernel instead of being closed. A thread whose connection has ended waits for
-//! the next one, with its runtime and its warm buffers; A few threads wait in this way, the others end. So a
+//! the next one, with its runtime and its warm buffers; a few threads wait in this way, the others end. So a
 //! connection costs a lock at its begin and at its end, and a wake-up, and no cost grows with the number of
 //! connections.
 //!

@@ -3,7 +3,7 @@
 /// The most header lines any configuration can allow: heads are parsed into an array on the stack.
 pub const HEADER_COUNT_MAX: usize = 128;
 
-/// Empty lines skipped in front of a request (RFC 9112, 2.2 requires at least one).
+/// Empty lines skipped in front of a request (RFC 9112, 2.2 recommends at least one).
 pub const EMPTY_LINES_MAX: u8 = 2;
 
 /// Interim responses (1xx) accepted in front of one final response.

@@ -2,10 +2,10 @@
 //! them.
 //!
 //! Such a send completes twice: with its result, as any send, and with a notification when the kernel no longer uses
-//! the bytes. They leave the queue with the submission and belong to a separate slot until both are there, whatever
-//! happens to the socket in between; the socket itself waits only for the result. The rest of a short send is copied,
-//! because the notification covers the whole chunk. A driver that ends waits for notifications as for everything
-//! else, and leaks what is still lent then.
+//! the bytes. The bytes leave the queue with the submission and belong to a separate slot until both completions are
+//! there, whatever happens to the socket in between; the socket itself waits only for the result. The rest of a short
+//! send is copied, because the notification covers the whole chunk. A driver that ends waits for notifications as for
+//! everything else, and leaks what is still lent then.
 //!
 //! Only memory that nothing else needs is lent: a peer that reads slowly would keep a receive buffer, or one of the
 //! send pool, indefinitely. At most [`SENDS_MAX`] chunks and `Limits::pool_bytes_max` bytes are lent at a time, and a

@@ -1,6 +1,6 @@
-//! Assigns upstream numbers to orders: when it is sent, from the numbers of its session. A message about an order
-//! gets that order's number. A numbered message is kept until it is answered, the last cancel and the last change of
-//! an order as long as it is open.
+//! Assigns upstream numbers to orders: an order gets its number when it is sent, from the numbers of its session. A
+//! message about an order gets that order's number. A numbered message is kept until it is answered, the last cancel
+//! and the last change of an order as long as it is open.
 
 use weir_proto::ouch::{
     inbound_user_ref_num, original_user_ref_num, reject_reason, set_inbound_user_ref_num,

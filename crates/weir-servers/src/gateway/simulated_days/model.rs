@@ -17,7 +17,7 @@ type Number = (Place, u32, u32);
 
 /// A message arrives within this time, and is stored.
 const ARRIVES_NS: u64 = 250_000_000;
-/// Every order has this price, or trades at any price, in units of the currency; trades are at this price.
+/// The price of every order with a limit and of every trade, in units of the currency.
 const UNITS_PER_SHARE: f64 = 10.0;
 
 /// An event of an order at a venue.
