@@ -1,26 +1,27 @@
-//! The rule of decision, one for every comparison: a two-sided t test of the mean at [`ALPHA`], and the interval of the
-//! same test.
+//! The decision rule that every comparison uses: a two-sided t test of the mean at [`ALPHA`], and the confidence
+//! interval of the same test.
 //!
-//! A value is the log-ratio of one *unit*: of a round of fresh processes ([`crate::round`], so that the heavy tails of
-//! single slices do not reach it), or of a block of whole trials. **Values come in time order.** Whether the
+//! A value is the log-ratio of one *unit*. A unit is a round of fresh processes ([`crate::round`], so that the heavy
+//! tails of single slices do not reach it) or a block of whole trials. **Values come in time order.** Whether the
 //! measurement was valid at all is decided elsewhere.
 //!
-//! An effect may move while it is measured: what two programs cost depends on what the machine does, and the rounds of
-//! a minute are then alike. Independent values are assumed nowhere: from [`long_run::UNITS_MIN`] values on there are
-//! two standard errors, that of independent values and the long-run one, and the interval is the wider of the two. The
-//! p-value is the larger of the two, which is the level at which this interval just reaches nothing. With fewer values
-//! only the independent one exists, and what moves is not seen. Neither sees what moves between runs.
+//! An effect may move while it is measured: the cost of two programs depends on what the machine does, and rounds
+//! close in time are alike. The rule never assumes independent values. From [`long_run::UNITS_MIN`] values on it
+//! computes two standard errors, the independent one and the long-run one, and uses the wider interval. The p-value
+//! is the larger of the two, which is the level at which this interval just reaches zero. With fewer values only the
+//! independent error exists, and movement goes unnoticed. Neither error includes what moves between runs.
 //!
-//! Because interval and test are one, *faster* is printed exactly when the interval excludes one, before a correction
-//! for several claims. The mean is tested, and not the median: it is what the interval of few values can be made for
-//! without steps (order statistics of six values reach 97 % and no more), and the same method holds at every number.
+//! Because the interval and the test are the same, *faster* is printed exactly when the interval excludes one, before
+//! a correction for several claims. The rule tests the mean, not the median. The mean has an interval without steps
+//! even for few values (order statistics of six values reach at most 97 %), and the same method works at every number
+//! of values.
 
 use crate::{
     long_run,
     student::{self, Quantiles},
 };
 
-/// Probability of calling a difference where there is none, for one claim.
+/// Probability of a false positive (calling a difference where there is none), for one claim.
 pub const ALPHA: f64 = 0.01;
 
 /// Power at which a detectable effect is printed.
@@ -35,14 +36,14 @@ pub const UNITS_MIN: usize = 6;
 /// Which standard error an interval rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// That of independent values.
+    /// The independent standard error.
     #[default]
     Independent,
-    /// The long-run one, which was the wider; of a sum, of one of its parts.
+    /// The long-run standard error, where it was the wider one. For a sum: one of its parts uses it.
     LongRun,
 }
 
-/// What log-ratios in time order say of their mean.
+/// The mean of log-ratios in time order, with its interval and test.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// Mean log-ratio.
@@ -55,15 +56,15 @@ pub struct Estimate {
     pub p_value: f64,
     /// Smallest log-ratio, as a positive number, that this test finds with probability [`POWER`].
     pub detectable: f64,
-    /// Values.
+    /// Number of values.
     pub units: usize,
     /// Standard error that the interval rests on.
     pub error: f64,
     /// Its degrees of freedom.
     pub degrees_of_freedom: u32,
-    /// How it was made.
+    /// Which standard error was used.
     pub method: Method,
-    /// Correlation of values with those before them; absent of a sum, of fewer than three values and of equal ones.
+    /// Lag-1 autocorrelation; absent for a sum, for fewer than three values and for equal values.
     pub lag_1: Option<f64>,
 }
 
@@ -72,12 +73,12 @@ pub struct Estimate {
 /// Student's t (Student, "The Probable Error of a Mean", Biometrika 6, 1908) with the wider of two standard errors
 /// (module documentation), and for the detectable effect `(t(1 - alpha/2) + t(power)) * error` (Cohen, Statistical
 /// Power Analysis, 1988, chapter 2, with t in place of normal quantiles). Assumes that the mean is roughly normal.
-/// `None` below two values, or with one that is not finite. Equal values have an interval of no length.
+/// `None` below two values, or with one that is not finite. Equal values give an interval of length zero.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {
     estimate_at(values, ALPHA)
 }
 
-/// The same with confidence `1 - alpha`: where several intervals must hold together.
+/// Like [`estimate`], with confidence `1 - alpha`: for several intervals that must hold together.
 pub fn estimate_at(values: &[f64], alpha: f64) -> Option<Estimate> {
     let count = values.len() as f64;
     let error = sample_deviation(values)? / count.sqrt();
@@ -94,26 +95,27 @@ pub fn estimate_at(values: &[f64], alpha: f64) -> Option<Estimate> {
     Some(Estimate { p_value, lag_1: long_run::lag_1(values), ..wider })
 }
 
-/// Estimates how far the mean of one set of values lies above that of another, where no value of one belongs to one of
-/// the other, with confidence `1 - alpha`.
+/// Estimates by how much the mean of one set of values exceeds the mean of another unpaired set, with confidence `1 -
+/// alpha`.
 ///
 /// Welch's t (Welch, "The generalization of Student's problem when several different population variances are
-/// involved", Biometrika 34, 1947): [`weighted_sum`] of both. `None` below two values on either side.
+/// involved", Biometrika 34, 1947), as the [`weighted_sum`] of both. `None` below two values on either side.
 pub fn estimate_unpaired(of: &[f64], to: &[f64], alpha: f64) -> Option<Estimate> {
     weighted_sum([(1.0, estimate_at(of, alpha)?), (-1.0, estimate_at(to, alpha)?)], alpha)
 }
 
-/// The mean of several estimates of which none shares a value with another. `None` of nothing.
+/// The mean of several estimates that share no values. `None` for an empty list.
 pub fn mean_of(estimates: &[Estimate]) -> Option<Estimate> {
     let weight = 1.0 / estimates.len() as f64;
     weighted_sum(estimates.iter().map(|it| (weight, *it)), ALPHA)
 }
 
-/// A weighted sum of estimates of which none shares a value with another, with confidence `1 - alpha`: what every
-/// question about several cells is answered by.
+/// A weighted sum of estimates that share no values, with confidence `1 - alpha`. Every question about several cells
+/// uses it.
 ///
-/// Each has the standard error that [`estimate_at`] found, and the sum degrees of freedom by Welch and Satterthwaite,
-/// rounded down. `None` of nothing, and where something is not finite. The units are those of the estimate with fewest.
+/// Each term has the standard error that [`estimate_at`] found; the sum has degrees of freedom by Welch and
+/// Satterthwaite, rounded down. `None` for an empty list, or where something is not finite. The number of units is
+/// the smallest among the terms.
 pub fn weighted_sum(terms: impl IntoIterator<Item = (f64, Estimate)>, alpha: f64) -> Option<Estimate> {
     let (mut sum, mut parts, mut units) = (0.0, Vec::new(), usize::MAX);
     for (weight, estimate) in terms {
@@ -136,9 +138,9 @@ pub struct Part {
 }
 
 impl Part {
-    /// From what a mean's values, in time order, have more or less than it, scaled so that their squares add up to the
-    /// square of the independent standard error, and its degrees of freedom: by the wider of both errors, as
-    /// [`estimate`] has it.
+    /// A part from the residuals of a mean's values in time order, scaled so that their squares add up to the square
+    /// of the independent standard error, and its degrees of freedom. It uses the wider of both errors, like
+    /// [`estimate`].
     pub fn of_residuals(residuals: &[f64], degrees_of_freedom: f64) -> Self {
         let independent = Self {
             variance: residuals.iter().map(|it| it.powi(2)).sum(),
@@ -162,19 +164,20 @@ impl Part {
 pub fn of_sum(sum: f64, parts: &[Part], units: usize, alpha: f64) -> Option<Estimate> {
     let variance: f64 = parts.iter().map(|it| it.variance).sum();
     let weight: f64 = parts.iter().map(|it| it.variance.powi(2) / it.degrees_of_freedom).sum();
-    // Parts without deviation weigh nothing. What is whole but for an error of rounding is not rounded down.
+    // Parts without deviation have no weight. The small addend keeps a rounding error from rounding a whole number
+    // down.
     let degrees_of_freedom = if weight > 0.0 { variance.powi(2) / weight + 1e-6 } else { 1.0 };
     let found = of_mean(sum, variance.sqrt(), degrees_of_freedom.max(1.0) as u32, units, alpha)?;
     let is_long_run = parts.iter().any(|it| it.method == Method::LongRun);
     Some(Estimate { method: if is_long_run { Method::LongRun } else { Method::Independent }, ..found })
 }
 
-/// Smallest log-ratio, as a positive number, that [`estimate`] of so many values would find with probability
-/// [`POWER`], when they scatter as earlier ones did within each of several sets.
+/// Smallest log-ratio, as a positive number, that [`estimate`] of `units` values would find with probability
+/// [`POWER`], if they scatter like earlier values within each of several sets.
 ///
-/// The deviation is pooled over the sets, each around its own mean, so that what moved between them is not in it. It is
-/// that of the standard error by which [`estimate`] would have decided each set: where values of one set moved, so will
-/// the planned ones. `None` without a set of two values, and below two planned values.
+/// The deviation is pooled over the sets, each around its own mean, so that it excludes movement between sets. It
+/// uses the standard error by which [`estimate`] would have decided each set: if the values of one set moved, the
+/// planned values will too. `None` without a set of two values, and below two planned values.
 pub fn expected_detectable(earlier: &[Vec<f64>], units: u32) -> Option<f64> {
     let (mut squares, mut weights, mut method) = (0.0, 0.0, Method::Independent);
     for values in earlier.iter().filter(|values| values.len() > 1) {
@@ -197,7 +200,7 @@ pub fn expected_detectable(earlier: &[Vec<f64>], units: u32) -> Option<f64> {
 }
 
 impl Estimate {
-    /// The same as a part of a sum, where it has this weight.
+    /// This estimate as a part of a sum, with this weight.
     pub fn part(&self, weight: f64) -> Part {
         Part {
             variance: (weight * self.error).powi(2),
@@ -211,7 +214,7 @@ impl Estimate {
     }
 }
 
-/// How many standard errors an interval with confidence `1 - ALPHA` reaches to either side.
+/// Half-width of an interval with confidence `1 - ALPHA`, in standard errors.
 pub fn reach(degrees_of_freedom: u32) -> Option<f64> {
     OF_INTERVALS.of(degrees_of_freedom)
 }
@@ -273,11 +276,11 @@ pub struct Reading {
     pub larger_is_better: bool,
 }
 
-/// The direction of an effect.
+/// Decides the direction of an effect.
 ///
-/// *Equivalent* needs the whole interval strictly inside the margin, whatever the test says: a difference that is
-/// known and too small to matter is no reason to choose. This is stricter than two one-sided tests at the same alpha,
-/// which need an interval of `1 - 2 alpha` (Schuirmann 1987). *Better* and *worse* need a corrected p-value of at most
+/// *Equivalent* needs the whole interval strictly inside the margin, whatever the test says: a known difference that
+/// is too small to matter is no reason to choose. This is stricter than two one-sided tests at the same alpha, which
+/// need an interval of `1 - 2 alpha` (Schuirmann 1987). *Better* and *worse* need a corrected p-value of at most
 /// [`ALPHA`]. Fewer than [`UNITS_MIN`] units decide nothing.
 pub fn decide(estimate: &Estimate, reading: &Reading) -> Direction {
     let Estimate { mean, low, high, units, .. } = *estimate;
@@ -293,23 +296,23 @@ pub fn decide(estimate: &Estimate, reading: &Reading) -> Direction {
     if (mean > 0.0) == reading.larger_is_better { Direction::Better } else { Direction::Worse }
 }
 
-/// Whether a second figure of the same comparison stands against a claimed one.
+/// Whether a second figure of the same comparison contradicts a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bearing {
-    /// It is not worse by as much as the margin, with its whole interval.
+    /// The whole interval excludes a worsening by the margin or more.
     Supports,
     /// It could be worse by the margin or more.
     Uncertain,
-    /// It is worse, and by more than the margin, with its whole interval.
+    /// The whole interval lies beyond the margin on the worse side.
     Contradicts,
 }
 
-/// What `other` says of a claim that the arm is better, worse or equivalent. Both are log-ratios of costs or both of
-/// gains; `claimed` is the direction of the claim on that scale: negative, positive, or zero for equivalence.
+/// Whether `other` supports a claim that the arm is better, worse or equivalent. Both are log-ratios of costs or both
+/// of gains; `claimed` is the direction of the claim on that scale: negative, positive, or zero for equivalence.
 ///
-/// A test of non-inferiority: the claim stands only where the other figure is known not to go the other way by more
-/// than the margin. Of equivalence both ways are the other one: its whole interval must lie inside the margin. An
-/// interval that merely includes one is not enough, because a wide one always does.
+/// This is a test of non-inferiority: the claim stands only if the other figure is known not to go the other way by
+/// more than the margin. For a claim of equivalence both directions count as the other way, so the whole interval
+/// must lie inside the margin. An interval that merely includes one is not enough, because a wide one always does.
 pub fn bearing(claimed: f64, other: &Estimate, margin: f64) -> Bearing {
     let (worst, best) = match claimed.partial_cmp(&0.0) {
         Some(std::cmp::Ordering::Less) => (other.high, other.low),
@@ -429,7 +432,7 @@ mod tests {
         let expected = |earlier: &[Vec<f64>], units| expected_detectable(earlier, units);
         let same = expected(&[values.to_vec()], 6).expect("six values");
         assert!((same - found.detectable).abs() < 1e-12, "as many again find the same");
-        // That a second run lies elsewhere is no scatter within one.
+        // A shift between two runs does not count as scatter within one.
         let moved: Vec<f64> = values.iter().map(|value| value + 0.3).collect();
         let both = expected(&[values.to_vec(), moved, vec![0.1]], 6).expect("twelve values");
         assert!((both - same).abs() < 1e-12, "{both} {same}");
@@ -466,7 +469,7 @@ mod tests {
         assert_eq!(bearing(-0.05, &at(0.015, 0.02), MARGIN), Bearing::Contradicts);
         assert_eq!(bearing(0.05, &at(-0.02, -0.015), MARGIN), Bearing::Contradicts);
         assert_eq!(bearing(0.05, &at(-0.005, 0.06), MARGIN), Bearing::Supports);
-        // The claim: they cost the same. A wide interval is no sign of it.
+        // The claim: they cost the same. A wide interval does not show it.
         assert_eq!(bearing(0.0, &at(-0.009, 0.008), MARGIN), Bearing::Supports);
         assert_eq!(bearing(0.0, &at(-0.02, 0.02), MARGIN), Bearing::Uncertain);
         assert_eq!(bearing(0.0, &at(0.005, 0.02), MARGIN), Bearing::Uncertain);
@@ -474,16 +477,16 @@ mod tests {
         assert_eq!(bearing(0.0, &at(0.011, 0.02), MARGIN), Bearing::Contradicts);
     }
 
-    /// The design as it is run: rounds of fresh processes, in each of them slices that share the round's machine, a
-    /// baseline that runs twice and is shared by all comparisons, and a machine that drifts and changes its state.
-    /// Gives the round's value.
+    /// The design as it is run: rounds of fresh processes; slices within a round share the machine's state; a
+    /// baseline runs twice and serves all comparisons; the machine drifts and changes its state. Returns the round's
+    /// value.
     fn round(random: &mut Random, effect: f64) -> f64 {
         let mut process = || 0.015 * random.normal();
         let (one, two, arm) = (process(), process(), effect + process());
         let mut drift = 0.0;
         let mut runs = [const { Vec::new() }; 3];
         for _ in 0..8 {
-            // Correlation 0.84 between neighbours, as measured; the state of the machine changes now and then.
+            // Lag-1 correlation of 0.84, as measured; the machine changes its state now and then.
             drift = 0.84 * drift + 0.1 * random.normal();
             if random.uniform() < 0.02 {
                 drift += 0.3;

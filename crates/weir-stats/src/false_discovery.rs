@@ -1,13 +1,14 @@
-//! Correction for looking at many cells, where a known share of what is called may be wrong.
+//! Correction for testing many cells: controls the false discovery rate, the expected share of false ones among the
+//! called differences.
 
 /// p-values adjusted by the step-up procedure of Benjamini and Hochberg, in the order given.
 ///
-/// The k-th smallest of m (from 1) is multiplied by `m / k`, then made to rise and cut at one. Calling what is at most
-/// `q` keeps the expected share of false ones among those called at `q`, for tests that are independent or that depend
-/// on each other positively, as those of cells with a common baseline do: Benjamini and Hochberg, "Controlling the
-/// False Discovery Rate", Journal of the Royal Statistical Society B 57 (1995); Benjamini and Yekutieli, "The Control
-/// of the False Discovery Rate in Multiple Testing under Dependency", Annals of Statistics 29 (2001). `None` when a
-/// value is not a probability; an empty family has an empty answer.
+/// The k-th smallest of m (from 1) is multiplied by `m / k`, then the values are made monotone and capped at one.
+/// Calling the differences with an adjusted p-value of at most `q` keeps the false discovery rate at `q`, for tests
+/// that are independent or positively dependent, as tests of cells with a common baseline are: Benjamini and
+/// Hochberg, "Controlling the False Discovery Rate", Journal of the Royal Statistical Society B 57 (1995); Benjamini
+/// and Yekutieli, "The Control of the False Discovery Rate in Multiple Testing under Dependency", Annals of
+/// Statistics 29 (2001). `None` when a value is not a probability; an empty family returns an empty list.
 pub fn benjamini_hochberg(p_values: &[f64]) -> Option<Vec<f64>> {
     if p_values.iter().any(|p_value| !(0.0..=1.0).contains(p_value)) {
         return None;

@@ -1,8 +1,9 @@
-//! Whether two shares differ by more than chance.
+//! Fisher's exact test: whether two shares differ by more than chance.
 
-/// Two-sided p-value of Fisher's exact test: of so many trials each, so many had something. Sums the probabilities,
-/// given the margins, of all tables that are at most as likely as this one (R. A. Fisher, "Statistical Methods for
-/// Research Workers", 5th edition, 1934, section 21.02). `None` when more had it than there were.
+/// Two-sided p-value of Fisher's exact test for `with` of `of` trials against `other_with` of `other_of`. Sums the
+/// probabilities, given the margins, of all tables that are at most as likely as this one (R. A. Fisher, "Statistical
+/// Methods for Research Workers", 5th edition, 1934, section 21.02). `None` when a count exceeds its number of
+/// trials.
 pub fn exact_p_value((with, of): (u32, u32), (other_with, other_of): (u32, u32)) -> Option<f64> {
     /// Tables whose probabilities differ by rounding alone are equally likely.
     const ROUNDING: f64 = 1.0 + 1e-7;
@@ -20,7 +21,7 @@ pub fn exact_p_value((with, of): (u32, u32), (other_with, other_of): (u32, u32))
     Some((rarer / weights.iter().sum::<f64>()).min(1.0))
 }
 
-/// Logarithm of the number of ways to choose; the sum is exact enough for the counts of trials there are.
+/// Logarithm of the binomial coefficient; the sum is exact enough for realistic numbers of trials.
 fn ln_choose(of: u32, count: u32) -> f64 {
     let count = count.min(of - count);
     (0..count).map(|step| (f64::from(of - step) / f64::from(step + 1)).ln()).sum()

@@ -1,11 +1,12 @@
-//! Correction for looking at several cells at once.
+//! Holm's correction for testing several cells at once.
 
 /// p-values adjusted by Holm's step-down procedure, in the order given.
 ///
-/// The k-th smallest of m (from 0) is multiplied by `m - k`, then made to rise and cut at one. Rejecting what is
-/// at most alpha keeps the probability of any false rejection at alpha, whatever the dependence between the
-/// tests: Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 6
-/// (1979). `None` when a value is not a probability; an empty family has an empty answer.
+/// The k-th smallest of m (from 0) is multiplied by `m - k`, then the values are made monotone and capped at one.
+/// Rejecting the tests with an adjusted p-value of at most alpha keeps the probability of any false rejection at
+/// alpha, whatever the dependence between the tests: Holm, "A Simple Sequentially Rejective Multiple Test Procedure",
+/// Scandinavian Journal of Statistics 6 (1979). `None` when a value is not a probability; an empty family returns an
+/// empty list.
 pub fn holm(p_values: &[f64]) -> Option<Vec<f64>> {
     if p_values.iter().any(|p_value| !(0.0..=1.0).contains(p_value)) {
         return None;

@@ -1,17 +1,17 @@
 //! Statistics for paired experiments on noisy machines: small, cited, and never an estimate without its interval.
 //!
-//! Every function takes slices and returns values. Nothing here performs I/O, reads a clock or draws from a
-//! global source of randomness: what is random takes a seed, and the same seed gives the same answer on every
-//! machine. Degenerate input (nothing, too little, not a number) gives `None`, never a panic and never NaN.
+//! Every function takes slices and returns values. Nothing here performs I/O, reads a clock or uses a global random
+//! source. Random functions take a seed, and the same seed gives the same answer on every machine. Degenerate input
+//! (empty, too short, not a number) gives `None`, never a panic and never NaN.
 //!
-//! The unit is the **log-ratio** of a pair: `ln(arm / baseline)` of one block. On that scale "twice" and "half"
-//! are equally far from nothing, effects add, and the arm and the baseline may change places.
-//! [`order::log_ratio`] goes there, [`order::fraction`] comes back (`0.03` for "3 % more").
+//! The unit is the **log-ratio** of a pair: `ln(arm / baseline)` of one block. On that scale "twice" and "half" are
+//! equally far from zero, effects add, and the arm and the baseline may change places. [`order::log_ratio`] computes
+//! it, [`order::fraction`] converts it back (`0.03` for "3 % more").
 //!
-//! [`recording`] is the text in which recorded rounds are kept, on which the rule of decision is tried.
+//! [`recording`] is the text format of recorded rounds, on which the decision rule is tested.
 //!
-//! What this crate is not: it knows nothing of trials, metrics or reports, and it never drops an outlier. Which
-//! pairs are compared is decided beforehand from the environment ([`states`]), not from their values.
+//! This crate knows nothing of trials, metrics or reports, and it never drops an outlier. Which pairs are compared is
+//! decided beforehand from the environment ([`states`]), not from their values.
 //!
 //! ```
 //! use weir_stats::decide::{Direction, Reading, decide, estimate};

@@ -1,21 +1,21 @@
-//! The error of the mean of values that follow one another in time and may depend on those before them. Pure.
+//! The long-run standard error of a mean: values follow one another in time and may be autocorrelated. Pure.
 //!
 //! The equal-weighted cosine estimator (Lazarus, Lewis, Stock and Watson, "HAR Inference: Recommendations for
 //! Practice", Journal of Business & Economic Statistics 36, 2018): the variance of the mean follows from the first
-//! [`terms`] cosine coefficients of the values, which see what moves slowly and not what changes from one value to the
+//! [`terms`] cosine coefficients of the values, which capture slow movement and ignore changes from one value to the
 //! next. Their mean square has as many degrees of freedom as there are terms.
 
 use std::f64::consts::PI;
 
-/// Fewest values that say anything of how they follow one another.
+/// Fewest values from which their autocorrelation can be estimated.
 pub const UNITS_MIN: usize = 12;
 
-/// Number of cosine coefficients for so many values; `None` where they are too few.
+/// Number of cosine coefficients for `units` values; `None` below [`UNITS_MIN`].
 ///
-/// Fewer see slower movement and have longer intervals. These are enough that an interval is at most 40 % wider than
-/// the independent one where values are as independent as those of equal arms (lag 1 of 0 to 0.1). By simulation, 4,000
-/// series a cell, so that a coverage of 99 % has a standard error of 0.16 points and one of 80 % of 0.63. Widths at a
-/// lag-1 correlation of 0, 0.05 and 0.1, coverage at 0.1, 0.3 and 0.6:
+/// Fewer coefficients capture slower movement and give longer intervals. With these numbers an interval is at most
+/// 40 % wider than the independent one when values are as independent as those of equal arms (lag 1 of 0 to 0.1). By
+/// simulation, 4,000 series per cell, so that a coverage of 99 % has a standard error of 0.16 points and one of 80 %
+/// of 0.63. Widths at a lag-1 correlation of 0, 0.05 and 0.1, coverage at 0.1, 0.3 and 0.6:
 ///
 /// | values | terms | width over the independent one | coverage of 99 % | that of the independent one |
 /// | --- | --- | --- | --- | --- |
@@ -25,33 +25,34 @@ pub const UNITS_MIN: usize = 12;
 /// | 60 | 8 | 1.26, 1.32, 1.38 | 99.6, 99.3, 98.2 | 98.3, 94.1, 79.5 |
 /// | 150 | 8 | 1.28, 1.34, 1.40 | 99.5, 99.2, 98.9 | 97.9, 94.1, 79.7 |
 ///
-/// Of such movement as a closed loop had they cover 96 % in 48 rounds (`tests/coverage.rs`); six terms would cover 97 %
-/// and be 42 % wider for equal arms. More terms for more values would narrow an interval by 8 % at 150 and see less of
-/// a slow drift. Means of as many batches cover as often with the same length, within the error of this simulation.
+/// For movement like that measured in a closed loop they cover 96 % in 48 rounds (`tests/coverage.rs`); six terms
+/// would cover 97 % and be 42 % wider for equal arms. More terms for more values would narrow an interval by 8 % at
+/// 150 values and capture less of a slow drift. With the same length, means of as many batches have the same
+/// coverage, within the error of this simulation.
 pub const fn terms(units: usize) -> Option<u32> {
     match units {
         0..UNITS_MIN => None,
-        // Half the values of the fewest.
+        // Half of the fewest values.
         UNITS_MIN..18 => Some(6),
         18..24 => Some(7),
         _ => Some(8),
     }
 }
 
-/// Variance of a single value as the mean of many sees it: the variance of their mean times their number. From what
-/// values, in time order, have more or less than their mean. `None` of too few.
+/// Long-run variance of a single value: the variance of the mean times the number of values. `residuals` are the
+/// values minus their mean, in time order. `None` below [`UNITS_MIN`].
 pub fn variance(residuals: &[f64]) -> Option<f64> {
     let coefficients = coefficients(residuals)?;
     Some(mean_product(&coefficients, &coefficients))
 }
 
-/// Likewise the covariance of two values that come together.
+/// Long-run covariance of two paired values, likewise.
 pub fn covariance(one: &[f64], other: &[f64]) -> Option<f64> {
     let same = one.len() == other.len();
     coefficients(one).zip(coefficients(other)).filter(|_| same).map(|(one, other)| mean_product(&one, &other))
 }
 
-/// The first [`terms`] cosine coefficients. Of independent values each has their variance.
+/// The first [`terms`] cosine coefficients. For independent values each has the variance of the values.
 fn coefficients(residuals: &[f64]) -> Option<Vec<f64>> {
     let (terms, count) = (terms(residuals.len())?, residuals.len() as f64);
     let coefficient = |term: u32| {
@@ -69,7 +70,7 @@ fn mean_product(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| one * other).sum::<f64>() / one.len() as f64
 }
 
-/// Correlation of values with those before them, around their mean; `None` below three values, or where all are equal.
+/// Lag-1 autocorrelation; `None` below three values, or where all are equal.
 pub fn lag_1(values: &[f64]) -> Option<f64> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

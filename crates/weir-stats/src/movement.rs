@@ -1,49 +1,48 @@
-//! Whether an effect stood still while it was measured. Pure.
+//! Tests whether an effect moved while it was measured. Pure.
 //!
-//! Three signs, each with its own statistic: values follow those before them (lag-1 correlation, one-sided: values that
-//! alternate make no interval too short), the two halves have different means (Student's t), and several stretches have
-//! different means (analysis of variance, Fisher 1925). They are statistics of ranks (Conover and Iman, "Rank
-//! Transformations as a Bridge", The American Statistician 35, 1981), so that no tail and no skew of a metric reaches
-//! them. Each is tested at less than a third of [`ALPHA`] (Bonferroni): independent values show a movement at most once
-//! in a hundred times, whatever their tails, by simulation in 0.9 % (tests). The effect of io_uring over epoll in 360
-//! recorded rounds of a closed loop (lag 1: 0.47) is shown to move in all of them, in 55 % of the windows of 48 rounds
-//! and in 89 % of those of 96; at one rate, and between equal programs, in none (`weir-judge/tests/interval.rs`).
+//! There are three tests: values follow those before them (lag-1 correlation, one-sided, because alternating values
+//! never make an interval too short), the two halves have different means (Student's t), and several stretches have
+//! different means (analysis of variance, Fisher 1925). All use ranks (Conover and Iman, "Rank Transformations as a
+//! Bridge", The American Statistician 35, 1981), so that heavy tails and skew do not affect them. Each is tested at
+//! less than a third of [`ALPHA`] (Bonferroni): independent values show a movement at most once in a hundred times,
+//! whatever their tails; in 0.9 % by simulation (tests). The effect of io_uring over epoll in 360 recorded rounds of
+//! a closed loop (lag 1: 0.47) is shown to move in all of them, in 55 % of the windows of 48 rounds and in 89 % of
+//! those of 96; at one rate, and between equal programs, in none (`weir-judge/tests/interval.rs`).
 //!
-//! What is found needs no other rule: the interval of [`crate::decide`] allows for movement whether or not it is shown.
-//! It says that there is no single effect that a longer run of the same minutes would come closer to.
+//! A finding changes no other rule: the interval of [`crate::decide`] allows for movement whether or not it is shown.
+//! It means that there is no single effect to which a longer run of the same minutes would converge.
 
 use crate::{decide::ALPHA, long_run, student};
 
 /// Stretches whose means are compared. Odd, so that the probability has a short sum.
 const STRETCHES: usize = 5;
 
-/// What each sign may take of the probability of a false alarm: a little less than a third of [`ALPHA`], because the
-/// distributions of ranks are approximations.
+/// Probability of a false alarm per test: a little less than a third of [`ALPHA`], because the distributions of ranks
+/// are approximations.
 const ALPHA_EACH: f64 = 0.9 * ALPHA / 3.0;
 
 /// Quantile of the standard normal distribution at `1 - ALPHA_EACH`.
 const NORMAL_QUANTILE: f64 = 2.748;
 
-/// Fewest values in which movement can be shown: a stretch of fewer than four has no distribution to speak of.
+/// Fewest values in which movement can be shown: a stretch needs at least four values for its test.
 pub const UNITS_MIN: usize = 24;
 
 /// How an effect moved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Movement {
-    /// Correlation of values with those before them.
+    /// Lag-1 correlation.
     pub lag_1: f64,
     /// Means of the first and of the second half; a middle value belongs to the second.
     pub halves: (f64, f64),
-    /// Whether the correlation shows it.
+    /// Whether the lag-1 correlation shows movement.
     pub is_shown_by_lag: bool,
-    /// Whether the halves show it.
+    /// Whether the two halves show movement.
     pub is_shown_by_halves: bool,
-    /// Whether stretches of a fifth show it.
+    /// Whether the five stretches show movement.
     pub is_shown_by_stretches: bool,
 }
 
-/// The movement of values in time order, where one is shown; `None` where none is, and of fewer than
-/// [`UNITS_MIN`] values.
+/// The movement of values in time order; `None` where none is shown, and below [`UNITS_MIN`] values.
 pub fn moves(values: &[f64]) -> Option<Movement> {
     if values.len() < UNITS_MIN || values.iter().any(|value| !value.is_finite()) {
         return None;
@@ -62,7 +61,7 @@ pub fn moves(values: &[f64]) -> Option<Movement> {
     is_shown.then_some(found)
 }
 
-/// Place of each value in ascending order; equal ones have the mean of their places.
+/// Rank of each value in ascending order; ties have the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|one, other| values[*one].total_cmp(&values[*other]));
@@ -76,7 +75,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Of independent values the correlation has a mean of `-1 / n`, and a variance of `(n - 2)^2 / (n^2 (n - 1))`
+/// For independent values the correlation has a mean of `-1 / n`, and a variance of `(n - 2)^2 / (n^2 (n - 1))`
 /// (Moran, "Some theorems on time series", Biometrika 35, 1948).
 fn is_correlated(lag_1: f64, units: usize) -> bool {
     let count = units as f64;
@@ -131,7 +130,7 @@ mod tests {
 
     #[test]
     fn values_that_stand_still_show_movement_at_most_once_in_a_hundred_times() {
-        // 10,000 series at 1 %: a standard error is 0.1 points, that of the mean of all 24 shares 0.02.
+        // 10,000 series at 1 %: the standard error is 0.1 points, and 0.02 for the mean of all 24 shares.
         let mut random = Random::seeded(11);
         let mut all = Vec::new();
         for units in [24, 25, 36, 48, 60, 96, 150, 360] {

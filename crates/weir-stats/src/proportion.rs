@@ -1,14 +1,14 @@
-//! How far a share that was counted may be from the one behind it.
+//! Wilson's interval of a proportion that was counted.
 
-/// What a normal variable stays below with probability 0.995: two-sided intervals at 99 %, as
-/// [`ALPHA`](crate::decide::ALPHA) asks for.
+/// Quantile of the standard normal distribution at 0.995: two-sided intervals at 99 %, as
+/// [`ALPHA`](crate::decide::ALPHA) requires.
 const Z: f64 = 2.575_829_303_548_900_4;
 
-/// The 99 % interval of a share of which so many were counted, where each is one or not by itself.
+/// The 99 % interval of a share: `were` of `of` independent cases.
 ///
-/// The score interval (E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", Journal of
-/// the American Statistical Association 22, 1927): it stays within 0 and 1, and has a length although none or all were.
-/// `None` of nothing, and when more were than there are.
+/// The score interval (E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", Journal
+/// of the American Statistical Association 22, 1927): it stays within 0 and 1, and has a positive length even if none
+/// or all were counted. `None` when `of` is zero or `were` exceeds it.
 pub fn interval(were: u64, of: u64) -> Option<(f64, f64)> {
     if of == 0 || were > of {
         return None;
@@ -18,7 +18,7 @@ pub fn interval(were: u64, of: u64) -> Option<(f64, f64)> {
     let middle = share + weight / 2.0;
     let half = Z * ((share * (1.0 - share) + weight / 4.0) / count).sqrt();
     let [low, high] = [middle - half, middle + half].map(|end| end / (1.0 + weight));
-    // At the ends only rounding keeps it from these.
+    // At the ends the interval reaches these values exactly but for rounding.
     let low = if were == 0 { 0.0 } else { low.clamp(0.0, share) };
     let high = if were == of { 1.0 } else { high.clamp(share, 1.0) };
     Some((low, high))
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn its_ends_are_where_the_test_just_rejects() {
-        // By the definition: the shares from which what was counted is Z standard errors away.
+        // By the definition: the shares at which the counted share is Z standard errors away.
         for (were, of) in [(1, 2), (3, 40), (39, 40), (999_990, 1_000_000)] {
             let (low, high) = interval(were, of).expect("possible counts");
             let (count, share) = (of as f64, were as f64 / of as f64);

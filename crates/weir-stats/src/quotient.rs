@@ -1,4 +1,4 @@
-//! The quotient of two means whose values come in pairs, with the interval of the test that decides everything else.
+//! The quotient of two paired means, with the interval of the test that decides everything else.
 
 use crate::{long_run, student};
 
@@ -17,11 +17,12 @@ pub struct Quotient {
 
 /// The quotient of the means of pairs in time order, with confidence `1 - alpha`.
 ///
-/// Fieller's interval (Fieller, "Some problems in interval estimation", Journal of the Royal Statistical Society B 16,
-/// 1954): every limit `r` for which the test of the mean of `over - r * under` ([`crate::decide`]) does not exclude
-/// zero; of many pairs the hull of what independent and long-run errors leave. It needs no quotient of a single pair.
-/// `None` below two pairs, with a value that is not finite, and where the second mean cannot be told from zero at the
-/// same alpha, or is below it: then no quotient is bounded, or it has no meaning as a share.
+/// Fieller's interval (Fieller, "Some problems in interval estimation", Journal of the Royal Statistical Society B
+/// 16, 1954): every limit `r` for which the test of the mean of `over - r * under` ([`crate::decide`]) does not
+/// exclude zero. With many pairs it is the hull of the intervals from independent and from long-run errors. It
+/// divides no single pair. `None` below two pairs, with a value that is not finite, and where the second mean is
+/// below zero or not distinguishable from zero at the same alpha: then the quotient is unbounded, or meaningless as a
+/// share.
 pub fn quotient(pairs: &[(f64, f64)], alpha: f64) -> Option<Quotient> {
     let degrees_of_freedom = u32::try_from(pairs.len().checked_sub(1)?).ok().filter(|it| *it > 0)?;
     let count = pairs.len() as f64;
@@ -63,7 +64,7 @@ mod tests {
         let pairs = [(3.0, 8.1), (3.4, 8.0), (2.9, 7.7), (3.3, 8.4), (3.1, 7.9), (3.2, 8.2)];
         let found = quotient(&pairs, ALPHA).expect("the second is far from zero");
         assert!((found.ratio - 18.9 / 48.3).abs() < 1e-12, "{found:?}");
-        // Of many pairs as well, which drift.
+        // Also with many pairs, which drift.
         let drifting: Vec<(f64, f64)> =
             (0..18).map(|place| (3.0 + 0.02 * f64::from(place), 8.0 + 0.1 * f64::from(place % 3))).collect();
         for pairs in [&pairs[..], &drifting[..]] {

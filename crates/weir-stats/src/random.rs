@@ -1,10 +1,8 @@
-//! A small seeded generator: the same seed gives the same plan, schedule and resamples on every machine, for
-//! ever.
+//! A small seeded generator: the same seed always gives the same plan, schedule and resamples, on every machine.
 //!
-//! xoshiro256++ by Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", ACM TOMS 47 (2021),
-//! with its state filled by SplitMix64 as they advise. It is written here, not taken from a crate, because a
-//! stored seed must mean the same sequence after every upgrade. It is not for secrets: its output can be
-//! predicted.
+//! xoshiro256++ by Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", ACM TOMS 47 (2021), with
+//! its state filled by SplitMix64 as they advise. It is written here, not taken from a crate, because a stored seed
+//! must mean the same sequence after every upgrade. It is not for secrets: its output is predictable.
 
 const SPLITMIX_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -19,7 +17,7 @@ impl Random {
     pub fn seeded(seed: u64) -> Self {
         let mut counter = seed;
         let mut next = || splitmix(&mut counter);
-        // SplitMix64 is a bijection of its counter: four words in a row cannot all be zero.
+        // SplitMix64 is a bijection of its counter, so four words in a row cannot all be zero.
         Self { state: [next(), next(), next(), next()] }
     }
 
@@ -37,7 +35,7 @@ impl Random {
         result
     }
 
-    /// A whole number from 0 up to but without `bound`, each equally likely; 0 when the bound is 0.
+    /// A uniform whole number in `0..bound`; 0 when the bound is 0.
     ///
     /// Multiplication with rejection: Lemire, "Fast Random Integer Generation in an Interval", ACM TOMACS 29
     /// (2019).
@@ -52,7 +50,7 @@ impl Random {
         (product >> 64) as u64
     }
 
-    /// Uniform on 0 (possible) to 1 (never), a multiple of 2^-53.
+    /// Uniform from 0 (included) to 1 (excluded), a multiple of 2^-53.
     pub fn uniform(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
@@ -77,7 +75,7 @@ impl Random {
         }
     }
 
-    /// The numbers from 0 up to but without `length` in random order.
+    /// The numbers of `0..length` in random order.
     pub fn permutation(&mut self, length: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..length).collect();
         self.shuffle(&mut order);
@@ -85,22 +83,22 @@ impl Random {
     }
 }
 
-/// A seed for part `index` of something that has `seed`: block 3 of a plan, worker 2 of a generator.
+/// A derived seed for part `index`: block 3 of a plan, worker 2 of a generator.
 ///
 /// Parts get unrelated sequences and may be drawn in any order, so that a resumed study repeats its plan.
 pub fn derived_seed(seed: u64, index: u64) -> u64 {
     mix(mix(seed.wrapping_add(SPLITMIX_STEP)) ^ index.wrapping_mul(SPLITMIX_STEP))
 }
 
-/// The next word of SplitMix64, for what one word of state is enough: tests, mostly.
+/// The next word of SplitMix64, for uses that need only one word of state: mostly tests.
 #[inline]
 pub fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(SPLITMIX_STEP);
     mix(*state)
 }
 
-/// Word `index` of SplitMix64's sequence from `seed`, without those before it: bytes that both sides of a check can
-/// make from their place. Of one seed, no two words are the same.
+/// Word `index` of SplitMix64's sequence from `seed`, without computing those before it, so that both sides of a
+/// check can generate bytes from their position. For one seed, no two words are the same.
 #[inline]
 pub fn splitmix_at(seed: u64, index: u64) -> u64 {
     mix(seed.wrapping_add(index.wrapping_add(1).wrapping_mul(SPLITMIX_STEP)))

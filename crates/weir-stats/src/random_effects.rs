@@ -1,36 +1,38 @@
-//! Several runs of one comparison, combined: what their effects have in common, how far they lie apart beyond their own
-//! errors, and where the next run can be expected.
+//! Random-effects meta-analysis of several runs of one comparison: their common mean, how far they differ beyond
+//! their own errors, and where the next run is expected.
 //!
-//! The model is that of a meta-analysis with random effects: the effect of a run is drawn around a common mean with a
-//! variance between runs, and measured with the error of that run. The interval of one run has only its own error; what
-//! moves from one hour or machine to the next is in the variance between runs, which takes several runs to see.
+//! The effect of a run is drawn around a common mean with a variance between runs, and measured with the error of
+//! that run. The interval of one run includes only its own error. The variance between runs includes what moves from
+//! one hour or machine to the next; it takes several runs to estimate.
 //!
-//! - The variance between runs is that of Paule and Mandel ("Consensus values and weighting factors", Journal of
-//!   Research of the National Bureau of Standards 87, 1982): the one at which the weighted squares are as many as the
-//!   degrees of freedom. It assumes no distribution of the effects, and it needs no iteration that may fail.
-//! - The interval of the mean is that of Hartung and Knapp ("On tests of the overall treatment effect in meta-analysis
-//!   with normally distributed responses", Statistics in Medicine 20, 2001) and of Sidik and Jonkman ("A simple
-//!   confidence interval for meta-analysis", Statistics in Medicine 21, 2002), with t on k - 1 degrees of freedom. Its
-//!   factor of variance is at least 1 (Knapp and Hartung 2003; Röver, Knapp and Friede 2015): runs that happen to agree
-//!   better than their errors allow do not make the interval shorter than these errors.
-//! - The range of the next run has t on k - 2 degrees of freedom (Higgins, Thompson and Spiegelhalter, "A re-evaluation
-//!   of random-effects meta-analysis", Journal of the Royal Statistical Society A 172, 2009; IntHout, Ioannidis and
-//!   Borm, BMC Medical Research Methodology 14, 2014). Theirs is the range of the next run's effect. The figure that
-//!   the next run prints has its own error as well, so [`Next`] has both. A run is held against the second.
+//! - The variance between runs is the estimate of Paule and Mandel ("Consensus values and weighting factors", Journal
+//!   of Research of the National Bureau of Standards 87, 1982): the variance at which the weighted sum of squares
+//!   equals the degrees of freedom. It assumes no distribution of the effects, and its iteration always converges.
+//! - The interval of the mean follows Hartung and Knapp ("On tests of the overall treatment effect in meta-analysis
+//!   with normally distributed responses", Statistics in Medicine 20, 2001) and Sidik and Jonkman ("A simple
+//!   confidence interval for meta-analysis", Statistics in Medicine 21, 2002), with t on k - 1 degrees of freedom.
+//!   Its variance factor is at least 1 (Knapp and Hartung 2003; Röver, Knapp and Friede 2015): runs that happen to
+//!   agree better than their errors allow do not make the interval shorter than these errors.
+//! - The prediction interval of the next run has t on k - 2 degrees of freedom (Higgins, Thompson and Spiegelhalter,
+//!   "A re-evaluation of random-effects meta-analysis", Journal of the Royal Statistical Society A 172, 2009;
+//!   IntHout, Ioannidis and Borm, BMC Medical Research Methodology 14, 2014). Theirs is the range of the next run's
+//!   true effect. The figure that the next run prints also has its own error, so [`Next`] contains both ranges. A run
+//!   is compared with the second.
 
 use crate::{
     decide::{ALPHA, Direction, Reading},
     student,
 };
 
-/// Fewest runs that have a pooled interval. Of two, one degree of freedom would have to say how far runs lie apart.
+/// Fewest runs that have a pooled interval. With two, the variance between runs would have a single degree of
+/// freedom.
 pub const RUNS_MIN: usize = 3;
 
-/// Fewest runs that say where the next one lies.
+/// Fewest runs from which the next one is predicted.
 pub const RUNS_MIN_NEXT: usize = 5;
 
-/// Smallest error that counts, as a part of the largest: a run whose units do not scatter at all would otherwise have
-/// an infinite weight.
+/// Smallest error that counts, as a fraction of the largest: a run whose units do not scatter at all would otherwise
+/// have an infinite weight.
 const ERROR_PART_MIN: f64 = 1e-6;
 
 /// What one run found: a log-ratio, or a difference, and its standard error.
@@ -42,10 +44,10 @@ pub struct RunEffect {
     pub error: f64,
 }
 
-/// What several runs say together.
+/// The pooled result of several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pooled {
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
     /// The common mean.
     pub mean: f64,
@@ -57,16 +59,16 @@ pub struct Pooled {
     pub p_value: f64,
     /// Standard deviation of effects between runs, beyond the runs' own errors.
     pub between: f64,
-    /// Where the next run can be expected; from [`RUNS_MIN_NEXT`] runs on.
+    /// Where the next run is expected; from [`RUNS_MIN_NEXT`] runs on.
     pub next: Option<Next>,
 }
 
-/// Where the next run lies with confidence `1 - ALPHA`.
+/// Prediction interval of the next run, with confidence `1 - ALPHA`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Next {
-    /// Range of its effect, as a run without end would find it.
+    /// Range of its true effect, as an infinitely long run would find it.
     pub effect: (f64, f64),
-    /// Range of the figure that it prints, with the error of a run as long as these.
+    /// Range of the figure that it prints, for a run as long as these.
     pub figure: (f64, f64),
 }
 
@@ -78,7 +80,7 @@ pub enum NotPooled {
         /// How many there are.
         runs: usize,
     },
-    /// An effect is not finite, or an error is not a positive number or zero.
+    /// An effect is not finite, or an error is negative or not finite.
     NotFinite,
 }
 
@@ -87,8 +89,8 @@ pub fn random_effects(effects: &[RunEffect]) -> Result<Pooled, NotPooled> {
     random_effects_at(effects, ALPHA)
 }
 
-/// The same with confidence `1 - alpha`. The order of the runs does not matter. Assumes that they are independent of
-/// each other.
+/// Like [`random_effects`], with confidence `1 - alpha`. The order of the runs does not matter. Assumes that they are
+/// independent of each other.
 pub fn random_effects_at(effects: &[RunEffect], alpha: f64) -> Result<Pooled, NotPooled> {
     let is_usable = |it: &RunEffect| it.value.is_finite() && it.error.is_finite() && it.error >= 0.0;
     if !effects.iter().all(is_usable) {
@@ -98,7 +100,7 @@ pub fn random_effects_at(effects: &[RunEffect], alpha: f64) -> Result<Pooled, No
     if runs < RUNS_MIN {
         return Err(NotPooled::TooFewRuns { runs });
     }
-    // Sums in one order, so that the same runs give the same bits however they are listed.
+    // Sums in a fixed order, so that the same runs give the same bits in any order.
     let mut effects = effects.to_vec();
     effects.sort_by(|one, other| one.value.total_cmp(&other.value).then(one.error.total_cmp(&other.error)));
     let floor = ERROR_PART_MIN * effects.iter().map(|it| it.error).fold(0.0, f64::max);
@@ -139,16 +141,16 @@ fn of_variance(values: &[f64], variances: &[f64], between: f64, alpha: f64) -> O
 /// Effects weighed by the inverse of their variance.
 struct Weighed {
     mean: f64,
-    /// Variance of the mean, as the weights have it.
+    /// Variance of the mean that follows from the weights.
     variance: f64,
-    /// Weighted squares around the mean.
+    /// Weighted sum of squares around the mean.
     squares: f64,
 }
 
 impl Weighed {
     fn of(values: &[f64], variances: &[f64], between: f64) -> Self {
         let total: f64 = variances.iter().map(|variance| variance + between).sum();
-        // Without any error and without any distance between runs, all weigh alike.
+        // If there is neither an error nor a distance between runs, all weights are equal.
         let (weights, variance): (Vec<f64>, f64) = if total > 0.0 {
             let weights: Vec<f64> = variances.iter().map(|variance| 1.0 / (variance + between)).collect();
             let sum: f64 = weights.iter().sum();
@@ -164,8 +166,8 @@ impl Weighed {
     }
 }
 
-/// The variance between runs at which the weighted squares are as many as the degrees of freedom; none where they are
-/// fewer without it. They fall as it grows, so that there is one such variance.
+/// The variance between runs at which the weighted sum of squares equals the degrees of freedom; zero where the sum
+/// is already smaller without it. The sum falls as the variance grows, so there is only one solution.
 fn between(values: &[f64], variances: &[f64]) -> f64 {
     let degrees = (values.len() - 1) as f64;
     let (least, most) = (values[0], values[values.len() - 1]);
@@ -173,7 +175,8 @@ fn between(values: &[f64], variances: &[f64]) -> f64 {
     if least == most || !is_too_small(0.0) && variances.iter().any(|variance| *variance > 0.0) {
         return 0.0;
     }
-    // No effect is further from the mean than the longest distance, so the squares are fewer than the degrees here.
+    // No effect is further from the mean than the longest distance, so the sum of squares is below the degrees of
+    // freedom here.
     let (mut low, mut high) = (0.0, 2.0 * (most - least).powi(2));
     loop {
         let middle = 0.5 * (low + high);
@@ -280,7 +283,7 @@ mod tests {
         let alike = random_effects(&runs(&[(0.2, 0.0); 5])).expect("five runs");
         assert!((alike.low - 0.2).abs() < 1e-12 && alike.low.to_bits() == alike.high.to_bits(), "{alike:?}");
         assert_eq!((alike.between, alike.p_value), (0.0, 0.0));
-        // Their errors say nothing, so the variance is that of the effects.
+        // Their errors are zero, so the variance is that of the effects.
         let apart = random_effects(&runs(&[(0.1, 0.0), (0.2, 0.0), (0.3, 0.0)])).expect("three runs");
         assert!((apart.between - 0.1).abs() < 1e-9 && (apart.mean - 0.2).abs() < 1e-12, "{apart:?}");
         let one = random_effects(&runs(&[(0.1, 0.0), (0.2, 0.3), (0.3, 0.3)])).expect("three runs");
@@ -337,7 +340,8 @@ mod tests {
     #[test]
     fn intervals_of_simulated_runs_hold_what_they_say() {
         let studies = 4_000;
-        // Runs as alike as their rounds say, some that move twice as far, and errors that differ by a factor of four.
+        // Runs as alike as their rounds suggest, some that move twice as far, and errors that differ by a factor of
+        // four.
         for (count, between, errors) in [
             (5, 0.0, &[0.01][..]),
             (5, 0.02, &[0.01]),

@@ -1,8 +1,9 @@
-//! Recorded rounds as text: what rules of decision are tried on. docs/formats/recording.md describes the format.
+//! Recorded rounds as text: the data on which decision rules are tested. docs/formats/recording.md describes the
+//! format.
 //!
 //! A recording has facts about where and how it was taken, and cells. Each cell has runs, the baseline's twice, and
-//! each round has the slices of every run. Numbers are integers, and a round is one line. Slices have no verdict and no
-//! figure here: whoever reads a recording computes them.
+//! each round has the slices of every run. Numbers are integers, and a round is one line. A recording stores no
+//! verdicts and no metrics of slices: its reader computes them.
 
 use std::{
     fmt,
@@ -13,13 +14,13 @@ use std::{
 /// First line of a recording; the number rises when a column changes its meaning.
 const FIRST_LINE: &str = "# weir-recording 1";
 
-/// What marks the baseline's second run behind the name of its arm.
+/// Marks the baseline's second run, after the name of its arm.
 const REPEAT: char = '*';
 
-/// What no name may have: it separates names, runs and slices.
+/// Characters that a name must not contain: they separate names, runs and slices.
 const SEPARATORS: [char; 4] = [' ', ';', ',', REPEAT];
 
-/// Rounds of one condition, with where they were taken.
+/// Rounds of one condition, and where they were measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
     /// Key and value: the machine, the build, the command.
@@ -63,14 +64,14 @@ pub struct RecordedRound {
     pub slices: Vec<Vec<RecordedSlice>>,
 }
 
-/// One slice. What a cell without turns has in a round is one for each run: its whole trial.
+/// One slice. A cell without turns has one per run in each round: its whole trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordedSlice {
     /// Place in the permutation, from 0.
     pub place: u32,
-    /// Messages that were answered, and verified.
+    /// Messages that were answered and verified.
     pub messages: u64,
-    /// Open loop: intended starts that were not made in the slice. Intended messages are both together.
+    /// Open loop: intended starts that were not made in the slice. The intended messages are the sum of both.
     pub missed: u64,
     /// CPU of the server's processes.
     pub server_cpu_ns: u64,
@@ -79,7 +80,7 @@ pub struct RecordedSlice {
 }
 
 impl RecordedSlice {
-    /// Server CPU for a message; `None` without messages.
+    /// Server CPU per message; `None` without messages.
     pub fn server_cpu_per_message_ns(&self) -> Option<f64> {
         (self.messages > 0).then(|| self.server_cpu_ns as f64 / self.messages as f64)
     }
@@ -91,8 +92,8 @@ impl Recording {
         self.facts.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    /// The recording as text. Refused where a name has a character that separates names, a round has another number of
-    /// runs than its cell, or its runs have different numbers of slices: that text could not be read back.
+    /// The recording as text. Fails where a name contains a separator, a round has a different number of runs than
+    /// its cell, or its runs have different numbers of slices: that text could not be read back.
     pub fn to_text(&self) -> Result<String, String> {
         let mut text = format!("{FIRST_LINE}\n");
         for (key, value) in &self.facts {
@@ -113,7 +114,7 @@ impl Recording {
 }
 
 impl RecordedCell {
-    /// The place of a run among the slices of a round.
+    /// Index of a run among the slices of a round.
     pub fn run(&self, arm: &str, is_repeat: bool) -> Option<usize> {
         self.runs.iter().position(|run| run.arm == arm && run.is_repeat == is_repeat)
     }
@@ -164,7 +165,7 @@ impl Display for RecordedRound {
     }
 }
 
-/// What is wrong in a text that is to be a recording.
+/// An error in the text of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingError {
     /// Line, from 1.
@@ -247,7 +248,7 @@ fn slice(text: &str) -> Result<RecordedSlice, String> {
     Ok(RecordedSlice { place, messages, missed, server_cpu_ns, length_ns })
 }
 
-/// Exactly so many whole numbers.
+/// Exactly `N` whole numbers.
 fn numbers<const N: usize>(text: &str) -> Result<[u64; N], String> {
     let found: Vec<u64> = text.split_whitespace().map(number).collect::<Result<_, String>>()?;
     found.try_into().map_err(|found: Vec<u64>| format!("{N} numbers belong here, not {}", found.len()))

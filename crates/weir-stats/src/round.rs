@@ -1,19 +1,20 @@
-//! The value of one round: what an arm costs more or less than its baseline, from the slices in which they took turns.
+//! The value of one round: how much more or less an arm costs than its baseline, from the slices in which they took
+//! turns.
 //!
-//! Figures come slice by slice on the metric's scale (logarithms, or the figures themselves), one for each permutation.
-//! Two runs are compared within each permutation, where they met the same machine, and the differences have a robust
-//! mean: the mean of their middle ([`middle`]). Against the two runs of a baseline the value is the mean of two such
-//! differences.
+//! Figures arrive slice by slice on the metric's scale (logarithms, or the figures themselves), one for each
+//! permutation. Two runs are compared within each permutation, where they ran under the same conditions. The round's
+//! value is a trimmed mean of the differences ([`middle`]). Against the two runs of a baseline the value is the mean
+//! of two such trimmed means.
 //!
-//! **No bias.** The mean of the middle is odd, so a difference changes its sign exactly when two runs change places.
-//! Where three runs are of one program, the values of the three choices of an arm add to nothing in every round,
-//! whatever the slices are distributed like. `arm - (first + second) / 2` within a permutation has no such symmetry: a
-//! slice that something disturbed is long, two baselines are disturbed more often than one arm, and the median of these
-//! makes the arm look cheaper.
+//! **No bias.** The trimmed mean is odd: a difference changes its sign exactly when two runs change places. When
+//! three runs are of one program, the values of the three choices of an arm add up to zero in every round, whatever
+//! the distribution of the slices. `arm - (first + second) / 2` within a permutation has no such symmetry: disturbed
+//! slices are long, two baselines are disturbed more often than one arm, and the median of these makes the arm look
+//! cheaper.
 //!
-//! **Which mean.** On 520 recorded rounds of three equal runs (`weir-judge/tests/recorded/echo-aa.txt`, per cent, over
-//! all three choices of the arm; the first permutations of a round for fewer of them) and on simulated slices that are
-//! skewed to the right (one of ten is disturbed by 25 % on average):
+//! **Which mean.** On 520 recorded rounds of three equal runs (`weir-judge/tests/recorded/echo-aa.txt`, per cent,
+//! over all three choices of the arm; with fewer permutations, the first ones of a round) and on simulated slices
+//! that are skewed to the right (one of ten is disturbed by 25 % on average):
 //!
 //! | | 8 permutations | 6 | 3 | 2 | simulated: 8 | 6 | 3 |
 //! | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -25,20 +26,21 @@
 //! | interquartile mean with fractional weights | 2.33 | 2.72 | 4.30 | 5.80 | 2.22 | 2.74 | 5.77 |
 //! | Hodges and Lehmann | 2.46 | 3.03 | 4.43 | 5.80 | 2.50 | 3.62 | 6.82 |
 //!
-//! Every estimator below the first has no bias. The one here is as narrow as any on the recordings and leaves out a
-//! quarter of the slices at either end, rounded up: of three or more permutations a single one reaches no value, of
-//! eight two do not. The recorded tails are lighter than the simulated ones, where the median is a little narrower.
+//! All estimators but the first are unbiased. The one used here is as narrow as any on the recordings and drops a
+//! quarter of the slices at either end, rounded up: with three or more permutations a single outlier does not affect
+//! the value, with eight permutations two do not. The recorded tails are lighter than the simulated ones, where the
+//! median is a little narrower.
 
 use crate::order::sorted;
 
-/// What the arm has more than the baseline's two runs; `None` unless all three have a figure in each permutation.
+/// By how much the arm exceeds the baseline's two runs; `None` unless all three have a figure in each permutation.
 ///
-/// Does not depend on which baseline is called the first.
+/// Symmetric in the two baseline runs.
 pub fn effect(arm: &[f64], first: &[f64], second: &[f64]) -> Option<f64> {
     Some(0.5 * (difference(arm, first)? + difference(arm, second)?))
 }
 
-/// What one run has more than another over the permutations of a round: exactly the opposite with both exchanged.
+/// By how much one run exceeds another over the permutations of a round; exactly antisymmetric.
 pub fn difference(of: &[f64], to: &[f64]) -> Option<f64> {
     let apart: Vec<f64> = of.iter().zip(to).map(|(of, to)| of - to).collect();
     if of.len() == to.len() { middle(&apart) } else { None }
@@ -48,7 +50,7 @@ pub fn difference(of: &[f64], to: &[f64]) -> Option<f64> {
 /// mean of two, of eight of four. Of two values it is their mean.
 ///
 /// Values at both ends of the order are added in pairs, so that the mean of the negated values is exactly the negated
-/// mean. `None` of nothing, or with a value that is not finite.
+/// mean. `None` for an empty slice, or with a value that is not finite.
 pub fn middle(values: &[f64]) -> Option<f64> {
     let ordered = sorted(values)?;
     let cut = if ordered.len() < 3 { 0 } else { ordered.len().div_ceil(4) };
@@ -57,7 +59,7 @@ pub fn middle(values: &[f64]) -> Option<f64> {
     let pairs = kept[..half].iter().zip(kept.iter().rev()).map(|(low, high)| low + high);
     let center = if kept.len() % 2 == 1 { kept[half] } else { 0.0 };
     let mean = (pairs.sum::<f64>() + center) / kept.len() as f64;
-    // A zero has no sign here: that of a sum of opposites does not depend on which is first.
+    // Adding 0.0 drops the sign of a zero: the sign of a sum of opposites does not depend on their order.
     Some(mean + 0.0).filter(|mean| mean.is_finite())
 }
 
@@ -99,7 +101,7 @@ mod tests {
         assert_eq!(effect(&[], &[], &[]), None);
     }
 
-    /// Figures of slices: many alike, so that there are ties, and some far away.
+    /// Figures of slices: many alike, so that there are ties, and some outliers.
     fn figure() -> impl Strategy<Value = f64> {
         prop_oneof![
             4 => (0_i32..6).prop_map(|step| 8.0 + 0.125 * f64::from(step)),

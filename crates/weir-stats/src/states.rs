@@ -1,29 +1,30 @@
-//! One or two states of the machine, found from its own cross-core readings. Not a threshold in nanoseconds: what
-//! is near on one machine is far on another.
+//! One or two states of the machine, found from its own cross-core readings. There is no threshold in nanoseconds,
+//! because a near reading of one machine is a far one of another.
 
 use crate::order::{median_of_sorted, quantile_of_sorted};
 
-/// Two states are at least this factor apart, median to median.
+/// The medians of two states differ at least by this factor.
 pub const RATIO_MIN: f64 = 1.5;
 
-/// Fewer readings than this are one state: among so few, a wide gap is no surprise.
+/// With fewer readings there is one state: among so few, a wide gap is no surprise.
 pub const READINGS_MIN: usize = 8;
 
-/// A state with fewer readings than this must stand twice as far off, because its own width is not known.
+/// A state with fewer readings than this must be twice as far away, because its own width is not known.
 const READINGS_KNOWN_MIN: usize = 3;
 
 /// One reading in this many of the smaller state may lie between the states, for each of the two: the machine may
-/// change state during a reading.
+/// change its state during a reading.
 const STRADDLERS_ONE_IN: usize = 10;
 
-/// How much wider the gap must be when there are few readings: by this over their number. Twice as wide at 8
-/// readings, a fifth wider at 40; set by simulation so that log-uniform nonsense is rarely called two states.
+/// The gap must be wider when there are few readings, by this number divided by the number of readings. That is twice
+/// as wide at 8 readings and a fifth wider at 40; set by simulation so that log-uniform noise is rarely called two
+/// states.
 const CAUTION_READINGS: f64 = 8.0;
 
-/// What the readings say about the machine.
+/// The states that the readings show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum States {
-    /// All readings belong together.
+    /// All readings belong to one state.
     One {
         /// Median reading in nanoseconds.
         median_ns: f64,
@@ -34,7 +35,7 @@ pub enum States {
         near_ns: f64,
         /// Median reading of the far state in nanoseconds.
         far_ns: f64,
-        /// Readings from here on are far; the geometric middle of the gap.
+        /// Readings from here on are far; the geometric mean of the gap's edges.
         boundary_ns: f64,
         /// Readings in the near state.
         near_count: usize,
@@ -65,19 +66,19 @@ impl States {
 
 /// Finds one or two states in the readings.
 ///
-/// Every split of the ordered readings is tried, on logarithms because noise is a share of the reading. A split
-/// is real when the medians of its sides are at least [`RATIO_MIN`] apart and the empty stretch between the sides
-/// (a few readings taken in a change of state left out) is wider than the interquartile ranges of both sides
-/// together. Cutting one large normal or uniform cloud in two leaves a stretch of at most about a fifth of that.
-/// Of several real splits the one with the largest variance between its sides is taken: Otsu, "A Threshold
-/// Selection Method from Gray-Level Histograms", IEEE Transactions on Systems, Man and Cybernetics 9 (1979),
-/// exact in one dimension because all splits are tried. Otsu's criterion alone will not do: it cuts any cloud,
-/// and cuts a large near cloud in half to spare a rare far reading.
+/// Every split of the ordered readings is tried, on logarithms because noise is a share of the reading. A split is
+/// accepted when the medians of its sides differ at least by [`RATIO_MIN`] and the gap between the sides (without a
+/// few readings taken during a change of state) is wider than the interquartile ranges of both sides together.
+/// Cutting one large normal or uniform cloud in two leaves a gap of at most about a fifth of that. Of several
+/// accepted splits the one with the largest variance between its sides is taken: Otsu, "A Threshold Selection Method
+/// from Gray-Level Histograms", IEEE Transactions on Systems, Man and Cybernetics 9 (1979), exact in one dimension
+/// because all splits are tried. Otsu's criterion alone is not enough: it cuts any cloud, and cuts a large near cloud
+/// in half rather than isolate a rare far reading.
 ///
-/// One or two readings can be a state if they stand twice as far off: a trial with such a reading should not be
-/// paired with the others, whether the machine changed state or the reading was disturbed. Three or more states
-/// become two, cut where they differ most. Below [`READINGS_MIN`] readings the answer is one state. `None`
-/// without readings, or if one is not finite and above zero.
+/// One or two readings can be a state if they are twice as far away: a trial with such a reading should not be paired
+/// with the others, whether the machine changed its state or the reading was disturbed. Three or more states become
+/// two, cut where they differ most. Below [`READINGS_MIN`] readings the answer is one state. `None` without readings,
+/// or if one is not finite and above zero.
 pub fn find_states(readings_ns: &[f64]) -> Option<States> {
     if readings_ns.is_empty() || readings_ns.iter().any(|reading| !reading.is_finite() || *reading <= 0.0) {
         return None;
@@ -114,7 +115,7 @@ pub fn find_states(readings_ns: &[f64]) -> Option<States> {
     })
 }
 
-/// Whether a split separates two clouds and does not cut one. Both sides are ascending logarithms and not empty.
+/// Whether a split separates two clouds rather than cutting one. Both sides are ascending logarithms and not empty.
 fn is_real(near: &[f64], far: &[f64]) -> bool {
     if median_of_sorted(far) - median_of_sorted(near) < RATIO_MIN.ln() {
         return false;

@@ -1,15 +1,16 @@
 //! Student's t distribution for a whole number of degrees of freedom: probability and quantile.
 //!
-//! Whole degrees of freedom have a finite trigonometric sum, so nothing here converges, approximates or needs the
-//! gamma function. The cost grows with the degrees of freedom, which are never more than the pairs measured.
+//! For whole degrees of freedom the probability is a finite trigonometric sum, which needs no series, no
+//! approximation and no gamma function. The cost grows with the degrees of freedom, which never exceed the number of
+//! measured pairs.
 
 use std::{f64::consts::FRAC_PI_2, sync::OnceLock};
 
-/// Degrees of freedom below which the quantiles of one probability are kept; studies have tens of rounds.
+/// Quantiles are cached below this number of degrees of freedom; studies have tens of rounds.
 const KEPT: usize = 256;
 
-/// The quantiles of one probability, each found once. A map asks for the same dozen ten thousand times, and finding one
-/// takes some fifty steps.
+/// Cached quantiles of one probability. A map needs the same dozen ten thousand times, and computing one takes some
+/// fifty steps.
 #[derive(Debug)]
 pub struct Quantiles {
     probability: f64,
@@ -17,12 +18,12 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Those of this probability, none of which is found yet.
+    /// An empty cache for this probability.
     pub const fn at(probability: f64) -> Self {
         Self { probability, kept: [const { OnceLock::new() }; KEPT] }
     }
 
-    /// The same as [`quantile`] gives.
+    /// Like [`quantile`].
     pub fn of(&self, degrees_of_freedom: u32) -> Option<f64> {
         let find = || quantile(self.probability, degrees_of_freedom);
         match self.kept.get(degrees_of_freedom as usize) {
@@ -32,17 +33,17 @@ impl Quantiles {
     }
 }
 
-/// The value a t-distributed variable stays below with this probability.
+/// The value below which a t-distributed variable stays with this probability.
 ///
-/// Bisection over the angle `atan(t / sqrt(degrees))`, which is bounded where `t` is not. `None` without a degree
-/// of freedom or for a probability that is not strictly between 0 and 1.
+/// Bisection over the angle `atan(t / sqrt(degrees))`, which is bounded where `t` is not. `None` for zero degrees of
+/// freedom, or a probability that is not strictly between 0 and 1.
 pub fn quantile(probability: f64, degrees_of_freedom: u32) -> Option<f64> {
     if degrees_of_freedom == 0 || !(probability > 0.0 && probability < 1.0) {
         return None;
     }
     let inside = (2.0 * probability - 1.0).abs();
     let (mut low, mut high) = (0.0, FRAC_PI_2);
-    // The midpoint meets one of the ends when the interval has no further floating-point number inside.
+    // The midpoint equals one of the ends when the interval contains no further floating-point number.
     loop {
         let angle = 0.5 * (low + high);
         if angle <= low || angle >= high {
@@ -60,7 +61,7 @@ pub fn quantile(probability: f64, degrees_of_freedom: u32) -> Option<f64> {
 
 /// Probability that a t-distributed variable is at least this far from zero, on either side.
 ///
-/// `None` without a degree of freedom or for a value that is not a number.
+/// `None` for zero degrees of freedom, or a value that is not a number.
 pub fn two_sided(t: f64, degrees_of_freedom: u32) -> Option<f64> {
     if degrees_of_freedom == 0 || t.is_nan() {
         return None;

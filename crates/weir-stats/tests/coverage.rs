@@ -1,10 +1,11 @@
-//! How often the 99 % interval holds the mean, and how wide it is, on simulated series: 10,000 of each kind, so that a
-//! coverage of 98 % has a standard error of 0.14 points and one of 95 % of 0.22.
+//! How often the 99 % interval covers the mean, and how wide it is, on simulated series: 10,000 of each kind, so that
+//! a coverage of 98 % has a standard error of 0.14 points and one of 95 % of 0.22.
 //!
-//! Kinds are fitted to recorded rounds (`weir-judge/tests/recorded`): effects between equal programs have a lag-1
-//! correlation of -0.07 to 0.10, and so has that of io_uring over epoll at one rate; in a closed loop it has 0.47,
-//! 0.37, 0.25 and 0.17 at lags 1, 2, 3 and 5, which is an autoregression that keeps 0.78 from round to round and makes
-//! 60 % of the variance. One value of seven has three times the deviation of the others, as rounds have.
+//! The kinds are fitted to recorded rounds (`weir-judge/tests/recorded`). Effects between equal programs have a lag-1
+//! correlation of -0.07 to 0.10, and so has the effect of io_uring over epoll at one rate. In a closed loop that
+//! effect has correlations of 0.47, 0.37, 0.25 and 0.17 at lags 1, 2, 3 and 5: an autoregression that keeps 0.78 from
+//! round to round and makes 60 % of the variance. As in the recorded rounds, one value of seven has three times the
+//! deviation of the others.
 
 use weir_stats::{
     decide::{self, estimate},
@@ -13,7 +14,7 @@ use weir_stats::{
 
 const SERIES: u32 = 10_000;
 
-/// What moves, as a share of the variance, and how much of it is left one value later.
+/// The moving part, as a share of the variance, and how much of it is left one value later.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     share: f64,
@@ -34,7 +35,7 @@ impl Kind {
         (0..units).map(|_| next()).collect()
     }
 
-    /// Share of the intervals that hold zero; the same of independent values; the mean width over theirs.
+    /// Coverage of zero; coverage with independent errors only; the mean width relative to the independent one.
     fn found(self, units: usize) -> [f64; 3] {
         let mut random = Random::seeded(units as u64);
         let reach = decide::reach(units as u32 - 1).expect("there is one");
@@ -75,7 +76,7 @@ fn where_the_effect_wanders_the_interval_holds_its_mean_far_more_often_than_that
         (closed_loop, 48, 0.95, 0.76),
         (closed_loop, 150, 0.98, 0.75),
         (closed_loop, 360, 0.98, 0.75),
-        // What lasts for longer than the values do is not in them.
+        // Movement slower than the series is invisible in its values.
         (slow_drift, 48, 0.87, 0.80),
         (slow_drift, 150, 0.87, 0.71),
     ];

@@ -1,6 +1,5 @@
-//! The rule of decision on simulated studies: how often it calls a difference that is not there, and misses one
-//! that is. Every study follows from its seed; a failure names how many studies went wrong, and the seeds are 0,
-//! 1, 2, …
+//! The decision rule on simulated studies: its rates of false positives and of false negatives. Every study follows
+//! from its seed; a failure prints how many studies went wrong, and the seeds are 0, 1, 2, …
 
 use weir_stats::{
     decide::{ALPHA, Direction, Reading, decide, estimate},
@@ -13,7 +12,7 @@ type Noise = fn(&mut Random) -> f64;
 
 const NORMAL: Noise = |random| random.normal();
 
-/// Student's t with 3 degrees of freedom, scaled to standard deviation 1: now and then a wild unit.
+/// Student's t with 3 degrees of freedom, scaled to standard deviation 1: occasional outliers.
 const WILD: Noise = |random| {
     let scale: f64 = (0..3).map(|_| random.normal().powi(2)).sum();
     random.normal() / scale.sqrt()
@@ -85,7 +84,7 @@ fn a_matrix_of_twenty_equal_cells_rarely_has_a_winner_after_holm_and_often_befor
     for matrix in 0..MATRICES {
         let p_values: Vec<f64> = (0..20)
             .map(|cell| {
-                // Fewer values than have a long-run error: their test has the level it names.
+                // Too few values for a long-run error, so the test has its nominal level.
                 let values = units(&mut Random::seeded(derived_seed(matrix, cell)), 8, 0.0, 1.0, NORMAL);
                 estimate(&values).expect("finite values").p_value
             })
