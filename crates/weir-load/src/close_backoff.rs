@@ -1,22 +1,22 @@
 //! How long to wait for a peer to close a connection that it should close. Pure.
 //!
-//! A server that says `Connection: close` and closes does so within the time of a few packets. One that does not
-//! would cost every message the whole wait, and the generator would measure its own patience. So after a few
-//! connections that were kept open the peer is waited for only now and then, to see whether it has mended its ways.
+//! A server that sends `Connection: close` and closes does so within the time of a few packets. One that does not
+//! close would cost the whole wait on every message, and the generator would measure its own timeout. So after a few
+//! connections that were kept open, the generator waits for a close only now and then, to see whether the server has
+//! changed its behaviour.
 
 use std::time::Duration;
 
 use weir_engine::time::Instant;
 
-/// The wait, while there is hope.
+/// The wait, until the server has failed to close [`KEPT_OPEN_MAX`] times in a row.
 const LIMIT: Duration = Duration::from_millis(100);
-/// Connections kept open in a row that take the hope away.
+/// Connections kept open in a row after which waiting becomes the exception.
 const KEPT_OPEN_MAX: u32 = 3;
-/// Without hope, a connection is waited for when so much time has passed since the last: it costs one user a tenth of
-/// his time at most.
+/// Time between two waits after that: a user spends at most a tenth of its time waiting.
 const TRIAL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Experience with one server.
+/// How one server has behaved so far.
 #[derive(Debug, Default)]
 pub(crate) struct CloseBackoff {
     kept_open_in_a_row: u32,
@@ -24,7 +24,7 @@ pub(crate) struct CloseBackoff {
 }
 
 impl CloseBackoff {
-    /// How long to wait this time.
+    /// How long to wait for this close; zero for not at all.
     pub(crate) fn limit(&mut self, now: Instant) -> Duration {
         if self.kept_open_in_a_row < KEPT_OPEN_MAX {
             return LIMIT;
@@ -36,7 +36,7 @@ impl CloseBackoff {
         LIMIT
     }
 
-    /// What came of it by now.
+    /// Records whether the peer closed within `limit`.
     pub(crate) fn saw(&mut self, closed: bool, limit: Duration, now: Instant) {
         if closed {
             self.kept_open_in_a_row = 0;

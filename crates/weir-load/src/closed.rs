@@ -18,7 +18,7 @@ use crate::{
     workload::{End, Workload},
 };
 
-/// Exchanges messages until the run ends or `quota` is used up; an error says what ended the connection before.
+/// Exchanges messages until the run ends or `quota` is used up; an error says what ended the connection before that.
 pub(crate) async fn exchange<W: Workload>(
     shared: &WorkerState<W>,
     connection: &Connection<W>,
@@ -44,12 +44,12 @@ struct Exchange<'a, W: Workload> {
     shared: &'a WorkerState<W>,
     connection: &'a Connection<W>,
     think_ns: u64,
-    /// Messages that this connection and those before it in its place may still start.
+    /// Messages that this connection, and later ones in its place, may still start.
     quota: &'a Cell<u64>,
     now_ns: u64,
     /// Places in the pipeline that may be used now.
     free: usize,
-    /// For each place that pauses, when it may be used again. Rising; empty without think time.
+    /// For each pausing place, when it may be used again. Ascending; empty without think time.
     resting: VecDeque<u64>,
     thinking: Option<Sleep>,
     watch: Watch,
@@ -62,7 +62,7 @@ impl<W: Workload> Exchange<'_, W> {
             self.now_ns = now().as_nanos();
         }
         loop {
-            // Waiting for room is no reason not to receive: the peer may wait for us to take its answers first.
+            // Keep receiving while a send waits for room: the peer may wait for us to read its answers first.
             if let Poll::Ready(Err(end)) = self.poll_starts(context) {
                 return Poll::Ready(Err(end));
             }
@@ -85,7 +85,7 @@ impl<W: Workload> Exchange<'_, W> {
             if !self.may_start() && self.connection.in_flight() == 0 {
                 return Poll::Ready(Ok(()));
             }
-            // A wake-up that brought bytes was not the timer's, as a rule.
+            // If a wake-up brought bytes, the timer has usually not fired.
             if !has_arrived || self.watch.is_due(self.now_ns) {
                 self.watch.check(self.connection.oldest(), context)?;
             }

@@ -1,9 +1,9 @@
-//! One open connection: messages go out, what comes back is judged, and both are noted down.
+//! One open connection: sends messages, judges what comes back, and notes both.
 //!
-//! The clock is read once for each lease, after it has arrived. That moment is the end of every message the lease
-//! completes and the start of every message that goes out because of it: between the two lies nothing but comparing
-//! and copying. A message therefore starts a little before the kernel has it and ends a little after the kernel had
-//! it, so a service time contains the generator's own work and is never too short.
+//! The clock is read once for each lease, after its arrival. That moment is the end of every message the lease
+//! completes and the start of every message that is sent because of it: only comparing and copying happens in
+//! between. A message therefore starts a little before the kernel gets it and ends a little after the kernel received
+//! the answer. A service time contains the generator's own work and is never too short.
 
 use std::{
     cell::RefCell,
@@ -39,7 +39,7 @@ struct State<P> {
     protocol: P,
     sent: u64,
     pending: VecDeque<PendingMessage>,
-    /// What the last arrival completed that was right.
+    /// The last right answers.
     right: Option<RightAnswer>,
 }
 
@@ -48,23 +48,23 @@ struct State<P> {
 pub(crate) struct Moment {
     pub(crate) now_ns: u64,
     pub(crate) messages: u64,
-    /// The peer closes the connection now.
+    /// The peer closes the connection after this.
     pub(crate) closes: bool,
 }
 
-/// What came of waiting for a peer to close.
+/// How the wait for a peer's close ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CloseOutcome {
-    /// It did.
+    /// The peer closed.
     Closed,
-    /// It sent so many bytes instead.
+    /// The peer sent this many bytes instead.
     Spoke(usize),
-    /// It kept the connection open for longer than anybody should wait.
+    /// The peer kept the connection open beyond the limit.
     KeptOpen,
 }
 
 impl<W: Workload> Connection<W> {
-    /// A connection at a place of its worker that carries so many messages at most.
+    /// A connection at a place of its worker, with at most `depth` messages in flight.
     pub(crate) fn new(shared: &WorkerState<W>, connected: Connected, depth: usize, place: usize) -> Self {
         let protocol = shared.workload.open(place, shared.connection_number(), connected.took_ns);
         let pending = VecDeque::with_capacity(depth);
@@ -74,7 +74,7 @@ impl<W: Workload> Connection<W> {
         }
     }
 
-    /// Goes on with what was in flight on the connection before.
+    /// Takes over what was in flight on the previous connection.
     pub(crate) fn adopt_pending(&self, pending: VecDeque<PendingMessage>) {
         let mut state = self.state.borrow_mut();
         state.sent = pending.len() as u64;
@@ -92,7 +92,7 @@ impl<W: Workload> Connection<W> {
         state.sent - state.pending.len() as u64
     }
 
-    /// The last answers that were right.
+    /// The last right answers.
     pub(crate) fn right(&self) -> Option<RightAnswer> {
         self.state.borrow().right
     }
@@ -102,7 +102,7 @@ impl<W: Workload> Connection<W> {
         self.state.borrow().pending.front().map(|pending| Instant::from_nanos(pending.started_ns))
     }
 
-    /// Starts the next message unless too much is queued. When it waits, nothing of the message is queued.
+    /// Starts the next message unless too much is queued. While it waits, no part of the message is queued.
     #[inline]
     pub(crate) fn poll_start(
         &self,
@@ -130,12 +130,12 @@ impl<W: Workload> Connection<W> {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends bytes that are no message.
+    /// Sends bytes that belong to no message.
     pub(crate) fn poll_aside(&self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<()>> {
         pin!(self.stream.send_slice(bytes)).poll(context)
     }
 
-    /// Takes the next bytes, has them judged and notes the messages they complete.
+    /// Receives the next bytes, has them judged and notes the messages they complete.
     #[inline]
     pub(crate) fn poll_arrival(
         &self,
@@ -165,7 +165,7 @@ impl<W: Workload> Connection<W> {
         })
     }
 
-    /// The connection has ended, or is broken, as receiving or sending has told.
+    /// How the connection ended, after receiving or sending failed.
     #[cold]
     pub(crate) fn end(&self, shared: &WorkerState<W>, error: Option<&io::Error>) -> End {
         let now_ns = now().as_nanos();
@@ -176,12 +176,12 @@ impl<W: Workload> Connection<W> {
         shared.workload.end(&mut state.protocol, error, notes)
     }
 
-    /// Waits for the peer to close, at most for a time; there and then when the time is zero.
+    /// Waits for the peer to close, at most for `limit`; returns at once if that is zero.
     async fn close_outcome(&self, limit: Duration) -> CloseOutcome {
         let end = poll_fn(|context| pin!(self.stream.recv()).poll(context));
         match timeout(limit, end).await {
             Ok(Ok(Some(lease))) => CloseOutcome::Spoke(lease.len()),
-            // Broken or ended: either way the peer has let go.
+            // Broken or ended: either way the peer has closed.
             Ok(Ok(None) | Err(_)) => CloseOutcome::Closed,
             Err(_) => CloseOutcome::KeptOpen,
         }
@@ -192,7 +192,7 @@ impl<W: Workload> Connection<W> {
         std::mem::take(&mut self.state.borrow_mut().pending)
     }
 
-    /// Tells the workload that what is in flight is lost.
+    /// Notifies the workload that everything in flight is lost.
     pub(crate) fn lost(&self, shared: &WorkerState<W>, loss: &Loss<'_>) {
         let state = self.state.borrow();
         shared.workload.lost(Some(&state.protocol), &state.pending, loss);
@@ -214,13 +214,14 @@ impl<W: Workload> Connection<W> {
         }
     }
 
-    /// Tells the peer that no message will follow. One that has let go need not be told.
+    /// Shuts down the sending direction, so that the peer knows that no message will follow. Skipped if the peer has
+    /// already closed.
     pub(crate) async fn finish(&self) {
         let _ = self.stream.shutdown().await;
     }
 
-    /// Takes leave of a connection that the peer closes: it is to close first, so that the port waits out its time on
-    /// the peer's side, but not for ever. A peer that sends more instead has failed.
+    /// Waits for a peer that announced a close. The peer should close first, so that TIME_WAIT is on its side; the
+    /// wait has a limit. It is a failure if the peer sends more data instead.
     pub(crate) async fn await_close(self, shared: &WorkerState<W>) -> Result<(), Failure> {
         let limit = shared.close_backoff.borrow_mut().limit(now());
         shared.awaiting_close.set(shared.awaiting_close.get() + 1);
@@ -235,7 +236,7 @@ impl<W: Workload> Connection<W> {
             }
         }
         if close_outcome != CloseOutcome::Closed {
-            // Nothing is left to be lost, and a reset leaves no port behind.
+            // Nothing can be lost any more, and a reset leaves no port in TIME_WAIT.
             self.abort();
         }
         match close_outcome {
@@ -250,8 +251,8 @@ impl<W: Workload> Connection<W> {
     }
 }
 
-/// Watches the oldest message of a connection without a timer for each message: the timer that is armed is left alone
-/// until it fires, and only then is it looked at which message has become the oldest.
+/// Watches the oldest message of a connection without a timer for each message. The armed timer is left alone until
+/// it fires; only then is the oldest message looked up.
 pub(crate) struct Watch {
     limit: Duration,
     deadline: Instant,
@@ -263,8 +264,8 @@ impl Watch {
         Self { limit, deadline: Instant::default(), sleep: None }
     }
 
-    /// Whether the timer has to be looked at although it was not what woke the task: it is not armed, or it fired
-    /// together with an arrival.
+    /// Whether to check the timer although an arrival woke the task: it is not armed, or it fired together with the
+    /// arrival.
     #[inline]
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
         now_ns >= self.deadline.as_nanos()

@@ -1,20 +1,20 @@
-//! What happened to connections in a whole run. Pure.
+//! Counts of what happened to connections in a whole run. Pure.
 
 use hdrhistogram::Histogram;
 use weir_record::latency::empty_histogram;
 
 use crate::summary::add;
 
-/// What is noted of them.
+/// Counts of connections.
 #[derive(Clone, Debug)]
 pub struct ConnectionNotes {
-    /// From attempt to connection.
+    /// Time from attempt to connection.
     pub connect: Histogram<u64>,
-    /// Closed by the server, which had said so or had been asked to.
+    /// Closed by the server, as it had announced or had been asked to.
     pub closed_as_said: u64,
-    /// Closed by the server without a word, between two requests.
+    /// Closed by the server without notice, between two requests.
     pub closed_between: u64,
-    /// Kept open by the server, which had said or had been asked otherwise.
+    /// Kept open by the server, though it had announced a close or had been asked to close.
     pub kept_open: u64,
     /// Requests behind a response that closed the connection.
     pub withdrawn: u64,

@@ -1,8 +1,8 @@
-//! A connection for each message: opened for it, and closed after its answer, by the server where the protocol tells it
-//! to, and else from here.
+//! One connection per message: opened for it, and closed after its answer; by the server where the protocol asks it
+//! to, otherwise by this side.
 //!
-//! A message starts when its connection is begun, so connecting is part of its time. Its user goes on when the server
-//! has closed the connection, or has not done so for too long.
+//! A message starts when its connection is started, so connecting is part of its time. Its user continues when the
+//! server has closed the connection, or when the wait for the close timed out.
 
 use std::{
     collections::VecDeque,
@@ -22,8 +22,8 @@ use crate::{
     workload::{End, Loss, Workload},
 };
 
-/// One user: sends messages one after the other until the run ends or his quota is used up. The first may use a
-/// connection that is there already.
+/// One user: sends messages one after the other until the run ends or its quota is used up. The first may use a
+/// connection that is already open.
 pub(crate) async fn run_per_request<W: Workload>(shared: Rc<WorkerState<W>>, user: VirtualUser<W>) {
     let VirtualUser { place, connected: mut first, begin_at, trigger, .. } = user;
     sleep_until(begin_at).await;
@@ -54,10 +54,10 @@ pub(crate) async fn run_per_request<W: Workload>(shared: Rc<WorkerState<W>>, use
     }
 }
 
-/// The message was lost; it is noted.
+/// The message was lost, and the loss is noted.
 struct Lost;
 
-/// One message, from its connection to the end of it.
+/// One message, from opening its connection to closing it.
 async fn ask<W: Workload>(
     shared: &WorkerState<W>,
     pending: PendingMessage,
@@ -87,7 +87,7 @@ async fn ask<W: Workload>(
             Err(Lost)
         }
         End::Failed(failure) => {
-            // The message is in flight until it was answered, whether or not it was sent.
+            // The message stays in flight until it is answered, whether or not it was sent.
             shared.failed(&failure, 1);
             shared.unanswered(&failure, [&pending]);
             connection.lost(shared, &Loss { failure: &failure, now_ns: now().as_nanos() });
@@ -106,8 +106,8 @@ async fn ask<W: Workload>(
     }
 }
 
-/// More came than the answer: what was taken for a right one was a part of another. A message fails once, so one whose
-/// answer was wrong has done so.
+/// Extra bytes followed the answer, so the supposedly right answer was part of something else: retracts it. A message
+/// fails once, so nothing is noted if its answer was already wrong.
 fn take_back<W: Workload>(
     shared: &WorkerState<W>,
     pending: PendingMessage,
@@ -126,7 +126,8 @@ async fn converse<W: Workload>(
     pending: PendingMessage,
 ) -> End {
     if let Err(error) = poll_fn(|context| connection.poll_send(shared, pending, context)).await {
-        // It is not among those in flight on the connection, so the connection's own judgement could be mild.
+        // The message is not among those in flight on the connection, so `Connection::end` could take this for a
+        // regular close.
         return End::Failed(Failure::system(Stage::Exchange, &error));
     }
     let answer = poll_fn(|context| {

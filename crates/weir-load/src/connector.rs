@@ -1,8 +1,8 @@
-//! Opens connections: in time, from the addresses asked for, and with the time each took.
+//! Opens connections within a time limit, from the requested source addresses, and times each.
 //!
-//! A connection from a chosen address is started on a socket of our own and given to the engine once it is there. It
-//! is looked for after 1/16 of the time it has taken already, so its time is at most that much too long; over
-//! loopback it is there at once.
+//! A connection from a chosen address is opened on a socket of our own and given to the engine once it is
+//! established. Polls run after each 1/16 of the elapsed time, so the measured time is at most that much too long;
+//! over loopback the connection is established at once.
 
 use std::{
     cell::Cell,
@@ -19,7 +19,7 @@ use weir_engine::{
 
 use crate::failure::{Class, Failure, Stage};
 
-/// Shortest and longest time between two looks at a connection that is being opened.
+/// Shortest and longest time between two polls of a connection that is being opened.
 const LOOK_MIN: Duration = Duration::from_micros(50);
 const LOOK_MAX: Duration = Duration::from_millis(20);
 

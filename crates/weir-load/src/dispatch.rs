@@ -1,4 +1,4 @@
-//! Which workload runs which protocol: the one list of them.
+//! Which workload runs which protocol: the only list of them.
 
 use crate::{
     echo::{Echo, EchoSpec},
@@ -7,7 +7,7 @@ use crate::{
     worker::WorkloadVisitor,
 };
 
-/// Has a visitor meet the workload of its protocol, whose type only this list knows.
+/// Calls a visitor with the workload of its protocol, whose type only this list knows.
 pub(crate) fn dispatch_workload<V: WorkloadVisitor>(visitor: &V) -> V::Outcome {
     let protocol = visitor.protocol();
     if protocol.spec::<EchoSpec>().is_some() {
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
     use crate::{spec::Protocol, worker::RunnableWorkload};
 
-    /// Says whether the workload is of the protocol, and runs nothing.
+    /// Whether the workload belongs to the protocol; runs nothing.
     struct Compares(Protocol);
 
     impl WorkloadVisitor for Compares {

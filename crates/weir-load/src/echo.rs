@@ -1,4 +1,4 @@
-//! The echo workload: messages of one size, and each must come back as it was sent.
+//! The echo workload: messages of one size that must come back unchanged.
 
 use std::{
     cell::RefCell,
@@ -20,22 +20,22 @@ use crate::{
     workload::{Accepted, End, Notes, Workload},
 };
 
-/// Messages up to this size are copied behind what is queued, so that many leave as one. For larger ones copying costs
-/// more than memory of their own.
+/// Messages up to this size are copied into the queue, so that many leave together. For larger ones copying costs
+/// more than separate memory.
 const COPIED_BYTES_MAX: usize = 2048;
 /// Most memory that is kept for large messages.
 const KEPT_BYTES_MAX: usize = 16 << 20;
-/// Most large messages that are kept; more in flight than that are rare, and each is looked at.
+/// Most large messages that are kept. More are rarely in flight, and the list is searched linearly.
 const KEPT_MAX: usize = 64;
 
-/// What a load of echo is asked besides what every load is asked.
+/// The echo part of a load's specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EchoSpec {
     /// Bytes of a message.
     pub message_bytes: u32,
-    /// Every message has a connection of its own, which this side ends after the answer. The port then waits out its
-    /// time on this side: on loopback Linux uses it again after a second, so that some 28,000 connections a second to
-    /// one address are the most.
+    /// Every message has its own connection, which this side closes after the answer. The port then stays in
+    /// TIME_WAIT on this side: on loopback Linux reuses it after a second, which limits the rate to some 28,000
+    /// connections a second to one address.
     pub connection_per_message: bool,
 }
 
@@ -63,7 +63,7 @@ impl ProtocolSpec for EchoSpec {
 /// The messages of one worker.
 pub(crate) struct Echo {
     pool: Rc<PayloadPool>,
-    /// The small message being written.
+    /// Buffer for writing a small message.
     scratch: RefCell<Vec<u8>>,
     large: RefCell<LargeMessages>,
 }
@@ -131,9 +131,9 @@ impl Workload for Echo {
     }
 }
 
-/// Memory of large messages, used again once they are sent. From the allocator each message would get pages that the
-/// kernel clears first: it gives the end of a thread's heap back as soon as that is free, or not, by how the heap
-/// happens to lie, and so the cost of a message would differ from process to process.
+/// Memory of large messages, reused once they are sent. Memory from the allocator would often consist of pages that
+/// the kernel must clear first: the allocator returns the end of a thread's heap as soon as that is free, or not,
+/// depending on the heap's layout, so the cost of a message would differ from process to process.
 #[derive(Debug, Default)]
 struct LargeMessages {
     kept: Vec<Rc<[u8]>>,
@@ -144,7 +144,7 @@ impl LargeMessages {
     fn write(&mut self, codec: &Codec, sequence: u64) -> Rc<[u8]> {
         let free = self.kept.iter().rposition(|message| Rc::strong_count(message) == 1);
         let length = codec.message_bytes();
-        // The last one that came back is the one that is still in the cache.
+        // The one that came back last is still in the cache.
         let mut message =
             free.map_or_else(|| std::iter::repeat_n(0, length).collect(), |at| self.kept.remove(at));
         if let Some(bytes) = Rc::get_mut(&mut message) {

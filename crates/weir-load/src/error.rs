@@ -1,11 +1,11 @@
-//! Why there is no report.
+//! Why a load has no report.
 
 use std::path::PathBuf;
 
 use weir_engine::StartError;
 use weir_record::failure::FailureCounts;
 
-/// Why there is no report.
+/// Why a load has no report.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The specification asks for something impossible.
@@ -13,7 +13,7 @@ pub enum LoadError {
     Invalid {
         /// Field of [`LoadSpec`](crate::LoadSpec).
         field: &'static str,
-        /// What is wrong with it, and what would be right.
+        /// What is wrong with it, and what would be valid.
         reason: String,
     },
     /// The limit on open files is too low.
@@ -54,7 +54,7 @@ pub enum LoadError {
     /// The generator's engine cannot start.
     #[error("{0}")]
     Start(#[from] StartError),
-    /// The generator cannot have its threads, CPUs or tasks.
+    /// The generator cannot get its threads, CPUs or tasks.
     #[error("{0}")]
     Environment(String),
     /// Not one connection could be opened.
@@ -62,7 +62,7 @@ pub enum LoadError {
     Unreachable {
         /// Target as given.
         target: String,
-        /// What the last attempt said.
+        /// The last attempt's error.
         reason: String,
         /// All attempts by class.
         failures: Box<FailureCounts>,
@@ -84,7 +84,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// Whether another machine or another limit would mend it.
+    /// Whether another machine or another limit would help.
     pub fn is_environment(&self) -> bool {
         matches!(
             self,
@@ -96,7 +96,7 @@ impl LoadError {
     }
 }
 
-/// The other way out of a lack of ports.
+/// The other remedy for a lack of ports.
 fn more_ports(has_sources: bool) -> &'static str {
     if has_sources { ", or spread them over more local addresses with --source-addresses" } else { "" }
 }

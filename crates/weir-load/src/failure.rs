@@ -1,8 +1,8 @@
-//! Which class a failure belongs to.
+//! Classification of failures.
 //!
-//! A failure is classified by what was being done and by what the system said. The kinds listed here are those
-//! that sockets are documented to give; anything else is `Unexplained`, which makes a run invalid, so that a cause
-//! we do not know cannot pass as one we do.
+//! A failure is classified by the stage at which it happened and by the system's error. The kinds listed here are
+//! those that sockets are documented to return. Anything else is `Unexplained`, which makes a run invalid, so that an
+//! unknown cause cannot pass as a known one.
 
 use std::io::{Error, ErrorKind};
 
@@ -20,7 +20,7 @@ impl Failure {
         Self { class: classify(stage, error), text: error.to_string() }
     }
 
-    /// The peer ended a connection on which so many messages were in flight.
+    /// The peer ended a connection with `in_flight` messages in flight.
     pub(crate) fn short(in_flight: usize) -> Self {
         let text = match in_flight {
             0 => "the server closed a connection that nothing was in flight on".into(),
@@ -48,21 +48,21 @@ pub enum Stage {
 /// Classes of failure, as in [`FailureCounts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// The target, or the network before it, said no.
+    /// The target, or the network on the way to it, refused.
     Refused,
     /// The connection was broken by the other side or the network.
     Reset,
-    /// No connection in time.
+    /// No connection within the time limit.
     ConnectTimeout,
-    /// No complete response in time.
+    /// No complete response within the time limit.
     ResponseTimeout,
     /// The peer ended the connection too early.
     Short,
-    /// What came back is not what was sent, or not what was expected.
+    /// The response differs from what was sent or expected.
     WrongBytes,
-    /// A response of HTTP with a status that was not expected.
+    /// An HTTP response with an unexpected status.
     WrongStatus,
-    /// What came back is no response of HTTP, or one that nobody asked for.
+    /// The bytes are not a valid HTTP response, or a response that was not requested.
     Malformed,
     /// Ports, descriptors or memory of this machine ran out.
     LocalLimit,
@@ -123,8 +123,8 @@ pub fn classify(stage: Stage, error: &Error) -> Class {
             | ErrorKind::NetworkUnreachable
             | ErrorKind::NetworkDown,
         ) => Class::Refused,
-        // A path that dies under an open connection; refused is what a Unix or loopback socket says when its
-        // listener went away with the connection still in the queue.
+        // Errors when a path dies under an open connection; a Unix or loopback socket returns "refused" if its
+        // listener went away while the connection was still in the queue.
         (
             Stage::Exchange,
             ErrorKind::HostUnreachable
@@ -137,12 +137,12 @@ pub fn classify(stage: Stage, error: &Error) -> Class {
 }
 
 fn is_local_limit(error: &Error) -> bool {
-    // EMFILE and ENFILE have no kind of their own in the standard library.
+    // EMFILE and ENFILE have no `ErrorKind` in the standard library.
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;
     const ENOBUFS: i32 = 105;
     matches!(error.kind(), ErrorKind::AddrNotAvailable | ErrorKind::AddrInUse | ErrorKind::OutOfMemory)
-        // A Unix listener's full queue: the kernel does not let us wait for it.
+        // The queue of a Unix listener is full: the kernel offers no way to wait for it.
         || error.kind() == ErrorKind::WouldBlock
         || matches!(error.raw_os_error(), Some(ENFILE | EMFILE | ENOBUFS))
 }

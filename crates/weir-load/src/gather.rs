@@ -1,6 +1,6 @@
-//! Adds up what the workers hand over. Pure.
+//! Adds up the workers' notes. Pure.
 //!
-//! Seconds are kept apart only until every worker has passed them, so memory does not grow with the run.
+//! Seconds are kept separately only until every worker has passed them, so memory does not grow with the run.
 
 use std::{any::Any, collections::BTreeMap, sync::PoisonError};
 
@@ -20,13 +20,13 @@ pub struct Gather {
     pub window: Sum,
     /// Open loop only.
     pub paced: Option<PacedTimes>,
-    /// What only its protocol counts.
+    /// Counts of the protocol's own.
     section: Option<Box<dyn Section>>,
     /// Failures after the window.
     pub errors_after: u64,
     /// Finished seconds, oldest first.
     pub seconds: Vec<SecondRow>,
-    /// Seconds that some worker has not finished.
+    /// Seconds that at least one worker has not finished.
     open_seconds: BTreeMap<u64, Sum>,
     buckets: BTreeMap<u64, Sum>,
     /// For each worker, the first second it may still add to.
@@ -70,7 +70,7 @@ impl Sum {
 }
 
 impl Gather {
-    /// Nothing yet, from this many workers.
+    /// Empty sums for this many workers.
     pub fn new(workers: usize, sections: Sections) -> Self {
         Self {
             window: Sum::default(),
@@ -84,19 +84,19 @@ impl Gather {
         }
     }
 
-    /// What the protocol counted in the window, if it is of this kind.
+    /// The protocol's own counts of the window, if they are of this type.
     pub fn section<S: Section>(&self) -> Option<&S> {
         let section: &dyn Any = &**self.section.as_ref()?;
         section.downcast_ref()
     }
 
-    /// Adds all that workers have handed over until now.
+    /// Adds everything that workers have handed over so far.
     pub(crate) fn take_all(&mut self, outbox: &Outbox) {
         let all_notes = std::mem::take(&mut *outbox.lock().unwrap_or_else(PoisonError::into_inner));
         all_notes.iter().for_each(|notes| self.take(notes));
     }
 
-    /// Adds the notes of one interval. Those of a worker come in order.
+    /// Adds the notes of one interval. Notes of one worker arrive in order.
     pub fn take(&mut self, notes: &IntervalNotes) {
         self.add(notes);
         if let Some(retracted) = &notes.retracted {
@@ -105,8 +105,8 @@ impl Gather {
         self.close_seconds(self.passed.iter().copied().min().unwrap_or(0));
     }
 
-    /// Takes messages of the window out again. The row of their second is often closed when that becomes known; they
-    /// are then missing from the row of the second in which it did.
+    /// Subtracts messages from the window. The row of their second is often already closed; then they are subtracted
+    /// from the row of the second in which this became known.
     fn retract(&mut self, interval: Interval, retracted: &Retracted) {
         self.window.messages = self.window.messages.saturating_sub(retracted.messages);
         self.window.bytes = self.window.bytes.saturating_sub(retracted.bytes);
@@ -134,7 +134,7 @@ impl Gather {
                 self.passed[notes.worker] = second + 1;
             }
             Interval::After => {
-                // What was to start in the window belongs to it, however long it took.
+                // A start intended in the window belongs to it, however long it took.
                 self.add_paced(notes);
                 self.errors_after += notes.errors;
             }
@@ -149,14 +149,14 @@ impl Gather {
         }
     }
 
-    /// A bucket of the warm-up, when its time is over. Earlier ones are forgotten.
+    /// A bucket of the warm-up, when its time is over. Earlier ones are discarded.
     pub fn bucket(&mut self, bucket: u64) -> Bucket {
         self.buckets = self.buckets.split_off(&bucket);
         let Some(sum) = self.buckets.remove(&bucket) else { return Bucket::default() };
         Bucket { messages: sum.messages, service_ns_median: second_row(0, 0, &sum.service).p50_ns }
     }
 
-    /// All notes were taken: the rows of the whole seconds of a window of this length.
+    /// Ends the sums when all notes were taken: completes the rows of the whole seconds of a window of this length.
     pub fn finish(&mut self, window_ns: u64) {
         let whole = window_ns / 1_000_000_000;
         self.close_seconds(whole);
@@ -167,7 +167,8 @@ impl Gather {
     fn close_seconds(&mut self, until: u64) {
         for second in self.seconds.len() as u64..until {
             let row = match self.open_seconds.remove(&second) {
-                // What a user waits for is the response time; in a closed loop it is the service time.
+                // An open loop reports the response time, which is what a user waits for; a closed loop the service
+                // time.
                 Some(sum) => {
                     second_row(sum.messages, sum.errors, sum.response.as_ref().unwrap_or(&sum.service))
                 }

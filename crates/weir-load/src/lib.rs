@@ -1,17 +1,17 @@
-//! Load that cannot lie.
+//! Load generator that verifies every answer and reports its own limits.
 //!
-//! The generator sends messages over many connections, compares what comes back, times every message, and says of
-//! every failure what it was. A message is echoed, byte for byte, or is a request of HTTP/1.1 whose response must have
-//! the right framing, status, length and content, or is an order whose answer must return what was sent, in its place
-//! in the stream. [`run`] carries out a [`LoadSpec`] on N threads, each with an engine
-//! runtime, and returns a [`LoadReport`](weir_record::load::LoadReport).
+//! The generator sends messages over many connections, compares what comes back, times every message, and classifies
+//! every failure. There are three kinds of messages: an echo, which must return byte for byte; an HTTP/1.1 request,
+//! whose response must have the right framing, status, length and content; and an order, whose answer must return the
+//! sent fields at its place in the stream. [`run`] executes a [`LoadSpec`] on N threads, each with an engine runtime,
+//! and returns a [`LoadReport`](weir_record::load::LoadReport).
 //!
-//! - **closed loop**: a connection starts a message when an earlier one returned; finds capacity;
-//! - **open loop**: messages start at times fixed by a [`pacer`] whatever the server does, and their latency counts
-//!   from the intended start, so that a stalled server cannot hide its queue.
+//! - **closed loop**: a connection starts a message when an earlier one returned; measures capacity;
+//! - **open loop**: messages start at times fixed by a [`pacer`], independent of the server. Their latency counts
+//!   from the intended start, so that a stalled server cannot hide its queue (coordinated omission).
 //!
-//! Its own limits are part of the result: the CPU share of its busiest thread, how late messages left, starts that
-//! were never made, and both sides of Little's law. It prints nothing and knows no command line.
+//! The report includes the generator's own limits: the CPU share of its busiest thread, how late messages left,
+//! starts that were never made, and both sides of Little's law. The crate prints nothing and has no command line.
 //!
 //! ```no_run
 //! use std::{sync::atomic::AtomicBool, time::Duration};

@@ -1,11 +1,11 @@
-//! What a load needs of this process and this machine: descriptors, local ports, CPUs.
+//! Resources that a load needs from this process and this machine: descriptors, local ports, CPUs.
 
 use weir_engine::net::Address;
 use weir_evidence::limits::ConnectionBudget;
 
 use crate::{error::LoadError, spec::LoadSpec};
 
-/// Refuses what the limits of this process cannot carry, with the remedy.
+/// Refuses a load that exceeds the limits of this process, and names the remedy.
 pub(crate) fn ensure_limits(
     spec: &LoadSpec,
     connections: u32,
@@ -26,7 +26,7 @@ pub(crate) fn ensure_limits(
     if needed <= allowed { Ok(()) } else { Err(LoadError::Descriptors { connections, needed, allowed }) }
 }
 
-/// Keeps this thread on the generator's CPUs for the length of a run: the server's are not ours to disturb.
+/// Pins this thread to the generator's CPUs for the length of a run, so that it does not disturb the server's.
 pub(crate) struct Pinned {
     before: Vec<usize>,
 }
@@ -45,7 +45,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // The set was ours a moment ago; when it is not any more, staying where we are is all that is left.
+        // The set was valid a moment ago; if it no longer is, the thread keeps its current CPUs.
         let _ = weir_sys::affinity::pin_current_thread(&self.before);
     }
 }

@@ -1,6 +1,6 @@
-//! Both sides of Little's law. The mean number in flight is counted here as an integral over time, without looking
-//! at any latency; throughput times mean service time comes from the histogram. When the two disagree, messages
-//! were lost, counted twice or timed wrongly, and no other number of the run deserves trust.
+//! Both sides of Little's law. The mean number in flight is an integral over time, computed without any latency;
+//! throughput times mean service time comes from the histogram. If the two disagree, messages were lost, counted
+//! twice or timed wrongly, and no other number of the run can be trusted.
 //!
 //! Pure: time is an argument.
 
@@ -34,7 +34,7 @@ impl InFlight {
         self.now = self.now.saturating_sub(messages);
     }
 
-    /// Forgets the integral so far and begins a new one at `at_ns`.
+    /// Resets the integral and starts a new one at `at_ns`.
     pub fn restart(&mut self, at_ns: u64) {
         self.advance(at_ns);
         self.area = 0;

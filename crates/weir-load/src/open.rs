@@ -1,10 +1,10 @@
-//! The open loop: messages start at intended times, whatever the server does.
+//! The open loop: messages start at intended times, independent of the server.
 //!
-//! One dispatcher a worker waits for the next intended start and gives it to the connection that has been free for
-//! longest. When no connection is free the starts stay due, and a connection takes one as soon as it has room; the
-//! time they waited is part of their response time. What is due is a place in the schedule, so it needs no queue.
+//! One dispatcher per worker waits for the next intended start and gives it to the connection that has been free for
+//! longest. If no connection is free, the starts stay due, and a connection takes one as soon as it has room; the
+//! waiting time is part of the response time. Due starts are a position in the schedule, so they need no queue.
 //!
-//! Where every message has a connection of its own, a place is a user who opens one when a start is given to him.
+//! With one connection per message, a place is a user who opens a connection when it gets a start.
 
 use std::{
     cell::{Cell, RefCell},
@@ -29,21 +29,21 @@ use crate::{
 /// What the dispatcher and the connections of one worker share.
 pub(crate) struct OpenLoop<W: Workload> {
     backlog: Backlog<Box<dyn Pacer>>,
-    /// Starts that were made, taken back and must be made again: intended times, at most a pipeline for each
+    /// Starts that were made and taken back, and must be made again: intended times, at most a pipeline for each
     /// connection.
     returned: RefCell<VecDeque<u64>>,
     /// Who can take a start, by place.
     receivers: RefCell<Vec<Option<StartReceiver<W>>>>,
-    /// Places with room, the one that has waited longest first; each at most once.
+    /// Places with room, longest wait first; each at most once.
     free: RefCell<VecDeque<usize>>,
     is_free: RefCell<Vec<bool>>,
-    /// By place, when it got its room.
+    /// When each place got its room.
     free_since_ns: RefCell<Vec<u64>>,
-    /// Since when a connection was free when the load ended; `u64::MAX` where none was.
+    /// Since when a connection had been free when the load ended; `u64::MAX` if none was free.
     free_at_end_ns: Cell<u64>,
-    /// The dispatcher, when it waits for a free connection or for a start that comes back.
+    /// The dispatcher, while it waits for a free connection or for a returned start.
     dispatcher: RefCell<Option<Waker>>,
-    /// Connections that wait, by place, for [`Self::dismiss`].
+    /// Wakers of waiting connections by place, for [`Self::dismiss`].
     waiting: RefCell<Vec<Option<Waker>>>,
     /// How long before a start the dispatcher stops sleeping.
     spin_ns: u64,
@@ -51,17 +51,17 @@ pub(crate) struct OpenLoop<W: Workload> {
     spun_ns: Cell<u64>,
 }
 
-/// A start for which a connection has been free for longer is late because of the generator.
+/// A start is late because of the generator if a connection has been free for longer than this.
 const LAG_MAX_NS: u64 = 1_000_000;
-/// A start that has been due for longer when the load ends was not cut off by the end: it has failed. As long as what
-/// is in flight in a closed loop may take to come back.
+/// A start that has been due for longer than this when the load ends has failed; the end of the load did not cut it
+/// off. Equal to the time that messages in flight get at the end of a closed loop.
 const OVERDUE_NS: u64 = 100_000_000;
 
 /// Who takes a start.
 enum StartReceiver<W: Workload> {
     /// An open connection.
     Connection(Rc<Connection<W>>),
-    /// A user without one.
+    /// A user without a connection.
     User(Rc<User>),
 }
 
@@ -109,17 +109,18 @@ impl<W: Workload> OpenLoop<W> {
         }
     }
 
-    /// The CPU is free for spinning, or not.
+    /// Sets whether the CPU is free for spinning.
     pub(crate) fn allow_spin(&self, allowed: bool) {
         self.may_spin.set(allowed);
     }
 
-    /// Time the dispatcher spent watching the clock while nothing else happened. That is waiting, not work.
+    /// Time the dispatcher spent spinning on the clock while nothing else happened. That time counts as waiting, not
+    /// as work.
     pub(crate) fn spun_ns(&self) -> u64 {
         self.spun_ns.get()
     }
 
-    /// The load has ended: what was free until then is known before connections are given up.
+    /// Notes, when the load has ended and before connections are dropped, since when a connection was free.
     pub(crate) fn note_end(&self, close_ns: u64) {
         let (free, receivers, since) =
             (self.free.borrow(), self.receivers.borrow(), self.free_since_ns.borrow());
@@ -128,8 +129,8 @@ impl<W: Workload> OpenLoop<W> {
         self.free_at_end_ns.set(self.free_at_end_ns.get().min(first_ns));
     }
 
-    /// Passes over the starts intended inside a window that were not made, at most so many, and shows when each was
-    /// intended.
+    /// Skips at most `starts_max` starts intended inside a window that were not made, and calls `show` with each
+    /// intended time.
     pub(crate) fn pass_over(
         &self,
         (open_ns, close_ns): (u64, u64),
@@ -151,14 +152,14 @@ impl<W: Workload> OpenLoop<W> {
         missed
     }
 
-    /// Takes starts back, to be made again at once. Their intended times stay what they were. They are in the budget
-    /// again already: the dispatcher may have used it up and wait for them.
+    /// Returns starts, to be made again at once. They keep their intended times. The caller has added them to the
+    /// budget again; the dispatcher may have used it up and may be waiting for them.
     pub(crate) fn return_starts(&self, pending: &VecDeque<PendingMessage>) {
         self.returned.borrow_mut().extend(pending.iter().map(|pending| pending.intended_ns));
         self.wake_dispatcher();
     }
 
-    /// The load has stopped: connections on which nothing is in flight learn of it, and so does the dispatcher.
+    /// Wakes the dispatcher and the connections with nothing in flight after the load has stopped.
     pub(crate) fn dismiss(&self) {
         let waiting = self.waiting.borrow_mut().iter_mut().filter_map(Option::take).collect::<Vec<_>>();
         waiting.into_iter().for_each(Waker::wake);
@@ -170,14 +171,14 @@ impl<W: Workload> OpenLoop<W> {
         self.returned.borrow().front().copied().unwrap_or_else(|| self.backlog.next_ns())
     }
 
-    /// The next start was made.
+    /// Counts the next start as made.
     fn made(&self) {
         if self.returned.borrow_mut().pop_front().is_none() {
             self.backlog.made();
         }
     }
 
-    /// Makes every start when it is due, until the run ends: when all are made, some may still come back.
+    /// Makes every start when it is due, until the run ends. When all are made, it waits for returned ones.
     pub(crate) async fn dispatch(&self, shared: &WorkerState<W>) {
         while shared.is_running() {
             self.wait_for(|| shared.may_start() || !shared.is_running()).await;
@@ -199,7 +200,8 @@ impl<W: Workload> OpenLoop<W> {
                 StartReceiver::Connection(connection) => connection,
                 StartReceiver::User(user) => {
                     self.made();
-                    // In flight from here on: a run whose starts are all spent is over when nothing is in flight.
+                    // Counted as in flight from here on: a run that has spent all starts ends when nothing is in
+                    // flight.
                     shared.started(pending);
                     shared.consume_budget();
                     user.give(pending);
@@ -208,7 +210,7 @@ impl<W: Workload> OpenLoop<W> {
             };
             let outcome =
                 poll_fn(|context| Poll::Ready(connection.poll_start(shared, pending, context))).await;
-            // A connection that has failed, or has no room, comes back through its own task.
+            // A connection that has failed, or has no room, becomes free again through its own task.
             if let Poll::Ready(Ok(())) = outcome {
                 self.made();
                 shared.consume_budget();
@@ -234,7 +236,7 @@ impl<W: Workload> OpenLoop<W> {
         }
     }
 
-    /// Sleeps until a moment, or until a start comes back that is due before `next_ns`.
+    /// Sleeps until a moment, or until a start that is due before `next_ns` is returned.
     async fn sleep_until(&self, until_ns: u64, next_ns: u64) {
         let mut sleep = pin!(sleep_until(Instant::from_nanos(until_ns)));
         let mut returned = pin!(self.wait_for(|| self.next_ns() < next_ns));
@@ -245,7 +247,7 @@ impl<W: Workload> OpenLoop<W> {
         .await;
     }
 
-    /// Waits for what [`Self::wake_dispatcher`] tells of.
+    /// Waits until [`Self::wake_dispatcher`] reports the condition.
     async fn wait_for(&self, is_there: impl Fn() -> bool) {
         poll_fn(|context| {
             if is_there() {
@@ -273,14 +275,14 @@ impl<W: Workload> OpenLoop<W> {
         }
     }
 
-    /// Puts a connection at the end of the free ones if it has room now.
+    /// Appends a connection to the free ones if it has room now.
     fn offer(&self, shared: &WorkerState<W>, place: usize, connection: &Connection<W>, now_ns: u64) {
         if connection.in_flight() < shared.depth {
             self.set_free(place, now_ns);
         }
     }
 
-    /// Puts a place at the end of the free ones.
+    /// Appends a place to the free ones.
     fn set_free(&self, place: usize, now_ns: u64) {
         if !std::mem::replace(&mut self.is_free.borrow_mut()[place], true) {
             self.free_since_ns.borrow_mut()[place] = now_ns;
@@ -289,13 +291,14 @@ impl<W: Workload> OpenLoop<W> {
         }
     }
 
-    /// Whoever can take a start at a place from now on. It may stand among the free ones since its last connection.
+    /// Sets who takes a start at a place from now on. The place may still be in the list of free ones because of its
+    /// previous connection.
     fn set_receiver(&self, place: usize, receiver: StartReceiver<W>, now_ns: u64) {
         self.receivers.borrow_mut()[place] = Some(receiver);
         self.free_since_ns.borrow_mut()[place] = now_ns;
     }
 
-    /// Waits at `place`, without a connection, for a start. It is noted and spent already.
+    /// Waits for a start at `place`, without a connection. The start is already noted and subtracted from the budget.
     pub(crate) async fn turn(&self, place: usize) -> PendingMessage {
         let user = Rc::new(User::default());
         let now_ns = now().as_nanos();

@@ -1,4 +1,4 @@
-//! What is left when the threads of a load have ended.
+//! What remains when the threads of a load have ended.
 
 use std::{any::Any, sync::Arc};
 
@@ -7,7 +7,7 @@ use crate::{
     recorder::{FirstFailure, Leftover},
 };
 
-/// What the workers of a load share for its protocol alone, of a type that only the protocol knows.
+/// Protocol-specific state shared by the workers of a load, of a type that only the protocol knows.
 pub(crate) type Common = Arc<dyn Any + Send + Sync>;
 
 /// Starts of a window that were never made.
@@ -15,14 +15,14 @@ pub(crate) type Common = Arc<dyn Any + Send + Sync>;
 pub(crate) struct MissedStarts {
     /// All of them.
     pub(crate) starts: u64,
-    /// Those for which a connection was free: the generator was late.
+    /// Starts for which a connection was free: the generator was late.
     pub(crate) with_free_connection: u64,
-    /// Those that had been due for long.
+    /// Starts that had been due for longer than [`crate::open`] allows.
     pub(crate) overdue: u64,
 }
 
 impl MissedStarts {
-    /// Those of all workers.
+    /// The sum over all workers.
     pub(crate) fn sum(of: impl Iterator<Item = Self>) -> Self {
         of.fold(Self::default(), |sum, more| Self {
             starts: sum.starts + more.starts,
@@ -40,27 +40,27 @@ pub(crate) struct Outcome {
     /// Messages completed since the beginning.
     pub(crate) completed: u64,
     pub(crate) failure_first: Option<FirstFailure>,
-    /// Where what becomes of connections is kept.
+    /// Counts of connections, where they are kept.
     pub(crate) connections: Option<ConnectionNotes>,
-    /// What only the protocol counted.
+    /// The protocol's own counts.
     pub(crate) totals: Option<Box<dyn Any + Send>>,
 }
 
-/// What all workers have left when every thread has ended.
+/// Results of all workers after every thread has ended.
 pub(crate) struct WorkerOutcomes<'a> {
-    /// One of each worker.
+    /// One per worker.
     pub(crate) each: &'a [Outcome],
-    /// What they shared.
+    /// What the workers shared.
     pub(crate) common: Common,
 }
 
 impl WorkerOutcomes<'_> {
-    /// What only the protocol counted, of each worker.
+    /// The protocol's own counts of each worker.
     pub(crate) fn totals<T: 'static>(&self) -> impl Iterator<Item = &T> {
         self.each.iter().filter_map(|outcome| outcome.totals.as_ref()?.downcast_ref())
     }
 
-    /// What the workers shared, if it is of this kind.
+    /// The shared state, if it is of this type.
     pub(crate) fn common<T: 'static>(&self) -> Option<&T> {
         self.common.downcast_ref()
     }

@@ -1,7 +1,7 @@
-//! When each message of an open loop should start. Pure: a schedule, not a clock, and nothing waits here.
+//! The schedule of an open loop: when each message should start. Pure: it uses no clock and never waits.
 //!
-//! The rate of a run is divided between its workers so that together they keep the schedule of the whole: equal
-//! gaps interleave, and independent Poisson processes add up to one.
+//! The rate of a run is divided between its workers so that together they keep the schedule of the whole: equal gaps
+//! interleave, and independent Poisson processes add up to one.
 
 use std::cell::Cell;
 
@@ -9,8 +9,8 @@ use crate::payload::mix;
 
 /// A schedule of starts.
 pub trait Pacer {
-    /// When message `sequence` should start, in nanoseconds from the start of the run. Never falls as `sequence`
-    /// rises, and depends on nothing but the schedule's own parameters.
+    /// When message `sequence` should start, in nanoseconds from the start of the run. Never decreases as `sequence`
+    /// increases, and depends only on the schedule's own parameters.
     fn intended_start(&self, sequence: u64) -> u64;
 }
 
@@ -45,11 +45,11 @@ impl Pacer for Uniform {
     }
 }
 
-/// Exponential gaps: arrivals that know nothing of each other.
+/// Exponential gaps: independent arrivals.
 ///
 /// The gap before message `k` is a hash of seed, worker and `k` turned into an exponential number, and the start is
-/// the sum of the gaps up to it. The last sum is remembered, so that asking in rising order costs one gap each;
-/// asking backwards adds from the beginning and gives the same answer.
+/// the sum of the gaps up to it. The last sum is remembered, so that ascending requests cost one gap each; a request
+/// for an earlier start adds from the beginning and returns the same value.
 #[derive(Clone, Debug)]
 pub struct Poisson {
     key: u64,
@@ -89,8 +89,8 @@ impl Pacer for Poisson {
     }
 }
 
-/// The starts that are due but not made, as a place in a schedule: it needs no memory however long it grows, and a
-/// start that is made late keeps its intended time.
+/// Starts that are due but not made, as a position in a schedule: it needs no memory however long the backlog is, and
+/// a late start keeps its intended time.
 #[derive(Debug)]
 pub(crate) struct Backlog<P> {
     pacer: P,
@@ -108,12 +108,12 @@ impl<P: Pacer> Backlog<P> {
         self.origin_ns.saturating_add(self.pacer.intended_start(self.next.get()))
     }
 
-    /// The next start was made.
+    /// Counts the next start as made.
     pub(crate) fn made(&self) {
         self.next.set(self.next.get() + 1);
     }
 
-    /// Intended times of the starts from `open` to before `close` that were not made. They are passed over.
+    /// Intended times of the starts from `open` to before `close` that were not made. Skips them.
     pub(crate) fn pass_over(&self, open: u64, close: u64) -> impl Iterator<Item = u64> {
         let next = move || {
             let next_ns = self.next_ns();

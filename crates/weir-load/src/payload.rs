@@ -1,4 +1,4 @@
-//! What a message looks like, and the check that what came back is what was sent.
+//! The contents of a message, and the check that what came back is what was sent.
 //!
 //! Message `k` of connection `c` is the first *B* bytes of this string, where *B* is the message size:
 //!
@@ -11,13 +11,12 @@
 //! | 20..24 | *B*, little endian | |
 //! | 24.. | a stretch of the run's pool of random bytes, whose start depends on `c` and `k` | stretches are 4096 |
 //!
-//! Every byte of every message is compared with what it must be, none is taken on trust; comparing runs at the
-//! speed of `memcmp` because the expected body lies ready in the pool. A body of 4095 messages earlier, or of
-//! another connection, lies elsewhere in the pool.
+//! Every byte of every message is compared; the comparison runs at the speed of `memcmp` because the expected body
+//! lies ready in the pool. The body of a message 4095 earlier, or of another connection, lies elsewhere in the pool.
 //!
-//! Messages smaller than the header keep the order of its fields, so less can be told from one message: of one
-//! byte it is the byte alone, and a foreign byte passes with a chance of 1/256. A lost or repeated message of any
-//! size is still certain to be found, because byte 0 counts: from there on the messages are out of step.
+//! Messages smaller than the header contain a prefix of its fields, so one message proves less: a message of one byte
+//! is byte 0 alone, and a foreign byte passes with a probability of 1/256. A lost or repeated message of any size is
+//! always found, because byte 0 counts: from there on the messages are out of step.
 //!
 //! Nothing here does I/O or reads a clock.
 
@@ -27,7 +26,7 @@ use weir_stats::random::splitmix_at;
 
 /// Bytes before the body.
 const HEADER_BYTES: usize = 24;
-/// Different places at which a body can start in the pool; a power of two.
+/// Number of different places in the pool at which a body can start; a power of two.
 const PAYLOAD_STARTS: usize = 4096;
 /// Distance between the bodies of successive messages. Odd, so that all starts are used before one returns.
 const PAYLOAD_STEP: u64 = 1669;
@@ -45,7 +44,7 @@ impl PayloadPool {
     /// The pool of a run; the same seed and size give the same bytes.
     ///
     /// # Panics
-    /// When `message_bytes` is zero: there is no empty message.
+    /// Panics when `message_bytes` is zero: there is no empty message.
     pub fn new(seed: u64, message_bytes: u32) -> Self {
         assert!(message_bytes > 0, "a message has at least one byte");
         let message_bytes = message_bytes as usize;
@@ -55,7 +54,7 @@ impl PayloadPool {
     }
 }
 
-/// Writes the messages of one connection and knows what each must look like.
+/// Writes the messages of one connection and computes the expected ones.
 #[derive(Clone, Debug)]
 pub struct Codec {
     pool: Rc<PayloadPool>,
@@ -64,7 +63,7 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// The messages of `connection`.
+    /// The codec of `connection`.
     pub fn new(pool: Rc<PayloadPool>, connection: u32) -> Self {
         let key = mix(pool.seed.wrapping_add(mix(u64::from(connection) + 1)));
         Self { pool, connection, key }
@@ -79,7 +78,7 @@ impl Codec {
         to.extend_from_slice(body);
     }
 
-    /// Writes message `sequence` over bytes of its length.
+    /// Writes message `sequence` into a slice of its length.
     pub(crate) fn write(&self, sequence: u64, to: &mut [u8]) {
         let header = self.header(sequence);
         let (head, body) = self.parts(&header, sequence);
@@ -119,7 +118,7 @@ impl Codec {
         &self.pool.bytes[start..start + length]
     }
 
-    /// Whether `piece` is what stands at `position` of message `sequence`.
+    /// Whether `piece` equals message `sequence` from `position` on.
     #[inline]
     fn matches(&self, sequence: u64, position: usize, piece: &[u8]) -> bool {
         let header = self.header(sequence);
@@ -136,7 +135,7 @@ impl Codec {
             && body == self.body(sequence, from, body.len())
     }
 
-    /// The first byte of `piece` that is not what stands at `position` of message `sequence`.
+    /// Offset of the first byte of `piece` that differs from message `sequence` at `position`.
     fn first_difference(&self, sequence: u64, position: usize, piece: &[u8]) -> usize {
         let differs = |offset: usize| !self.matches(sequence, position + offset, &piece[offset..=offset]);
         (0..piece.len()).find(|offset| differs(*offset)).map_or(position, |offset| position + offset)
@@ -147,45 +146,45 @@ impl Codec {
 #[derive(Debug)]
 pub struct Verifier {
     codec: Codec,
-    /// Message that the next byte belongs to, and the byte's place in it.
+    /// Message of the next byte, and the byte's position in it.
     sequence: u64,
     position: usize,
     /// Bytes of that message compared so far; counted, not derived from `position`.
     compared: u64,
 }
 
-/// What a piece of the stream brought.
+/// The result of comparing a piece of the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// Messages that became complete.
     pub messages: u64,
     /// Bytes of those messages that were compared.
     pub bytes: u64,
-    /// The first thing that was wrong. The stream cannot be trusted any further.
+    /// The first error. The rest of the stream cannot be trusted.
     pub wrong: Option<Wrong>,
 }
 
-/// Bytes that should not have come.
+/// An error in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
-    /// A byte is not the one that was sent.
+    /// A byte differs from the sent one.
     #[error("message {sequence} of connection {connection} differs from what was sent at byte {offset}")]
     Differs {
         /// Connection number in the run.
         connection: u32,
         /// Message number on the connection.
         sequence: u64,
-        /// Place in the message.
+        /// Offset in the message.
         offset: usize,
     },
-    /// Bytes came although every message had been answered.
+    /// Bytes arrived although every message had been answered.
     #[error("connection {connection} sent {bytes} bytes that nobody asked for after message {sequence}")]
     Unsolicited {
         /// Connection number in the run.
         connection: u32,
-        /// Messages answered until then.
+        /// Messages answered so far.
         sequence: u64,
-        /// How many bytes came.
+        /// Number of bytes.
         bytes: usize,
     },
 }
@@ -201,7 +200,7 @@ impl Verifier {
         &self.codec
     }
 
-    /// Compares the next bytes of the stream. `sent` messages have been sent so far: more cannot come back.
+    /// Compares the next bytes of the stream. `sent` is the number of messages sent so far: more cannot come back.
     #[inline]
     pub fn accept(&mut self, mut bytes: &[u8], sent: u64) -> Arrival {
         let message_bytes = self.codec.pool.message_bytes;
@@ -399,7 +398,7 @@ mod tests {
                 2 => drop(bytes.remove(first)),
                 _ => bytes.insert(first, flip),
             }
-            // A loss at the very end is a short stream: no byte of it is wrong.
+            // A loss at the very end makes a short stream without a wrong byte.
             prop_assume!(!right.starts_with(&bytes));
             let mut verifier = verifier(&pool, 7);
             let wrong = bytes.chunks(cut).any(|piece| verifier.accept(piece, count).wrong.is_some());

@@ -1,4 +1,4 @@
-//! What a run shows while it lasts: plain data, about once a second. How it looks is the caller's business.
+//! Progress of a run: plain data, about once a second. The caller decides how to show it.
 
 use std::time::Duration;
 
@@ -13,30 +13,30 @@ pub enum Phase {
     /// Connections are being opened.
     #[default]
     Connecting,
-    /// The load runs and is not measured yet.
+    /// The load runs but is not measured yet.
     WarmingUp,
     /// The window is open.
     Measuring,
 }
 
-/// A glance at a run.
+/// Progress at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Where the run is.
+    /// The current phase.
     pub phase: Phase,
     /// Time since this phase began.
     pub elapsed: Duration,
-    /// Longest that this phase may take.
+    /// Longest duration of this phase.
     pub planned: Duration,
     /// Messages completed and verified since the run began.
     pub messages: u64,
-    /// Messages a second since the glance before.
+    /// Messages a second since the previous report.
     pub messages_per_second: f64,
     /// Messages in flight.
     pub in_flight: u64,
     /// Failures since the load began.
     pub errors: u64,
-    /// What the last failure said.
+    /// Text of the last failure.
     pub failure_last: Option<String>,
     /// The last whole second of the window.
     pub second: Option<SecondRow>,
@@ -58,7 +58,7 @@ impl<'a> Ticker<'a> {
         Self { progress, phase, phase_began_ns: 0, planned, last_ns: 0, last_messages: 0 }
     }
 
-    /// A phase begins.
+    /// Starts a phase.
     pub(crate) fn begin(&mut self, phase: Phase, now_ns: u64, planned: Duration) {
         (self.phase, self.phase_began_ns, self.planned) = (phase, now_ns, planned);
         if self.last_ns == 0 {
@@ -66,7 +66,7 @@ impl<'a> Ticker<'a> {
         }
     }
 
-    /// Calls back if a second has passed since the last time; `glance` fills in the counts.
+    /// Calls back if a second has passed since the last call; `glance` fills in the counts.
     pub(crate) fn tick(&mut self, now_ns: u64, glance: impl FnOnce() -> Progress) {
         let passed_ns = now_ns.saturating_sub(self.last_ns);
         if passed_ns < INTERVAL_NS {

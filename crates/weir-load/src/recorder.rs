@@ -1,12 +1,12 @@
-//! What one worker notes down while messages come and go, in stretches of time that are handed over whole.
+//! One worker's notes of messages, in intervals that are handed over whole.
 //!
-//! The bounds of the window are two shared moments, unknown until they are published. No worker stops at an edge:
-//! each compares the time of every event with them, so all workers agree on which message lies inside. Until the
-//! window opens an interval is one bucket of the warm-up, inside it is one second of the window, after it closes
-//! everything belongs to the last interval. A finished interval goes to whoever adds them up; histograms have the same
-//! bounds everywhere, so adding loses nothing.
+//! The bounds of the window are two shared moments, unknown until they are published. No worker stops at a bound:
+//! each compares the time of every event with the bounds, so all workers agree on which message lies inside. Until
+//! the window opens an interval is one bucket of the warm-up, inside the window it is one second, and after the
+//! window everything belongs to the last interval. A finished interval is handed to the code that adds them up;
+//! histograms have the same bounds everywhere, so adding loses nothing.
 //!
-//! Pure but for the shared bounds: time is an argument. Work per message: one histogram entry and a few additions.
+//! Pure except for the shared bounds: time is an argument. Work per message: one histogram entry and a few additions.
 
 use std::{
     any::Any,
@@ -30,8 +30,8 @@ use crate::{
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// When the window opens, when the last message may start, and when the window closes; each unknown until it is
-/// published. A slice has no close: what was started before its stop belongs to it.
+/// When the window opens, when the last message may start, and when the window closes; each is unknown until it is
+/// published. A slice has no close: messages started before its stop belong to it.
 #[derive(Debug)]
 pub struct WindowBounds {
     open_ns: AtomicU64,
@@ -64,12 +64,13 @@ impl WindowBounds {
         self.stop(at_ns);
     }
 
-    /// Nothing is started at `at_ns` or later; what is in flight still counts.
+    /// Stops starts at `at_ns`; messages in flight still count.
     pub fn stop(&self, at_ns: u64) {
         self.stop_ns.store(at_ns, Ordering::Release);
     }
 
-    /// Begins anew while nobody looks: the window opens at `open_ns`, which may be `u64::MAX` for never.
+    /// Resets the bounds while no worker reads them: the window opens at `open_ns`, which may be `u64::MAX` for
+    /// never.
     pub fn restart(&self, open_ns: u64) {
         for edge in [&self.stop_ns, &self.close_ns] {
             edge.store(u64::MAX, Ordering::Release);
@@ -77,12 +78,12 @@ impl WindowBounds {
         self.open(open_ns);
     }
 
-    /// What is in flight is not waited for any longer.
+    /// Ends the wait for messages in flight.
     pub fn give_up(&self) {
         self.is_given_up.store(true, Ordering::Release);
     }
 
-    /// Whether what is in flight is not waited for any longer.
+    /// Whether the wait for messages in flight was ended.
     pub fn is_given_up(&self) -> bool {
         self.is_given_up.load(Ordering::Acquire)
     }
@@ -112,7 +113,7 @@ impl WindowBounds {
     }
 }
 
-/// Which interval notes are of.
+/// The interval of notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
     /// A bucket of the warm-up, from 0.
@@ -123,12 +124,12 @@ pub enum Interval {
     After,
 }
 
-/// What one worker saw in one interval.
+/// One worker's notes of one interval.
 #[derive(Debug)]
 pub struct IntervalNotes {
     /// Worker, from 0.
     pub worker: usize,
-    /// When.
+    /// Which interval.
     pub interval: Interval,
     /// Messages completed and verified.
     pub messages: u64,
@@ -142,16 +143,17 @@ pub struct IntervalNotes {
     pub service: Histogram<u64>,
     /// Open loop only.
     pub paced: Option<PacedTimes>,
-    /// What only its protocol counts.
+    /// The protocol's own counts.
     pub section: Option<Box<dyn Section>>,
-    /// Messages of the window, of this interval or of earlier ones, that were right and turned out to be wrong.
+    /// Messages of the window, of this interval or of earlier ones, that were noted as right and turned out to be
+    /// wrong.
     pub retracted: Option<Box<Retracted>>,
 }
 
 /// Messages that were noted as right and turned out to be wrong.
 #[derive(Debug)]
 pub struct Retracted {
-    /// So many.
+    /// How many.
     pub messages: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -167,29 +169,29 @@ impl Default for Retracted {
     }
 }
 
-/// What only one protocol counts, interval by interval.
+/// The protocol's own counts of one interval.
 pub trait Section: Any + fmt::Debug + Send {
-    /// Adds what was counted elsewhere, in a section of the same kind.
+    /// Adds the counts of another section of the same type.
     fn add(&mut self, other: &dyn Section);
 }
 
-/// What is kept besides service times.
+/// What is noted besides service times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sections {
     /// Times from intended starts: an open loop.
     pub paced: bool,
-    /// What becomes of connections.
+    /// Counts of connections.
     pub connections: bool,
-    /// A section of the protocol's own, with nothing counted yet.
+    /// Creates an empty section of the protocol's own.
     pub own: Option<fn() -> Box<dyn Section>>,
 }
 
-/// What only a paced load has.
+/// Times that only a paced load has.
 #[derive(Clone, Debug)]
 pub struct PacedTimes {
-    /// From intended start to last byte, and how long it was waited for what never came.
+    /// From intended start to last byte, or to the end of the wait if no answer came.
     pub response: Histogram<u64>,
-    /// Response times that are at least so long: the answer never came.
+    /// Response times that are lower bounds, because no answer came.
     pub at_least: u64,
     /// From intended to actual start.
     pub lag: Histogram<u64>,
@@ -201,8 +203,8 @@ impl Default for PacedTimes {
     }
 }
 
-/// Notes of intervals on their way to the coordinator. Bounded by the stretches of a run; it is emptied ten times a
-/// second.
+/// Notes of finished intervals on their way to the coordinator. It is emptied ten times a second, and bounded by the
+/// number of intervals of a run.
 pub type Outbox = Arc<Mutex<Vec<IntervalNotes>>>;
 
 /// Times of one message.
@@ -210,18 +212,18 @@ pub type Outbox = Arc<Mutex<Vec<IntervalNotes>>>;
 pub struct PendingMessage {
     /// When it should have started; the same as `started_ns` in a closed loop.
     pub intended_ns: u64,
-    /// When it did.
+    /// When it started.
     pub started_ns: u64,
 }
 
-/// Right answers that came together.
+/// Right answers that arrived together.
 #[derive(Clone, Copy, Debug)]
 pub struct RightAnswer {
-    /// When they came.
+    /// When they arrived.
     pub now_ns: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// They were noted in the window.
+    /// Whether they were noted in the window.
     pub is_in_window: bool,
 }
 
@@ -245,18 +247,18 @@ pub struct Recorder {
     connections: Option<ConnectionNotes>,
 }
 
-/// A failure that none came before.
+/// The first failure of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirstFailure {
     /// When it was noted.
     pub at_ns: u64,
     /// Its class.
     pub class: Class,
-    /// What it said.
+    /// Its text.
     pub text: String,
 }
 
-/// What is left when a worker ends.
+/// What remains when a worker ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Leftover {
     /// Integral of the number in flight over the window.
@@ -334,8 +336,8 @@ impl Recorder {
         }
     }
 
-    /// Notes a message of an open loop that was waited for until `now_ns` and never answered, or never started: its
-    /// response time is at least so long.
+    /// Notes a message of an open loop that was never started, or not answered by `now_ns`: its response time is a
+    /// lower bound.
     #[cold]
     pub fn unanswered(&mut self, now_ns: u64, intended_ns: u64) {
         self.advance(now_ns);
@@ -345,7 +347,7 @@ impl Recorder {
         }
     }
 
-    /// Notes messages in flight that nobody will wait for: this side has ended their connection.
+    /// Notes messages in flight as cut off: this side has closed their connection.
     #[cold]
     pub fn cut_off(&mut self, now_ns: u64, messages: u64) {
         self.advance(now_ns);
@@ -353,7 +355,7 @@ impl Recorder {
         self.failures.cut_off_at_end += messages;
     }
 
-    /// Takes back a message that was noted as right. A failure says what it is instead.
+    /// Retracts a message that was noted as right. The caller notes the failure separately.
     #[cold]
     pub fn retract(&mut self, right: RightAnswer, pending: PendingMessage) {
         self.completed -= 1;
@@ -367,14 +369,14 @@ impl Recorder {
         retracted.response.saturating_record(right.now_ns.saturating_sub(pending.intended_ns));
     }
 
-    /// What the protocol counts in this interval, if it is of this kind; call [`Self::advance`] first.
+    /// The protocol's own counts of this interval, if they are of this type; call [`Self::advance`] first.
     #[inline]
     pub fn section<S: Section>(&mut self) -> Option<&mut S> {
         let section: &mut dyn Any = &mut **self.notes.section.as_mut()?;
         section.downcast_mut()
     }
 
-    /// Notes messages in flight that are taken back: they neither came back nor failed, and will start again.
+    /// Notes messages in flight that are taken back: they neither returned nor failed, and will be started again.
     #[cold]
     pub fn withdrawn(&mut self, now_ns: u64, messages: u64) {
         self.advance(now_ns);
@@ -385,12 +387,12 @@ impl Recorder {
         }
     }
 
-    /// What is known about connections, where that is kept.
+    /// Counts of connections, where they are kept.
     pub fn connections(&mut self) -> Option<&mut ConnectionNotes> {
         self.connections.as_mut()
     }
 
-    /// Notes a failure that ended `in_flight` messages. One with nothing in flight counts once.
+    /// Notes a failure that ended `in_flight` messages. A failure with nothing in flight counts once.
     #[cold]
     pub fn failed(&mut self, now_ns: u64, class: Class, in_flight: u64, text: String) {
         self.advance(now_ns);
@@ -439,12 +441,13 @@ impl Recorder {
         self.failure_first.as_ref()
     }
 
-    /// What the last failure said.
+    /// Text of the last failure.
     pub fn failure_last(&self) -> Option<&str> {
         self.failure_last.as_deref()
     }
 
-    /// Ends at `now_ns`, when the bounds are known: what is in flight was cut off. Nothing is noted afterwards.
+    /// Ends at `now_ns`, when the bounds are known: messages in flight are counted as cut off. Nothing is noted
+    /// afterwards.
     pub fn finish(&mut self, now_ns: u64) -> Leftover {
         self.advance(now_ns);
         if matches!(self.notes.interval, Interval::Window(_)) {
@@ -470,7 +473,7 @@ impl Recorder {
         self.interval_end_ns = end_ns;
     }
 
-    /// The interval that a moment lies in, and its end as far as that is known.
+    /// The interval of a moment, and its end as far as it is known.
     fn interval_at(&self, now_ns: u64) -> (Interval, u64) {
         let (open_ns, close_ns) = (self.bounds.open_ns(), self.bounds.close_ns());
         if now_ns >= close_ns {
@@ -537,14 +540,14 @@ mod tests {
         all_notes.iter().map(|notes| (notes.interval, notes.messages, notes.started)).collect()
     }
 
-    /// Of a user who opens a connection for each message: how long connecting, the answer and the server's
-    /// close take.
+    /// For a user who opens a connection per message: durations of connecting, of the answer, and of the server's
+    /// close.
     const CHURN_NS: [u64; 3] = [3_000_000, 2_000_000, 4_000_000];
     const CHURN_USERS: u64 = 8;
     const CHURN_WINDOW_NS: u64 = 500_000_000;
 
-    /// Both sides of the law for such users, where messages are in flight from the beginning of their
-    /// connections, and their times begin so much later.
+    /// Both sides of the law for such users, whose messages are in flight from the start of their connections, while
+    /// their times start `later_ns` later.
     fn law_of_churn(later_ns: u64) -> LittlesLaw {
         let [connecting_ns, answer_ns, closing_ns] = CHURN_NS;
         let turn_ns = connecting_ns + answer_ns + closing_ns;
@@ -586,7 +589,7 @@ mod tests {
         let law = law_of_churn(0);
         assert!((law.in_flight_mean / in_flight - 1.0).abs() < 0.01, "{law:?}");
         assert!((law.throughput_times_latency / in_flight - 1.0).abs() < 0.01, "{law:?}");
-        // The law does not hold of times that leave connecting out.
+        // The law does not hold for times that exclude connecting.
         let late = law_of_churn(connecting_ns);
         assert!((late.in_flight_mean / in_flight - 1.0).abs() < 0.01, "{late:?}");
         assert!(late.throughput_times_latency < 0.5 * late.in_flight_mean, "{late:?}");
@@ -643,7 +646,7 @@ mod tests {
                 (Interval::After, 1, 0),
             ]
         );
-        // In flight: 10 ms nothing, else one message.
+        // Nothing in flight for 10 ms, otherwise one message.
         assert_eq!(leftover.window_area, 1_140_000_000 - 10_000_000);
         assert_eq!(leftover.failures, FailureCounts::default());
     }

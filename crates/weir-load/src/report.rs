@@ -1,4 +1,4 @@
-//! The report of a run, from what was gathered. Pure.
+//! The report of a run, from the gathered notes. Pure.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,16 @@ use crate::{
     window_readings::ThreadTimes,
 };
 
-/// Missing more than one start in this many is more than what the end of a window cuts off.
+/// Missing more than one start in this many is more than the end of a window explains.
 const STARTS_PER_MISS: u64 = 1000;
 
-/// What the coordinator knows when the window is closed.
+/// The coordinator's readings when the window is closed.
 pub(crate) struct Measured {
     pub(crate) driver: &'static str,
     pub(crate) warmup_ns: u64,
     pub(crate) warmup_steady: bool,
     pub(crate) window_ns: u64,
-    /// CPU of the workers in order, then of the coordinator, and how long they waited for one.
+    /// CPU time of the workers in order, then of the coordinator, and how long they waited for a CPU.
     pub(crate) threads: ThreadTimes,
     /// Time that each worker spent watching the clock.
     pub(crate) spun_ns: Vec<u64>,
@@ -69,7 +69,7 @@ pub(crate) fn build(
         message_bytes: spec.protocol.0.facts().message_bytes,
         workers: spec.workers,
         seed: spec.seed,
-        settings: BTreeMap::new(), // whoever was asked on a command line adds them
+        settings: BTreeMap::new(), // added by the command line
         rate_per_second: rate_per_second(spec),
         warmup_ns: measured.warmup_ns,
         warmup_steady: measured.warmup_steady,
@@ -112,22 +112,23 @@ fn rate_per_second(spec: &LoadSpec) -> Option<f64> {
     }
 }
 
-/// Whether the generator was the limit. That starts were missed does not show it: where every connection waits for the
-/// server, the server is what is slow.
+/// Whether the generator was the limit. Missed starts alone do not show it: if every connection waits for the server,
+/// the server is slow.
 fn is_generator_bound(measured: &Measured, missed: &MissedStarts, started: u64) -> bool {
-    // A thread that is ready and has no CPU does not see that its connections are free.
+    // A ready thread that waits for a CPU does not notice that its connections are free.
     let is_occupied = || share_max(measured, |cpu_ns, delay_ns| cpu_ns + delay_ns) > GENERATOR_BUSY_MAX;
     busy_max(measured) > GENERATOR_BUSY_MAX
         || is_late(missed.with_free_connection, started)
         || (is_late(missed.starts, started) && is_occupied())
 }
 
-/// Share of the window for which the busiest worker had work. Watching the clock is waiting.
+/// Share of the window for which the busiest worker had work. Spinning on the clock counts as waiting.
 fn busy_max(measured: &Measured) -> f64 {
     share_max(measured, |cpu_ns, _| cpu_ns)
 }
 
-/// The largest share of the window that any worker has of a time made of its CPU and its waiting for one.
+/// The largest share of the window over all workers, of a time computed from a worker's CPU time and its waiting for
+/// a CPU.
 fn share_max(measured: &Measured, time_ns: impl Fn(u64, u64) -> u64) -> f64 {
     let window_ns = measured.window_ns.max(1) as f64;
     let ThreadTimes { cpu_ns, delay_ns } = &measured.threads;

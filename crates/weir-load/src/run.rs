@@ -1,9 +1,9 @@
-//! A run from its specification to its report: the thread that starts the workers, opens and closes the window,
-//! and adds up. It runs no load itself.
+//! A run from its specification to its report: this thread starts the workers, opens and closes the window, and adds
+//! up. It runs no load itself.
 //!
-//! Workers and coordinator share two moments (the bounds), a box of finished intervals, and a few counts a worker. The
-//! coordinator publishes an edge and reads CPU times at once; the workers attribute messages by comparing times, so
-//! what is divided by each other later (CPU by messages) covers the same window.
+//! Workers and coordinator share two moments (the bounds), a box of finished intervals, and a few counts per worker.
+//! The coordinator publishes a bound and reads CPU times at once. The workers attribute messages by comparing times.
+//! So figures that are divided by each other later (CPU by messages) cover the same window.
 
 use std::{
     sync::{
@@ -34,23 +34,23 @@ use crate::{
     worker::{self, Event, Plan, Published, thread_number},
 };
 
-/// How often the coordinator looks whether it was asked to stop.
+/// How often the coordinator checks whether it was asked to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How often it looks whether the workers have ended.
+/// How often it checks whether the workers have ended.
 const END_POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// Time for all workers to hear of the common beginning.
+/// Time for all workers to learn the common start.
 const LEAD: Duration = Duration::from_millis(2);
-/// How long after its end a bucket of the warm-up is looked at: workers look up every 10 ms.
+/// How long after its end a bucket of the warm-up is evaluated: workers publish every 10 ms.
 const BUCKET_GRACE: Duration = Duration::from_millis(15);
 
 /// Runs a load and reports what it measured.
 ///
-/// `progress` is called about once a second, on this thread. When `stop` becomes true the run ends early: inside the
-/// window with a report of the shorter window, before it with [`LoadError::Interrupted`].
+/// `progress` is called about once a second, on this thread. When `stop` becomes true the run ends early. If the
+/// window is open, the report covers the shorter window; before that, the result is [`LoadError::Interrupted`].
 ///
 /// # Errors
-/// When there is nothing to report; see [`LoadError`]. Failures of single connections and messages are no errors
-/// but counts in the report.
+/// Fails when there is nothing to report; see [`LoadError`]. Failures of single connections and messages are counts
+/// in the report, not errors.
 pub fn run(
     spec: &LoadSpec,
     progress: &mut dyn FnMut(Progress),
@@ -143,7 +143,7 @@ impl<'scope, 'run> Crew<'scope, 'run> {
         Ok(())
     }
 
-    /// Waits until all workers have ended, or somebody wants no answer to what is in flight any more.
+    /// Waits until all workers have ended, or the user no longer wants answers to what is in flight.
     fn await_end(&self, stop: &AtomicBool) {
         while self.members.iter().any(|member| !member.handle.is_finished()) && !stop.load(Ordering::Relaxed)
         {
@@ -152,7 +152,7 @@ impl<'scope, 'run> Crew<'scope, 'run> {
         self.bounds.give_up();
     }
 
-    /// Waits for all workers. Those that were never told to begin end at once.
+    /// Waits for all workers. Workers that were never started end at once.
     fn join(self) -> Result<Vec<Outcome>, LoadError> {
         let mut outcomes = Vec::new();
         let mut panicked = None;
@@ -182,7 +182,7 @@ impl<'scope, 'run> Crew<'scope, 'run> {
         self.members.iter().map(|member| member.published.spun_ns.load(Ordering::Relaxed)).collect()
     }
 
-    /// When the last message of a counted run ended, once all workers are done.
+    /// When the last message of a counted run ended, after all workers are done.
     fn finished_ns(&self) -> Option<u64> {
         let ends = self.members.iter().map(|member| member.published.finished_ns.load(Ordering::Acquire));
         ends.map(|end| (end > 0).then_some(end)).collect::<Option<Vec<u64>>>()?.into_iter().max()
@@ -196,7 +196,7 @@ impl<'scope, 'run> Crew<'scope, 'run> {
     }
 }
 
-/// The run, seen from the thread that conducts it.
+/// The run, seen from the coordinating thread.
 struct Coordinator<'a> {
     spec: &'a LoadSpec,
     stop: &'a AtomicBool,
@@ -214,7 +214,7 @@ struct Coordinator<'a> {
 enum Waited {
     Reached,
     Stopped,
-    /// A counted run is over; this is when.
+    /// A counted run ended at this time.
     Finished(u64),
 }
 
@@ -235,7 +235,7 @@ impl Coordinator<'_> {
             self.crew.bounds.open(origin_ns);
         }
         for member in &self.crew.members {
-            // A worker that is gone shows when it is joined.
+            // If a worker is gone, `join` reports it.
             let _ = member.begin.send(origin_ns);
         }
         let warmup_steady = has_warmup && self.warm_up(origin_ns)?;
@@ -281,12 +281,13 @@ impl Coordinator<'_> {
         }
     }
 
-    /// CPU of the workers, in order, and of this thread.
+    /// CPU time of the workers, in order, and of this thread.
     fn usage(&self) -> Usage {
         let mut threads = self.threads.clone();
         threads.push(thread_number());
         let mut threads = ThreadTimes::read(&threads);
-        // A worker ends soon after the window, or before it does in a counted run, and leaves its time.
+        // A worker ends soon after the window, or before its end in a counted run; it publishes its CPU time when it
+        // ends.
         for (cpu_ns, member) in threads.cpu_ns.iter_mut().zip(&self.crew.members) {
             *cpu_ns = (*cpu_ns).max(member.published.cpu_ns.load(Ordering::Acquire));
         }

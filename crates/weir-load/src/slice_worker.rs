@@ -33,7 +33,7 @@ use crate::{
     workload::Workload,
 };
 
-/// A server, and what the workers share for it. Its bounds begin anew with every slice, while all workers wait.
+/// A server, and the state the workers share for it. Its bounds are reset for every slice, while all workers wait.
 #[derive(Clone)]
 pub(crate) struct Target<'a> {
     pub(crate) spec: &'a LoadSpec,
@@ -58,27 +58,27 @@ impl<'a> Target<'a> {
     }
 }
 
-/// One thing to do.
+/// One command.
 #[derive(Clone, Debug)]
 pub(crate) struct SliceTask {
     pub(crate) target: usize,
     pub(crate) origin_ns: u64,
     pub(crate) arrivals: Arrivals,
-    /// So many messages on each connection; absent until the bounds say stop.
+    /// Messages on each connection; absent to run until the bounds stop it.
     pub(crate) messages_each: Option<u32>,
-    /// When what is still in flight is cut off.
+    /// How long until messages still in flight are cut off.
     pub(crate) limit: Duration,
-    /// Seed of arrivals.
+    /// Seed of the arrivals.
     pub(crate) seed: u64,
 }
 
-/// What a worker says.
+/// A worker's message to the session.
 pub(crate) enum Event {
-    /// Its connections were tried.
+    /// All connections were tried.
     Started(Started),
-    /// A task has been run.
+    /// A task is finished.
     Done(Box<Done>),
-    /// It cannot go on.
+    /// The worker cannot continue.
     Failed(LoadError),
 }
 
@@ -86,14 +86,14 @@ pub(crate) struct Started {
     pub(crate) worker: usize,
     pub(crate) driver: &'static str,
     pub(crate) thread: u32,
-    /// Open connections of each target, and what the last failure said.
+    /// Open connections of each target, and the text of the last failure.
     pub(crate) connections: Vec<(u32, Option<String>)>,
 }
 
 pub(crate) struct Done {
     pub(crate) worker: usize,
     pub(crate) messages: u64,
-    /// When the last answer came.
+    /// When the last answer arrived.
     pub(crate) completed_ns: u64,
     pub(crate) reopened: u32,
     pub(crate) failure_last: Option<String>,
@@ -113,7 +113,7 @@ pub(crate) fn run(
     let runtime = match worker::start(&session_plan(first, number), targets.len()) {
         Ok(runtime) => runtime,
         Err(error) => {
-            // A session that does not listen any more has its own reason to stop.
+            // A session that no longer listens already has a reason to stop.
             let _ = events.send(Event::Failed(error));
             return;
         }
@@ -149,12 +149,12 @@ struct TargetState<'a, W: Workload> {
     plan: Plan<'a>,
     workload: Rc<W>,
     connector: Rc<Connector>,
-    /// Connections that wait, by place; those that stay silent come last.
+    /// Waiting connections by place; idle ones come last.
     parked: Vec<Option<Connected>>,
 }
 
 impl WorkloadVisitor for SliceWorker<'_> {
-    /// The outcomes of slices are handed over one by one.
+    /// Outcomes of slices are sent one by one.
     type Outcome = ();
 
     fn protocol(&self) -> &Protocol {
@@ -188,7 +188,7 @@ impl WorkloadVisitor for SliceWorker<'_> {
     }
 }
 
-/// Counts the places that still work, and wakes who waits for the last of them.
+/// Counts the places that are still working, and wakes the task that waits for the last of them.
 struct Working {
     places: Cell<usize>,
     waiter: RefCell<Option<Waker>>,
@@ -216,7 +216,7 @@ impl Working {
     }
 }
 
-/// Runs one task. Connections on which nothing is in flight at its end are parked for the next.
+/// Runs one task. Connections with nothing in flight at its end are parked for the next task.
 async fn run_task<W: RunnableWorkload>(target: &mut TargetState<'_, W>, task: &SliceTask) -> Done {
     let spec = LoadSpec { arrivals: task.arrivals, seed: task.seed, ..target.plan.spec.clone() };
     let plan = Plan { spec: &spec, ..target.plan.clone() };
@@ -265,7 +265,7 @@ fn trigger<W: Workload>(task: &SliceTask, open_loop: Option<&Rc<OpenLoop<W>>>, p
     }
 }
 
-/// Waits until every place has stopped, or for too long.
+/// Waits until every place has stopped, or the limit has passed.
 async fn attend<W: Workload>(
     shared: &WorkerState<W>,
     open_loop: Option<&OpenLoop<W>>,
@@ -287,7 +287,8 @@ async fn attend<W: Workload>(
             open.dismiss();
         }
     }
-    // What is late is cut off: its tasks start nothing more, and park their connections where nobody looks.
+    // Late messages are cut off: their tasks start nothing more, and park their connections where they are never used
+    // again.
     shared.is_over.set(true);
 }
 
@@ -316,7 +317,7 @@ fn leave<W: Workload>(
         spun_ns: open_loop.map_or(0, OpenLoop::spun_ns),
         outcome: Outcome {
             leftover,
-            // Whether a slice kept its rate is judged from the starts it missed; they are no errors beside.
+            // Missed starts show whether a slice kept its rate; they are not counted as errors as well.
             missed: MissedStarts { overdue: 0, ..missed },
             completed: recorder.completed(),
             failure_first: recorder.failure_first().cloned(),

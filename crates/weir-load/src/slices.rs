@@ -1,8 +1,8 @@
-//! A generator that loads several servers in turn, a slice of time each, over connections that stay open meanwhile.
+//! A generator that loads several servers in turn, one time slice each, over connections that stay open meanwhile.
 //!
-//! Nothing runs between two commands: the workers block on their channel, so that whoever gives the commands may read
-//! the servers' clocks while these sleep. A slice is over when its last answer has come, and everything that was
-//! started in it belongs to it; so clocks read before and after it cover exactly its messages.
+//! Nothing runs between two commands: the workers block on their channel, so that the controller may read the
+//! servers' clocks while they sleep. A slice ends when its last answer has arrived, and everything started in it
+//! belongs to it; so clocks read before and after it cover exactly its messages.
 
 use std::{
     sync::{
@@ -39,28 +39,28 @@ pub const TARGETS_MAX: usize = 64;
 pub const SLICE_MAX: Duration = Duration::from_secs(60);
 /// Most messages on each connection in one prime.
 pub const PRIME_MESSAGES_MAX: u32 = 4096;
-/// How long the last answers of a slice may take to come; then their connections are cut off and opened again.
+/// How long the last answers of a slice may take; after that their connections are cut off and reopened.
 pub const DRAIN_MAX: Duration = Duration::from_secs(1);
 
-/// Time for all workers to hear of a slice.
+/// Time for all workers to learn of a slice.
 const LEAD: Duration = Duration::from_micros(200);
-/// How often a wait looks whether it was asked to stop.
+/// How often a wait checks whether it was asked to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Who gives the commands and takes the answers.
+/// Source of commands and sink of answers.
 pub trait Control {
-    /// The next command; `None` when there will be none, which ends the session.
+    /// The next command; `None` ends the session.
     fn next(&mut self) -> Option<SliceCommand>;
 
-    /// Takes an answer; `false` when nobody is there any more.
+    /// Takes an answer; returns `false` when there is no receiver any more.
     fn answer(&mut self, answer: &SliceAnswer) -> bool;
 }
 
-/// Carries out commands until they end. All specifications must be of one kind of message and of one shape: they
-/// differ in their target alone.
+/// Executes commands until they end. All specifications must have the same kind of message and the same shape: they
+/// differ only in their target.
 ///
 /// # Errors
-/// When the session cannot begin, or a worker died. A server that fails is counted, not an error.
+/// Fails when the session cannot start, or a worker died. A failing server is counted; it is not an error.
 pub fn run_slices(specs: &[LoadSpec], control: &mut dyn Control, stop: &AtomicBool) -> Result<(), LoadError> {
     let Some(first) = specs.first().filter(|_| specs.len() <= TARGETS_MAX) else {
         return invalid("targets", format!("{} are not possible; use 1 to {TARGETS_MAX}", specs.len()));
@@ -94,7 +94,7 @@ pub fn run_slices(specs: &[LoadSpec], control: &mut dyn Control, stop: &AtomicBo
     })
 }
 
-/// What a target's slices add up to.
+/// Sums over a target's slices.
 struct Tally {
     gather: Gather,
     measured: Measured,
@@ -193,7 +193,7 @@ impl Session<'_> {
         Ok(SliceAnswer::Ready { opened, failures })
     }
 
-    /// Sends a few messages on each connection; they belong to no figure.
+    /// Sends a few messages on each connection; they are not measured.
     fn prime(&mut self, target: usize, messages_each: u32) -> Result<SliceCounts, LoadError> {
         let Target { spec, bounds, .. } = &self.targets[target];
         bounds.restart(u64::MAX);
@@ -210,7 +210,7 @@ impl Session<'_> {
         self.carry_out(&task, None, false)
     }
 
-    /// Loads a target, and adds what was measured to its tally where it is timed.
+    /// Loads a target, and adds the measurement to its tally if the slice is timed.
     fn slice(
         &mut self,
         target: usize,
@@ -240,7 +240,7 @@ impl Session<'_> {
     ) -> Result<SliceCounts, LoadError> {
         let before = ThreadTimes::read(&self.threads);
         for worker in &self.tasks {
-            // A worker that is gone shows when it is waited for.
+            // If a worker is gone, the wait for it reports that.
             let _ = worker.send(task.clone());
         }
         if let Some(length) = length {
@@ -263,7 +263,7 @@ impl Session<'_> {
             counts.reopened += reopened;
             let mut outcome = outcome;
             let failures = &mut outcome.leftover.failures;
-            // The server had all the time it could want, and nobody loads it any more.
+            // The server had the full time, and has no load any more.
             failures.response_timeout += std::mem::take(&mut failures.cut_off_at_end);
             counts.failures.merge(failures);
             counts.missed_starts += outcome.missed.starts;
@@ -303,7 +303,7 @@ impl Session<'_> {
         tally.outcomes.extend(outcomes);
     }
 
-    /// The next event of a worker, within a time where there is one.
+    /// The next event of a worker, within `limit` if there is one.
     fn receive(&self, limit: Option<Duration>) -> Result<Event, LoadError> {
         let deadline = limit.map(|limit| monotonic() + limit);
         loop {
@@ -329,7 +329,7 @@ impl Session<'_> {
             let common = Arc::clone(&self.targets[index].common);
             let outcomes = WorkerOutcomes { each: &tally.outcomes, common };
             let mut report = report::build(&self.specs[index], &tally.measured, tally.gather, &outcomes);
-            // The seconds of different slices are not one after the other.
+            // Seconds of different slices are not consecutive.
             report.seconds.clear();
             report
         };

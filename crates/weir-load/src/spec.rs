@@ -1,4 +1,4 @@
-//! What a run is asked to do. Plain data; nothing in it has a default.
+//! The specification of a run. Plain data without defaults.
 
 use std::time::Duration;
 
@@ -38,13 +38,13 @@ pub enum Arrivals {
         /// Pause between the return of a message and the start of the next.
         think: Duration,
     },
-    /// Messages start at intended times, whatever the server does.
+    /// Messages start at intended times, independent of the server.
     Open {
         /// Messages a second over all connections.
         rate_per_second: f64,
         /// Exponential gaps; otherwise equal ones.
         poisson: bool,
-        /// How long before an intended start a worker stops sleeping and watches the clock, while its CPU is free.
+        /// How long before an intended start a worker stops sleeping and spins on the clock, while its CPU is free.
         /// Zero always sleeps.
         spin: Duration,
     },
@@ -53,27 +53,27 @@ pub enum Arrivals {
 /// A run, complete.
 #[derive(Clone, Debug)]
 pub struct LoadSpec {
-    /// Address of the server: `IPV4:PORT`, `[IPV6]:PORT`, `unix:/path` or `@name`. Names are looked up before.
+    /// Address of the server: `IPV4:PORT`, `[IPV6]:PORT`, `unix:/path` or `@name`. Names are resolved before.
     pub target: String,
     /// Connections that carry messages.
     pub connections: u32,
     /// Further connections that are opened and stay silent.
     pub idle_connections: u32,
-    /// Messages in flight per connection; in an open loop, at most.
+    /// Messages in flight per connection; the maximum in an open loop.
     pub depth: u32,
     /// How messages are started.
     pub arrivals: Arrivals,
     /// Threads, each with a runtime and its part of the connections.
     pub workers: u32,
-    /// CPUs to pin the threads to, one each in turn; empty does not pin.
+    /// CPUs to pin the threads to, one each in turn; empty for no pinning.
     pub pin: Vec<usize>,
     /// Seed of payloads and arrivals.
     pub seed: u64,
-    /// Length of the window; with `messages`, the longest.
+    /// Length of the window; with `messages`, its maximum.
     pub duration: Duration,
     /// Start exactly this many messages and end when they are answered, without a warm-up.
     pub messages: Option<u64>,
-    /// Longest warm-up; zero has none.
+    /// Longest warm-up; zero for none.
     pub warmup_max: Duration,
     /// Time over which the connections are opened one after the other; zero opens them all before the start.
     pub ramp_up: Duration,
@@ -83,11 +83,11 @@ pub struct LoadSpec {
     pub response_timeout: Duration,
     /// Driver and options of the generator's own runtimes.
     pub engine: Config,
-    /// Process whose CPU, switches and memory are read at both bounds of the window, with its descendants.
+    /// Process whose CPU, context switches and memory are read at both bounds of the window, including its
+    /// descendants.
     pub observe_pid: Option<u32>,
-    /// Processes that belong to the target's side and are read as well, at most
-    /// [`weir_evidence::edge::BESIDE_MAX`]. Their CPU is nobody
-    /// else's.
+    /// Processes that belong to the target's side and are read as well, at most [`weir_evidence::edge::BESIDE_MAX`].
+    /// Their CPU does not count as foreign.
     pub observe_beside: Vec<Beside>,
     /// Abstract Unix socket (`@name`) that answers a line with the target's engine counters.
     pub observe_stats: Option<String>,
@@ -159,7 +159,7 @@ impl LoadSpec {
         self.protocol.0.request_bytes_max().0
     }
 
-    /// What the run keeps besides service times.
+    /// What the run notes besides service times.
     pub(crate) fn sections(&self) -> Sections {
         Sections { paced: matches!(self.arrivals, Arrivals::Open { .. }), ..self.protocol.0.facts().sections }
     }

@@ -1,15 +1,15 @@
-//! Whether a pacer may watch the clock instead of sleeping. Pure.
+//! Whether a pacer may spin on the clock instead of sleeping. Pure.
 //!
-//! Watching the clock makes starts punctual and costs nothing while the CPU has nothing else to do. When somebody
-//! else wants the CPU, first of all the server under test on a shared core, it would take its time. The kernel
-//! says which is the case: a thread that waits for its CPU although it is ready shares it.
+//! Spinning makes starts punctual and costs nothing while the CPU is otherwise idle. If another thread needs the CPU,
+//! first of all the server under test on a shared core, spinning takes its time. The kernel's scheduling delay shows
+//! which is the case: a ready thread that waits for its CPU shares it.
 
-/// Waiting more than this share of the time means that the CPU is not free.
+/// A thread that waits for more than this share of the time does not have its CPU for itself.
 const DELAY_SHARE_MAX: f64 = 0.02;
-/// Looks to let pass before it is tried again.
+/// Checks to skip before spinning is tried again.
 const REST_LOOKS: u32 = 10;
 
-/// Decides anew at every look, ten times a second.
+/// Decides anew at every check, ten times a second.
 #[derive(Debug, Default)]
 pub(crate) struct SpinGate {
     last: Option<(u64, u64)>,
@@ -17,7 +17,8 @@ pub(crate) struct SpinGate {
 }
 
 impl SpinGate {
-    /// The thread had waited `delay_ns` for its CPU by `now_ns`. Says whether it may spin until the next look.
+    /// Takes the total time `delay_ns` that the thread had waited for its CPU by `now_ns`. Returns whether it may
+    /// spin until the next check.
     pub(crate) fn poll(&mut self, now_ns: u64, delay_ns: u64) -> bool {
         let Some((then_ns, delay_then_ns)) = self.last.replace((now_ns, delay_ns)) else { return false };
         let share =

@@ -1,4 +1,4 @@
-//! Histograms added up, and what a report says about one second of them. Pure.
+//! Sums of histograms, and the report's row for one second of them. Pure.
 
 use hdrhistogram::Histogram;
 use weir_record::load::SecondRow;
@@ -16,7 +16,7 @@ pub(crate) fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
     }
 }
 
-/// Takes a part of a histogram out of it.
+/// Subtracts a part of a histogram from it.
 pub(crate) fn subtract(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
     if let Err(error) = sum.subtract(part) {
         panic!("only what is in a histogram is taken out: {error}");

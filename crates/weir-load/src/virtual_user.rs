@@ -1,4 +1,4 @@
-//! One simulated user of a worker: which connection it begins with, and what tells it to start a message.
+//! One simulated user of a worker: the connection it begins with, and what triggers its messages.
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
@@ -10,19 +10,19 @@ use crate::{connector::Connected, open::OpenLoop, workload::Workload};
 pub(crate) struct VirtualUser<W: Workload> {
     /// Its number among those of its worker.
     pub(crate) place: usize,
-    /// What was opened before the beginning.
+    /// The connection that was opened before the start.
     pub(crate) connected: Option<Connected>,
     pub(crate) begin_at: Instant,
     pub(crate) trigger: Trigger<W>,
-    /// Every message has a connection of its own.
+    /// Every message has its own connection.
     pub(crate) is_single: bool,
 }
 
-/// What tells a user to start a message.
+/// What triggers a user's messages.
 pub(crate) enum Trigger<W: Workload> {
-    /// The answer to the message before, and a pause; so many messages in all.
+    /// The previous answer, and a pause; at most `quota` messages.
     Closed { think: Duration, quota: Cell<u64> },
-    /// The schedule, which no user has a part of: whoever is free sends the next message.
+    /// The schedule, which is not divided between users: the next free one sends the next message.
     Open { open: Rc<OpenLoop<W>>, place: usize },
 }
 

@@ -1,27 +1,27 @@
-//! When the warm-up is over: a rule over buckets of 100 ms. Pure.
+//! When the warm-up ends: a rule over buckets of 100 ms. Pure.
 //!
-//! The first bucket is never looked at: connections get going in it. Steady means, over the last second (at least
-//! half of one):
-//! - the least-squares slope of the throughput is known to within 10 % of its mean a second (standard error), and is
-//!   below 1 % or cannot be told from zero at 95 % (Student's t). Ten buckets of a load with random arrivals show
-//!   slopes of several per cent by chance alone, so the bare 1 % would never be met there;
+//! The first bucket is ignored, because connections start in it. The load is steady when, over the last second (at
+//! least half of it):
+//! - the least-squares slope of the throughput is known to within 10 % of its mean per second (standard error), and
+//!   is below 1 % or not significant at 95 % (Student's t). Ten buckets of a load with random arrivals show slopes of
+//!   several per cent by chance alone, so a limit of 1 % alone would never be met;
 //! - the median service times of the older and the newer half differ by less than 2 %.
 
 use std::{collections::VecDeque, time::Duration};
 
 /// Length of a bucket.
 pub const BUCKET: Duration = Duration::from_millis(100);
-/// Buckets the rule looks at.
+/// Buckets that the rule uses.
 const BUCKETS_MAX: usize = 10;
-/// Fewer are not enough to judge.
+/// Fewest buckets that the rule needs.
 const BUCKETS_MIN: usize = 5;
-/// Two-sided 95 % quantiles of Student's t for a line through 5, 6, ... 10 buckets (two degrees fewer).
+/// Two-sided 95 % quantiles of Student's t for a line through 5, 6, ... 10 buckets (two degrees of freedom fewer).
 const STUDENT_T: [f64; BUCKETS_MAX - BUCKETS_MIN + 1] = [3.182, 2.776, 2.571, 2.447, 2.365, 2.306];
 const SLOPE_PER_SECOND_MAX: f64 = 0.01;
 const SLOPE_ERROR_PER_SECOND_MAX: f64 = 0.1;
 const MEDIAN_CHANGE_MAX: f64 = 0.02;
 
-/// What happened in one bucket.
+/// Measurements of one bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
     /// Messages completed.
@@ -38,7 +38,7 @@ pub struct Warmup {
 }
 
 impl Warmup {
-    /// Adds the next bucket and says whether the load is steady now.
+    /// Adds the next bucket and returns whether the load is steady now.
     pub fn push(&mut self, bucket: Bucket) -> bool {
         if !std::mem::replace(&mut self.has_begun, true) {
             return false;
@@ -66,7 +66,7 @@ impl Warmup {
         error < SLOPE_ERROR_PER_SECOND_MAX && slope.abs() < slope_max
     }
 
-    /// Whether the median service time has stopped moving.
+    /// Whether the median service time is stable.
     fn is_settled(&self) -> bool {
         let half = self.buckets.len() / 2;
         let older = median(self.buckets.iter().take(half));
@@ -75,7 +75,7 @@ impl Warmup {
     }
 }
 
-/// Least-squares slope of counts in buckets and its standard error, both as shares of the mean a second.
+/// Least-squares slope of counts in buckets and its standard error, both as shares of the mean per second.
 fn slope_per_second(counts: &[f64]) -> (f64, f64) {
     let number = counts.len() as f64;
     let mean = counts.iter().sum::<f64>() / number;
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn random_arrivals_without_a_trend_are_steady() {
-        // Ten counts of mean 1000 with the spread of random arrivals; the bare slope is above 1 % a second.
+        // Ten counts of mean 1000 with the spread of random arrivals; the slope alone is above 1 % a second.
         let counts = [1031, 968, 1012, 1040, 989, 1005, 961, 1022, 995, 1018];
         let values: Vec<f64> = counts.iter().map(|count| f64::from(*count)).collect();
         assert!(slope_per_second(&values[..5]).0.abs() > SLOPE_PER_SECOND_MAX);

@@ -1,9 +1,9 @@
-//! What is read at the bounds of the window besides the workers' notes: CPU of the generator's threads, the target's
+//! Readings at the bounds of the window besides the workers' notes: CPU of the generator's threads, the target's
 //! processes, the machine's noise, and the target's engine counters.
 //!
-//! The order at the bounds keeps our own questions out of what they measure: before the window opens the counters
-//! are asked for, then the edge is published, then CPU times are read; when it closes, the edge is published, CPU
-//! times are read and the counters come last. The counters' window is therefore a little wider than the other.
+//! The order at the bounds keeps our own reads out of the measurement. Before the window opens the counters are read,
+//! then the bound is published, then CPU times are read. When it closes, the bound is published, CPU times are read,
+//! and the counters come last. The counters' window is therefore a little wider than the other.
 
 use std::io;
 
@@ -20,14 +20,14 @@ use crate::{error::LoadError, spec::LoadSpec};
 pub(crate) struct WindowReadings {
     pid: Option<u32>,
     beside: Vec<Beside>,
-    /// Its name, for errors.
+    /// Its name, for error messages.
     stats: Option<(String, StatsClient)>,
     counters_before: Option<ServerStats>,
     edge_before: Option<Edge>,
 }
 
 impl WindowReadings {
-    /// Prepares what was asked for; a statistics socket that does not answer is an error now, not later.
+    /// Prepares the requested readings; a statistics socket that does not answer is an error now, not later.
     pub(crate) fn new(spec: &LoadSpec) -> Result<Self, LoadError> {
         let mut stats = spec.observe_stats.as_deref().map(connect).transpose()?;
         if let Some(client) = &mut stats {
@@ -40,7 +40,7 @@ impl WindowReadings {
         Ok(Self { pid, beside, stats, counters_before: None, edge_before: None })
     }
 
-    /// Before the window opens.
+    /// Reads the counters before the window opens.
     pub(crate) fn before_open(&mut self) -> Result<(), LoadError> {
         if let Some(client) = &mut self.stats {
             self.counters_before = Some(read(client)?);
@@ -48,14 +48,14 @@ impl WindowReadings {
         Ok(())
     }
 
-    /// Right after it opened.
+    /// Reads right after the window opened.
     pub(crate) fn opened(&mut self) -> Result<(), LoadError> {
         self.edge_before = self.pid.map(|pid| read_edge(pid, &self.beside)).transpose()?;
         Ok(())
     }
 
-    /// Right after it closed. Nothing when nothing was asked for, or when the target has ended meanwhile: then its
-    /// failures are in the report, and numbers of half a window are not.
+    /// Reads right after the window closed. `None` when no readings were requested, or when the target has ended
+    /// meanwhile: then the report contains its failures, and figures for half a window would be wrong.
     pub(crate) fn closed(&mut self) -> Option<ObservedWindow> {
         let window = match (self.pid, &self.edge_before) {
             (Some(pid), Some(before)) => {
@@ -105,12 +105,12 @@ fn unanswered(name: &str, error: &io::Error) -> LoadError {
     LoadError::Observe { what: format!("socket {name}"), reason: error.to_string() }
 }
 
-/// CPU of threads of this process.
+/// CPU times of threads of this process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThreadTimes {
-    /// One entry a thread, in the order asked for; 0 when it cannot be read.
+    /// One entry per thread, in the requested order; 0 when it cannot be read.
     pub(crate) cpu_ns: Vec<u64>,
-    /// How long each was ready and waited for a CPU.
+    /// How long each thread was ready and waited for a CPU.
     pub(crate) delay_ns: Vec<u64>,
 }
 
@@ -127,7 +127,7 @@ impl ThreadTimes {
         Self { cpu_ns, delay_ns }
     }
 
-    /// Times since `earlier`, a thread.
+    /// Times since `earlier`, per thread.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let since = |after: &[u64], before: &[u64]| {
             after.iter().zip(before).map(|(after, before)| after.saturating_sub(*before)).collect()

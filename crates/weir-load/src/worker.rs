@@ -1,8 +1,8 @@
-//! One thread of the generator: a runtime, its part of the connections, and the notes about them.
+//! One thread of the generator: a runtime, its part of the connections, and its notes.
 //!
-//! A worker starts its runtime, opens its connections and says so; then it waits for the common beginning. From
-//! there on it looks up a hundred times a second to publish its counts and to see whether the window was closed.
-//! Whatever is in flight then has a short time to come back, so that servers see an orderly end.
+//! A worker starts its runtime, opens its connections and reports that; then it waits for the common start. From then
+//! on it wakes a hundred times a second to publish its counts and to check whether the window was closed. Messages in
+//! flight then have a short time to come back, so that servers see an orderly end.
 
 use std::{
     cell::{Cell, RefCell},
@@ -43,17 +43,17 @@ use crate::{
     workload::{End, Workload},
 };
 
-/// Connections that a worker opens at the same time: fewer than any backlog of a listener. When as many have had no
-/// answer in time, those that were not begun would have none either, and are not tried before the load.
+/// Connections that a worker opens at the same time: fewer than any listener's backlog. When this many attempts have
+/// timed out, the remaining connections would time out too, and are not tried before the load.
 const CONNECTS_MAX: usize = 64;
-/// How often a worker looks up.
+/// How often a worker wakes.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Looks between two questions whether the CPU is free.
+/// Wakes between two checks whether the CPU is free.
 pub(crate) const POLLS_PER_SPIN_CHECK: u32 = 10;
 /// How long messages in flight at the end of a closed loop may take to come back.
 const DRAIN_MAX: Duration = Duration::from_millis(100);
 
-/// What a worker needs to know.
+/// A worker's specification.
 #[derive(Clone)]
 pub(crate) struct Plan<'a> {
     pub(crate) spec: &'a LoadSpec,
@@ -63,25 +63,25 @@ pub(crate) struct Plan<'a> {
     pub(crate) bounds: Arc<WindowBounds>,
     pub(crate) outbox: Outbox,
     pub(crate) published: Arc<Published>,
-    /// What all workers share for the protocol.
+    /// State that all workers share for the protocol.
     pub(crate) common: Common,
 }
 
-/// Who meets a workload, of whichever type it is: a run of its own, or the slices of several servers.
+/// Receives a workload of any type: a run, or the slices of several servers.
 pub(crate) trait WorkloadVisitor {
-    /// What is left of it.
+    /// The result.
     type Outcome;
 
-    /// The protocol whose workload it is.
+    /// The protocol of the workload.
     fn protocol(&self) -> &Protocol;
 
     /// Runs the workload to its end.
     fn visit<W: RunnableWorkload>(&self) -> Self::Outcome;
 }
 
-/// A workload that workers can make and run.
+/// A workload that workers can create and run.
 pub(crate) trait RunnableWorkload: Workload {
-    /// What is asked of it.
+    /// Its specification.
     type Spec: 'static;
 
     /// A worker's part of a load.
@@ -96,7 +96,7 @@ pub(crate) trait RunnableWorkload: Workload {
     }
 }
 
-/// What a worker shows while it runs. It is the only writer.
+/// A worker's counts while it runs. The worker is the only writer.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
     /// Messages completed since the beginning.
@@ -105,27 +105,27 @@ pub(crate) struct Published {
     pub(crate) errors: AtomicU64,
     /// Messages in flight.
     pub(crate) in_flight: AtomicU64,
-    /// Time spent watching the clock.
+    /// Time spent spinning on the clock.
     pub(crate) spun_ns: AtomicU64,
-    /// CPU its thread used until it ended; 0 before. Afterwards nothing else tells.
+    /// CPU time its thread used until it ended; 0 before. After the thread has ended there is no other source.
     pub(crate) cpu_ns: AtomicU64,
     /// When the last message of a counted run ended; 0 before.
     pub(crate) finished_ns: AtomicU64,
-    /// What the last failure said.
+    /// Text of the last failure.
     pub(crate) failure_last: Mutex<Option<String>>,
 }
 
-/// What a worker says before the beginning.
+/// A worker's message before the start.
 pub(crate) enum Event {
-    /// The runtime is there.
+    /// The runtime is ready.
     Ready { worker: usize, driver: &'static str, thread: u32 },
     /// Every connection was tried.
     Connected { opened: usize, failures: FailureCounts, failure_last: Option<String> },
-    /// It cannot go on.
+    /// The worker cannot continue.
     Failed(LoadError),
 }
 
-/// Connections opened before the beginning, by place; a place is empty when opening failed or comes later.
+/// Connections opened before the start, by place; a place is empty when opening failed or happens later.
 #[derive(Default)]
 pub(crate) struct Opened {
     pub(crate) connections: Vec<Option<Connected>>,
@@ -134,8 +134,8 @@ pub(crate) struct Opened {
     pub(crate) failure_last: Option<String>,
 }
 
-/// Runs a worker to its end. `begin` gives the time of the common beginning; when it is closed there is none.
-/// `dispatch` knows the workload.
+/// Runs a worker to its end. `begin` gives the time of the common start; it is closed if there is none. `dispatch`
+/// knows the workload.
 pub(crate) fn run(
     plan: &Plan<'_>,
     events: &Sender<Event>,
@@ -145,7 +145,7 @@ pub(crate) fn run(
     let runtime = match start(plan, 1) {
         Ok(runtime) => runtime,
         Err(error) => {
-            // A coordinator that does not listen any more has its own reason to stop.
+            // A coordinator that no longer listens already has a reason to stop.
             let _ = events.send(Event::Failed(error));
             return None;
         }
@@ -161,7 +161,7 @@ pub(crate) fn run(
     outcome
 }
 
-/// A worker that is ready for whichever workload it runs.
+/// A worker that is ready to run any workload.
 pub(crate) struct RunContext<'a> {
     plan: &'a Plan<'a>,
     runtime: &'a Runtime,
@@ -176,7 +176,7 @@ impl WorkloadVisitor for RunContext<'_> {
         &self.plan.spec.protocol
     }
 
-    /// Opens the connections, waits for the common beginning, and runs the load.
+    /// Opens the connections, waits for the common start, and runs the load.
     fn visit<W: RunnableWorkload>(&self) -> Option<Outcome> {
         let RunContext { plan, runtime, .. } = self;
         let workload = Rc::new(plan.workload::<W>());
@@ -198,7 +198,7 @@ struct Start {
     origin_ns: u64,
 }
 
-/// Starts the runtime of a worker, for connections to so many servers.
+/// Starts the runtime of a worker, for connections to this many servers.
 pub(crate) fn start(plan: &Plan<'_>, targets: usize) -> Result<Runtime, LoadError> {
     let spec = plan.spec;
     if !spec.pin.is_empty() {
@@ -207,14 +207,14 @@ pub(crate) fn start(plan: &Plan<'_>, targets: usize) -> Result<Runtime, LoadErro
             .map_err(|error| LoadError::Environment(format!("cannot pin a thread to CPU {cpu}: {error}")))?;
     }
     let runtime = Runtime::new(&engine_config(spec, targets))?;
-    // A driver that runs one handler a thread cannot carry many connections on one.
+    // A driver that runs one handler per thread cannot carry many connections on one thread.
     runtime.block_on(async { try_spawn(async {}) }).map_err(|error| {
         LoadError::Environment(format!("the generator cannot run on this driver: {error}"))
     })?;
     Ok(runtime)
 }
 
-/// The runtime's limits widened to what the run needs.
+/// The runtime's limits, raised to what the run needs.
 fn engine_config(spec: &LoadSpec, targets: usize) -> Config {
     let mut config = spec.engine.clone();
     let sockets = targets * spec.sockets() as usize + 64;
@@ -222,14 +222,14 @@ fn engine_config(spec: &LoadSpec, targets: usize) -> Config {
     limits.sockets_max = limits.sockets_max.max(sockets);
     limits.tasks_max = limits.tasks_max.max(2 * sockets);
     limits.timers_max = limits.timers_max.max(4 * sockets);
-    // The whole pipeline of a connection must fit into its queue: a message that waits there is in flight.
+    // The whole pipeline of a connection must fit into its queue: a message that waits there counts as in flight.
     let pipeline_bytes = spec.depth as usize * spec.request_bytes_max();
     limits.output_high_water_bytes = limits.output_high_water_bytes.max(pipeline_bytes);
     config
 }
 
 impl Plan<'_> {
-    /// This worker's part of the load, as the workload of the plan's own protocol.
+    /// This worker's part of the load, as the workload of the plan's protocol.
     pub(crate) fn workload<W: RunnableWorkload>(&self) -> W {
         let Some(spec) = self.spec.protocol.spec() else {
             panic!("a workload is made of its own specification")
@@ -237,7 +237,7 @@ impl Plan<'_> {
         W::of(self, spec)
     }
 
-    /// What all workers share, of the kind that the plan's own protocol made.
+    /// The state that all workers share, of the type that the plan's protocol made.
     pub(crate) fn common<T: Send + Sync + 'static>(&self) -> Arc<T> {
         let Ok(common) = Arc::clone(&self.common).downcast() else {
             panic!("a workload shares what its own specification made")
@@ -251,7 +251,7 @@ impl Plan<'_> {
         Connector::new(self.target.clone(), self.spec.connect_timeout, sources.to_vec())
     }
 
-    /// Numbers of a total that fall to this worker when they are dealt in turn.
+    /// This worker's part of a total that is dealt in turn.
     pub(crate) fn part_of(&self, total: u64) -> u64 {
         let workers = u64::from(self.spec.workers);
         total / workers + u64::from(u64::from(self.worker) < total % workers)
@@ -265,19 +265,19 @@ impl Plan<'_> {
         self.part_of(self.spec.idle_connections.into()) as usize
     }
 
-    /// Connections to open before the beginning. A ramp opens them later, and so does a load in which every request
-    /// has its own, but for one that shows whether there is anybody to talk to.
+    /// Whether to open a connection before the start. A ramp opens them later. A load with one connection per message
+    /// also does, except for one that shows whether the server is reachable.
     fn is_early(&self, place: usize) -> bool {
         let is_later = !self.spec.ramp_up.is_zero() || self.is_single();
         !is_later || place == 0 || place >= self.connections()
     }
 
-    /// Whether every message has a connection of its own.
+    /// Whether every message has its own connection.
     fn is_single(&self) -> bool {
         self.spec.protocol.0.facts().connection_per_message
     }
 
-    /// Messages that one connection of a closed loop, and those that follow it in its place, may start.
+    /// Messages that one connection of a closed loop, and later ones in its place, may start.
     pub(crate) fn quota(&self) -> u64 {
         self.spec.protocol.0.facts().messages_each.unwrap_or(u64::MAX)
     }
@@ -291,7 +291,7 @@ impl Plan<'_> {
         }
     }
 
-    /// When the connection at `place` begins.
+    /// When the connection at `place` starts.
     pub(crate) fn begin_at(&self, origin_ns: u64, place: usize) -> Instant {
         if place >= self.connections() {
             return Instant::from_nanos(origin_ns);
@@ -302,8 +302,8 @@ impl Plan<'_> {
     }
 }
 
-/// Opens the early connections, some at a time; gives up when the run is stopped, and on a server that does not take
-/// them: it costs little more than the time limit of one connection, however many were to be opened.
+/// Opens the early connections, some at a time. It gives up when the run is stopped, and on a server that does not
+/// accept: that takes little longer than the time limit of one connection, however many were to be opened.
 pub(crate) async fn open_connections<W: Workload>(
     plan: &Plan<'_>,
     connector: &Rc<Connector>,
@@ -349,7 +349,7 @@ pub(crate) async fn open_connections<W: Workload>(
     opened.take()
 }
 
-/// Carries the load from the common beginning to the end.
+/// Runs the load from the common start to the end.
 async fn load<W: RunnableWorkload>(plan: &Plan<'_>, workload: Rc<W>, start: Start) -> Outcome {
     let Start { connector, opened, origin_ns } = start;
     let shared = Rc::new(share(plan, workload, connector, origin_ns));
@@ -392,7 +392,7 @@ async fn load<W: RunnableWorkload>(plan: &Plan<'_>, workload: Rc<W>, start: Star
     });
     let late = if is_open_loop && !plan.bounds.is_given_up() { recorder.in_flight() } else { 0 };
     let mut leftover = recorder.finish(now_ns);
-    // They had all the time that a message has.
+    // They had the full time limit of a message.
     leftover.failures.cut_off_at_end -= late;
     leftover.failures.response_timeout += late;
     leftover.failures.merge(&opened.failures);
@@ -406,7 +406,7 @@ async fn load<W: RunnableWorkload>(plan: &Plan<'_>, workload: Rc<W>, start: Star
     }
 }
 
-/// What the tasks of this worker share.
+/// The state that the tasks of this worker share.
 pub(crate) fn share<W: Workload>(
     plan: &Plan<'_>,
     workload: Rc<W>,
@@ -448,7 +448,7 @@ pub(crate) fn open_loop<W: Workload>(plan: &Plan<'_>, origin_ns: u64) -> Option<
     Some(OpenLoop::new(Backlog::new(pacer, origin_ns), plan.connections(), spin_ns))
 }
 
-/// What tells a place to start a message.
+/// What triggers the messages of a place.
 fn trigger<W: Workload>(
     plan: &Plan<'_>,
     open_loop: Option<&Rc<OpenLoop<W>>>,
@@ -469,7 +469,7 @@ pub(crate) async fn run_user<W: Workload>(shared: Rc<WorkerState<W>>, user: Virt
     }
 }
 
-/// Keeps one connection open and busy; opens it again after a failure, and when the server has closed it.
+/// Keeps one connection open and busy; reopens it after a failure, and after the server has closed it.
 async fn run_persistent<W: Workload>(shared: Rc<WorkerState<W>>, user: VirtualUser<W>) {
     let VirtualUser { place, mut connected, begin_at, trigger, .. } = user;
     sleep_until(begin_at).await;
@@ -509,7 +509,7 @@ async fn run_persistent<W: Workload>(shared: Rc<WorkerState<W>>, user: VirtualUs
     }
 }
 
-/// Takes leave of a connection that came to its end.
+/// Handles a connection that has ended.
 async fn leave<W: Workload>(
     shared: &WorkerState<W>,
     trigger: &Trigger<W>,
@@ -521,7 +521,7 @@ async fn leave<W: Workload>(
     } else {
         withdraw(shared, trigger, &connection);
     }
-    // The dispatcher holds a connection only for the moment of a start.
+    // The dispatcher holds a connection only while it starts a message.
     let Some(connection) = Rc::into_inner(connection) else { return };
     match end {
         End::Failed(_) => connection.abort(),
@@ -534,8 +534,8 @@ async fn leave<W: Workload>(
     }
 }
 
-/// Takes back what was sent behind an answer that closed its connection: the server has said that it will not be
-/// answered, so it is sent again.
+/// Takes back requests sent after an answer that closed its connection: the server has said that it will not answer
+/// them, so they are sent again.
 fn withdraw<W: Workload>(shared: &WorkerState<W>, trigger: &Trigger<W>, connection: &Connection<W>) {
     let pending = connection.take_pending();
     let messages = pending.len() as u64;
@@ -550,8 +550,8 @@ fn withdraw<W: Workload>(shared: &WorkerState<W>, trigger: &Trigger<W>, connecti
     }
 }
 
-/// Keeps one connection open and silent; anything that comes on it is a failure, and so is its end unless the
-/// workload allows that.
+/// Keeps one connection open and silent. Anything received on it is a failure, and so is its end unless the workload
+/// allows that.
 async fn keep_idle<W: Workload>(shared: Rc<WorkerState<W>>, mut connected: Option<Connected>, place: usize) {
     let mut pauses = Pauses::default();
     while shared.is_running() {
@@ -579,7 +579,7 @@ async fn keep_idle<W: Workload>(shared: Rc<WorkerState<W>>, mut connected: Optio
     }
 }
 
-/// Publishes and looks up until the window is closed.
+/// Publishes counts and checks the bounds until the window is closed.
 async fn watch<W: Workload>(plan: &Plan<'_>, shared: &WorkerState<W>, open: Option<&OpenLoop<W>>) {
     let published = &plan.published;
     let mut gate = SpinGate::default();
@@ -613,10 +613,10 @@ async fn watch<W: Workload>(plan: &Plan<'_>, shared: &WorkerState<W>, open: Opti
     }
 }
 
-/// Gives messages in flight time to come back, and servers a short one to close what they should. In a closed loop it
-/// is short: whatever a server does at the end, it does to a message or two of each connection. In an open loop a
-/// server that stalls until the end would have no late answers at all, so each message has the time that it has at any
-/// other moment, and fails by the same rule.
+/// Gives messages in flight time to come back, and servers a short time to close connections. In a closed loop the
+/// time is short: the behaviour of a server at the end affects only a message or two of each connection. In an open
+/// loop a short time would hide the late answers of a server that stalls until the end, so each message has its usual
+/// time limit, and fails by the usual rule.
 async fn drain<W: Workload>(shared: &WorkerState<W>, is_open_loop: bool) {
     let short = DRAIN_MAX.min(shared.response_timeout);
     let deadline = now() + short;
@@ -628,13 +628,13 @@ async fn drain<W: Workload>(shared: &WorkerState<W>, is_open_loop: bool) {
     }
 }
 
-/// Time this thread has waited for a CPU although it was ready.
+/// Time this thread was ready and waited for a CPU.
 pub(crate) fn thread_delay_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// The kernel's number of this thread; 0 when it cannot be read.
+/// The kernel's thread id of this thread; 0 when it cannot be read.
 pub(crate) fn thread_number() -> u32 {
     let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();
     link.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok()).unwrap_or(0)

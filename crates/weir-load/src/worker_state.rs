@@ -1,4 +1,4 @@
-//! What the tasks of one worker share. One thread: cells, no locks.
+//! State that the tasks of one worker share. They run on one thread: cells, no locks.
 
 use std::{
     cell::{Cell, RefCell},
@@ -33,7 +33,7 @@ pub(crate) struct WorkerState<W: Workload> {
     pub(crate) bounds: Arc<WindowBounds>,
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) close_backoff: RefCell<CloseBackoff>,
-    /// Connections whose end is waited for.
+    /// Connections whose close is awaited.
     pub(crate) awaiting_close: Cell<usize>,
     /// Messages that may still be started.
     pub(crate) budget: Cell<u64>,
@@ -41,17 +41,17 @@ pub(crate) struct WorkerState<W: Workload> {
     pub(crate) connection_next: Cell<u32>,
     /// Distance between the numbers of one worker.
     pub(crate) connection_step: u32,
-    /// The load has ended, whatever the bounds say: they may be another load's by now.
+    /// The load has ended, whatever the bounds say: they may already belong to another load.
     pub(crate) is_over: Cell<bool>,
-    /// Connections that outlive the load, by place; `None` where it ends with its connections.
+    /// Connections that outlive the load, by place; `None` if the load ends with its connections.
     pub(crate) parking: Option<Parking>,
 }
 
-/// Where connections wait for the next load, by place.
+/// Connections that wait for the next load, by place.
 pub(crate) type Parking = RefCell<Vec<Option<Connected>>>;
 
 impl<W: Workload> WorkerState<W> {
-    /// Whether the run goes on.
+    /// Whether the run continues.
     #[inline]
     pub(crate) fn is_running(&self) -> bool {
         self.bounds.is_running() && !self.is_over.get()
@@ -63,13 +63,13 @@ impl<W: Workload> WorkerState<W> {
         self.budget.get() > 0 && self.is_running()
     }
 
-    /// One message was started.
+    /// Subtracts one started message from the budget.
     #[inline]
     pub(crate) fn consume_budget(&self) {
         self.budget.set(self.budget.get() - 1);
     }
 
-    /// Whether every message that may be started was started.
+    /// Whether the budget is used up.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.budget.get() == 0
     }
@@ -83,7 +83,7 @@ impl<W: Workload> WorkerState<W> {
         self.workload.started(&mut recorder);
     }
 
-    /// A number that no other connection of the run has had.
+    /// A connection number that is unique in the run.
     pub(crate) fn connection_number(&self) -> u32 {
         let connection = self.connection_next.get();
         self.connection_next.set(connection.wrapping_add(self.connection_step));
@@ -104,7 +104,7 @@ impl<W: Workload> WorkerState<W> {
         }
     }
 
-    /// Notes how long messages were waited for, where that is what ended them.
+    /// Notes how long messages waited, if a timeout or the end of the wait ended them.
     pub(crate) fn unanswered<'a>(
         &self,
         failure: &Failure,
@@ -124,7 +124,7 @@ impl<W: Workload> WorkerState<W> {
     }
 }
 
-/// Pauses between attempts, so that a dead server is not asked as fast as the machine can.
+/// Pauses between attempts, so that a dead server is not retried at full speed.
 pub(crate) struct Pauses {
     next: Duration,
 }
@@ -136,7 +136,7 @@ impl Default for Pauses {
 }
 
 impl Pauses {
-    /// The connection worked for a while: begin anew.
+    /// Resets the pauses after the connection worked for a while.
     pub(crate) fn reset(&mut self) {
         self.next = PAUSE_FIRST;
     }

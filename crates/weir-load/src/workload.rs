@@ -1,8 +1,7 @@
-//! The seam between how messages are started and timed and what they are.
+//! The interface between the contents of messages and how they are started and timed.
 //!
-//! Everything that drives a connection is generic over a [`Workload`], so that a message costs no dispatch at run
-//! time. A workload writes requests and judges what comes back; it starts nothing, waits for nothing and reads no
-//! clock.
+//! The code that drives a connection is generic over a [`Workload`], so that a message costs no dynamic dispatch. A
+//! workload writes requests and judges what comes back; it starts nothing, waits for nothing and reads no clock.
 
 use std::{
     any::Any,
@@ -19,28 +18,28 @@ use crate::{
     recorder::{PendingMessage, Recorder},
 };
 
-/// A kind of message, and what the connections of one worker share for it.
+/// A kind of message, and the state that the connections of one worker share for it.
 pub(crate) trait Workload: Sized + 'static {
     /// The state of one connection.
     type ConnectionState;
 
-    /// Whether this side ends a connection that carried its one message: nothing in the protocol tells the peer that
-    /// no more will come.
+    /// Whether this side closes a connection that carried its one message: the protocol cannot announce that no more
+    /// will come.
     const CLOSES_FIRST: bool = false;
 
-    /// The class of bytes that come although every request was answered.
+    /// The class of bytes that arrive although every request was answered.
     const UNASKED: Class = Class::Malformed;
 
-    /// The state of a connection that was just opened at `place` of its worker, the number `connection` of the run,
-    /// after an attempt of `connect_ns`.
+    /// The state of a new connection at `place` of its worker, with number `connection` in the run, whose opening
+    /// took `connect_ns`.
     fn open(&self, place: usize, connection: u32, connect_ns: u64) -> Self::ConnectionState;
 
-    /// Opens a connection before the run begins, and says what has to be said before messages.
+    /// Opens a connection before the run begins, and sends what the protocol requires before messages.
     async fn connect(&self, _place: usize, connector: &Connector) -> Result<Connected, Failure> {
         connector.connect().await
     }
 
-    /// Queues request number `sent` of a connection. When it waits, nothing of the request is queued.
+    /// Queues request number `sent` of a connection. While it waits, no part of the request is queued.
     fn poll_request(
         &self,
         state: &Self::ConnectionState,
@@ -49,7 +48,7 @@ pub(crate) trait Workload: Sized + 'static {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>>;
 
-    /// The request that was just queued is noted as started.
+    /// Called after the queued request was noted as started.
     fn started(&self, _recorder: &mut Recorder) {}
 
     /// Judges the next bytes of a connection and notes the messages they complete.
@@ -60,10 +59,12 @@ pub(crate) trait Workload: Sized + 'static {
         notes: Notes<'_>,
     ) -> Result<Accepted, Failure>;
 
-    /// The peer ended the connection, or it broke. Notes the message this completes, if it does.
+    /// Handles the end of a connection, by the peer or by an error. Notes the message that this completes, if there
+    /// is one.
     fn end(&self, state: &mut Self::ConnectionState, error: Option<&io::Error>, notes: Notes<'_>) -> End;
 
-    /// These messages were lost to a failure, which is noted already. Without a state there was no connection.
+    /// Called after messages were lost to a failure, which is already noted. There is no state if there was no
+    /// connection.
     fn lost(
         &self,
         _state: Option<&Self::ConnectionState>,
@@ -72,27 +73,27 @@ pub(crate) trait Workload: Sized + 'static {
     ) {
     }
 
-    /// Hands over what was kept back, when the worker looks up and at the end.
+    /// Hands over buffered results; called at each wake of the worker and at the end.
     fn flush(&self) {}
 
-    /// Does what is due on connections that are silent, when the worker looks up.
+    /// Serves silent connections; called at each wake of the worker.
     fn tick(&self) {}
 
-    /// What only this protocol counted over the whole run, for the part of its own in the report.
+    /// The protocol's own counts of the whole run, for its section of the report.
     fn totals(&self) -> Option<Box<dyn Any + Send>> {
         None
     }
 }
 
-/// What a workload may look at and note while it judges.
+/// What a workload may read and note while it judges.
 pub(crate) struct Notes<'a> {
-    /// When the bytes came.
+    /// When the bytes arrived.
     pub(crate) now_ns: u64,
     /// Requests sent on this connection.
     pub(crate) sent: u64,
-    /// Those without an answer, oldest first.
+    /// Requests without an answer, oldest first.
     pub(crate) pending: &'a mut VecDeque<PendingMessage>,
-    /// Advanced to now.
+    /// Advanced to `now_ns`.
     pub(crate) recorder: &'a mut Recorder,
 }
 
@@ -102,23 +103,23 @@ pub(crate) struct Loss<'a> {
     pub(crate) now_ns: u64,
 }
 
-/// What bytes brought.
+/// The effect of received bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accepted {
     /// Messages that ended, right or wrong.
     pub(crate) messages: u64,
-    /// No further message will come on this connection: the peer closes it.
+    /// No further message will arrive on this connection: the peer closes it.
     pub(crate) closes: bool,
 }
 
-/// How a connection came to its end before the run did.
+/// How a connection ended before the run did.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// Not as it should.
+    /// With a failure.
     Failed(Failure),
-    /// The peer has closed it, which is its right.
+    /// The peer closed it, as it may.
     Closed,
-    /// The peer has said that it will.
+    /// The peer announced that it will close.
     Closing,
 }
 

@@ -1,4 +1,4 @@
-//! What all workers of a load of HTTP share: what contents are compared with, and the log of results.
+//! What all workers of an HTTP load share: the expected contents, and the log of results.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ pub(crate) struct HttpCommon {
 }
 
 impl HttpCommon {
-    /// For a load whose rows are of the window between these bounds. Opens their log if there is to be one.
+    /// Shared state for a load whose rows belong to the window between these bounds. Opens the log if one was
+    /// requested.
     pub(crate) fn new(
         http: &HttpSpec,
         load: &LoadSpec,
@@ -40,7 +41,7 @@ impl HttpCommon {
         })
     }
 
-    /// What became of the log's rows; every worker has ended.
+    /// How many log rows were written and dropped; call after every worker has ended.
     pub(crate) fn written(&self) -> Written {
         self.results.as_ref().map(ResultLog::close).unwrap_or_default()
     }

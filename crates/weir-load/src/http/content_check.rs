@@ -1,8 +1,8 @@
-//! What the contents of responses are compared with, and the comparison of one content as it comes in pieces.
+//! Expected contents of responses, and the comparison of one content that arrives in pieces.
 //!
-//! What is expected is given, or it is the content of the first right response to a URL; then all workers share it,
-//! whichever of them saw it. Until it is known, contents are held back and compared when they are complete. One that is
-//! too long for that is hashed as it comes where its hash is known. No I/O, no clock.
+//! The expected content is given, or is taken from the first right response to a URL by any worker and then shared by
+//! all workers. Until it is known, contents are held back and compared when complete. A content that is too long to
+//! be held back is hashed as it arrives if its hash is known. No I/O, no clock.
 
 use std::{cell::Cell, rc::Rc, sync::OnceLock};
 
@@ -10,14 +10,15 @@ use blake2::{Blake2b128, Blake2b256, Blake2b512, Digest};
 
 use super::spec::{ExpectedContent, HttpSpec, HttpUrl};
 
-/// Bytes that one worker may hold back while nothing is expected yet; beyond, contents without a hash go uncompared.
+/// Bytes that one worker may hold back while the expected content is unknown; beyond that, contents without a hash
+/// are not compared.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
-/// What is expected from every URL.
+/// The expected content of every URL.
 #[derive(Debug)]
 pub(crate) struct ExpectedContents(Vec<Expected>);
 
-/// What is expected from one.
+/// The expected content of one URL.
 #[derive(Debug, Default)]
 struct Expected {
     /// Nothing is compared.
@@ -25,7 +26,7 @@ struct Expected {
     /// The content, when it is known.
     content: OnceLock<Vec<u8>>,
     length: Option<u64>,
-    /// Of the content that is then compared with.
+    /// Hash of the content that later ones are compared with.
     hash: Option<Vec<u8>>,
 }
 
@@ -35,7 +36,7 @@ impl Expected {
         let content = own.map_or(&spec.expect_content, |own| &own.expect_content);
         let known = OnceLock::new();
         if let ExpectedContent::Bytes(bytes) = content {
-            // Empty until now, so it takes it.
+            // The cell was empty until now, so `set` succeeds.
             drop(known.set(bytes.clone()));
         }
         // A response to HEAD has no content to compare.
@@ -48,7 +49,7 @@ impl Expected {
         }
     }
 
-    /// Whether a content may be the one that all are compared with.
+    /// Whether a content has the required hash, so that others may be compared with it.
     fn has_hash_of(&self, content: &[u8]) -> bool {
         let Some(expected) = self.hash.as_deref() else { return true };
         Hasher::of_length(expected.len()).is_some_and(|mut hasher| {
@@ -57,14 +58,14 @@ impl Expected {
         })
     }
 
-    /// The length of every right content, where it is known.
+    /// The length of a right content, where it is known.
     fn length(&self) -> Option<u64> {
         let content = || self.content.get().filter(|_| !self.is_any);
         self.length.or_else(|| content().map(|content| content.len() as u64))
     }
 }
 
-/// A hash of what comes in pieces.
+/// A hash of data that arrives in pieces.
 #[derive(Debug)]
 enum Hasher {
     Short(Blake2b128),
@@ -73,7 +74,7 @@ enum Hasher {
 }
 
 impl Hasher {
-    /// One that gives so many bytes. Another length was refused with its request.
+    /// A hasher with an output of `bytes` bytes. Other lengths were refused when the request was validated.
     fn of_length(bytes: usize) -> Option<Self> {
         match bytes {
             16 => Some(Self::Short(Blake2b128::new())),
@@ -105,29 +106,29 @@ impl ExpectedContents {
         Self(spec.urls.iter().map(|url| Expected::of(spec, url)).collect())
     }
 
-    /// Nothing is compared of a URL.
+    /// Whether nothing is compared for a URL.
     pub(crate) fn is_any(&self, url: usize) -> bool {
         self.0[url].is_any
     }
 
-    /// Bytes of the hash that the contents of a URL must have, if they must have one.
+    /// Length in bytes of the required hash of a URL's contents, if there is one.
     pub(crate) fn hash_bytes(&self, url: usize) -> Option<usize> {
         self.0[url].hash.as_ref().map(Vec::len)
     }
 
-    /// The length of every right content of a URL, where it is known.
+    /// The length of a right content of a URL, where it is known.
     pub(crate) fn length(&self, url: usize) -> Option<u64> {
         self.0[url].length()
     }
 
-    /// What is expected from a URL, when it is known.
+    /// The expected content of a URL, if known.
     #[inline]
     pub(crate) fn get(&self, url: usize) -> Option<&[u8]> {
         let expected = &self.0[url];
         if expected.is_any { None } else { expected.content.get().map(Vec::as_slice) }
     }
 
-    /// The content of every response, in bytes, if they are known and equal; else 0.
+    /// The length of every response's content in bytes, if they are known and equal; else 0.
     pub(crate) fn content_bytes(&self) -> u32 {
         let mut lengths = (0..self.0.len()).map(|url| self.get(url).map(<[u8]>::len));
         let first = lengths.next().flatten();
@@ -139,21 +140,21 @@ impl ExpectedContents {
 /// How a content is checked.
 #[derive(Debug)]
 enum Check {
-    /// With what is expected, as it comes.
+    /// Compared with the expected content as it arrives.
     Compare { differs_at: Option<usize> },
-    /// Nothing is expected yet.
+    /// Held back, because the expected content is not known yet.
     Hold(Held),
-    /// With a hash, because it is too long to be held back.
+    /// Hashed, because it is too long to be held back.
     Hash(Box<Hasher>),
-    /// Only its length.
+    /// Only its length is measured.
     Measure,
 }
 
-/// Bytes held back, on the worker's account until they are let go.
+/// Bytes held back; they count on the worker's account until they are released.
 #[derive(Debug)]
 struct Held {
     bytes: Vec<u8>,
-    /// Of the hash that it must have, if it must have one.
+    /// Length of the required hash, if there is one.
     hash_bytes: Option<usize>,
     account: Rc<Cell<usize>>,
 }
@@ -170,7 +171,7 @@ impl Held {
         true
     }
 
-    /// How a content is checked for which there is no room, with a further piece.
+    /// The check for a content that there is no room for, including a further piece.
     #[cold]
     fn beyond(&self, piece: &[u8]) -> Check {
         let Some(mut hasher) = self.hash_bytes.and_then(Hasher::of_length) else { return Check::Measure };
@@ -186,14 +187,14 @@ impl Drop for Held {
     }
 }
 
-/// A content that is coming.
+/// A content that is arriving.
 #[derive(Debug)]
 pub(crate) struct Content {
     check: Check,
     bytes: usize,
 }
 
-/// A content that is not what it should be.
+/// How a content differs from the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Mismatch {
     #[error("the content has {bytes} bytes instead of {expected}")]
@@ -210,18 +211,19 @@ impl Content {
         Self { check: Check::Measure, bytes: 0 }
     }
 
-    /// It is compared with what is expected as it comes.
+    /// Compared with the expected content as it arrives.
     pub(crate) fn compared() -> Self {
         Self { check: Check::Compare { differs_at: None }, bytes: 0 }
     }
 
-    /// It is compared when it is complete, or becomes what is expected. `account` is what this worker holds back.
+    /// Compared when complete, or becomes the expected content. `account` counts the bytes that this worker holds
+    /// back.
     pub(crate) fn held_back(account: &Rc<Cell<usize>>, hash_bytes: Option<usize>) -> Self {
         let held = Held { bytes: Vec::new(), hash_bytes, account: Rc::clone(account) };
         Self { check: Check::Hold(held), bytes: 0 }
     }
 
-    /// Bytes so far.
+    /// Bytes received so far.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -247,8 +249,8 @@ impl Content {
         self.bytes += piece.len();
     }
 
-    /// It is complete: whether it was compared, or what is wrong with it. The first that was held back becomes what
-    /// is expected.
+    /// Ends a content: whether it was compared, or how it differs. The first complete content that was held back
+    /// becomes the expected one.
     pub(crate) fn finish(self, contents: &ExpectedContents, url: usize) -> Result<bool, Mismatch> {
         let wanted = &contents.0[url];
         let given = wanted.length.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
@@ -287,7 +289,7 @@ impl Content {
     }
 }
 
-/// The first byte of `piece` that is not the one at its place in what is expected, counted from the start of the piece.
+/// Offset of the first byte of `piece` that differs from the expected content at `at`.
 #[cold]
 fn difference(piece: &[u8], expected: Option<&[u8]>, at: usize) -> usize {
     let expected = expected.and_then(|expected| expected.get(at..)).unwrap_or_default();

@@ -1,11 +1,10 @@
-//! The HTTP workload: requests of HTTP/1.1, and everything that is checked about their responses.
+//! The HTTP workload: HTTP/1.1 requests, and all checks of their responses.
 //!
-//! [`spec`] says what is asked for, [`workload`] writes requests and judges what comes back on each connection,
-//! [`across_workers`] is what all of these share: which request comes when ([`request_order`]), what contents are
-//! compared with ([`content_check`]) and a [`result_log`] with a row for each response; [`notes`] is what is counted
-//! besides times, [`sample`] is the first response that was bad, [`outcome`] turns all that into the HTTP part of a
-//! report. Framing is the business of `weir-proto`; how requests are started and timed is the same as for every other
-//! workload.
+//! [`spec`] describes the requests; [`workload`] writes requests and judges what comes back on each connection.
+//! [`across_workers`] contains what all workers share: the order of requests ([`request_order`]), the expected
+//! contents ([`content_check`]) and a [`result_log`] with a row for each response. [`notes`] contains the counts
+//! besides times, [`sample`] the first bad response; [`outcome`] turns them into the HTTP part of a report.
+//! `weir-proto` handles the framing; requests are started and timed like those of every other workload.
 
 pub(crate) mod across_workers;
 pub(crate) mod content_check;

@@ -1,4 +1,4 @@
-//! What is noted about responses and connections of HTTP besides times every message has. Pure.
+//! Counts of HTTP responses and connections, besides the times that every message has. Pure.
 
 use std::any::Any;
 
@@ -8,16 +8,16 @@ use weir_record::{failure::FailureCounts, http::StatusCount, latency::empty_hist
 use super::sample::Sample;
 use crate::{recorder::Section, summary::add};
 
-/// A response that is what it should be.
+/// A right response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Right {
-    /// When its first byte came.
+    /// When its first byte arrived.
     pub first_byte_ns: u64,
     /// Bytes of its content.
     pub content_bytes: u64,
     /// The content was compared byte for byte, or with its hash.
     pub compared: bool,
-    /// Place of its request in a mix, if it is of one.
+    /// Index of its request in a mix, if there is a mix.
     pub request: Option<usize>,
 }
 
@@ -30,16 +30,16 @@ pub struct RightOfRequest {
     pub compared: u64,
 }
 
-/// What responses said in one interval.
+/// Counts of responses in one interval.
 #[derive(Clone, Debug)]
 pub struct ResponseNotes {
-    /// From start to first byte of right responses.
+    /// Time to first byte of right responses.
     pub first_byte: Histogram<u64>,
     /// All complete responses.
     pub statuses: StatusCounts,
     /// Right responses that were compared.
     pub compared: u64,
-    /// Right responses by the place of their request in a mix, up to the last that has one.
+    /// Right responses by the index of their request in a mix, up to the last index that occurred.
     pub by_request: Vec<RightOfRequest>,
 }
 
@@ -67,7 +67,7 @@ impl ResponseNotes {
         }
     }
 
-    /// Right responses to a request. There are as many places as a mix has requests.
+    /// The counts of a request. There are as many entries as a mix has requests.
     #[inline]
     fn of_request(&mut self, request: usize) -> &mut RightOfRequest {
         if self.by_request.len() <= request {
@@ -91,18 +91,18 @@ impl Section for ResponseNotes {
     }
 }
 
-/// What is known of a whole run when a worker ends.
+/// A worker's counts of a whole run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HttpTotals {
     /// Where the first redirect pointed to.
     pub(crate) redirect_location: Option<String>,
-    /// The first response that was not what it should be.
+    /// The first bad response.
     pub(crate) bad_response: Option<Sample>,
-    /// What became of each request of a mix; empty where there is none.
+    /// Counts of each request of a mix; empty without a mix.
     pub(crate) by_request: Vec<RequestCounts>,
 }
 
-/// What became of a request of a mix.
+/// Counts of a request of a mix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestCounts {
     /// Right responses.
@@ -134,7 +134,7 @@ impl StatusCounts {
         }
     }
 
-    /// In the order in which the statuses came; at most 900.
+    /// In order of first occurrence; at most 900.
     pub fn list(&self) -> &[StatusCount] {
         &self.counts
     }

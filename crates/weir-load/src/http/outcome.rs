@@ -14,14 +14,14 @@ use super::{
 };
 use crate::{connection_notes::ConnectionNotes, outcome::WorkerOutcomes, spec::LoadSpec};
 
-/// Fewer whole seconds than this show too little of how a rate varies.
+/// With fewer whole seconds than this the variation of a rate is unknown.
 const SECONDS_MIN: usize = 5;
-/// The mean rate should be known to within this share of itself.
+/// The mean rate should be known to within this fraction of itself.
 const RATE_ERROR_MAX: f64 = 0.05;
 /// Two standard errors on each side are about 95 %.
 const STANDARD_ERRORS: f64 = 2.0;
 
-/// The HTTP part of a report, from everything else in it, what responses said, and how many failures there were.
+/// The HTTP part of a report, from the rest of the report, the notes of responses, and the number of failures.
 pub(crate) fn section(
     http: &HttpSpec,
     report: &LoadReport,
@@ -41,7 +41,7 @@ pub(crate) fn section(
     statuses.sort_unstable_by_key(|entry| entry.status);
     let redirects = statuses.iter().filter(|entry| is_redirect(entry.status)).map(|entry| entry.count).sum();
     let connect = LatencySummary::from_histogram(&connections.connect);
-    // Those behind whose response more came were right when they were compared.
+    // Responses followed by extra bytes were right when they were compared.
     let compared = responses.compared.min(report.messages);
     let ramp_seconds = ramp_seconds(spec);
     HttpLoadReport {
@@ -78,7 +78,7 @@ pub(crate) fn section(
     }
 }
 
-/// What became of each request of a mix, over all workers.
+/// Counts of each request of a mix, over all workers.
 fn by_request<'a>(
     http: &HttpSpec,
     responses: &ResponseNotes,

@@ -1,8 +1,8 @@
-//! Which request comes when. Pure.
+//! The order of requests. Pure.
 //!
-//! URLs that are given one by one are asked for in turn. Requests of a mix have weights: in a cycle each occurs as
-//! often as its weight says, spread evenly, so that any stretch of it is close to the mix. Every connection begins at
-//! another place of the cycle, which the seed decides.
+//! URLs that are given one by one are requested in turn. Requests of a mix have weights. In a cycle each request
+//! occurs as often as its weight, spread evenly, so that any stretch of the cycle is close to the mix. The seed
+//! decides at which place of the cycle each connection starts.
 
 use weir_stats::random::splitmix_at;
 
@@ -15,7 +15,7 @@ pub const WEIGHTS_MAX: u32 = 10_000;
 #[derive(Clone, Debug)]
 pub(crate) struct RequestOrder {
     cycle: Vec<u16>,
-    /// Decides where connections begin; absent where they begin one after the other.
+    /// Decides where connections start; absent if they start one after the other.
     seed: Option<u64>,
 }
 
@@ -27,7 +27,7 @@ impl RequestOrder {
         Self { cycle: cycle(&weights), seed: is_mix.then_some(seed) }
     }
 
-    /// Which request is the one with this number on a connection.
+    /// Index of request `number` of a connection.
     #[inline]
     pub(crate) fn at(&self, connection: u32, number: u64) -> usize {
         let length = self.cycle.len() as u64;
@@ -48,7 +48,7 @@ fn cycle(weights: &[u32]) -> Vec<u16> {
     let mut behind: Vec<i64> = vec![0; weights.len()];
     let next = |_| {
         behind.iter_mut().zip(weights).for_each(|(behind, weight)| *behind += i64::from(*weight));
-        // The first of several that are as far behind.
+        // Of several that are equally far behind, take the first.
         let most = behind.iter().enumerate().rev().max_by_key(|(_, behind)| **behind);
         let place = most.map_or(0, |(place, _)| place);
         behind[place] -= i64::from(all);

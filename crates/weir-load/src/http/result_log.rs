@@ -1,6 +1,6 @@
 //! A row for each response of the window, in the columns of JMeter's CSV results ("JTL").
 //!
-//! Workers put rows into batches and batches into a bounded queue; a thread of its own writes them. When the queue is
+//! Workers put rows into batches and batches into a bounded queue; a separate thread writes them. When the queue is
 //! full the rows are dropped and counted: a load never waits for a disk.
 
 use std::{
@@ -34,12 +34,12 @@ const HEADER: &str = "timeStamp,elapsed,label,responseCode,responseMessage,threa
 /// One row, before it is text.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// When the request started, and when its response was complete or given up.
+    /// When the request started, and when its response was complete or was given up.
     pub(crate) started_ns: u64,
     pub(crate) ended_ns: u64,
-    /// When its first byte came; without one, none did.
+    /// When its first byte arrived; `None` if none did.
     pub(crate) first_byte_ns: Option<u64>,
-    /// How long its connection took; zero for one that was used before.
+    /// How long opening its connection took; zero for a reused connection.
     pub(crate) connect_ns: u64,
     /// Status; 0 without a response.
     pub(crate) status: u16,
@@ -53,7 +53,7 @@ pub(crate) struct Row {
     pub(crate) connection: u32,
 }
 
-/// What rows have in common.
+/// Facts that rows share.
 #[derive(Clone, Debug)]
 pub(crate) struct Columns {
     pub(crate) urls: Vec<String>,
@@ -62,14 +62,14 @@ pub(crate) struct Columns {
     pub(crate) connections: u32,
 }
 
-/// The log of a run while its rows are written.
+/// The log of a run, open for writing.
 #[derive(Debug)]
 pub(crate) struct ResultLog {
-    /// What the workers' ends are copies of, and the thread that writes; gone when it is closed.
+    /// The sender from which the workers' are cloned, and the writing thread; `None` after closing.
     open: Mutex<Option<(ResultSender, JoinHandle<Written>)>>,
 }
 
-/// A worker's end of the log.
+/// A worker's sender.
 #[derive(Clone, Debug)]
 pub(crate) struct ResultSender {
     queue: SyncSender<Vec<Row>>,
@@ -78,7 +78,7 @@ pub(crate) struct ResultSender {
     batch: RefCell<Vec<Row>>,
 }
 
-/// The writer's end.
+/// The writing side.
 pub(crate) struct Writer {
     queue: Receiver<Vec<Row>>,
     dropped: Arc<AtomicU64>,
@@ -88,7 +88,7 @@ pub(crate) struct Writer {
     epoch_offset_ns: i128,
 }
 
-/// What became of the rows.
+/// Counts of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) rows: u64,
@@ -105,30 +105,30 @@ impl ResultLog {
         Ok(Self { open: Mutex::new(Some((sender, writing))) })
     }
 
-    /// A worker's end; `None` when it is closed.
+    /// A sender for a worker; `None` after closing.
     pub(crate) fn sender(&self) -> Option<ResultSender> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.as_ref().map(|(sender, _)| sender.clone())
     }
 
-    /// Waits until the rows of all workers are written; their ends are gone.
+    /// Waits until the rows of all workers are written; call after the workers dropped their senders.
     pub(crate) fn close(&self) -> Written {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some((sender, writing)) = open else { return Written::default() };
-        // The thread ends with the last end of its queue.
+        // The thread ends when the last sender is dropped.
         drop(sender);
         writing.join().unwrap_or_default()
     }
 }
 
 impl Drop for ResultLog {
-    /// What was noted is in the file, also when there is no report.
+    /// Writes what was noted even when there is no report.
     fn drop(&mut self) {
         self.close();
     }
 }
 
-/// Opens a log that nobody writes yet.
+/// Opens a log without starting the writing thread.
 fn open(
     path: &Path,
     columns: Columns,
@@ -167,7 +167,7 @@ impl ResultSender {
         }
     }
 
-    /// Gives what is there to the writer.
+    /// Sends the current batch to the writer.
     pub(crate) fn flush(&self) {
         if self.batch.borrow().is_empty() {
             return;
@@ -181,8 +181,8 @@ impl ResultSender {
 }
 
 impl Writer {
-    /// Writes until every worker is done. After an error nothing more is written, and all rows count as dropped
-    /// that may not have reached the file.
+    /// Writes until every worker is done. After an error it writes nothing more, and counts all rows that may not
+    /// have reached the file as dropped.
     pub(crate) fn run(mut self) -> Written {
         let (mut rows, mut lost) = (0, 0);
         let mut line = String::new();
@@ -297,7 +297,7 @@ mod tests {
         let (sender, writer) = open(&path, columns(), &bounds).expect("a file");
         sender.note(row(8_000_000));
         bounds.open(9_000_000);
-        // Nobody writes yet: the queue fills, and one batch is dropped.
+        // Without a writer the queue fills, and one batch is dropped.
         for _ in 0..BATCH_ROWS * (BATCHES_MAX + 1) {
             sender.note(row(9_000_000));
         }

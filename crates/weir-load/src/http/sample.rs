@@ -1,4 +1,4 @@
-//! The first response that was not what it should be, kept so that people can look at it. Pure.
+//! The first bad response, kept for people to look at. Pure.
 
 use weir_record::{
     failure::FailureSample,
@@ -13,14 +13,14 @@ use crate::failure::Failure;
 pub(crate) struct Start(Vec<u8>);
 
 impl Start {
-    /// Adds what fits of the next bytes.
+    /// Adds as many of the next bytes as fit.
     #[inline]
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let room = BAD_RESPONSE_BYTES_MAX - self.0.len();
         self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// The next response begins.
+    /// Starts the next response.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.0.clear();
@@ -30,18 +30,18 @@ impl Start {
 /// A bad response.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
-    /// When it was known to be bad.
+    /// When it was found to be bad.
     pub(crate) at_ns: u64,
     /// Which URL it answered.
     pub(crate) url: usize,
     pub(crate) failure: Failure,
-    /// Bytes that came of it.
+    /// Bytes received of it.
     pub(crate) bytes: u64,
     pub(crate) start: Start,
 }
 
 impl Sample {
-    /// As a report has it.
+    /// In the report's form.
     pub(crate) fn report(&self, spec: &HttpSpec) -> BadResponse {
         BadResponse {
             url: spec.urls.get(self.url).map(|url| url.text.clone()).unwrap_or_default(),

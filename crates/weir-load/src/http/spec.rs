@@ -1,4 +1,4 @@
-//! What a load of HTTP is asked to do besides what every load is asked. Plain data, checked as a whole.
+//! The HTTP part of a load's specification. Plain data, checked as a whole.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -38,16 +38,16 @@ pub struct HttpUrl {
     pub host: String,
     /// Target of the request: path and query.
     pub path: String,
-    /// What is asked and expected there in the place of what holds for every URL, for a request of a mix.
+    /// The method, fields and expectations of a request of a mix, which replace those of every URL.
     pub own: Option<Box<OwnRequest>>,
 }
 
-/// A request of a mix, beside where it goes to.
+/// A request of a mix, besides its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnRequest {
     /// Its method.
     pub method: String,
-    /// Header fields before those of every request; of one name these hold.
+    /// Header fields before those of every request; if a name occurs in both, these win.
     pub headers: Vec<(String, Vec<u8>)>,
     /// Its content.
     pub content: Option<Vec<u8>>,
@@ -77,15 +77,15 @@ pub enum ExpectedContent {
 /// The HTTP part of a [`LoadSpec`].
 #[derive(Clone, Debug)]
 pub struct HttpSpec {
-    /// What is asked for, in turn; all on the server of [`LoadSpec::target`].
+    /// The requested URLs, in turn; all on the server of [`LoadSpec::target`].
     pub urls: Vec<HttpUrl>,
-    /// Method of every request: one that is known, or any other name.
+    /// Method of every request: a known one or any other name.
     pub method: String,
     /// Further header fields.
     pub headers: Vec<(String, Vec<u8>)>,
     /// Content of every request.
     pub content: Option<Vec<u8>>,
-    /// Every request has a connection of its own and says `Connection: close`.
+    /// Every request has its own connection and sends `Connection: close`.
     pub connection_per_request: bool,
     /// Statuses that are right.
     pub expect_status: Vec<u16>,
@@ -93,12 +93,13 @@ pub struct HttpSpec {
     pub expect_content: ExpectedContent,
     /// Local addresses to connect from, in turn; empty leaves the choice to the kernel.
     pub source_addresses: Vec<IpAddr>,
-    /// A row for each response of the window goes into this file, in the columns of JMeter's CSV.
+    /// File for a row per response of the window, in the columns of JMeter's CSV.
     pub jtl: Option<PathBuf>,
 }
 
 impl HttpSpec {
-    /// These URLs with GET, on connections that stay: 200 is right, and for each the content it had the first time.
+    /// These URLs with GET, on persistent connections: 200 is right, with the same content for each URL as the first
+    /// time.
     pub fn get(urls: Vec<HttpUrl>) -> Self {
         Self {
             urls,
@@ -139,7 +140,7 @@ impl HttpSpec {
         Ok(())
     }
 
-    /// The method that decides where a response ends: HEAD and CONNECT are special, all others are like GET.
+    /// The method that decides where a response ends: HEAD and CONNECT are special, all others behave like GET.
     pub(crate) fn reads_as(&self, url: &HttpUrl) -> Method {
         Method::from_name(self.method(url)).unwrap_or(Method::Get)
     }
@@ -178,7 +179,7 @@ impl HttpSpec {
         }
     }
 
-    /// Every request as it goes over the wire, in the order of the URLs.
+    /// Every request as sent, in the order of the URLs.
     pub(crate) fn requests(&self) -> Result<Vec<Vec<u8>>, LoadError> {
         if self.headers.len() > HEADERS_MAX {
             invalid("header", format!("at most {HEADERS_MAX} fields are possible"))?;
@@ -219,7 +220,7 @@ impl HttpSpec {
         Ok(bytes)
     }
 
-    /// Fields of a request: its own, those of every request, and ours; of one name the first that says it.
+    /// Fields of a request: its own, those of every request, and ours; if a name occurs repeatedly, the first wins.
     fn fields<'a>(&'a self, url: &'a HttpUrl) -> Vec<(&'a str, &'a [u8])> {
         const OURS: [(&str, &[u8]); 2] = [("User-Agent", b"weir"), ("Accept", b"*/*")];
         fn given(fields: &[(String, Vec<u8>)]) -> impl Iterator<Item = (&str, &[u8])> {
@@ -297,7 +298,7 @@ impl ProtocolSpec for HttpSpec {
         let common: Option<&HttpCommon> = outcomes.common();
         report.message_bytes = common.map_or(0, |common| common.expected.content_bytes());
         if let Some(responses) = gather.section() {
-            // What was in flight at the end of an open loop had its time to come back.
+            // In an open loop, requests in flight at the end had their full time to come back.
             let late = if gather.paced.is_some() { gather.errors_after } else { 0 };
             let errors = gather.window.errors + late + report.failed_starts;
             report.http = Some(outcome::section(self, report, load, (responses, errors), outcomes));
@@ -305,7 +306,7 @@ impl ProtocolSpec for HttpSpec {
     }
 }
 
-/// Why a field that frames the request cannot be given.
+/// Why a framing field cannot be given by hand.
 fn explain(name: &str, error: &str) -> String {
     match name.to_ascii_lowercase().as_str() {
         "connection" => "a connection for each request is asked for with --close".into(),
@@ -401,7 +402,7 @@ pub(crate) mod tests {
     fn a_foreign_source_address_is_no_address_of_this_machine() {
         let at = |text: &str| HttpSpec { source_addresses: vec![text.parse().expect("one")], ..http() };
         assert!(at("127.0.0.9").ensure_sources().is_ok());
-        // TEST-NET-1 (RFC 5737) is nobody's.
+        // TEST-NET-1 (RFC 5737) belongs to no machine.
         let error = at("192.0.2.1").ensure_sources().expect_err("not ours").to_string();
         assert!(error.starts_with("source-addresses: 192.0.2.1 is no address of this machine"), "{error}");
     }

@@ -72,14 +72,14 @@ impl Rig {
         http.end(state, None, notes)
     }
 
-    /// What was noted.
+    /// The notes of the interval.
     fn noted(mut self) -> IntervalNotes {
         self.recorder.finish(self.now_ns.get());
         self.outbox.lock().expect("no thread panicked").remove(0)
     }
 }
 
-/// What responses said.
+/// The notes about responses.
 fn responses(notes: &IntervalNotes) -> &ResponseNotes {
     let section: &dyn Any = &**notes.section.as_ref().expect("it is kept");
     section.downcast_ref().expect("it is of HTTP")
@@ -189,7 +189,7 @@ fn every_byte_of_a_large_content_is_compared() {
     assert_eq!((notes.messages, responses(&notes).compared), (36, 36));
 }
 
-/// Bytes of a sample, its failure, and how it begins.
+/// Bytes of a sample, its failure, and its beginning.
 fn sample(rig: &Rig) -> Option<(u64, String, String)> {
     let totals = rig.http.noted();
     let report = totals.bad_response.map(|sample| sample.report(&http()))?;

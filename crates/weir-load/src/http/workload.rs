@@ -1,15 +1,16 @@
-//! One worker's side of HTTP: writes requests, and judges what comes back on each connection.
+//! One worker's side of HTTP: writes requests and judges what comes back on each connection.
 //!
-//! A response must be framed right, have an expected status, and bring the expected content. Framing is read by the
-//! decoder of `weir-proto`, once; contents are compared in the buffers they came in. Servers send the same head to
-//! everybody for a second at a time, so the last good head of each URL is remembered: a response that begins with the
-//! very same bytes has the same meaning, and one that lies whole in a buffer is then two comparisons.
+//! A response must have valid framing, an expected status, and the expected content. The decoder of `weir-proto`
+//! reads the framing once; contents are compared in the buffers they arrived in. Servers send the same head to all
+//! clients for a second at a time, so the worker remembers the last good head of each URL. A response that begins
+//! with the very same bytes has the same meaning, and a response that lies whole in a buffer then costs two
+//! comparisons.
 //!
-//! Every byte of every content is compared. For large ones that is a tenth of the generator's work, and a fifth where
-//! others contend for the caches.
+//! Every byte of every content is compared. For large contents that is a tenth of the generator's work, and a fifth
+//! if other threads compete for the caches.
 //!
 //! A response that is complete but not what was expected is a failure of its own request alone. Bad framing ends the
-//! connection: where the next response begins is not known any more.
+//! connection, because the start of the next response is unknown.
 
 use std::{
     any::Any,
@@ -42,9 +43,9 @@ use crate::{
     workload::{Accepted, End, Loss, Notes, Workload},
 };
 
-/// Requests up to this size are copied behind what is queued, so that a pipeline leaves as one.
+/// Requests up to this size are copied into the queue, so that a pipeline leaves together.
 const COPIED_BYTES_MAX: usize = 2048;
-/// Larger contents never lie whole in one buffer with their head.
+/// Larger contents never lie in one buffer together with their head.
 const WHOLE_BYTES_MAX: usize = 64 << 10;
 /// Longest location of a redirect that is kept.
 const LOCATION_BYTES_MAX: usize = 1024;
@@ -52,15 +53,15 @@ const LOCATION_BYTES_MAX: usize = 1024;
 /// What the connections of one worker share.
 pub(crate) struct Http {
     requests: Vec<Rc<[u8]>>,
-    /// How the response to each is read, and its right statuses.
+    /// How to read the response to each URL, and its right statuses.
     expected: Vec<(Method, Vec<u16>)>,
-    /// What became of each request of a mix, over the whole run; empty where there is none.
+    /// Counts of each request of a mix, over the whole run; empty without a mix.
     by_request: Vec<Cell<RequestCounts>>,
     connection_per_request: bool,
-    /// This worker's end of the log.
+    /// This worker's sender of the log.
     results: Option<ResultSender>,
     common: Arc<HttpCommon>,
-    /// Bytes held back until it is known what to expect.
+    /// Bytes held back until the expected content is known.
     held_bytes: Rc<Cell<usize>>,
     /// The last good head of each URL.
     heads: RefCell<Vec<KnownHead>>,
@@ -69,7 +70,7 @@ pub(crate) struct Http {
     bad_response: RefCell<Option<Sample>>,
 }
 
-/// A head whose meaning is known: an expected status, and exactly as much content as is expected.
+/// A head with a known meaning: an expected status, and the expected content length.
 #[derive(Debug, Default)]
 struct KnownHead {
     bytes: Vec<u8>,
@@ -81,15 +82,15 @@ pub(crate) struct ConnectionState {
     decoder: ResponseDecoder,
     connection: u32,
     connect_ns: u64,
-    /// Requests that were answered.
+    /// Requests answered so far.
     answered: u64,
-    /// When the first byte of the response under way came.
+    /// When the first byte of the current response arrived.
     first_byte_ns: Option<u64>,
     /// Its bytes so far, head included.
     bytes: u64,
-    /// The first of these bytes, as long as no response was bad.
+    /// The first of these bytes, until a bad response was found.
     start: Start,
-    /// What its head said.
+    /// What the head of the current response contained.
     response: Option<Response>,
 }
 
@@ -99,11 +100,11 @@ struct Response {
     status: u16,
     keeps_alive: bool,
     content: Content,
-    /// Where it points to, if it is a redirect.
+    /// Target of a redirect.
     location: Option<String>,
 }
 
-/// A response that is over.
+/// A finished response.
 struct Answer<'a> {
     status: u16,
     first_byte_ns: u64,
@@ -113,7 +114,7 @@ struct Answer<'a> {
 
 impl Http {
     pub(crate) fn new(spec: &HttpSpec, common: Arc<HttpCommon>) -> Self {
-        // The specification was validated, so the requests can be written.
+        // The specification was validated, so writing the requests cannot fail.
         let requests = spec.requests().unwrap_or_default().into_iter().map(Rc::from).collect();
         Self {
             requests,
@@ -133,7 +134,7 @@ impl Http {
         }
     }
 
-    /// What is known of the whole run.
+    /// The counts of the whole run.
     pub(crate) fn noted(&self) -> HttpTotals {
         HttpTotals {
             redirect_location: self.redirect_location.borrow().clone(),
@@ -142,13 +143,13 @@ impl Http {
         }
     }
 
-    /// The same if it is a request of a mix.
+    /// The index of a request of a mix; `None` without a mix.
     #[inline]
     fn request(&self, url: usize) -> Option<usize> {
         (!self.by_request.is_empty()).then_some(url)
     }
 
-    /// Counts what became of a request of a mix.
+    /// Counts the outcome of a request of a mix.
     #[inline]
     fn count(&self, url: usize, failed: Option<Class>) {
         let Some(cell) = self.by_request.get(url) else { return };
@@ -160,7 +161,7 @@ impl Http {
         cell.set(counts);
     }
 
-    /// Which URL a request of a connection is for.
+    /// URL of request `number` of a connection.
     #[inline]
     fn url(&self, connection: u32, number: u64) -> usize {
         self.common.order.at(connection, number)
@@ -170,7 +171,7 @@ impl Http {
         self.common.expected.get(url)
     }
 
-    /// A response that lies whole in the input and is, byte for byte, what the last good one was but for its moment.
+    /// Takes a response that lies whole in the input and equals the last good one byte for byte.
     #[inline]
     fn take_known(&self, state: &mut ConnectionState, input: &[u8], notes: &mut Notes<'_>) -> Option<usize> {
         let url = self.url(state.connection, state.answered);
@@ -205,8 +206,8 @@ impl Http {
         Some(size)
     }
 
-    /// Decodes up to the end of the response under way, or of the input. Says how much was used and whether a response
-    /// was completed, and then whether the peer closes the connection.
+    /// Decodes up to the end of the current response, or of the input. Returns the number of bytes used and, if a
+    /// response was completed, whether the peer closes the connection.
     fn decode(
         &self,
         state: &mut ConnectionState,
@@ -234,7 +235,7 @@ impl Http {
             used += step.consumed;
             match step.event {
                 Event::NeedMore | Event::ExpectContinue => return Ok((used, None)),
-                // The decoder was asked only because there are bytes, and there should be none.
+                // The decoder is called only if there are bytes, and there should be none.
                 Event::Finished => return Err(Failure::unsolicited(Self::UNASKED, rest.len())),
                 Event::Head(head) if head.is_interim() => state.first_byte_ns = None,
                 Event::Head(head) => {
@@ -258,7 +259,7 @@ impl Http {
         }
     }
 
-    /// How the content of a response that begins now is checked.
+    /// How to check the content of a response that begins now.
     fn content(&self, url: usize) -> Content {
         let expected = &self.common.expected;
         if expected.is_any(url) {
@@ -270,7 +271,7 @@ impl Http {
         }
     }
 
-    /// Remembers a head for [`Self::take_known`]. Connections that close after it never get there.
+    /// Remembers a head for [`Self::take_known`]. Connections that close after the response never use it.
     fn remember(&self, url: usize, head: &[u8], status: u16, body: BodyLength) {
         let Some(expected) = self.expected(url) else { return };
         let fits = body == BodyLength::Length(expected.len() as u64);
@@ -282,7 +283,7 @@ impl Http {
         }
     }
 
-    /// Where a redirect points to, in letters that steer no terminal; the first is remembered.
+    /// Target of a redirect, without terminal control characters; the first is remembered.
     fn redirect(&self, status: u16, location: Option<&[u8]>) -> Option<String> {
         let location = location.filter(|_| is_redirect(status))?;
         let kept = String::from_utf8_lossy(&location[..location.len().min(LOCATION_BYTES_MAX)]);
@@ -292,7 +293,7 @@ impl Http {
         Some(text)
     }
 
-    /// Keeps a bad response, if it is the first and anything of it has come.
+    /// Keeps a bad response if it is the first and at least one byte of it has arrived.
     #[cold]
     fn keep_sample(&self, state: &ConnectionState, bytes: u64, failure: &Failure, now_ns: u64) {
         let mut kept = self.bad_response.borrow_mut();
@@ -307,7 +308,7 @@ impl Http {
         }
     }
 
-    /// The response under way is complete: judges and notes it. Says whether the peer closes the connection.
+    /// Judges and notes the current response, which is complete. Returns whether the peer closes the connection.
     fn finish(&self, state: &mut ConnectionState, notes: &mut Notes<'_>) -> bool {
         let url = self.url(state.connection, state.answered);
         let first_byte_ns = state.first_byte_ns.take().unwrap_or(notes.now_ns);
@@ -372,7 +373,7 @@ impl Http {
 }
 
 impl ConnectionState {
-    /// Whether no part of a response is under way.
+    /// Whether no response is partly received.
     fn is_between(&self) -> bool {
         self.response.is_none() && self.decoder.is_between_messages()
     }
@@ -390,7 +391,7 @@ impl Workload for Http {
     type ConnectionState = ConnectionState;
 
     fn open(&self, _place: usize, connection: u32, connect_ns: u64) -> ConnectionState {
-        // Contents are not kept, so they may be as long as they like.
+        // Contents are not stored, so their length is unlimited.
         let limits = Limits { body_bytes_max: u64::MAX, ..Limits::default() };
         ConnectionState {
             decoder: ResponseDecoder::new(limits),
@@ -454,7 +455,7 @@ impl Workload for Http {
 
     fn end(&self, state: &mut ConnectionState, error: Option<&io::Error>, mut notes: Notes<'_>) -> End {
         if state.is_between() && notes.pending.is_empty() {
-            // Between two requests a server may let go as it likes.
+            // Between two requests a server may close at any time.
             if let Some(connections) = notes.recorder.connections() {
                 connections.closed_between += 1;
             }
@@ -485,7 +486,7 @@ impl Workload for Http {
         for (number, pending) in pending.iter().enumerate() {
             let answered = state.map_or(0, |state| state.answered);
             let connection = state.map_or(0, |state| state.connection);
-            // Only the oldest can have begun to be answered.
+            // Only the oldest request can have a partial answer.
             let oldest = state.filter(|_| number == 0);
             results.note(Row {
                 started_ns: pending.started_ns,
@@ -530,7 +531,7 @@ fn responded(notes: &mut Notes<'_>, pending: PendingMessage, right: &Right) {
     }
 }
 
-/// Whether a status points elsewhere.
+/// Whether a status is a redirect.
 pub(crate) fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }

@@ -1,5 +1,5 @@
 //! Keeps one account connected and busy: logs in, exchanges requests and answers, and logs in again where the stream
-//! stopped, whether the connection was dropped on purpose or has failed.
+//! stopped, whether the connection was dropped on purpose or failed.
 
 use std::{collections::VecDeque, future::poll_fn, rc::Rc};
 
@@ -26,7 +26,7 @@ pub(crate) async fn run_user(shared: Rc<WorkerState<Orders>>, user: VirtualUser<
     let mut account =
         AccountTask { shared, place, trigger, carried: VecDeque::new(), pauses: Pauses::default() };
     sleep_until(begin_at).await;
-    // Before the beginning a connection is logged in as well.
+    // The connection opened before the run is already logged in.
     if let Some(connected) = connected {
         let connection = Connection::new(&account.shared, connected, account.shared.depth, place);
         if !account.trade(Rc::new(connection)).await {
@@ -47,25 +47,25 @@ struct AccountTask {
     shared: Rc<WorkerState<Orders>>,
     place: usize,
     trigger: Trigger<Orders>,
-    /// In flight although there is no connection: it was dropped on purpose.
+    /// Requests in flight without a connection, after it was dropped on purpose.
     carried: VecDeque<PendingMessage>,
     pauses: Pauses,
 }
 
 impl AccountTask {
-    /// Whether there is anything left to do.
+    /// Whether the account has anything left to do.
     fn goes_on(&self) -> bool {
         let may_start = !self.shared.is_exhausted() && self.shared.workload.quota(self.place).get() > 0;
         self.shared.is_running() && (may_start || !self.carried.is_empty())
     }
 
-    /// The run ended while what is in flight had no connection, which was dropped on purpose.
+    /// Counts requests as cut off if the run ended while their connection was dropped on purpose.
     fn cut_off(&mut self) {
         let messages = std::mem::take(&mut self.carried).len() as u64;
         self.shared.recorder.borrow_mut().cut_off(now().as_nanos(), messages);
     }
 
-    /// Connects and logs in. What goes wrong is noted, and costs a pause.
+    /// Connects and logs in. A failure is noted and followed by a pause.
     async fn join(&mut self) -> Option<Rc<Connection<Orders>>> {
         let began = now();
         loop {
@@ -83,7 +83,7 @@ impl AccountTask {
             connection.adopt_pending(std::mem::take(&mut self.carried));
             let Err(failure) = self.log_in(&connection).await else { return Some(connection) };
             if self.is_patient(began) {
-                // The server has not noticed yet that we had left.
+                // The server has not noticed yet that the previous connection was dropped.
                 self.carried = connection.take_pending();
                 abort(connection);
                 self.pauses.pause().await;
@@ -102,7 +102,7 @@ impl AccountTask {
         None
     }
 
-    /// Whether a refused login should be tried again without a word.
+    /// Whether to retry a refused login without noting a failure.
     fn is_patient(&self, began: Instant) -> bool {
         let is_taken = self.shared.workload.session(self.place).borrow().is_taken();
         is_taken && now().since(began) <= TAKEN_MAX && self.shared.is_running()
@@ -120,7 +120,7 @@ impl AccountTask {
         }
     }
 
-    /// Says what must be said and hears what was missed, until requests may be sent.
+    /// Sends the login and the account query, and receives missed messages, until requests may be sent.
     async fn greet(&self, connection: &Connection<Orders>) -> Result<(), End> {
         let shared = &self.shared;
         let session = shared.workload.session(self.place);
@@ -138,7 +138,7 @@ impl AccountTask {
         }
     }
 
-    /// Trades on a connection that is logged in until it ends. Says whether the account goes on.
+    /// Trades on a connection that is logged in until it ends. Returns whether the account continues.
     async fn trade(&mut self, connection: Rc<Connection<Orders>>) -> bool {
         let shared = &self.shared;
         let orders = &shared.workload;
@@ -173,9 +173,9 @@ impl AccountTask {
     }
 }
 
-/// Closes at once: what the kernel holds in either direction is lost.
+/// Closes at once; the kernel discards data queued in either direction.
 fn abort(connection: Rc<Connection<Orders>>) {
-    // The dispatcher and the round hold a connection only for the moment of a start.
+    // The dispatcher and the round robin hold a connection only while they start a message.
     if let Some(connection) = Rc::into_inner(connection) {
         connection.abort();
     }

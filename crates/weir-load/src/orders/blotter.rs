@@ -1,10 +1,11 @@
-//! What a client knows of its orders, from what the venue said, and the balance of their shares. Pure.
+//! A client's view of its orders, from the venue's messages, and the balance of their shares. Pure.
 //!
-//! The balance has two independent sides. What is live follows from the orders: an order ends when the venue says so,
-//! with whatever is left of it here. What was executed and cancelled follows from the messages. A message that was lost
-//! makes the two differ as soon as the venue speaks of its order again.
+//! The balance has two independent sides. Live shares follow from the orders: an order ends when the venue says so,
+//! with whatever is left of it here. Executed and cancelled shares follow from the messages. A lost message makes the
+//! two differ as soon as the venue mentions its order again.
 //!
-//! Memory is bounded: the latest orders are kept one by one. Older ones that are still live are a sum of shares.
+//! Memory is bounded: the latest orders are kept individually. For older ones that are still live only the sum of
+//! their shares is kept.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ use weir_record::orders::ShareBalance;
 
 use super::generator::Terms;
 
-/// What is wrong with a message about an order.
+/// An error in a message about an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Discrepancy {
     /// No live order has this number.
@@ -21,7 +22,7 @@ pub(crate) enum Discrepancy {
     /// More shares than the order has.
     #[error("{shares} shares of order {number}, which has {left}")]
     TooMany { number: u32, shares: u32, left: u64 },
-    /// A cancelled order had more shares than the venue knows of.
+    /// A cancelled order had more shares left than the venue reported.
     #[error("order {number} was cancelled with {shares} shares, but it has {left}")]
     Lost { number: u32, shares: u32, left: u32 },
 }
@@ -32,7 +33,7 @@ pub(crate) struct Order {
     pub(crate) number: u32,
     /// Shares that are neither executed nor cancelled.
     pub(crate) left: u32,
-    /// Executed of the whole chain of replaces.
+    /// Shares executed over the whole chain of replaces.
     pub(crate) executed: u32,
     pub(crate) side: u8,
     pub(crate) symbol: u8,
@@ -40,7 +41,7 @@ pub(crate) struct Order {
     is_busy: bool,
 }
 
-/// What became of an order.
+/// Whether an order is still live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Lives,
@@ -51,17 +52,17 @@ pub(crate) enum Fate {
 /// The orders of one account.
 #[derive(Debug)]
 pub(crate) struct Blotter {
-    /// By number modulo its length, which is a power of two; an ended order has nothing left.
+    /// Indexed by number modulo the length, which is a power of two; an ended order has no shares left.
     orders: Vec<Order>,
     /// Live orders that may be replaced or cancelled, newest last; some may have ended since.
     targets: VecDeque<u32>,
     keeps_targets: bool,
     shares: ShareBalance,
-    /// Of the live shares, those of orders that are not kept.
+    /// Live shares of orders that are no longer kept.
     aged: u64,
 }
 
-/// No order.
+/// An empty entry.
 const NONE: Order = Order { number: 0, left: 0, executed: 0, side: 0, symbol: 0, is_busy: false };
 
 impl Blotter {
@@ -88,7 +89,7 @@ impl Blotter {
         (order.number == number && order.left > 0).then_some(order)
     }
 
-    /// An order was accepted with so many shares.
+    /// Adds an accepted order with this many shares.
     #[inline]
     pub(crate) fn accept(&mut self, number: u32, terms: Terms, shares: u32) {
         self.shares.entered += u64::from(shares);
@@ -102,7 +103,7 @@ impl Blotter {
         });
     }
 
-    /// An order was accepted and is over: nothing of it is on the book.
+    /// Adds an order that was accepted dead: none of its shares are on the book.
     pub(crate) fn accept_dead(&mut self, shares: u32) {
         self.shares.entered += u64::from(shares);
         self.shares.cancelled += u64::from(shares);
@@ -114,13 +115,13 @@ impl Blotter {
         self.take(number, shares, |order| order.executed += shares)
     }
 
-    /// Shares of an order were cancelled, though we had not asked for it.
+    /// Cancels shares of an order without a request of ours.
     pub(crate) fn reduce(&mut self, number: u32, shares: u32) -> Result<Fate, Discrepancy> {
         self.shares.cancelled += u64::from(shares);
         self.take(number, shares, |_| {})
     }
 
-    /// The whole order was cancelled, as we had asked: it is over, whatever the venue says was left of it.
+    /// Cancels a whole order at our request: it is over, whatever number of shares the venue reports.
     pub(crate) fn cancel(&mut self, number: u32, shares: u32) -> Result<(), Discrepancy> {
         let Some(order) = self.get(number) else { return self.reduce(number, shares).map(|_| ()) };
         self.shares.cancelled += u64::from(shares);
@@ -131,7 +132,7 @@ impl Blotter {
         }
     }
 
-    /// The order `original` has become `number`, which asked for `whole` shares of its chain and has `shares` left.
+    /// Replaces the order `original` by `number`, with `whole` shares requested for its chain and `shares` left.
     pub(crate) fn replace(
         &mut self,
         original: u32,
@@ -140,7 +141,7 @@ impl Blotter {
         shares: u32,
     ) -> Result<(), Discrepancy> {
         let order = self.get(original).ok_or(Discrepancy::Unknown(original))?;
-        // As the chain stood before, to our knowledge.
+        // Shares of the chain before, as known here.
         let before = order.executed + order.left;
         if whole >= before {
             self.shares.entered += u64::from(whole - before);
@@ -153,7 +154,7 @@ impl Blotter {
         if left == shares { Ok(()) } else { Err(Discrepancy::Lost { number, shares, left }) }
     }
 
-    /// The newest live order that no request is about. An old one may be more than a venue remembers that only answers.
+    /// The newest live order without a pending request. A venue that only answers may not remember old orders.
     pub(crate) fn target(&mut self) -> Option<Order> {
         while let Some(number) = self.targets.back() {
             match self.get(*number) {
@@ -164,7 +165,7 @@ impl Blotter {
         None
     }
 
-    /// A request about the newest target is on its way.
+    /// Marks the newest target as having a request in flight.
     pub(crate) fn occupy(&mut self, number: u32) {
         let place = self.place(number);
         if self.orders[place].number == number {
@@ -175,7 +176,7 @@ impl Blotter {
         }
     }
 
-    /// The request about an order came to nothing: it may be asked about again.
+    /// Makes an order available again after its request failed.
     pub(crate) fn release(&mut self, number: u32) {
         let place = self.place(number);
         let order = &mut self.orders[place];
@@ -187,7 +188,7 @@ impl Blotter {
         }
     }
 
-    /// Nothing more will be heard of the orders so far: the stream cannot be followed any more. Their shares stay live.
+    /// Forgets the orders so far, because the stream cannot be followed any more. Their shares stay live.
     pub(crate) fn forget(&mut self) {
         self.aged += self.orders.iter().map(|order| u64::from(order.left)).sum::<u64>();
         self.orders.fill(NONE);
@@ -216,7 +217,7 @@ impl Blotter {
             return;
         }
         if self.targets.len() == self.orders.len() {
-            // Older than any order that is kept, or ended: the oldest is none any more.
+            // Older than any kept order, or ended: not a target any more.
             self.targets.pop_front();
         }
         self.targets.push_back(number);
@@ -228,7 +229,7 @@ impl Blotter {
         self.orders[place].left = 0;
     }
 
-    /// Takes shares from an order, or from those that are not kept.
+    /// Takes shares from an order, or from the sum of orders that are not kept.
     fn take(&mut self, number: u32, shares: u32, note: impl FnOnce(&mut Order)) -> Result<Fate, Discrepancy> {
         let place = self.place(number);
         let order = &mut self.orders[place];

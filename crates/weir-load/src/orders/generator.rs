@@ -1,8 +1,8 @@
-//! Orders from numbers, and times in orders. Pure but for one clock.
+//! Generates orders from numbers, and encodes times in order ids. Pure except for one clock.
 //!
-//! What an order says follows from the seed, the session and its number, so nothing about it has to be kept but its
-//! send time. That time goes along in the client's own name of the order, which every answer returns: a gateway or an
-//! exchange that knows the form can tell how long the order was on its way.
+//! The contents of an order follow from the seed, the session and its number, so only its send time must be kept. The
+//! client order id, which every answer returns, contains that time: a gateway or an exchange that knows the form can
+//! compute how long the order took.
 //!
 //! | bytes of the client order id | what |
 //! | --- | --- |
@@ -16,22 +16,22 @@ use weir_proto::ouch::{ClientOrderId, Symbol, codes::side};
 use super::notes::Hop;
 use crate::payload::mix;
 
-/// Length of a day: time stamps begin anew after it.
+/// Length of a day: time stamps wrap after it.
 const DAY_NS: u64 = 86_400 * 1_000_000_000;
 const DIGITS: u64 = 36;
 /// Shares of an order, at most.
 const QUANTITY_MAX: u64 = 500;
-/// Prices lie around this one: 100 with four decimals.
+/// Middle of the prices: 100 with four decimals.
 const PRICE_MIDDLE: u64 = 1_000_000;
-/// Prices there are on each side of the middle, and their distance.
+/// Number of prices on each side of the middle, and their distance.
 const PRICE_STEPS: u64 = 32;
 const PRICE_STEP: u64 = 100;
 
-/// What an order is about.
+/// The terms of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     pub(crate) side: u8,
-    /// Which of the symbols.
+    /// Index of the symbol.
     pub(crate) symbol: u8,
     pub(crate) quantity: u32,
     pub(crate) price: u64,
@@ -62,7 +62,7 @@ impl OrderGenerator {
         }
     }
 
-    /// A number for request `ordinal` of a session, to choose its kind by.
+    /// A random number that chooses the kind of request `ordinal` of a session.
     #[inline]
     pub(crate) fn choice(&self, session: u32, ordinal: u64) -> u64 {
         mix(!self.random(session, ordinal))
@@ -85,7 +85,7 @@ pub(crate) fn since_midnight_ns() -> u64 {
     since_epoch.as_secs() % 86_400 * 1_000_000_000 + u64::from(since_epoch.subsec_nanos())
 }
 
-/// The client's name of an order sent at `stamp_ns`.
+/// The client order id of an order sent at `stamp_ns`.
 #[inline]
 pub(crate) fn client_order_id(stamp_ns: u64) -> ClientOrderId {
     const LETTERS: &[u8; DIGITS as usize] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -102,7 +102,8 @@ pub(crate) fn client_order_id(stamp_ns: u64) -> ClientOrderId {
     ClientOrderId(id)
 }
 
-/// The ways of a request sent at `sent_ns` whose answer, stamped `stamp_ns`, came at `now_ns`; all since midnight.
+/// The two ways of a request sent at `sent_ns` whose answer, stamped `stamp_ns`, arrived at `now_ns`; all since
+/// midnight.
 #[inline]
 pub(crate) fn hop(sent_ns: u64, stamp_ns: u64, now_ns: u64) -> Hop {
     let (out_ns, both_ns) = (passed_ns(sent_ns, stamp_ns), passed_ns(sent_ns, now_ns));
@@ -113,7 +114,7 @@ pub(crate) fn hop(sent_ns: u64, stamp_ns: u64, now_ns: u64) -> Hop {
     }
 }
 
-/// From one time of day to the next other one.
+/// Time from one time of day to the next occurrence of another.
 #[inline]
 fn passed_ns(from_ns: u64, to_ns: u64) -> u64 {
     if to_ns >= from_ns { to_ns - from_ns } else { (DAY_NS + to_ns).saturating_sub(from_ns) }

@@ -1,12 +1,11 @@
-//! The orders workload: sessions that log in over SoupBinTCP and trade in OUCH, and everything that is checked about
-//! what comes back.
+//! The orders workload: sessions that log in over SoupBinTCP and trade in OUCH, and all checks of what comes back.
 //!
-//! [`spec`] says what is asked for. [`generator`] makes every order from the seed and writes its send time into it,
-//! [`blotter`] keeps what a client knows of its orders and balances their shares, [`trader`] chooses the next request
-//! of an account and judges every message, [`session`] is the account's connection: login, replay, sequence.
-//! [`workload`] joins them to the generator, [`account_task`] keeps an account connected and busy, [`round_robin`]
-//! passes what may be in flight over the whole run from session to session. [`notes`] is what is counted, [`outcome`]
-//! the orders' part of a report.
+//! [`spec`] is the specification. [`generator`] makes every order from the seed and writes its send time into it.
+//! [`blotter`] keeps a client's view of its orders and balances their shares. [`trader`] chooses the next request of
+//! an account and judges every message. [`session`] is the account's connection: login, replay, sequence.
+//! [`workload`] connects them to the generator, [`account_task`] keeps an account connected and busy, and
+//! [`round_robin`] passes the requests allowed in flight over the whole run from session to session. [`notes`]
+//! contains the counts, [`outcome`] the orders' part of a report.
 //!
 //! All but [`workload`], [`account_task`] and [`round_robin`] are pure.
 

@@ -1,4 +1,4 @@
-//! What is noted about orders besides times every message has. Pure.
+//! Counts of orders, besides the times that every message has. Pure.
 
 use std::{any::Any, collections::BTreeMap};
 
@@ -10,22 +10,22 @@ use weir_record::{
 
 use crate::{recorder::Section, summary::add};
 
-/// What a client asks of a venue.
+/// A kind of request to a venue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestKind {
     /// A new order.
     #[default]
     Enter,
-    /// A live order becomes another.
+    /// Replaces a live order.
     Replace,
-    /// A live order ends.
+    /// Cancels a live order.
     Cancel,
 }
 
-/// The two ways of a request, told apart by the time stamp of its answer.
+/// The two ways of a request, separated by the time stamp of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hop {
-    /// Not to be told: it was sent twice, or ended without an answer of its own.
+    /// Unknown: the request was sent twice, or ended without its own answer.
     Untimed,
     /// The time stamp lies outside the time between sending and receiving.
     Implausible,
@@ -38,10 +38,10 @@ pub enum Hop {
     },
 }
 
-/// Letters of message types.
+/// Number of message types, `A` to `Z`.
 const LETTERS: usize = 26;
 
-/// What orders did in one interval.
+/// Counts of orders in one interval.
 #[derive(Clone, Debug)]
 pub struct OrderNotes {
     /// Requests sent, by kind in the order of [`RequestKind`].
@@ -52,7 +52,7 @@ pub struct OrderNotes {
     pub out: Histogram<u64>,
     /// From there to the client's receive.
     pub back: Histogram<u64>,
-    /// Answers whose time stamp is no time of this clock.
+    /// Answers whose time stamp lies outside the time between sending and receiving.
     pub implausible: u64,
 }
 
@@ -83,7 +83,7 @@ impl OrderNotes {
         }
     }
 
-    /// Notes how long an answer was on its ways.
+    /// Notes the way times of an answer.
     #[inline]
     pub fn hop(&mut self, hop: Hop) {
         match hop {
@@ -101,7 +101,7 @@ impl OrderNotes {
         self.sent[kind as usize]
     }
 
-    /// Messages by the letter of their type, without the types that did not come.
+    /// Messages by the letter of their type, without types that did not occur.
     pub fn by_letter(&self) -> BTreeMap<String, u64> {
         let letters = (b'A'..=b'Z').map(|letter| char::from(letter).to_string());
         letters.zip(self.received).filter(|(_, count)| *count > 0).collect()
@@ -119,7 +119,7 @@ impl Section for OrderNotes {
     }
 }
 
-/// What the sessions of one worker did in the whole run.
+/// Counts of the sessions of one worker over the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderTotals {
     /// Sessions that logged in.
@@ -128,16 +128,16 @@ pub struct OrderTotals {
     pub reconnects: u64,
     /// Sequenced messages whose number or place was checked.
     pub sequenced: u64,
-    /// Answers that came in another order than their requests left.
+    /// Answers in another order than their requests were sent.
     pub inversions: u64,
     /// Shares at the end.
     pub shares: ShareBalance,
-    /// The first answers that were not as they should be.
+    /// The first wrong answers.
     pub mismatches: Vec<Mismatch>,
 }
 
 impl OrderTotals {
-    /// Adds another session's, or another worker's.
+    /// Adds the counts of another session or worker.
     pub fn merge(&mut self, other: &Self) {
         self.sessions += other.sessions;
         self.reconnects += other.reconnects;

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{outcome::WorkerOutcomes, spec::LoadSpec};
 
-/// More time stamps than one in so many that lie outside their order's way mean that the peer has another clock. Some
-/// may, when a clock is set meanwhile.
+/// If more than one time stamp in this many lies outside its order's way, the peer uses another clock. A few may,
+/// when a clock is set during the run.
 const STAMPS_PER_IMPLAUSIBLE: u64 = 1000;
 
 /// The orders' part of a report.
@@ -40,7 +40,7 @@ pub(crate) fn section(
     }
 }
 
-/// One of the two ways, unless the time stamps tell nothing about it.
+/// One of the two ways, unless the time stamps are unusable.
 fn way(notes: &OrderNotes, times: &Histogram<u64>) -> Option<LatencySummary> {
     let is_clock = notes.implausible.saturating_mul(STAMPS_PER_IMPLAUSIBLE) <= times.len();
     (!times.is_empty() && is_clock).then(|| LatencySummary::from_histogram(times))

@@ -1,7 +1,7 @@
-//! What may be in flight over the whole run, handed from session to session.
+//! Requests in flight over the whole run, handed from session to session.
 //!
-//! With one order in flight the answer to session 1 starts an order of session 2, and so on in turn: every order finds
-//! another session than the one before. Each worker has its part of the number and its own round of sessions.
+//! With one order in flight the answer to session 1 starts an order of session 2, and so on in turn: every order uses
+//! another session than the one before. Each worker has its part of the number and its own sessions.
 
 use std::{
     cell::Cell,
@@ -24,7 +24,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct RoundRobin {
     in_flight_max: u64,
-    /// Place of the session that is next.
+    /// Place of the next session.
     next: Cell<usize>,
 }
 
@@ -33,7 +33,7 @@ impl RoundRobin {
         Self { in_flight_max, next: Cell::new(0) }
     }
 
-    /// Starts what may be started, each on the next session that can.
+    /// Starts as many requests as allowed, each on the next session that is ready.
     pub(crate) fn start(&self, shared: &WorkerState<Orders>, now_ns: u64, context: &mut Context<'_>) {
         let places = shared.workload.places();
         let mut passed = 0;
@@ -51,7 +51,7 @@ impl RoundRobin {
         }
     }
 
-    /// Starts an order at one place, if there is a session that may and can.
+    /// Starts an order at one place if its session is ready and allowed to.
     fn start_at(
         &self,
         shared: &WorkerState<Orders>,
@@ -67,7 +67,7 @@ impl RoundRobin {
             return false;
         }
         let pending = PendingMessage { intended_ns: now_ns, started_ns: now_ns };
-        // A connection that has failed, or has no room, comes back through its own task.
+        // A connection that has failed, or has no room, becomes available again through its own task.
         let has_started = matches!(connection.poll_start(shared, pending, context), Poll::Ready(Ok(())));
         if has_started {
             shared.consume_budget();
@@ -77,7 +77,7 @@ impl RoundRobin {
     }
 }
 
-/// Lets the round go on when a session has come or gone.
+/// Continues the round when a session was connected or lost.
 pub(crate) async fn go_on(shared: &WorkerState<Orders>) {
     if let Some(round_robin) = shared.workload.round_robin() {
         poll_fn(|context| {
@@ -88,7 +88,8 @@ pub(crate) async fn go_on(shared: &WorkerState<Orders>) {
     }
 }
 
-/// Receives on one connection and starts the next order of the round for each answer; says what ended the connection.
+/// Receives on one connection and starts the next order of the round for each answer; returns what ended the
+/// connection.
 pub(crate) async fn exchange(
     shared: &WorkerState<Orders>,
     round_robin: &RoundRobin,

@@ -1,10 +1,10 @@
-//! The connection of an account: login, replay, account query, and the numbers of the stream. Pure: bytes in, verdicts
-//! out, and what must be sent aside from requests.
+//! The connection of an account: login, replay, account query, and the numbers of the stream. Pure: takes bytes,
+//! returns verdicts, and keeps what must be sent besides requests.
 //!
-//! A connection begins with a login, and goes on with an account query when it is accepted. The answer to the query
-//! comes behind everything the server had to replay and says which number comes next; then requests may be sent. The
-//! first login asks for the newest message, because an account may have a past that is not ours; later ones ask for
-//! the message that the stream stopped at. What was in flight is sent once more, under the same numbers.
+//! A connection begins with a login, and continues with an account query when the login is accepted. The answer to
+//! the query follows everything that the server had to replay and contains the next number; then requests may be
+//! sent. The first login asks for the newest message, because an account may have history from before this run; later
+//! logins ask for the message at which the stream stopped. Requests in flight are sent again, under the same numbers.
 
 use std::fmt;
 
@@ -23,28 +23,28 @@ use super::{
 };
 use crate::failure::{Class, Failure};
 
-/// Longest message that is taken.
+/// Longest accepted message.
 const PAYLOAD_BYTES_MAX: usize = 1024;
 
-/// How far a connection has come.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SessionState {
-    /// There is none.
+    /// Not connected.
     Away,
-    /// The login is on its way.
+    /// The login was sent.
     LoggingIn,
-    /// The account query is on its way, and older messages may be replayed.
+    /// The account query was sent, and older messages may be replayed.
     Asking,
     /// Requests may be sent.
     Live,
 }
 
-/// How a connection begins.
+/// Where a login starts the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
-    /// With the newest message.
+    /// At the newest message.
     Newest,
-    /// With the first message there is.
+    /// At the first message that exists.
     All,
     /// Where the stream stopped: the session and the number of the next message.
     At(Name<10>, u64),
@@ -59,17 +59,17 @@ pub(crate) struct Session {
     deframer: Deframer,
     client: ClientSession,
     trader: Trader,
-    /// What must be sent next, besides requests.
+    /// Bytes to send next, besides requests.
     aside: Vec<u8>,
     /// When the account query was sent, since midnight.
     query_sent_ns: u64,
-    /// Drop the connection after so many answers.
+    /// Drop the connection after this many answers.
     reconnect_every: Option<u64>,
     /// Answers on this connection.
     answers: u64,
     /// The connection was dropped on purpose.
     is_dropped: bool,
-    /// Something was sent since the last look.
+    /// Something was sent since the last check.
     has_spoken: bool,
     refusal: Option<LoginReject>,
     has_logged_in: bool,
@@ -91,16 +91,16 @@ pub(crate) struct Message {
 pub(crate) struct Moment {
     /// Of the engine's clock.
     pub(crate) now_ns: u64,
-    /// Since midnight UTC.
+    /// Nanoseconds since midnight UTC.
     pub(crate) wall_ns: u64,
 }
 
-/// What a session is asked to do.
+/// The options of a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionOptions {
     pub(crate) account: Name<6>,
     pub(crate) password: Name<10>,
-    /// Begin with the first message there is.
+    /// Start at the first message that exists.
     pub(crate) resume: bool,
     pub(crate) reconnect_every: Option<u64>,
 }
@@ -143,18 +143,18 @@ impl Session {
         self.state == SessionState::Live
     }
 
-    /// Whether the last login was refused because the session is taken, as one is until the server has noticed that
-    /// its client has left.
+    /// Whether the last login was refused because the session is taken, which lasts until the server has noticed that
+    /// its previous client left.
     pub(crate) fn is_taken(&self) -> bool {
         self.refusal == Some(LoginReject::SessionNotAvailable)
     }
 
-    /// Whether the connection has had as many answers as it should have.
+    /// Whether the connection has received [`SessionOptions::reconnect_every`] answers.
     pub(crate) fn is_due_to_leave(&self) -> bool {
         self.is_live() && self.reconnect_every.is_some_and(|every| self.answers >= every)
     }
 
-    /// A connection was opened: the login is what must be sent.
+    /// Starts a new connection: queues the login.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         self.state = SessionState::LoggingIn;
         self.answers = 0;
@@ -166,46 +166,45 @@ impl Session {
         login.encode(&mut self.aside);
     }
 
-    /// The connection is dropped on purpose; what is in flight stays in flight.
+    /// Drops the connection on purpose; requests in flight stay in flight.
     pub(crate) fn leave(&mut self) {
         self.state = SessionState::Away;
         self.is_dropped = true;
     }
 
-    /// The connection has failed, and everything in flight with it.
+    /// Gives up a failed connection and everything in flight.
     pub(crate) fn give_up(&mut self) {
         self.state = SessionState::Away;
         self.is_dropped = false;
         self.trader.give_up();
     }
 
-    /// The stream cannot be followed any more: the next login begins anew.
+    /// Gives up following the stream: the next login starts anew.
     pub(crate) fn distrust(&mut self) {
         self.entry = Entry::Newest;
     }
 
-    /// Takes what must be sent besides requests.
+    /// Moves the bytes to send besides requests into `out`.
     pub(crate) fn take_aside(&mut self, out: &mut Vec<u8>) {
         out.clear();
         out.append(&mut self.aside);
     }
 
-    /// A request was sent.
+    /// Notes that a request was sent.
     #[inline]
     pub(crate) fn spoke(&mut self) {
         self.has_spoken = true;
     }
 
-    /// Whether a heartbeat is due: nothing was sent since the last time this was asked.
+    /// Whether a heartbeat is due: nothing was sent since the last call.
     pub(crate) fn is_silent(&mut self) -> bool {
         !std::mem::take(&mut self.has_spoken) && self.is_live()
     }
 
-    /// The next message of the input, which moves behind it; none when the input is used up. An error ends the
-    /// connection.
+    /// Takes the next message from the input; `None` when the input is used up. An error ends the connection.
     #[inline]
     pub(crate) fn next(&mut self, input: &mut &[u8], at: Moment) -> Result<Option<Message>, Failure> {
-        // Field by field: a frame may lie in the deframer.
+        // Accesses fields separately, because a frame may borrow from the deframer.
         while let Some(frame) = self.deframer.next(input).map_err(|error| stray(error, &mut self.entry))? {
             let heard = ServerPacket::parse(frame)
                 .and_then(|packet| self.client.on_packet(at.now_ns, packet))
@@ -244,7 +243,7 @@ impl Session {
         Ok(None)
     }
 
-    /// What the session did in the whole run.
+    /// Counts of the session over the whole run.
     pub(crate) fn totals(&self) -> OrderTotals {
         OrderTotals {
             sessions: u32::from(self.has_logged_in),
@@ -282,7 +281,7 @@ impl Session {
         Ok(())
     }
 
-    /// The answer to the account query: everything before it is known, and requests may be sent.
+    /// Handles the answer to the account query: everything before it is known, and requests may be sent.
     fn answered(&mut self, next: u32) -> Result<(), Failure> {
         match self.entry {
             Entry::Newest | Entry::All => self.trader.begin(next),
@@ -321,8 +320,8 @@ fn login(username: Name<6>, password: Name<10>, entry: Entry) -> LoginRequest {
     LoginRequest { username, password, session, sequence, heartbeat_timeout_ms: None }
 }
 
-/// The number that an answer to the account query names. Among old messages there may be old answers: where all of
-/// them come, only one that was written after we had asked is ours.
+/// The next number from an answer to the account query. Old messages may include old answers: if all of them are
+/// replayed, only an answer written after our query is ours.
 fn answer_to_query(payload: &[u8], query_sent_ns: u64, wall_ns: u64, entry: Entry) -> Option<u32> {
     let Ok((Outbound::AccountQueryResponse { timestamp_ns, next_user_ref_num }, _)) =
         Outbound::decode(payload)
@@ -333,7 +332,7 @@ fn answer_to_query(payload: &[u8], query_sent_ns: u64, wall_ns: u64, entry: Entr
     is_ours.then_some(next_user_ref_num)
 }
 
-/// The framing is broken: where the next message begins is not known, nor how many there were.
+/// Handles broken framing: neither the start of the next message nor the number of lost ones is known.
 #[cold]
 fn stray(error: soup::ProtocolError, entry: &mut Entry) -> Failure {
     *entry = Entry::Newest;

@@ -1,4 +1,4 @@
-//! What a load of orders is asked to do besides what every load is asked. Plain data, checked as a whole.
+//! The orders part of a load's specification. Plain data, checked as a whole.
 
 use std::{fmt, str::FromStr};
 
@@ -18,7 +18,7 @@ use crate::{
     spec::{Arrivals, Facts, LoadSpec, ProtocolSpec},
 };
 
-/// Most symbols that orders are for.
+/// Most symbols.
 pub const SYMBOLS_MAX: usize = 256;
 /// Largest share of one kind of request.
 pub const SHARE_MAX: u32 = 1_000_000;
@@ -37,8 +37,8 @@ impl fmt::Debug for Password {
     }
 }
 
-/// In which shares requests of each kind are sent. A replace or a cancel needs a live order; while there is none an
-/// order is entered instead.
+/// The shares of each kind of request. A replace or a cancel needs a live order; while there is none an order is
+/// entered instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderMix {
     /// Share of new orders.
@@ -50,14 +50,14 @@ pub struct OrderMix {
 }
 
 impl OrderMix {
-    /// Nothing but new orders.
+    /// Only new orders.
     pub const ENTER: Self = Self { enter: 1, replace: 0, cancel: 0 };
 
-    /// The kind that a random number falls on.
+    /// The kind that a random number selects.
     #[inline]
     pub(crate) fn kind(self, random: u64) -> RequestKind {
         let all = u64::from(self.enter) + u64::from(self.replace) + u64::from(self.cancel);
-        // The upper bits times the sum: no division, and even enough for shares.
+        // Multiplies the upper bits by the sum: no division, and even enough for shares.
         let place = ((random >> 32) * all) >> 32;
         if place < u64::from(self.enter) {
             RequestKind::Enter
@@ -74,7 +74,7 @@ impl OrderMix {
     }
 }
 
-/// Why a text is no mix.
+/// A text that is not a mix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no mix: write enter, enter,cancel or enter,replace,cancel, or with shares \
@@ -110,30 +110,31 @@ impl FromStr for OrderMix {
     }
 }
 
-/// The orders' part of a [`LoadSpec`]. Its connections are the sessions, its depth what each may have in flight.
+/// The orders' part of a [`LoadSpec`]. Its connections are the sessions, its depth is the limit in flight per
+/// session.
 #[derive(Clone, Debug)]
 pub struct OrdersSpec {
-    /// Session `k`, from 1, logs in as this and `k`, filled up with zeros to six letters.
+    /// Session `k`, from 1, logs in as this prefix and `k`, padded with zeros to six letters.
     pub accounts_prefix: String,
     /// Password of every account.
     pub password: Password,
-    /// Requests in flight over the whole run, handed from session to session in turn; otherwise each session has its
+    /// Requests in flight over the whole run, handed from session to session in turn; `None` gives each session its
     /// own.
     pub in_flight_total: Option<u32>,
-    /// With a counted run: exactly so many requests for each session; in an open loop as many in all.
+    /// In a counted run, the exact number of requests per session; in an open loop the same total.
     pub orders_each: Option<u64>,
     /// Kinds of requests.
     pub mix: OrderMix,
-    /// What orders are for, in turn by chance.
+    /// Symbols of orders, chosen at random.
     pub symbols: Vec<String>,
-    /// Drop each connection after so many answers and log in again where the stream stopped.
+    /// Drop each connection after this many answers and log in again where the stream stopped.
     pub reconnect_every: Option<u64>,
-    /// Begin with the first message the server has for the account, instead of the newest.
+    /// Start at the first message the server has for the account, not at the newest.
     pub resume: bool,
 }
 
 impl OrdersSpec {
-    /// New orders alone, for the accounts of a demonstration.
+    /// New orders only, for the accounts of a demonstration.
     pub fn demo() -> Self {
         Self {
             accounts_prefix: "C".into(),
@@ -202,7 +203,7 @@ impl OrdersSpec {
         text.parse().unwrap_or_default()
     }
 
-    /// The symbols as they go over the wire.
+    /// The symbols in wire form.
     pub(crate) fn symbols(&self) -> Vec<Symbol> {
         self.symbols.iter().filter_map(|symbol| symbol.parse().ok()).collect()
     }
@@ -246,7 +247,7 @@ impl ProtocolSpec for OrdersSpec {
         Facts {
             messages_each: self.orders_each,
             sections: Sections { own: Some(|| Box::new(OrderNotes::default())), ..Sections::default() },
-            // Its sessions have to be kept alive between them.
+            // Sessions must be kept alive between slices.
             has_slices: false,
             ..Facts::plain(ORDER_BYTES)
         }

@@ -1,5 +1,5 @@
-//! The account and its connection against a small exchange, in memory: whatever happens to a right stream, nothing is
-//! wrong with it, and whatever is missing from one is noticed.
+//! The account and its connection against a small in-memory exchange: a right stream never causes an error, and a
+//! missing message is always noticed.
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ const EVERYTHING: OrderMix = OrderMix { enter: 3, replace: 1, cancel: 1 };
 const CANCELS: OrderMix = OrderMix { enter: 1, replace: 0, cancel: 1_000_000 };
 const AT: Moment = Moment { now_ns: 1_000, wall_ns: 50_000 };
 
-/// An account, the exchange, and what is between them.
+/// An account, the exchange, and the bytes in transit between them.
 struct Desk {
     session: Session,
     host: Host,
@@ -66,7 +66,7 @@ impl Desk {
         }
     }
 
-    /// A new connection: logs in and hears what was missed. The client gets its bytes in pieces of `piece`.
+    /// Opens a new connection: logs in and receives missed messages. The client gets its bytes in pieces of `piece`.
     fn connect(&mut self, piece: usize) -> Result<(), Failure> {
         self.host.ended(&self.connection);
         self.connection = Connection::default();
@@ -88,7 +88,7 @@ impl Desk {
         !bytes.is_empty()
     }
 
-    /// Sends a request; it is lost on the way unless it `arrives`.
+    /// Sends a request; it is lost unless it `arrives`.
     fn send(&mut self, arrives: bool) {
         let trader = self.session.trader();
         let request = trader.next_request(AT.wall_ns - 100).expect("numbers are left");
@@ -102,7 +102,7 @@ impl Desk {
         }
     }
 
-    /// Takes everything that is on its way, in pieces.
+    /// Receives everything in transit, in pieces.
     fn hear(&mut self, piece: usize) -> Result<(), Failure> {
         let bytes = std::mem::take(&mut self.to_client);
         for chunk in bytes.chunks(piece) {
@@ -121,7 +121,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Sends so many requests, a few in flight at a time.
+    /// Sends this many requests, a few in flight at a time.
     fn trade(&mut self, requests: u64, depth: usize) -> Result<(), Failure> {
         for number in 0..requests {
             self.send(true);
@@ -132,7 +132,7 @@ impl Desk {
         self.hear(1 << 16)
     }
 
-    /// Cancels whatever is live.
+    /// Cancels all live orders.
     fn cancel_all(&mut self) -> Result<(), Failure> {
         self.session.trader().set_mix(CANCELS);
         while self.session.trader().has_target() {
@@ -142,7 +142,7 @@ impl Desk {
         Ok(())
     }
 
-    /// What betrays that something went wrong, if anything does.
+    /// The evidence that something went wrong, if there is any.
     fn suspicion(&mut self, outcome: Result<(), Failure>) -> Option<String> {
         let totals = self.session.totals();
         if let Err(failure) = outcome {
@@ -253,7 +253,7 @@ fn what_was_given_up_may_still_be_answered_and_then_its_shares_count() {
 
 #[test]
 fn a_cancel_that_was_sent_twice_may_be_refused_the_second_time() {
-    // The first one is under way behind the server that the client talks to, and is answered after the second login.
+    // The first is in flight behind the server that the client talks to, and is answered after the second login.
     let mut held = Vec::new();
     let messages = move |number: u64, said: &mut Vec<Vec<u8>>| match number {
         1 => held = std::mem::take(said),
@@ -325,7 +325,7 @@ fn lone_trader() -> Trader {
     trader
 }
 
-/// Sends the next request; what an exchange would say to it if it is a new order.
+/// Sends the next request; returns an exchange's answer if it is a new order.
 fn send_next(trader: &mut Trader) -> (u32, Option<Outbound>) {
     let request = trader.next_request(AT.wall_ns - 100).expect("numbers are left");
     let mut bytes = Vec::new();
@@ -383,7 +383,7 @@ fn an_order_that_somebody_else_cancels_ends_what_is_asked_about_it_and_inverts_n
         let (_, earlier) = send_next(&mut trader);
         trader.set_mix(mix);
         send_next(&mut trader);
-        // The exchange was killed: it cancels what it has lost before it answers what it had not taken.
+        // After a kill the exchange cancels what it has lost before it answers what it had not taken.
         let verdict = hear(&mut trader, &cancelled(first, accepted.quantity, codes::cancel_reason::SYSTEM));
         assert!(matches!(verdict, Verdict::Right { place: 1, .. }), "{verdict:?}");
         let verdict = hear(&mut trader, &earlier.expect("an order is answered"));
@@ -408,7 +408,7 @@ fn a_replace_of_an_order_that_is_over_may_be_refused_once() {
     trader.set_mix(OrderMix { enter: 1, replace: 1_000_000, cancel: 0 });
     let (number, _) = send_next(&mut trader);
     hear(&mut trader, &cancelled(first, accepted.quantity, codes::cancel_reason::SYSTEM));
-    // A gateway cannot reach the exchange just then, and refuses what it need not have answered.
+    // A gateway cannot reach the exchange, and refuses a request it need not have answered.
     let refused = Outbound::Rejected(Rejected {
         timestamp_ns: 3,
         user_ref_num: number,
@@ -458,7 +458,7 @@ fn of_answers_that_are_wrong_the_first_are_told_with_what_was_expected() {
     let first = &trader.mismatches()[0];
     assert_eq!((first.order, first.expected.as_str()), (19, "an answer before that to request 19"));
     assert_eq!(first.got, "one to request 18 behind it");
-    // Shares that are not there any more.
+    // Shares that no longer exist.
     let mut trader = lone_trader();
     let (number, answer) = send_next(&mut trader);
     hear(&mut trader, &answer.expect("an order is answered"));
@@ -471,7 +471,8 @@ fn of_answers_that_are_wrong_the_first_are_told_with_what_was_expected() {
 }
 
 proptest! {
-    /// However a right stream is cut, whatever is executed meanwhile: every request is answered once, in order.
+    /// A right stream is accepted however it is cut and whatever is executed meanwhile: every request is answered
+    /// once, in order.
     #[test]
     fn a_right_stream_is_right(seed in 1_u64..1000, depth in 1_usize..8, executes: bool) {
         let requests = 40 + seed % 100;
@@ -485,10 +486,10 @@ proptest! {
         prop_assert_eq!(totals.sequenced, desk.host.account("C00004").log.len() as u64);
     }
 
-    /// Connections that break anywhere, with bytes lost in both directions, lose and double nothing.
+    /// Connections that break anywhere, with bytes lost in both directions, neither lose nor duplicate anything.
     #[test]
     fn nothing_is_lost_or_doubled_over_reconnects(seed: u64, executes: bool) {
-        // One that only answers does not execute.
+        // A venue that only answers does not execute.
         let habits = Habits { executes, answers_all: !executes, ..Habits::default() };
         let mut desk = Desk::new(Host::new(habits), EVERYTHING);
         desk.connect(1 << 16).expect("a right server");
@@ -497,7 +498,7 @@ proptest! {
             let random = mix(seed ^ round);
             let (sent, arriving) = (random % 6, (random >> 8) % 7);
             (0..sent).for_each(|number| desk.send(number < arriving));
-            // The client hears the beginning of what was answered, cut anywhere; the rest is lost.
+            // The client receives the beginning of the answers, cut anywhere; the rest is lost.
             let heard = (random >> 16) as usize % (desk.to_client.len() + 1);
             desk.to_client.truncate(heard);
             outcome = outcome.and_then(|()| desk.hear(9));
@@ -512,7 +513,7 @@ proptest! {
         prop_assert_eq!(totals.sequenced, desk.host.account("C00004").log.len() as u64);
     }
 
-    /// One message of the venue that never comes is noticed: by its request, or by the balance of shares.
+    /// A message of the venue that never arrives is noticed: by its request, or by the balance of shares.
     #[test]
     fn a_lost_message_is_noticed(lost in 0_u64..100, place in 0_usize..2, executes: bool) {
         let mut gone = Vec::new();
@@ -530,7 +531,7 @@ proptest! {
         prop_assert_eq!(desk.suspicion(outcome).is_some(), !gone.is_empty(), "{:?}", gone);
     }
 
-    /// One byte of the venue that is wrong is noticed wherever it is, but for what only the venue knows.
+    /// One wrong byte of the venue is noticed wherever it is, except in fields that only the venue knows.
     #[test]
     fn a_wrong_byte_of_an_acceptance_is_noticed(request in 0_u64..20, place in 0_usize..64, bit in 0_u32..8) {
         let messages = move |number: u64, said: &mut Vec<Vec<u8>>| {
@@ -542,13 +543,13 @@ proptest! {
         let mut desk = Desk::new(Host::new(Habits { tamper, ..Habits::default() }), OrderMix::ENTER);
         desk.connect(1 << 16).expect("a right server");
         let outcome = desk.trade(20, 1);
-        // The time stamp, the number that the venue gave the order, and whether it lives: L and D differ in one bit.
+        // The time stamp, the venue's number of the order, and whether it is live: L and D differ in one bit.
         let is_theirs =
             (1..9).contains(&place) || (36..44).contains(&place) || (place, 1 << bit) == (47, b'L' ^ b'D');
         prop_assert_eq!(desk.suspicion(outcome).is_none(), is_theirs);
     }
 
-    /// Bytes that are no stream end the connection, and nothing else.
+    /// Bytes that are not a valid stream end the connection, and do nothing else.
     #[test]
     fn garbage_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let mut desk = Desk::new(Host::default(), EVERYTHING);

@@ -1,11 +1,11 @@
 //! One account: chooses its next request and judges every message about its orders. Pure.
 //!
-//! Requests are answered in the order they left in: the venue handles those of an account one after the other, and
-//! nothing on the way may overtake. But a refusal may come early: a gateway refuses what it does not send on, while
-//! what it has sent is under way. So may the answer to a cancel: a gateway sends it before orders that wait for its
-//! disk. And two requests have no answer of their own: a cancel and a replace of an order that ends while they are on
-//! their way, because it is executed in full or is cancelled by somebody else. That ends them, whatever was asked
-//! before.
+//! Requests are answered in the order in which they were sent: the venue handles the requests of an account one after
+//! the other, and nothing on the way may overtake. There are three exceptions. A refusal may arrive early: a gateway
+//! refuses a request itself while earlier ones are in flight. The answer to a cancel may arrive early: a gateway
+//! sends it before orders that wait for its disk. Two kinds of requests have no answer: a cancel and a replace of an
+//! order that ends while they are in flight, because it is executed in full or is cancelled by somebody else. The end
+//! of the order ends them, whatever was requested before.
 
 use std::{collections::VecDeque, fmt, rc::Rc};
 
@@ -26,19 +26,19 @@ use super::{
 };
 use crate::failure::{Class, Failure};
 
-/// Most requests that were given up and may still be answered.
+/// Most requests that were given up but may still be answered.
 const GIVEN_UP_MAX: usize = 4096;
 
-/// Most replaces whose order was over first, and which may still be refused: as many as can be on their way.
+/// Most replaces whose order ended first and which may still be refused: as many as can be in flight.
 const SPARE_REPLACES_MAX: usize = 4096;
 
-/// A request, until its answer came.
+/// A request without an answer yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) kind: RequestKind,
-    /// Of a new order and a replace its own number, of a cancel that of the order.
+    /// For a new order and a replace its own number, for a cancel the order's number.
     pub(crate) number: u32,
-    /// Of a replace, the order that is replaced.
+    /// For a replace, the order that is replaced.
     original: u32,
     terms: Terms,
     /// When it was sent, since midnight.
@@ -49,14 +49,14 @@ pub(crate) struct Request {
     is_resent: bool,
 }
 
-/// What a message brought.
+/// The meaning of a message.
 #[derive(Clone, Debug)]
 pub(crate) enum Verdict {
-    /// Nothing in flight has ended.
+    /// Ends no request in flight.
     Aside,
-    /// The request at this place among those in flight has ended as it should.
+    /// The request at this place among those in flight ended right.
     Right { place: usize, hop: Hop },
-    /// It has ended, but not as it should.
+    /// It ended wrong.
     Wrong { place: usize, failure: Failure },
 }
 
@@ -67,9 +67,9 @@ pub(crate) struct Trader {
     /// Number of the session in the run.
     session: u32,
     mix: OrderMix,
-    /// Numbers below were used before this run, or before the stream could not be followed any more.
+    /// Lower numbers were used before this run, or before the stream was given up.
     first: u64,
-    /// Number of the next order; one beyond `u32` when they are used up.
+    /// Number of the next order; exceeds `u32` when all numbers are used up.
     next: u64,
     /// Requests without an answer, oldest first. The first `given_up` of them have failed already.
     pending: VecDeque<Request>,
@@ -77,22 +77,22 @@ pub(crate) struct Trader {
     ordinal: u64,
     /// One more than the highest ordinal that was answered.
     answered_until: u64,
-    /// Highest number that the venue has spoken of. A replace that ends with the cancel of its original is not among
-    /// them: the venue need not have used its number up.
+    /// Highest number that the venue has mentioned. This excludes a replace that ends with the cancel of its
+    /// original: the venue need not have used its number.
     known: u32,
     blotter: Blotter,
     inversions: u64,
-    /// Cancels that were sent twice, were given up, or came too late: a venue may refuse them, as it may be silent.
+    /// Cancels that were sent twice, were given up, or came too late: a venue may refuse them or not answer at all.
     spare_cancels: u64,
-    /// Replaces whose order was over before they were answered, newest last: a venue may be silent, and one that cannot
-    /// reach the order's book at that moment refuses.
+    /// Replaces whose order ended before they were answered, newest last: a venue may not answer them, and one that
+    /// cannot reach the order's book at that moment refuses them.
     spare_replaces: VecDeque<Request>,
-    /// The first answers that were not as they should be.
+    /// The first wrong answers.
     mismatches: Vec<Mismatch>,
 }
 
 impl Trader {
-    /// An account that keeps so many of its latest orders one by one.
+    /// An account that keeps its latest `kept` orders individually.
     pub(crate) fn new(generator: Rc<OrderGenerator>, session: u32, mix: OrderMix, kept: usize) -> Self {
         Self {
             generator,
@@ -121,29 +121,29 @@ impl Trader {
         self.inversions
     }
 
-    /// The first answers that were not as they should be, without the account.
+    /// The first wrong answers, without the account.
     pub(crate) fn mismatches(&self) -> &[Mismatch] {
         &self.mismatches
     }
 
-    /// Whether every number an order can have is used up.
+    /// Whether all order numbers are used up.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.next > u64::from(u32::MAX)
     }
 
-    /// From now on requests are of these kinds.
+    /// Sets the mix of the requests from now on.
     #[cfg(test)]
     pub(crate) fn set_mix(&mut self, mix: OrderMix) {
         self.mix = mix;
     }
 
-    /// Whether there is an order that may be cancelled.
+    /// Whether there is an order to cancel.
     #[cfg(test)]
     pub(crate) fn has_target(&mut self) -> bool {
         self.blotter.target().is_some()
     }
 
-    /// The venue says which number comes next, at the first login or after the stream was given up.
+    /// Sets the venue's next number, at the first login or after the stream was given up.
     pub(crate) fn begin(&mut self, next: u32) {
         self.next = self.next.max(u64::from(next));
         self.first = self.next;
@@ -153,7 +153,7 @@ impl Trader {
         self.blotter.forget();
     }
 
-    /// The venue says which number comes next, on a stream that goes on where it stopped.
+    /// Checks the venue's next number, on a stream that continues where it stopped.
     pub(crate) fn go_on(&mut self, next: u32) -> Result<(), Failure> {
         let (known, sent) = (self.known, self.next - 1);
         if next <= known {
@@ -166,7 +166,7 @@ impl Trader {
                 "the account query says that order {next} comes next, but only {sent} were sent"
             )));
         }
-        // What was given up and never got there will not be answered.
+        // Requests that were given up and never arrived will not be answered.
         let mut dropped = 0;
         let given_up = self.given_up;
         let mut place = 0;
@@ -189,8 +189,8 @@ impl Trader {
         Ok(())
     }
 
-    /// The next request, if it is sent at `stamp_ns`; none when the numbers are used up. [`Self::sent`] says that it
-    /// was.
+    /// The next request, if it is sent at `stamp_ns`; `None` when the numbers are used up. [`Self::sent`] notes that
+    /// it was sent.
     #[inline]
     pub(crate) fn next_request(&mut self, stamp_ns: u64) -> Option<Request> {
         let number = u32::try_from(self.next).ok()?;
@@ -223,7 +223,7 @@ impl Trader {
         Some(request)
     }
 
-    /// Appends a request as it goes over the wire at its time.
+    /// Appends a request in wire form with its send time.
     #[inline]
     pub(crate) fn encode(&self, request: &Request, out: &mut Vec<u8>) {
         let start = out.len();
@@ -233,7 +233,7 @@ impl Trader {
         out[start..start + soup::HEADER_BYTES].copy_from_slice(&header);
     }
 
-    /// A request was sent.
+    /// Notes that a request was sent.
     #[inline]
     pub(crate) fn sent(&mut self, request: Request) {
         match request.kind {
@@ -248,7 +248,7 @@ impl Trader {
         self.pending.push_back(request);
     }
 
-    /// Appends everything that is in flight once more: the venue ignores what it has.
+    /// Appends everything in flight again; the venue ignores what it already has.
     pub(crate) fn resend(&mut self, out: &mut Vec<u8>) {
         for place in self.given_up..self.pending.len() {
             self.pending[place].is_resent = true;
@@ -258,15 +258,15 @@ impl Trader {
         }
     }
 
-    /// Everything in flight has failed. Answers may still come, and are no surprise.
+    /// Gives up everything in flight. Answers may still arrive and are then not an error.
     pub(crate) fn give_up(&mut self) {
         let surplus = self.pending.len().saturating_sub(GIVEN_UP_MAX);
         self.pending.drain(..surplus);
         self.given_up = self.pending.len();
     }
 
-    /// Judges a message that came at `wall_ns` since midnight; an error says that the stream cannot be trusted any
-    /// more.
+    /// Judges a message received at `wall_ns` since midnight; an error means that the stream can no longer be
+    /// trusted.
     #[inline]
     pub(crate) fn judge(&mut self, payload: &[u8], wall_ns: u64) -> Result<Verdict, Failure> {
         let (message, _) = Outbound::decode(payload).map_err(malformed)?;
@@ -352,7 +352,7 @@ impl Trader {
         Ok(self.answered(place, accepted.timestamp_ns, wall_ns, failure))
     }
 
-    /// The first field of an acceptance that is not what was sent.
+    /// The first field of an acceptance that differs from the request.
     #[inline]
     fn differs_accepted(&self, accepted: &Accepted, request: &Request) -> Option<&'static str> {
         let terms = &request.terms;
@@ -403,7 +403,7 @@ impl Trader {
         let outcome =
             self.blotter.replace(request.original, number, request.terms.quantity, replaced.quantity);
         if replaced.order_state == codes::order_state::DEAD && replaced.quantity > 0 {
-            // Nothing of it is on the book any more, and nothing more will be said about it.
+            // It is not on the book any more, and no further message about it will come.
             let _ = self.blotter.cancel(number, replaced.quantity);
         }
         let failure = differs.or_else(|| outcome.err().map(|what| self.discrepancy(number, &what, replaced)));
@@ -412,7 +412,7 @@ impl Trader {
 
     fn canceled(&mut self, canceled: &Canceled, wall_ns: u64) -> Result<Verdict, Failure> {
         let Canceled { timestamp_ns, user_ref_num: number, quantity, reason } = *canceled;
-        // What was asked about it is answered by this only if this was asked for.
+        // The cancel answers a request about the order only if the user requested it.
         let place = self.find(|request| request.is_about(number));
         let Some(place) = place.filter(|_| reason == codes::cancel_reason::USER) else {
             return self.reduced(number, quantity);
@@ -427,13 +427,13 @@ impl Trader {
         self.after(executed.user_ref_num, outcome)
     }
 
-    /// Shares of an order were cancelled without our asking.
+    /// Shares of an order were cancelled without a request of ours.
     fn reduced(&mut self, number: u32, shares: u32) -> Result<Verdict, Failure> {
         let outcome = self.blotter.reduce(number, shares);
         self.after(number, outcome)
     }
 
-    /// An order has fewer shares; if it is over, so is the request about it.
+    /// Handles an order that has fewer shares; if it has ended, so has the request about it.
     fn after(&mut self, number: u32, outcome: Result<Fate, Discrepancy>) -> Result<Verdict, Failure> {
         let fate = outcome.map_err(|what| unsolicited(what.to_string()))?;
         let over = if fate == Fate::Ended { self.find(|request| request.is_about(number)) } else { None };
@@ -465,7 +465,7 @@ impl Trader {
         Ok(self.refused(place, failure))
     }
 
-    /// A replace that need not be answered any more.
+    /// Keeps a replace that need not be answered any more.
     fn spare(&mut self, replace: Request) {
         if self.spare_replaces.len() == SPARE_REPLACES_MAX {
             self.spare_replaces.pop_front();
@@ -473,7 +473,7 @@ impl Trader {
         self.spare_replaces.push_back(replace);
     }
 
-    /// A replace was refused whose order is over. Once: then nobody waits for it.
+    /// Handles the refusal of a replace whose order has ended. Only one refusal is accepted for each.
     fn spare_refused(&mut self, rejected: &Rejected) -> Result<Verdict, Failure> {
         let number = rejected.user_ref_num;
         let place = self.spare_replaces.iter().position(|request| request.number == number);
@@ -503,7 +503,7 @@ impl Trader {
         Ok(self.refused(place, refused(format!("the cancel of order {number} was refused"))))
     }
 
-    /// Where a request without an answer is: as a rule it is the oldest one in flight.
+    /// Index of a request without an answer: usually the oldest one in flight.
     #[inline]
     fn find(&self, is_it: impl Fn(&Request) -> bool) -> Option<usize> {
         match self.pending.get(self.given_up) {
@@ -512,13 +512,13 @@ impl Trader {
         }
     }
 
-    /// A request was refused: takes it out. When that comes says nothing about the others.
+    /// Removes a refused request. The time of a refusal says nothing about other requests.
     fn refused(&mut self, place: usize, failure: Failure) -> Verdict {
         self.pending.remove(place);
         self.among_in_flight(place).map_or(Verdict::Aside, |place| Verdict::Wrong { place, failure })
     }
 
-    /// A request was answered: takes it out, and says what came of it.
+    /// Removes an answered request, and returns the verdict.
     #[inline]
     fn answered(&mut self, place: usize, stamp_ns: u64, wall_ns: u64, failure: Option<Failure>) -> Verdict {
         let taken = if place == 0 { self.pending.pop_front() } else { self.pending.remove(place) };
@@ -545,7 +545,7 @@ impl Trader {
         }
     }
 
-    /// Keeps the first answers that were not as they should be.
+    /// Keeps a wrong answer, if it is one of the first.
     #[cold]
     fn note_mismatch(&mut self, order: u32, expected: String, got: String) {
         if self.mismatches.len() < MISMATCHES_MAX {
@@ -553,7 +553,7 @@ impl Trader {
         }
     }
 
-    /// The shares of an order are not what they should be.
+    /// Notes that the shares of an order are wrong.
     #[cold]
     fn discrepancy(&mut self, order: u32, what: &Discrepancy, message: &impl fmt::Debug) -> Failure {
         let expected = match what {
@@ -565,7 +565,7 @@ impl Trader {
         wrong(what.to_string())
     }
 
-    /// The place among those in flight of a request that was just taken out; none if it was given up before.
+    /// The place among those in flight of a request that was just removed; `None` if it was given up before.
     #[inline]
     fn among_in_flight(&mut self, place: usize) -> Option<usize> {
         let in_flight = place.checked_sub(self.given_up);
@@ -577,7 +577,7 @@ impl Trader {
 }
 
 impl Request {
-    /// The order that a replace or a cancel is about; 0 for a new order.
+    /// The order of a replace or a cancel; 0 for a new order.
     fn target(&self) -> u32 {
         match self.kind {
             RequestKind::Enter => 0,

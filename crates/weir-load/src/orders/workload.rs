@@ -1,4 +1,4 @@
-//! One worker's side of orders: writes requests, notes what became of them, and keeps silent sessions alive.
+//! One worker's side of orders: writes requests, notes their outcome, and keeps silent sessions alive.
 
 use std::{
     any::Any,
@@ -39,11 +39,11 @@ use crate::{
     workload::{Accepted, End, Loss, Notes, Workload},
 };
 
-/// Orders that all sessions of a worker keep together one by one, and the bounds of what each keeps.
+/// Orders that all sessions of a worker keep individually, and the bounds per session.
 const KEPT_TOGETHER: usize = 1 << 20;
 const KEPT_MIN: usize = 256;
 const KEPT_MAX: usize = 1 << 16;
-/// Distance between two looks for silent sessions. A heartbeat is due after a second without anything sent.
+/// Time between two checks for silent sessions. A heartbeat is due after a second without anything sent.
 const HEARTBEAT_POLL_NS: u64 = 400_000_000;
 /// How long a session may stay taken after its client has left.
 pub(crate) const TAKEN_MAX: Duration = Duration::from_secs(1);
@@ -52,13 +52,13 @@ pub(crate) const TAKEN_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct Orders {
     /// By place.
     sessions: Vec<Rc<RefCell<Session>>>,
-    /// Requests that each may still start.
+    /// Requests that each session may still start.
     quotas: Vec<Cell<u64>>,
     /// Connections that are logged in, by place.
     connections: RefCell<Vec<Option<Rc<Connection<Orders>>>>>,
     round_robin: Option<RoundRobin>,
     login_max: Duration,
-    /// The request being written.
+    /// Buffer for writing a request.
     scratch: RefCell<Vec<u8>>,
     /// Kind of the last request that was queued.
     kind: Cell<RequestKind>,
@@ -89,7 +89,7 @@ impl Orders {
         self.connections.borrow()[place].clone()
     }
 
-    /// A connection is logged in at `place`, or is so no more.
+    /// Sets or clears the logged-in connection at `place`.
     pub(crate) fn set_connection(&self, place: usize, connection: Option<Rc<Connection<Orders>>>) {
         self.connections.borrow_mut()[place] = connection;
     }
@@ -122,7 +122,7 @@ impl Orders {
     }
 }
 
-/// Now, on both clocks.
+/// The current time on both clocks.
 fn moment(now_ns: u64) -> Moment {
     Moment { now_ns, wall_ns: since_midnight_ns() }
 }
@@ -141,7 +141,7 @@ pub(crate) fn no_login(account: Name<6>, limit: Duration) -> Failure {
     Failure { class: Class::ResponseTimeout, text }
 }
 
-/// Takes out a message that is pending; it is the oldest one as a rule.
+/// Removes a pending message; usually the oldest one.
 #[inline]
 fn take(pending: &mut VecDeque<PendingMessage>, place: usize) -> Option<PendingMessage> {
     if place == 0 { pending.pop_front() } else { pending.remove(place) }
@@ -183,7 +183,7 @@ impl RunnableWorkload for Orders {
             let number = place as u32 * load.workers + plan.worker;
             let options = SessionOptions {
                 account: spec.account(number),
-                // The specification was validated, so it fits.
+                // The specification was validated, so the password fits.
                 password: spec.password.0.parse().unwrap_or_default(),
                 resume: spec.resume,
                 reconnect_every: spec.reconnect_every,
@@ -308,20 +308,20 @@ impl Workload for Orders {
         }
     }
 
-    /// Sends a heartbeat on every connection that has been silent.
+    /// Sends a heartbeat on every silent connection.
     fn tick(&self) {
         let now_ns = now().as_nanos();
         if now_ns.saturating_sub(self.looked_ns.get()) < HEARTBEAT_POLL_NS {
             return;
         }
         self.looked_ns.set(now_ns);
-        // A connection without room for three bytes is not silent: they are not sent again.
+        // A connection without room for three bytes has data queued and needs no heartbeat.
         let mut context = Context::from_waker(Waker::noop());
         for (connection, session) in self.connections.borrow().iter().zip(&self.sessions) {
             if let Some(connection) = connection
                 && session.borrow_mut().is_silent()
             {
-                // One that has failed is noticed by its own task.
+                // The connection's own task notices a failure.
                 let _ = connection.poll_aside(&CLIENT_HEARTBEAT_FRAME, &mut context);
             }
         }

@@ -1,5 +1,5 @@
-//! The seam between a load and what it sends: what a protocol is asked, and what a load has to know of it. Which
-//! workload runs that is listed in `crate::dispatch`.
+//! The interface between a load and its protocol: the protocol's specification, and the facts a load needs about it.
+//! `crate::dispatch` lists which workload runs which protocol.
 
 use std::{any::Any, fmt, net::IpAddr, sync::Arc};
 
@@ -14,8 +14,8 @@ use crate::{
     recorder::{Sections, WindowBounds},
 };
 
-/// A protocol and what is asked of it, made from its specification: [`EchoSpec`](crate::EchoSpec),
-/// [`HttpSpec`](crate::HttpSpec) or [`OrdersSpec`](crate::OrdersSpec).
+/// A protocol with its specification: [`EchoSpec`](crate::EchoSpec), [`HttpSpec`](crate::HttpSpec) or
+/// [`OrdersSpec`](crate::OrdersSpec).
 #[derive(Clone, Debug)]
 pub struct Protocol(pub(crate) Arc<dyn ProtocolSpec>);
 
@@ -26,42 +26,42 @@ impl<S: ProtocolSpec> From<S> for Protocol {
 }
 
 impl Protocol {
-    /// Its specification, if it is of this kind.
+    /// Its specification, if it is of this type.
     pub fn spec<S: 'static>(&self) -> Option<&S> {
         let spec: &dyn Any = &*self.0;
         spec.downcast_ref()
     }
 
-    /// Whether both are of one kind, whatever is asked.
+    /// Whether both are of the same protocol, whatever their specifications.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let kind = |of: &Self| Any::type_id(&*of.0);
         kind(self) == kind(other)
     }
 }
 
-/// What only a load of one protocol is asked.
+/// The specification of one protocol.
 pub(crate) trait ProtocolSpec: fmt::Debug + Any + Send + Sync {
-    /// Checks what is special to it.
+    /// Checks the protocol's own fields.
     fn validate(&self, load: &LoadSpec, target: &Address) -> Result<(), LoadError>;
 
-    /// Bytes of the largest message that is sent, and the field of the specification that makes them many in flight.
+    /// Bytes of the largest message that is sent, and the field of the specification that multiplies them in flight.
     fn request_bytes_max(&self) -> (usize, &'static str);
 
-    /// What a load has to know of it.
+    /// What a load needs to know of the protocol.
     fn facts(&self) -> Facts;
 
-    /// Local addresses that connections start from in turn; without any the kernel chooses. `None` where nobody can
-    /// ask for some.
+    /// Local addresses that connections start from in turn; if empty, the kernel chooses. `None` if the protocol has
+    /// no such option.
     fn source_addresses(&self) -> Option<&[IpAddr]> {
         None
     }
 
-    /// What the workers of a load share, made before they start.
+    /// State that the workers of a load share, made before they start.
     fn common(&self, _load: &LoadSpec, _bounds: &Arc<WindowBounds>) -> Result<Common, LoadError> {
         Ok(Arc::new(()))
     }
 
-    /// Adds a part of its own to the report of everything else.
+    /// Adds the protocol's own section to the report.
     fn add_section(
         &self,
         _report: &mut LoadReport,
@@ -72,22 +72,22 @@ pub(crate) trait ProtocolSpec: fmt::Debug + Any + Send + Sync {
     }
 }
 
-/// What a load has to know of a protocol.
+/// What a load needs to know of a protocol.
 pub(crate) struct Facts {
-    /// Bytes of a message as the report has them.
+    /// Bytes of a message, for the report.
     pub(crate) message_bytes: u32,
-    /// Messages that each connection of a counted run may start; absent where all connections are counted together.
+    /// Messages that each connection of a counted run may start; `None` if all connections share one count.
     pub(crate) messages_each: Option<u64>,
-    /// Whether every message has a connection of its own.
+    /// Whether every message has its own connection.
     pub(crate) connection_per_message: bool,
     /// What is noted besides the times that every message has.
     pub(crate) sections: Sections,
-    /// Whether its servers can be loaded in slices: its connections stay, and outlive what is between two slices.
+    /// Whether its servers can be loaded in slices: its connections persist, also between two slices.
     pub(crate) has_slices: bool,
 }
 
 impl Facts {
-    /// Those of a protocol that has nothing of its own.
+    /// Facts of a protocol without special features.
     pub(crate) fn plain(message_bytes: u32) -> Self {
         Self {
             message_bytes,

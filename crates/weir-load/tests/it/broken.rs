@@ -1,4 +1,4 @@
-//! Servers that are wrong, each in one way, and the class their failures must get.
+//! Servers with one defect each, and the class their failures must get.
 
 use std::{
     io::{Read, Write},
@@ -18,7 +18,7 @@ use crate::servers::{echo_stream, report, run, serve, serve_messages, spec};
 
 const SOON: Duration = Duration::from_millis(60);
 
-/// Every message of a counted run came back right, or has a class.
+/// Every message of a counted run was right, or has a class.
 fn assert_all_accounted(report: &LoadReport, messages: u64, expected: FailureCounts) {
     assert_eq!(report.failures, expected);
     assert_eq!(report.messages + expected.errors(), messages);
@@ -66,7 +66,7 @@ fn a_repeated_message_is_wrong_bytes() {
     for depth in [1, 4] {
         let address = wrong_once(|reply| reply.extend_from_within(..));
         let report = report(&LoadSpec { depth, ..spec(address) });
-        // Without anything in flight the failure counts once and ends no message.
+        // With nothing in flight the failure counts once and ends no message.
         assert!((1..=4).contains(&report.failures.wrong_bytes), "{:?}", report.failures);
         assert_eq!(report.failures.errors(), report.failures.wrong_bytes);
         assert!(report.messages >= 96);
@@ -127,7 +127,7 @@ fn bytes_that_nobody_asked_for_are_wrong_bytes() {
         }
         echo_stream(stream);
     });
-    // The greeting meets a message in flight, or none yet; then only the connection fails.
+    // The greeting arrives with a message in flight, or with none yet; then only the connection fails.
     let report = report(&spec(address));
     assert_eq!((report.failures.wrong_bytes, report.failures.errors()), (1, 1));
     assert!(report.messages >= 99);
@@ -171,7 +171,7 @@ fn a_server_that_closes_in_the_middle_of_a_message_is_short() {
             }
             stream.read_exact(&mut messages).expect("three messages");
             stream.write_all(&messages[..64 + kept]).expect("the client is there");
-            // Reads the last message before it closes: with unread bytes the kernel would send a reset.
+            // Reads the last message before closing: with unread bytes the kernel would send a reset.
             stream.shutdown(std::net::Shutdown::Write).expect("open");
             while matches!(stream.read(&mut [0; 4096]), Ok(1..)) {}
         });
@@ -213,7 +213,7 @@ fn a_server_that_never_answers_is_a_response_timeout() {
 
 #[test]
 fn an_answer_that_drips_past_the_limit_is_a_response_timeout() {
-    // One byte of the answer whenever the client has been silent for a while.
+    // Sends one byte of the answer whenever the client has been silent for a while.
     let address = serve(|connection, mut stream| {
         if connection > 0 {
             return echo_stream(stream);
@@ -242,7 +242,7 @@ fn an_answer_after_the_limit_is_a_response_timeout_and_disturbs_no_other_connect
             // The client has given up when it opens its second connection.
             let second = second_is_there.lock().expect("no thread panicked");
             while second.recv().expect("the channel lives as long as the server") == 0 {}
-            // Nobody may be there any more to take it.
+            // The client may be gone.
             let _ = stream.write_all(&message);
         }
         echo_stream(stream);
@@ -294,7 +294,7 @@ fn a_server_that_stops_listening_is_short_and_then_refused() {
     assert_eq!(report.failures.errors(), report.failures.short + report.failures.refused);
 }
 
-/// A listener whose queue holds one connection, and nobody accepts.
+/// A listener with a queue for one connection, and nobody accepts.
 fn deaf_listener() -> (socket2::Socket, SocketAddr) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
     socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).expect("a free port");
@@ -385,7 +385,7 @@ fn a_pipeline_is_in_flight_in_full_although_the_server_takes_nothing() {
         depth: 12,
         protocol: EchoSpec { message_bytes: 1 << 20, connection_per_message: false }.into(),
         messages: None,
-        // Twelve megabytes are made within it, on a busy machine too.
+        // Twelve megabytes are sent within this time, also on a busy machine.
         duration: Duration::from_secs(1),
         ..spec(address)
     };

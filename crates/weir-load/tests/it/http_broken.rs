@@ -1,4 +1,4 @@
-//! Servers of HTTP that are wrong, each in one way, and the class their failures must get.
+//! HTTP servers with one defect each, and the class their failures must get.
 
 use std::{
     io::{Read, Write},
@@ -48,7 +48,7 @@ fn wrong_once(reply: impl Into<Vec<u8>>, after: After) -> SocketAddr {
     })
 }
 
-/// Every request of the run came back right, or has this class.
+/// Every request of the run was right, or has this class.
 fn expect(spec: &LoadSpec, expected: FailureCounts) -> (LoadReport, HttpLoadReport) {
     let (report, http) = report(spec);
     assert_eq!(report.failures, expected);
@@ -147,7 +147,7 @@ fn a_server_that_closes_without_an_answer_is_short_and_with_a_reset_reset() {
 
 #[test]
 fn a_server_that_closes_without_saying_so_loses_what_is_in_flight() {
-    // The next request leaves together with the end of the response before it.
+    // The next request is sent together with the end of the previous response.
     let address = wrong_once(ok(PAGE), After::Close);
     let (report, http) = report(&spec(address));
     let FailureCounts { short, reset, .. } = report.failures;
@@ -180,7 +180,7 @@ fn bytes_after_a_response_are_malformed() {
     let (report, _) = report(&spec(wrong_once(more, After::Stay)));
     assert_eq!((report.failures.malformed, report.failures.errors()), (1, 1));
     assert!(report.messages >= 99);
-    // And after one that was to be the last.
+    // And after a response that was to be the last.
     let last = [&response("200 OK", "Connection: close\r\n", PAGE)[..], b"more"].concat();
     let (report, _) = crate::http_servers::report(&spec(wrong_once(last, After::Close)));
     assert_eq!((report.failures.malformed, report.failures.errors()), (1, 1));
@@ -189,7 +189,7 @@ fn bytes_after_a_response_are_malformed() {
 #[test]
 fn a_response_that_nobody_asked_for_is_malformed() {
     let address = serve(|_, mut stream| {
-        // Whoever is silent for a while is told something all the same.
+        // Sends something after the client has been silent for a while.
         stream.set_read_timeout(Some(Duration::from_millis(50))).expect("not zero");
         let mut request = [0; 4096];
         while !matches!(stream.read(&mut request), Ok(0)) && stream.write_all(&ok(PAGE)).is_ok() {}
@@ -249,7 +249,7 @@ fn a_server_that_says_close_and_stays_is_noticed_and_does_not_hold_the_load_up()
         let (report, http) = expect(&spec, NONE);
         assert_eq!((http.connections_opened, http.connections_kept_open), (100, 100));
         assert_eq!(http.connections_closed_as_said, 0);
-        // Three waits of 100 ms, and one more a second.
+        // Three waits of 100 ms, then one per second.
         assert!(report.window_ns < 5_000_000_000, "{}", report.window_ns);
     }
 }
@@ -264,7 +264,7 @@ fn a_server_that_does_not_close_although_it_was_asked_to_is_noticed() {
 
 #[test]
 fn bytes_instead_of_the_end_are_malformed() {
-    // Speaks again when the client has been silent for a while.
+    // Sends again when the client has been silent for a while.
     let address = serve(|connection, mut stream| {
         let mut request = [0; 4096];
         while matches!(stream.read(&mut request), Ok(1..)) {
@@ -319,7 +319,7 @@ fn a_server_that_stops_listening_refuses_the_requests_that_follow() {
         with(LoadSpec { messages: Some(8), ..spec(address) }, |http| http.connection_per_request = true);
     let (report, _) = report(&spec);
     assert_eq!((report.messages, served.load(Ordering::SeqCst)), (4, 4));
-    // The first of the rest may still find a place in the queue of the listener that goes away.
+    // The first of the rest may still enter the queue of the closing listener.
     let FailureCounts { refused, reset, short, .. } = report.failures;
     assert_eq!((report.failures.errors(), refused + reset + short), (4, 4), "{:?}", report.failures);
     assert!(refused >= 3);

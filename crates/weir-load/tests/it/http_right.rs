@@ -1,4 +1,4 @@
-//! Servers of HTTP that do what they should.
+//! HTTP servers that behave correctly.
 
 use std::{
     io::{Read, Write},
@@ -236,7 +236,7 @@ fn with_a_rate_the_number_is_that_of_the_whole_run_and_a_slow_connection_takes_f
     for close in [false, true] {
         let answered = Arc::new(AtomicUsize::new(0));
         let address = serve_http(move |connection, _, _| {
-            // The first connection gets its first answer when all the others have theirs.
+            // The first connection gets its first answer after all others have theirs.
             while connection == 0 && answered.load(Ordering::SeqCst) < 19 {
                 std::thread::yield_now();
             }
@@ -276,12 +276,12 @@ fn a_stall_that_lasts_to_the_end_is_in_response_times_and_errors() {
 
 #[test]
 fn a_server_that_ends_idle_connections_between_requests_is_no_failure() {
-    // A request a second at most on each connection; the server lets go after each response, without a word.
+    // At most one request a second on each connection; the server closes after each response without notice.
     let address = serve_http(|_, _, _| Reply::close(ok(PAGE)));
     let think = Duration::from_millis(20);
     let spec = LoadSpec { arrivals: Arrivals::Closed { think }, messages: Some(6), ..spec(address) };
     let (_, http) = right(&spec, 6);
-    // The end of the last one may come too late to be seen.
+    // The last close may come too late to be seen.
     assert_eq!(http.connections_opened, 6);
     assert!((5..=6).contains(&http.connections_closed_between), "{}", http.connections_closed_between);
 }
@@ -289,7 +289,7 @@ fn a_server_that_ends_idle_connections_between_requests_is_no_failure() {
 #[test]
 fn silent_connections_may_be_ended_by_the_server() {
     let address = serve(|_, mut stream| {
-        // Nobody speaks for a while: the connection ends.
+        // The connection ends after a silence.
         stream.set_read_timeout(Some(Duration::from_millis(100))).expect("not zero");
         let mut request = [0; 4096];
         while matches!(stream.read(&mut request), Ok(1..)) {
@@ -416,7 +416,7 @@ fn connections_come_from_the_addresses_asked_for() {
 #[test]
 fn a_target_of_ipv6_is_a_target() {
     let Ok(listener) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else {
-        // A machine without IPv6 has nothing to show.
+        // A machine without IPv6 skips this.
         return;
     };
     let address = listener.local_addr().expect("bound");

@@ -1,4 +1,4 @@
-//! Small servers of HTTP/1.1 to aim at, and the specification the tests of HTTP start from.
+//! Small HTTP/1.1 servers as targets, and the base specification of the HTTP tests.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -23,13 +23,13 @@ pub struct Request {
 pub enum After {
     /// Waits for the next request.
     Stay,
-    /// Ends its direction, waits for the client to end its own, and closes.
+    /// Shuts down its sending direction, waits for the client to do the same, and closes.
     Close,
     /// Closes with a reset.
     Reset,
 }
 
-/// What a server answers.
+/// A server's answer.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub bytes: Vec<u8>,
@@ -46,7 +46,7 @@ impl Reply {
     }
 }
 
-/// A server that gives `answer` the number of the connection, the number of the request on it, and the request.
+/// A server that calls `answer` with the number of the connection, the number of the request on it, and the request.
 pub fn serve_http(answer: impl Fn(usize, usize, &Request) -> Reply + Clone + Send + 'static) -> SocketAddr {
     servers::serve(move |connection, stream| {
         let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
@@ -61,7 +61,7 @@ pub fn serve_http(answer: impl Fn(usize, usize, &Request) -> Reply + Clone + Sen
     })
 }
 
-/// Ends the connection if that is asked for.
+/// Ends the connection if requested.
 fn end(stream: &TcpStream, after: After) -> bool {
     match after {
         After::Stay => return false,
@@ -134,13 +134,13 @@ pub fn with(spec: LoadSpec, change: impl FnOnce(&mut HttpSpec)) -> LoadSpec {
     LoadSpec { protocol: http.into(), ..spec }
 }
 
-/// Runs, expects a report, and checks what must hold for every report whatever the server did.
+/// Runs, expects a report, and checks what must hold for every report whatever the server does.
 pub fn report(spec: &LoadSpec) -> (LoadReport, HttpLoadReport) {
     let report = servers::run(spec).expect("a report");
     let http = report.http.clone().expect("it was a load of HTTP");
     assert_eq!(report.failures.unexplained, 0, "{:?}", report.failures);
     assert_eq!(report.service.count, report.messages);
-    // Where more came behind an answer, its first byte came all the same.
+    // An answer followed by extra bytes still counts a first byte.
     let behind = report.failures.malformed;
     assert!((report.messages..=report.messages + behind).contains(&http.first_byte.count), "{http:?}");
     assert_eq!((http.rows.samples, &http.last_byte), (report.response.count, &report.service));
@@ -151,7 +151,7 @@ pub fn report(spec: &LoadSpec) -> (LoadReport, HttpLoadReport) {
     (report, http)
 }
 
-/// The same for a run in which nothing may fail.
+/// Like [`report`], for a run in which nothing may fail.
 pub fn right(spec: &LoadSpec, messages: u64) -> (LoadReport, HttpLoadReport) {
     let (report, http) = report(spec);
     assert_eq!(report.failures, FailureCounts::default());

@@ -1,5 +1,5 @@
-//! The generator against real sockets: right servers are called right, and each kind of broken server is called
-//! what it is. Servers are plain threads on loopback; nothing sleeps, broken servers act on what they receive.
+//! The generator against real sockets: right servers pass, and each kind of broken server gets the right failure
+//! class. Servers are plain threads on loopback; nothing sleeps, broken servers react to what they receive.
 
 mod broken;
 mod http_broken;

@@ -1,4 +1,4 @@
-//! Exchanges that are wrong, each in one way, and the class their failures must get.
+//! Exchanges with one defect each, and the class their failures must get.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -30,7 +30,7 @@ const NONE: FailureCounts = FailureCounts {
     unexplained: 0,
 };
 
-/// An exchange that changes what it says in answer to request 20.
+/// An exchange that changes its messages in answer to request 20.
 fn says_wrong(change: impl Fn(&mut Vec<Vec<u8>>) + Send + 'static) -> SocketAddr {
     let messages = move |number: u64, said: &mut Vec<Vec<u8>>| {
         if number == 20 {
@@ -114,7 +114,7 @@ fn a_refused_order_fails_alone() {
 
 #[test]
 fn an_answer_that_nobody_waits_for_ends_the_stream_and_a_new_one_begins() {
-    // Of another order, twice, and in a form that is none.
+    // For another order, twice, and in an invalid form.
     let foreign = says_wrong(in_acceptance(|accepted| accepted.user_ref_num += 7));
     let doubled = says_wrong(|said| said.push(said[0].clone()));
     let no_message = says_wrong(|said| said[0].truncate(20));
@@ -123,7 +123,7 @@ fn an_answer_that_nobody_waits_for_ends_the_stream_and_a_new_one_begins() {
         expect(&spec(address, 1, 100), FailureCounts { malformed: 1, ..NONE });
     }
     let (report, orders) = report(&spec(doubled, 1, 100));
-    // The second answer comes behind the first: there may be nothing in flight, or the next order.
+    // The second answer follows the first: either nothing is in flight, or the next order.
     assert_eq!(report.failures, FailureCounts { malformed: 1, ..NONE });
     assert!(report.messages >= 99 && orders.received["A"] >= 100);
 }
@@ -174,7 +174,7 @@ fn a_connection_that_ends_in_the_middle_of_a_message_is_short_and_its_answers_ar
         let short = report.failures.short;
         assert_eq!(report.failures, FailureCounts { short, ..NONE });
         assert!((1..=4).contains(&short) && report.messages + short == 100, "{:?}", report.failures);
-        // Answers of orders that had failed come with the replay, unless they never got there.
+        // Answers to failed orders arrive with the replay, unless the orders never arrived.
         let host = lock(&host);
         let live = &host.account("C00001").live;
         assert_eq!(orders.received["A"], live.len() as u64);
@@ -182,7 +182,7 @@ fn a_connection_that_ends_in_the_middle_of_a_message_is_short_and_its_answers_ar
     }
 }
 
-/// Passes bytes between two sockets; closes both after so many from the server.
+/// Forwards bytes between two sockets; closes both after `limit` bytes from the server.
 fn forward(client: &std::net::TcpStream, server: &std::net::TcpStream, limit: Option<usize>) {
     use std::io::{Read, Write};
     std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
-//! A small exchange without I/O, right unless it is tampered with: logins, replay, and one answer to each order.
+//! A small exchange without I/O, correct unless tampered with: logins, replay, and one answer to each order.
 //!
 //! It follows the published rules of SoupBinTCP and OUCH 5.0 as far as the tests need them, and was written from them
-//! alone: nothing here is shared with the servers of this project.
+//! alone: it shares no code with the servers of this project.
 
 use std::{
     collections::BTreeMap,
@@ -21,9 +21,9 @@ pub type Change<T> = Box<dyn FnMut(u64, &mut T) + Send>;
 
 /// What a broken exchange does to its answers.
 pub struct Tamper {
-    /// Changes what the venue says, before it gets its numbers.
+    /// Changes the venue's messages before they are numbered.
     pub messages: Change<Vec<Vec<u8>>>,
-    /// Changes the bytes that go out; what is replayed later stays right.
+    /// Changes the bytes that are sent; a later replay is correct.
     pub wire: Change<Vec<u8>>,
 }
 
@@ -44,7 +44,7 @@ pub enum Next {
 pub struct Habits {
     /// Executes live orders now and then.
     pub executes: bool,
-    /// Refuses a cancel that changes nothing, where the protocol would have it silent.
+    /// Refuses a cancel that changes nothing, where the protocol requires silence.
     pub answers_all: bool,
     /// Refuses every login.
     pub refuses: Option<LoginReject>,

@@ -1,4 +1,4 @@
-//! A right exchange is called right, whatever is asked of it.
+//! A correct exchange passes every kind of load.
 
 use std::{sync::atomic::AtomicBool, time::Duration};
 
@@ -44,7 +44,7 @@ fn both_ways_are_measured_with_a_peer_on_this_clock_and_absent_with_another() {
     let (report_here, orders) = report(&spec(address, 2, 100));
     let (out, back) = (orders.out.expect("a wall clock"), orders.back.expect("a wall clock"));
     assert_eq!((out.count, back.count), (200, 200));
-    // Two clocks are read a moment apart at each end; the sum is the way there and back.
+    // Two clocks are read at slightly different moments at each end; the sum is the round trip.
     assert!(out.ns_mean + back.ns_mean <= report_here.service.ns_mean * 1.5 + 50_000.0);
     let (address, _) = exchange(Habits { clock: || 42, ..Habits::default() });
     let (_, orders) = report(&spec(address, 2, 100));
@@ -112,7 +112,7 @@ fn dropped_connections_lose_and_double_nothing() {
         assert!(orders.shares.is_conserved(), "{:?}", orders.shares);
         let host = lock(&host);
         let sequenced = ["C00001", "C00002", "C00003"].map(|name| host.account(name).log.len() as u64);
-        // What the exchange says after the last answer may not be heard any more.
+        // Messages after the last answer may not be received any more.
         assert!(orders.sequenced_checked.abs_diff(sequenced.iter().sum()) <= 6);
     }
 }
@@ -127,7 +127,7 @@ fn a_second_run_goes_on_with_the_numbers_of_the_first_and_can_hear_it_again() {
     }
     let (report, orders) = report(&with(spec(address, 2, 50), |orders| orders.resume = true));
     assert_eq!((report.messages, report.failures.errors()), (100, 0));
-    // All that was said to both accounts: three queries and three times fifty orders each.
+    // All messages to both accounts: three queries and three times fifty orders each.
     assert_eq!(orders.sequenced_checked, 2 * (3 + 150));
 }
 

@@ -1,4 +1,4 @@
-//! The exchange of the tests on real sockets, and the specification the tests of orders start from.
+//! The tests' exchange on real sockets, and the base specification of the orders tests.
 
 use std::{
     io::{Read, Write},
@@ -52,7 +52,7 @@ pub fn lock(host: &Shared) -> std::sync::MutexGuard<'_, Host> {
     host.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A counted run of so many orders on each session, without warm-up.
+/// A counted run of `each` orders per session, without warm-up.
 pub fn spec(target: SocketAddr, sessions: u32, each: u64) -> LoadSpec {
     LoadSpec {
         connections: sessions,
@@ -69,7 +69,7 @@ pub fn with(spec: LoadSpec, change: impl FnOnce(&mut OrdersSpec)) -> LoadSpec {
     LoadSpec { protocol: orders.into(), ..spec }
 }
 
-/// Runs, expects a report, and checks what must hold for every report whatever the exchange did.
+/// Runs, expects a report, and checks what must hold for every report whatever the exchange does.
 pub fn report(spec: &LoadSpec) -> (LoadReport, OrdersLoadReport) {
     let report = servers::run(spec).expect("a report");
     assert_eq!(report.failures.unexplained, 0, "{:?}", report.failures);

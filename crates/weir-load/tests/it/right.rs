@@ -1,4 +1,4 @@
-//! Servers that do what they should.
+//! Servers that behave correctly.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -165,7 +165,7 @@ fn a_steady_load_ends_the_warm_up_before_its_cap() {
         messages: None,
         duration: Duration::from_millis(50),
         warmup_max: Duration::from_secs(60),
-        // A rate that any machine carries is steady, whatever else the machine does.
+        // A rate that any machine carries is steady, whatever else the machine runs.
         arrivals: open(500.0, false),
         response_timeout: Duration::from_secs(30),
         ..spec(echo())
@@ -176,7 +176,7 @@ fn a_steady_load_ends_the_warm_up_before_its_cap() {
         &spec,
         &mut |_| {
             glances += 1;
-            // A machine too busy for a steady half second proves nothing about the rule.
+            // On a machine too busy for a steady half second the test proves nothing about the rule.
             stop.store(glances > 20, Ordering::Relaxed);
         },
         &stop,
@@ -231,7 +231,7 @@ fn an_open_loop_keeps_its_schedule_and_times_from_the_intended_start() {
         assert_eq!((report.mode.as_str(), report.rate_per_second), ("open", Some(3000.0)));
         assert_eq!((report.response.count, report.send_lag.count, report.missed_starts), (300, 300, 0));
         assert!(report.response.ns_mean >= report.service.ns_mean);
-        // Half of all messages leave within a millisecond of their time, also on a machine with more to do.
+        // Half of all messages leave within a millisecond of their time, also on a busy machine.
         let lag_ns = report.send_lag.quantile_ns(0.5).expect("300 samples");
         assert!(lag_ns < 1_000_000, "{lag_ns}");
         // 300 at 3000 a second need 100 ms; random gaps spread that by 6 %.
@@ -239,7 +239,7 @@ fn an_open_loop_keeps_its_schedule_and_times_from_the_intended_start() {
     }
 }
 
-/// A server that answers when the client has been silent for so long.
+/// A server that answers after the client has been silent for `silence`.
 fn answers_after_silence(silence: Duration) -> std::net::SocketAddr {
     serve(move |_, mut stream| {
         stream.set_read_timeout(Some(silence)).expect("not zero");
@@ -269,7 +269,7 @@ fn a_slow_server_cannot_hide_its_queue_from_an_open_loop() {
 
 #[test]
 fn starts_that_wait_for_the_server_are_missed_and_no_limit_of_the_generator() {
-    // Takes everything and answers nothing.
+    // Reads everything and answers nothing.
     let address = serve(|_, mut stream| while matches!(stream.read(&mut [0; 4096]), Ok(1..)) {});
     let spec = LoadSpec {
         messages: None,
@@ -386,7 +386,7 @@ fn the_targets_process_and_counters_are_read_at_both_edges() {
             ..spec(echo())
         };
         let observed = report(&spec).observed.expect("it was asked for");
-        // Reading an edge takes its time when other tests run hundreds of threads in this process.
+        // Reading a bound takes time when other tests run hundreds of threads in this process.
         let window_ns = observed.noise.window_ns;
         assert!(window_ns >= 100_000_000, "{window_ns}");
         assert!(observed.cpu_ns > 0 && observed.threads > 1);

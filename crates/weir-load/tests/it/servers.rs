@@ -1,4 +1,4 @@
-//! Small servers to aim at, and the specification the tests start from.
+//! Small servers as targets, and the base specification of the tests.
 
 use std::{
     io::{Read, Write},
@@ -11,8 +11,8 @@ use weir_engine::{Config, Driver};
 use weir_load::{Arrivals, EchoSpec, LoadError, LoadSpec};
 use weir_record::load::LoadReport;
 
-/// Starts a server whose connections are each handled by `handle`, which gets the number of the connection.
-/// Its threads end with the test process.
+/// Starts a server that calls `handle` for each connection, with the number of the connection. Its threads end with
+/// the test process.
 pub fn serve(handle: impl Fn(usize, TcpStream) + Clone + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -32,7 +32,7 @@ pub fn echo() -> SocketAddr {
     serve(|_, stream| echo_stream(stream))
 }
 
-/// Returns what comes until the client ends.
+/// Echoes until the client ends.
 pub fn echo_stream(mut stream: TcpStream) {
     let mut bytes = [0; 1 << 16];
     while let Ok(count @ 1..) = stream.read(&mut bytes) {
@@ -42,8 +42,8 @@ pub fn echo_stream(mut stream: TcpStream) {
     }
 }
 
-/// A server that knows the message size: `answer` gets the number of the connection, the number of the message and
-/// the message, and says what is sent back.
+/// A server that knows the message size: `answer` gets the numbers of the connection and of the message, and the
+/// message, and returns the bytes to send.
 pub fn serve_messages(
     message_bytes: usize,
     answer: impl Fn(usize, usize, &mut Vec<u8>) + Clone + Send + 'static,
@@ -87,12 +87,12 @@ pub fn spec(target: SocketAddr) -> LoadSpec {
     }
 }
 
-/// Runs without anybody looking.
+/// Runs without progress reports.
 pub fn run(spec: &LoadSpec) -> Result<LoadReport, LoadError> {
     weir_load::run(spec, &mut |_| {}, &AtomicBool::new(false))
 }
 
-/// Runs, expects a report, and checks what must hold for every report whatever the server did.
+/// Runs, expects a report, and checks what must hold for every report whatever the server does.
 pub fn report(spec: &LoadSpec) -> LoadReport {
     let report = run(spec).expect("a report");
     assert_eq!(report.failures.unexplained, 0, "{:?}", report.failures);
@@ -101,8 +101,8 @@ pub fn report(spec: &LoadSpec) -> LoadReport {
     report
 }
 
-/// What a report must say of an open loop, with so many connections, whose server stopped after so many answers:
-/// nothing of the stall is lost, and nobody calls it the generator's.
+/// Checks the report of an open loop with this many connections whose server stopped after this many answers: none of
+/// the stall is lost, and the generator is not blamed for it.
 pub fn assert_stall_is_told(report: &LoadReport, answers: u64, connections: u64) {
     assert_eq!(report.messages, answers);
     let unanswered = report.failures.response_timeout;

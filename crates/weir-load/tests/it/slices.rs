@@ -25,7 +25,7 @@ use crate::{
     servers::{echo, serve, serve_messages, spec},
 };
 
-/// Gives commands that were written down, and keeps what was answered.
+/// Issues prepared commands, and keeps the answers.
 #[derive(Default)]
 struct Script {
     commands: VecDeque<SliceCommand>,
@@ -125,7 +125,7 @@ fn a_paced_slice_keeps_its_rate_and_ends_although_connections_are_idle() {
     let script = play(&specs, &[prime(1), run, run, SliceCommand::Finish]).expect("a session");
     let counts = script.counts();
     for slice in &counts[1..] {
-        // A machine that is busy with other tests stops late, and then more was due.
+        // A machine that is busy with other tests stops late, and then more starts were due.
         assert!(slice.messages >= 150, "{slice:?}");
         assert_eq!((slice.failures.errors(), slice.reopened), (0, 0));
     }
@@ -174,7 +174,7 @@ fn connections_that_a_server_closed_are_opened_again_by_the_prime() {
     let script = play(&[spec], &[prime(10), prime(1), prime(1), SliceCommand::Finish]).expect("a session");
     let counts = script.counts();
     assert_eq!((counts[0].messages, counts[0].reopened), (50, 0));
-    // A message may be on its way when the server closes; the prime after that finds all connections open.
+    // A message may be in flight when the server closes; the prime after that finds all connections open.
     let cut = counts[1].failures.errors();
     assert_eq!(counts[1].messages + cut, 5, "{:?}", counts[1]);
     assert!(cut + u64::from(counts[1].reopened) > 0);
@@ -206,7 +206,7 @@ fn an_answer_that_never_comes_is_a_failure_of_its_slice_and_of_no_other() {
 
 #[test]
 fn an_answer_that_comes_after_its_slice_counts_in_no_other() {
-    // The fourth message of the first connection is answered when that connection has been given up and opened again.
+    // The fourth message of the first connection is answered after that connection has been given up and reopened.
     let (again, given_up) = mpsc::channel();
     let given_up = Arc::new(Mutex::new(given_up));
     let address = serve(move |connection, mut stream| {
@@ -234,7 +234,7 @@ fn an_answer_that_comes_after_its_slice_counts_in_no_other() {
     assert_eq!((counts[3].failures.errors(), counts[3].reopened), (0, 0), "{:?}", counts[3]);
 }
 
-/// A server that listens and takes no connection: the kernel does for it, until its queue is full.
+/// A server that listens but never accepts: the kernel completes connections until its queue is full.
 fn deaf() -> (Socket, SocketAddr) {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
