@@ -1,12 +1,12 @@
-//! The provided buffers of the io_uring control: a ring the kernel takes receive buffers from, and the
-//! place of each filled buffer in the queue of its connection.
+//! The provided buffers of the io_uring control: a ring from which the kernel takes receive buffers, and the place of
+//! each filled buffer in the queue of its connection.
 //!
 //! Invariants, cited by the safety comments:
 //! 1. The ring and the buffers are allocated once, zeroed, and never freed, so the kernel may write at
 //!    any time.
-//! 2. A buffer is the kernel's from [`BufferRing::recycle`] until a completion names it, and the loop's
-//!    from then until the next `recycle`. Each buffer is recycled once per completion that named it, so
-//!    the ring never holds more buffers than it has entries, and an entry is free when it is written.
+//! 2. The kernel owns a buffer from [`BufferRing::recycle`] until a completion names it; the loop owns it from then
+//!    until the next `recycle`. Each buffer is recycled once per completion that named it, so the ring never holds
+//!    more buffers than it has entries, and an entry is free when it is written.
 //! 3. Entries are written before the tail that covers them is stored with release ordering.
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -19,8 +19,7 @@ use io_uring::types::BufRingEntry;
 
 const PAGE_BYTES: usize = 4096;
 
-/// Added to the distance between buffers, so that their first lines do not all compete for the same cache
-/// set.
+/// Added to the distance between buffers, so that their first lines do not all map to the same cache set.
 const COLOUR_BYTES: usize = 64;
 
 /// The only buffer group of the ring.
@@ -60,7 +59,7 @@ impl BufferRing {
         Ok(ring)
     }
 
-    /// Where a buffer begins. It stays there for ever.
+    /// Where a buffer begins. The address never changes.
     pub fn address(&self, id: u16) -> NonNull<u8> {
         assert!(id < self.count);
         let offset_bytes = usize::from(id) * (self.buffer_bytes as usize + COLOUR_BYTES);
@@ -86,8 +85,8 @@ impl BufferRing {
 
     /// Makes everything recycled since the last time visible to the kernel.
     pub fn publish(&self) {
-        // SAFETY: invariants 1 and 3: the tail lies inside the ring, is aligned, lives for ever, and only
-        // the kernel reads it meanwhile, as an atomic.
+        // SAFETY: invariants 1 and 3: the tail lies inside the ring, is aligned, is never freed, and only the kernel
+        // reads it meanwhile, as an atomic.
         unsafe {
             let tail = BufRingEntry::tail(self.entries.as_ptr()).cast_mut();
             AtomicU16::from_ptr(tail).store(self.tail, Ordering::Release);

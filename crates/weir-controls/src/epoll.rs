@@ -1,14 +1,14 @@
-//! Echo on epoll: level-triggered, one hot receive buffer, one receive and one tried send for each ready
-//! connection.
+//! Echo on epoll: level-triggered, one hot receive buffer, and for each ready connection one receive and one send
+//! attempt.
 //!
-//! Level-triggered because it measures the same as edge-triggered and needs less: one receive per report,
-//! so a short read needs no second look, and a flood on one connection cannot keep the others from their
-//! turn. The interest of a connection changes only when its send did not fit: then it waits for room and
-//! receives nothing, so that a slow reader costs one buffer and no more.
+//! It is level-triggered because that measures the same as edge-triggered and needs less: there is one receive per
+//! report, so a short read needs no second one, and a flood on one connection cannot starve the others. The interest
+//! of a connection changes only when its send did not fit: then it waits for room and receives nothing, so that a
+//! slow reader costs at most one buffer.
 //!
-//! The compiler puts all of it into one function, system calls included, which no runtime and no wrapper of a library
-//! can be. On some machines that alone makes the kernel's own work cheaper: [`Calls::InFunctions`] differs in nothing
-//! but one return behind each call, and shows by how much.
+//! The compiler inlines everything into one function, system calls included, which is impossible for a runtime or a
+//! library wrapper. On some machines that alone reduces the kernel's own time. [`Calls::InFunctions`] differs only by
+//! one return after each call, and shows the size of this effect.
 
 use std::convert::Infallible;
 use std::io;
@@ -40,7 +40,7 @@ const ACCEPT_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: ACCEPT_PAUSE_MS as
 /// One connection, found by the number of its descriptor.
 struct Connection {
     socket: OwnedFd,
-    /// What a full socket left over; while this is not empty the connection waits for room and receives
+    /// Bytes that did not fit into a full socket; while this is not empty the connection waits for room and receives
     /// nothing.
     pending: Vec<u8>,
 }
@@ -51,8 +51,7 @@ struct Server {
     listener: TcpListener,
     connections: Vec<Option<Connection>>,
     hot_buffer: Box<[u8]>,
-    /// Accepting was refused for want of a descriptor; tried again after every wait, at the latest after
-    /// the pause.
+    /// Accepting failed for lack of a descriptor; retried after every wait, at the latest after the pause.
     is_accept_paused: bool,
 }
 
@@ -60,7 +59,7 @@ struct Server {
 pub fn run(listener: TcpListener, calls: Calls) -> io::Result<Infallible> {
     listener.set_nonblocking(true)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    // Edge-triggered, so that a listener which may not accept now does not wake the loop again and again.
+    // Edge-triggered, so that a listener that cannot accept now does not wake the loop repeatedly.
     let listener_number = listener.as_raw_fd() as u64;
     epoll::add(&epoll, &listener, EventData::new_u64(listener_number), EventFlags::IN | EventFlags::ET)?;
     let hot_buffer = vec![0; HOT_BUFFER_BYTES].into_boxed_slice();
@@ -81,7 +80,7 @@ pub fn run(listener: TcpListener, calls: Calls) -> io::Result<Infallible> {
                 number => server.serve(number as usize),
             }
         }
-        // After the connections: a number they freed in this turn is not reported again in this turn.
+        // After the connections: a descriptor number they freed in this turn is not reported again in this turn.
         if server.is_accept_paused {
             server.accept();
         }
@@ -89,14 +88,14 @@ pub fn run(listener: TcpListener, calls: Calls) -> io::Result<Infallible> {
 }
 
 impl Server {
-    /// Accepts until nobody waits, or until the kernel is short of something.
+    /// Accepts until the queue is empty, or the kernel lacks a resource.
     fn accept(&mut self) {
         self.is_accept_paused = loop {
             match rustix::net::accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(socket) => self.register(socket),
                 Err(Errno::WOULDBLOCK) => break false,
                 Err(error) if crate::is_shortage(error.raw_os_error()) => break true,
-                // A peer that gave up while it waited, or a signal: the next one may be fine.
+                // The peer gave up while it waited, or a signal arrived: the next accept may succeed.
                 Err(_) => {}
             }
         };
@@ -117,8 +116,7 @@ impl Server {
         self.connections[number] = Some(Connection { socket, pending: Vec::new() });
     }
 
-    /// Does what one report allows; a connection that ended or failed is closed, which also removes its
-    /// interest.
+    /// Handles one report; a connection that ended or failed is closed, which also removes its interest.
     fn serve(&mut self, number: usize) {
         let Some(connection) = &mut self.connections[number] else { return };
         let is_open = if connection.pending.is_empty() {
@@ -141,7 +139,7 @@ impl Server {
     }
 }
 
-/// Receives once and sends it back at once. Returns whether the connection stays open.
+/// Receives once and sends the bytes back at once. Returns whether the connection stays open.
 #[inline]
 fn echo(
     connection: &mut Connection,
@@ -165,7 +163,7 @@ fn echo(
     Ok(true)
 }
 
-/// Sends what is left, and receives again when nothing is.
+/// Sends what is left, and returns to receiving when nothing is left.
 fn send_pending(connection: &mut Connection, epoll: impl AsFd) -> Result<bool, Errno> {
     let sent = send(connection, &connection.pending)?;
     connection.pending.drain(..sent);
@@ -190,7 +188,7 @@ fn send_and_return(connection: &Connection, bytes: &[u8]) -> Result<usize, Errno
     send(connection, bytes)
 }
 
-/// Bytes that fitted; none when the socket is full.
+/// Bytes sent; zero when the socket is full.
 #[inline(always)]
 fn send(connection: &Connection, bytes: &[u8]) -> Result<usize, Errno> {
     match rustix::net::send(&connection.socket, bytes, SendFlags::NOSIGNAL) {

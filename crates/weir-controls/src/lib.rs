@@ -1,16 +1,15 @@
-//! Controls: the same echo service written by hand, once on epoll and once on io_uring, as short and as
-//! fast as its author could make it. A study runs one beside the engine's driver, and the difference is
-//! what the engine costs.
+//! Controls: the same echo service written by hand, once on epoll and once on io_uring, as short and as fast as its
+//! author could make it. A study runs a control beside the engine's driver; the difference is the cost of the engine.
 //!
-//! A control is a reference and nothing else: no runtime, no task, no timer wheel, no choice of driver,
-//! no counters, no drain. It echoes every byte, survives slow readers, half-closed and reset connections,
-//! a full descriptor table and an empty buffer pool, and stops when it is killed.
+//! A control is only a reference: no runtime, no task, no timer wheel, no choice of driver, no counters, no drain. It
+//! echoes every byte, survives slow readers, half-closed and reset connections, a full descriptor table and an empty
+//! buffer pool, and stops when it is killed.
 //!
-//! It stands outside the engine's rules on purpose. The engine keeps unsafe code in `weir-sys` and a few
-//! listed files and puts an operation, a slot and a lease between a handler and the kernel; measuring
-//! what these layers cost needs a loop without them, which hands raw addresses to the kernel itself. So
-//! [`uring`] and the private `buffer_ring` hold unsafe code under invariants of their own, nothing here
-//! depends on another crate of Weir, and no crate depends on this one. [`epoll`] needs no unsafe code.
+//! It deliberately breaks the engine's rules. The engine keeps unsafe code in `weir-sys` and a few listed files and
+//! puts an operation, a slot and a lease between a handler and the kernel; measuring what these layers cost needs a
+//! loop without them, which hands raw addresses to the kernel itself. So [`uring`] and the private `buffer_ring`
+//! contain unsafe code under their own invariants, nothing here depends on another crate of Weir, and no crate
+//! depends on this one. [`epoll`] needs no unsafe code.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -24,10 +23,10 @@ pub mod uring;
 /// Connections that may wait to be accepted; the kernel lowers it to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// How long a loop stops accepting after the kernel refused it a descriptor or memory.
+/// How long a loop stops accepting after the kernel lacked a descriptor or memory.
 ///
-/// A connection that ends frees a descriptor, but so may another process: a clock covers both, and costs
-/// nothing while nobody is refused.
+/// A connection that ends frees a descriptor, but another process may do so too: a pause covers both, and costs
+/// nothing while accepting works.
 const ACCEPT_PAUSE_MS: u32 = 100;
 
 /// A listening socket in blocking mode.
@@ -39,7 +38,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Restricts the calling thread to these CPUs; none means that it stays free.
+/// Restricts the calling thread to these CPUs; an empty list leaves it unrestricted.
 pub fn pin(cpus: &[usize]) -> io::Result<()> {
     if cpus.is_empty() {
         return Ok(());
@@ -54,7 +53,7 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// Whether accept failed for want of something that only time brings back.
+/// Whether accept failed for lack of a resource that may become available later.
 fn is_shortage(errno: i32) -> bool {
     matches!(errno, libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
 }

@@ -14,13 +14,13 @@ const USAGE: &str = "usage: weir-control epoll|uring --listen ADDR [--pin CPUS]
        epoll only: [--calls inline|functions]
        uring only: [--receive multishot|single] [--buffer-bytes N] [--buffer-count N]";
 
-/// Why the program ends, and what the shell sees.
+/// The message and exit code with which the program ends.
 struct Failure {
     code: u8,
     message: String,
 }
 
-/// What was typed.
+/// The parsed command line.
 struct Arguments {
     driver: Driver,
     listen: SocketAddr,
@@ -36,7 +36,7 @@ enum Driver {
 
 fn main() -> ExitCode {
     let Err(failure) = parse(std::env::args().skip(1)).and_then(|arguments| run(&arguments));
-    // Nobody is left to tell when standard error is closed.
+    // A closed standard error cannot be reported anywhere.
     let _ = writeln!(io::stderr(), "{}", failure.message);
     ExitCode::from(failure.code)
 }

@@ -1,12 +1,11 @@
-//! Echo on io_uring: multishot accept, multishot receive into provided buffers, sends straight from the
-//! buffer that was received into, and one kernel entry per turn that submits, runs deferred work and
-//! waits.
+//! Echo on io_uring: multishot accept, multishot receive into provided buffers, sends directly from the receive
+//! buffer, and one kernel entry per turn that submits, runs deferred work and waits.
 //!
-//! A connection has one send in flight, so its bytes stay in order; buffers that arrive meanwhile queue
-//! behind it. When the kernel finds no provided buffer (`ENOBUFS`), the connection sends what it holds,
-//! receives once into a buffer of its own, and only then asks for provided ones again. So a peer that
-//! never reads may hold buffers for ever and still starves nobody, and no list of starved connections is
-//! needed. With [`Receive::Single`] every receive is single-shot into the connection's own buffer.
+//! A connection has one send in flight, so its bytes stay in order; buffers that arrive meanwhile queue behind it.
+//! When the kernel finds no provided buffer (`ENOBUFS`), the connection sends what it holds, receives once into its
+//! own buffer, and only then asks for provided ones again. So a peer that never reads may hold buffers forever
+//! without starving others, and no list of starved connections is needed. With [`Receive::Single`] every receive is
+//! single-shot into the connection's own buffer.
 //!
 //! Invariants, cited by the safety comments:
 //! 1. Every address handed to the kernel is in a `BufferRing`, in a leaked own buffer or in a static:
@@ -14,8 +13,8 @@
 //! 2. A buffer is written only by the receive that holds it and read only by the send that holds it: an
 //!    own buffer has one operation in flight at most, a provided buffer is recycled only when no send
 //!    names it.
-//! 3. A descriptor is closed, and its slot used again, only when no receive and no send of it is in
-//!    flight, so no completion meets a slot that was given away, and no operation a descriptor that was.
+//! 3. A descriptor is closed, and its slot reused, only when no receive and no send of it is in flight, so no
+//!    completion refers to a reassigned slot, and no operation to a reassigned descriptor.
 
 use std::convert::Infallible;
 use std::io;
@@ -30,11 +29,11 @@ use rustix::net::Shutdown;
 use crate::buffer_ring::{self, BufferRing, NONE};
 use crate::{ACCEPT_PAUSE_MS, is_shortage};
 
-/// Small enough to stay in the first-level cache; a turn that needs more is two turns.
+/// Small enough to stay in the first-level cache; a turn that needs more is split in two.
 const SUBMISSIONS: u32 = 256;
 const COMPLETIONS: u32 = 4096;
 
-/// Most submissions that one completion can cause: a new connection's receive, and accepting again.
+/// Most submissions that one completion can cause: a new connection's receive, and the next accept.
 const SUBMISSIONS_PER_COMPLETION_MAX: usize = 2;
 
 static ACCEPT_PAUSE: Timespec = Timespec::new().nsec(ACCEPT_PAUSE_MS * 1_000_000);
@@ -51,12 +50,12 @@ pub enum Receive {
     Single,
 }
 
-/// What a study may vary.
+/// The options that a study may vary.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How the loop receives.
     pub receive: Receive,
-    /// Size of a provided buffer and of an own one; smaller than the arriving burst costs dearly.
+    /// Size of a provided buffer and of an own one; a size below the arriving burst is very slow.
     pub buffer_bytes: u32,
     /// Provided buffers, a power of two.
     pub buffer_count: u16,
@@ -69,7 +68,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Says what is wrong with a value that the loop cannot use.
+    /// Names what is wrong with a value that the loop cannot use.
     pub fn validate(&self) -> Result<(), &'static str> {
         if !(1..=BUFFER_BYTES_MAX).contains(&self.buffer_bytes) {
             return Err("--buffer-bytes takes 1 to 1048576");
@@ -99,7 +98,7 @@ pub fn run(mut ring: IoUring, listener: TcpListener, options: &Options) -> io::R
     let mut wait = EnterFlags::GETEVENTS;
     wait.set(EnterFlags::NO_IOWAIT, ring.params().is_feature_no_iowait());
     let (mut submitter, submissions, mut completions) = ring.split();
-    // Kept for all entries: registering through `IoUring` would be forgotten with its temporary submitter.
+    // Kept for all entries: the registration would be lost with the temporary submitter of `IoUring`.
     submitter.register_ring_fd()?;
     let pool = BufferRing::register(&submitter, options.buffer_count, options.buffer_bytes)?;
     let mut server = Server {
@@ -132,13 +131,13 @@ fn enter(
     let entered = unsafe { submitter.enter::<libc::sigset_t>(submission_count, 1, wait.bits(), None) };
     submissions.sync();
     match entered.map_err(|error| (error.raw_os_error(), error)) {
-        // Refused for the moment: what was not submitted is still queued and goes with the next turn.
+        // Temporarily refused: entries that were not submitted are still queued and go out in the next turn.
         Ok(_) | Err((Some(libc::EINTR | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
         Err((_, error)) => Err(error),
     }
 }
 
-/// What a completion is about, packed into its user data: the slot above, the kind in the low bits.
+/// User data of a completion: the slot in the upper bits, the kind in the low bits.
 mod token {
     pub const ACCEPT: u64 = 0;
     pub const ACCEPT_PAUSE: u64 = 1;
@@ -155,8 +154,8 @@ mod token {
     }
 }
 
-/// One connection. Its queue is either provided buffers, linked through the pool, or the own buffer: the
-/// own one is received into only when nothing is queued, and nothing else is received until it was sent.
+/// One connection. Its queue consists either of provided buffers, linked through the pool, or of the own buffer. The
+/// own buffer receives only when nothing is queued, and nothing else is received until it was sent.
 struct Connection {
     socket: Option<OwnedFd>,
     is_receiving: bool,
@@ -169,10 +168,10 @@ struct Connection {
     is_starved: bool,
     queue_first: u16,
     queue_last: u16,
-    /// Of the first buffer in the queue.
+    /// Bytes of the first buffer in the queue that were sent.
     sent_bytes: u32,
     own_bytes: u32,
-    /// Allocated when first needed, and kept for the next connection in this slot.
+    /// Allocated on first use, and kept for the next connection in this slot.
     own_buffer: Option<NonNull<u8>>,
 }
 
@@ -197,12 +196,12 @@ impl Connection {
         Fd(self.socket.as_ref().expect("operations end before the descriptor is closed").as_raw_fd())
     }
 
-    /// Ends both directions, so that whatever is in flight completes.
+    /// Shuts down both directions, so that operations in flight complete.
     fn fail(&mut self) {
         self.is_failed = true;
         self.is_ended = true;
         if let Some(socket) = &self.socket {
-            // A connection that is already gone has nothing left to shut down.
+            // A connection that is already gone needs no shutdown.
             let _ = rustix::net::shutdown(socket, Shutdown::Both);
         }
     }
@@ -220,8 +219,8 @@ struct Server<'ring> {
 }
 
 impl Server<'_> {
-    /// Handles completions while there is room for what they cause; the rest waits for the next turn,
-    /// which the kernel then ends at once because they are still there.
+    /// Handles completions while there is room for the submissions they cause; the rest waits for the next turn, for
+    /// which the kernel returns at once because they are still there.
     fn serve_completions(&mut self, completions: &mut CompletionQueue<'_>) {
         completions.sync();
         while self.submissions.capacity() - self.submissions.len() >= SUBMISSIONS_PER_COMPLETION_MAX {
@@ -291,7 +290,7 @@ impl Server<'_> {
         self.advance(slot);
     }
 
-    /// Queues what was received: a provided buffer when one is named, else the own one.
+    /// Queues received bytes: a provided buffer when one is named, else the own one.
     fn enqueue(&mut self, slot: usize, bytes: u32, buffer: Option<u16>) {
         let connection = &mut self.connections[slot];
         let Some(id) = buffer else {
@@ -338,8 +337,7 @@ impl Server<'_> {
         }
     }
 
-    /// Starts whatever the connection needs next: a send, a receive, its end, or nothing because one is
-    /// in flight.
+    /// Starts the connection's next operation: a send, a receive, its end, or nothing because one is in flight.
     fn advance(&mut self, slot: usize) {
         let connection = &mut self.connections[slot];
         if connection.is_sending {
@@ -362,7 +360,7 @@ impl Server<'_> {
         self.free.push(slot);
     }
 
-    /// Only while no send is in flight.
+    /// Call only while no send is in flight.
     fn drop_queue(&mut self, slot: usize) {
         let connection = &mut self.connections[slot];
         connection.own_bytes = 0;
@@ -409,7 +407,7 @@ impl Server<'_> {
     }
 }
 
-/// One own buffer. As many exist as connections were open at once, which the descriptor limit bounds.
+/// One own buffer. Their number is the peak number of open connections, which the descriptor limit bounds.
 fn leak_buffer(bytes: u32) -> NonNull<u8> {
     NonNull::from(Box::leak(vec![0; bytes as usize].into_boxed_slice())).cast()
 }

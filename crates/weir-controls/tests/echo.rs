@@ -1,6 +1,6 @@
-//! Every control echoes byte for byte, whatever its peers do: the control runs as a process of its own,
-//! the clients are plain threads and blocking sockets. Waiting is done by receive and send timeouts of
-//! these sockets, never by sleeping.
+//! Every control echoes byte for byte, whatever its peers do: the control runs as a separate process, the clients are
+//! plain threads with blocking sockets. The tests wait by the receive and send timeouts of these sockets, never by
+//! sleeping.
 
 #![expect(clippy::print_stderr, reason = "the variant and the seed belong beside a failure")]
 
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A send that moves nothing for this long has filled every buffer between the two programs.
 const STALL: Duration = Duration::from_millis(300);
 
-/// The environment cannot run this: what a control exits with when the kernel refuses io_uring.
+/// Exit code of a control when the kernel refuses io_uring: the environment cannot run this.
 const EXIT_ENVIRONMENT: i32 = 13;
 
 const VARIANTS: [&[&str]; 6] = [
@@ -28,7 +28,7 @@ const VARIANTS: [&[&str]; 6] = [
     &["uring", "--receive", "single", "--buffer-bytes", "100"],
 ];
 
-/// A running control, killed when the test is done with it.
+/// A running control, killed at the end of the test.
 struct Control {
     child: Child,
     address: SocketAddr,
@@ -36,14 +36,14 @@ struct Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // It may have died before; the test that cares has noticed.
+        // The control may have died before; a test that cares has already noticed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Control {
-    /// Starts a variant; `None` when the kernel refuses it and nobody insists on it.
+    /// Starts a variant; `None` when the kernel refuses it and it is not required.
     fn start(variant: &[&str], descriptors_max: u32) -> Option<Self> {
         let script = format!("ulimit -n {descriptors_max} && exec \"$@\"");
         let mut child = Command::new("sh")
@@ -92,8 +92,8 @@ fn on_every_control(scenario: impl Fn(&Control)) {
     }
 }
 
-/// A reproducible stream of bytes (splitmix64), and lengths to cut it with. What is compared with this project uses
-/// nothing of it, not even in its tests.
+/// A reproducible stream of bytes (splitmix64), and lengths to cut it with. Controls share no code with what they are
+/// compared with, not even in tests.
 struct Stream(u64);
 
 impl Stream {
@@ -117,7 +117,7 @@ impl Stream {
     }
 }
 
-/// One exchange: what is sent comes back.
+/// One exchange: the sent bytes come back.
 fn assert_echoes(stream: &mut TcpStream, bytes: &[u8]) {
     stream.write_all(bytes).expect("the control receives");
     let mut reply = vec![0; bytes.len()];
@@ -125,7 +125,7 @@ fn assert_echoes(stream: &mut TcpStream, bytes: &[u8]) {
     assert!(reply == bytes, "the reply differs");
 }
 
-/// What arrived, at least one byte unless the control ended the connection.
+/// Reads at least one byte, unless the control ended the connection.
 fn read_some(stream: &mut TcpStream, into: &mut [u8]) -> usize {
     loop {
         match stream.read(into) {
@@ -152,7 +152,7 @@ fn many_connections_each_get_their_own_bytes_back() {
     });
 }
 
-/// One thread sends, this one receives, in pieces that have nothing to do with each other.
+/// One thread sends and this one receives, in pieces of independent sizes.
 fn exchange_in_random_pieces(mut stream: TcpStream, seed: u64) {
     let mut random = Stream(seed);
     let bytes = random.bytes(1 << 20);
@@ -206,8 +206,7 @@ fn a_peer_that_does_not_read_delays_nobody_and_loses_nothing() {
             (0..20).for_each(|_| assert_echoes(&mut other, &random.bytes(3000)));
         }
 
-        // The reply that waited arrives whole, in order, and then the end, although the sender closed its
-        // half first.
+        // The waiting reply arrives whole, in order, followed by the end, although the sender closed its half first.
         slow.shutdown(Shutdown::Write).unwrap();
         let mut received = 0;
         let mut piece = [0; 3000];
@@ -277,9 +276,9 @@ fn connections_beyond_the_descriptor_limit_wait_without_costing_processor_time()
     }
 }
 
-/// Nothing arrives on the quiet connection, and the control burns next to nothing while this is waited for.
+/// Nothing arrives on the quiet connection, and the control uses almost no CPU while the test waits.
 fn assert_idles(control: &Control, quiet: &mut TcpStream) {
-    // The first silence lets what came before settle; the second one is measured.
+    // The first silence lets earlier work settle; the second one is measured.
     for is_measured in [false, true] {
         let before_ns = control.cpu_ns();
         quiet.set_read_timeout(Some(STALL)).unwrap();
@@ -290,7 +289,7 @@ fn assert_idles(control: &Control, quiet: &mut TcpStream) {
     quiet.set_read_timeout(Some(PATIENCE)).unwrap();
 }
 
-/// The kernel does not restart a receive that has a timeout, so a stray interruption is begun again here.
+/// The kernel does not restart a receive that has a timeout, so the test restarts it after an interruption.
 fn wait_for_timeout(quiet: &mut TcpStream) {
     loop {
         match quiet.read(&mut [0; 1]).expect_err("nothing arrives").kind() {
