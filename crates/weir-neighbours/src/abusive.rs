@@ -1,6 +1,6 @@
-//! Clients that break the rules, all from one thread: heads that drip, heads without an end, replies that nobody reads,
-//! bytes that are no HTTP. They are few and paced, so that what they cost the server shows and what they cost this
-//! machine does not.
+//! Abusive clients, all on one thread: heads that arrive byte by byte, heads without an end, clients that never read
+//! their replies, bytes that are not HTTP. They are few and paced, so that their cost to the server is measurable and
+//! their own cost to this machine is small.
 
 use std::{
     collections::VecDeque,
@@ -11,31 +11,31 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time between two deeds.
+/// Time between two actions.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Connections whose head comes a byte at a time; each gets one a second.
+/// Connections that send their head byte by byte, each one byte a second.
 const DRIPPING: usize = 100;
 
-/// Connections that ask and never read.
+/// Connections that send requests and never read.
 const MUTE: usize = 50;
 
-/// A server that has refused nothing after so many ticks is not annoyed.
+/// If a server has refused nothing after this many ticks, the clients have no effect.
 const PATIENCE_TICKS: u64 = 500;
 
-/// One head without an end in so many ticks.
+/// One head without an end every this many ticks.
 const ENDLESS_EVERY: u64 = 5;
 
-/// What is written of a head without an end: more than any server takes.
+/// Length written of a head without an end: more than any server accepts.
 const ENDLESS_BYTES: usize = 64 << 10;
 
-/// Refused connections that are kept, so that the server sees nobody leave at once.
+/// Refused connections that are kept open, so that the clients do not disconnect at once.
 const KEPT: usize = 100;
 
-/// A connection that the kernel had to repeat takes a second and more.
+/// Connecting takes a second or more if the kernel had to retransmit the SYN.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 
-/// Bytes that are no request, one after the other.
+/// Invalid requests, sent in turn.
 const FAULTS: [&[u8]; 6] = [
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
@@ -49,20 +49,20 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 const HEAD_BEGUN: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nX: ";
 
-/// What they did.
+/// Counts of their actions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deeds {
     /// Connections opened.
     pub(crate) opened: u64,
-    /// Connections that the server answered with an error or ended, and writes that it did not take.
+    /// Connections that the server answered with an error or ended, and writes that it did not accept.
     pub(crate) refused: u64,
 }
 
-/// Annoys the server until told to stop. Those that do not read ask so many times at once: for more than a connection's
-/// buffers hold.
+/// Runs the abusive clients until stopped. Clients that do not read send this many requests at once: more than a
+/// connection's buffers hold.
 ///
 /// # Errors
-/// When the server cannot be reached at all at the start, or refuses nothing.
+/// Fails when the server cannot be reached at the start, or refuses nothing.
 pub(crate) fn annoy(
     server: SocketAddr,
     mute_requests: usize,
@@ -93,7 +93,7 @@ pub(crate) fn annoy(
         }
         let place = (tick % DRIPPING as u64) as usize;
         if put(&mut dripping[place], b"a", &mut deeds).is_err() {
-            // The server has had enough of this one; one that cannot be opened again now is tried in its next turn.
+            // The server has closed this one; if it cannot be reopened now, its next turn retries.
             if let Ok(again) = open(server, HEAD_BEGUN, &mut deeds) {
                 dripping[place] = again;
             }
@@ -123,12 +123,12 @@ fn is_refused(mut stream: TcpStream) -> bool {
     }
 }
 
-/// A connection on which these bytes were written, as far as they were taken.
+/// A connection on which these bytes were written, as far as the server accepted them.
 fn open(server: SocketAddr, bytes: &[u8], deeds: &mut Deeds) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect_timeout(&server, CONNECT_MAX)?;
     stream.set_nonblocking(true)?;
     deeds.opened += 1;
-    // A server that refuses it is what this is about.
+    // A refusal by the server is the purpose of this test.
     let _ = put(&mut stream, bytes, deeds);
     Ok(stream)
 }
@@ -174,7 +174,7 @@ mod tests {
             });
             let deeds = annoy(address, 3, || Ok(()), &stop);
             done.store(true, Ordering::Relaxed);
-            // Whoever accepts looks up when one more comes.
+            // One more connection wakes the accepting thread.
             let _last = TcpStream::connect(address);
             (deeds, accepting.join().expect("no panic"))
         });

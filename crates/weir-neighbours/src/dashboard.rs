@@ -1,5 +1,5 @@
-//! A dashboard over a results folder, and browsers that have its live view open: what a study meets when somebody
-//! looks on.
+//! A dashboard over a results folder, with browsers that show its live view: the load on a study while somebody
+//! watches.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -13,14 +13,14 @@ use std::{
 
 use weir_sys::child::spawn_bound;
 
-/// Most browsers: a dashboard lets no more of one address watch.
+/// Most browsers: a dashboard limits the watchers from one address to this.
 pub(crate) const WATCHERS_MAX: u32 = 8;
 
-/// How long an event may take to come: the dashboard gives a sign of life every fifteen seconds.
+/// Longest wait for an event: the dashboard sends a keep-alive every fifteen seconds.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// Starts `PROGRAM dashboard RESULTS` and has so many browsers watch its live view, until one of them is let go or the
-/// dashboard ends; then it says so.
+/// Starts `PROGRAM dashboard RESULTS` and `watchers` browsers on its live view. Returns an error when one of them is
+/// disconnected or the dashboard ends.
 pub(crate) fn look_on(
     program: &Path,
     results: &Path,
@@ -48,7 +48,7 @@ pub(crate) fn look_on(
     ends.recv().map_err(|error| error.to_string())
 }
 
-/// A dashboard that ends with this value.
+/// A dashboard process, killed on drop.
 struct Dashboard(Child);
 
 impl Dashboard {
@@ -59,18 +59,18 @@ impl Dashboard {
 
 impl Drop for Dashboard {
     fn drop(&mut self) {
-        // Fails only for one that has ended.
+        // Fails only if the process has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What it says when it listens: `http://127.0.0.1:3000/ shows the studies in weir-results`.
+/// Address in its first line: `http://127.0.0.1:3000/ shows the studies in weir-results`.
 fn address_in(line: &str) -> Option<SocketAddr> {
     line.strip_prefix("http://")?.split('/').next()?.parse().ok()
 }
 
-/// A browser that has been told of the study, or that none runs.
+/// Connects a browser and waits until it has received the state of the study, or that none runs.
 fn watch(address: SocketAddr) -> io::Result<BufReader<TcpStream>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(SILENCE_MAX))?;
@@ -90,7 +90,7 @@ fn watch(address: SocketAddr) -> io::Result<BufReader<TcpStream>> {
     Ok(stream)
 }
 
-/// Takes everything that comes, and says how that ended.
+/// Reads until the end, and describes how the stream ended.
 fn end_of(mut stream: impl BufRead) -> String {
     io::copy(&mut stream, &mut io::sink())
         .map_or_else(|error| error.to_string(), |_| "nothing more".to_owned())
@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    /// A program that says where this test listens, and stays.
+    /// A program that prints where this test listens, and keeps running.
     fn program(address: SocketAddr) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("weir-neighbour-dashboard-{}", std::process::id()));
         let text = format!(
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(message, "browser 1 was let go: nothing more");
         fs::remove_file(&program).expect("it can be removed");
 
-        // Here, because a program that is written while another is started cannot be run.
+        // Started here, because a program file that is being written while another process starts cannot be executed.
         let look_on = |program: &str| look_on(Path::new(program), Path::new("results"), 0, || Ok(()));
         assert!(look_on("/nowhere/weir").expect_err("it is not there").starts_with("cannot start"));
         let message = look_on("echo").expect_err("it is no dashboard");

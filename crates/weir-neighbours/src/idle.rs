@@ -1,4 +1,4 @@
-//! Connections that say nothing, from several addresses of the loopback network: clients that never log in.
+//! Idle connections from several addresses of the loopback network: clients that never log in.
 
 use std::{
     io,
@@ -14,23 +14,23 @@ use rustix::{
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 
-/// Where they come from: this and the next ones. Nobody who trades comes from here.
+/// First of the source addresses, which are consecutive. No trading client uses them.
 const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
 
 /// Most addresses.
 const ADDRESSES_MAX: u32 = 250;
 
-/// How long the last ones that came may take to be accepted or closed.
+/// Time for the last connections to be accepted or closed.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// Time between two looks at whether they are still there.
+/// Time between two checks that they are still open.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Descriptors this process needs besides the connections.
+/// Descriptors this process needs in addition to the connections.
 const DESCRIPTORS_BESIDES: u64 = 64;
 
-/// Opens so many connections and stays, until the server ends some of them; then it says so. Idle that are gone
-/// are no company, and what was measured without them is not what was asked.
+/// Opens this many connections and keeps them until the server closes some; then it returns an error. A measurement
+/// with fewer idle connections than requested is invalid.
 pub(crate) fn stay(
     server: SocketAddr,
     addresses: u32,
@@ -69,13 +69,13 @@ fn raise_descriptors(connections: u32) -> Result<(), String> {
     raised.map_err(|error| format!("cannot raise the limit of descriptors: {error}"))
 }
 
-/// Open connections. They end with this value.
+/// Open connections. They are closed on drop.
 struct Idle {
     sockets: Vec<OwnedFd>,
 }
 
 impl Idle {
-    /// Opens so many connections, from so many addresses in turn.
+    /// Opens this many connections, from the addresses in turn.
     fn open(server: SocketAddr, addresses: u32, connections: u32) -> Result<Self, String> {
         let addresses = addresses.clamp(1, ADDRESSES_MAX);
         let mut sockets = Vec::with_capacity(connections as usize);
@@ -87,7 +87,7 @@ impl Idle {
         Ok(Self { sockets })
     }
 
-    /// How many the server has not closed.
+    /// Number of connections that the server has not closed.
     fn held(&self) -> u32 {
         let is_held = |socket: &&OwnedFd| {
             let looked = recv(socket, &mut [0_u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
@@ -120,7 +120,7 @@ mod tests {
         from.sort_unstable();
         assert_eq!(from, ["127.0.1.1", "127.0.1.1", "127.0.1.2"]);
         assert_eq!(idle.held(), 3);
-        // The loopback interface delivers the end before this returns.
+        // The loopback interface delivers the close before this returns.
         drop(came.pop());
         assert_eq!(idle.held(), 2);
     }

@@ -1,8 +1,8 @@
-//! What studies put beside a server: clients, `weir-neighbour abusive|idle|replayer ADDRESS [options]`, and a dashboard
-//! that somebody looks at, `weir-neighbour dashboard PROGRAM [options]`.
+//! Programs that studies run beside a server: clients, `weir-neighbour abusive|idle|replayer ADDRESS [options]`, and
+//! a dashboard with watchers, `weir-neighbour dashboard PROGRAM [options]`.
 //!
-//! Each says `ready` when its work has begun and goes on until it is killed; it ends by itself only with an error, when
-//! the server does not do what it should. Exit codes are those of `weir`: 1 runtime error, 2 usage.
+//! Each prints `ready` when its work has begun and runs until it is killed; it ends by itself only with an error,
+//! when the server misbehaves. Exit codes are those of `weir`: 1 runtime error, 2 usage.
 
 mod abusive;
 mod dashboard;
@@ -20,14 +20,14 @@ const USAGE: &str = "usage: weir-neighbour abusive ADDRESS [--mute-requests N]
        weir-neighbour replayer ADDRESS --account NAME --messages N --scratch DIR [--bytes-per-second N]
        weir-neighbour dashboard PROGRAM --results DIR [--watchers N]";
 
-/// Why the program ends, and what the shell sees.
+/// The message and exit code with which the program ends.
 #[derive(Debug, PartialEq, Eq)]
 struct Failure {
     code: u8,
     message: String,
 }
 
-/// What was typed.
+/// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 enum Role {
     Abusive {
@@ -55,7 +55,7 @@ enum Role {
 
 fn main() -> ExitCode {
     let Err(failure) = parse(std::env::args().skip(1)).and_then(|asked| run(&asked));
-    // Nobody is left to tell when standard error is closed.
+    // A closed standard error cannot be reported anywhere.
     let _ = writeln!(io::stderr(), "{}", failure.message);
     ExitCode::from(failure.code)
 }
@@ -78,7 +78,7 @@ fn run(asked: &Role) -> Result<std::convert::Infallible, Failure> {
     Err(Failure { code: 1, message: ended.unwrap_or_else(|error| error) })
 }
 
-/// Says that the work has begun.
+/// Reports that the work has begun.
 fn ready() -> io::Result<()> {
     let mut output = io::stdout().lock();
     writeln!(output, "ready")?;

@@ -1,7 +1,7 @@
-//! A client of the gateway that places orders and keeps every message it is answered with; and the same client later,
-//! when it asks for all of them again and again, as fast as they come or at a pace of its own. What comes again is
-//! compared with what came live, byte by byte: a message that is missing, doubled, changed or out of place differs from
-//! the one expected. A server that says nothing for longer than its heartbeats allow is named too.
+//! A client of the gateway that places orders and stores every answer. Later the same client requests all of them
+//! again and again, at full speed or at a fixed rate. The replayed messages are compared with the live ones byte by
+//! byte: a missing, duplicate, changed or misplaced message differs from the expected one. A server that stays silent
+//! for longer than its heartbeat interval is an error too.
 
 use std::{
     fs::File,
@@ -20,33 +20,34 @@ use weir_proto::{
     },
 };
 
-/// Orders on their way while the journal is filled.
+/// Orders in flight while the journal is filled.
 const IN_FLIGHT_MAX: u32 = 512;
 
-/// Longest message that is taken.
+/// Longest accepted message.
 const PAYLOAD_BYTES_MAX: usize = 1024;
 
-/// Most that one read takes, at full speed.
+/// Most bytes per read, at full speed.
 const READ_BYTES_MAX: usize = 64 << 10;
 
-/// Time between two reads at a pace.
+/// Time between two reads at a fixed rate.
 const SIP: Duration = Duration::from_millis(100);
 
-/// A client that is logged in says something at least once a second.
+/// A logged-in client sends something at least once a second.
 const HEARTBEAT: Duration = Duration::from_millis(900);
 
 /// Longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Longest wait for an account whose last connection the gateway has not seen end, and the time between two tries.
+/// Longest wait for an account whose last connection the gateway still considers open, and the time between two
+/// attempts.
 const LOGIN_MAX: Duration = Duration::from_secs(5);
 const LOGIN_AGAIN: Duration = Duration::from_millis(20);
 
-/// A server that has nothing else to say sends a heartbeat after at most a second and a half. Half a second more for a
-/// client that shares its CPU.
+/// An otherwise silent server sends a heartbeat after at most a second and a half. The client gets half a second more
+/// because it may share its CPU.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
 
-/// Where the client logs in, as whom.
+/// Where the client logs in, and with which account.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Login<'a> {
     /// The gateway.
@@ -55,14 +56,14 @@ pub(crate) struct Login<'a> {
     pub(crate) account: &'a str,
 }
 
-/// A connection that is logged in.
+/// A logged-in connection.
 struct Connection {
     stream: TcpStream,
     deframer: Deframer,
     buffer: Vec<u8>,
     spoke: Instant,
     heard: Instant,
-    /// The longest time in which nothing could be read.
+    /// The longest time during which nothing could be read.
     silence_max: Duration,
 }
 
@@ -127,13 +128,13 @@ impl Connection {
         self.stream.write_all(bytes).map_err(|error| format!("the gateway takes nothing: {error}"))
     }
 
-    /// Says something if it is time to.
+    /// Sends a heartbeat if one is due.
     fn beat(&mut self) -> Result<(), String> {
         if self.spoke.elapsed() < HEARTBEAT { Ok(()) } else { self.send(&CLIENT_HEARTBEAT_FRAME) }
     }
 
-    /// Reads at most so many bytes and hands over the frames that are whole. Nothing to read is no error where a wait
-    /// was not asked for or is over.
+    /// Reads at most this many bytes and hands over the complete frames. Without a wait, or after a timed-out one, it
+    /// is no error if there is nothing to read.
     fn receive(
         &mut self,
         bytes_max: usize,
@@ -161,7 +162,7 @@ impl Connection {
     }
 }
 
-/// Places so many orders and writes the messages they are answered with into a file, as they came.
+/// Places this many orders and writes the answers to a file, in order of arrival.
 fn place_orders(login: Login<'_>, orders: u32, live: &Path) -> Result<(), String> {
     let mut connection = Connection::log_in(login)?;
     let failed = |error: io::Error| format!("{}: {error}", live.display());
@@ -214,8 +215,8 @@ fn order(number: u32, out: &mut Vec<u8>) {
     encode_frame(UNSEQUENCED, &message, out);
 }
 
-/// Places so many orders, and asks for what they were answered with for ever: as fast as it comes, or at most so many
-/// bytes a second.
+/// Places this many orders, and requests their answers again and again without end: at full speed, or at most at this
+/// many bytes a second.
 pub(crate) fn replay_again(
     login: Login<'_>,
     orders: u32,
@@ -231,12 +232,12 @@ pub(crate) fn replay_again(
     }
 }
 
-/// Asks for all messages once.
+/// Requests all messages once.
 fn replay(login: Login<'_>, messages: u32, live: &Path, bytes_per_second: Option<u32>) -> Result<(), String> {
     let file = File::open(live).map_err(|error| format!("{}: {error}", live.display()))?;
     let mut again = Again::of(BufReader::with_capacity(READ_BYTES_MAX, file));
     let mut connection = Connection::log_in(login)?;
-    // Short waits, so that the client's own heartbeats go on.
+    // Short waits, so that the client's own heartbeats continue.
     let waits = connection.stream.set_read_timeout(Some(HEARTBEAT / 2));
     waits.map_err(|error| format!("the connection of {}: {error}", login.account))?;
     let sip_bytes = bytes_per_second.map(|bytes| (bytes as usize / 10).max(1));
@@ -257,7 +258,7 @@ fn replay(login: Login<'_>, messages: u32, live: &Path, bytes_per_second: Option
     again.expect_end()
 }
 
-/// What comes again, beside what came live.
+/// Compares replayed messages with the live ones.
 struct Again<R> {
     live: R,
     expected: Vec<u8>,
@@ -288,7 +289,7 @@ impl<R: BufRead> Again<R> {
         Err(format!("message {} is not what came live", self.messages))
     }
 
-    /// That nothing is missing.
+    /// Checks that no message is missing.
     fn expect_end(&mut self) -> Result<(), String> {
         match self.live.fill_buf() {
             Ok([]) => Ok(()),
@@ -333,7 +334,7 @@ mod tests {
         for wrong in [&b"twO"[..], b"six", b"one", b"tw", b"twos", b""] {
             assert_eq!(second(wrong), Err("message 2 is not what came live".to_owned()), "{wrong:?}");
         }
-        // What the last comparison left behind is nothing that came live.
+        // The remainder of the last comparison is not a live message.
         let mut again = Again::of(&list[..6]);
         again.take(SEQUENCED, b"one").expect("it is the first");
         assert!(again.take(SEQUENCED, b"one").is_err());
@@ -349,7 +350,7 @@ mod tests {
         assert_eq!(frame.kind, UNSEQUENCED);
         let Ok(Inbound::Enter(enter, _)) = Inbound::decode(frame.payload) else { panic!("it is an order") };
         assert_eq!((enter.user_ref_num, enter.quantity, enter.symbol.as_str()), (7, 100, "WEIR"));
-        // The other direction has other packets.
+        // The other direction uses different packets.
         assert!(matches!(ServerPacket::parse(frame), Ok(ServerPacket::Unsequenced(_))));
     }
 }
