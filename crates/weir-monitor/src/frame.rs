@@ -1,4 +1,4 @@
-//! From two snapshots to what is shown. Pure: no clock, no I/O.
+//! Turns two snapshots into the figures that are shown. Pure: no clock, no I/O.
 
 use std::collections::HashMap;
 
@@ -13,14 +13,14 @@ use weir_report::Language;
 
 use crate::snapshot::{Mute, Reading, Snapshot};
 
-/// What is shown of one moment.
+/// The figures of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Frame {
     /// Time of day, in UTC.
     pub time: String,
     /// The same in seconds since 1970.
     pub unix_s: u64,
-    /// Time since the snapshot before; absent for the first.
+    /// Time since the previous snapshot; absent for the first.
     pub interval_s: Option<f64>,
     /// One for each target.
     pub nodes: Vec<Node>,
@@ -35,30 +35,30 @@ pub struct Node {
     pub pid: Option<u32>,
     /// User number.
     pub uid: Option<u32>,
-    /// Driver that runs.
+    /// The active driver.
     pub driver: Option<String>,
-    /// Messages received: of an exchange or a gateway data messages on all sides; of other servers receives.
+    /// Messages received. An exchange or a gateway counts data messages on all sides, other servers count receives.
     pub received: Flow,
     /// Messages sent, likewise.
     pub sent: Flow,
-    /// Received and not yet passed on; only exchange and gateway know it.
+    /// Messages received and not yet passed on; only an exchange and a gateway know it.
     pub backlog: Option<u64>,
-    /// Why there are no figures; serialized as what to do about it, in English.
+    /// Why there are no figures; serialized as advice in English.
     #[serde(serialize_with = "advice")]
     pub advice: Option<Mute>,
-    /// Process row first, then its threads.
+    /// The process row first, then its threads.
     pub threads: Vec<Thread>,
-    /// How work crosses between workers.
+    /// Hand-off between workers.
     pub handoff: Option<Handoff>,
     /// Times between named points.
     pub hops: Vec<Hop>,
-    /// Sessions of clients that are logged in.
+    /// Logged-in client sessions.
     pub sessions_open: u64,
-    /// Upstream sessions that are logged in.
+    /// Logged-in upstream sessions.
     pub upstreams_open: u64,
-    /// Sessions of exchanges that were others than the ones before.
+    /// Upstream sessions that replaced earlier ones.
     pub upstreams_begun_anew: u64,
-    /// Orders that ended without a word of their exchange.
+    /// Orders that ended without a message from their exchange.
     pub orders_expired: u64,
     /// The sessions that were listed.
     pub sessions: Vec<Session>,
@@ -75,15 +75,15 @@ pub struct Flow {
     pub missing: Option<Missing>,
 }
 
-/// Why there is no figure.
+/// Why a figure is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Missing {
-    /// There was no snapshot before.
+    /// There was no previous snapshot.
     First,
-    /// The target did not answer, now or before.
+    /// The target did not answer, now or in the previous snapshot.
     Gap,
-    /// The counter went back, or the process is another one.
+    /// The counter decreased, or the process was replaced.
     Reset,
     /// The process has ended.
     Gone,
@@ -92,7 +92,7 @@ pub enum Missing {
 }
 
 impl Missing {
-    /// The word that stands where the figure would.
+    /// The word that is shown in place of the figure.
     pub fn word(self) -> &'static str {
         match self {
             Self::First => "-",
@@ -106,31 +106,31 @@ impl Missing {
 
 /// A thread, or the process row above its threads.
 ///
-/// As pidstat has it, the process row shows the switches of the main thread and the CPU of the whole process.
+/// As in pidstat, the process row shows the context switches of the main thread and the CPU of the whole process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Thread {
     /// Thread number; absent in the process row.
     pub tid: Option<u32>,
     /// Name.
     pub command: String,
-    /// Voluntary switches a second.
+    /// Voluntary context switches a second.
     pub context_switches_voluntary: Option<f64>,
-    /// Involuntary switches a second.
+    /// Involuntary context switches a second.
     pub context_switches_involuntary: Option<f64>,
-    /// Share of the interval on a CPU; above 100 for a process with several busy threads.
+    /// CPU time as a share of the interval; above 100 for a process with several busy threads.
     pub cpu_percent: Option<f64>,
-    /// Share of the interval it was runnable and waited for a CPU.
+    /// Time spent runnable without a CPU, as a share of the interval.
     pub wait_percent: Option<f64>,
 }
 
-/// Hand-off in the interval.
+/// Hand-off during the interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Handoff {
     /// Strategy.
     pub strategy: String,
     /// Messages handed over a second.
     pub per_second: Option<f64>,
-    /// Wakes that cost a system call, for each message handed over.
+    /// Wakes with a system call, per message handed over.
     pub wakes_per_handoff: Option<f64>,
     /// Messages found each time a worker emptied its queues.
     pub per_drain: Option<f64>,
@@ -138,7 +138,7 @@ pub struct Handoff {
     pub orders_share: Option<f64>,
     /// Messages queued now.
     pub depth: u64,
-    /// Work found by the once-a-second look, since the start: must be zero.
+    /// Work found by the once-a-second check, since the start: must be zero.
     pub wakes_recovered: u64,
 }
 
@@ -155,7 +155,7 @@ pub struct Hop {
     pub p99_ns: Option<u64>,
     /// Largest.
     pub max_ns: u64,
-    /// The figures are of the whole run: the interval's own are not known.
+    /// The figures cover the whole run, because those of the interval are unknown.
     pub since_start: bool,
 }
 
@@ -170,17 +170,17 @@ pub struct Session {
     pub state: String,
     /// Messages sent to it a second.
     pub per_second: Option<f64>,
-    /// Messages it has still to be sent.
+    /// Messages it has not been sent yet.
     pub behind: u64,
     /// Last sequence number sent.
     pub sequence_sent: u64,
-    /// Last UserRefNum taken in.
+    /// Last UserRefNum processed.
     pub user_ref_num: u32,
     /// Bytes the kernel has not taken yet.
     pub queued_bytes: u64,
 }
 
-/// What is shown of `after`, with rates since `before`.
+/// The figures of `after`, with rates since `before`.
 pub fn frame(before: Option<&Snapshot>, after: &Snapshot) -> Frame {
     let interval_ns =
         before.map(|before| after.at_ns.saturating_sub(before.at_ns)).filter(|length| *length > 0);
@@ -198,7 +198,7 @@ pub fn frame(before: Option<&Snapshot>, after: &Snapshot) -> Frame {
     }
 }
 
-/// Nodes of one name have the number of their process behind it.
+/// Appends the process number to the names of nodes that share a name.
 fn tell_apart(nodes: &mut [Node]) {
     let names: Vec<String> = nodes.iter().map(|node| node.node.clone()).collect();
     for node in nodes {
@@ -215,11 +215,11 @@ fn time_of_day(unix_s: u64) -> String {
     format!("{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60)
 }
 
-/// Longest name that is shown.
+/// Longest displayed name.
 const NAME_CHARS_MAX: usize = 64;
 
-/// A name that another process gave itself, fit for a terminal: what would steer that is a replacement character, and
-/// what is too long is cut.
+/// A name that a process gave itself, made safe for a terminal: control characters are replaced, and long names are
+/// cut.
 fn plain(name: &str) -> String {
     let shown = |symbol: char| if symbol.is_control() { char::REPLACEMENT_CHARACTER } else { symbol };
     name.chars().take(NAME_CHARS_MAX).map(shown).collect()
@@ -230,12 +230,12 @@ struct Pair<'a> {
     earlier: Option<&'a Reading>,
     later: &'a Reading,
     interval_ns: Option<u64>,
-    /// The process is another one than before.
+    /// The process was replaced since the earlier reading.
     is_new: bool,
 }
 
 impl Pair<'_> {
-    /// Whether the reading before is of this process.
+    /// The earlier reading, if it is of this process.
     fn known(&self) -> Option<&Reading> {
         self.earlier.filter(|_| !self.is_new)
     }
@@ -270,7 +270,7 @@ fn node(earlier: Option<&Reading>, later: &Reading, interval_ns: Option<u64>) ->
     }
 }
 
-/// Whether the process behind a target is another one than before.
+/// Whether the process behind a target was replaced.
 fn is_another(earlier: &Reading, later: &Reading) -> bool {
     let start =
         |reading: &Reading| reading.process.as_ref().map(|process| (process.pid, process.started_ticks));
@@ -279,7 +279,7 @@ fn is_another(earlier: &Reading, later: &Reading) -> bool {
         || earlier.pid.zip(later.pid).is_some_and(|(earlier, later)| earlier != later)
 }
 
-/// Programs read one language, whatever the reader's is.
+/// Programs read one language, independent of the reader's.
 fn advice<S: Serializer>(mute: &Option<Mute>, serializer: S) -> Result<S::Ok, S::Error> {
     mute.map(|mute| mute.advice(Language::English)).serialize(serializer)
 }
@@ -315,7 +315,7 @@ fn threads(pair: &Pair<'_>) -> Vec<Thread> {
     let known: HashMap<u32, &ThreadSample> =
         earlier.map(|process| process.threads.iter().map(|it| (it.tid, it)).collect()).unwrap_or_default();
     let row = |thread: &ThreadSample| {
-        // A clock that went back belongs to a new thread with an old number.
+        // If the CPU time decreased, this is a new thread with a reused number.
         let before = known.get(&thread.tid).filter(|before| before.cpu_ns <= thread.cpu_ns);
         let count = |value: fn(&ThreadSample) -> u64| {
             before.and_then(|before| pair.per_second(value(thread).saturating_sub(value(before))))
@@ -357,7 +357,7 @@ fn percent(nanoseconds_per_second: f64) -> f64 {
     nanoseconds_per_second / 1e7
 }
 
-/// The node's own record in the reading before, when that is of the same process.
+/// The node's own record in the earlier reading, if that is of the same process.
 fn node_before<'p>(pair: &'p Pair<'_>) -> Option<&'p NodeStats> {
     pair.known()?.stats.as_ref()?.node.as_ref()
 }
@@ -395,7 +395,7 @@ fn hops(pair: &Pair<'_>, later: &[HopStats]) -> Vec<Hop> {
     later.iter().map(one).collect()
 }
 
-/// What was added between two states of a distribution; `None` where they were sent without their histograms.
+/// What was added between two states of a distribution; `None` if they were sent without their histograms.
 fn between(earlier: &LatencySummary, later: &LatencySummary) -> Option<LatencySummary> {
     if later.histogram_v2_base64.is_empty() || earlier.count > later.count {
         return None;
@@ -425,7 +425,7 @@ fn sessions(pair: &Pair<'_>, later: &[SessionStats]) -> Vec<Session> {
     later.iter().map(one).collect()
 }
 
-/// Readings made by hand, for the tests of those that draw them.
+/// Hand-made readings, for the tests of modules that draw them.
 #[cfg(test)]
 pub(crate) mod made {
     use super::*;
@@ -441,7 +441,7 @@ pub(crate) mod made {
         }
     }
 
-    /// A gateway with two workers after so many seconds of 100,000 orders a second.
+    /// A gateway with two workers after this many seconds of 100,000 orders a second.
     pub(crate) fn gateway(seconds: u64) -> Reading {
         let orders = 100_000 * seconds;
         let handoff = HandoffStats {
@@ -511,7 +511,7 @@ pub(crate) mod made {
         }
     }
 
-    /// A server that answers nothing, because it has no socket.
+    /// A server that does not answer, because it has no socket.
     pub(crate) fn silent(seconds: u64) -> Reading {
         Reading {
             name: "ECHO".to_owned(),

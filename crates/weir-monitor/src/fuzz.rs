@@ -1,4 +1,4 @@
-//! A fuzz body: answers of a server, damaged at random, through everything the monitor does with them.
+//! A fuzz body: server answers with random damage, through everything the monitor does with them.
 
 use proptest::prelude::*;
 use ratatui::{Terminal, backend::TestBackend};
@@ -13,7 +13,7 @@ use crate::{
     snapshot::{Reading, Snapshot, parse},
 };
 
-/// What an honest gateway answers after so many seconds.
+/// The answer of a correct gateway after this many seconds.
 fn honest(seconds: u64) -> Value {
     let mut stats = made::gateway(seconds).stats.unwrap_or_default();
     let mut histogram = empty_histogram();
@@ -23,7 +23,7 @@ fn honest(seconds: u64) -> Value {
     serde_json::to_value(stats).expect("it has a form")
 }
 
-/// Numbers and texts at the edges of what their fields hold, and beyond.
+/// Numbers and texts at the limits of their fields, and beyond.
 fn edge() -> impl Strategy<Value = Value> {
     prop_oneof![
         prop::sample::select(vec![0, 1, u64::from(u32::MAX), 1 << 63, u64::MAX]).prop_map(Value::from),
@@ -35,7 +35,7 @@ fn edge() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Every place of a value that is neither a list nor an object, from the outside in.
+/// All leaves of a value (neither list nor object), from the outside in.
 fn leaves(value: &mut Value) -> Vec<&mut Value> {
     match value {
         Value::Object(fields) => fields.values_mut().flat_map(leaves).collect(),
@@ -67,12 +67,12 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// What the monitor knows after this answer.
+/// The monitor's reading of this answer.
 fn reading(bytes: &[u8]) -> Reading {
     Reading { stats: parse(bytes).ok(), ..made::gateway(1) }
 }
 
-/// Everything that is shown of a frame, as a terminal gets it.
+/// All outputs of a frame, as a terminal gets them.
 fn shown(frame: &Frame) -> String {
     let mut terminal = Terminal::new(TestBackend::new(100, 20)).expect("it is memory");
     for key in ['o', 'j', 's'] {
@@ -106,7 +106,7 @@ proptest! {
     }
 }
 
-/// As often as `WEIR_FUZZ_CASES` says, or briefly.
+/// `WEIR_FUZZ_CASES` cases, or a few.
 fn cases() -> u32 {
     std::env::var("WEIR_FUZZ_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(64)
 }

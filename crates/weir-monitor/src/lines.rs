@@ -1,5 +1,5 @@
-//! A frame as plain lines: the columns of document 001, then those of pidstat, then what only this monitor knows.
-//! Columns have the names they have there, in every language; sentences follow the reader. Pure.
+//! A frame as plain lines: the columns of document 001, then those of pidstat, then figures that only this monitor
+//! has. Columns keep their original names in every language; sentences follow the reader's language. Pure.
 
 use weir_report::{Language, localized};
 
@@ -9,7 +9,7 @@ use crate::{
     target::Target,
 };
 
-/// What stands for a figure that is not known.
+/// Placeholder for an unknown figure.
 const ABSENT: &str = "-";
 
 /// Width of the rule between two moments.
@@ -25,7 +25,7 @@ pub fn started(targets: usize, language: Language) -> String {
     )
 }
 
-/// Which processes are watched, a line for each: servers of one kind have one name.
+/// The watched processes, one line each; servers of one kind share a name.
 pub fn targets(targets: &[Target], ports_of: impl Fn(u32) -> Vec<u16>, language: Language) -> String {
     let line = |target: &Target| {
         let name = &target.name;
@@ -50,12 +50,12 @@ pub fn targets(targets: &[Target], ports_of: impl Fn(u32) -> Vec<u16>, language:
     targets.iter().map(line).collect()
 }
 
-/// Its last line.
+/// The last line of a monitor.
 pub fn stopped(language: Language) -> &'static str {
     language.choose(["Stopped.\n", "모니터링을 마쳤습니다.\n", "监控已停止。\n"])
 }
 
-/// Names of the message columns, printed once.
+/// Header of the message columns, printed once.
 pub fn header() -> String {
     let names = ["Time", "Node", "Total RX", "RX TPS", "Total TX", "TX TPS", "Backlog"];
     format!("{}{}", row(names), rule())
@@ -97,7 +97,7 @@ fn rule() -> String {
     format!("{}\n", "-".repeat(RULE_COLUMNS))
 }
 
-/// Total and rate, or the word for what is missing.
+/// Total and rate, or the reason why they are missing.
 pub(crate) fn flow(flow: &Flow) -> [String; 2] {
     let missing = flow.missing.map_or(ABSENT, |missing| missing.word());
     let total = flow.total.map_or_else(|| missing.to_owned(), grouped);
@@ -118,7 +118,7 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// Threads of all targets, as `pidstat -w -t` has them, with CPU and waiting for one beside.
+/// Threads of all targets in the columns of `pidstat -w -t`, plus CPU and waiting for a CPU.
 pub fn threads(frame: &Frame) -> String {
     let mut text = format!("{:<10}", frame.time);
     text.push_str("   UID      TGID       TID   cswch/s nvcswch/s    %CPU   %wait  Command\n");

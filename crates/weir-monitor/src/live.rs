@@ -1,4 +1,4 @@
-//! The monitor as it runs: plain lines or JSON for whoever reads, a live view on a terminal.
+//! The running monitor: plain lines or JSON for programs, a live view on a terminal.
 
 use std::{
     io::{self, Write},
@@ -17,24 +17,24 @@ use crate::{
     target::ports,
 };
 
-/// Longest time until a stop is noticed.
+/// Longest delay until a stop is noticed.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What is written for each moment.
+/// Output of each moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// The document's columns; threads as well, where they are asked for or are all there is.
+    /// The document's columns; also threads, if requested or if there is nothing else.
     Lines {
         /// Threads, hand-off, hop times and sessions at every moment.
         everything: bool,
-        /// Of the sentences.
+        /// Language of the sentences.
         language: Language,
     },
-    /// One object.
+    /// One JSON object.
     Json,
 }
 
-/// How often, and how long.
+/// Interval and end of the monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Time between two snapshots.
@@ -43,10 +43,10 @@ pub struct Pace {
     pub once: bool,
 }
 
-/// Writes a frame for each interval until the flag is set, or once.
+/// Writes a frame for each interval until the flag is set, or writes once.
 ///
 /// # Errors
-/// Those of the output; a reader that has gone is one.
+/// Errors of the output, including a reader that closed it.
 pub fn write(
     monitor: &mut Monitor,
     output: &mut dyn Write,
@@ -55,7 +55,7 @@ pub fn write(
     stop: &AtomicBool,
 ) -> io::Result<()> {
     if let Form::Lines { language, .. } = form {
-        // One look is no monitoring.
+        // A single frame is not monitoring.
         if !pace.once {
             output.write_all(lines::started(monitor.len(), language).as_bytes())?;
         }
@@ -98,7 +98,7 @@ fn written(shown: &Frame, form: Form, once: bool) -> io::Result<String> {
     Ok(text)
 }
 
-/// The next moment on the grid of intervals; moments that have passed are left out and never made up for.
+/// The next moment on the grid of intervals; missed moments are skipped and never made up for.
 fn next(due: Instant, interval: Duration) -> Instant {
     let now = Instant::now();
     let mut next = due + interval;
@@ -123,10 +123,10 @@ fn wait_until(due: Instant, stop: &AtomicBool) -> bool {
     }
 }
 
-/// Shows a live view until `q`, Ctrl-C, or the flag. The terminal is as it was afterwards, also after a panic.
+/// Shows a live view until `q`, Ctrl-C, or the flag. The terminal is restored afterwards, also after a panic.
 ///
 /// # Errors
-/// Those of the terminal.
+/// Errors of the terminal.
 pub fn show(
     monitor: &mut Monitor,
     interval: Duration,
@@ -184,22 +184,22 @@ fn press(keys: &mut screen::Keys, event: &Event) {
     }
 }
 
-/// A terminal that shows lines of somebody else's. It is as it was when this is dropped, also after a panic.
+/// A terminal that shows another module's lines. The terminal is restored on drop, also after a panic.
 pub struct Page(ratatui::DefaultTerminal);
 
 impl Page {
     /// Takes the terminal.
     ///
     /// # Errors
-    /// Those of the terminal.
+    /// Errors of the terminal.
     pub fn open() -> io::Result<Self> {
         ratatui::try_init().map(Self)
     }
 
-    /// Shows the lines that are made for a terminal of so many columns and rows.
+    /// Shows the lines, made for a terminal of the given columns and rows.
     ///
     /// # Errors
-    /// Those of the terminal.
+    /// Errors of the terminal.
     pub fn draw(&mut self, lines: impl Fn(usize, usize) -> String) -> io::Result<()> {
         let draw = |canvas: &mut ratatui::Frame<'_>| {
             let area = canvas.area();
@@ -209,10 +209,10 @@ impl Page {
         self.0.draw(draw).map(drop)
     }
 
-    /// Whether `q`, Escape or Ctrl-C was pressed meanwhile.
+    /// Whether `q`, Escape or Ctrl-C was pressed since the last call.
     ///
     /// # Errors
-    /// Those of the terminal.
+    /// Errors of the terminal.
     pub fn is_left(&self) -> io::Result<bool> {
         let mut keys = screen::Keys::default();
         while event::poll(Duration::ZERO)? {
@@ -224,7 +224,7 @@ impl Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // Nobody is left who could be told.
+        // There is no terminal left to report an error on.
         let _ = ratatui::try_restore();
     }
 }

@@ -1,4 +1,4 @@
-//! A frame on a terminal. Draws only; what the keys do is in [`Keys`], and the terminal itself is in `live`.
+//! A frame on a terminal. This module only draws; [`Keys`] handles the keys, and `live` the terminal.
 
 use ratatui::{
     Frame as Canvas,
@@ -14,17 +14,17 @@ use crate::{
     lines,
 };
 
-/// What the threads are sorted by.
+/// Sorting of the threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// As they come: processes with their threads below them.
+    /// Unsorted: processes with their threads below them.
     #[default]
     Process,
     /// CPU, most first.
     Cpu,
-    /// Voluntary switches, most first.
+    /// Voluntary context switches, most first.
     Voluntary,
-    /// Involuntary switches, most first.
+    /// Involuntary context switches, most first.
     Involuntary,
     /// Waiting for a CPU, longest first.
     Wait,
@@ -52,7 +52,7 @@ impl Sort {
     }
 }
 
-/// What the lower half shows.
+/// Contents of the lower half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Page {
     /// Threads.
@@ -62,23 +62,23 @@ pub enum Page {
     Orders,
 }
 
-/// What the keys have chosen.
+/// State that the keys control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keys {
     /// Sorting of the threads.
     pub sort: Sort,
     /// Lower half.
     pub page: Page,
-    /// Nothing moves until it is pressed again.
+    /// The display is frozen until the key is pressed again.
     pub paused: bool,
-    /// The monitor ends.
+    /// The monitor should end.
     pub quit: bool,
     /// First line of the lower half that is shown.
     pub scroll: u16,
 }
 
 impl Keys {
-    /// What a key does; one that means nothing does nothing.
+    /// Handles a key; unknown keys are ignored.
     pub fn press(&mut self, key: char) {
         match key {
             'q' => self.quit = true,
@@ -147,14 +147,14 @@ fn title_words(frame: &Frame, keys: &Keys, language: Language) -> String {
     )
 }
 
-/// Narrowest columns of the messages, so that they stand still while figures grow.
+/// Minimum widths of the message columns, so that they do not move while figures grow.
 const MESSAGE_COLUMNS: [usize; 8] = [8, 7, 6, 11, 9, 11, 9, 7];
 
-/// The same for the threads.
+/// Minimum widths of the thread columns.
 const THREAD_COLUMNS: [usize; 8] = [5, 7, 7, 9, 9, 6, 6, 0];
 
-/// A head above rows, each column as wide as its widest cell. The last cell of a row is as long as it likes, so that
-/// a row with few cells ends with a sentence.
+/// A header above rows, each column as wide as its widest cell. The last cell of a row may have any length, so that a
+/// row with few cells can end with a sentence.
 fn table(head: &[&str], narrowest: &[usize], rows: &[Vec<String>]) -> Vec<Line<'static>> {
     let width = |column: usize| {
         let whole = rows.iter().filter(|row| column + 1 < row.len());
@@ -170,7 +170,7 @@ fn table(head: &[&str], narrowest: &[usize], rows: &[Vec<String>]) -> Vec<Line<'
     std::iter::once(Line::styled(line(head), BOLD)).chain(rows.map(Line::from)).collect()
 }
 
-/// Messages of all targets. Where that is too wide, process number and driver are left out.
+/// Messages of all targets. If that is too wide, process number and driver are left out.
 fn message_table(frame: &Frame, width: u16, language: Language) -> Vec<Line<'static>> {
     let head = ["Node", "PID", "Driver", "Total RX", "RX TPS", "Total TX", "TX TPS", "Backlog"];
     let of_node = |node: &Node| {
@@ -218,7 +218,7 @@ fn thread_table(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys, area: Rect,
     };
     let rows: Vec<_> = sorted(frame, keys.sort).into_iter().map(of_thread).collect();
     let mut text = table(&head, &THREAD_COLUMNS, &rows);
-    // The head stays while the rows below it move.
+    // The header stays while the rows below it scroll.
     text.drain(1..(1 + usize::from(keys.scroll)).min(text.len()));
     let key = keys.sort.name(language);
     let title = localized!(language, "threads by {key}", "스레드, {key} 순", "线程，按 {key} 排序");
@@ -226,7 +226,7 @@ fn thread_table(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys, area: Rect,
     canvas.render_widget(Paragraph::new(text), area);
 }
 
-/// Threads in the order that is asked for; sorted ones leave the process rows out.
+/// Threads in the requested order; a sorted list omits the process rows.
 fn sorted(frame: &Frame, sort: Sort) -> Vec<(&Node, &Thread)> {
     let mut rows: Vec<(&Node, &Thread)> =
         frame.nodes.iter().flat_map(|node| node.threads.iter().map(move |thread| (node, thread))).collect();
@@ -257,7 +257,7 @@ mod tests {
     fn drawn_on(columns: u16, frame: &Frame, keys: &Keys) -> String {
         let mut terminal = Terminal::new(TestBackend::new(columns, 17)).expect("it is memory");
         terminal.draw(|canvas| draw(canvas, frame, keys, Language::English)).expect("it is memory");
-        // Lines end where their text ends, and no quotes stand around them.
+        // Removes trailing blanks and the quotes around each line.
         let text = terminal.backend().to_string();
         text.lines().map(|line| format!("{}\n", line.trim_matches('"').trim_end())).collect()
     }

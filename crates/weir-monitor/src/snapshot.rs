@@ -1,8 +1,8 @@
-//! Reading all targets at one moment.
+//! Reads all targets at one moment.
 //!
-//! The question goes to every socket before the first answer is read, so that the answers belong to one moment as
-//! nearly as processes allow; threads are read right after. A target that does not answer in time has a gap in this
-//! snapshot, is connected anew in the next one, and never delays the others by more than its share.
+//! The request goes to every socket before the first answer is read, so that the answers belong to one moment as
+//! nearly as possible; threads are read right after. A target that does not answer in time has a gap in this
+//! snapshot, is reconnected in the next one, and never delays the others by more than its share.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -26,30 +26,30 @@ use crate::target::{self, Socket, Target};
 /// Longest wait for one answer.
 const ANSWER_MAX: Duration = Duration::from_millis(400);
 
-/// Longest answer; a thousand sessions take some hundred kilobytes.
+/// Longest answer; a thousand sessions need some hundred kilobytes.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
-/// What was read of all targets at one moment.
+/// Readings of all targets at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// The moment, on a clock that never jumps.
+    /// The moment, on a monotonic clock.
     pub at_ns: u64,
-    /// The same as people tell the time, in seconds since 1970.
+    /// The same moment in seconds since 1970.
     pub unix_s: u64,
     /// One for each target, in their order.
     pub nodes: Vec<Reading>,
 }
 
-/// What was read of one target.
+/// The reading of one target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
-    /// What it serves, as known without asking.
+    /// What it serves, as known without its answer.
     pub name: String,
     /// Process number, as far as it is known.
     pub pid: Option<u32>,
     /// User it belongs to.
     pub uid: Option<u32>,
-    /// Why nobody can be asked; absent for a target that answers, or that only does not answer now.
+    /// Why the target cannot be asked; absent for a target that answers, or that merely did not answer this time.
     pub mute: Option<Mute>,
     /// Its counters; absent when it did not answer.
     pub stats: Option<ServerStats>,
@@ -60,18 +60,18 @@ pub struct Reading {
 /// Why a target has no figures of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mute {
-    /// It is no server of ours.
+    /// It is not a Weir server.
     Foreign,
     /// It was started without a socket.
     Off,
-    /// It belongs to another user, and answers only that one.
+    /// It belongs to another user, and answers only that user.
     OtherUser(u32),
-    /// It has not the socket that servers have.
+    /// Its socket does not exist.
     Absent,
 }
 
 impl Mute {
-    /// What to do about it.
+    /// Advice to the user.
     pub fn advice(self, language: Language) -> String {
         match self {
             Self::Foreign => localized!(
@@ -102,7 +102,7 @@ impl Mute {
     }
 }
 
-/// Asks the same targets again and again.
+/// Reads the same targets repeatedly.
 #[derive(Debug)]
 pub struct Monitor {
     targets: Vec<Watched>,
@@ -124,7 +124,7 @@ impl Monitor {
         monitor
     }
 
-    /// Watches these from now on; connections to those that were watched before are kept. Whether they are others, so
+    /// Watches these from now on; connections to targets that stay are kept. Returns whether the targets changed, so
     /// that an earlier snapshot is of no use.
     pub fn watch(&mut self, targets: Vec<Target>) -> bool {
         let is_same = |(target, own): (&Target, &Watched)| *target == own.target;
@@ -140,17 +140,17 @@ impl Monitor {
         true
     }
 
-    /// Who is watched.
+    /// The watched targets.
     pub fn targets(&self) -> Vec<Target> {
         self.targets.iter().map(|watched| watched.target.clone()).collect()
     }
 
-    /// How many are watched.
+    /// Number of watched targets.
     pub fn len(&self) -> usize {
         self.targets.len()
     }
 
-    /// Whether there is nobody to watch.
+    /// Whether there are no targets.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
     }
@@ -168,7 +168,7 @@ impl Monitor {
 }
 
 impl Watched {
-    /// Sends the question; a connection that is gone is made anew.
+    /// Sends the request; reconnects if the connection is gone.
     fn ask(&mut self) {
         for _ in 0..2 {
             if self.stream.is_none() {
@@ -184,7 +184,7 @@ impl Watched {
     fn read(&mut self) -> Reading {
         let stats = self.stream.as_mut().and_then(|stream| answer(stream).ok());
         if stats.is_none() {
-            // An answer that comes late must not pass for that of the next question.
+            // A late answer must not be taken for the answer to the next request.
             self.stream = None;
         }
         self.has_answered |= stats.is_some();
@@ -205,7 +205,7 @@ impl Watched {
         }
     }
 
-    /// Why it cannot be asked.
+    /// Why the target cannot be asked.
     fn mute(&self, owner: Option<u32>) -> Option<Mute> {
         let user = geteuid();
         let other = owner.filter(|owner| *owner != user.as_raw() && !user.is_root());
@@ -220,8 +220,8 @@ impl Watched {
     }
 }
 
-/// A connection to the target's socket. It never waits: one that is stopped and has its line full counts as absent.
-/// The name that every server takes is nobody's property, so it must be the target itself that listens there.
+/// A connection to the target's socket. It never blocks: a stopped process with a full backlog counts as absent. Any
+/// process may bind the default name, so the target itself must be the listener.
 fn connected(target: &Target) -> Option<UnixStream> {
     let name = target.socket.name()?;
     let address = SocketAddrUnix::new_abstract_name(name.trim_start_matches('@').as_bytes()).ok()?;
@@ -239,7 +239,8 @@ fn connected(target: &Target) -> Option<UnixStream> {
     Some(stream)
 }
 
-/// Reads one answer: a line of at most [`ANSWER_BYTES_MAX`], all of it within [`ANSWER_MAX`] however it trickles in.
+/// Reads one answer: a line of at most [`ANSWER_BYTES_MAX`], all of it within [`ANSWER_MAX`] however slowly it
+/// arrives.
 fn answer(stream: &mut BufReader<UnixStream>) -> io::Result<ServerStats> {
     let until = Instant::now() + ANSWER_MAX;
     let mut line = Vec::new();
@@ -263,7 +264,7 @@ fn answer(stream: &mut BufReader<UnixStream>) -> io::Result<ServerStats> {
     }
 }
 
-/// What a line of an answer says.
+/// Parses one line of an answer.
 pub(crate) fn parse(line: &[u8]) -> io::Result<ServerStats> {
     serde_json::from_slice(line).map_err(io::Error::other)
 }
@@ -280,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    /// A server of statistics that answers as often as it is told and then closes.
+    /// A statistics server that sends these answers and then closes.
     fn serve(name: &str, answers: Vec<&'static str>) -> thread::JoinHandle<()> {
         let address = SocketAddr::from_abstract_name(name).expect("a name");
         let listener = UnixListener::bind_addr(&address).expect("the name is free");
@@ -304,7 +305,7 @@ mod tests {
         let is_over = std::sync::atomic::AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
-                // A byte now and then: each comes within the limit, the line never.
+                // Sends single bytes: each arrives within the limit, the whole line never does.
                 while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
                     thread::park_timeout(ANSWER_MAX / 8);
                     theirs.write_all(b" ").expect("it is read");
@@ -357,7 +358,7 @@ mod tests {
         assert!(monitor.watch(Vec::new()) && monitor.is_empty());
     }
 
-    /// What the target's socket says when it is asked once.
+    /// The answer of the target's socket to one request.
     fn answer_of(target: Target) -> Reading {
         Monitor::new(vec![target]).snapshot().nodes.remove(0)
     }
@@ -376,7 +377,7 @@ mod tests {
     fn a_name_that_another_process_took_first_is_not_asked() {
         let name = format!("weir-monitor-squatter-{}", std::process::id());
         let squatter = serve(&name, vec![]);
-        // Not this process, which is the one that listens.
+        // Names a process other than this one, which is the listener.
         let target =
             Target { pid: Some(1), socket: Socket::Default(format!("@{name}")), name: String::new() };
         assert_eq!(answer_of(target).stats, None);

@@ -1,4 +1,4 @@
-//! Which processes are watched, and where each answers.
+//! Which processes are watched, and the socket of each.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -10,28 +10,28 @@ use std::{
 /// Most targets at a time.
 pub const TARGETS_MAX: usize = 64;
 
-/// Most ports of a target that are told.
+/// Most ports reported for a target.
 pub const PORTS_MAX: usize = 8;
 
-/// What a server is told with `--stats-socket` that is to have none.
+/// Value of `--stats-socket` for a server without a socket.
 pub const NO_SOCKET: &str = "off";
 
-/// Where a server answers that was told no other name.
+/// Name of a server's socket unless another was given.
 pub fn default_socket(pid: u32) -> String {
     format!("@weir-{pid}")
 }
 
-/// Where a target answers.
+/// A target's statistics socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Socket {
-    /// Nowhere: it is no server of ours.
+    /// None: it is not a Weir server.
     #[default]
     Foreign,
-    /// Nowhere: it was started so.
+    /// None: it was started without one.
     Off,
-    /// At the abstract name that every server takes, as far as this is known without asking.
+    /// The abstract name that every server uses by default, as far as known without connecting.
     Default(String),
-    /// At an abstract name that somebody chose.
+    /// An abstract name given on the command line.
     Named(String),
 }
 
@@ -48,19 +48,19 @@ impl Socket {
 /// A process to watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// Process number; absent until the socket has told it.
+    /// Process number; absent until read from the socket.
     pub pid: Option<u32>,
     /// Its statistics socket; without one only threads can be watched.
     pub socket: Socket,
-    /// What it serves, in capitals, until it says its own name: `ECHO`, `GATEWAY`.
+    /// What it serves, in capitals, until it reports its own name: `ECHO`, `GATEWAY`.
     pub name: String,
 }
 
-/// What a command line says of a server of ours.
+/// What a Weir server's command line says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Serving {
     protocol: String,
-    /// What it was told with `--stats-socket`.
+    /// Value of `--stats-socket`.
     socket: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl Target {
     /// The process with this number; its socket is found in its command line.
     ///
     /// # Errors
-    /// When there is no such process.
+    /// Fails when there is no such process.
     pub fn of_pid(pid: u32) -> io::Result<Self> {
         let command = fs::read(format!("/proc/{pid}/cmdline"))
             .map_err(|error| io::Error::new(error.kind(), format!("there is no process {pid}")))?;
@@ -87,7 +87,8 @@ impl Target {
         Ok(serving(&command).map_or_else(foreign, |it| it.into_target(pid)))
     }
 
-    /// Whoever answers on this socket. The process is found among those that were started with its name.
+    /// The target that answers on this socket. The process is found among those that were started with this socket's
+    /// name.
     pub fn of_socket(socket: &str) -> Self {
         let is_its = |target: &Self| target.socket.name() == Some(socket);
         let known = numbers().filter_map(|pid| Self::of_pid(pid).ok()).find(is_its);
@@ -99,7 +100,7 @@ impl Target {
         known.unwrap_or_else(unknown)
     }
 
-    /// Every server of ours that this user runs, by process number, [`TARGETS_MAX`] at most.
+    /// All Weir servers of this user, by process number, at most [`TARGETS_MAX`].
     pub fn running() -> Vec<Self> {
         let user = rustix::process::getuid().as_raw();
         let mut found: Vec<Self> = numbers()
@@ -115,8 +116,8 @@ impl Target {
     }
 }
 
-/// Ports of TCP on which a process listens, by rising number and [`PORTS_MAX`] at most; none where its descriptors may
-/// not be listed.
+/// TCP ports on which a process listens, ascending and at most [`PORTS_MAX`]; empty if its descriptors may not be
+/// listed.
 pub fn ports(pid: u32) -> Vec<u16> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let socket = |entry: fs::DirEntry| {
@@ -133,7 +134,7 @@ pub fn ports(pid: u32) -> Vec<u16> {
     ports.into_iter().take(PORTS_MAX).collect()
 }
 
-/// Sockets that listen, of a table as `/proc/net/tcp` has it: inode and port.
+/// Listening sockets in a table of the form of `/proc/net/tcp`: inode and port.
 fn listening(table: &str) -> impl Iterator<Item = (u64, u16)> {
     const LISTENS: &str = "0A";
     table.lines().filter_map(|line| {
@@ -159,7 +160,7 @@ fn comm(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).map(|name| name.trim().to_owned()).unwrap_or_default()
 }
 
-/// Name of the program itself, under which others of its kind run; whoever renamed it renamed them.
+/// File name of this program; other instances have the same name, also after renaming.
 fn own_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {
@@ -168,7 +169,7 @@ fn own_name() -> &'static str {
     })
 }
 
-/// Reads a command line as the kernel gives it: words that end in a zero byte. `None` unless it is `weir serve`.
+/// Parses a command line in the kernel's form: words that end in a zero byte. `None` unless it is `weir serve`.
 fn serving(command: &[u8]) -> Option<Serving> {
     let words: Vec<String> =
         command.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
@@ -203,7 +204,7 @@ mod tests {
     fn the_ports_of_this_process_are_those_it_listens_on() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let port = listener.local_addr().expect("it has an address").port();
-        // Other tests may listen as well, and no more are told than there is room for.
+        // Other tests may listen as well, and the list is limited.
         let found = ports(std::process::id());
         assert!(found.contains(&port) || found.len() == PORTS_MAX, "{port} {found:?}");
     }
