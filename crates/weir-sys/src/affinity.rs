@@ -1,4 +1,5 @@
-//! Pinning threads to CPUs, and sets of CPUs as people write them. Which CPUs are a good choice is decided elsewhere.
+//! Pinning threads to CPUs, and parsing sets of CPUs as people write them. Other code decides which CPUs are a good
+//! choice.
 
 use std::{collections::BTreeSet, io};
 
@@ -7,10 +8,10 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// Highest CPU number plus one that a thread can be pinned to here.
 pub const CPUS_MAX: usize = CpuSet::MAX_CPU;
 
-/// One above the highest number that a CPU has on any Linux (`NR_CPUS`). A higher one is a mistake in a range.
+/// One above the highest number of a CPU on any Linux (`NR_CPUS`). A higher one is a mistake in a range.
 const NUMBERS_MAX: usize = 8_192;
 
-/// Allows the calling thread these CPUs only; threads it starts later inherit that.
+/// Restricts the calling thread to these CPUs; threads it starts later inherit that.
 ///
 /// An empty list, a CPU the machine lacks or one outside the process's CPU set is an error, and then nothing changes:
 /// the kernel itself would silently drop unknown CPUs from a set that has others.
@@ -32,13 +33,14 @@ pub fn pin_current_thread(cpus: &[usize]) -> io::Result<()> {
     Ok(())
 }
 
-/// CPUs the calling thread may run on, rising.
+/// CPUs the calling thread may run on, ascending.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CPUS_MAX).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// A set of CPUs such as `0-1,3`: each once, rising. None of a text that is none, such as an empty one.
+/// Parses a set of CPUs such as `0-1,3`: each once, ascending. `None` for a text that is not such a set, including an
+/// empty one.
 pub fn cpu_set(text: &str) -> Option<Vec<usize>> {
     let mut found = BTreeSet::new();
     for part in text.split(',') {

@@ -1,18 +1,18 @@
-//! The kernel's asynchronous I/O (`io_submit(2)`), known by the name of its C library, libaio.
+//! The kernel's asynchronous I/O (`io_submit(2)`), commonly called libaio after its library.
 //!
-//! Completions are taken from the ring that the kernel maps into the process, without a system call: the context's
-//! number is the ring's address. That is how libaio, fio and others read it, and the layout has not changed since
-//! 2.5; still its magic number and feature words are looked at first, and if they are not as expected
-//! `io_getevents(2)` is called instead.
+//! Completions are read without a system call from the ring that the kernel maps into the process: the context's
+//! number is the ring's address. libaio, fio and others read it in the same way, and the layout has not changed since
+//! 2.5. The magic number and feature words are still checked first; if they are not as expected, `io_getevents(2)` is
+//! called instead.
 //!
-//! What makes writes durable is a call of this thread (`fsync(2)`, `fdatasync(2)`), made where it is handed over: the
-//! context's own form of it came late (Linux 4.18) and uses a thread of the kernel's, and programs that use libaio
-//! block there. Writes in flight go on meanwhile.
+//! Writes are made durable by a call in this thread at submission (`fsync(2)`, `fdatasync(2)`): the context's own
+//! fsync operation came late (Linux 4.18) and uses a kernel thread, and programs that use libaio block in fsync.
+//! Writes in flight continue meanwhile.
 //!
-//! Invariants of [`AioQueue`]: (1) `context` is a context that `io_setup` gave and nobody else knows; its ring stays
-//! mapped until `io_destroy`; (2) a control block is read by the kernel during `io_submit` only, and its buffer stays
-//! in flight in `blocks` until its event was taken; (3) the ring's head is written by the kernel only inside
-//! `io_getevents`, which only this value calls.
+//! Invariants of [`AioQueue`]: (1) `context` is a context that `io_setup` returned and that no other code uses; its
+//! ring stays mapped until `io_destroy`; (2) a control block is read by the kernel during `io_submit` only, and its
+//! buffer stays in flight in `blocks` until its event was taken; (3) the ring's head is written by the kernel only
+//! inside `io_getevents`, which only this value calls.
 
 use std::{
     fs::File,
@@ -37,7 +37,7 @@ const RING_HEADER_BYTES_AT: usize = 28;
 const COMMAND_READ: u16 = 0;
 const COMMAND_WRITE: u16 = 1;
 
-/// `struct iocb`. `key` and `flags_of_the_call` change places on big-endian machines; both are 0 here.
+/// `struct iocb`. `key` and `flags_of_the_call` are swapped on big-endian machines; both are 0 here.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct ControlBlock {
@@ -68,10 +68,10 @@ struct Event {
 const _: () = assert!(size_of::<ControlBlock>() == 64);
 const _: () = assert!(size_of::<Event>() == 32);
 
-/// How completions are taken.
+/// How completions are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaping {
-    /// From the mapped ring, if it is as expected.
+    /// From the mapped ring, if its layout is as expected.
     Mapped,
     /// By `io_getevents`.
     SystemCall,
@@ -86,7 +86,7 @@ pub struct AioQueue {
     prepared: Vec<*mut ControlBlock>,
     /// Where `io_getevents` writes.
     events: Box<[Event]>,
-    /// Operations that were complete when they were handed over: what makes durable, and what the kernel refused.
+    /// Operations that completed at submission: syncs, and operations that the kernel refused.
     immediate: Vec<Completed>,
     blocks: Blocks,
     file: File,
@@ -107,13 +107,13 @@ impl AioQueue {
     pub fn new(file: File, slots: u32, block_bytes: u32, reaping: Reaping) -> io::Result<Self> {
         let blocks = Blocks::new(slots, block_bytes)?;
         let mut context = 0_u64;
-        // SAFETY: `context` is a valid place for one aio_context_t and is zero, as the call wants it.
+        // SAFETY: `context` is a valid place for one aio_context_t and is zero, as the call requires.
         let result = unsafe { libc::syscall(libc::SYS_io_setup, slots, &raw mut context) };
         if result < 0 {
             return Err(io::Error::last_os_error());
         }
         let ring = match reaping {
-            // SAFETY: invariant 1: the address of a context that was just made is that of its ring.
+            // SAFETY: invariant 1: the number of a new context is the address of its ring.
             Reaping::Mapped => unsafe { MappedRing::of(context) },
             Reaping::SystemCall => None,
         };
@@ -130,7 +130,7 @@ impl AioQueue {
         })
     }
 
-    /// How completions are really taken.
+    /// The method actually used to read completions.
     pub fn reaping(&self) -> Reaping {
         if self.ring.is_some() { Reaping::Mapped } else { Reaping::SystemCall }
     }
@@ -140,7 +140,8 @@ impl AioQueue {
         &mut self.blocks
     }
 
-    /// Hands operations over, in order. What the kernel refuses becomes a completion; `EAGAIN` means fewer are taken.
+    /// Submits operations, in order. An operation that the kernel refuses becomes a completion; after `EAGAIN` fewer
+    /// are taken.
     pub fn submit(&mut self, operations: &[Operation]) -> io::Result<usize> {
         let mut taken = 0;
         for same in operations.chunk_by(|first, second| first.kind.transfers() == second.kind.transfers()) {
@@ -148,11 +149,11 @@ impl AioQueue {
             let result = if is_transfer { self.submit_transfers(same) } else { self.make_durable(same) };
             let count = match result {
                 Err(error) if taken == 0 => return Err(error),
-                // Told when it is offered again, alone.
+                // The error is returned when the first remaining operation is submitted again, alone.
                 result => result.unwrap_or(0),
             };
             taken += count;
-            // What follows must not overtake what was not taken.
+            // Later operations must not overtake those that were not taken.
             if count < same.len() {
                 break;
             }
@@ -160,11 +161,11 @@ impl AioQueue {
         Ok(taken)
     }
 
-    /// In this thread: complete when it returns.
+    /// Syncs in this thread: complete on return.
     fn make_durable(&mut self, operations: &[Operation]) -> io::Result<usize> {
         for operation in operations {
             self.blocks.start(operation)?;
-            // Writes of the same file that are in flight go on.
+            // Writes in flight to the same file continue.
             let result = match operation.kind {
                 OperationKind::Fdatasync => self.file.sync_data(),
                 _ => self.file.sync_all(),
@@ -194,7 +195,7 @@ impl AioQueue {
     fn prepare(&mut self, operation: &Operation, buffer: *mut u8) {
         let command = match operation.kind {
             OperationKind::Read => COMMAND_READ,
-            // Nothing else is prepared.
+            // Only reads and writes are prepared.
             _ => COMMAND_WRITE,
         };
         let control_block = ControlBlock {
@@ -210,7 +211,7 @@ impl AioQueue {
         self.prepared.push(&raw mut self.control_blocks[operation.slot as usize]);
     }
 
-    /// How many of the prepared ones the kernel took or refused for good.
+    /// Number of prepared operations that the kernel took or refused for good.
     fn hand_over(&mut self) -> usize {
         let mut taken = 0;
         while taken < self.prepared.len() {
@@ -227,7 +228,7 @@ impl AioQueue {
                 Some(libc::EINTR) => {}
                 Some(libc::EAGAIN) | None => break,
                 Some(number) => {
-                    // SAFETY: invariant 2: the pointer is to a block of ours, which nobody writes.
+                    // SAFETY: invariant 2: the pointer is to a block of ours, which is not written meanwhile.
                     let slot = unsafe { (*rest[0]).data } as u32;
                     self.immediate.push(Completed { slot, result: -number });
                     taken += 1;
@@ -237,7 +238,7 @@ impl AioQueue {
         taken
     }
 
-    /// Adds what is complete; no system call if the ring is mapped.
+    /// Appends completed operations; no system call if the ring is mapped.
     pub fn poll(&mut self, completed: &mut Vec<Completed>) -> io::Result<()> {
         self.take_immediate(completed);
         if self.ring.is_some() {
@@ -247,7 +248,7 @@ impl AioQueue {
         }
     }
 
-    /// Adds what is complete; sleeps until that is at least one, or the limit is over.
+    /// Appends completed operations; sleeps until there is at least one, or `limit` has passed.
     pub fn wait(&mut self, limit: Option<Duration>, completed: &mut Vec<Completed>) -> io::Result<()> {
         let before = completed.len();
         self.take_immediate(completed);
@@ -276,7 +277,7 @@ impl AioQueue {
         Ok(())
     }
 
-    /// One `io_getevents`. An interruption by a signal is no completion, and no error.
+    /// One `io_getevents`. An interruption by a signal returns no completions and is no error.
     fn take(
         &mut self,
         minimum: usize,
@@ -320,7 +321,7 @@ fn accept(blocks: &mut Blocks, event: &Event, completed: &mut Vec<Completed>) ->
 
 impl Drop for AioQueue {
     fn drop(&mut self) {
-        // SAFETY: invariant 1. The call returns when nothing of this context is in flight any more.
+        // SAFETY: invariant 1. The call returns when nothing of this context is in flight.
         let result = unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
         if result == 0 {
             self.blocks.finish_all();
@@ -366,7 +367,7 @@ impl MappedRing {
         // written this one before it moved the tail (acquired above).
         let event = unsafe { self.base.as_ptr().add(at).cast::<Event>().read() };
         let after = if head + 1 == self.capacity { 0 } else { head + 1 };
-        // Invariant 3: nobody else moves the head now.
+        // Invariant 3: only this code moves the head now.
         self.position(RING_HEAD_AT).store(after, Ordering::Release);
         Some(event)
     }
@@ -379,7 +380,7 @@ mod tests {
 
     const CAPACITY: u32 = 3;
 
-    /// A ring as the kernel would lay it out, in memory of our own.
+    /// A ring laid out like the kernel's, in our own memory.
     struct Fake {
         region: Region,
     }

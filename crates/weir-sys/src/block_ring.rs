@@ -1,5 +1,5 @@
-//! An io_uring for operations on one file, with every set-up flag the kernel has (the `io-uring` crate knows no
-//! `IORING_SETUP_HYBRID_IOPOLL`), and with a poll that touches memory alone while the kernel has nothing to do.
+//! An io_uring for operations on one file. It supports every setup flag of the kernel (the `io-uring` crate lacks
+//! `IORING_SETUP_HYBRID_IOPOLL`), and its poll only reads memory while the kernel has nothing to do.
 //!
 //! Sources: `io_uring_setup(2)`, `io_uring_enter(2)`; for the hybrid flag `include/uapi/linux/io_uring.h` of 6.13.
 //!
@@ -36,13 +36,13 @@ const SETUP_HYBRID_IOPOLL: u32 = 1 << 17;
 const QUEUE_NEEDS_WAKEUP: u32 = 1;
 const QUEUE_HAS_TASK_WORK: u32 = 1 << 2;
 
-/// Milliseconds without work after which the kernel's submission thread sleeps; the kernel's own default.
+/// Milliseconds without work after which the kernel's submission thread sleeps; the kernel's default.
 const SUBMISSION_THREAD_IDLE_MS: u32 = 1000;
 
-/// When the kernel does the work that makes completions visible.
+/// When the kernel runs the task work that makes completions visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskRun {
-    /// It interrupts the thread for it.
+    /// It interrupts the thread.
     Interrupting,
     /// At the thread's next system call (5.19).
     Cooperative,
@@ -53,7 +53,7 @@ pub enum TaskRun {
 /// How a ring is set up.
 #[derive(Clone, Copy, Debug)]
 pub struct RingOptions {
-    /// A kernel thread takes submissions; `task_run` is then of no meaning.
+    /// A kernel thread takes submissions; `task_run` is then ignored.
     pub submission_thread: bool,
     /// The device is polled for completions.
     pub polled: bool,
@@ -70,9 +70,9 @@ pub struct RingOptions {
 /// Which step of setting up a ring failed.
 #[derive(Debug)]
 pub struct SetupError {
-    /// What was tried.
+    /// The failed step.
     pub step: &'static str,
-    /// What the kernel said.
+    /// The kernel's error.
     pub source: io::Error,
 }
 
@@ -106,7 +106,8 @@ struct SetupParameters {
     completion_offsets: QueueOffsets,
 }
 
-/// `struct io_sqring_offsets` and `struct io_cqring_offsets`: of the fields used here both have the first four.
+/// `struct io_sqring_offsets` and `struct io_cqring_offsets`: their first four fields, as far as used here, are the
+/// same.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct QueueOffsets {
@@ -114,7 +115,7 @@ struct QueueOffsets {
     tail: u32,
     mask: u32,
     entries: u32,
-    /// Of the submission queue: its flags.
+    /// In the submission queue: its flags.
     fifth: u32,
     rest: [u32; 3],
     user_address: u64,
@@ -124,7 +125,7 @@ const _: () = assert!(size_of::<SetupParameters>() == 120);
 const _: () = assert!(size_of::<SetupParameters>() == size_of::<Parameters>());
 const _: () = assert!(align_of::<SetupParameters>() == align_of::<Parameters>());
 
-/// A ring, one file, and the buffers of its operations. It belongs to the thread that made it.
+/// A ring, one file, and the buffers of its operations. It belongs to the thread that created it.
 pub struct BlockRing {
     ring: IoUring,
     words: QueueWords,
@@ -175,9 +176,9 @@ impl BlockRing {
         &mut self.blocks
     }
 
-    /// Hands operations over in at most one system call; none if a kernel thread takes them and is awake.
+    /// Submits operations in at most one system call; in none if a kernel thread takes them and is awake.
     ///
-    /// Taken means in the queue: if the kernel lacks memory it gets the rest with the next call that enters.
+    /// Taken means queued: if the kernel lacks memory it gets the rest with the next `io_uring_enter`.
     pub fn submit(&mut self, operations: &[Operation]) -> io::Result<usize> {
         let taken = self.push(operations)?;
         if self.options.submission_thread {
@@ -208,8 +209,8 @@ impl BlockRing {
         Ok(taken)
     }
 
-    /// Adds what is complete, and never sleeps. It enters the kernel only if that has work to do for a completion to
-    /// be seen.
+    /// Appends completed operations, and never sleeps. It enters the kernel only if the kernel must do work to make a
+    /// completion visible.
     pub fn poll(&mut self, completed: &mut Vec<Completed>) -> io::Result<()> {
         if self.words.has_completions() {
             return self.drain(completed);
@@ -223,8 +224,8 @@ impl BlockRing {
         Ok(())
     }
 
-    /// Adds what is complete; sleeps until that is at least one, or the limit is over. On a polled device it does not
-    /// sleep but has the kernel poll.
+    /// Appends completed operations; sleeps until there is at least one, or `limit` has passed. On a polled device
+    /// the kernel polls instead of sleeping.
     pub fn wait(&mut self, limit: Option<Duration>, completed: &mut Vec<Completed>) -> io::Result<()> {
         let before = completed.len();
         if self.words.has_completions() {
@@ -253,8 +254,8 @@ impl BlockRing {
         Ok(())
     }
 
-    /// Sleeps for the length, whatever completes: it waits for one completion more than can come. `None` where the
-    /// device is polled, for then the kernel does not sleep.
+    /// Sleeps for `length`, whatever completes: it waits for one completion more than can arrive. `None` if the
+    /// device is polled, because the kernel does not sleep then.
     pub fn sleep_whole(&mut self, length: Duration) -> Option<io::Result<()>> {
         if self.is_polled() {
             return None;
@@ -296,7 +297,7 @@ impl BlockRing {
     }
 
     fn wake_submission_thread(&mut self) -> io::Result<()> {
-        // The kernel sets the flag, then looks at the tail; we have moved the tail, and look at the flag.
+        // The kernel sets the flag and then reads the tail; this code has moved the tail and then reads the flag.
         std::sync::atomic::fence(Ordering::SeqCst);
         if self.words.flags() & QUEUE_NEEDS_WAKEUP != 0 {
             self.enter(0, ENTER_SQ_WAKEUP, None)
@@ -305,8 +306,8 @@ impl BlockRing {
         }
     }
 
-    /// One `io_uring_enter`. A signal, a limit that is over and a lack of memory are no errors: the caller looks at
-    /// the queue and decides again.
+    /// One `io_uring_enter`. A signal, a timeout and a lack of memory are no errors: the caller checks the queue and
+    /// decides again.
     fn enter(&mut self, minimum: u32, flags: u32, limit: Option<Duration>) -> io::Result<()> {
         let (descriptor, flags) = match self.registered {
             Some(index) => (index, flags | ENTER_REGISTERED_RING),
@@ -348,7 +349,7 @@ impl Drop for BlockRing {
     fn drop(&mut self) {
         let mut ended = Vec::with_capacity(self.blocks.slots() as usize);
         while self.blocks.in_flight() > 0 {
-            // If the ring does not work any more the buffers stay mapped for ever: see `Blocks`.
+            // If the ring no longer works, the buffers stay mapped forever: see `Blocks`.
             if self.wait(None, &mut ended).is_err() {
                 break;
             }
@@ -356,7 +357,7 @@ impl Drop for BlockRing {
         if let Some(index) = self.registered {
             // SAFETY: the ring is open for as long as the borrow lasts, which is this call.
             let descriptor = unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) };
-            // Without effect at worst: then the kernel drops the ring when the thread ends.
+            // A failure has no effect: then the kernel drops the ring when the thread ends.
             let _: io::Result<()> = ring::unregister_ring(descriptor, index);
         }
     }
@@ -375,7 +376,7 @@ fn set_up(slots: u32, options: &RingOptions) -> Result<(IoUring, QueueWords), Se
     }
     // SAFETY: both are `struct io_uring_params`; size and alignment are asserted above.
     let known = unsafe { std::mem::transmute::<SetupParameters, Parameters>(parameters) };
-    // SAFETY: the descriptor was just given to us, with these parameters.
+    // SAFETY: the kernel has just returned the descriptor, with these parameters.
     let ring = unsafe { IoUring::from_fd(descriptor as RawFd, known) }
         .map_err(SetupError::at("mapping the queues"))?;
     let words =
@@ -423,8 +424,8 @@ fn entry(operation: &Operation, buffer: *mut u8, descriptor: RawFd, options: &Ri
     if options.fixed_file { entry.flags(squeue::Flags::FIXED_FILE) } else { entry }
 }
 
-/// The words of the queues that a polling thread reads, mapped a second time: the crate's own access writes the queue
-/// heads back each time, into the very lines that the completing CPU wants.
+/// The queue words that a polling thread reads, mapped a second time: the crate's own access writes the queue heads
+/// back each time, into the cache lines that the completing CPU needs.
 struct QueueWords {
     base: NonNull<u8>,
     length_bytes: usize,
@@ -464,7 +465,7 @@ impl QueueWords {
 
     #[inline]
     fn has_completions(&self) -> bool {
-        // The head is written by this thread alone.
+        // Only this thread writes the head.
         let head = self.word(self.completion_head_at).load(Ordering::Relaxed);
         self.word(self.completion_tail_at).load(Ordering::Acquire) != head
     }

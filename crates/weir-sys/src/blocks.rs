@@ -6,7 +6,7 @@
 //! 2. A slot is idle or in flight. The buffer of an idle slot is touched only through `&mut self`; of a slot in
 //!    flight no reference exists, and only the kernel (or the C library on its behalf) touches it.
 //! 3. The memory is unmapped only when every slot is idle. If an owner could not wait for its operations, it stays
-//!    mapped for ever: a leak is better than a kernel that writes into somebody else's memory.
+//!    mapped forever: a leak is better than a kernel that writes into reused memory.
 
 use std::{io, mem::ManuallyDrop};
 
@@ -15,21 +15,21 @@ use crate::region::Region;
 /// Buffers begin at multiples of this: enough for `O_DIRECT` on every common device.
 pub const ALIGNMENT_BYTES: usize = 4096;
 
-/// What is done with a block.
+/// Kinds of operations on a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationKind {
     /// From the file into the slot's buffer.
     Read,
     /// From the slot's buffer into the file.
     Write,
-    /// Everything written so far becomes durable; offset and length do not matter.
+    /// Makes everything written so far durable; offset and length are ignored.
     Fsync,
-    /// The same, without what is not needed to read it back: `fdatasync(2)`.
+    /// Like `Fsync`, without metadata that is not needed to read the data back: `fdatasync(2)`.
     Fdatasync,
 }
 
 impl OperationKind {
-    /// Whether bytes go from or to the buffer.
+    /// Whether bytes are transferred from or to the buffer.
     pub fn transfers(self) -> bool {
         matches!(self, Self::Read | Self::Write)
     }
@@ -38,22 +38,22 @@ impl OperationKind {
 /// One operation. The bytes come from or go to the buffer of its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Number of the buffer, and the operation's name until it is complete.
+    /// Number of the buffer; it identifies the operation until it is complete.
     pub slot: u32,
     /// See [`OperationKind`].
     pub kind: OperationKind,
-    /// Where in the file.
+    /// Offset in the file.
     pub offset_bytes: u64,
     /// Length; at most that of the buffer.
     pub bytes: u32,
 }
 
-/// An operation that is complete.
+/// A completed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
     /// The operation's slot, idle again.
     pub slot: u32,
-    /// Bytes done, or a negative error number.
+    /// Bytes transferred, or a negative error number.
     pub result: i32,
 }
 
@@ -68,7 +68,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// `slots` zeroed buffers of `block_bytes` bytes; every page is touched, so that none is missing later.
+    /// `slots` zeroed buffers of `block_bytes` bytes; every page is touched, so that none faults later.
     pub fn new(slots: u32, block_bytes: u32) -> io::Result<Self> {
         let stride_bytes = (block_bytes as usize).next_multiple_of(ALIGNMENT_BYTES);
         let total = stride_bytes.checked_mul(slots as usize).ok_or(io::ErrorKind::InvalidInput)?;
@@ -105,9 +105,10 @@ impl Blocks {
         Some(unsafe { std::slice::from_raw_parts_mut(address, self.block_bytes as usize) })
     }
 
-    /// Marks a slot as in flight and gives the address for the kernel, valid until the slot is finished.
+    /// Marks a slot as in flight and returns its address for the kernel, valid until the slot is finished.
     ///
-    /// A slot that does not exist or is in flight, and a length beyond the buffer, are mistakes of the caller.
+    /// Returns an error for caller mistakes: a slot that does not exist or is in flight, or a length beyond the
+    /// buffer.
     pub(crate) fn start(&mut self, operation: &Operation) -> io::Result<*mut u8> {
         let state = self.busy.get_mut(operation.slot as usize).ok_or(io::ErrorKind::InvalidInput)?;
         if *state || (operation.kind.transfers() && operation.bytes > self.block_bytes) {
@@ -118,9 +119,9 @@ impl Blocks {
         Ok(self.address(operation.slot))
     }
 
-    /// Marks a slot as idle. False if it was not in flight: then the completion is not ours.
+    /// Marks a slot as idle. Returns false if it was not in flight: then the completion is not ours.
     ///
-    /// Only for operations that are complete or never reached the kernel.
+    /// Call only for operations that are complete or never reached the kernel.
     pub(crate) fn finish(&mut self, slot: u32) -> bool {
         let Some(state) = self.busy.get_mut(slot as usize) else { return false };
         let was = std::mem::replace(state, false);
@@ -128,7 +129,7 @@ impl Blocks {
         was
     }
 
-    /// Marks all slots as idle. Only when the kernel has said that nothing is in flight any more.
+    /// Marks all slots as idle. Call only when the kernel has reported that nothing is in flight.
     pub(crate) fn finish_all(&mut self) {
         self.busy.fill(false);
         self.in_flight = 0;
@@ -200,7 +201,7 @@ mod tests {
                 (number(from)..number(to)).contains(&address)
             })
         };
-        // So long that it is a mapping of its own wherever it lies.
+        // Large enough for a separate mapping in any allocator.
         let mut blocks = Blocks::new(3, 1 << 20).expect("memory");
         let address = blocks.start(&read(1, 1)).expect("idle") as usize;
         drop(blocks);

@@ -1,15 +1,15 @@
-//! Small programs that the kernel runs at its tracepoints, and the tables they share with us: `bpf(2)`.
+//! Small programs that the kernel runs at its tracepoints, and the maps they share with this process: `bpf(2)`.
 //!
-//! What the programs do is their author's business, and the kernel's verifier checks it before they run. Every
-//! descriptor is closed on exec and on drop; a program, its tables and what it is attached to go with the last
-//! descriptor, so that nothing is left in the kernel of a process that was killed.
+//! The author decides what a program does; the kernel's verifier checks it before it runs. Every descriptor is closed
+//! on exec and on drop. A program, its maps and its attachments end with their last descriptor, so a killed process
+//! leaves nothing in the kernel.
 //!
 //! Invariants:
-//! 1. Structures given to the kernel have the layout of `union bpf_attr` in `include/uapi/linux/bpf.h`; their size is
-//!    given beside them, and the kernel takes what is absent for zero.
+//! 1. Structures passed to the kernel have the layout of `union bpf_attr` in `include/uapi/linux/bpf.h`; their size
+//!    is passed as well, and the kernel takes missing fields for zero.
 //! 2. The kernel reads or writes exactly `key_bytes` at the address of a key, and `read_bytes` at the address of a
-//!    value that it fills in: these are the sizes the table was made with, for every possible CPU where it has one
-//!    value for each. Buffers of another length never reach it.
+//!    value that it fills in: these are the sizes the table was created with, times the number of possible CPUs for a
+//!    per-CPU table. Buffers of another length never reach it.
 
 use std::{
     collections::HashSet,
@@ -18,21 +18,21 @@ use std::{
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
 };
 
-/// Most instructions a program may have here; the kernel's limit for the privileged is higher.
+/// Most instructions of a program here; the kernel's limit for privileged users is higher.
 pub const INSTRUCTIONS_MAX: usize = 4096;
 
-/// The verifier gives up with `EAGAIN` when a signal, or work of io_uring, waits for the thread. Both are done with on
-/// the way back, and a later try succeeds. libbpf has five (`PROG_LOAD_ATTEMPTS`); but while the kernel takes rings of
-/// the thread apart, such work keeps coming for some milliseconds, which were up to 52 tries.
+/// The verifier gives up with `EAGAIN` while a signal, or io_uring work, is pending for the thread. Both are handled
+/// on the return to user mode, and a later try succeeds. libbpf makes five tries (`PROG_LOAD_ATTEMPTS`). While the
+/// kernel tears down rings of the thread, such work keeps arriving for some milliseconds, which took up to 52 tries.
 const LOAD_TRIES: u32 = 1000;
 
-/// Programs that [`programs`] lists at most.
+/// Most programs that [`programs`] lists.
 const PROGRAMS_MAX: usize = 65_536;
-/// Bytes of what the verifier says of a program it refuses.
+/// Length of the verifier's log of a refused program.
 const LOG_BYTES: usize = 1 << 16;
 /// Most walks through a table for its keys.
 const WALKS_MAX: usize = 4;
-/// Longest name of a table or a program that the kernel keeps, with its final zero.
+/// Longest name of a table or a program in the kernel, including its final zero.
 const NAME_BYTES: usize = 16;
 /// The programs may be used under either licence; the kernel gives some of its functions only to GPL programs.
 const LICENCE: &std::ffi::CStr = c"Dual MIT/GPL";
@@ -50,27 +50,27 @@ const ENABLE_STATISTICS: u32 = 32;
 const STATISTICS_OF_RUNS: u32 = 0;
 const PROGRAM_TYPE_RAW_TRACEPOINT: u32 = 17;
 
-/// How a table finds its values.
+/// Kind of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapKind {
-    /// By any key; one value for all CPUs.
+    /// Any key; one value for all CPUs.
     Hash,
-    /// By a number below the number of entries; all values are there from the beginning, and zero.
+    /// Keys are numbers below the number of entries; all values exist from the start, and are zero.
     Array,
-    /// The same with a value for every CPU.
+    /// Like `Array`, with one value per CPU.
     PerCpuArray,
 }
 
-/// Size of a table.
+/// Shape of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapShape {
-    /// How values are found.
+    /// Kind of the table.
     pub kind: MapKind,
     /// Bytes of a key.
     pub key_bytes: u32,
     /// Bytes of a value.
     pub value_bytes: u32,
-    /// Most values there can be.
+    /// Most entries.
     pub entries_max: u32,
 }
 
@@ -83,16 +83,16 @@ pub struct Map {
 }
 
 impl Map {
-    /// An empty table; arrays are full of zeros.
+    /// Creates an empty table; arrays are zero-filled.
     ///
     /// # Errors
-    /// `EPERM` without the privilege, `ENOSYS` where the kernel has no BPF, `EINVAL` for a shape it refuses.
+    /// `EPERM` without the privilege, `ENOSYS` if the kernel has no BPF, `EINVAL` for a refused shape.
     pub fn new(name: &str, shape: MapShape) -> io::Result<Self> {
         let copies = match shape.kind {
             MapKind::PerCpuArray => cpus_possible()?,
             MapKind::Hash | MapKind::Array => 1,
         };
-        // A value for each CPU is read with its length rounded up, as the kernel keeps it.
+        // A per-CPU value is read with its length rounded up, as the kernel stores it.
         let stride = if copies == 1 { shape.value_bytes } else { shape.value_bytes.next_multiple_of(8) };
         let read_bytes = (stride as usize).checked_mul(copies).ok_or(io::ErrorKind::InvalidInput)?;
         let attributes = MapCreate {
@@ -114,22 +114,22 @@ impl Map {
         Ok(Self { descriptor, shape, read_bytes })
     }
 
-    /// Its size.
+    /// Its shape.
     pub fn shape(&self) -> MapShape {
         self.shape
     }
 
-    /// Number by which instructions name it while it is open here.
+    /// Number that instructions use for the table while it is open in this process.
     pub fn number(&self) -> i32 {
         self.descriptor.as_raw_fd()
     }
 
-    /// Length of what [`Self::read`] fills: the value, or one for each possible CPU, each padded to eight bytes.
+    /// Bytes that [`Self::read`] fills: the value, or one per possible CPU, each padded to eight bytes.
     pub fn read_bytes(&self) -> usize {
         self.read_bytes
     }
 
-    /// Copies the value of `key`; false where there is none. `value` is [`Self::read_bytes`] long.
+    /// Copies the value of `key`; returns false if there is none. `value` must be [`Self::read_bytes`] long.
     pub fn read(&self, key: &[u8], value: &mut [u8]) -> io::Result<bool> {
         if value.len() != self.read_bytes {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -149,17 +149,17 @@ impl Map {
         unsafe { call(MAP_UPDATE, &element) }.map(drop)
     }
 
-    /// Removes `key`; false where it was not there.
+    /// Removes `key`; returns false if it was not there.
     pub fn remove(&self, key: &[u8]) -> io::Result<bool> {
         let element = self.element(key, std::ptr::null_mut())?;
-        // SAFETY: invariants 1 and 2; this command reads the key alone.
+        // SAFETY: invariants 1 and 2; this command only reads the key.
         found(unsafe { call(MAP_DELETE, &element) })
     }
 
-    /// All keys. Those that come or go meanwhile may be missing; none is there twice.
+    /// All keys. Keys that are added or removed meanwhile may be missing; none is returned twice.
     ///
-    /// The table is walked until a walk brings nothing new. One alone may pass a key by that was there all the time:
-    /// the place of a key that is removed is used again at once, and whoever stood there goes on in another chain
+    /// The table is walked until a walk finds nothing new. A single walk may miss a key that was present all the
+    /// time: the element of a removed key is reused at once, and a walk that stands on it continues in another chain
     /// (Linux, `htab_map_get_next_key`).
     pub fn keys(&self) -> io::Result<Vec<Vec<u8>>> {
         let mut keys = HashSet::new();
@@ -173,11 +173,11 @@ impl Map {
         Ok(keys.into_iter().collect())
     }
 
-    /// Adds the keys from the first to the last one.
+    /// Adds the keys of one walk from the first to the last one.
     fn walk(&self, keys: &mut HashSet<Vec<u8>>) -> io::Result<()> {
         let mut last: Option<Vec<u8>> = None;
         let mut next = vec![0_u8; self.shape.key_bytes as usize];
-        // A key that was removed sends the walk back to the first one, past which it goes again: its length is bounded.
+        // A removed key restarts the walk at the first one, so the number of steps is bounded.
         for _ in 0..u64::from(self.shape.entries_max) * 4 + 4 {
             let mut element = Element { map: self.number() as u32, ..Element::default() };
             element.key = last.as_ref().map_or(0, |key| key.as_ptr() as u64);
@@ -206,33 +206,33 @@ impl Map {
     }
 }
 
-/// Why a program was not taken.
+/// Why a program was refused.
 #[derive(Debug)]
 pub struct Refused {
     /// The kernel's error.
     pub error: io::Error,
-    /// What its verifier said, the end of it; empty when it did not come to that.
+    /// The end of the verifier's log; empty if there is none.
     pub log: String,
 }
 
-/// A program for raw tracepoints that the kernel has checked.
+/// A program for raw tracepoints that the verifier has accepted.
 #[derive(Debug)]
 pub struct Program {
     descriptor: OwnedFd,
 }
 
 impl Program {
-    /// Gives the instructions to the kernel; tables are named in them by [`Map::number`].
+    /// Loads the instructions into the kernel; they name tables by [`Map::number`].
     ///
     /// # Errors
-    /// With the verifier's words when it refuses them.
+    /// Contains the verifier's log if it refused them.
     pub fn load(name: &str, instructions: &[u64]) -> Result<Self, Refused> {
         let quiet = load(name, instructions, &mut []);
         let error = match quiet {
             Ok(descriptor) => return Ok(Self { descriptor }),
             Err(error) => error,
         };
-        // Only a refusal is worth the words, and a log that is too small would be a refusal of its own.
+        // Only a refusal has a useful log, and a log that is too small would itself be refused.
         if !matches!(error.raw_os_error(), Some(libc::EACCES | libc::EINVAL)) {
             return Err(Refused { error, log: String::new() });
         }
@@ -245,10 +245,10 @@ impl Program {
         Err(Refused { error, log })
     }
 
-    /// Runs the program at each event of this name until the attachment is dropped.
+    /// Runs the program at each event of this tracepoint until the attachment is dropped.
     ///
     /// # Errors
-    /// `ENOENT` for an event the kernel does not have, `EINVAL` for one with fewer arguments than the program reads.
+    /// `ENOENT` if the kernel lacks the tracepoint, `EINVAL` if it has fewer arguments than the program reads.
     pub fn attach(&self, tracepoint: &str) -> io::Result<Attachment> {
         let name = CString::new(tracepoint)?;
         let attributes = RawTracepoint {
@@ -256,22 +256,23 @@ impl Program {
             program: self.descriptor.as_raw_fd() as u32,
             padding: 0,
         };
-        // SAFETY: invariant 1; the name is a string that lives longer than the call.
+        // SAFETY: invariant 1; the name is a string that outlives the call.
         let descriptor = unsafe { new_descriptor(RAW_TRACEPOINT_OPEN, &attributes) }?;
         Ok(Attachment { _descriptor: descriptor })
     }
 
-    /// The kernel's number of the program.
+    /// The kernel's id of the program.
     pub fn id(&self) -> io::Result<u32> {
         self.info().map(|info| info.id)
     }
 
-    /// Events at which it did not run because it was running already on that CPU; 0 where the kernel does not say.
+    /// Events at which it did not run because it was already running on that CPU; 0 if the kernel does not count
+    /// them.
     pub fn misses(&self) -> io::Result<u64> {
         self.info().map(|info| info.recursion_misses)
     }
 
-    /// How often it has run while [`count_runs`] was in force, and for how long, in nanoseconds.
+    /// Number and total nanoseconds of its runs while [`count_runs`] was in force.
     pub fn runs(&self) -> io::Result<(u64, u64)> {
         self.info().map(|info| (info.run_count, info.run_time_ns))
     }
@@ -283,36 +284,36 @@ impl Program {
             info_bytes: size_of::<ProgramInfo>() as u32,
             info: &raw mut info as u64,
         };
-        // SAFETY: invariant 1; `info` has room for as many bytes as are asked for, and is zero, so that it asks for
-        // no lists. The kernel answers in the structure as well.
+        // SAFETY: invariant 1; `info` has room for as many bytes as are requested, and is zero, so that it requests
+        // no lists. The kernel also writes to the structure itself.
         unsafe { call_mut(INFO_BY_DESCRIPTOR, &mut attributes) }?;
         Ok(info)
     }
 }
 
-/// A program at work; it rests when this is dropped.
+/// An attached program; dropping this detaches it.
 #[derive(Debug)]
 pub struct Attachment {
     _descriptor: OwnedFd,
 }
 
-/// The kernel counts the runs of all programs, and reads its clock twice for each, until this is dropped.
+/// While this exists, the kernel counts the runs of all programs and reads its clock twice for each.
 #[derive(Debug)]
 pub struct CountedRuns {
     _descriptor: OwnedFd,
 }
 
-/// Begins to count; from Linux 5.8 on.
+/// Starts counting; needs Linux 5.8.
 ///
 /// # Errors
-/// `EPERM` without the privilege, `EINVAL` where the kernel does not know how.
+/// `EPERM` without the privilege, `EINVAL` if the kernel does not support it.
 pub fn count_runs() -> io::Result<CountedRuns> {
     // SAFETY: invariant 1: the structure of this command is one number.
     let descriptor = unsafe { new_descriptor(ENABLE_STATISTICS, &STATISTICS_OF_RUNS) }?;
     Ok(CountedRuns { _descriptor: descriptor })
 }
 
-/// Numbers of the programs that are in the kernel now, rising.
+/// Ids of the programs that are loaded now, ascending.
 ///
 /// # Errors
 /// `EPERM` without the privilege.
@@ -330,7 +331,7 @@ pub fn programs() -> io::Result<Vec<u32>> {
     Ok(ids)
 }
 
-/// CPUs this machine may ever have: so many values does a table have that has one for each.
+/// Number of possible CPUs of this machine, which is the number of values of a per-CPU table.
 pub fn cpus_possible() -> io::Result<usize> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
     // The list counts from 0 (`0-3`, `0,2-5`), and tables have a value for every number up to the last.
@@ -396,7 +397,7 @@ struct InfoByDescriptor {
     info: u64,
 }
 
-/// The beginning of `struct bpf_prog_info`; what is not used is not named.
+/// The start of `struct bpf_prog_info`; unused fields are not named.
 #[repr(C)]
 #[derive(Default)]
 struct ProgramInfo {
@@ -428,7 +429,7 @@ fn load(name: &str, instructions: &[u64], log: &mut [u8]) -> io::Result<OwnedFd>
         flags: 0,
         name: kernel_name(name),
     };
-    // SAFETY: invariant 1; instructions, licence and log live longer than the call and are as long as it says.
+    // SAFETY: invariant 1; instructions, licence and log outlive the call and have the lengths it names.
     let once = || unsafe { new_descriptor(PROGRAM_LOAD, &attributes) };
     let is_interrupted = |error: &io::Error| error.raw_os_error() == Some(libc::EAGAIN);
     for _ in 1..LOAD_TRIES {
@@ -440,7 +441,7 @@ fn load(name: &str, instructions: &[u64], log: &mut [u8]) -> io::Result<OwnedFd>
     once()
 }
 
-/// The kernel keeps letters, digits, `_` and `.`, and ends names with a zero.
+/// A name as the kernel accepts it: letters, digits, `_` and `.`, with a final zero.
 fn kernel_name(name: &str) -> [u8; NAME_BYTES] {
     let mut bytes = [0; NAME_BYTES];
     for (byte, character) in bytes[..NAME_BYTES - 1].iter_mut().zip(name.bytes()) {
@@ -449,7 +450,7 @@ fn kernel_name(name: &str) -> [u8; NAME_BYTES] {
     bytes
 }
 
-/// Whether an element was there.
+/// Whether the element was found.
 fn found(result: io::Result<u32>) -> io::Result<bool> {
     match result {
         Ok(_) => Ok(true),
@@ -459,28 +460,28 @@ fn found(result: io::Result<u32>) -> io::Result<bool> {
 }
 
 /// # Safety
-/// As [`call`], and the command gives out a descriptor.
+/// As for [`call`], and the command must return a descriptor.
 unsafe fn new_descriptor<T>(command: u32, attributes: &T) -> io::Result<OwnedFd> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller vouches for it.
     let number = unsafe { call(command, attributes) }?;
-    // SAFETY: the kernel has just made this descriptor for us; nobody else knows its number.
+    // SAFETY: the kernel has just returned this descriptor; no other code knows its number.
     Ok(unsafe { OwnedFd::from_raw_fd(number as i32) })
 }
 
 /// # Safety
-/// `attributes` is laid out for the command (invariant 1), and each address in it is good for what the command reads
-/// and writes there.
+/// `attributes` must have the command's layout (invariant 1), and each address in it must be valid for what the
+/// command reads and writes there.
 unsafe fn call<T>(command: u32, attributes: &T) -> io::Result<u32> {
     let address = std::ptr::from_ref(attributes);
-    // SAFETY: the caller's promise; these commands only read the structure itself.
+    // SAFETY: the caller vouches for it; these commands only read the structure itself.
     answer(unsafe { libc::syscall(libc::SYS_bpf, command, address, size_of::<T>()) })
 }
 
 /// # Safety
-/// As [`call`], for a command that answers in the structure.
+/// As for [`call`], for a command that also writes to the structure.
 unsafe fn call_mut<T>(command: u32, attributes: &mut T) -> io::Result<u32> {
     let address = std::ptr::from_mut(attributes);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller vouches for it.
     answer(unsafe { libc::syscall(libc::SYS_bpf, command, address, size_of::<T>()) })
 }
 
@@ -544,7 +545,7 @@ mod tests {
         if let Err(refused) = Program::load("weir_nothing", &NOTHING) {
             return println!("skipped: the kernel takes no program: {refused:?}");
         }
-        // A ring that goes leaves work for the thread that made it.
+        // Closing a ring leaves work for the thread that created it.
         for round in 0..2000 {
             match IoUring::new(8) {
                 Ok(ring) => drop(ring),

@@ -1,9 +1,9 @@
-//! Child processes that cannot outlive the thread that started them, and children that wait before they begin.
+//! Child processes that cannot outlive the thread that started them, and children that wait before their exec.
 //!
 //! Invariants:
 //! 1. Between fork and exec a child runs only system calls that are safe after a fork: no allocation, no lock.
-//! 2. The death signal is set before the parent is checked. A parent that died in between is then noticed by the
-//!    check; one that dies later is noticed by the kernel.
+//! 2. The death signal is set before the parent is checked. The check then notices a parent that died in between; the
+//!    kernel notices one that dies later.
 
 use std::{
     io::{self, PipeReader, PipeWriter, Read, Write},
@@ -16,8 +16,8 @@ use std::{
 
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 
-/// Starts the command in a process group of its own; the kernel kills it when the calling *thread* ends, by whatever
-/// cause.
+/// Starts the command in a separate process group; the kernel kills it when the calling *thread* ends, for whatever
+/// reason.
 ///
 /// Call it from a thread that lives as long as the child should, usually the main thread. Only the child itself is
 /// bound, not processes it starts.
@@ -47,24 +47,24 @@ pub struct ExecGate {
     go: PipeWriter,
 }
 
-/// Makes the command's child wait before it becomes the program, until its gate is opened; if the gate is dropped it
-/// ends instead. The command is to be spawned once, on another thread than the one that opens the gate: spawning
-/// returns when the program begins.
+/// Makes the command's child wait before its exec until the gate is opened; if the gate is dropped, the child exits
+/// instead. Spawn the command once, and on another thread than the one that opens the gate: spawning returns after
+/// the exec.
 pub fn hold(command: &mut Command) -> io::Result<ExecGate> {
     let (number, number_of_child) = io::pipe()?;
     let (go_of_child, go) = io::pipe()?;
     let gates_end = go.as_raw_fd();
-    // SAFETY: invariant 1: the closure makes system calls alone (close, getpid, write, read), and an error of it is
-    // made from a number, which does not allocate. The descriptor it closes is the child's copy of the gate's end,
-    // which nothing in the child uses.
+    // SAFETY: invariant 1: the closure only makes system calls (close, getpid, write, read), and its errors are made
+    // from numbers, which does not allocate. The descriptor it closes is the child's copy of the gate's end, which
+    // nothing in the child uses.
     unsafe { command.pre_exec(move || wait_at_gate(gates_end, &number_of_child, &go_of_child)) };
     Ok(ExecGate { number, go })
 }
 
 /// Runs in the child, between fork and exec.
 fn wait_at_gate(gates_end: i32, mut number: &PipeWriter, mut go: &PipeReader) -> io::Result<()> {
-    // With this end open here as well, the death of the parent would not show.
-    // SAFETY: see `hold`: the number is this process's own copy, and nobody else closes it.
+    // If this end were open here as well, the death of the parent would go unnoticed. SAFETY: see `hold`: the number
+    // is this process's own copy, and nobody else closes it.
     drop(unsafe { OwnedFd::from_raw_fd(gates_end) });
     let own = getpid().as_raw_nonzero().get().to_ne_bytes();
     let sent = number.write(&own)?;
@@ -76,14 +76,14 @@ fn wait_at_gate(gates_end: i32, mut number: &PipeWriter, mut go: &PipeReader) ->
 }
 
 impl ExecGate {
-    /// Waits for the child and gives its number; an error when it could not be started.
+    /// Waits for the child and returns its process id; an error if it could not be started.
     pub fn wait_for_child(&mut self) -> io::Result<u32> {
         let mut bytes = [0; 4];
         self.number.read_exact(&mut bytes)?;
         u32::try_from(i32::from_ne_bytes(bytes)).map_err(io::Error::other)
     }
 
-    /// Lets the child become its program.
+    /// Lets the child continue to its exec.
     pub fn open(mut self) -> io::Result<()> {
         self.go.write_all(b".")
     }

@@ -1,6 +1,6 @@
-//! Counts what programs that this thread starts do (`perf_event_open(2)`): from the exec on, with all their threads and
-//! children, in user mode. Not what this thread does itself, and nothing where the kernel or the machine does not
-//! count.
+//! Counts events of programs that this thread starts (`perf_event_open(2)`): from the exec on, with all their threads
+//! and children, in user mode. It does not count this thread itself. The kernel or the machine may not support a
+//! counter.
 
 use std::{
     fs::File,
@@ -9,12 +9,12 @@ use std::{
     os::fd::FromRawFd,
 };
 
-/// What is counted.
+/// The counted event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// Instructions, by the processor. Most virtual machines have no such counter.
+    /// Instructions, counted by the processor. Most virtual machines lack this counter.
     Instructions,
-    /// Page faults, by the kernel, which counts them everywhere.
+    /// Page faults, counted by the kernel on every machine.
     PageFaults,
 }
 
@@ -28,7 +28,7 @@ impl Counted {
     }
 }
 
-/// The kernel's `struct perf_event_attr` as its first version has it; newer kernels take it.
+/// The first version of the kernel's `struct perf_event_attr`; newer kernels accept it.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -46,17 +46,16 @@ struct Attributes {
 
 const _: () = assert!(mem::size_of::<Attributes>() == 64);
 
-/// It stands still in this thread, children inherit it, and an exec starts it there; the kernel and the hypervisor do
-/// not count.
+/// Disabled in this thread, inherited by children, and enabled at an exec; excludes the kernel and the hypervisor.
 const FLAGS: u64 = 1 | 1 << 1 | 1 << 5 | 1 << 6 | 1 << 12;
 
-/// With the count come the times for which it was enabled and for which it really ran.
+/// A read returns the count and the times for which it was enabled and for which it actually ran.
 const READ_FORMAT: u64 = 1 | 1 << 1;
 
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: u64 = 1 << 3;
 
-/// A counter of what the programs do that this thread starts from now on.
+/// A counter of the programs that this thread starts from now on.
 #[derive(Debug)]
 pub struct ChildCounter {
     event: File,
@@ -66,7 +65,7 @@ impl ChildCounter {
     /// Opens one for the calling thread.
     ///
     /// # Errors
-    /// When the machine does not count this, or does not let this user see it.
+    /// Fails when the machine lacks this counter, or this user may not use it.
     pub fn open(counted: Counted) -> io::Result<Self> {
         let (kind, config) = counted.numbers();
         let size = u32::try_from(mem::size_of::<Attributes>()).map_err(io::Error::other)?;
@@ -78,8 +77,8 @@ impl ChildCounter {
             flags: FLAGS,
             ..Attributes::default()
         };
-        // SAFETY: `attributes` is a valid structure of the size that it names, and the call keeps no pointer. The other
-        // numbers are this thread, any CPU and no group.
+        // SAFETY: `attributes` is a valid structure of the size that it names, and the call keeps no pointer. The
+        // other arguments are this thread, any CPU and no group.
         let event = unsafe {
             libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, CLOSE_ON_EXEC)
         };
@@ -92,7 +91,7 @@ impl ChildCounter {
         }
     }
 
-    /// The count of all programs so far. `None` when the counter had to be shared meanwhile, so that it missed some.
+    /// The count of all programs so far. `None` if the counter was multiplexed meanwhile, so that it missed events.
     pub fn count(&mut self) -> Option<u64> {
         let mut numbers = [0; 24];
         self.event.read_exact(&mut numbers).ok()?;
@@ -122,7 +121,7 @@ mod tests {
                 return;
             }
         };
-        // Touches memory that no page is behind yet.
+        // Touches memory that has no pages yet.
         let touched = vec![1_u8; 4 << 20];
         assert_eq!(counter.count(), Some(0), "{} bytes here", touched.len());
         let run =
@@ -137,7 +136,7 @@ mod tests {
 
     #[test]
     fn what_the_machine_does_not_count_is_an_error() {
-        // Where there is a counter it must count; where there is none it must say so.
+        // A supported counter must count; an unsupported one must fail with an error.
         match ChildCounter::open(Counted::Instructions) {
             Err(error) => assert!(error.raw_os_error().is_some(), "{error}"),
             Ok(mut counter) => {

@@ -1,15 +1,15 @@
-//! The CPU-time clocks of processes and of this thread. Not a source of time for anything that waits.
+//! The CPU-time clocks of processes and of this thread. Do not use them as a source of time for waiting.
 
 use std::io;
 
-/// No kernel gives out larger process numbers (`PID_MAX_LIMIT`).
+/// Largest process number of any kernel (`PID_MAX_LIMIT`).
 const PID_MAX: libc::pid_t = 4 << 20;
 
-/// Nanoseconds of CPU all threads of a process have used since it began, threads that ended included.
+/// Nanoseconds of CPU that all threads of a process have used since it started, including ended threads.
 ///
-/// The kernel sums the run time of the living threads (`sum_exec_runtime`, the number `schedstat` prints) and what
-/// ended threads left behind. Children are not in it. A thread that is on another CPU at this moment is counted up to
-/// its last switch or tick, so the value may lag by one tick. `pid` 0 is the calling process.
+/// The kernel sums the run time of the living threads (`sum_exec_runtime`, the number `schedstat` prints) and that of
+/// ended threads. Children are not included. A thread that is on another CPU at this moment is counted up to its last
+/// switch or tick, so the value may lag by one tick. `pid` 0 is the calling process.
 pub fn process_cpu_ns(pid: u32) -> io::Result<u64> {
     // A clock number has no room for larger ones: it would silently name another clock.
     let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid <= PID_MAX);
@@ -23,15 +23,15 @@ pub fn process_cpu_ns(pid: u32) -> io::Result<u64> {
     read(clock)
 }
 
-/// Nanoseconds of CPU the calling thread has used since it began.
+/// Nanoseconds of CPU the calling thread has used since it started.
 pub fn thread_cpu_ns() -> io::Result<u64> {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// The calendar and clock of this machine now: `2026-02-09 13:09:25`; `None` where the time zone cannot be had.
+/// The local date and time: `2026-02-09 13:09:25`; `None` if the time zone is not available.
 pub fn local_time() -> Option<String> {
     let mut parts = std::mem::MaybeUninit::<libc::tm>::uninit();
-    // SAFETY: `time` takes no place for its answer here, and `localtime_r` writes all of `parts` unless it gives null;
+    // SAFETY: `time` gets no place for its result, and `localtime_r` writes all of `parts` unless it returns null;
     // neither keeps a pointer.
     let parts = unsafe {
         let now = libc::time(std::ptr::null_mut());

@@ -1,5 +1,5 @@
-//! Names of the errors that system calls answer with. Numbers differ by architecture; those of the one that runs come
-//! from the C library's crate.
+//! Names of the errors that system calls return. Numbers differ by architecture; those of the current one come from
+//! the `libc` crate.
 
 /// A list of numbers and names, from the names of constants.
 macro_rules! named {
@@ -20,12 +20,12 @@ const NAMES: &[(libc::c_int, &str)] = named! {
     EKEYEXPIRED EKEYREVOKED EKEYREJECTED EOWNERDEAD ENOTRECOVERABLE ERFKILL EHWPOISON
 };
 
-/// Those of the kernel alone, which a call that is interrupted answers with before it begins again
-/// (`include/linux/errno.h`). They are the same everywhere.
+/// Kernel-internal errors of an interrupted call that will be restarted (`include/linux/errno.h`). They are the same
+/// on all architectures.
 const RESTARTED: &[(libc::c_int, &str)] =
     &[(512, "ERESTARTSYS"), (513, "ERESTARTNOINTR"), (514, "ERESTARTNOHAND"), (516, "ERESTART_RESTARTBLOCK")];
 
-/// The name of an error; none for one that is younger than this list.
+/// The name of an error; `None` if it is newer than this list.
 pub fn name(number: u32) -> Option<&'static str> {
     let mut all = NAMES.iter().chain(RESTARTED);
     all.find(|(known, _)| u32::try_from(*known) == Ok(number)).map(|(_, name)| *name)

@@ -1,5 +1,5 @@
-//! Whole locks on files (`flock(2)`), as the kernel lists them. Reading the list is in nobody's way, where trying a
-//! lock would be. The list leaves out locks of processes that the reader's PID namespace does not have.
+//! Whole-file locks (`flock(2)`), as the kernel lists them. Reading the list disturbs no process, whereas trying a
+//! lock would. The list omits locks of processes outside the reader's PID namespace.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -17,41 +17,41 @@ type Device = (u32, u32);
 /// Who holds a lock on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// A process that has it, if it can be seen.
+    /// A process that holds it, if visible.
     pub pid: Option<u32>,
-    /// Whether nobody else may have it.
+    /// Whether the lock is exclusive.
     pub is_exclusive: bool,
 }
 
-/// The files that somebody held a whole lock on, at the moment the list was read.
+/// The files that had a whole-file lock when the list was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileLocks {
-    /// By the device of the file system, and the inode.
+    /// By the file system's device, and the inode.
     holders: BTreeMap<(Device, u64), Holder>,
-    /// The device of the file system that each mount is of. On some, such as btrfs, files are of devices of their own,
+    /// The file system's device of each mount. On some file systems, such as btrfs, files have separate devices,
     /// which the list of locks does not name.
     mounts: BTreeMap<u64, Device>,
 }
 
 impl FileLocks {
-    /// Looks now. Where the kernel shows no list, nothing is held as far as can be said.
+    /// Reads the lists now. If the kernel shows no list, no file counts as locked.
     pub fn now() -> Self {
         let list = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Self::of(&list(LOCKS), &list(MOUNTS))
     }
 
-    /// What the lists say. Lines of other kinds, and those that cannot be read, are left out.
+    /// Parses the lists. Lines of other kinds, and unreadable lines, are skipped.
     fn of(locks: &str, mounts: &str) -> Self {
         let mut holders = BTreeMap::new();
         for (inode, holder) in locks.lines().filter_map(lock) {
-            // A lock that is shared has several lines.
+            // A shared lock has several lines.
             let known: &mut Holder = holders.entry(inode).or_insert(holder);
             known.pid = known.pid.or(holder.pid);
         }
         Self { holders, mounts: mounts.lines().filter_map(mount).collect() }
     }
 
-    /// Who holds the lock of a file or folder.
+    /// The holder of the lock on a file or folder.
     pub fn holder_of(&self, path: &Path) -> Option<Holder> {
         let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
         let found = statx(CWD, path, AtFlags::empty(), wanted).ok()?;
@@ -60,7 +60,7 @@ impl FileLocks {
         self.holder_of_inode(own, has_mount.then_some(found.stx_mnt_id), found.stx_ino)
     }
 
-    /// The same of an inode: its own device, the mount it is reached by, and its number.
+    /// The holder for an inode: its own device, the mount it is reached by, and its number.
     fn holder_of_inode(&self, own: Device, mount: Option<u64>, inode: u64) -> Option<Holder> {
         let of_mount = mount.and_then(|mount| self.mounts.get(&mount)).copied();
         [Some(own), of_mount]
@@ -71,7 +71,7 @@ impl FileLocks {
     }
 }
 
-/// A line of the list of locks. In a container the process may be 0: nobody that can be seen.
+/// Parses a line of the list of locks. In a container the process may be 0, which means not visible.
 fn lock(line: &str) -> Option<((Device, u64), Holder)> {
     let mut words = line.split_whitespace().skip(1);
     if words.next()? != "FLOCK" {
@@ -85,7 +85,7 @@ fn lock(line: &str) -> Option<((Device, u64), Holder)> {
     Some(((device, parts.next()?.parse().ok()?), Holder { pid, is_exclusive }))
 }
 
-/// A line of the list of mounts: its number, and the device of its file system.
+/// Parses a line of the list of mounts: its number, and the device of its file system.
 fn mount(line: &str) -> Option<(u64, Device)> {
     let mut words = line.split(' ');
     let number = words.next()?.parse().ok()?;

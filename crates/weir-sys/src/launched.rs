@@ -1,5 +1,5 @@
-//! Processes that are started to be measured: born in a control group, and asked what they have used up to their exec;
-//! and what each has used in all when it is reaped.
+//! Starts processes to be measured: each may start in a control group, reports its resource use up to its exec, and
+//! its total use is read when it is reaped.
 //!
 //! Invariants:
 //! 1. Between fork and exec a child runs only system calls that are safe after a fork: no allocation, no lock and no
@@ -21,16 +21,16 @@ use std::{
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, getppid, set_parent_process_death_signal};
 
-/// What becomes a process.
+/// Description of a process to start.
 #[derive(Debug)]
 pub struct Launch<'a> {
-    /// The file that is executed; without one the child ends where it would be.
+    /// The file that is executed; without one the child exits at that point.
     pub program: Option<&'a CStr>,
-    /// Its words, the program's name first.
+    /// Its arguments, the program's name first.
     pub words: &'a [CString],
     /// Its environment, as `NAME=value`.
     pub environment: &'a [CString],
-    /// Where it runs.
+    /// Its working directory.
     pub folder: Option<&'a CStr>,
     /// Its input.
     pub input: BorrowedFd<'a>,
@@ -38,43 +38,43 @@ pub struct Launch<'a> {
     pub output: BorrowedFd<'a>,
     /// Its error output.
     pub errors: BorrowedFd<'a>,
-    /// The control group it is in.
+    /// Its control group.
     pub group: Membership<'a>,
 }
 
-/// How a child comes into a control group.
+/// How a child enters a control group.
 #[derive(Clone, Copy, Debug)]
 pub enum Membership<'a> {
-    /// Not at all.
+    /// It stays in its parent's group.
     Inherited,
-    /// It is born there (`CLONE_INTO_CGROUP`): the group's folder, of the second version.
+    /// It is created in the group (`CLONE_INTO_CGROUP`): the group's folder, cgroup version 2.
     Born(BorrowedFd<'a>),
-    /// It goes there: the group's `tasks`, or `cgroup.procs`, open for writing.
+    /// It moves itself: the group's `tasks` or `cgroup.procs` file, open for writing.
     Joins(BorrowedFd<'a>),
 }
 
-/// What a child had used just before its exec.
+/// Resource use of a child up to its exec.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BeforeExec {
-    /// The moment, on the monotonic clock.
+    /// Time of the report, on the monotonic clock.
     pub at_ns: u64,
     /// CPU since the fork.
     pub cpu_ns: u64,
-    /// Of that, what it used before it was in its group.
+    /// CPU used before it entered its group.
     pub cpu_ns_outside: u64,
-    /// Page faults without a disk.
+    /// Minor page faults.
     pub faults_minor: u64,
-    /// Page faults with one.
+    /// Major page faults.
     pub faults_major: u64,
-    /// Switches because it waited.
+    /// Voluntary context switches.
     pub switches_voluntary: u64,
-    /// Switches because another thread was given its CPU.
+    /// Involuntary context switches.
     pub switches_involuntary: u64,
-    /// Resident memory at its peak: that of its parent which a fork copies. No peak of the process is ever less.
+    /// Peak resident memory, inherited from the parent by the fork. The peak of the process is never lower.
     pub memory_bytes_max: u64,
-    /// Bytes that it read: the word that let it go on.
+    /// Bytes that it read: the parent's signal to continue.
     pub read_bytes: u64,
-    /// Bytes that it wrote: its report, and the word that moved it into a group.
+    /// Bytes that it wrote: its report, and the write that moved it into a group.
     pub written_bytes: u64,
 }
 
@@ -82,19 +82,19 @@ pub struct BeforeExec {
 const REPORT_NUMBERS: usize = 10;
 const REPORT_BYTES: usize = REPORT_NUMBERS * 8;
 
-/// Bytes in which a child that failed says at which step, and the error's number.
+/// Length of a failure report: the step and the error number.
 const FAILURE_BYTES: usize = 8;
 
-/// What failed between fork and exec.
+/// The step that failed between fork and exec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The fork, or what a parent does for it.
+    /// The fork, or the parent's preparation.
     Fork,
-    /// Becoming a session of its own that dies with its parent.
+    /// Creating a session that ends with its parent.
     Session,
     /// Joining its control group.
     Group,
-    /// Its folder.
+    /// Changing its working directory.
     Folder,
     /// Its input and outputs.
     Streams,
@@ -126,17 +126,17 @@ impl Step {
 pub struct LaunchFailure {
     /// Where it failed.
     pub step: Step,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
-/// Lets a child go on.
+/// Signal that lets a child continue.
 const GO: &[u8] = b".";
 
-/// Starts a process in a session of its own, with default signals; the kernel kills it when the calling *thread* ends.
-/// The process waits while `held` is called with its number: what its parent opens of it in `/proc` then can be read
-/// when it has ended, which is too late for an opening by users other than root. Returns when the process has become
-/// its program. It must be reaped by its number.
+/// Starts a process in a new session, with default signals; the kernel kills it when the calling *thread* ends. The
+/// process waits while `held` is called with its pid. Files that the parent opens below its `/proc` entry then stay
+/// readable after its end; users other than root cannot open them at that time. Returns after the exec. Reap it by
+/// its pid.
 pub fn launch(launch: &Launch, held: impl FnOnce(Pid)) -> Result<(Pid, BeforeExec), LaunchFailure> {
     let of_fork = |source| LaunchFailure { step: Step::Fork, source };
     let (mut report, report_of_child) = io::pipe().map_err(of_fork)?;
@@ -160,8 +160,8 @@ pub fn launch(launch: &Launch, held: impl FnOnce(Pid)) -> Result<(Pid, BeforeExe
         Membership::Born(folder) => Some(folder.as_raw_fd()),
         Membership::Inherited | Membership::Joins(_) => None,
     };
-    // SAFETY: invariants 1 and 2: the child calls `become_program`, which makes system calls alone and never returns,
-    // with pointers into `launch` and the lists above, which its copy of this memory has.
+    // SAFETY: invariants 1 and 2: the child calls `become_program`, which only makes system calls and never returns,
+    // with pointers into `launch` and the lists above, which its copy of this memory contains.
     let forked = unsafe {
         match fork(born_in) {
             Ok(None) => become_program(&child),
@@ -172,14 +172,14 @@ pub fn launch(launch: &Launch, held: impl FnOnce(Pid)) -> Result<(Pid, BeforeExe
     let pid = forked.map_err(of_fork)?;
     drop((report_of_child, go_of_child));
     held(pid);
-    // Fails only when the child is gone, which its report says as well.
+    // Fails only when the child is gone, which the missing report shows as well.
     let _ = go.write_all(GO);
     let mut said = Vec::with_capacity(REPORT_BYTES + FAILURE_BYTES);
     let heard = report.read_to_end(&mut said).map_err(of_fork);
     match heard.and_then(|_| outcome(&said)) {
         Ok(before) => Ok((pid, before)),
         Err(failure) => {
-            // It has ended, or is about to; without this it would stay as a zombie.
+            // It has ended, or is about to; without this it would remain a zombie.
             let _ = rustix::process::kill_process(pid, Signal::KILL);
             let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
             Err(failure)
@@ -273,7 +273,7 @@ fn outcome(said: &[u8]) -> Result<BeforeExec, LaunchFailure> {
     let failure = match said.len() {
         REPORT_BYTES => return Ok(BeforeExec::read(said)),
         FAILURE_BYTES => said,
-        // It got as far as the exec.
+        // It reached the exec.
         length if length == REPORT_BYTES + FAILURE_BYTES => &said[REPORT_BYTES..],
         _ => {
             let source = io::Error::other("the process was killed before it became the program");
@@ -323,12 +323,12 @@ impl BeforeExec {
     }
 }
 
-/// A list as `execve` takes it, with its end.
+/// A null-terminated list for `execve`.
 fn pointers(texts: &[CString]) -> Vec<*const c_char> {
     texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
 }
 
-/// What the child uses between fork and exec, in types that need no work there.
+/// The child's data between fork and exec, in types that need no conversion there.
 struct Child<'a> {
     program: *const c_char,
     words: &'a [*const c_char],
@@ -342,15 +342,15 @@ struct Child<'a> {
     report: RawFd,
 }
 
-/// `fork(2)`, or `clone3(2)` straight into a control group. `None` in the child.
+/// `fork(2)`, or `clone3(2)` directly into a control group. Returns `None` in the child.
 ///
 /// # Safety
-/// The child must keep to invariant 1.
+/// The child must obey invariant 1.
 unsafe fn fork(born_in: Option<RawFd>) -> io::Result<Option<Pid>> {
     let number = match born_in {
-        // SAFETY: the caller promises what a child of fork must keep to.
+        // SAFETY: the caller vouches for the rules of a child after fork.
         None => i64::from(unsafe { libc::fork() }),
-        // SAFETY: the same; without a stack of its own the child goes on in a copy of this one, as after fork.
+        // SAFETY: the same; without a separate stack the child continues on a copy of this one, as after fork.
         Some(folder) => unsafe { clone_into(folder) },
     };
     match number {
@@ -383,7 +383,7 @@ struct CloneArguments {
 const INTO_GROUP: u64 = 0x2_0000_0000;
 
 /// # Safety
-/// As of [`fork`].
+/// As for [`fork`].
 unsafe fn clone_into(folder: RawFd) -> i64 {
     let arguments = CloneArguments {
         flags: INTO_GROUP,
@@ -391,15 +391,15 @@ unsafe fn clone_into(folder: RawFd) -> i64 {
         cgroup: u64::from(folder.unsigned_abs()),
         ..CloneArguments::default()
     };
-    // SAFETY: `arguments` is a valid structure of the length that is named, and the call keeps no pointer. The child
-    // shares no memory with its parent.
+    // SAFETY: `arguments` is a valid structure of the length passed, and the call keeps no pointer. The child shares
+    // no memory with its parent.
     unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, mem::size_of::<CloneArguments>()) }
 }
 
 /// Runs in the child, between fork and exec.
 ///
 /// # Safety
-/// Only in a child of [`fork`], with pointers that are valid there.
+/// Call only in a child of [`fork`], with pointers that are valid there.
 unsafe fn become_program(child: &Child) -> ! {
     // SAFETY: system calls with plain numbers, and with the pointers and lists that the caller vouches for; each list
     // ends with a null pointer.
@@ -421,10 +421,10 @@ unsafe fn become_program(child: &Child) -> ! {
     }
 }
 
-/// Everything up to the exec, and what was used for it.
+/// Runs everything up to the exec, and returns the resources used.
 ///
 /// # Safety
-/// As of [`become_program`].
+/// As for [`become_program`].
 unsafe fn prepare(child: &Child) -> Result<BeforeExec, (Step, i32)> {
     begin_session(child.parent).map_err(|error| (Step::Session, error))?;
     // SAFETY: numbers of descriptors that this process has, and a folder that the caller vouches for.
@@ -442,7 +442,7 @@ unsafe fn prepare(child: &Child) -> Result<BeforeExec, (Step, i32)> {
         None => 0,
         Some(tasks) => {
             let before = cpu_ns();
-            // SAFETY: the bytes are valid for the length that is named. "0" is the process that writes.
+            // SAFETY: the bytes are valid for the length passed. "0" names the writing process.
             if unsafe { libc::write(tasks, c"0".as_ptr().cast(), 1) } != 1 {
                 return Err((Step::Group, errno()));
             }
@@ -465,14 +465,14 @@ unsafe fn prepare(child: &Child) -> Result<BeforeExec, (Step, i32)> {
     })
 }
 
-/// Waits until the parent lets it go on, or is gone.
+/// Waits until the parent lets it continue, or is gone.
 ///
 /// # Safety
-/// As of [`become_program`].
+/// As for [`become_program`].
 unsafe fn wait_for_parent(child: &Child) -> Result<(), i32> {
     let mut word = [0_u8; GO.len()];
-    // SAFETY: both are this process's own copies, and nobody else uses them; the place is valid for its length. With
-    // the parent's end open here as well, the parent's death would not show.
+    // SAFETY: both are this process's own copies, and no other code uses them; the place is valid for its length. If
+    // the parent's end were open here as well, the parent's death would go unnoticed.
     let read = unsafe {
         libc::close(child.go_of_parent);
         libc::read(child.go, word.as_mut_ptr().cast(), word.len())
@@ -484,14 +484,14 @@ unsafe fn wait_for_parent(child: &Child) -> Result<(), i32> {
     }
 }
 
-/// A session of its own that ends with its parent, with signals as a program expects them.
+/// Starts a session that ends with its parent, with the signal settings that programs expect.
 fn begin_session(parent: Pid) -> Result<(), i32> {
     // SAFETY: plain calls on this process; the set is a valid place, which `sigemptyset` fills.
     unsafe {
         if libc::setsid() < 0 {
             return Err(errno());
         }
-        // Rust's programs ignore it, and a program would inherit that.
+        // Rust programs ignore SIGPIPE, and the new program would inherit that.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         let mut none = mem::MaybeUninit::<libc::sigset_t>::zeroed();
         libc::sigemptyset(none.as_mut_ptr());
@@ -505,12 +505,12 @@ fn begin_session(parent: Pid) -> Result<(), i32> {
     }
 }
 
-/// Writes numbers to the parent. What does not get through is noticed there.
+/// Writes numbers to the parent. The parent notices an incomplete report.
 ///
 /// # Safety
 /// `T` must be a plain number.
 unsafe fn say<T: Copy>(report: RawFd, numbers: &[T]) {
-    // SAFETY: a slice of plain numbers is valid bytes of that length. Less than a page goes into a pipe at once.
+    // SAFETY: a slice of plain numbers is valid bytes of that length. A pipe takes less than a page at once.
     unsafe { libc::write(report, numbers.as_ptr().cast(), mem::size_of_val(numbers)) };
 }
 
@@ -525,14 +525,14 @@ fn cpu_ns() -> u64 {
 
 fn time_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for one timespec, and the call keeps no pointer. A clock that cannot be read
-    // leaves it zero.
+    // SAFETY: `time` is a valid place for one timespec, and the call keeps no pointer. If the clock cannot be read,
+    // it stays zero.
     unsafe { libc::clock_gettime(clock, &mut time) };
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// The moment, on the clock of [`BeforeExec::at_ns`].
+/// The current time, on the clock of [`BeforeExec::at_ns`].
 pub fn now_ns() -> u64 {
     time_ns(libc::CLOCK_MONOTONIC)
 }
@@ -546,12 +546,12 @@ fn own_usage() -> libc::rusage {
     }
 }
 
-/// A child that ended, with what it and the children that it waited for have used.
+/// A child that ended, with the resource use of it and of the children that it waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reaped {
     /// Its number.
     pub pid: Pid,
-    /// Its exit status, if it ended by itself.
+    /// Its exit status, if it exited.
     pub status: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,
@@ -559,22 +559,22 @@ pub struct Reaped {
     pub user_ns: u64,
     /// CPU in the kernel.
     pub system_ns: u64,
-    /// Resident memory of the largest of these processes at its peak.
+    /// Peak resident memory of the largest of these processes.
     pub memory_bytes_max: u64,
-    /// Page faults without a disk.
+    /// Minor page faults.
     pub faults_minor: u64,
-    /// Page faults with one.
+    /// Major page faults.
     pub faults_major: u64,
-    /// Switches because a thread waited.
+    /// Voluntary context switches.
     pub switches_voluntary: u64,
-    /// Switches because another thread was given the CPU.
+    /// Involuntary context switches.
     pub switches_involuntary: u64,
 }
 
-/// What a look at children found.
+/// Result of a check for ended children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaping {
-    /// One had ended, and is gone now.
+    /// One had ended, and is reaped now.
     Ended(Reaped),
     /// There are children, and none has ended.
     Running,
@@ -582,7 +582,7 @@ pub enum Reaping {
     Childless,
 }
 
-/// Takes a child that has ended, this one or any, without waiting.
+/// Reaps a child that has ended, this one or any, without waiting.
 pub fn reap(child: Option<Pid>) -> io::Result<Reaping> {
     let which = child.map_or(-1, |pid| pid.as_raw_nonzero().get());
     let mut status = 0;

@@ -1,4 +1,4 @@
-//! Files that somebody else may read or move away while they are written.
+//! Files that another process may read or move while they are being written.
 
 use std::{
     fs::{File, OpenOptions},
@@ -15,10 +15,10 @@ use rustix::{
     io::Errno,
 };
 
-/// Opens a file for writing without waiting: a pipe that nobody reads would keep `open` waiting, maybe for ever.
+/// Opens a file for writing without blocking: `open` on a pipe without a reader would block, possibly forever.
 ///
 /// # Errors
-/// Those of `open(2)`; a pipe without a reader is told with what to do.
+/// Errors of `open(2)`; the error for a pipe without a reader names the remedy.
 pub fn open_at_once(options: &OpenOptions, path: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
     let file =
@@ -28,20 +28,20 @@ pub fn open_at_once(options: &OpenOptions, path: &Path) -> io::Result<File> {
                 _ => error,
             }
         })?;
-    // From here on a full pipe is waited for.
+    // From here on writing to a full pipe blocks.
     let flags = fcntl_getfl(&file)?;
     fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
     Ok(file)
 }
 
-/// Makes an open file, wherever it is held, another one: who writes to it writes there from the next call on.
+/// Redirects an open file, wherever its descriptor is used: later writes go to `by`.
 ///
 /// # Errors
-/// Those of `dup3(2)`; then `file` is what it was.
+/// Errors of `dup3(2)`; `file` is then unchanged.
 pub fn replace(file: &File, by: &File) -> io::Result<()> {
     let (file, by) = (file.as_fd().as_raw_fd(), by.as_fd().as_raw_fd());
-    // SAFETY: both are borrowed and therefore open. The call closes what `file` names and gives it its new meaning in
-    // one step, so the number belongs to its owner all the time.
+    // SAFETY: both are borrowed and therefore open. The call replaces the file of descriptor `file` in one step, so
+    // its owner keeps the number all the time.
     let result = unsafe { libc::dup3(by, file, libc::O_CLOEXEC) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -52,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder of a test's own.
+    /// A temporary folder for one test.
     fn folder(name: &str) -> std::path::PathBuf {
         let folder = std::env::temp_dir().join(format!("weir-log-file-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);

@@ -1,4 +1,4 @@
-//! What the kernel knows of the output of a connected socket.
+//! The kernel's state of a connected socket's output.
 
 use std::{
     io,
@@ -6,8 +6,8 @@ use std::{
     os::fd::{AsRawFd, BorrowedFd},
 };
 
-/// Bytes that were sent and that the other side does not have yet: on TCP not acknowledged, where the end of our
-/// direction counts as one; on Unix sockets not read, with what the kernel needs beside them.
+/// Bytes that were sent and that the peer does not have yet. On TCP these are unacknowledged bytes, and the end of
+/// our direction counts as one; on Unix sockets they are unread bytes, including the kernel's overhead.
 pub fn outstanding_bytes(socket: BorrowedFd<'_>) -> io::Result<usize> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the call writes one int, which lives until it returns; the descriptor is borrowed and therefore open.
@@ -15,10 +15,10 @@ pub fn outstanding_bytes(socket: BorrowedFd<'_>) -> io::Result<usize> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(usize::try_from(bytes).unwrap_or(0)) }
 }
 
-/// Bytes that the peer of a TCP connection has room for, those included that are on their way to it (Linux 5.4).
+/// Bytes of window that the peer of a TCP connection advertises, including bytes in flight (Linux 5.4).
 ///
 /// # Errors
-/// Also where the socket is not TCP, or the kernel is older.
+/// Also fails if the socket is not TCP, or the kernel is older.
 pub fn peer_window(socket: BorrowedFd<'_>) -> io::Result<u32> {
     // SAFETY: the type is plain C data for which all-zero is a valid value.
     let mut record: libc::tcp_info = unsafe { std::mem::zeroed() };
@@ -71,7 +71,7 @@ mod tests {
         let at_first = peer_window(ours.as_fd()).expect("it is TCP");
         assert!(at_first > 16 << 10, "{at_first}");
         ours.set_nonblocking(true).expect("a socket can be made non-blocking");
-        // It grows at first, and what is sent arrives when congestion control lets it.
+        // The window grows at first, and data arrives at the pace of congestion control.
         let deadline = Instant::now() + Duration::from_secs(20);
         let mut at_last = at_first;
         while at_last >= at_first && Instant::now() < deadline {

@@ -1,4 +1,4 @@
-//! Where the bytes of a file lie: its extents, and how direct I/O must be aligned. Nothing here moves data.
+//! The location of a file's bytes: its extents, and the alignment that direct I/O needs. Nothing here moves data.
 //!
 //! Sources: `Documentation/filesystems/fiemap.rst` and `include/uapi/linux/fiemap.h`; `statx(2)`.
 
@@ -9,26 +9,26 @@ use std::{
 
 /// `_IOWR('f', 11, struct fiemap)`.
 const FS_IOC_FIEMAP: u64 = 0xc020_660b;
-/// Write dirty pages first, so that delayed allocation is over.
+/// Write dirty pages first, which ends delayed allocation.
 const FIEMAP_SYNC: u32 = 1;
 const FIEMAP_LAST: u32 = 1;
 /// Records of one call.
 const EXTENTS_OF_ONE_CALL: usize = 128;
-/// More extents than this are not listed: such a file is in pieces, whatever the rest is.
+/// A longer list is cut here: such a file is fragmented in any case.
 pub const EXTENTS_MAX: usize = 1 << 16;
 
 /// One contiguous piece of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Where in the file.
+    /// Offset in the file.
     pub offset_bytes: u64,
-    /// Where on the device; without meaning if `has_no_place`.
+    /// Offset on the device; meaningless if `has_no_place`.
     pub device_offset_bytes: u64,
     /// Length.
     pub bytes: u64,
-    /// Allocated, and never written: reads give zeros without asking the device.
+    /// Allocated and never written: reads return zeros without device access.
     pub is_unwritten: bool,
-    /// Not at a place of its own on the device: still in memory, compressed, or inside metadata.
+    /// Without a separate place on the device: still in memory, compressed, or inside metadata.
     pub has_no_place: bool,
 }
 
@@ -57,7 +57,8 @@ struct RawMap {
 const _: () = assert!(size_of::<RawExtent>() == 56);
 const _: () = assert!(std::mem::offset_of!(RawMap, extents) == 32);
 
-/// Extents of a file in rising order; holes are what is between them. `EOPNOTSUPP` where the file system has none.
+/// Extents of a file in ascending order; the gaps are holes. Fails with `EOPNOTSUPP` if the file system does not
+/// support it.
 pub fn extents(file: impl AsFd) -> io::Result<Vec<Extent>> {
     const UNKNOWN_DELAYED_ENCODED: u32 = 0x2 | 0x4 | 0x8;
     const ENCRYPTED_INLINE_TAIL: u32 = 0x80 | 0x200 | 0x400;
@@ -95,17 +96,17 @@ pub fn extents(file: impl AsFd) -> io::Result<Vec<Extent>> {
     Ok(found)
 }
 
-/// What `O_DIRECT` needs of a file.
+/// Alignment that `O_DIRECT` needs for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectAlignment {
-    /// Of addresses in memory.
+    /// Alignment of memory addresses.
     pub memory_bytes: u32,
-    /// Of offsets and lengths.
+    /// Alignment of offsets and lengths.
     pub offset_bytes: u32,
 }
 
-/// What `O_DIRECT` needs of this file (`STATX_DIOALIGN`, 6.1). `None` if the kernel does not say; zeros in its answer
-/// mean that the file has no direct I/O.
+/// Alignment that `O_DIRECT` needs for this file (`STATX_DIOALIGN`, 6.1). `None` if the kernel does not report it;
+/// zeros mean that the file does not support direct I/O.
 pub fn direct_alignment(file: impl AsFd) -> io::Result<Option<DirectAlignment>> {
     let mut found = std::mem::MaybeUninit::<libc::statx>::zeroed();
     // SAFETY: the empty path with AT_EMPTY_PATH names the descriptor itself; `found` has room for one record.

@@ -1,10 +1,10 @@
-//! POSIX asynchronous I/O (`aio_read(3)`). With the GNU C library these are threads of the process that call `pread`
-//! and `pwrite`, one for each open file at a time; the kernel knows nothing of it.
+//! POSIX asynchronous I/O (`aio_read(3)`). The GNU C library implements it with threads of the process that call
+//! `pread` and `pwrite`, one at a time for each open file; the kernel is not involved.
 //!
-//! Invariants of [`PosixAioQueue`]: (1) `controls` holds one control block for each slot, in memory of its own;
-//! (2) a control block and its buffer belong to the C library from a successful `aio_*` call until `aio_error` says
-//! something else than `EINPROGRESS`: until then they are only passed to the library by address; (3) `order` names the
-//! slots in that state, the oldest first.
+//! Invariants of [`PosixAioQueue`]: (1) `controls` holds one control block for each slot, in separate memory; (2) a
+//! control block and its buffer belong to the C library from a successful `aio_*` call until `aio_error` returns
+//! something other than `EINPROGRESS`: until then they are only passed to the library by address; (3) `order` names
+//! the slots in that state, the oldest first.
 
 use std::{fs::File, io, os::fd::AsRawFd, time::Duration};
 
@@ -15,11 +15,11 @@ use crate::{
     region::Region,
 };
 
-/// Entries in the list that is waited for: the library takes its lock and looks at each.
+/// Entries in the list of a wait: the library takes its lock and checks each.
 const WAITED_MAX: usize = 8;
 
-/// The thread sleeps until such a part of what is in flight is complete. The library serves a file in order, one after
-/// the other, so at great depths the first completion alone is not worth a wake-up.
+/// The thread sleeps until this fraction of the operations in flight is complete. The library serves the operations
+/// of a file one after the other, so at great depths a single completion is not worth a wake-up.
 const GATHERED_DIVISOR: usize = 8;
 
 /// Operations of one file.
@@ -33,7 +33,7 @@ pub struct PosixAioQueue {
 }
 
 impl PosixAioQueue {
-    /// Room for `slots` operations on one file.
+    /// A queue with room for `slots` operations on one file.
     pub fn new(file: File, slots: u32, block_bytes: u32) -> io::Result<Self> {
         let blocks = Blocks::new(slots, block_bytes)?;
         Ok(Self {
@@ -57,8 +57,8 @@ impl PosixAioQueue {
         unsafe { self.controls.base().as_ptr().cast::<aiocb>().add(slot as usize) }
     }
 
-    /// Hands operations over, one call for each. What the library refuses becomes a completion; `EAGAIN` means fewer
-    /// are taken.
+    /// Submits operations, one call for each. An operation that the library refuses becomes a completion; after
+    /// `EAGAIN` fewer are taken.
     pub fn submit(&mut self, operations: &[Operation]) -> io::Result<usize> {
         for (taken, operation) in operations.iter().enumerate() {
             let buffer = match self.blocks.start(operation) {
@@ -104,7 +104,7 @@ impl PosixAioQueue {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Adds what is complete; no system call.
+    /// Appends completed operations; no system call.
     pub fn poll(&mut self, completed: &mut Vec<Completed>) {
         for refused in self.refused.drain(..) {
             self.blocks.finish(refused.slot);
@@ -114,7 +114,7 @@ impl PosixAioQueue {
         for index in 0..self.order.len() {
             let slot = self.order[index];
             let control = self.control(slot);
-            // SAFETY: invariants 1 and 2: the library was given this control block.
+            // SAFETY: invariants 1 and 2: this control block was submitted to the library.
             let error = unsafe { libc::aio_error(control) };
             if error == libc::EINPROGRESS {
                 self.order[kept] = slot;
@@ -130,7 +130,7 @@ impl PosixAioQueue {
         self.order.truncate(kept);
     }
 
-    /// Adds what is complete; sleeps until that is at least one, or the limit is over.
+    /// Appends completed operations; sleeps until there is at least one, or `limit` has passed.
     pub fn wait(&mut self, limit: Option<Duration>, completed: &mut Vec<Completed>) -> io::Result<()> {
         let before = completed.len();
         self.poll(completed);
@@ -144,8 +144,8 @@ impl PosixAioQueue {
         Ok(())
     }
 
-    /// Sleeps until some are complete, a signal came, or the limit is over. With fewer than eight in flight that is
-    /// the first one.
+    /// Sleeps until some operations are complete, a signal arrived, or `limit` has passed. With fewer than eight in
+    /// flight it waits for the first one.
     fn suspend(&self, limit: Option<Duration>) -> io::Result<()> {
         let mut waited = [std::ptr::null::<aiocb>(); WAITED_MAX];
         let awaited = &self.order[self.order.len() / GATHERED_DIVISOR..];
@@ -157,7 +157,8 @@ impl PosixAioQueue {
             tv_nsec: limit.subsec_nanos() as libc::c_long,
         });
         let count = awaited.len().min(WAITED_MAX) as libc::c_int;
-        // SAFETY: invariants 1 and 2: the list names control blocks the library was given; null entries are skipped.
+        // SAFETY: invariants 1 and 2: the list names control blocks that were submitted to the library; null entries
+        // are skipped.
         let result = unsafe {
             libc::aio_suspend(
                 waited.as_ptr(),

@@ -2,21 +2,21 @@
 
 use std::fs;
 
-/// Bytes that the kernel keeps of a name (`TASK_COMM_LEN`, less the one that ends it).
+/// Bytes that the kernel keeps of a name (`TASK_COMM_LEN` without the final zero).
 pub const NAME_BYTES_MAX: usize = 15;
 
-/// What the line says.
+/// The parsed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessStat<'text> {
     /// Name of the main thread.
     pub name: &'text str,
-    /// What follows the name, from field 3 on.
+    /// The text after the name, from field 3 on.
     rest: &'text str,
 }
 
 impl<'text> ProcessStat<'text> {
-    /// Reads a line. The name in parentheses may itself hold spaces and parentheses, so fields count from the last `)`
-    /// on.
+    /// Parses a line. The name in parentheses may itself contain spaces and parentheses, so fields are counted from
+    /// the last `)` on.
     pub fn parse(line: &'text str) -> Option<Self> {
         let (before, rest) = line.rsplit_once(')')?;
         let (_, name) = before.split_once('(')?;
@@ -28,24 +28,24 @@ impl<'text> ProcessStat<'text> {
         self.rest.split_ascii_whitespace().nth(number.checked_sub(3)?)
     }
 
-    /// A field that is a number and not negative.
+    /// A field that is a non-negative number.
     pub fn number(&self, number: usize) -> Option<u64> {
         self.field(number)?.parse().ok()
     }
 
-    /// The parent's process.
+    /// The parent's process id.
     pub fn parent(&self) -> Option<u32> {
         self.field(4)?.parse().ok()
     }
 
-    /// Whether it has ended, and only its parent has not noticed yet.
+    /// Whether it is a zombie: it has ended, and its parent has not reaped it yet.
     pub fn has_ended(&self) -> bool {
         matches!(self.field(3), Some("Z" | "X"))
     }
 }
 
-/// The line of a process, or of a thread by its number; none of one that is gone. Bytes of its name that are not UTF-8
-/// are replaced: it may call itself anything, and the kernel cuts long names in the middle of a letter.
+/// The line of a process, or of a thread by its number; `None` if it is gone. Bytes of its name that are not UTF-8
+/// are replaced: a process may choose any name, and the kernel may cut a long name inside a character.
 pub fn read(process: u32) -> Option<String> {
     let line = fs::read(format!("/proc/{process}/stat")).ok()?;
     Some(String::from_utf8_lossy(&line).into_owned())
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_name_that_is_cut_in_the_middle_of_a_letter_hides_nothing() {
         let named = std::thread::spawn(|| {
-            // As the kernel keeps `w서버서버서`: fifteen bytes, so that the last letter lacks its third one.
+            // The kernel keeps fifteen bytes of `w서버서버서`, so the last letter lacks its third byte.
             set_name(c"w\xec\x84\x9c\xeb\xb2\x84\xec\x84\x9c\xeb\xb2\x84\xec\x84")
                 .expect("a thread may rename itself");
             let own = gettid().as_raw_nonzero().get().unsigned_abs();

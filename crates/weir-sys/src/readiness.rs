@@ -1,6 +1,6 @@
 //! The three readiness calls, with nanosecond time limits and raw descriptors.
 //!
-//! `EINTR` comes back as zero events: the caller's loop decides again what to wait for.
+//! `EINTR` returns zero events: the caller's loop decides again what to wait for.
 
 use std::{
     io,
@@ -43,7 +43,7 @@ pub fn epoll_create() -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed.
     let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
     check(descriptor)?;
-    // SAFETY: the kernel has just returned this descriptor to us and nobody else owns it.
+    // SAFETY: the kernel has just returned this descriptor and no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
@@ -84,8 +84,8 @@ fn epoll_change(
     check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, descriptor.as_raw_fd(), &raw mut event) })
 }
 
-/// Waits for events; `None` waits for ever. Returns how many of `buffer` were filled. A limit is kept to the nanosecond
-/// where the kernel has `epoll_pwait2` (5.11), and else rounded up to milliseconds.
+/// Waits for events; `None` waits without a limit. Returns how many of `buffer` were filled. A limit is exact to the
+/// nanosecond if the kernel has `epoll_pwait2` (5.11), and is otherwise rounded up to milliseconds.
 pub fn epoll_wait(
     epoll: BorrowedFd<'_>,
     buffer: &mut [EpollEvent],
@@ -113,7 +113,7 @@ pub fn epoll_wait(
     events(result as libc::c_int)
 }
 
-/// As [`epoll_wait`] before Linux 5.11: a limit is rounded up to milliseconds.
+/// Like [`epoll_wait`] before Linux 5.11: a limit is rounded up to milliseconds.
 pub fn epoll_wait_milliseconds(
     epoll: BorrowedFd<'_>,
     buffer: &mut [EpollEvent],

@@ -1,4 +1,4 @@
-//! Page-aligned anonymous memory with a stable address: what the kernel is allowed to write into.
+//! Page-aligned anonymous memory with a stable address, for buffers that the kernel writes.
 //!
 //! Invariants: (1) `base` is the start of a private anonymous mapping of exactly `length_bytes` bytes that this
 //! value owns; (2) the mapping is zero-filled by the kernel, so every byte is initialised from the start.
@@ -49,7 +49,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: invariant 1: the mapping is ours and has this length; nobody uses it after the owner drops it.
+        // SAFETY: invariant 1: the mapping is ours and has this length; it is not used after the owner drops it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.length_bytes) };
     }
 }

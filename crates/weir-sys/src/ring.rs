@@ -3,9 +3,9 @@
 //!
 //! Sources: `io_uring_enter(2)`, `io_uring_register(2)`, `io_uring_setup_buf_ring(3)` of liburing 2.9.
 //!
-//! Invariants of [`BufferRing`]: (1) `region` holds `entries` records of 16 bytes; (2) the tail lives in the
-//! reserved field of record 0, as the kernel defines; (3) only this value writes the records and the tail, but for the
-//! length of a record that the kernel is about to take, which it may shorten.
+//! Invariants of [`BufferRing`]: (1) `region` holds `entries` records of 16 bytes; (2) the tail lies in the reserved
+//! field of record 0, as the kernel defines; (3) only this value writes the records and the tail, except that the
+//! kernel may shorten the length of a record that it is about to take.
 
 use std::{
     io,
@@ -20,7 +20,7 @@ use crate::region::Region;
 
 /// Wait for completions and run deferred task work.
 pub const ENTER_GETEVENTS: u32 = 1;
-/// Wake the kernel's thread that submits (`IORING_SETUP_SQPOLL`).
+/// Wake the kernel's submission thread (`IORING_SETUP_SQPOLL`).
 pub const ENTER_SQ_WAKEUP: u32 = 2;
 /// Wait until that thread has made room in the submission queue (5.10 and later).
 pub const ENTER_SQ_WAIT: u32 = 4;
@@ -55,19 +55,19 @@ struct ResourceUpdate {
 /// How long an enter waits for completions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EnterWait {
-    /// For so many completions.
+    /// Wait for this many completions.
     pub completions: u32,
-    /// Not longer than this, with [`ENTER_EXT_ARG`].
+    /// Wait no longer than this, with [`ENTER_EXT_ARG`].
     pub limit: Option<Duration>,
-    /// From then on one completion is enough, with [`ENTER_EXT_ARG`] (6.12 and later; zero is the only value that older
-    /// kernels take). To be shorter than `limit`, and never without one: the kernel looks at `limit` only after it, and
-    /// without one it comes back then whatever has happened.
+    /// After this time one completion is enough, with [`ENTER_EXT_ARG`] (6.12 and later; older kernels only accept
+    /// zero). It must be shorter than `limit`, and requires one: the kernel applies `limit` only after this time, and
+    /// without a limit it returns at this time whatever has happened.
     pub minimum: Duration,
 }
 
 /// One `io_uring_enter`. `ring` is a descriptor number, or an index with [`ENTER_REGISTERED_RING`].
 ///
-/// Returns the number of entries the kernel consumed. `EINTR` and `ETIME` come back as errors.
+/// Returns the number of entries the kernel consumed. `EINTR` and `ETIME` are returned as errors.
 ///
 /// # Safety
 /// Every entry in the submission queue must describe memory and descriptors that stay valid until its final
@@ -115,8 +115,8 @@ pub fn register_ring(ring: BorrowedFd<'_>) -> io::Result<i32> {
     }
 }
 
-/// Takes back what [`register_ring`] did. Without it the ring lives, whoever closes its descriptor, until the thread
-/// ends; and a thread has room for only 16.
+/// Undoes [`register_ring`]. Without it the ring lives until the thread ends, even if its descriptor is closed; and a
+/// thread has room for only 16.
 pub fn unregister_ring(ring: BorrowedFd<'_>, index: i32) -> io::Result<()> {
     let mut update = ResourceUpdate { offset: index as u32, reserved: 0, data: 0 };
     // SAFETY: `update` is one correctly laid out record, as the count says.
@@ -160,7 +160,7 @@ impl BufferRing {
         self.mask + 1
     }
 
-    /// Writes one buffer behind the unpublished tail. The kernel sees it after [`Self::publish`].
+    /// Writes one buffer after the unpublished tail. The kernel sees it after [`Self::publish`].
     ///
     /// # Safety
     /// `address` must be valid for `length_bytes` of writes until the kernel has handed the buffer back, and the
@@ -181,8 +181,8 @@ impl BufferRing {
         self.tail
     }
 
-    /// The buffer and its length of a record that the kernel has taken, as the kernel left it: where it takes several
-    /// for one receive it may use a part of one.
+    /// The buffer of a record that the kernel has taken, and its length as the kernel left it: if the kernel takes
+    /// several buffers for one receive, it may use a part of one.
     pub fn taken(&self, position: u16) -> (u16, u32) {
         let index = usize::from(position & self.mask);
         // SAFETY: invariant 1: the masked index is inside the region, which is page-aligned and initialised; the kernel

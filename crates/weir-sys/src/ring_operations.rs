@@ -1,6 +1,6 @@
 //! Names of the operations of io_uring (`enum io_uring_op` in `include/uapi/linux/io_uring.h`).
 
-/// By their numbers, up to Linux 6.18.
+/// Indexed by number, up to Linux 6.18.
 const NAMES: [&str; 63] = [
     "nop",
     "readv",
@@ -67,7 +67,7 @@ const NAMES: [&str; 63] = [
     "pipe",
 ];
 
-/// The name of an operation, in small letters and without `IORING_OP_`; none of one that is younger than this list.
+/// The name of an operation, in lower case and without `IORING_OP_`; `None` if it is newer than this list.
 pub fn name(number: u32) -> Option<&'static str> {
     NAMES.get(number as usize).copied()
 }

@@ -1,4 +1,4 @@
-//! Names of system calls. Numbers differ by architecture; those of the one that runs come from the C library's crate.
+//! Names of system calls. Numbers differ by architecture; those of the current one come from the `libc` crate.
 
 /// A list of numbers and names, from the names of constants.
 macro_rules! named {
@@ -7,7 +7,7 @@ macro_rules! named {
     };
 }
 
-/// What every architecture has.
+/// Calls that every architecture has.
 const COMMON: &[(libc::c_long, &str)] = named! {
     SYS_read SYS_write SYS_close SYS_fstat SYS_lseek SYS_mmap SYS_mprotect SYS_munmap SYS_brk SYS_rt_sigaction
     SYS_rt_sigprocmask SYS_rt_sigreturn SYS_ioctl SYS_pread64 SYS_pwrite64 SYS_readv SYS_writev SYS_sched_yield
@@ -79,22 +79,22 @@ const OLDER: &[(libc::c_long, &str)] = &[
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const OLDER: &[(libc::c_long, &str)] = &[];
 
-/// Those that open a file.
+/// `openat(2)`, which opens a file.
 pub const OPENAT: u32 = libc::SYS_openat as u32;
-/// The same.
+/// `openat2(2)`, which opens a file.
 pub const OPENAT2: u32 = libc::SYS_openat2 as u32;
-/// The same, where it was kept from older days.
+/// `open(2)`, if this architecture has it.
 #[cfg(target_arch = "x86_64")]
 pub const OPEN: Option<u32> = Some(libc::SYS_open as u32);
 /// Not kept here.
 #[cfg(not(target_arch = "x86_64"))]
 pub const OPEN: Option<u32> = None;
-/// Those after which a thread is another program.
+/// `execve(2)`, after which a thread runs another program.
 pub const EXECVE: u32 = libc::SYS_execve as u32;
-/// The same.
+/// `execveat(2)`, likewise.
 pub const EXECVEAT: u32 = libc::SYS_execveat as u32;
 
-/// Calls that answer how many bytes they read from their first argument.
+/// Calls that return the number of bytes read from their first argument.
 pub const READS: &[u32] = &[
     libc::SYS_read as u32,
     libc::SYS_readv as u32,
@@ -104,7 +104,7 @@ pub const READS: &[u32] = &[
     libc::SYS_recvfrom as u32,
     libc::SYS_recvmsg as u32,
 ];
-/// Calls that answer how many bytes they wrote to their first argument.
+/// Calls that return the number of bytes written to their first argument.
 pub const WRITES: &[u32] = &[
     libc::SYS_write as u32,
     libc::SYS_writev as u32,
@@ -115,29 +115,29 @@ pub const WRITES: &[u32] = &[
     libc::SYS_sendmsg as u32,
     libc::SYS_vmsplice as u32,
 ];
-/// Calls that answer how many bytes they moved from one descriptor to another, between pipes and other files.
+/// Calls that return the number of bytes moved from one descriptor to another, between pipes and other files.
 pub const SPLICES: &[u32] = &[libc::SYS_splice as u32, TEE];
-/// One of them.
+/// `tee(2)`, one of them.
 pub const TEE: u32 = libc::SYS_tee as u32;
-/// The same from one file to another.
+/// `copy_file_range(2)`, which moves bytes from one file to another.
 pub const COPY_FILE_RANGE: u32 = libc::SYS_copy_file_range as u32;
-/// The same to the first argument, from the second.
+/// `sendfile(2)`, which moves bytes to its first argument from its second.
 pub const SENDFILE: u32 = libc::SYS_sendfile as u32;
-/// Ends a descriptor.
+/// `close(2)`, which closes a descriptor.
 pub const CLOSE: u32 = libc::SYS_close as u32;
-/// Ends the descriptor that has the number which it gives to another.
+/// `dup3(2)`, which closes the descriptor whose number it reuses.
 pub const DUP3: u32 = libc::SYS_dup3 as u32;
-/// The same, where it was kept from older days.
+/// `dup2(2)`, likewise, if this architecture has it.
 #[cfg(target_arch = "x86_64")]
 pub const DUP2: Option<u32> = Some(libc::SYS_dup2 as u32);
 /// Not kept here.
 #[cfg(not(target_arch = "x86_64"))]
 pub const DUP2: Option<u32> = None;
 
-/// A call that does nothing but read a number.
+/// `getppid(2)`, which only reads a number.
 pub const GETPPID: u32 = libc::SYS_getppid as u32;
 
-/// The name of a system call of this architecture; none for one that is younger than this list.
+/// The name of a system call of this architecture; `None` if it is newer than this list.
 pub fn name(number: u32) -> Option<&'static str> {
     let found = COMMON.iter().chain(OLDER).find(|(known, _)| *known == libc::c_long::from(number));
     found.and_then(|(_, name)| name.strip_prefix("SYS_"))

@@ -1,4 +1,4 @@
-//! Short sleeps: the thread's timer slack, and a timer that is a descriptor. Which sleep is best is decided elsewhere.
+//! Short sleeps: the thread's timer slack, and a timer with a descriptor. Other code decides which sleep is best.
 
 use std::{io, num::NonZeroU64, os::fd::OwnedFd, time::Duration};
 
@@ -10,7 +10,7 @@ use rustix::{
     },
 };
 
-/// How much later than asked the kernel may end a sleep of the calling thread, to save wake-ups.
+/// The timer slack of the calling thread: how much later than requested the kernel may end a sleep, to save wake-ups.
 pub fn timer_slack_ns() -> io::Result<u64> {
     Ok(current_timer_slack()?)
 }
@@ -20,22 +20,22 @@ pub fn set_timer_slack_ns(slack_ns: NonZeroU64) -> io::Result<()> {
     Ok(set_current_timer_slack(Some(slack_ns))?)
 }
 
-/// A timer on the monotonic clock that a thread sleeps on by reading it.
+/// A timer on the monotonic clock; a thread sleeps by reading it.
 #[derive(Debug)]
 pub struct Timer {
     descriptor: OwnedFd,
 }
 
 impl Timer {
-    /// A timer that is not set.
+    /// An unarmed timer.
     pub fn new() -> io::Result<Self> {
         let descriptor = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
         Ok(Self { descriptor })
     }
 
-    /// Sleeps for the length, signals or not.
+    /// Sleeps for `length`, also when signals arrive.
     pub fn sleep(&self, length: Duration) -> io::Result<()> {
-        // Zero would switch the timer off, and the read would never return.
+        // Zero would disarm the timer, and the read would never return.
         let length = length.max(Duration::from_nanos(1));
         let once = Itimerspec {
             it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },

@@ -1,14 +1,15 @@
-//! Unix sockets with a path in the file system: one that a dead server left is replaced, everything else is left alone.
+//! Unix sockets with a path in the file system: the socket of a dead server is replaced, every other file is left
+//! alone.
 //!
-//! A socket that refuses connections is dead, or not listening yet. Between that look and the removal of its path
-//! another server may bind the path anew. So servers lock the folder (`flock(2)`) while they look, remove, bind and
-//! listen: two of them that have the lock never do so at a time. The lock leaves no file behind, and ends with the
-//! process that has it.
+//! A socket that refuses connections is dead, or is not listening yet. Between this check and the removal of its path
+//! another server may bind the path again. So servers lock the folder (`flock(2)`) while they check, remove, bind and
+//! listen: no two servers that hold the lock do so at the same time. The lock leaves no file behind, and ends with
+//! its process.
 //!
-//! Whoever may read a folder can lock it and keep it locked, and who may not read it cannot lock it at all. That must
-//! keep no server from starting: one that does not get the lock goes on without it, looks twice, and removes the path
-//! only if it is still the same file. What remains then is the moment between the last look and the removal: a server
-//! that binds the path in it loses it.
+//! Any process that may read a folder can lock it and keep it locked, and a process that may not read it cannot lock
+//! it at all. A server must start in either case: without the lock it continues, checks twice, and removes the path
+//! only if it is still the same file. This leaves a race between the last check and the removal: a server that binds
+//! the path in between loses it.
 
 use std::{
     io,
@@ -26,7 +27,8 @@ use rustix::{
 };
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
-/// How often a folder that somebody has locked is tried, and the pause between. Another server has it for microseconds.
+/// How often to try to lock a folder that is locked, and the pause between tries. Another server holds it for
+/// microseconds.
 #[derive(Clone, Copy, Debug)]
 struct LockRetry {
     tries: u32,
@@ -36,26 +38,26 @@ struct LockRetry {
 /// A second in all.
 const AT_START: LockRetry = LockRetry { tries: 100, pause: Duration::from_millis(10) };
 
-/// Nobody waits for a server that ends.
+/// A server that ends should not wait long.
 const AT_END: LockRetry = LockRetry { tries: 10, pause: Duration::from_millis(1) };
 
-/// Between two looks without a lock. A server binds and listens within microseconds.
+/// Pause between two checks without a lock. A server binds and listens within microseconds.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Why a folder is not locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NotLocked {
-    /// Somebody else keeps it.
+    /// Another process holds the lock.
     Taken,
     /// It cannot be read, or its file system has no locks.
     Impossible,
 }
 
-/// Binds a socket to a path and listens. A socket that nobody listens on any more is replaced.
+/// Binds a socket to a path and listens. A socket without a listener is replaced.
 ///
 /// # Errors
-/// `AddrInUse` where somebody listens, `AlreadyExists` where something that is no socket has the path, and those of
-/// `bind` and `listen`.
+/// `AddrInUse` if another server listens, `AlreadyExists` if the path is not a socket, and errors of `bind` and
+/// `listen`.
 pub fn listen(socket: &impl AsFd, path: &Path, backlog: i32) -> io::Result<()> {
     let socket = SockRef::from(socket);
     let name = SockAddr::unix(path)?;
@@ -74,7 +76,7 @@ pub fn listen(socket: &impl AsFd, path: &Path, backlog: i32) -> io::Result<()> {
     socket.listen(backlog)
 }
 
-/// Locks the folder of a path as long as the descriptor is open.
+/// Locks the folder of a path for as long as the descriptor is open.
 fn lock_folder(path: &Path, retry: LockRetry) -> Result<OwnedFd, NotLocked> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -96,13 +98,13 @@ fn lock_folder(path: &Path, retry: LockRetry) -> Result<OwnedFd, NotLocked> {
     }
 }
 
-/// The second look at a path that is not locked: a server that had bound it and did not listen yet does by now.
+/// The second check of a path without the lock: a server that had bound it but was not listening yet listens by now.
 fn is_still_dead(path: &Path, name: &SockAddr) -> io::Result<bool> {
     std::thread::sleep(LOOK_PAUSE);
     is_dead(path, name)
 }
 
-/// Whether a path is a socket that nobody listens on.
+/// Whether a path is a socket without a listener.
 fn is_dead(path: &Path, name: &SockAddr) -> io::Result<bool> {
     match std::fs::symlink_metadata(path) {
         Ok(file) if file.file_type().is_socket() => {}
@@ -115,12 +117,12 @@ fn is_dead(path: &Path, name: &SockAddr) -> io::Result<bool> {
         Err(error) => return Err(error),
     }
     let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    // Whoever listens and has a full queue of connections says EAGAIN, and would otherwise keep us waiting.
+    // A listener with a full queue returns EAGAIN; in blocking mode connecting would wait.
     probe.set_nonblocking(true)?;
     Ok(matches!(probe.connect(name), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused))
 }
 
-/// Removes a path if it is the file that was found there. Gone already is as good.
+/// Removes a path if it is the file that was found there. It is no error if the path is already gone.
 fn remove_unchanged(path: &Path, found: Option<FileId>) -> io::Result<()> {
     if file_of(path) != found {
         return Ok(());
@@ -131,31 +133,31 @@ fn remove_unchanged(path: &Path, found: Option<FileId>) -> io::Result<()> {
     }
 }
 
-/// A Unix socket's path in the file system, and which file it was when the socket was bound: another server may have
-/// bound the path anew since.
+/// A Unix socket's path in the file system, and the identity of its file when the socket was bound: another server
+/// may have bound the path again since.
 #[derive(Clone, Debug)]
 pub struct BoundPath {
     path: PathBuf,
     file: FileId,
 }
 
-/// Device, number, and when it was made where the file system says so: numbers are given out again.
+/// Device, inode number, and creation time if the file system has it: inode numbers are reused.
 type FileId = (u64, u64, Option<SystemTime>);
 
 impl BoundPath {
-    /// Remembers which file a path is now. `None` when it is gone already.
+    /// Remembers the identity of the file at a path. `None` if it is already gone.
     pub fn of(path: &Path) -> Option<Self> {
         Some(Self { path: path.to_path_buf(), file: file_of(path)? })
     }
 
-    /// Removes the path, unless it is another file by now, or somebody has its folder locked for longer than a moment:
-    /// a dead path does no harm, and the next server replaces it.
+    /// Removes the path, unless it is another file by now, or another process keeps its folder locked. A dead path
+    /// does no harm: the next server replaces it.
     pub fn remove(&self) {
-        // With the lock nobody replaces the path between the look and the removal. Where there can be none somebody
-        // might, as the head of this file says.
+        // With the lock no server can replace the path between the check and the removal. If the folder cannot be
+        // locked, the race described at the head of this file remains.
         let lock = lock_folder(&self.path, AT_END);
         if !matches!(lock, Err(NotLocked::Taken)) {
-            // What cannot be removed is left.
+            // A path that cannot be removed stays.
             let _ = remove_unchanged(&self.path, Some(self.file));
         }
     }
@@ -180,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder that is removed at the end of its test.
+    /// A folder that is removed at the end of the test.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -316,7 +318,7 @@ mod tests {
         let old = start(&path).expect("the path is free");
         let bound = BoundPath::of(&path).expect("it is there");
         drop(old);
-        // The file system may give the new file the number of the old one.
+        // The file system may reuse the inode number of the old one.
         let new = start(&path).expect("a dead path is replaced");
         bound.remove();
         UnixStream::connect(&path).expect("the new one is still there");

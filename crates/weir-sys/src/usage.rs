@@ -1,27 +1,27 @@
-//! What a thread, or the children of a process, have used so far, by the kernel's account. Not a clock: user and system
-//! time are exact in their sum, but how the kernel divides it between the two is sampled at ticks.
+//! Resource use of a thread, or of a process's children, as the kernel accounts it. Do not use it as a clock: user
+//! plus system time is exact, but the kernel samples the division between the two at ticks.
 
 use std::io;
 
-/// CPU time, context switches and page faults of one thread since it began, or of several.
+/// CPU time, context switches and page faults of one thread since it started, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
     /// CPU in user mode.
     pub user_ns: u64,
     /// CPU in the kernel.
     pub system_ns: u64,
-    /// Switches because it waited for something.
+    /// Voluntary context switches.
     pub context_switches_voluntary: u64,
-    /// Switches because another thread was given its CPU.
+    /// Involuntary context switches.
     pub context_switches_involuntary: u64,
-    /// Page faults that waited for a device.
+    /// Major page faults, which waited for a device.
     pub page_faults_major: u64,
-    /// Those that did not.
+    /// Minor page faults.
     pub page_faults_minor: u64,
 }
 
 impl ThreadUsage {
-    /// What was added since an earlier reading.
+    /// The difference to an earlier reading.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
@@ -38,12 +38,12 @@ impl ThreadUsage {
     }
 }
 
-/// Reads what the calling thread has used (`getrusage(2)`, `RUSAGE_THREAD`).
+/// The calling thread's use so far (`getrusage(2)`, `RUSAGE_THREAD`).
 pub fn thread_usage() -> io::Result<ThreadUsage> {
     usage_of(libc::RUSAGE_THREAD)
 }
 
-/// The same of all children of this process that ended and were waited for, with those that they had waited for
+/// The use of all children of this process that ended and were waited for, including those that they had waited for
 /// (`RUSAGE_CHILDREN`).
 pub fn children_usage() -> io::Result<ThreadUsage> {
     usage_of(libc::RUSAGE_CHILDREN)
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn memory_that_is_touched_for_the_first_time_is_a_fault_of_the_thread_that_touches_it() {
         let before = thread_usage().expect("own usage");
-        // Too large for any memory that was given back, so each page of it is new.
+        // Larger than any freed memory, so each of its pages is new.
         let pages = std::hint::black_box(vec![1_u8; 64 << 20]);
         let used = thread_usage().expect("own usage").since(&before);
         assert!(used.page_faults_minor > 0 && pages[1] == 1, "{used:?}");
