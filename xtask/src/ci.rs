@@ -1,7 +1,7 @@
-//! The steps of continuous integration, in the order in which a failure is cheapest to see.
+//! The steps of continuous integration, ordered so that the cheapest failures show first.
 //!
-//! The first step that fails ends the run. A step whose tool is not installed is skipped and named again at the end, as
-//! is what tests skipped, with the reasons; it is never counted as passed.
+//! The first step that fails ends the run. A step whose tool is not installed is skipped and listed again at the end,
+//! together with what the tests skipped and why; it never counts as passed.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 
@@ -20,7 +20,7 @@ use crate::{
     tidy,
 };
 
-/// Nothing printed for so long: a look at whether the tests have ended.
+/// After this long without output, check whether the tests have ended.
 const LULL: Duration = Duration::from_millis(200);
 
 /// One cargo invocation.
@@ -41,7 +41,7 @@ const BEFORE_TIDY: [Step; 3] = [
     },
 ];
 
-/// What somebody who uses the engine alone gets: its documentation, and packages that need nothing of this tree.
+/// What a user of the engine alone needs: its documentation, and packages that do not depend on this tree.
 const LIBRARY: [Step; 2] = [
     Step {
         name: "documentation",
@@ -68,7 +68,7 @@ const LIBRARY: [Step; 2] = [
 
 const TESTS: Step = Step { name: "tests", arguments: &["test", "--workspace"], component: None };
 
-/// How a step ended.
+/// The result of a step.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Passed,
@@ -76,7 +76,7 @@ enum Outcome {
     Skipped,
 }
 
-/// Runs every step; `true` when none failed.
+/// Runs every step; returns `true` when none failed.
 pub fn run(root: &Path) -> bool {
     let started = Instant::now();
     let mut skipped = Vec::new();
@@ -103,7 +103,7 @@ pub fn run(root: &Path) -> bool {
     true
 }
 
-/// Checks the tree and prints every finding; `true` when there is none.
+/// Checks the tree and prints every finding; returns `true` when there is none.
 pub fn run_tidy(root: &Path) -> bool {
     println!("== tidy");
     match tidy::check_tree(root) {
@@ -132,11 +132,11 @@ fn run_step(root: &Path, step: &Step) -> Outcome {
     outcome(cargo(root).args(step.arguments).stdin(Stdio::null()).status())
 }
 
-/// The tests, and what they skip.
+/// Runs the tests, and collects what they skip.
 fn run_tests(root: &Path, skips: &mut Skips) -> Outcome {
     println!("== {}: cargo {}", TESTS.name, TESTS.arguments.join(" "));
     let mut command = cargo(root);
-    // All that fails is seen in one run.
+    // One run shows all failures.
     command
         .args(TESTS.arguments)
         .arg("--no-fail-fast")
@@ -146,8 +146,8 @@ fn run_tests(root: &Path, skips: &mut Skips) -> Outcome {
     outcome(command.spawn().and_then(|child| watched(child, skips)))
 }
 
-/// Shows what is printed as it comes, but for what passing tests said. A process that a test left behind may hold the
-/// pipe open for ever: the end of the tests is the end.
+/// Prints the output as it arrives, except that of passing tests. A process that a test left behind may hold the pipe
+/// open forever, so the end of the tests ends the reading.
 fn watched(mut child: Child, skips: &mut Skips) -> io::Result<ExitStatus> {
     let (sender, lines) = mpsc::channel();
     if let Some(output) = child.stdout.take() {
@@ -195,7 +195,7 @@ fn has_component(root: &Path, component: &str) -> bool {
     quiet.is_ok_and(|status| status.success())
 }
 
-/// The cargo that started this program, so that a chosen toolchain stays chosen.
+/// The cargo that started this program, so that a selected toolchain is kept.
 fn cargo(root: &Path) -> Command {
     let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);

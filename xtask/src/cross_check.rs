@@ -1,8 +1,8 @@
-//! The laboratory's ratio, measured once more by a program that shares none of its code: `cargo xtask cross-check`.
+//! Measures the laboratory's ratio again with a program that shares none of its code: `cargo xtask cross-check`.
 //!
-//! A second generator (`generator`) loads epoll, epoll again and io_uring in slices of random order, in rounds of fresh
-//! processes, all at one rate. Server CPU is read while the server sleeps. The estimator is the
-//! plainest one: the mean log-ratio of a round's slices is one value, and values have an interval of Student's t.
+//! A second generator (`generator`) loads epoll, epoll again and io_uring in slices of random order, in rounds of
+//! fresh processes, all at one rate. Server CPU is read while the server sleeps. The estimator is the simplest one:
+//! the mean log-ratio of a round's slices is one value, and the values have an interval of Student's t.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 
@@ -36,28 +36,28 @@ const USAGE: &str =
     "usage: cargo xtask cross-check [--connections N] [--rate PER_SECOND | --share SHARE] [--rounds N]
        [--slice MS] [--permutations N] [--gaps poisson|equal] [--seed N] [--study DIR] [--weir PROGRAM]";
 
-/// What runs in every round: the baseline twice, then what is compared with it.
+/// The runs of every round: the baseline twice, then the driver that is compared with it.
 const DRIVERS: [&str; 3] = ["epoll", "epoll", "uring"];
 
-/// Every connection carries some messages before a slice, so that no slice begins with cold caches.
+/// Every connection carries some messages before a slice, so that no slice starts with cold caches.
 const PRIME: Duration = Duration::from_millis(5);
 
-/// After its last answer a server goes to sleep; its clock is read then, because that of a running thread lags.
+/// After its last answer a server goes to sleep. Its clock is read then, because the clock of a running thread lags.
 const UNTIL_ASLEEP: Duration = Duration::from_micros(300);
 
-/// How late a timer of the generator may be: the kernel's 50 us are longer than a gap.
+/// Timer slack of the generator: the kernel's default of 50 us is longer than a gap.
 const TIMER_SLACK_NS: u64 = 1_000;
 
-/// How long a closed loop takes to find what a server can do.
+/// Duration of the closed loop that measures a server's capacity.
 const PILOT: Duration = Duration::from_millis(400);
 
-/// Share of the slices that must have kept the rate: below it the check says so.
+/// Share of the slices that must have kept the rate; below it the check reports that.
 const KEPT_MIN: f64 = 0.95;
 
-/// How far the study's rate may be from this one, as a ratio, without a remark: CPU per message depends on the rate.
+/// Largest ratio of the study's rate to this one without a remark: CPU per message depends on the rate.
 const RATES_APART_MAX: f64 = 1.25;
 
-/// What is asked.
+/// The parsed options.
 #[derive(Debug, PartialEq)]
 struct Asked {
     connections: usize,
@@ -117,10 +117,10 @@ fn gaps(name: &str) -> Result<bool, String> {
     }
 }
 
-/// How the check ended, when it could be made.
+/// The result of a completed check.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
-    /// Nothing was there to be held against it, or the intervals overlap.
+    /// There was nothing to compare it with, or the intervals overlap.
     Agrees,
     Disagrees,
 }
@@ -182,7 +182,7 @@ fn stored_ratios(weir: &WeirProgram, study: &Path, asked: &Asked) -> Result<Vec<
         .map_err(|error| format!("--study {study}: {error}"))
 }
 
-/// Where and how everything runs.
+/// The programs and CPUs of the check.
 struct Bench<'a> {
     weir: &'a Path,
     asked: &'a Asked,
@@ -190,7 +190,7 @@ struct Bench<'a> {
     generator_cpu: usize,
 }
 
-/// One slice: what the generator did, and what the server used.
+/// One slice: the generator's counts, and the server's CPU.
 #[derive(Clone, Copy, Debug)]
 struct Measurement {
     count: SliceCount,
@@ -214,7 +214,7 @@ impl<'a> Bench<'a> {
         Ok(Self { weir, asked, server_cpu, generator_cpu })
     }
 
-    /// A fresh server with connections to it. The server inherits CPU and timer slack of whoever starts it.
+    /// Starts a server and connections to it. The server inherits CPU and timer slack of the calling thread.
     fn start(&self, driver: &str) -> Result<(Server, Generator), String> {
         become_thread_of(self.server_cpu, None)?;
         let server = Server::start(self.weir, driver)?;
@@ -223,7 +223,7 @@ impl<'a> Bench<'a> {
         Ok((server, generator))
     }
 
-    /// Messages a second that the slower driver can do.
+    /// Messages a second that the slower driver can process.
     fn capacity(&self) -> Result<f64, String> {
         let mut capacity = f64::INFINITY;
         for driver in &DRIVERS[1..] {
@@ -262,13 +262,13 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Moves this thread to a CPU; without a slack its timers have the kernel's own.
+/// Moves this thread to a CPU; without `slack_ns` it gets the kernel's default timer slack.
 fn become_thread_of(cpu: usize, slack_ns: Option<NonZeroU64>) -> Result<(), String> {
     affinity::pin_current_thread(&[cpu]).map_err(|error| format!("CPU {cpu}: {error}"))?;
     set_current_timer_slack(slack_ns).map_err(|error| format!("timer slack: {error}"))
 }
 
-/// Three times the connections may be more files than a shell allows by itself.
+/// Raises the limit of open files: three times the connections may exceed a shell's default.
 fn allow_files() -> Result<(), String> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
@@ -294,14 +294,14 @@ fn slice(
 struct Measured {
     compared: Vec<f64>,
     itself: Vec<f64>,
-    /// Logarithms of CPU per message, of the baseline and of what is compared.
+    /// Logarithms of CPU per message, of the baseline and of the compared driver.
     levels: [Vec<f64>; 2],
     slices: usize,
     slices_in_rate: usize,
     has_empty_slice: bool,
 }
 
-/// What the rounds say.
+/// The result of the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Found {
     compared: Ratio,
@@ -312,7 +312,7 @@ struct Found {
 }
 
 impl Measured {
-    /// Takes a round: the mean over its permutations is one value.
+    /// Adds a round: the mean over its permutations is one value.
     fn take(&mut self, round: &[[Measurement; 3]]) {
         let (mut compared, mut itself) = (Vec::new(), Vec::new());
         for slices in round {
@@ -363,7 +363,7 @@ fn table(found: &Found) -> String {
     text
 }
 
-/// The study's ratio and whether both can be true.
+/// The study's ratio, and whether both intervals overlap.
 fn beside(found: &Ratio, rate: f64, stored: &StoredRatio) -> (String, Answer) {
     let StoredRatio { cell_id, rate_per_second, ratio } = stored;
     let (said, answer) = if found.overlaps(ratio) {

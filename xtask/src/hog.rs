@@ -1,5 +1,5 @@
-//! A noisy neighbour for studies: one thread on each CPU that computes in short bursts, so that a claim about a noisy
-//! machine can be tried on a quiet one, and again with the same noise.
+//! Bursts of other work beside a study: one thread on each CPU computes in short bursts, so that a noisy machine can
+//! be reproduced on a quiet one, with the same noise each time.
 
 use std::{
     env,
@@ -39,16 +39,16 @@ impl Drop for Beside {
 /// Shortest and longest burst.
 const BURST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
-/// Longest run, and longest wait before it.
+/// Longest run, and longest delay before it.
 const SECONDS_MAX: u64 = 24 * 3_600;
 
-/// What it is to do.
+/// The parsed options.
 #[derive(Debug, PartialEq)]
 struct Hog {
     seed: u64,
     /// Share of each CPU, above 0 and below 1.
     share: f64,
-    /// How long it does nothing first: for a machine that changes while a study runs.
+    /// Delay before it starts: for a machine that changes during a study.
     after: Duration,
     length: Duration,
 }
@@ -84,8 +84,8 @@ fn number<T: FromStr<Err: Display>>(name: &str, value: &str) -> Result<T, String
     value.parse().map_err(|error| format!("{name} {value}: {error}"))
 }
 
-/// A burst and the pause after it. Bursts are uniform on the scale of logarithms; pauses are exponential with the mean
-/// that gives the share over the long run.
+/// A burst and the pause after it. Bursts are log-uniform; pauses are exponential with the mean that gives the share
+/// over the long run.
 fn turn(random: &mut Random, share: f64) -> (Duration, Duration) {
     let (shortest, longest) = (BURST.0.as_secs_f64(), BURST.1.as_secs_f64());
     let burst = shortest * (longest / shortest).powf(random.uniform());
@@ -110,7 +110,7 @@ pub fn run(words: &[&str]) -> ExitCode {
         for cpu in &cpus {
             let mut random = Random::seeded(derived_seed(hog.seed, *cpu as u64));
             scope.spawn(move || {
-                // Without it the noise is on whatever CPU the kernel likes, which is noise as well.
+                // Without pinning the kernel chooses the CPU, which is noise as well.
                 let _ = weir_sys::affinity::pin_current_thread(&[*cpu]);
                 while Instant::now() < end {
                     let (burst, pause) = turn(&mut random, hog.share);

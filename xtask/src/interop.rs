@@ -1,14 +1,14 @@
-//! What others read and speak against their own programs: `cargo xtask interop`. Outside the default tests, because it
-//! installs libraries of others into folders of its own below `target`.
+//! Tests our formats and protocols against foreign programs: `cargo xtask interop`. It is outside the default tests,
+//! because it installs foreign libraries into separate folders below `target`.
 //!
-//! 1. A client on Nasdaq's library for Python places orders at our exchange, drops the line, resumes, and compares
-//!    replays; where Maven is, a client on the Java library nassau-core does the same.
+//! 1. A client on Nasdaq's Python library places orders at our exchange, drops the connection, resumes, and compares
+//!    replays; if Maven is installed, a client on the Java library nassau-core does the same.
 //! 2. The same through our gateway.
 //! 3. Our gateway logs in to an exchange on Nasdaq's library, and our generator places orders through it.
-//! 4. fio-plot, which draws what fio writes, draws what `weir storage run` writes.
+//! 4. fio-plot, which plots fio's output, plots the output of `weir storage run`.
 //!
-//! Where tshark is, the exchange's side of the first two steps is captured, and its SoupBinTCP dissector must find
-//! nothing malformed: in what we send, and in what a library sends that keeps to the specification.
+//! If tshark is installed, the exchange's side of the first two steps is captured, and its SoupBinTCP dissector must
+//! find nothing malformed: in what we send, and in what a library sends that follows the specification.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 
@@ -29,7 +29,7 @@ use weir_sys::child::spawn_bound;
 
 const ORDERS: &str = "10000";
 
-/// Orders a session of our generator places at the foreign exchange, which is slow.
+/// Orders that each session of our generator places at the foreign exchange, which is slow.
 const ORDERS_PER_SESSION: &str = "500";
 const SESSIONS: &str = "4";
 
@@ -55,7 +55,7 @@ fn steps(root: &Path) -> Result<(), String> {
     }
     run_to_end(Command::new("cargo").current_dir(root).args(["build", "--release", "--package", "weir"]))?;
     let scratch = target.join("interop-scratch");
-    // What an earlier run left would be replayed to this one.
+    // The journals of an earlier run would be replayed to this one.
     let _ = fs::remove_dir_all(&scratch);
     fs::create_dir_all(&scratch).map_err(|error| format!("cannot make {}: {error}", scratch.display()))?;
     let rooms =
@@ -86,7 +86,7 @@ fn at_gateway(rooms: &Rooms, client: &Client) -> Result<(), String> {
     let gateway = rooms.gateway(&format!("{}-gateway", client.library), &exchange)?;
     client.run(gateway.port(), ORDERS)?;
     println!("ok: the client on {} at our gateway", client.library);
-    // Between gateway and exchange both directions are ours.
+    // Between gateway and exchange both directions are our own.
     capture.map_or(Ok(()), |capture| capture.judge("tcp"))
 }
 
@@ -101,7 +101,7 @@ fn before_foreign_exchange(rooms: &Rooms, python: &Python) -> Result<(), String>
     Ok(())
 }
 
-/// What the steps are made of.
+/// What the steps share.
 struct Rooms {
     weir: PathBuf,
     scratch: PathBuf,
@@ -109,7 +109,7 @@ struct Rooms {
 }
 
 impl Rooms {
-    /// An exchange of ours with a journal of that name.
+    /// An exchange of ours with a journal of this name.
     fn exchange(&self, name: &str) -> Result<Listening, String> {
         let mut command = Command::new(&self.weir);
         command.args([
@@ -126,7 +126,7 @@ impl Rooms {
         Listening::start(&mut command)
     }
 
-    /// A gateway of ours with a journal of that name.
+    /// A gateway of ours with a journal of this name.
     fn gateway(&self, name: &str, upstream: &Listening) -> Result<Listening, String> {
         let mut command = Command::new(&self.weir);
         command.args(["serve", "gateway", "--demo", "8", "--upstream", &upstream.address]);
@@ -140,7 +140,7 @@ impl Rooms {
     }
 }
 
-/// A child that listens. Dropping it ends it.
+/// A child process that listens. It is killed on drop.
 struct Listening {
     process: Child,
     address: String,
@@ -172,7 +172,7 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // Both fail only when it is gone already.
+        // Both fail only when it has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -200,7 +200,7 @@ impl Capture {
         command.args(["-q", "-i", "lo", "-f", &format!("tcp port {port}"), "-w"]).arg(&file);
         let mut process = spawn_bound(command.stdin(Stdio::null()).stderr(Stdio::piped()))
             .map_err(|error| format!("cannot start tshark: {error}"))?;
-        // It says so when it has begun; packets before that are not captured.
+        // Its output shows when it has begun; earlier packets are not captured.
         let stderr = process.stderr.take().ok_or("tshark has no standard error")?;
         let mut lines = BufReader::new(stderr).lines();
         if !lines.any(|line| line.is_ok_and(|line| line.contains("Capturing on"))) {
@@ -209,7 +209,7 @@ impl Capture {
         Ok(Self { process, file, port })
     }
 
-    /// Ends the capture and lets the dissector look at those segments.
+    /// Ends the capture and runs the dissector on the matching segments.
     fn judge(mut self, ours: &str) -> Result<(), String> {
         let pid = rustix::process::Pid::from_child(&self.process);
         rustix::process::kill_process(pid, rustix::process::Signal::INT)

@@ -86,7 +86,7 @@ fn exit_code(passed: bool) -> ExitCode {
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The folder that holds the workspace manifest, wherever the command was typed.
+/// The folder of the workspace manifest, whatever the current directory.
 fn workspace_root() -> PathBuf {
     let own_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     own_folder.parent().unwrap_or(own_folder).to_path_buf()

@@ -1,43 +1,43 @@
-//! What the tests of a run say that they skip. What a passing test prints is captured, so nobody would see it: the
-//! harness is asked for it, and it is read here in place of being shown.
+//! Collects what the tests of a run skip. The harness captures the output of passing tests, so it would stay hidden:
+//! this module requests it, and reads it instead of showing it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What makes the harness print what passing tests said.
+/// Arguments that make the harness print the output of passing tests.
 pub const SHOW_OUTPUT: [&str; 2] = ["--", "--show-output"];
 
-/// Most tests that are named behind a reason.
+/// Most tests listed per reason.
 const NAMES_MAX: usize = 8;
 
-/// What the harness is printing.
+/// The part of the harness's output.
 #[derive(Clone, Copy, Default)]
 enum Part {
-    /// What it always prints.
+    /// The normal output.
     #[default]
     Run,
-    /// What passing tests said.
+    /// Output of passing tests.
     Outputs,
-    /// Their names, once more.
+    /// The names of passing tests, repeated.
     Names,
 }
 
-/// Reads the output of the tests, and keeps what was skipped.
+/// Reads the output of the tests, and collects the skips.
 #[derive(Default)]
 pub struct Skips {
     part: Part,
-    /// The one whose output is read.
+    /// The test whose output is being read.
     test: String,
     tests_by_reason: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Skips {
-    /// Takes the next line; whether it is to be shown.
+    /// Takes the next line; returns whether to show it.
     pub fn take(&mut self, line: &str) -> bool {
         let is_end = line == "failures:" || line.starts_with("test result: ");
         match self.part {
             Part::Run if line == "successes:" => self.part = Part::Outputs,
             Part::Run => return true,
-            // A test that starts tests of its own may have printed how those ended.
+            // A test that runs inner tests may have printed their results.
             Part::Outputs if line == "successes:" => self.part = Part::Names,
             Part::Outputs => self.read(line),
             Part::Names if is_end => {
@@ -58,7 +58,7 @@ impl Skips {
         }
     }
 
-    /// How many tests skipped something, or everything.
+    /// Number of tests that skipped something, or everything.
     pub fn tests(&self) -> usize {
         self.tests_by_reason.values().flatten().collect::<BTreeSet<_>>().len()
     }
@@ -77,7 +77,7 @@ impl Skips {
     }
 }
 
-/// `skipped: WHY`, or the same behind the name of a test.
+/// Parses `skipped: WHY`, also after the name of a test.
 fn reason(line: &str) -> Option<&str> {
     let (before, why) = line.split_once("skipped: ")?;
     (before.is_empty() || before.ends_with(": ")).then(|| why.trim())

@@ -1,4 +1,4 @@
-//! Rules about the tree that no compiler knows, each a pure function from a path and its text to findings.
+//! Rules about the tree that no compiler knows. Each is a pure function from a path and its text to findings.
 //!
 //! `check_tree` reads the files and applies every rule; it runs as `cargo xtask tidy` and as a test, so plain
 //! `cargo test --workspace` runs it too. A rule that needs an exception keeps it in a table with a reason.
@@ -42,11 +42,11 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What was looked at and what was found, ordered by path and line.
+/// Files checked and findings, ordered by path and line.
 pub struct TidyReport {
     /// Files read.
     pub files: usize,
-    /// Everything that breaks a rule.
+    /// All findings.
     pub findings: Vec<Finding>,
 }
 
@@ -68,7 +68,7 @@ fn check_files(files: &[SourceFile]) -> Vec<Finding> {
 fn check_file(file: &SourceFile, paths: &[&str]) -> Vec<Finding> {
     let path = file.path.as_str();
     let mut findings = prose::check_name(path);
-    // A file that is not text has a name to check and nothing else.
+    // Of a file that is not text only the name is checked.
     let Some(text) = file.text.as_deref() else { return findings };
     findings.extend(prose::check_machine_paths(path, text));
     findings.extend(prose::check_one_word(path, text));
@@ -103,7 +103,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// What follows the last dot of the file name; empty for names without one and for names that start with it.
+/// The part of the file name after the last dot; empty for names without one and for names that start with it.
 fn extension(path: &str) -> &str {
     match file_name(path).rsplit_once('.') {
         Some((stem, extension)) if !stem.is_empty() => extension,

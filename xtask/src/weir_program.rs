@@ -1,4 +1,4 @@
-//! The program that is measured: the release build of the tree, or one that is named.
+//! The measured program: the release build of the tree, or a given one.
 
 use std::{
     env,
@@ -6,15 +6,15 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// A `weir` that runs, and the commit it is of.
+/// A working `weir`, and its commit.
 pub struct WeirProgram {
     pub path: PathBuf,
-    /// What `--version` prints, and of a build of the tree its commit.
+    /// The output of `--version`, and for a build of the tree its commit.
     pub version: String,
 }
 
 impl WeirProgram {
-    /// The program at this path, or without one the release build of the tree, which is made first.
+    /// The program at this path; without a path, builds the tree in release mode and uses that.
     pub fn prepare(root: &Path, path: Option<&Path>) -> Result<Self, String> {
         if let Some(path) = path {
             let version = output_of(Command::new(path).arg("--version"))?;
@@ -33,7 +33,7 @@ impl WeirProgram {
         Ok(Self { version: [version, commit(root)].join(" "), path })
     }
 
-    /// What the program prints when it is run with these words.
+    /// The program's output for these arguments.
     pub fn output(&self, words: &[&str]) -> Result<String, String> {
         output_of(Command::new(&self.path).args(words))
     }
@@ -45,7 +45,7 @@ fn commit(root: &Path) -> String {
     output_of(Command::new("git").current_dir(root).args(describe)).unwrap_or_default()
 }
 
-/// What a command prints on standard output, without blanks around it.
+/// A command's standard output, trimmed.
 pub fn output_of(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output();

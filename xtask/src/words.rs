@@ -1,8 +1,8 @@
-//! The words behind a command: flags with their values, and what is wrong with them by name.
+//! The arguments of a command: flags with their values, and errors that name the flag.
 
 use std::{fmt::Display, str::FromStr};
 
-/// Words that are taken one after another.
+/// Arguments, taken one after another.
 pub struct Words<'a> {
     left: std::slice::Iter<'a, &'a str>,
 }
@@ -12,29 +12,29 @@ impl<'a> Words<'a> {
         Self { left: words.iter() }
     }
 
-    /// The next word.
+    /// The next argument.
     pub fn next(&mut self) -> Option<&'a str> {
         self.left.next().copied()
     }
 
-    /// The word behind a flag.
+    /// The value after a flag.
     pub fn value(&mut self, flag: &str) -> Result<&'a str, String> {
         self.next().ok_or_else(|| format!("{flag} needs a value"))
     }
 
-    /// The number behind a flag.
+    /// The number after a flag.
     pub fn number<T: FromStr<Err: Display>>(&mut self, flag: &str) -> Result<T, String> {
         let value = self.value(flag)?;
         value.parse().map_err(|error| format!("{flag} {value}: {error}"))
     }
 
-    /// The number behind a flag, from the smallest to the largest that it may be.
+    /// The number after a flag, between the smallest and the largest allowed value.
     pub fn number_within<T>(&mut self, flag: &str, (smallest, largest): (T, T)) -> Result<T, String>
     where
         T: FromStr<Err: Display> + PartialOrd + Display,
     {
         let number = self.number(flag)?;
-        // What is not a number lies between nothing.
+        // This also refuses NaN.
         if !(smallest <= number && number <= largest) {
             return Err(format!("{flag} is from {smallest} to {largest}"));
         }

@@ -1,8 +1,8 @@
-//! A load generator that shares no code with `weir load`: one thread, epoll, nonblocking sockets, messages of 64 bytes
-//! of which every byte is compared when it comes back.
+//! A load generator that shares no code with `weir load`: one thread, epoll, nonblocking sockets, and messages of 64
+//! bytes that are compared byte by byte when they come back.
 //!
-//! It exists so that a mistake of the laboratory's generator is no mistake of the check. It has no options, no
-//! histogram and no recovery: whatever is wrong ends the measurement with a sentence.
+//! It exists so that a bug in the laboratory's generator does not affect the check. It has no options, no histogram
+//! and no recovery: any error ends the measurement with a message.
 
 use std::{
     collections::VecDeque,
@@ -20,31 +20,31 @@ pub const MESSAGE_BYTES: usize = 64;
 /// Longest wait for answers after the last start of a slice.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// Events that are taken with one call.
+/// Most events per call.
 const EVENTS_MAX: usize = 256;
 
-/// What one slice did.
+/// Counts of one slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SliceCount {
-    /// Messages that came back as they were sent.
+    /// Messages that came back unchanged.
     pub answered: u64,
-    /// Starts that fell into the slice.
+    /// Starts that were due in the slice.
     pub intended: u64,
     /// From the first start to the last answer.
     pub length: Duration,
 }
 
 impl SliceCount {
-    /// Whether all but one start of a hundred could be made in the slice.
+    /// Whether at least 99 % of the starts were made in the slice.
     pub fn kept_its_rate(&self) -> bool {
         self.answered * 100 >= self.intended * 99
     }
 }
 
-/// When messages are to start.
+/// The schedule of messages.
 pub struct Starts {
     pub mean_gap_ns: f64,
-    /// Whether gaps are exponential, as independent users make them; else they are equal.
+    /// Whether gaps are exponential, as for independent users; otherwise they are equal.
     pub is_poisson: bool,
     pub random: Random,
 }
@@ -59,7 +59,7 @@ impl Starts {
 
 struct Connection {
     stream: TcpStream,
-    /// Messages that were sent before the one in flight.
+    /// Number of messages sent before the one in flight.
     sequence: u64,
     is_in_flight: bool,
     received: [u8; MESSAGE_BYTES],
@@ -70,7 +70,7 @@ struct Connection {
 pub struct Generator {
     epoll: OwnedFd,
     connections: Vec<Connection>,
-    /// Those that carry no message, in the order in which they became free.
+    /// Connections without a message in flight, in the order in which they became free.
     free: VecDeque<usize>,
     answered: u64,
 }
@@ -101,8 +101,8 @@ impl Generator {
         Ok(Self { epoll, connections: opened, free: (0..connections).collect(), answered: 0 })
     }
 
-    /// Messages start when they are to, whatever the server does, on a connection that is free. A start for which none
-    /// is free waits; one that still waits at the end of the slice is not made.
+    /// Starts messages on schedule, independent of the server, on a free connection. A start without a free
+    /// connection waits; one that still waits at the end of the slice is not made.
     pub fn open_loop(&mut self, starts: &mut Starts, length: Duration) -> Result<SliceCount, String> {
         self.answered = 0;
         let began = Instant::now();
@@ -129,7 +129,7 @@ impl Generator {
         Ok(SliceCount { answered: self.answered, intended, length: began.elapsed() })
     }
 
-    /// Every connection sends its next message when the one before has come back.
+    /// Every connection sends its next message when the previous one has come back.
     pub fn closed_loop(&mut self, length: Duration) -> Result<SliceCount, String> {
         self.answered = 0;
         let (began, mut sent) = (Instant::now(), 0);
@@ -160,7 +160,7 @@ impl Generator {
     fn send(&mut self, place: usize) -> Result<(), String> {
         let connection = &mut self.connections[place];
         let bytes = message(place, connection.sequence);
-        // A message is far smaller than the buffer of a socket in which nothing waits.
+        // A message is far smaller than an empty socket buffer.
         match connection.stream.write(&bytes) {
             Ok(MESSAGE_BYTES) => {}
             Ok(sent) => return Err(format!("connection {place}: the kernel took {sent} bytes of a message")),
@@ -170,7 +170,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Takes what has come, after waiting for it at most so long.
+    /// Receives what has arrived, after waiting for it at most for `limit`.
     fn receive(&mut self, limit: Duration) -> Result<(), String> {
         let mut events = [EpollEvent { events: 0, u64: 0 }; EVENTS_MAX];
         let count = epoll_wait(self.epoll.as_fd(), &mut events, Some(limit));
@@ -210,13 +210,13 @@ impl Generator {
     }
 }
 
-/// The bytes of a message: each word follows from the connection, the number of the message and its place, so that an
-/// answer of another message, or of another connection, is not taken for this one.
+/// The bytes of a message: each word follows from the connection, the message number and its position, so that an
+/// answer to another message, or of another connection, is detected.
 fn message(connection: usize, sequence: u64) -> [u8; MESSAGE_BYTES] {
     let mut bytes = [0; MESSAGE_BYTES];
     for (place, word) in (0_u64..).zip(bytes.chunks_exact_mut(8)) {
         let number = (connection as u64) << 48 | sequence << 3 | place;
-        // An odd factor and a rotation lose nothing: no two words are alike.
+        // An odd factor and a rotation are bijective: all words differ.
         word.copy_from_slice(&number.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(29).to_le_bytes());
     }
     bytes
@@ -244,7 +244,7 @@ mod tests {
 
     use super::*;
 
-    /// A server for one connection, which answers with what `answer` makes of the bytes until it gives none.
+    /// A server for one connection, which answers with the bytes changed by `answer` until that returns `false`.
     fn server(mut answer: impl FnMut(&mut Vec<u8>) -> bool + Send + 'static) -> (SocketAddr, JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -269,7 +269,7 @@ mod tests {
     fn a_server_that_sends_everything_back_keeps_the_rate() {
         let (address, server) = server(|_| true);
         let mut generator = Generator::connect(address, 1).expect("a connection");
-        // One start in a slice of 40 ms: it is made even by a thread that the kernel lets run at the end of it.
+        // One start in a slice of 40 ms: even a thread that gets its CPU only at the end of the slice makes it.
         let count =
             generator.open_loop(&mut starts(30e6, false), Duration::from_millis(40)).expect("no error");
         assert_eq!((count.answered, count.intended, count.kept_its_rate()), (1, 1, true));
@@ -283,7 +283,7 @@ mod tests {
     fn a_start_for_which_no_connection_is_free_is_missed() {
         let slice = Duration::from_millis(20);
         let (address, server) = server(move |_| {
-            // Twice the slice after its first message the slice is over.
+            // After its first message it waits for twice the slice, so the slice is over.
             let received = Instant::now();
             while received.elapsed() < 2 * slice {
                 thread::yield_now();

@@ -1,9 +1,9 @@
 //! The mean of a few values with its interval, written without the laboratory's estimator: only the quantile of
-//! Student's t is taken from where the laboratory has it.
+//! Student's t comes from the laboratory.
 
 use weir_stats::student;
 
-/// Confidence of what is printed.
+/// Confidence of the printed intervals.
 const CONFIDENCE: f64 = 0.99;
 
 /// A ratio with its interval.
@@ -15,7 +15,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// The geometric mean of what log-ratios say, one of each round. `None` with fewer than two.
+    /// The geometric mean of log-ratios, one per round. `None` with fewer than two.
     pub fn of(log_ratios: &[f64]) -> Option<Self> {
         let count = log_ratios.len() as f64;
         let mean = mean(log_ratios)?;
@@ -32,7 +32,7 @@ impl Ratio {
     }
 }
 
-/// The plain mean; `None` of nothing.
+/// The plain mean; `None` for an empty slice.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn the_interval_is_that_of_the_printed_example() {
-        // Mean 5, deviation sqrt(32 / 7), t(.995, 7) = 3.499, on the scale of logarithms a hundredth of it.
+        // Mean 5, deviation sqrt(32 / 7), t(.995, 7) = 3.499; divided by a hundred on the logarithmic scale.
         let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].map(|value| value / 100.0);
         let found = Ratio::of(&values).expect("eight values");
         let half = 3.4995 * (32.0_f64 / 7.0 / 8.0).sqrt() / 100.0;

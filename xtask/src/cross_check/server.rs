@@ -11,7 +11,7 @@ use std::{
 
 use weir_sys::child::spawn_bound;
 
-/// Running until it is dropped.
+/// A server that runs until it is dropped.
 pub struct Server {
     child: Child,
     pub address: SocketAddr,
@@ -48,7 +48,7 @@ impl Server {
         }
     }
 
-    /// The CPU time of its threads up to now.
+    /// The CPU time of its threads so far.
     pub fn cpu(&self) -> Result<CpuReading, String> {
         CpuReading::of(self.child.id())
     }
@@ -61,7 +61,7 @@ impl Drop for Server {
     }
 }
 
-/// CPU time by thread in nanoseconds. Threads that the kernel runs for io_uring are tasks of the process too.
+/// CPU time by thread in nanoseconds. Threads that the kernel runs for io_uring are also tasks of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuReading(BTreeMap<u32, u64>);
 
@@ -74,11 +74,11 @@ impl CpuReading {
             Some((entry.file_name().to_str()?.parse().ok()?, on_cpu_ns(&clock)?))
         };
         let found: BTreeMap<u32, u64> = tasks.flatten().filter_map(of_task).collect();
-        // A process that has ended and was not waited for has a task without a clock that runs.
+        // A zombie process has a task whose clock no longer runs.
         if found.is_empty() { Err(ended()) } else { Ok(Self(found)) }
     }
 
-    /// What was used since an earlier reading. A thread that has ended meanwhile takes its time with it.
+    /// CPU time used since an earlier reading. The time of a thread that has ended meanwhile is lost.
     pub fn since(&self, earlier: &Self) -> u64 {
         let of_thread =
             |(thread, now): (&u32, &u64)| now - earlier.0.get(thread).copied().unwrap_or(0).min(*now);
@@ -108,7 +108,7 @@ mod tests {
         let own = std::process::id();
         let before = CpuReading::of(own).expect("this process runs");
         let mut now = before.clone();
-        // The clock of a running thread lags by a tick: a reading that rises comes.
+        // The clock of a running thread lags by a tick, so a later reading is higher.
         while now.since(&before) == 0 {
             now = CpuReading::of(own).expect("this process runs");
         }

@@ -1,4 +1,5 @@
-//! What a stored study says of the same comparison: io_uring over epoll at a rate, with so many connections. Pure.
+//! A stored study's result for the same comparison: io_uring over epoll at a rate, with the same number of
+//! connections. Pure.
 
 use serde_json::Value;
 
@@ -55,7 +56,7 @@ pub fn ratios(json: &str, connections: u64, message_bytes: u64) -> Result<Vec<St
     Ok(found)
 }
 
-/// The one whose rate is nearest, as a ratio of rates.
+/// The comparison with the nearest rate, by the ratio of rates.
 pub fn nearest(stored: &[StoredRatio], rate_per_second: f64) -> Option<&StoredRatio> {
     let distance = |it: &&StoredRatio| (it.rate_per_second / rate_per_second).ln().abs();
     stored.iter().min_by(|one, other| distance(one).total_cmp(&distance(other)))

@@ -1,4 +1,4 @@
-//! Clients and an exchange on libraries of others. Whatever is installed or built for them lies below `target`.
+//! Clients and an exchange on foreign libraries. All installed and built files lie below `target`.
 
 use std::{
     env,
@@ -15,20 +15,20 @@ use super::run_to_end;
 /// Version of the library the Python steps were written against.
 const NASDAQ_PROTOCOLS: &str = "nasdaq-protocols==1.3.0";
 
-/// What draws reports of storage runs. Without it a step is skipped, so it is installed apart from the library.
+/// Plots reports of storage runs. Only one step needs it, so it is installed separately from the library.
 const FIO_PLOT: &str = "fio-plot==1.1.21";
 
-/// A program that places orders, drops the line, resumes and compares; its arguments are the same for all.
+/// A program that places orders, drops the connection, resumes and compares; all take the same arguments.
 pub struct Client {
     pub library: &'static str,
-    /// Whether a dissector may be shown what the library sends, too.
+    /// Whether a dissector may also check what the library sends.
     pub is_by_the_book: bool,
     program: PathBuf,
     arguments: Vec<OsString>,
 }
 
 impl Client {
-    /// Runs it against the server on that port of the loopback interface, to its end.
+    /// Runs it to its end against the server on this port of the loopback interface.
     pub fn run(&self, port: u16, orders: &str) -> Result<(), String> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).args(["--orders", orders, "--port", &port.to_string()]);
@@ -36,19 +36,19 @@ impl Client {
     }
 }
 
-/// Where the Python environment lies.
+/// Folder of the Python environment.
 pub fn environment(target: &Path) -> PathBuf {
     target.join("interop-python")
 }
 
-/// What runs on Nasdaq's library for Python.
+/// Programs that use Nasdaq's Python library.
 pub struct Python {
     interpreter: PathBuf,
     script: PathBuf,
 }
 
 impl Python {
-    /// Makes an environment of its own that has the library.
+    /// Creates a separate environment with the library.
     pub fn install(root: &Path, target: &Path) -> Result<Self, String> {
         let environment = environment(target);
         let interpreter = environment.join("bin/python");
@@ -58,7 +58,7 @@ impl Python {
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", NASDAQ_PROTOCOLS];
         run_to_end(Command::new(&interpreter).args(pip))?;
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", FIO_PLOT];
-        // Whether it is there is seen afterwards, and said.
+        // Whether it is installed is checked afterwards, and reported.
         let _ = run_to_end(Command::new(&interpreter).args(pip));
         Ok(Self { interpreter, script: root.join("interop/orders.py") })
     }
@@ -66,14 +66,14 @@ impl Python {
     pub fn client(&self) -> Client {
         Client {
             library: "nasdaq-protocols",
-            // It pads the sequence number of a login on the right, the specification on the left.
+            // The library pads the sequence number of a login on the right, the specification on the left.
             is_by_the_book: false,
             program: self.interpreter.clone(),
             arguments: vec![self.script.clone().into(), "client".into()],
         }
     }
 
-    /// Starts an exchange.
+    /// The command that starts an exchange.
     pub fn exchange(&self) -> Command {
         let mut command = Command::new(&self.interpreter);
         command.arg(&self.script).arg("server");
@@ -81,7 +81,7 @@ impl Python {
     }
 }
 
-/// Builds the client on nassau-core. Maven loads what it needs into a repository of its own the first time.
+/// Builds the client on nassau-core. The first time, Maven downloads what it needs into a separate repository.
 pub fn nassau_client(root: &Path, target: &Path) -> Result<Client, String> {
     let folder = target.join("interop-java");
     let build = folder.join("build");
@@ -105,7 +105,7 @@ pub fn nassau_client(root: &Path, target: &Path) -> Result<Client, String> {
     })
 }
 
-/// As [`run_to_end`], and shows what it printed only when it fails: Maven prints escape sequences however quiet it is.
+/// Like [`run_to_end`], but shows the output only on failure: Maven prints escape sequences even in quiet mode.
 fn run_silently(command: &mut Command) -> Result<(), String> {
     let name = format!("{command:?}");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -126,7 +126,7 @@ fn property(name: &str, path: &Path) -> OsString {
     argument
 }
 
-/// The Java that Maven uses: it looks at this variable first, too.
+/// The Java that Maven uses: both check this variable first.
 fn java() -> PathBuf {
     env::var_os("JAVA_HOME").map_or_else(|| "java".into(), |home| Path::new(&home).join("bin/java"))
 }

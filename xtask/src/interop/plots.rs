@@ -1,4 +1,5 @@
-//! fio-plot on reports and logs of `weir storage run`: every kind of chart that it makes of one set of measurements.
+//! fio-plot on reports and logs of `weir storage run`: every kind of chart that it can make of one set of
+//! measurements.
 
 #![expect(clippy::print_stdout, reason = "a command line tool talks to its user")]
 
@@ -6,10 +7,10 @@ use std::{fs, path::Path, process::Command};
 
 use super::run_to_end;
 
-/// One that reads, and one whose reads are half of it.
+/// A pattern that only reads, and a half-and-half mix.
 const PATTERNS: [&str; 2] = ["randread", "randrw"];
 const DEPTHS: [&str; 2] = ["1", "4"];
-/// A bar chart, by depths and by jobs, a landscape, a histogram, and the logs.
+/// Bar charts by depths and by jobs, a 3D landscape, a histogram, and the logs.
 const CHARTS: [&[&str]; 5] = [
     &["-l"],
     &["-N", "-d", "1"],
@@ -18,7 +19,7 @@ const CHARTS: [&[&str]; 5] = [
     &["-g", "-t", "iops", "lat"],
 ];
 
-/// Measures a little and has it drawn.
+/// Takes short measurements and plots them.
 pub fn draw(weir: &Path, fio_plot: &Path, folder: &Path) -> Result<(), String> {
     let failed =
         |what: &str, error: std::io::Error| format!("cannot {what} in {}: {error}", folder.display());

@@ -1,4 +1,4 @@
-//! Programs that some steps need and that not every machine has, or can get.
+//! Programs that some steps need and that not every machine has.
 
 #![expect(clippy::print_stdout, reason = "a command line tool talks to its user")]
 
@@ -8,15 +8,15 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Names tools, by their programs, without which the run fails instead of leaving steps out.
+/// Names tools, by their programs, without which the run fails instead of skipping steps.
 const VARIABLE: &str = "WEIR_REQUIRE_TOOLS";
 
-/// One such program.
+/// Such a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     Maven,
     Tshark,
-    /// From the package index, into the environment of its own.
+    /// From the package index, installed into its own environment.
     FioPlot,
 }
 
@@ -31,7 +31,7 @@ impl Tool {
         }
     }
 
-    /// What is left out without it.
+    /// What is skipped without it.
     fn absence(self) -> &'static str {
         match self {
             Self::Maven => "no Maven (mvn), so that no client on nassau-core was run",
@@ -41,7 +41,7 @@ impl Tool {
     }
 
     fn is_here(self, environment: &Path) -> bool {
-        // One that is here and broken is used, and says itself what it lacks.
+        // A broken tool counts as present; using it produces its own error.
         let mut command = match self {
             Self::FioPlot => Command::new(environment.join("bin").join(self.program())),
             Self::Maven | Self::Tshark => Command::new(self.program()),
@@ -51,8 +51,8 @@ impl Tool {
     }
 }
 
-/// The tools of this machine and of the Python environment. Names what is left out without the others, or fails where
-/// one of them is required.
+/// The tools of this machine and of the Python environment. Prints what is skipped for missing tools, or fails if one
+/// of them is required.
 pub fn find(environment: &Path) -> Result<Vec<Tool>, String> {
     let required = required(&env::var_os(VARIABLE).unwrap_or_default().to_string_lossy())?;
     let here: Vec<Tool> = Tool::ALL.into_iter().filter(|tool| tool.is_here(environment)).collect();

@@ -1,5 +1,5 @@
-//! Rules about what a Rust file may contain: its header and the constants that this speaks of, `unsafe`, leftovers of
-//! unfinished work, sleeping tests, and input or clocks in crates that promise to have none.
+//! Rules about the contents of a Rust file: its header and the constants named there, `unsafe`, marks of unfinished
+//! work, sleeping tests, and I/O or clocks in crates that promise to have none.
 
 use super::{
     Finding, file_name,
@@ -64,7 +64,7 @@ const PURE_CRATES: &[&str] = &[
     "crates/weir-trading/",
 ];
 
-/// What a pure crate must not name.
+/// Names that a pure crate must not use.
 const IMPURE: &[&str] = &[
     "Instant::now",
     "SystemTime::now",
@@ -79,11 +79,12 @@ const IMPURE: &[&str] = &[
     "thread::",
 ];
 
-/// How constants begin that are not ours: the kernel's and the environment's, which a file may speak of without them.
+/// Prefixes of foreign constants, from the kernel and the environment, which a header may name although the file does
+/// not contain them.
 const FOREIGN_CONSTANTS: &[&str] =
     &["CONFIG_", "IORING_", "IOSQE_", "MSG_", "O_", "PR_", "RWF_", "SO_", "TCP_", "WEIR_"];
 
-/// Every file below a `src` folder opens by saying what it is.
+/// Every file below a `src` folder starts with a header that describes it.
 pub fn check_header(path: &str, text: &str) -> Vec<Finding> {
     let below_src = path.split('/').rev().skip(1).any(|folder| folder == "src");
     if !below_src || text.starts_with("//!") {
@@ -92,8 +93,8 @@ pub fn check_header(path: &str, text: &str) -> Vec<Finding> {
     vec![Finding::new(path, 1, "header", "open the file with `//!`: what it is and what it is not")]
 }
 
-/// What a header says of a constant can be read in its file: a proof that rests on a name that is gone proves nothing.
-/// Paths and links to elsewhere are rustdoc's to check.
+/// The constants named in a header must exist in the file: a safety argument that rests on a removed name proves
+/// nothing. rustdoc checks paths and links to other files.
 pub fn check_header_constants(path: &str, source: &Source) -> Vec<Finding> {
     let code_and_literals = source.without_comments();
     let is_constant = |name: &&str| {
@@ -104,7 +105,7 @@ pub fn check_header_constants(path: &str, source: &Source) -> Vec<Finding> {
                 .all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_')
     };
     let is_foreign = |name: &str| {
-        // Error numbers, as `EAGAIN`.
+        // Error numbers, such as `EAGAIN`.
         let is_error = name.starts_with('E') && !name.contains('_');
         is_error || FOREIGN_CONSTANTS.iter().any(|start| name.starts_with(start))
     };
@@ -122,7 +123,7 @@ pub fn check_header_constants(path: &str, source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// `unsafe` only where the table allows it.
+/// `unsafe` is used only where the table allows it.
 pub fn check_unsafe(path: &str, source: &Source) -> Vec<Finding> {
     let allowed = UNSAFE_PLACES.iter().any(|place| {
         debug_assert!(!place.reason.is_empty());
@@ -137,7 +138,7 @@ pub fn check_unsafe(path: &str, source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// Marks of unfinished work, debugging aids and tests that are switched off.
+/// Marks of unfinished work, debugging aids and disabled tests.
 pub fn check_leftovers(path: &str, source: &Source) -> Vec<Finding> {
     let macros = ["todo!", "unimplemented!", "dbg!"].into_iter();
     let in_code = macros.flat_map(|word| words(&source.code, word).map(move |offset| (offset, word)));

@@ -1,15 +1,15 @@
-//! Which crate may depend on which, and that each stands in the code map of `ARCHITECTURE.md`.
+//! Which crate may depend on which, and that each is listed in the code map of `ARCHITECTURE.md`.
 //!
-//! It reads manifests line by line and understands the forms the workspace uses; it is no TOML parser.
+//! It reads manifests line by line and understands the forms the workspace uses; it is not a TOML parser.
 
 use super::{Finding, tree::SourceFile};
 
-/// Where a crate stands.
+/// The place of a crate.
 #[derive(Clone, Copy)]
 enum Place {
-    /// In the house: it may use crates of lower layers only.
+    /// In the layers: it may use crates of lower layers only.
     Layer(u8),
-    /// Beside the house: it may use these crates, and no crate of the house may use it.
+    /// Outside the layers: it may use these crates, and no crate in the layers may use it.
     Beside(&'static [&'static str]),
 }
 
@@ -63,7 +63,7 @@ pub fn member_folder(path: &str) -> Option<&str> {
     (!folder.contains('/')).then_some(folder)
 }
 
-/// Arrows point strictly downward, third-party crates come from the workspace's list, lints are inherited.
+/// Dependencies point strictly downward, third-party crates come from the workspace's list, and lints are inherited.
 pub fn check_manifest(path: &str, text: &str) -> Vec<Finding> {
     let folder = member_folder(path).unwrap_or("xtask");
     let Some(place) = place_of(folder) else {
@@ -114,7 +114,7 @@ fn place_of(name: &str) -> Option<Place> {
     PLACES.iter().find(|(known, _)| *known == name).map(|(_, place)| *place)
 }
 
-/// Every crate of the workspace is named, in backquotes, in the code map.
+/// The code map names every crate of the workspace, in backquotes.
 pub fn check_code_map(files: &[SourceFile]) -> Vec<Finding> {
     let page = files.iter().find(|file| file.path == CODE_MAP_PAGE).and_then(|file| file.text.as_deref());
     let Some(map) = page.and_then(code_map) else {
@@ -179,14 +179,14 @@ fn dependencies(text: &str) -> Vec<Dependency<'_>> {
     found
 }
 
-/// What the lines below a table header are.
+/// The kind of table that follows a table header.
 #[derive(Clone, Copy)]
 enum DependencyTable<'a> {
-    /// Nothing about dependencies.
+    /// Not a dependency table.
     None,
-    /// `[dependencies]`: one dependency a line.
+    /// `[dependencies]`: one dependency per line.
     Many { for_tests: bool },
-    /// `[dependencies.name]`: the details of one.
+    /// `[dependencies.name]`: the details of one dependency.
     One { name: &'a str, for_tests: bool },
 }
 

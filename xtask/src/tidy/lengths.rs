@@ -9,10 +9,10 @@ const COLUMNS_MAX: usize = 120;
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Languages people write by hand; records, snapshots and lock files may be as long as they are.
+/// Languages people write by hand; records, snapshots and lock files have no limit.
 const HAND_WRITTEN: &[&str] = &["rs", "c", "h", "go", "java", "py", "sh"];
 
-/// A function that may be longer than a screen, and why.
+/// A function that may exceed the limit, and why.
 pub struct LongFunction {
     pub path: &'static str,
     pub name: &'static str,
@@ -32,8 +32,8 @@ pub fn check_file_length(path: &str, text: &str) -> Vec<Finding> {
     vec![Finding::new(path, FILE_LINES_MAX + 1, "file-length", message)]
 }
 
-/// Code and comments stay within 120 columns. The inside of strings is not counted, so tables of messages may
-/// be wide, and a line with an address may be as long as the address.
+/// Code and comments stay within 120 columns. The inside of strings does not count, so tables of messages may be
+/// wide, and a line with an address may have any length.
 pub fn check_rust_lines(path: &str, source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut start = 0;
@@ -65,7 +65,7 @@ pub fn check_markdown_lines(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// A function is at most a screen, counted from `fn` to its closing brace.
+/// A function has at most 70 lines, counted from `fn` to its closing brace.
 pub fn check_functions(path: &str, source: &Source, exceptions: &[LongFunction]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for start in words(&source.code, "fn") {
@@ -84,7 +84,7 @@ pub fn check_functions(path: &str, source: &Source, exceptions: &[LongFunction])
     findings
 }
 
-/// The name behind `fn`; `None` for the type of a function pointer. A macro's `$name` is a name.
+/// The name after `fn`; `None` for the type of a function pointer. A macro's `$name` counts as a name.
 fn function_name(code: &str, start: usize) -> Option<&str> {
     let rest = code[start + "fn".len()..].trim_start();
     let length = rest.find(|character| character != '$' && !is_name_char(character)).unwrap_or(rest.len());

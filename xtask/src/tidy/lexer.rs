@@ -1,24 +1,24 @@
-//! Enough of Rust's lexical grammar to tell code from comments and from the text of literals.
+//! Enough of Rust's lexical grammar to separate code from comments and from the text of literals.
 //!
-//! It is not a parser: it knows strings, raw strings, characters, lifetimes and nested comments, and finds
-//! words and matching braces. What it does not understand it treats as code.
+//! It is not a parser: it knows strings, raw strings, characters, lifetimes and nested comments, and finds words and
+//! matching braces. Anything else counts as code.
 
 use std::ops::Range;
 
-/// What a byte belongs to.
+/// The class of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Tokens and the space between them, opening quotes included.
+    /// Tokens and the space between them, including opening quotes.
     Code,
-    /// Comments, documentation included.
+    /// Comments, including documentation.
     Comment,
-    /// A string or character literal from behind its opening quote to its closing quote.
+    /// A string or character literal, after its opening quote and including its closing quote.
     Literal,
 }
 
 /// A Rust file with every byte classified.
 pub struct Source<'a> {
-    /// The file as it is.
+    /// The unchanged file.
     pub text: &'a str,
     /// The file with comments and literals blanked; same length, same lines.
     pub code: String,
@@ -65,7 +65,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Byte offsets at which `word` stands alone, not as a part of a longer name.
+/// Byte offsets at which `word` stands alone, not as part of a longer name.
 pub fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.match_indices(word).map(|(offset, _)| offset).filter(move |offset| {
         let before = text[..*offset].chars().next_back();
@@ -79,7 +79,7 @@ pub fn is_name_char(character: char) -> bool {
     character == '_' || character.is_alphanumeric()
 }
 
-/// Where the item that starts at or after `from` ends: behind its `;`, or behind its closing brace.
+/// Where the item that starts at or after `from` ends: after its `;`, or after its closing brace.
 pub fn item_end(code: &str, from: usize) -> usize {
     let bytes = code.as_bytes();
     let mut offset = from;
@@ -134,8 +134,8 @@ fn classify(text: &str) -> Vec<Class> {
     classes
 }
 
-/// The class of what starts at `offset`, and the range the class covers. The range may begin later: the
-/// opening quote of a literal is code.
+/// The class of the token at `offset`, and the range of that class. The range may begin later: the opening quote of a
+/// literal is code.
 fn next_token(text: &str, offset: usize) -> (Class, Range<usize>) {
     let rest = &text[offset..];
     if rest.starts_with("//") {
@@ -182,7 +182,7 @@ fn block_comment_end(text: &str, start: usize) -> usize {
     bytes.len()
 }
 
-/// Where a literal ends: behind its closing quote, so that the quote is not read as an opening one.
+/// Where a literal ends: after its closing quote, so that the quote is not read as an opening one.
 fn quoted_end(text: &str, inside: usize, quote: u8) -> usize {
     let bytes = text.as_bytes();
     let mut offset = inside;
@@ -207,7 +207,7 @@ fn character_range(text: &str, quote: usize) -> Range<usize> {
     }
 }
 
-/// The inside of a raw string whose hashes or quote start at `offset`; `None` when it is a raw name.
+/// The inside of a raw string whose hashes or quote start at `offset`; `None` for a raw identifier.
 fn raw_string_range(text: &str, offset: usize) -> Option<Range<usize>> {
     let hashes = text[offset..].bytes().take_while(|byte| *byte == b'#').count();
     let inside = offset + hashes + 1;

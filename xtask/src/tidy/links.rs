@@ -1,4 +1,4 @@
-//! Links between the pages of the project lead somewhere. Addresses on the web are not visited.
+//! Checks that links between the pages of the project lead to existing files. Web addresses are not visited.
 
 use super::Finding;
 
@@ -23,12 +23,12 @@ pub fn check(path: &str, text: &str, paths: &[&str]) -> Vec<Finding> {
     findings
 }
 
-/// What stands between the brackets of `](…)`.
+/// The targets in the parentheses of `](…)`.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target))
 }
 
-/// The path a link names, from the root; `None` for the web and for places on the same page.
+/// The path of a link, from the root; `None` for web addresses and for places on the same page.
 fn resolve(page: &str, target: &str) -> Option<String> {
     let file = target.split('#').next().unwrap_or(target);
     if file.is_empty() || target.contains("://") || target.starts_with("mailto:") {

@@ -1,8 +1,8 @@
-//! The order of top-level modules inside a crate: each may use those that stand before it, so that a reader can begin
-//! at the first and never meets what comes later.
+//! The order of top-level modules inside a crate: each may use only those listed before it, so that a reader can
+//! start with the first and needs no later ones.
 //!
-//! It follows paths from the crate's root, `crate::` and as many `super` as lead there, in code that is not a test; a
-//! name that the root re-exports counts as its module's.
+//! The check follows paths from the crate's root (`crate::`, or as many `super` as lead there) in code outside tests;
+//! a name that the root re-exports counts as its module's.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use super::{
     tree::SourceFile,
 };
 
-/// The crates, each with its order, lowest first. `*` is the place of all modules that are not named, none of which may
+/// The order of each crate's modules, lowest first. `*` stands for all modules that are not named; none of these may
 /// use another of them.
 const ORDERS: &[(&str, &[&str])] = &[
     (
@@ -300,7 +300,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "connection_per_message",
             "worker",
             "slice_worker",
-            // The protocols, so that a new one needs no line here: they stand in no order, and none uses another.
+            // The protocols, so that a new one needs no line here: they have no order, and none uses another.
             "*",
             "dispatch",
             "limits",
@@ -564,16 +564,16 @@ fn check_crate(files: &[SourceFile], name: &str, order: &[&str]) -> Vec<Finding>
 
 /// A file of a crate as the module it is.
 struct Module<'a> {
-    /// Names from the crate's root on; none for the root itself.
+    /// Module names from the crate's root on; empty for the root itself.
     path: Vec<&'a str>,
     file: &'a str,
     source: Source<'a>,
-    /// What of it is compiled for tests only.
+    /// Ranges that are compiled for tests only.
     tests: Vec<Range<usize>>,
 }
 
 impl<'a> Module<'a> {
-    /// `None` for files that are elsewhere, or no Rust.
+    /// `None` for files elsewhere, and for files that are not Rust.
     fn of(file: &'a SourceFile, folder: &str) -> Option<Self> {
         let path = module_path(file.path.strip_prefix(folder)?)?;
         let source = Source::new(file.text.as_deref()?);
@@ -586,7 +586,7 @@ impl<'a> Module<'a> {
     }
 }
 
-/// The path of the module that a file of the source folder is; `None` for what is no Rust.
+/// The module path of a file in the source folder; `None` if it is not Rust.
 fn module_path(file: &str) -> Option<Vec<&str>> {
     let mut path: Vec<&str> = file.strip_suffix(".rs")?.split('/').collect();
     if matches!(path[..], [.., "mod"] | ["lib"] | ["main"]) {
@@ -595,7 +595,7 @@ fn module_path(file: &str) -> Option<Vec<&str>> {
     Some(path)
 }
 
-/// Modules with files of their own that are declared for tests only: all that is in them is test code.
+/// Modules in separate files that are declared for tests only: all their code is test code.
 fn test_modules<'a>(modules: &'a [Module<'a>]) -> Vec<Vec<&'a str>> {
     let declared = |module: &'a Module<'a>| {
         let items = module.tests.iter().map(move |range| &module.source.code[range.clone()]);
@@ -617,7 +617,7 @@ fn reexports<'a>(root: &'a Module<'a>) -> BTreeMap<&'a str, &'a str> {
         let tree = tree.strip_prefix("self::").or_else(|| tree.strip_prefix("crate::")).unwrap_or(tree);
         let module = name_at(tree);
         let leaves = tree[module.len()..].split(['{', '}', ',']);
-        // The last word: behind the path, and behind `as`.
+        // The last word: after the path, and after `as`.
         leaves.filter_map(move |leaf| {
             let name = leaf.trim().rsplit(|letter| !is_name_char(letter)).next()?;
             (!name.is_empty()).then_some((name, module))
@@ -652,7 +652,7 @@ fn check_module(
 /// Names that follow the crate's root in paths, with their offsets.
 fn used_names<'a>(module: &'a Module<'a>) -> Vec<(usize, &'a str)> {
     let code = module.source.code.as_str();
-    // In a module within the file `super` leads to the file's own.
+    // In an inline module `super` leads to the module of the file.
     let inner = inline_modules(code);
     let to_root = "super::".repeat(module.path.len());
     let upwards = ends_of_prefix(code, &to_root).filter(|at| !inner.iter().any(|range| range.contains(at)));
@@ -668,14 +668,14 @@ fn used_names<'a>(module: &'a Module<'a>) -> Vec<(usize, &'a str)> {
     found
 }
 
-/// Where a path goes on that begins with `prefix`.
+/// Where a path that begins with `prefix` continues.
 fn ends_of_prefix<'a>(code: &'a str, prefix: &'a str) -> impl Iterator<Item = usize> + 'a {
     let begins =
         move |start: &usize| !code[..*start].ends_with(|it| is_name_char(it) || matches!(it, '$' | ':'));
     code.match_indices(prefix).map(|(start, _)| start).filter(begins).map(move |start| start + prefix.len())
 }
 
-/// Modules that are written out within the file.
+/// Inline modules of the file.
 fn inline_modules(code: &str) -> Vec<Range<usize>> {
     let bodies = words(code, "mod").filter_map(|at| {
         let (_, behind) = named_after(code, at + "mod".len());
@@ -685,7 +685,7 @@ fn inline_modules(code: &str) -> Vec<Range<usize>> {
     bodies.collect()
 }
 
-/// The first name of each item between braces, nested ones left alone.
+/// The first name of each item between braces, without nested ones.
 fn names_in_braces(code: &str, open: usize) -> Vec<(usize, &str)> {
     let (mut depth, mut begins, mut found) = (0, false, Vec::new());
     for (at, character) in code[open..].char_indices() {
@@ -707,7 +707,7 @@ fn names_in_braces(code: &str, open: usize) -> Vec<(usize, &str)> {
     found
 }
 
-/// The name that follows, and what comes behind it.
+/// The name that follows, and the text after it.
 fn named_after(code: &str, from: usize) -> (&str, &str) {
     let rest = code[from..].trim_start();
     let name = name_at(rest);

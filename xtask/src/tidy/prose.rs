@@ -11,16 +11,17 @@ const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "manager", "extra", "d
 /// Marks of unfinished work.
 pub const MARKS: &[&str] = &["TODO", "FIXME", "XXX"];
 
-/// First folders of absolute paths that exist on somebody's machine only.
+/// First folders of absolute paths that exist only on one developer's machine.
 const MACHINE_ROOTS: &[&str] = &["home", "root", "work"];
 
-/// Hidden folders that belong to somebody's machine.
+/// Hidden folders that exist only on one developer's machine.
 const HIDDEN_FOLDERS: &[&str] = &["library"];
 
-/// The only registry a lock file may name.
+/// The only registry that a lock file may name.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Settings that point a package manager somewhere else. Spelled in two parts: this file is checked too.
+/// Settings that make a package manager use another registry. They are spelled in two parts, because this file is
+/// checked too.
 const REGISTRY_SETTINGS: &[&str] = &[
     concat!("replace", "-with"),
     concat!("[source", "."),
@@ -30,8 +31,8 @@ const REGISTRY_SETTINGS: &[&str] = &[
     concat!("GOFLAGS=-insec", "ure"),
 ];
 
-/// Words for a thing that the tree calls by another, in Korean and Chinese, with that other. Spelled in two parts: this
-/// file is checked too.
+/// Korean and Chinese words that differ from the tree's usual word, each with the usual word. They are spelled in two
+/// parts, because this file is checked too.
 const OTHER_WORDS: &[(&str, &str)] = &[
     (concat!("관측", "하"), "관찰하"),
     (concat!("관측", " 기록"), "관찰 기록"),
@@ -72,7 +73,7 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     (concat!("证", "据"), "依据"),
 ];
 
-/// A file or folder name says what is inside.
+/// A file or folder name must say what is inside.
 pub fn check_name(path: &str) -> Vec<Finding> {
     let stems = path.split('/').map(|part| part.split_once('.').map_or(part, |(stem, _)| stem));
     let empty = stems.filter(|stem| EMPTY_NAMES.contains(stem));
@@ -81,18 +82,18 @@ pub fn check_name(path: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// Marks of unfinished work in a file that is not Rust.
+/// Finds marks of unfinished work in a file that is not Rust.
 pub fn check_leftovers(path: &str, text: &str) -> Vec<Finding> {
     let marked = MARKS.iter().flat_map(|word| words(text, word).map(move |offset| (offset, *word)));
     marked.map(|(offset, word)| leftover(path, line_at(text, offset), word)).collect()
 }
 
-/// The finding for one mark.
+/// The finding for a mark.
 pub fn leftover(path: &str, line: usize, word: &str) -> Finding {
     Finding::new(path, line, "leftover", format!("`{word}`: finish it or take it out"))
 }
 
-/// One thing has one word, in texts that are read in Korean and Chinese too.
+/// Each thing has one word, also in Korean and Chinese texts.
 pub fn check_one_word(path: &str, text: &str) -> Vec<Finding> {
     let found = OTHER_WORDS.iter().flat_map(|(other, word)| {
         text.match_indices(other).map(move |(offset, _)| {
@@ -103,7 +104,7 @@ pub fn check_one_word(path: &str, text: &str) -> Vec<Finding> {
     found.collect()
 }
 
-/// Paths and package sources that exist on one machine only.
+/// Finds paths and package sources that exist on one machine only.
 pub fn check_machine_paths(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for root in MACHINE_ROOTS {
@@ -146,7 +147,7 @@ fn check_registries(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether the slash at `offset` begins an absolute path; `a/b` and `{x}/b` continue one.
+/// Whether the slash at `offset` starts an absolute path; in `a/b` and `{x}/b` it does not.
 fn starts_a_path(text: &str, offset: usize) -> bool {
     let before = text[..offset].chars().next_back();
     !before.is_some_and(|character| {
@@ -154,7 +155,7 @@ fn starts_a_path(text: &str, offset: usize) -> bool {
     })
 }
 
-/// Whether the dot at `offset` begins a hidden folder's name; `value.field` does not.
+/// Whether the dot at `offset` starts a hidden folder's name; in `value.field` it does not.
 fn names_a_folder(text: &str, offset: usize, length: usize) -> bool {
     let before = text[..offset].chars().next_back();
     let after = text[offset + length..].chars().next();

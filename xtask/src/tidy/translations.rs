@@ -1,5 +1,5 @@
-//! Texts in three languages that no compiler compares: three literals in a row, English, Korean and Chinese, in an
-//! array or a table. What `localized!` is given is compared while it is compiled, and again here.
+//! Checks texts in three languages that the compiler does not compare: three literals in a row, English, Korean and
+//! Chinese, in an array or a table. The texts of `localized!` are compared at compile time, and again here.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -8,7 +8,7 @@ use super::{
     lexer::{Class, Source},
 };
 
-/// Three texts that stand for one name the same variables, each in its own language.
+/// The three texts must be in their languages, and must name the same variables.
 pub fn check(path: &str, source: &Source) -> Vec<Finding> {
     if path.split('/').any(|part| matches!(part, "tests" | "benches")) {
         return Vec::new();
@@ -29,7 +29,7 @@ pub fn check(path: &str, source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with the three; `None` where nothing is, or where they are no translations of one another.
+/// What is wrong with the three; `None` if nothing is, or if they are not translations of one another.
 fn wrong([english, korean, chinese]: [&str; 3]) -> Option<String> {
     let is_foreign = |text: &str| has(text, HANGUL) || has(text, HAN);
     if is_foreign(english) || !(is_foreign(korean) || is_foreign(chinese)) {
@@ -47,7 +47,7 @@ fn wrong([english, korean, chinese]: [&str; 3]) -> Option<String> {
     if has(chinese, HANGUL) {
         return Some("the third text is Chinese".to_owned());
     }
-    // A term may stay as it is; a sentence has blanks.
+    // A term may stay untranslated; a text with spaces is a sentence.
     let is_term = chinese == english && !chinese.contains(' ');
     let is_missing = has(korean, HANGUL) && !has(chinese, HAN) && !is_term;
     is_missing.then(|| "the Chinese text is missing".to_owned())
@@ -56,12 +56,12 @@ fn wrong([english, korean, chinese]: [&str; 3]) -> Option<String> {
 const HANGUL: (char, char) = ('가', '힣');
 const HAN: (char, char) = ('\u{4e00}', '\u{9fff}');
 
-/// Whether a text has a letter of a script.
+/// Whether a text contains a letter of a script.
 fn has(text: &str, (first, last): (char, char)) -> bool {
     text.chars().any(|letter| (first..=last).contains(&letter))
 }
 
-/// Names between braces, without their formats. Two braces are one that is printed.
+/// Variable names between braces, without their formats. A double brace is a literal one.
 fn variables(text: &str) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     let mut rest = text;
@@ -77,7 +77,7 @@ fn variables(text: &str) -> BTreeSet<&str> {
     names
 }
 
-/// The string literals that stand in a row, with a comma or a bar and nothing else between them.
+/// String literals in a row, separated only by a comma or a bar.
 fn rows(source: &Source) -> Vec<Vec<Range<usize>>> {
     let mut rows: Vec<Vec<Range<usize>>> = Vec::new();
     for literal in literals(source) {
@@ -91,12 +91,12 @@ fn rows(source: &Source) -> Vec<Vec<Range<usize>>> {
 }
 
 fn follows(source: &Source, one: &Range<usize>, other: &Range<usize>) -> bool {
-    // Each begins behind its opening quote and ends before its closing one.
+    // Each range starts after its opening quote and ends before its closing one.
     let between = source.code.get(one.end + 1..other.start - 1);
     between.is_some_and(|code| matches!(code.trim(), "," | "|"))
 }
 
-/// The inside of every plain string literal.
+/// The contents of every plain string literal.
 fn literals(source: &Source) -> Vec<Range<usize>> {
     let bytes = source.text.as_bytes();
     let mut found = Vec::new();
@@ -110,7 +110,7 @@ fn literals(source: &Source) -> Vec<Range<usize>> {
         while offset < bytes.len() && source.classes[offset] == Class::Literal {
             offset += 1;
         }
-        // A character has another quote, and a raw string ends in signs of its own.
+        // A character literal has another quote, and a raw string ends with other characters.
         if start > 0 && bytes[start - 1] == b'"' && bytes[offset - 1] == b'"' {
             found.push(start..offset - 1);
         }

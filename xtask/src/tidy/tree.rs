@@ -1,13 +1,12 @@
-//! Finding and reading the files that belong to the project: everything under the root that the root's
-//! `.gitignore` does not name.
+//! Finds and reads the files that belong to the project: everything under the root that the root's `.gitignore` does
+//! not exclude.
 //!
-//! It understands the shapes that file uses (`/a/b`, `*` for one path part, `*.end`) and refuses others, so
-//! that the walk and git cannot disagree unnoticed. It does not ask git: a copied tree without its history is
-//! checked the same way.
+//! It understands the forms used in that file (`/a/b`, `*` for one path part, `*.end`) and refuses others, so that it
+//! cannot silently disagree with git. It does not ask git: a copied tree without its history is checked the same way.
 
 use std::{fs, io, path::Path};
 
-/// Folders that are never part of the project, at any depth: history, and what cargo builds.
+/// Folders that are never part of the project, at any depth: git's history, and cargo's output.
 const NEVER_READ: &[&str] = &[".git", "target"];
 
 /// Folders are at most this deep; a deeper one is an error, not an endless walk.
@@ -57,7 +56,7 @@ pub fn read(root: &Path) -> io::Result<Vec<SourceFile>> {
     Ok(files)
 }
 
-/// One file; `None` when it vanished since its folder was listed, as an editor's temporary files do.
+/// Reads one file; `None` if it vanished after its folder was listed, as an editor's temporary files do.
 fn read_file(place: &Path, path: String) -> io::Result<Option<SourceFile>> {
     match fs::read(place) {
         Ok(bytes) => Ok(Some(SourceFile { path, text: String::from_utf8(bytes).ok() })),
@@ -71,7 +70,7 @@ fn read_file(place: &Path, path: String) -> io::Result<Option<SourceFile>> {
 enum Pattern {
     /// `/a/*/b`: these parts from the root.
     Rooted(Vec<String>),
-    /// `*.end`: any file whose name ends so.
+    /// `*.end`: any file whose name has this ending.
     Ending(String),
 }
 

@@ -1,8 +1,8 @@
-//! What the order of modules allows, and what it does not.
+//! What the order of modules allows, and what it forbids.
 
 use super::*;
 
-/// The messages about `text`, among empty files for the other modules.
+/// The messages about `text`, with empty files for the other modules.
 fn messages(path: &str, text: &str) -> Vec<String> {
     messages_with(&[(path, text)])
 }
