@@ -1,8 +1,8 @@
-//! What a predictor costs an operation, plan and observation: `cargo bench -p weir-storage --bench predictor_step`.
+//! Cost of a predictor per operation, plan and observation: `cargo bench -p weir-storage --bench predictor_step`.
 //!
-//! The device is idle, then busy, then saturated, so that predictors change their minds on the way. `poll` does
-//! nothing: what it takes is the loop itself and two calls. Printed are the median of all blocks and the allocations
-//! of one. The goal is below 50 ns, and none.
+//! The device is idle, then busy, then saturated, so that predictors change their plans during the run. `poll` does
+//! nothing: its time is the loop itself and two calls. The output is the median of all blocks and the allocations of
+//! one. The goals are below 50 ns, and no allocations.
 #![expect(clippy::print_stdout, reason = "its output is the result")]
 
 #[path = "../../weir-proto/tests/allocations/counting.rs"]

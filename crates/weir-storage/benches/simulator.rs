@@ -1,9 +1,8 @@
 //! Events of the simulator a second on one core: `cargo bench -p weir-storage --bench simulator`.
 //!
-//! Blocks of all cases take turns, so that a change of the processor's speed meets all of them. Printed are medians.
-//! What
-//! an event is, is said in `weir_storage::simulate`; an operation is two. The goal is at least 5 million a second in
-//! every case. The last column is a hash of the reports: it is the same on every machine.
+//! Blocks of all cases take turns, so that a change of the processor's speed affects all of them. The output contains
+//! medians. `weir_storage::simulate` defines an event; an operation is two. The goal is at least 5 million a second
+//! in every case. The last column is a hash of the reports: it is the same on every machine.
 #![expect(clippy::print_stdout, reason = "its output is the result")]
 
 use std::{hint::black_box, time::Instant};
@@ -63,7 +62,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Operations of everybody, and a hash of what was measured (FNV-1a over words, the same for ever).
+/// All operations, and a hash of the measurements (FNV-1a over words, which never changes).
 fn summary(report: &SimulationReport) -> (u64, u64) {
     let (mut operations, mut hash) = (0, 0xcbf2_9ce4_8422_2325_u64);
     for phase in &report.phases {

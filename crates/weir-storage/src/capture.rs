@@ -1,11 +1,12 @@
-//! Device times as the kernel's block layer sees them: when a request was issued to the device, and when the device
-//! completed it, from the tracepoints `block_rq_issue` and `block_rq_complete`.
+//! Device times as the kernel's block layer records them: when a request was issued to the device, and when the
+//! device completed it, from the tracepoints `block_rq_issue` and `block_rq_complete`.
 //!
-//! Tracing happens in an instance of its own, so that nothing else that is traced on the machine is disturbed, with the
-//! monotonic clock, so that its times can be compared with those of a run. The instance is removed when the capture is
-//! dropped; one that a killed process left behind is removed by the next capture. It needs root, and says so.
+//! Tracing uses a separate tracing instance, so that it does not disturb other tracing on the machine, and the
+//! monotonic clock, so that its times can be compared with those of a run. The instance is removed when the capture
+//! is dropped; one that a killed process left behind is removed by the next capture. It needs root, and its errors
+//! say so.
 //!
-//! The kernel prints these times in microseconds: that is the resolution. A traced machine is a little slower: each
+//! The kernel prints these times in microseconds, which is the resolution. A traced machine is a little slower: each
 //! request costs two records, and formatting them costs the reader about a microsecond each.
 
 mod instance;
@@ -30,14 +31,14 @@ use crate::{
     trace::{HEADING, LATENCY_NS_MAX},
 };
 
-/// Pause between two looks at the trace.
+/// Pause between two reads of the trace.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Bytes read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 256 * 1024;
-/// Reads in one call: a disk that is busier than its reader must not keep it for ever.
+/// Reads per call: a disk that is busier than its reader must not keep it forever.
 const READS_MAX: usize = 64;
 
-/// A block device by its numbers.
+/// Device number of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceNumber {
     /// Major.
@@ -46,26 +47,26 @@ pub struct DeviceNumber {
     pub minor: u32,
 }
 
-/// A request that the device has completed.
+/// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapturedOperation {
-    /// Issued to the device, by the monotonic clock.
+    /// When it was issued to the device, by the monotonic clock.
     pub issued_ns: u64,
-    /// Completed by the device.
+    /// When the device completed it.
     pub completed_ns: u64,
-    /// Thread that issued it: the one that asked, unless the queue was busy and the kernel did it later.
+    /// Thread that issued it: the requesting thread, unless the queue was busy and the kernel issued it later.
     pub thread: u32,
     /// The whole disk.
     pub device: DeviceNumber,
-    /// Where, in units of 512 bytes from the beginning of the disk.
+    /// Position in units of 512 bytes from the start of the disk.
     pub sector: u64,
-    /// How much.
+    /// Length.
     pub bytes: u32,
-    /// Which way.
+    /// Direction of the transfer.
     pub direction: Direction,
 }
 
-/// What a capture saw.
+/// Counts of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureCounts {
     /// Requests with both times.
@@ -76,10 +77,10 @@ pub struct CaptureCounts {
     pub lost: u64,
 }
 
-/// Why nothing can be captured.
+/// Why capturing is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// tracefs is not there.
+    /// tracefs is not mounted.
     #[error(
         "device times need the kernel's tracefs, which is not mounted here; as root: mount -t tracefs nodev /sys/kernel/tracing"
     )]
@@ -89,39 +90,39 @@ pub enum CaptureError {
         "device times come from block tracepoints, and those need root: {path} cannot be written ({source})"
     )]
     NotPermitted {
-        /// What could not be written.
+        /// The file that could not be written.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// This kernel has no such tracepoints.
+    /// The kernel lacks these tracepoints.
     #[error("this kernel has no block tracepoints (CONFIG_BLK_DEV_IO_TRACE): {0} is missing")]
     NoTracepoints(PathBuf),
     /// Not on a block device.
     #[error("{path} lies on no block device that can be traced ({reason})")]
     NoDevice {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
         /// Why.
         reason: NoDisk,
     },
-    /// Something else went wrong.
+    /// Another system error.
     #[error("cannot {doing}: {source}")]
     System {
-        /// What was tried.
+        /// The failed step.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Why there is no disk whose requests could be traced.
+/// Why a path has no disk whose requests could be traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoDisk {
-    /// A file system without a disk, or over several.
+    /// A file system without a disk, or over several disks.
     #[error("its file system has no disk of its own, or more than one")]
     OfItsOwn,
-    /// A partition of which nothing tells the disk.
+    /// A partition whose disk is unknown.
     #[error("the disk of partition {major}:{minor} is not known")]
     OfPartition {
         /// Major number.
@@ -145,7 +146,7 @@ pub fn device_of(path: &Path) -> Result<DeviceNumber, CaptureError> {
     if !node.join("partition").exists() {
         return Ok(DeviceNumber { major, minor });
     }
-    // Requests carry the number of the disk, and the directory of a partition lies in that of its disk.
+    // Requests carry the number of the disk, and a partition's directory lies in that of its disk.
     let disk =
         fs::canonicalize(&node).ok().and_then(|node| fs::read_to_string(node.parent()?.join("dev")).ok());
     disk.as_deref().and_then(device_number).ok_or_else(|| CaptureError::NoDevice {
@@ -154,30 +155,30 @@ pub fn device_of(path: &Path) -> Result<DeviceNumber, CaptureError> {
     })
 }
 
-/// `8:16`, or `8,16`.
+/// Parses `8:16` or `8,16`.
 fn device_number(text: &str) -> Option<DeviceNumber> {
     let (major, minor) = text.trim().split_once([':', ','])?;
     Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
 }
 
-/// A capture that is going on.
+/// An active capture.
 #[derive(Debug)]
 pub struct Capture {
     instance: Instance,
     matcher: Matcher,
     buffer: Vec<u8>,
-    /// Bytes at the start of the buffer that are the beginning of a line.
+    /// Bytes of an incomplete line at the start of the buffer.
     held: usize,
 }
 
 impl Capture {
-    /// Begins to trace one disk, or all of them.
+    /// Starts tracing one disk, or all disks.
     pub fn start(device: Option<DeviceNumber>) -> Result<Self, CaptureError> {
         let instance = Instance::create(device)?;
         Ok(Self { instance, matcher: Matcher::default(), buffer: vec![0; READ_BYTES], held: 0 })
     }
 
-    /// Takes what has been traced so far, up to some MB of text, and never sleeps. Returns whether there may be more.
+    /// Reads what has been traced so far, up to some MB of text, and never sleeps. Returns whether there may be more.
     pub fn read(&mut self, sink: &mut dyn FnMut(CapturedOperation)) -> Result<bool, CaptureError> {
         for _ in 0..READS_MAX {
             let count = self.instance.read(&mut self.buffer[self.held..])?;
@@ -193,43 +194,43 @@ impl Capture {
                 }
             }
             self.buffer.copy_within(whole..filled, 0);
-            // No line is that long; what is one is not ours.
+            // A longer line is not one of ours.
             self.held = if filled - whole == self.buffer.len() { 0 } else { filled - whole };
         }
         Ok(true)
     }
 
-    /// Traces no more. What was traced until now can still be read, and that has an end.
+    /// Stops tracing. What was traced so far can still be read to its end.
     pub fn stop(&mut self) -> Result<(), CaptureError> {
         self.instance.stop()
     }
 
-    /// What was seen so far.
+    /// The counts so far.
     pub fn counts(&self) -> CaptureCounts {
         self.matcher.counts
     }
 }
 
-/// When a recording ends, whichever comes first.
+/// Limits of a recording; it ends at the first one reached.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Time.
+    /// Longest duration.
     pub length: Duration,
-    /// Requests. With it goes the length of the file: a line has [`crate::trace::LINE_BYTES_MAX`] bytes at most, and
-    /// some fifty usually.
+    /// Most requests. This also bounds the length of the file: a line has at most [`crate::trace::LINE_BYTES_MAX`]
+    /// bytes, and usually some fifty.
     pub operations_max: u64,
 }
 
-/// What was recorded.
+/// The result of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Requests in the recording, and what is missing in it.
+    /// Counts of the recording, including missing requests.
     pub counts: CaptureCounts,
-    /// It ended because it had as many requests as it may have: the disk went on.
+    /// It ended at its limit of requests, while the disk was still active.
     pub is_full: bool,
 }
 
-/// Where requests come from: the kernel, or a test.
+/// Source of requests: the kernel, or a test.
 trait Source {
     /// As [`Capture::read`].
     fn read(&mut self, sink: &mut dyn FnMut(CapturedOperation)) -> Result<bool, CaptureError>;
@@ -253,8 +254,8 @@ impl Source for Capture {
     }
 }
 
-/// Records the requests that are wanted as CSV, one line for each in the order of completion, until a limit or the
-/// interrupt. Others do not count, and nothing of any is kept in memory.
+/// Records the selected requests as CSV, one line for each in the order of completion, until a limit or the
+/// interrupt. Other requests do not count, and none are kept in memory.
 pub fn record(
     device: Option<DeviceNumber>,
     limits: Limits,
@@ -280,7 +281,7 @@ fn record_from(
     let (mut written, mut failure, mut is_over) = (0, None, false);
     while written < limits.operations_max {
         if !is_over && (start.elapsed() >= limits.length || interrupt.load(Ordering::Relaxed)) {
-            // What was traced before the end belongs to it.
+            // Events traced before the end belong to the recording.
             requests.stop()?;
             is_over = true;
         }
@@ -306,8 +307,8 @@ fn record_from(
     Ok(Recorded { counts, is_full: written >= limits.operations_max })
 }
 
-/// Both moments are in microseconds, so a request that was faster has the same twice, and one may hang for longer than
-/// any trace believes. A row that nobody could read would cost its reader the whole trace.
+/// Both times are in microseconds, so a faster request has equal times, and a stuck one may exceed the longest
+/// latency of a trace. An unreadable row would make the whole trace unreadable.
 fn write_row(out: &mut dyn Write, operation: &CapturedOperation) -> io::Result<()> {
     let direction = match operation.direction {
         Direction::Read => "read",
@@ -359,7 +360,7 @@ mod tests {
         }
     }
 
-    /// A disk that never rests: until it is stopped there is always more, and then there are so many pieces left.
+    /// A disk that is never idle: until it is stopped there is always more, and then this many pieces are left.
     struct Busy {
         left: u64,
         is_stopped: bool,
@@ -423,7 +424,7 @@ mod tests {
         assert_eq!((recorded.counts.operations, recorded.is_full, rows), (5_000, false, 5_000));
     }
 
-    /// A disk with two threads on it: of three requests the first one's is one, and 50 µs long.
+    /// A disk with two threads: one of its three requests belongs to the first thread, and took 50 µs.
     struct Shared {
         left: u64,
     }
@@ -485,7 +486,7 @@ mod tests {
         assert_eq!((device_number("259"), device_number("a:b")), (None, None));
     }
 
-    /// Needs root and tracefs; without them it says which of the two is missing, and that is tested instead.
+    /// Needs root and tracefs; without them it tests the error that names the missing one.
     #[test]
     fn a_capture_begins_and_leaves_nothing_behind_or_says_why_not() {
         match Capture::start(None) {

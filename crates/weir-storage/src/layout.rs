@@ -1,8 +1,10 @@
-//! The file that jobs read: laid out in full before the first read, with seeded data, so that every block has a place
-//! on the device and none is a hole that the file system answers by itself. Files the user named are never touched.
+//! The file that jobs read: completely written with seeded data before the first read, so that every block has a
+//! place on the device and none is a hole that the file system answers by itself. Files named by the user are never
+//! changed.
 //!
-//! Behind the data lies one more block, the seal. It says that the file is ours and complete, or, from the first write
-//! on, ours and being laid out; a file without it is somebody else's, and is left alone, whatever its name is.
+//! After the data there is one more block, the seal. It says that the file was made by weir and is complete, or, from
+//! the first write on, is being laid out. A file without a seal belongs to somebody else and is left alone, whatever
+//! its name.
 //!
 //! | bytes of the seal | field |
 //! | --- | --- |
@@ -38,22 +40,22 @@ use crate::{
     verify::{fill, noise},
 };
 
-/// Bytes of the seal, and what sizes are rounded up to.
+/// Length of the seal, and the multiple to which sizes are rounded up.
 pub const SEAL_BYTES: u64 = 4096;
 
 /// Size of the file if the user names none and there is room.
 pub const SIZE_BYTES_DEFAULT: u64 = 256 << 20;
 
 const MAGIC: [u8; 16] = *b"weir storage fil";
-/// Of a file that is not complete.
+/// Magic number of an incomplete file.
 const MAGIC_UNFINISHED: [u8; 16] = *b"weir storage lay";
 const VERSION: u32 = 1;
 
-/// Left free on the file system, whatever is asked for: a twentieth of it, and no more than this.
+/// Space left free on the file system, whatever size is requested: a twentieth of it, and at most this.
 const SPARE_BYTES_MAX: u64 = 64 << 20;
 const SPARE_PART: u64 = 20;
 
-/// Written at once.
+/// Bytes per write.
 const CHUNK_BYTES: u64 = 1 << 20;
 
 /// A file that is ready to be read.
@@ -61,9 +63,9 @@ const CHUNK_BYTES: u64 = 1 << 20;
 pub struct Layout {
     /// The file.
     pub path: PathBuf,
-    /// Bytes of data, from the beginning; the seal is not among them.
+    /// Bytes of data, from the beginning, without the seal.
     pub data_bytes: u64,
-    /// It was there already.
+    /// Whether it already existed.
     pub was_reused: bool,
 }
 
@@ -75,9 +77,9 @@ pub enum LayoutError {
     System {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The failed step.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// There is not enough room.
@@ -94,26 +96,26 @@ pub enum LayoutError {
         /// Bytes that are free.
         available: u64,
     },
-    /// There is a file of that name, and it is not ours.
+    /// A file with this name exists, and weir did not make it.
     #[error(
         "{0} exists and was not laid out by weir; name it as the job's file to read it as it is, or remove it"
     )]
     Foreign(PathBuf),
-    /// There is a file of the name that ours has while it is laid out, and it is not ours.
+    /// A file with the temporary name exists, and weir did not make it.
     #[error(
         "{0} is in the way and was not left by weir, or too early to tell; move or remove it, or name another file"
     )]
     InTheWay(PathBuf),
-    /// Somebody else is laying it out now.
+    /// Another process is laying it out now.
     #[error("{0} is being laid out by another process; wait until it is there, or name another file")]
     Busy(PathBuf),
-    /// The user ended it; nothing is left behind.
+    /// The user interrupted it; nothing is left behind.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Makes the file, or finds it as it should be: at least the size asked for, rounded up to 4096, with the data of the
-/// seed. `progress` is told bytes done and bytes in all.
+/// Creates the file, or finds one that matches: at least the requested size, rounded up to 4096, with the data of the
+/// seed. `progress` receives the bytes done and the total.
 pub fn prepare(
     path: &Path,
     size_bytes: u64,
@@ -136,7 +138,7 @@ pub fn prepare(
     Ok(Layout { path: path.to_owned(), data_bytes, was_reused: false })
 }
 
-/// The seed of a file's data from that of many: no two files have a block in common that storage could keep once.
+/// Derives the seed of a file's data from a common seed: no two files share a block that storage could deduplicate.
 pub fn data_seed(path: &Path, seed: u64) -> u64 {
     let folder = folder(path);
     let place = folder
@@ -148,13 +150,13 @@ pub fn data_seed(path: &Path, seed: u64) -> u64 {
     noise(seed, place.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325, hash))
 }
 
-/// Bytes of data in a file that we laid out; absent if it is somebody else's, or none.
+/// Bytes of data in a file that weir laid out; `None` for another file, or none.
 pub fn data_bytes(path: &Path) -> Option<u64> {
     existing(path).ok().flatten().map(|seal| seal.data_bytes)
 }
 
-/// What a file of ours already has; otherwise 256 MiB, or a quarter of what is free if that is less, in whole MiB and
-/// at least one. So the size does not change with the free space from run to run.
+/// The size of an existing file of ours; otherwise 256 MiB, or a quarter of the free space if that is less, in whole
+/// MiB and at least one. Thus the size does not follow the free space from run to run.
 pub fn default_size_bytes(path: &Path) -> io::Result<u64> {
     if let Some(data_bytes) = data_bytes(path) {
         return Ok(data_bytes);
@@ -197,7 +199,7 @@ fn failed(path: &Path, doing: &'static str) -> impl Fn(io::Error) -> LayoutError
     move |source| LayoutError::System { path: path.to_owned(), doing, source }
 }
 
-/// The seal of the file that is there; absent if there is none. A file of somebody else is an error.
+/// The seal of an existing file; `None` if there is no file. A file without our seal is an error.
 fn existing(path: &Path) -> Result<Option<Seal>, LayoutError> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -212,18 +214,18 @@ fn existing(path: &Path) -> Result<Option<Seal>, LayoutError> {
     seal_of(&file, &[MAGIC]).map_err(failed(path, "read it"))?.map(Some).ok_or_else(foreign)
 }
 
-/// The seal at the end of a file, if it is one of these.
+/// The seal at the end of a file, if it has one of these magic numbers.
 fn seal_of(file: &File, magics: &[[u8; 16]]) -> io::Result<Option<Seal>> {
     let length = file.metadata()?.len();
     let at = length.checked_sub(SEAL_BYTES).filter(|at| at.is_multiple_of(SEAL_BYTES));
     let Some(at) = at else { return Ok(None) };
-    // Its memory may be read into directly.
+    // Aligned memory, because the read may bypass the page cache.
     let mut buffer = AlignedBuffer::new(SEAL_BYTES as usize);
     file.read_exact_at(buffer.as_mut(), at)?;
     Ok(magics.iter().find_map(|magic| Seal::decode(magic, buffer.as_mut(), length)))
 }
 
-/// Whether no block is missing: a sealed file may have been copied with holes.
+/// Whether the file has no holes: a sealed file may have been copied with holes.
 fn is_whole(path: &Path) -> bool {
     examine(path).is_ok_and(|standing| standing.missing.is_empty())
 }
@@ -237,7 +239,7 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// If our old file is in the way of a new one, it goes first.
+/// An old file of ours is removed before a new one is written, so its space counts as free.
 fn check_space(path: &Path, needed: u64, has_old: bool) -> Result<(), LayoutError> {
     let read = || available_bytes(path).map_err(failed(path, "read the free space"));
     let whole = statvfs(folder(path)).map_err(io::Error::from).map_err(failed(path, "read its size"))?;
@@ -255,12 +257,12 @@ fn check_space(path: &Path, needed: u64, has_old: bool) -> Result<(), LayoutErro
     }
 }
 
-/// What stays free of a file system of so many bytes.
+/// The space to leave free on a file system of this size.
 fn spare_bytes(whole: u64) -> u64 {
     (whole / SPARE_PART).min(SPARE_BYTES_MAX)
 }
 
-/// The file under its temporary name. Dropped before it has its own name, it is removed.
+/// The file under its temporary name. It is removed if this is dropped before the file gets its final name.
 struct Partial {
     path: PathBuf,
     file: File,
@@ -269,7 +271,7 @@ struct Partial {
 }
 
 impl Partial {
-    /// Makes it, with a seal that says what it is before it has anything else.
+    /// Creates it, with a seal before anything else is written.
     fn create(path: &Path, seal: &Seal) -> Result<Self, LayoutError> {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".laying-out");
@@ -281,7 +283,7 @@ impl Partial {
         };
         let mut options = OpenOptions::new();
         options.read(true).write(true);
-        // A link of that name would lead to a file that is not ours.
+        // A link with this name would lead to a file that is not ours.
         options.custom_flags(OFlags::NOFOLLOW.bits() as i32);
         let flags = OFlags::NOFOLLOW | OFlags::DIRECT;
         let direct = options.clone().custom_flags(flags.bits() as i32).open(&partial);
@@ -290,14 +292,14 @@ impl Partial {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => {
                 if is_made {
-                    // Whoever was faster to lock it leaves it alone: it says nothing yet.
+                    // Another process locked it first, and will leave it alone, because it has no seal yet.
                     let _: io::Result<()> = fs::remove_file(&partial);
                 }
                 return Err(LayoutError::Busy(path.to_owned()));
             }
             result => result.map_err(io::Error::from).map_err(failed(&partial, "lock it"))?,
         }
-        // Whoever held the lock until now may have given this very file its own name.
+        // The previous holder of the lock may have renamed this very file to its final name.
         let held = file.metadata().map_err(failed(&partial, "examine it"))?;
         let is_named = fs::symlink_metadata(&partial)
             .is_ok_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino()));
@@ -305,14 +307,14 @@ impl Partial {
             return Err(LayoutError::Busy(path.to_owned()));
         }
         if !is_made {
-            // Left by a run that was killed, or somebody else's.
+            // Left by a killed run, or made by another program.
             let left = seal_of(&file, &[MAGIC_UNFINISHED, MAGIC]).map_err(failed(&partial, "read it"))?;
             if left.is_none() {
                 return Err(LayoutError::InTheWay(partial));
             }
         }
         let mut made = Self { path: partial, file, is_direct, is_finished: false };
-        // At no moment is its last block anything but a seal of ours.
+        // Its last block is a seal of ours at every moment.
         let sealed = made.write_seal(&MAGIC_UNFINISHED, seal);
         let sealed = sealed.and_then(|()| made.file.set_len(seal.data_bytes + SEAL_BYTES));
         sealed.map_err(failed(path, "write it")).map(|()| made)
@@ -332,7 +334,7 @@ impl Partial {
         interrupt: &AtomicBool,
     ) -> Result<(), LayoutError> {
         let writing = failed(path, "write it");
-        // For a contiguous file and an early answer about space; not every file system can.
+        // For a contiguous file and an early error about space; some file systems do not support it.
         let reserved = fallocate(&self.file, FallocateFlags::empty(), 0, seal.data_bytes + SEAL_BYTES);
         if let Err(Errno::NOSPC) = reserved {
             return Err(writing(Errno::NOSPC.into()));
@@ -350,18 +352,18 @@ impl Partial {
             done += bytes;
             progress(done, seal.data_bytes);
         }
-        // Data first: a complete seal is never in front of data that is not there.
+        // Data first: a complete seal must never reach the device before its data.
         self.file.sync_data().map_err(&writing)?;
         self.write_seal(&MAGIC, seal).map_err(&writing)?;
         self.file.sync_all().map_err(&writing)?;
-        // Writing took a while: somebody else's file may have come into the way.
+        // Writing took a while: another file with this name may exist now.
         existing(path)?;
         fs::rename(&self.path, path).map_err(failed(path, "give it its name"))?;
         self.is_finished = true;
         File::open(folder(path)).and_then(|folder| folder.sync_all()).map_err(failed(path, "sync its folder"))
     }
 
-    /// A file system may grant `O_DIRECT` at opening and refuse it later.
+    /// A file system may accept `O_DIRECT` at opening and refuse it later.
     fn write_all_at(&mut self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
         match self.file.write_all_at(bytes, offset_bytes) {
             Err(error) if self.is_direct && error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
@@ -377,26 +379,26 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if !self.is_finished {
-            // Without effect at worst: the next run takes the name over.
+            // If this fails, the next run takes over the temporary name.
             let _: io::Result<()> = fs::remove_file(&self.path);
         }
     }
 }
 
-/// How a file lies, and what that means for what is measured on it.
+/// How a file lies on its device, and what that means for measurements on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// Name of the file system.
     pub filesystem: String,
-    /// Contiguous pieces; 0 where that is not known.
+    /// Contiguous pieces; 0 if unknown.
     pub extents: usize,
-    /// Why what is measured here says nothing about a device; empty if it does.
+    /// Why measurements on this file say nothing about a device; empty if they do.
     pub refusals: Vec<String>,
-    /// Of these, the parts of the file that no device holds.
+    /// The subset of these about parts of the file that are on no device.
     pub missing: Vec<String>,
 }
 
-/// Looks how a file or a block device lies.
+/// Examines how a file or a block device lies on its device.
 pub fn examine(path: &Path) -> io::Result<Standing> {
     let file = File::open(path)?;
     let mut standing = Standing { filesystem: filesystem(path), ..Standing::default() };
@@ -415,7 +417,7 @@ pub fn examine(path: &Path) -> io::Result<Standing> {
     match extents(&file) {
         Ok(found) => {
             standing.extents = found.len();
-            // Nothing is known about what lies behind a list that is cut.
+            // Nothing is known about the file after the end of a truncated list.
             let listed = found.last().filter(|_| found.len() >= EXTENTS_MAX);
             let known = listed.map_or(u64::MAX, |last| last.offset_bytes.saturating_add(last.bytes));
             standing.missing = missing(&found, length_bytes(&file)?.min(known));
@@ -427,7 +429,7 @@ pub fn examine(path: &Path) -> io::Result<Standing> {
     Ok(standing)
 }
 
-/// What of the first `length` bytes no device holds, in sentences.
+/// Sentences about the parts of the first `length` bytes that are on no device.
 fn missing(pieces: &[Extent], length: u64) -> Vec<String> {
     let end = |piece: &Extent| piece.offset_bytes.saturating_add(piece.bytes);
     let sum = |is: fn(&Extent) -> bool| -> u64 {
@@ -462,7 +464,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder of its own, removed at the end.
+    /// A temporary folder, removed at the end.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -529,7 +531,7 @@ mod tests {
         assert_eq!((smaller.was_reused, smaller.data_bytes), (true, 65_536));
         assert!(!lay(&path, 65_537, 1).expect("made").was_reused);
         assert!(!lay(&path, 65_536, 2).expect("made").was_reused);
-        // A seal that is damaged is no seal.
+        // A damaged seal does not count.
         let file = OpenOptions::new().write(true).open(&path).expect("ours");
         let length = file.metadata().expect("there").len();
         file.write_all_at(&[0xff], length - 1).expect("written");
@@ -583,7 +585,7 @@ mod tests {
     fn what_a_killed_run_left_is_taken_over_and_a_running_one_is_not() {
         let folder = Folder::new("killed");
         let partial = folder.0.join("data.laying-out");
-        // As it is after the first write.
+        // The state after the first write.
         let killed = Partial::create(&folder.file(), &Seal { data_bytes: 1 << 20, seed: 7 }).expect("made");
         let left = fs::read(&partial).expect("there");
         drop(killed);
@@ -624,7 +626,7 @@ mod tests {
         assert!(folder.names().is_empty());
         let size = default_size_bytes(&folder.file()).expect("a size");
         assert!(size <= 256 << 20 && size.is_multiple_of(CHUNK_BYTES) && size > 0);
-        // What is there stays as it is.
+        // An existing file keeps its size.
         lay(&folder.file(), 8192, 1).expect("laid out");
         assert_eq!(default_size_bytes(&folder.file()).expect("a size"), 8192);
         assert_eq!(data_bytes(&folder.file()), Some(8192));

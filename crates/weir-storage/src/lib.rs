@@ -1,10 +1,10 @@
-//! Storage: every way to wait for a disk, and how well a wait can be predicted.
+//! Storage benchmarks: every way to wait for a disk, and how well a wait can be predicted.
 //!
-//! In the order an answer is made: [`job`] says what is asked, [`layout`] prepares the file, [`engine`] carries
-//! operations to the kernel, [`wait`] decides how the thread spends the time until one is complete, with a
-//! [`predict`]or where it sleeps first, [`measure`] holds the measurement points, [`run`] joins them, and [`output`]
-//! writes what others read. [`simulate`] has the same methods wait for a device that is a queueing model, or for a
-//! recorded [`trace`], by itself or as a trial of a study.
+//! In the order of a run: [`job`] is the specification, [`layout`] prepares the file, [`engine`] submits operations
+//! to the kernel, [`wait`] decides how the thread spends the time until one is complete, with a [`predict`]or where
+//! it sleeps first, [`measure`] contains the measurement points, [`run`] connects them, and [`output`] writes the
+//! results. [`simulate`] runs the same methods on a queueing model of a device, or on a recorded [`trace`], alone or
+//! as a trial of a study.
 //!
 //! Predictors, the simulator and the measurement points are pure: no I/O, no clock, the same seed gives the same bits.
 

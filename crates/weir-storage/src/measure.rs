@@ -1,21 +1,21 @@
-//! The measurement points: what each wait consisted of, over a run and in each interval. Pure, so that a real disk, a
-//! replayed trace and the simulator are measured by the same rules.
+//! The measurement points: the parts of each wait, over a run and in each interval. Pure, so that the same rules
+//! apply to a real disk, a replayed trace and the simulator.
 //!
-//! Two points are noted of every operation: was it complete when the thread woke (a miss, when it had slept a predicted
-//! time), and how long the thread had asked to sleep. From these and the times of hand-over and notice, the time of an
-//! operation is divided into four parts that add up to it exactly:
+//! Two points are noted for every operation: whether it was complete when the thread woke (a miss, if the thread had
+//! slept a predicted time), and the length of the requested sleep. From these and the times of hand-over and notice,
+//! the time of an operation is divided into four parts whose sum is exact:
 //!
 //! ```text
 //! hand-over ........ complete ........ requested end ........ awake ........ noticed
 //!            device            oversleep              wake           notice
 //! ```
 //!
-//! A part whose end comes before its start is empty. When the completion or the interrupt ended the wait there is no
-//! oversleep: all of it is wake. Where nobody saw the device complete ([`DeviceClock::Observed`]) its moment is
-//! estimated; [`Meter::record`] says how.
+//! A part whose end comes before its start is empty. If the completion or the interrupt ended the wait there is no
+//! oversleep: all of it is wake. If the thread could not observe the completion on the device
+//! ([`DeviceClock::Observed`]), its time is estimated; [`Meter::record`] explains how.
 //!
-//! Intervals begin when the run does, all have the same length, and an operation belongs to the one in which it was
-//! noticed. A rest shorter than a tenth of that belongs to the last whole one.
+//! Intervals start with the run, all have the same length, and an operation belongs to the interval in which it was
+//! noticed. A remainder shorter than a tenth of an interval belongs to the last whole one.
 
 use hdrhistogram::Histogram;
 use weir_record::{
@@ -25,34 +25,34 @@ use weir_record::{
 
 use crate::predict::Plan;
 
-/// Most intervals kept; what comes later is added to the last one.
+/// Most intervals; later operations are added to the last one.
 pub const INTERVALS_MAX: usize = 100_000;
 
-/// Weight of one operation in the device's usual time: one in so many.
+/// Weight of one operation in the device's usual time: one in this many.
 const USUAL_WEIGHT: u64 = 16;
 
-/// One operation that was waited for. All moments have the same origin.
+/// One completed wait for an operation. All times have the same origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     /// When it had been handed to the kernel and the wait began.
     pub issued_ns: u64,
-    /// How it was to be waited for.
+    /// The planned way to wait.
     pub plan: Plan,
     /// When the sleep, or the wait for the interrupt, ended; absent when the thread never slept for it.
     pub woken_ns: Option<u64>,
-    /// It was complete when the unarmed sleep ended.
+    /// Whether it was complete when the unarmed sleep ended.
     pub complete_at_wake: bool,
-    /// The completion ended the armed sleep.
+    /// Whether the completion ended the armed sleep.
     pub woken_early: bool,
     /// When the completion was noticed.
     pub noticed_ns: u64,
-    /// When the device completed it, where that is known.
+    /// When the device completed it, if known.
     pub device_done_ns: Option<u64>,
-    /// CPU it cost the thread, where that is known for one operation; else 0.
+    /// CPU it cost the thread, if known for a single operation; else 0.
     pub cpu_ns: u64,
 }
 
-/// Where the time of one operation went. The four add up to the time from hand-over to notice.
+/// The parts of one operation's time. Their sum is the time from hand-over to notice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Not yet complete.
@@ -92,14 +92,14 @@ impl Parts {
     }
 }
 
-/// A reading that only rises, of which the differences are wanted.
+/// A cumulative reading whose differences are needed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reading {
     last_ns: Option<u64>,
 }
 
 impl Reading {
-    /// What was added since the last reading; nothing at the first.
+    /// The increase since the last reading; 0 for the first.
     fn advance(&mut self, total_ns: u64) -> u64 {
         let added_ns = self.last_ns.map_or(0, |last_ns| total_ns.saturating_sub(last_ns));
         self.last_ns = Some(total_ns);
@@ -115,7 +115,7 @@ pub struct Meter {
     sums: WaitingReport,
     added: Histogram<u64>,
     latency: Histogram<u64>,
-    /// Usual time of the device, from operations whose completion was seen; 0 before the first.
+    /// Usual time of the device, from operations whose completion was observed; 0 before the first.
     usual_ns: u64,
     started_ns: u64,
     current: WaitingInterval,
@@ -127,8 +127,8 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter with intervals of `interval_ns`. `interrupt_lag_ns` is what an interrupt adds to polling: it separates
-    /// harmful misses from harmless ones, and estimates the device's part of an interrupted wait.
+    /// A meter with intervals of `interval_ns`. `interrupt_lag_ns` is the latency that an interrupt adds to polling:
+    /// it separates harmful misses from harmless ones, and estimates the device's part of an interrupted wait.
     pub fn new(interval_ns: u64, interrupt_lag_ns: u64, clock: DeviceClock) -> Self {
         Self {
             interval_ns: interval_ns.max(1),
@@ -147,13 +147,13 @@ impl Meter {
         }
     }
 
-    /// What the device usually takes, known from before the run; where the device's moment must be estimated, this
-    /// is where the estimate begins.
+    /// Sets the device's usual time, known from before the run; the estimate starts from it where the device's time
+    /// must be estimated.
     pub fn expect_device(&mut self, usual_ns: u64) {
         self.usual_ns = usual_ns;
     }
 
-    /// Nothing was recorded; what the device usually takes stays known. Allocates nothing.
+    /// Clears all records, except for the device's usual time. Allocates nothing.
     pub fn forget(&mut self) {
         self.sums = WaitingReport { device_clock: self.sums.device_clock, ..WaitingReport::default() };
         self.added.reset();
@@ -164,7 +164,7 @@ impl Meter {
         self.is_stopped = false;
     }
 
-    /// The run begins.
+    /// Starts the run.
     pub fn start(&mut self, now_ns: u64) {
         self.started_ns = now_ns;
         self.current_end_ns = now_ns.saturating_add(self.interval_ns);
@@ -186,8 +186,8 @@ impl Meter {
         self.current_end_ns
     }
 
-    /// CPU of the thread, a reading that only rises; once when the run begins and then at the end of each interval.
-    /// Where it is given, the CPU of single operations is ignored.
+    /// CPU time of the thread, a cumulative reading; call it once when the run starts and then at the end of each
+    /// interval. If it is given, the CPU of single operations is ignored.
     pub fn thread_busy(&mut self, total_ns: u64) {
         if self.thread.last_ns.is_none() {
             (self.current.cpu_ns, self.sums.cpu_ns) = (0, 0);
@@ -197,7 +197,7 @@ impl Meter {
         self.sums.cpu_ns += added_ns;
     }
 
-    /// Busy time of all CPUs, a reading that only rises; once when the run begins and then at the end of each
+    /// Busy time of all CPUs, a cumulative reading; call it once when the run starts and then at the end of each
     /// interval.
     pub fn machine_busy(&mut self, total_ns: u64) {
         self.current.machine_busy_ns += self.machine.advance(total_ns);
@@ -205,10 +205,10 @@ impl Meter {
 
     /// Adds one operation.
     ///
-    /// Without [`Measured::device_done_ns`], the device's moment is: for a polled operation the notice; for one whose
-    /// wait a completion ended, the wake less the lag of an interrupt; after a miss, when only "before the wake" is
-    /// known, what the device took usually, as far as that lies before the wake. The last is an estimate: figures about
-    /// oversleep need another clock.
+    /// Without [`Measured::device_done_ns`], the device's completion time is: for a polled operation the notice; for
+    /// a wait that a completion ended, the wake less the lag of an interrupt; after a miss, where only "before the
+    /// wake" is known, the usual device time, limited to the wake. The last is an estimate: figures about oversleep
+    /// need another clock.
     #[inline]
     pub fn record(&mut self, measured: &Measured) {
         if self.is_due(measured.noticed_ns) {
@@ -237,7 +237,7 @@ impl Meter {
         self.count(measured, &parts);
     }
 
-    /// Counts by what was planned.
+    /// Counts the operation by its plan.
     #[inline]
     fn count(&mut self, measured: &Measured, parts: &Parts) {
         let (sums, current) = (&mut self.sums, &mut self.current);
@@ -271,14 +271,14 @@ impl Meter {
         sums.spin_ns += measured.noticed_ns.saturating_sub(spin_from_ns);
     }
 
-    /// When the device was done, as far as the thread can tell.
+    /// Estimates the completion time at the device from what the thread observed.
     fn estimate(&mut self, measured: &Measured) -> u64 {
         let by_interrupt = |woken_ns: u64| woken_ns.saturating_sub(self.interrupt_lag_ns);
         let done_ns = match (measured.plan, measured.woken_ns) {
             (Plan::Interrupt, woken_ns) => by_interrupt(woken_ns.unwrap_or(measured.noticed_ns)),
             (Plan::Sleep { .. }, Some(woken_ns)) if measured.woken_early => by_interrupt(woken_ns),
             (Plan::Sleep { .. }, Some(woken_ns)) if measured.complete_at_wake => {
-                // Not learnt from: the operation's own time is not known.
+                // The usual time does not learn from it, because the operation's own time is unknown.
                 let usual_ns = if self.usual_ns == 0 { u64::MAX } else { self.usual_ns };
                 return measured.issued_ns.saturating_add(usual_ns).min(woken_ns);
             }
@@ -292,7 +292,7 @@ impl Meter {
         done_ns
     }
 
-    /// Ends the intervals that are over. Readings come before; recording an operation does it too.
+    /// Closes the intervals that are over. Take readings before; recording an operation also calls this.
     #[cold]
     pub fn advance(&mut self, now_ns: u64) {
         while now_ns >= self.current_end_ns && self.intervals.len() < INTERVALS_MAX - 1 {
@@ -307,7 +307,7 @@ impl Meter {
         }
     }
 
-    /// The run is over; nothing is recorded afterwards. Readings of the last interval come before.
+    /// Ends the run; nothing is recorded afterwards. Take the readings of the last interval before.
     pub fn stop(&mut self, now_ns: u64) {
         if self.is_stopped {
             return;
@@ -318,7 +318,7 @@ impl Meter {
         let mut last = self.current;
         last.elapsed_ns = self.sums.elapsed_ns.saturating_sub(last.start_ns);
         match self.intervals.last_mut() {
-            // What was still in flight at the end makes no interval of its own: its rates would mean nothing.
+            // Operations in flight at the end make no interval of their own: its rates would be meaningless.
             Some(before) if last.elapsed_ns < self.interval_ns / 10 => {
                 let elapsed_ns = before.elapsed_ns + last.elapsed_ns;
                 merge_interval(before, &last);
@@ -329,18 +329,18 @@ impl Meter {
         }
     }
 
-    /// When it was started.
+    /// Start of the run.
     pub fn started_ns(&self) -> u64 {
         self.started_ns
     }
 
-    /// When it was stopped.
+    /// End of the run.
     pub fn stopped_ns(&self) -> u64 {
         self.started_ns.saturating_add(self.sums.elapsed_ns)
     }
 
-    /// The end of the last interval that was over at `moment_ns`, or that moment when none was: up to there the CPU was
-    /// read. It must have been stopped, and nothing lies behind its end.
+    /// End of the last interval that was over at `moment_ns`, or that moment if there was none: the CPU was read up
+    /// to there. The run must have been stopped; the result never exceeds its end.
     pub fn last_reading_ns(&self, moment_ns: u64) -> u64 {
         if moment_ns >= self.stopped_ns() {
             return self.stopped_ns();
@@ -351,9 +351,8 @@ impl Meter {
         }
     }
 
-    /// Takes over the CPU that another meter read over the same run, when operations are recorded again, be it those of
-    /// a part of the run. Of an interval of which this meter has a part only, it is that part by time. Both must have
-    /// been stopped.
+    /// Copies the CPU readings of another meter over the same run, when operations (or some of them) are recorded
+    /// again. If this meter covers only part of an interval, it gets that share by time. Both must have been stopped.
     pub fn adopt_cpu(&mut self, other: &Self) {
         self.sums.cpu_ns = 0;
         for (into, from) in self.intervals.iter_mut().zip(&other.intervals) {
@@ -362,10 +361,10 @@ impl Meter {
         }
     }
 
-    /// Adds what another thread measured over the same run. Both must have been stopped.
+    /// Adds another thread's measurements over the same run. Both must have been stopped.
     pub fn merge(&mut self, other: &Self) {
         merge_sums(&mut self.sums, &other.sums);
-        // Equal bounds everywhere, so adding cannot fail.
+        // All histograms have the same bounds, so adding cannot fail.
         let _ = self.added.add(&other.added);
         let _ = self.latency.add(&other.latency);
         for (index, from) in other.intervals.iter().enumerate() {
@@ -376,7 +375,7 @@ impl Meter {
         }
     }
 
-    /// What was measured. `now_ns` ends the run, unless it was stopped before.
+    /// The results. `now_ns` ends the run, unless it was stopped before.
     pub fn finish(mut self, now_ns: u64) -> (WaitingReport, Vec<WaitingInterval>) {
         self.stop(now_ns);
         self.sums.added = LatencySummary::from_histogram(&self.added);
@@ -385,7 +384,7 @@ impl Meter {
     }
 }
 
-/// What falls on `part_ns` of `whole_ns`, if it was even.
+/// The share of `part_ns` in `whole_ns`, assuming an even distribution.
 fn part(amount: u64, part_ns: u64, whole_ns: u64) -> u64 {
     if part_ns >= whole_ns {
         return amount;
@@ -422,7 +421,7 @@ fn merge_interval(into: &mut WaitingInterval, from: &WaitingInterval) {
     into.sleep_requested_ns += from.sleep_requested_ns;
     into.sleep_actual_ns += from.sleep_actual_ns;
     into.cpu_ns += from.cpu_ns;
-    // The machine is the same, whoever read it.
+    // All threads read the same machine.
     into.machine_busy_ns = into.machine_busy_ns.max(from.machine_busy_ns);
 }
 

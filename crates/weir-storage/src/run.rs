@@ -1,14 +1,15 @@
-//! Runs jobs: from what is asked to what was measured.
+//! Runs jobs: from their specifications to their reports.
 //!
-//! Jobs run side by side until one says that it waits for those before it (`stonewall`). Every thread of a job has an
-//! engine, a waiter and notes of its own (the loop is in `job_thread`); the thread that called looks on, and adds up at
-//! the end. Latency counts from the issue, or from the intended start where there is a rate: a device that stalls
-//! cannot hide its queue. Failed operations are counted and make the run a failed one; what was measured stays.
+//! Jobs run at the same time until one waits for earlier ones (`stonewall`). Every thread of a job has its own
+//! engine, waiter and notes (the loop is in `job_thread`); the calling thread supervises, and adds up at the end.
+//! Latency counts from the issue, or from the intended start if there is a rate: a device that stalls cannot hide its
+//! queue (coordinated omission). Failed operations are counted and make the run a failed one; its measurements are
+//! kept.
 //!
-//! A file belongs to one run at a time. What an earlier run wrote can be checked without a run (`verify_only`), against
-//! the ledger that it kept.
+//! A file belongs to one run at a time. The contents written by an earlier run can be checked without a run
+//! (`verify_only`), with the ledger that it kept.
 //!
-//! An interruption ends all jobs after what is in flight, and their figures stay. Nothing is left behind.
+//! An interrupt ends all jobs after their operations in flight, and their figures are kept. Nothing is left behind.
 
 mod claim;
 mod contents;
@@ -48,14 +49,14 @@ use crate::{
     predict::PredictorSpec,
 };
 
-/// Most memory that all threads may use to remember which blocks were touched, and what was written into them.
+/// Most memory of all threads for the used blocks and the written contents.
 const REMEMBERED_BYTES_MAX: u64 = 4 << 30;
 
-/// Seed of the data in files of our own, of each with its place. Not the job's, so that jobs with different seeds share
-/// the file.
+/// Seed of the data in files of our own, combined with each file's path. It is not the job's seed, so that jobs with
+/// different seeds share the file.
 pub const LAYOUT_SEED: u64 = 1;
 
-/// What is going on.
+/// Progress of a run.
 #[derive(Debug)]
 pub enum Progress<'a> {
     /// A file is laid out.
@@ -67,19 +68,19 @@ pub enum Progress<'a> {
         /// Bytes in all.
         total_bytes: u64,
     },
-    /// It is measured what waiting costs here.
+    /// The costs of waiting are being measured.
     Calibrating {
         /// For this job.
         job: &'a str,
     },
-    /// Jobs run. Told about twice a second, and at their end.
+    /// Jobs are running. Reported about twice a second, and at their end.
     Running {
         /// Since they started.
         elapsed_ns: u64,
-        /// Those that run side by side.
+        /// Jobs that run at the same time.
         jobs: &'a [JobProgress<'a>],
     },
-    /// What was written is read back.
+    /// Written data is read back.
     Verifying {
         /// By this job.
         job: &'a str,
@@ -88,100 +89,100 @@ pub enum Progress<'a> {
     },
 }
 
-/// One job of those that run.
+/// One running job.
 #[derive(Clone, Copy, Debug)]
 pub struct JobProgress<'a> {
     /// Its name.
     pub job: &'a str,
     /// Operations since its start, the ramp included.
     pub operations: u64,
-    /// Over the time since the last progress.
+    /// Rate since the last progress report.
     pub operations_per_second: f64,
-    /// How much of its time is over, 0 to 1, when time is its limit.
+    /// Elapsed share of its time, 0 to 1, if time is its limit.
     pub share: Option<f64>,
-    /// Number of its first thread, by which tracepoints know it.
+    /// Id of its first thread, as used by tracepoints.
     pub thread: Option<u32>,
 }
 
-/// Why a run could not be made. A run that was made and went wrong is a report, not an error.
+/// Why a run could not be made. A run that was made and failed is a report, not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The file of our own.
+    /// The file of our own has an error.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// The file of the user.
+    /// The user's file has an error.
     #[error("cannot open {path}: {source}")]
     File {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another run has the file.
+    /// Another run uses the file.
     #[error(
         "{path} is in use by another run: {holder}; wait until it ends, name another file, or say --share to both"
     )]
     InUse {
         /// The file.
         path: String,
-        /// Who has it.
+        /// The process that uses it.
         holder: String,
     },
-    /// The ledger.
+    /// The ledger has an error.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The job asks for what cannot be.
+    /// The job is impossible.
     #[error("{job}: {reason}")]
     Impossible {
         /// Its name.
         job: String,
-        /// Why not, and what would work.
+        /// Why, and what would work.
         reason: String,
     },
-    /// The engine.
+    /// The engine cannot be opened.
     #[error("{job}: {source}")]
     Engine {
         /// Name of the job.
         job: String,
-        /// Why not.
+        /// Why.
         source: EngineError,
     },
-    /// The CPU.
+    /// The thread cannot be pinned to its CPU.
     #[error("{job}: cannot run on CPU {cpu} ({source}); choose one that this process may use")]
     Pin {
         /// Name of the job.
         job: String,
         /// The CPU.
         cpu: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The calibration.
+    /// The calibration failed.
     #[error("{job}: cannot measure what waiting costs here: {source}")]
     Calibrate {
         /// Name of the job.
         job: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The log.
+    /// The log cannot be written.
     #[error("{job}: cannot write its log: {source}")]
     Log {
         /// Name of the job.
         job: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The tracepoints.
+    /// The tracepoints cannot be used.
     #[error(transparent)]
     Capture(CaptureError),
-    /// A thread.
+    /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
 
 impl RunError {
-    /// Whether the command was wrong, not the machine.
+    /// Whether the command was wrong, rather than the machine.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Impossible { .. } | Self::Pin { .. } | Self::InUse { .. } => true,
@@ -198,7 +199,7 @@ impl RunError {
         }
     }
 
-    /// Whether it is this machine that cannot do it.
+    /// Whether this machine lacks support.
     pub fn is_environment(&self) -> bool {
         match self {
             Self::Capture(error) => !matches!(error, CaptureError::System { .. }),
@@ -210,16 +211,16 @@ impl RunError {
         }
     }
 
-    /// Whether the user ended it before anything was measured.
+    /// Whether the user interrupted it before anything was measured.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, Self::Layout(LayoutError::Interrupted))
     }
 }
 
-/// Runs jobs. `interrupt` ends them early; `progress` is told, in this thread, what is going on.
+/// Runs jobs. `interrupt` ends them early; `progress` is called in this thread.
 ///
-/// When a later group of jobs cannot begin, the reports of earlier ones are kept: its jobs are failed ones, and a note
-/// says why.
+/// When a later group of jobs cannot start, the reports of earlier ones are kept: its jobs count as failed, and a
+/// note says why.
 pub fn run(
     jobs: &[StorageJob],
     interrupt: &AtomicBool,
@@ -234,7 +235,7 @@ pub fn run(
     let mut report =
         StorageReport { schema_version: weir_record::SCHEMA_VERSION, ..StorageReport::default() };
     let used_bytes = prepare(jobs, interrupt, progress, &mut report.notes)?;
-    // Files that were laid out are others now.
+    // Files that were laid out now have other identities.
     claims.take(jobs)?;
     check_memory(jobs, &used_bytes)?;
     for group in groups(jobs) {
@@ -286,12 +287,12 @@ fn verify_only(
     Ok(report)
 }
 
-/// The files of a run, so that no other run uses them.
+/// The claimed files of a run, which no other run may use.
 #[derive(Default)]
 struct Claims(HashMap<(u64, u64), Claim>);
 
 impl Claims {
-    /// Takes the files that are there and not taken yet.
+    /// Claims the existing files that are not claimed yet.
     fn take(&mut self, jobs: &[StorageJob]) -> Result<(), RunError> {
         for job in jobs {
             let Ok(metadata) = std::fs::metadata(&job.file) else { continue };
@@ -309,7 +310,7 @@ impl Claims {
     }
 }
 
-/// What only a run knows to be impossible.
+/// Errors that are only known at the run.
 fn check(job: &StorageJob) -> Result<(), RunError> {
     let refuse = |reason: String| Err(RunError::Impossible { job: job.name.clone(), reason });
     let predictor = job.completion.predictor.as_str();
@@ -338,7 +339,7 @@ fn check(job: &StorageJob) -> Result<(), RunError> {
     Ok(())
 }
 
-/// A file may have more blocks than there is memory to remember them in.
+/// A file may have more blocks than the memory can track.
 fn check_memory(jobs: &[StorageJob], used_bytes: &[u64]) -> Result<(), RunError> {
     let mut bytes = 0_u64;
     for (job, used_bytes) in jobs.iter().zip(used_bytes) {
@@ -356,7 +357,7 @@ fn check_memory(jobs: &[StorageJob], used_bytes: &[u64]) -> Result<(), RunError>
     Ok(())
 }
 
-/// A bit for each block that is touched at random once, and a count for each that is verified; in every thread.
+/// A bit for each block that is accessed at random once, and a count for each that is verified; in every thread.
 fn remembered_bytes(job: &StorageJob, used_bytes: u64) -> u64 {
     let blocks = offsets::blocks(used_bytes, offsets::unit_bytes(job));
     let map = if job.pattern.is_random() && !job.no_random_map { blocks / 8 } else { 0 };
@@ -364,14 +365,14 @@ fn remembered_bytes(job: &StorageJob, used_bytes: u64) -> u64 {
     map.saturating_add(counts).saturating_mul(u64::from(job.threads.max(1)))
 }
 
-/// Makes files of our own, and finds out how much of each file a job uses.
+/// Creates files of our own, and determines how much of each file a job uses.
 fn prepare(
     jobs: &[StorageJob],
     interrupt: &AtomicBool,
     progress: &dyn Fn(&Progress<'_>),
     notes: &mut Vec<String>,
 ) -> Result<Vec<u64>, RunError> {
-    // A file is laid out once, for the job that needs most of it.
+    // A file is laid out once, with the largest size that a job needs.
     let mut asked: HashMap<&str, Option<u64>> = HashMap::new();
     for job in jobs.iter().filter(|job| !job.file_given) {
         let end = job.size_bytes.map(|size_bytes| job.offset_bytes.saturating_add(size_bytes));
@@ -395,7 +396,7 @@ fn prepare(
                 let seed = layout::data_seed(Path::new(path), LAYOUT_SEED);
                 layout::prepare(Path::new(path), size, seed, &tell, interrupt)?.data_bytes
             }
-            // Of a file of our own that the user names, the seal behind the data stays whole.
+            // If the user names a file of our own, the seal after its data must stay intact.
             None => match layout::data_bytes(Path::new(path)) {
                 Some(data_bytes) => data_bytes,
                 None => File::open(path).and_then(|file| length_bytes(&file)).map_err(failed)?,
@@ -420,7 +421,7 @@ fn prepare(
     Ok(jobs.iter().map(used).collect())
 }
 
-/// Jobs that run side by side: a new group begins with each job that waits for those before it.
+/// Jobs that run at the same time: each job that waits for earlier ones starts a new group.
 fn groups(jobs: &[StorageJob]) -> Vec<Range<usize>> {
     let mut groups: Vec<Range<usize>> = Vec::new();
     for (index, job) in jobs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! An instance of the kernel's tracing, ours alone, that exists as long as its value.
+//! A private instance of the kernel's tracing that exists as long as its value.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use super::{CaptureError, DeviceNumber};
 
 const EVENTS: [&str; 2] = ["block_rq_issue", "block_rq_complete"];
-/// Kernel memory for each CPU: some tenths of a second of a fast disk.
+/// Kernel memory per CPU: enough for some tenths of a second of a fast disk.
 const BUFFER_KIB: u32 = 8192;
 const PREFIX: &str = "weir-";
 
@@ -22,7 +22,7 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 #[derive(Debug)]
 pub(super) struct Instance {
     directory: PathBuf,
-    /// Absent only while it is being made or removed.
+    /// Absent only while the instance is created or removed.
     pipe: Option<File>,
 }
 
@@ -36,15 +36,15 @@ impl Instance {
         let directory = instances.join(format!("{PREFIX}{}-{number}", std::process::id()));
         let mut made = fs::create_dir(&directory);
         if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
-            // Left by a killed process that had our number.
+            // Left by a killed process with our process id.
             remove(&directory);
             made = fs::create_dir(&directory);
         }
         made.map_err(|source| refused(&directory, source))?;
-        // From here on it is removed whatever happens.
+        // From here on it is removed in every case.
         let mut instance = Self { directory, pipe: None };
         instance.write("trace_clock", "mono")?;
-        // Less memory than wished for is no reason to stop.
+        // Less memory than requested is acceptable.
         let _ = instance.write("buffer_size_kb", &BUFFER_KIB.to_string());
         for event in EVENTS {
             let events = PathBuf::from("events/block").join(event);
@@ -63,13 +63,13 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Where it is.
+    /// Its directory.
     #[cfg(test)]
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Text of the trace; 0 when there is none now.
+    /// Reads text of the trace; 0 when there is none now.
     pub(super) fn read(&mut self, bytes: &mut [u8]) -> Result<usize, CaptureError> {
         let Some(pipe) = &mut self.pipe else { return Ok(0) };
         match pipe.read(bytes) {
@@ -81,7 +81,7 @@ impl Instance {
         }
     }
 
-    /// Traces no more; what was traced stays to be read.
+    /// Stops tracing; recorded events can still be read.
     pub(super) fn stop(&self) -> Result<(), CaptureError> {
         self.write("tracing_on", "0")
     }
@@ -96,7 +96,7 @@ impl Drop for Instance {
     fn drop(&mut self) {
         self.pipe = None;
         if !remove(&self.directory) {
-            // The next capture tries again; until then it shall at least cost nothing.
+            // The next capture tries again; until then the instance should at least cost nothing.
             let _ = fs::write(self.directory.join("events/enable"), "0");
         }
     }
@@ -111,12 +111,12 @@ fn refused(path: &Path, source: io::Error) -> CaptureError {
     }
 }
 
-/// What the kernel compares with the number of a disk: 12 bits of major above 20 bits of minor.
+/// The kernel compares this with the number of a disk: 12 bits of major above 20 bits of minor.
 fn filter(device: DeviceNumber) -> String {
     format!("dev == {}", (device.major << 20) | (device.minor & 0xf_ffff))
 }
 
-/// Where tracefs is mounted, also inside debugfs.
+/// Where tracefs is mounted, including inside debugfs.
 fn tracefs(mounts: &str) -> Option<PathBuf> {
     let of = |wanted: &str| {
         mounts.lines().find_map(|line| {
@@ -128,13 +128,13 @@ fn tracefs(mounts: &str) -> Option<PathBuf> {
     of("tracefs").or_else(|| of("debugfs").map(|path| path.join("tracing")).filter(|path| path.exists()))
 }
 
-/// Removes an instance, and with it all tracing into it. The kernel refuses that, and nothing changes, while somebody
-/// has a file of it open: it may belong to a process of another container.
+/// Removes an instance, which ends all its tracing. The kernel refuses that, and nothing changes, while another
+/// process has one of its files open: the instance may belong to a process of another container.
 fn remove(directory: &Path) -> bool {
     fs::remove_dir(directory).is_ok()
 }
 
-/// Removes instances of processes that are gone.
+/// Removes instances of dead processes.
 fn remove_stale(instances: &Path) {
     let Ok(entries) = fs::read_dir(instances) else { return };
     for entry in entries.flatten() {
@@ -145,7 +145,7 @@ fn remove_stale(instances: &Path) {
     }
 }
 
-/// The process that made an instance of ours.
+/// The process that created an instance of ours.
 fn owner(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.split_once('-')?.0.parse().ok()
 }

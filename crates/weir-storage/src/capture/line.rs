@@ -1,4 +1,4 @@
-//! One line of `trace_pipe`. Pure; a line that is none of ours is `Other`, never a panic.
+//! Parses one line of `trace_pipe`. Pure; a line of another kind is `Other`, never a panic.
 //!
 //! ```text
 //!             fio-1234    [001] d..1.  1234.567890: block_rq_issue: 254,0 R 4096 () 123456 + 8 none,0,0 [fio]
@@ -9,12 +9,12 @@
 use super::{DeviceNumber, device_number};
 use crate::predict::Direction;
 
-/// What a line says.
+/// The parsed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Issue(Request),
     Complete(Request),
-    /// So many records were dropped.
+    /// Number of dropped records.
     Lost(u64),
     Other,
 }
@@ -52,16 +52,16 @@ fn lost(text: &str) -> Option<u64> {
     rest.strip_suffix(" EVENTS]").unwrap_or(rest).split(' ').next()?.parse().ok()
 }
 
-/// `head` ends with the time, `tail` begins with the device.
+/// Parses a request: `head` ends with the time, `tail` starts with the device.
 fn request(head: &str, tail: &str) -> Option<Request> {
     let (task, _) = head.rsplit_once(" [")?;
-    // The name of a task may hold anything; its number follows the last dash.
+    // A task name may contain any characters; the thread number follows the last dash.
     let thread = task.trim_end().rsplit('-').next()?.parse().ok()?;
     let at_ns = seconds_as_ns(head.rsplit(' ').next()?)?;
     let mut words = tail.split(' ');
     let device = device_number(words.next()?)?;
     let direction = direction(words.next()?)?;
-    // The bytes (of an issue alone) and the command in parentheses are of no use here.
+    // The bytes (only of an issue) and the command in parentheses are not used.
     let (_, place) = tail.split_once(") ")?;
     let mut words = place.split(' ');
     let sector = words.next()?.parse().ok()?;
@@ -70,7 +70,7 @@ fn request(head: &str, tail: &str) -> Option<Request> {
     Some(Request { at_ns, thread, device, direction, sector, bytes })
 }
 
-/// `1234.567890` in nanoseconds.
+/// Converts `1234.567890` to nanoseconds.
 fn seconds_as_ns(text: &str) -> Option<u64> {
     let (seconds, rest) = text.split_once('.')?;
     let digits = u32::try_from(rest.len()).ok().filter(|digits| (1..=9).contains(digits))?;
@@ -78,7 +78,7 @@ fn seconds_as_ns(text: &str) -> Option<u64> {
     seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction_ns)
 }
 
-/// The letters of a request: an `F` before a write is a flush; discards and bare flushes move no data.
+/// Direction from the letters of a request: an `F` before a write is a flush; discards and bare flushes move no data.
 fn direction(letters: &str) -> Option<Direction> {
     match letters.strip_prefix('F').unwrap_or(letters).bytes().next()? {
         b'R' => Some(Direction::Read),

@@ -1,4 +1,4 @@
-//! Which completion belongs to which issue. Pure.
+//! Pairs completions with issues. Pure.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use super::{
 };
 use crate::predict::Direction;
 
-/// Most requests that may be open; beyond it, new ones are not followed.
+/// Most requests that may be open; further ones are not followed.
 const OPEN_MAX: usize = 1 << 16;
 
-/// Pairs lines. A request is known by its disk, its place and its direction: no two with the same are open together,
+/// Pairs lines. A request is identified by its disk, position and direction: no two with the same are open together,
 /// except when one was issued again, and then the later issue counts.
 #[derive(Debug, Default)]
 pub(super) struct Matcher {
@@ -20,7 +20,7 @@ pub(super) struct Matcher {
 }
 
 impl Matcher {
-    /// Takes a line, in the order of the trace. A completion gives its operation.
+    /// Takes a line, in the order of the trace. A completion returns its operation.
     pub(super) fn add(&mut self, line: Line) -> Option<CapturedOperation> {
         match line {
             Line::Issue(request) => {
@@ -48,7 +48,7 @@ impl Matcher {
                 })
             }
             Line::Lost(count) => {
-                // What was open may have been completed unseen, and its place been used again.
+                // Open requests may have completed unseen, and their positions may have been reused.
                 self.open.clear();
                 self.counts.lost += count;
                 None

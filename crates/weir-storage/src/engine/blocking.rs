@@ -1,4 +1,4 @@
-//! Engines whose hand-over is the operation: when `submit` returns, it is complete. One operation at a time.
+//! Synchronous engines: when `submit` returns, the operation is complete. One operation at a time.
 
 use std::{
     fs::File,
@@ -14,7 +14,7 @@ use super::{Completed, Engine, Operation, OperationKind};
 /// Buffers begin at multiples of this.
 const ALIGNMENT_BYTES: usize = 4096;
 
-/// Memory that begins at a multiple of 4096 and never moves, as `O_DIRECT` needs it.
+/// Memory with a fixed address that is a multiple of 4096, as `O_DIRECT` needs it.
 pub(crate) struct AlignedBuffer {
     memory: Box<[u8]>,
     start: usize,
@@ -22,7 +22,7 @@ pub(crate) struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// Zeroed, and every page touched.
+    /// Zeroed memory, with every page touched.
     pub(crate) fn new(bytes: usize) -> Self {
         let mut memory = vec![0xff_u8; bytes + ALIGNMENT_BYTES].into_boxed_slice();
         memory.fill(0);
@@ -35,7 +35,7 @@ impl AlignedBuffer {
     }
 }
 
-/// `pread(2)` and `pwrite(2)`.
+/// The engine of `pread(2)` and `pwrite(2)`.
 pub(super) struct Pread {
     file: File,
     buffer: AlignedBuffer,
@@ -48,7 +48,7 @@ impl Pread {
     }
 }
 
-/// Does one operation with plain calls; its result as a completion carries it.
+/// Does one operation with plain calls; returns its completion's result.
 pub(super) fn transfer(file: &File, operation: &Operation, buffer: &mut AlignedBuffer) -> i32 {
     let bytes = operation.bytes as usize;
     let buffer = &mut buffer.as_mut()[..bytes];
@@ -60,7 +60,7 @@ pub(super) fn transfer(file: &File, operation: &Operation, buffer: &mut AlignedB
     })
 }
 
-/// Bytes or a negative error number; a call that a signal ended before it did anything is made again.
+/// Bytes or a negative error number; a call interrupted before it did anything is repeated.
 fn result_of(mut call: impl FnMut() -> io::Result<usize>) -> i32 {
     loop {
         return match call() {
@@ -71,7 +71,7 @@ fn result_of(mut call: impl FnMut() -> io::Result<usize>) -> i32 {
     }
 }
 
-/// The one operation that may be handed over now, if it is one that the buffer has room for.
+/// The single operation to submit, if there is one and its buffer has room.
 fn only<'a>(
     operations: &'a [Operation],
     done: Option<&Completed>,
@@ -119,7 +119,7 @@ impl Engine for Pread {
     }
 }
 
-/// `preadv2(2)` and `pwritev2(2)` with one buffer and, if asked, `RWF_HIPRI`.
+/// The engine of `preadv2(2)` and `pwritev2(2)` with one buffer and, if requested, `RWF_HIPRI`.
 pub(super) struct Pwritev {
     file: File,
     buffer: AlignedBuffer,

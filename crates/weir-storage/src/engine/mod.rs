@@ -1,12 +1,12 @@
-//! Engines: operations go to the kernel and come back, one file for each way.
+//! Engines submit operations to the kernel and collect completions; one file for each engine.
 //!
-//! An engine belongs to one thread and to one file. It owns a buffer for each operation that can be in flight; the
-//! buffer with number `slot` goes with the operation that names it, and cannot be touched until that operation is
-//! complete. How the thread spends the time in between is not decided here: [`Engine::poll`] never sleeps,
-//! [`Engine::wait`] sleeps until the interrupt, and who wants to sleep first and look later does so between the two.
+//! An engine belongs to one thread and to one file. It owns a buffer for each operation that can be in flight; buffer
+//! `slot` belongs to the operation that names it, and cannot be accessed until that operation is complete. The engine
+//! does not decide how the thread spends the time in between: [`Engine::poll`] never sleeps, [`Engine::wait`] sleeps
+//! until the interrupt, and a caller that wants to sleep first and poll later does so between the two.
 //!
-//! What goes wrong with one operation is that operation's result ([`Completed::result`]), never an error of the call.
-//! A call fails only if the engine itself does not work any more. Dropping an engine waits for all that is in flight.
+//! An operation's failure is its result ([`Completed::result`]), never an error of the call. A call fails only if the
+//! engine itself no longer works. Dropping an engine waits for all operations in flight.
 //!
 //! | engine | hands over with | tells of completions by |
 //! | --- | --- | --- |
@@ -40,35 +40,36 @@ use weir_sys::blocks::Blocks;
 /// Most operations one thread can have in flight.
 pub const DEPTH_MAX: u32 = 4096;
 
-/// Most bytes of buffers one thread can have.
+/// Most bytes of buffers of one thread.
 pub const BUFFERS_BYTES_MAX: u64 = 4 << 30;
 
-/// One thread's way to one file. See the module's text for the rules.
+/// One thread's access to one file. The module documentation has the rules.
 pub trait Engine {
     /// The buffer of a slot that has no operation in flight.
     ///
     /// # Panics
-    /// If the slot has an operation in flight or is not below the depth: a mistake of the caller.
+    /// Panics if the slot has an operation in flight or is not below the depth, which is a bug in the caller.
     fn buffer(&mut self, slot: u32) -> &mut [u8];
 
-    /// Hands operations over, in one system call where the engine has such a call. Returns how many it took, from the
+    /// Submits operations, in one system call if the engine supports that. Returns how many were taken, from the
     /// first on: fewer than all when the kernel has no room now (`EAGAIN`).
     fn submit(&mut self, operations: &[Operation]) -> io::Result<usize>;
 
-    /// Adds what is complete, and never sleeps. It makes a system call only if completions cannot be seen without.
+    /// Appends completed operations, and never sleeps. It makes a system call only if completions are not visible
+    /// without one.
     fn poll(&mut self, completed: &mut Vec<Completed>) -> io::Result<()>;
 
-    /// Adds what is complete; sleeps until that is at least one. Returns at once if nothing is in flight.
+    /// Appends completed operations; sleeps until there is at least one. Returns at once if nothing is in flight.
     ///
-    /// An engine whose completions come in order may gather a few when many are in flight; never when it is one.
+    /// An engine that completes in order may gather several when many are in flight; never when there is only one.
     fn wait(&mut self, completed: &mut Vec<Completed>) -> io::Result<()>;
 
-    /// As [`Self::wait`], but sleeps no longer than the limit (an armed sleep): it may add nothing.
+    /// Like [`Self::wait`], but sleeps no longer than the limit (an armed sleep), so it may append nothing.
     fn wait_at_most(&mut self, limit: Duration, completed: &mut Vec<Completed>) -> io::Result<()>;
 
-    /// [`Self::submit`] and [`Self::wait`] in one: in a single system call where the engine has such a call.
+    /// [`Self::submit`] and [`Self::wait`] in one: in a single system call if the engine supports that.
     ///
-    /// The number it took is as for `submit`. If it took none and nothing is in flight it returns at once.
+    /// Returns the number taken, like `submit`. If none was taken and nothing is in flight it returns at once.
     fn submit_and_wait(
         &mut self,
         operations: &[Operation],
@@ -79,33 +80,33 @@ pub trait Engine {
         Ok(taken)
     }
 
-    /// Sleeps for the whole length inside the engine, whether or not something completes (an unarmed sleep). `None`:
-    /// the engine has no such sleep, use another primitive.
+    /// Sleeps for the whole length inside the engine, whatever completes (an unarmed sleep). `None` if the engine has
+    /// no such sleep: use another primitive.
     fn sleep_whole(&mut self, length: Duration) -> Option<io::Result<()>>;
 
-    /// Whether operations go on while the thread does something else: only then is there a wait to choose.
+    /// Whether operations continue while the thread does something else: only then is there a choice of how to wait.
     fn is_asynchronous(&self) -> bool {
         true
     }
 }
 
-/// Why an engine cannot be opened for a job. Each says what was asked and what would work.
+/// Why an engine cannot be opened for a job. Each error names the request and what would work.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The file cannot be opened.
     #[error("cannot open {path}: {source}")]
     Open {
-        /// What was asked for.
+        /// The requested path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Not something that has blocks.
+    /// Neither a regular file nor a block device.
     #[error("{path} is {kind}; use a regular file or a block device")]
     NotBlocks {
-        /// What was asked for.
+        /// The requested path.
         path: String,
-        /// What it is.
+        /// Its type.
         kind: &'static str,
     },
     /// `O_DIRECT` is refused.
@@ -113,15 +114,15 @@ pub enum EngineError {
         "{path}: the file system ({filesystem}) does not do O_DIRECT; use a file elsewhere or buffered I/O"
     )]
     NoDirect {
-        /// What was asked for.
+        /// The requested path.
         path: String,
         /// Name of the file system.
         filesystem: String,
     },
-    /// The part of the file that is asked for does not exist.
+    /// The requested part of the file does not exist.
     #[error("{path}: bytes {from} to {to} are asked for, but it has {has}")]
     TooSmall {
-        /// What was asked for.
+        /// The requested path.
         path: String,
         /// First byte.
         from: u64,
@@ -130,22 +131,22 @@ pub enum EngineError {
         /// Length of the file.
         has: u64,
     },
-    /// Blocks do not lie as `O_DIRECT` needs them.
+    /// Blocks lack the alignment that `O_DIRECT` needs.
     #[error("{path}: {what} of {bytes} bytes is no multiple of {multiple}, which O_DIRECT needs here")]
     Misaligned {
-        /// What was asked for.
+        /// The requested path.
         path: String,
-        /// Which number.
+        /// The misaligned number.
         what: &'static str,
         /// Its value.
         bytes: u64,
         /// What it must be a multiple of.
         multiple: u32,
     },
-    /// The job asks for what no engine does, or not this one.
+    /// The job needs a feature that no engine has, or not this one.
     #[error("{0}")]
     Unsupported(String),
-    /// The kernel or the device does not do this.
+    /// The kernel or the device lacks support.
     #[error("{mode} does not work here: {reason}")]
     Refused {
         /// The engine or its mode.
@@ -155,7 +156,7 @@ pub enum EngineError {
     },
 }
 
-/// Opens the file of a job and makes the engine of one of its threads, in that thread.
+/// Opens the file of a job and creates the engine of one of its threads; call it in that thread.
 pub fn open(job: &StorageJob, thread: u32) -> Result<Box<dyn Engine>, EngineError> {
     check(job)?;
     let file = target::open(job)?;
@@ -185,12 +186,12 @@ fn idle_buffer(blocks: &mut Blocks, slot: u32) -> &mut [u8] {
     blocks.idle(slot).unwrap_or_else(|| panic!("slot {slot} is not idle"))
 }
 
-/// Whether a job writes.
+/// Whether a pattern writes.
 pub fn writes(pattern: AccessPattern) -> bool {
     !matches!(pattern, AccessPattern::Read | AccessPattern::RandRead)
 }
 
-/// What the engines cannot do whatever the file is.
+/// Refuses what the engines cannot do with any file.
 fn check(job: &StorageJob) -> Result<(), EngineError> {
     let refuse = |message: String| Err(EngineError::Unsupported(message));
     if job.block_bytes == 0 {
@@ -224,7 +225,7 @@ fn check(job: &StorageJob) -> Result<(), EngineError> {
     check_options(job)
 }
 
-/// Options that belong to another engine, and those that exclude each other.
+/// Refuses options of another engine, and options that exclude each other.
 fn check_options(job: &StorageJob) -> Result<(), EngineError> {
     let refuse = |message: String| Err(EngineError::Unsupported(message));
     let options = &job.options;
@@ -251,12 +252,12 @@ fn check_options(job: &StorageJob) -> Result<(), EngineError> {
 /// What is wrong with a completed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OperationError {
-    /// Fewer bytes than asked for; at the end of the file that is none or a rest.
+    /// Fewer bytes than requested; at the end of the file there are none or a remainder.
     #[error("{done} of {asked} bytes")]
     Short {
-        /// Bytes it did.
+        /// Bytes transferred.
         done: u32,
-        /// Bytes it was asked to do.
+        /// Bytes requested.
         asked: u32,
     },
     /// The kernel's error number.
@@ -265,7 +266,7 @@ pub enum OperationError {
 }
 
 impl OperationError {
-    /// The name under which errors are counted: `EIO`, `ENOSPC`, `short`.
+    /// The name under which the error is counted: `EIO`, `ENOSPC`, `short`.
     pub fn name(self) -> Cow<'static, str> {
         match self {
             Self::Short { .. } => Cow::Borrowed("short"),
@@ -274,7 +275,7 @@ impl OperationError {
     }
 }
 
-/// Whether an operation did all it was asked to do.
+/// Whether an operation transferred everything.
 pub fn outcome(operation: &Operation, completed: Completed) -> Result<(), OperationError> {
     match u32::try_from(completed.result) {
         Err(_) => Err(OperationError::System(completed.result.saturating_neg())),
@@ -284,7 +285,7 @@ pub fn outcome(operation: &Operation, completed: Completed) -> Result<(), Operat
     }
 }
 
-/// Symbol of an error number that file operations give; others as `errno N`.
+/// Symbol of an error number of file operations; others as `errno N`.
 pub fn error_name(number: i32) -> Cow<'static, str> {
     use rustix::io::Errno;
     let known = [

@@ -1,4 +1,4 @@
-//! Which engines and modes work on a file here, tried and not guessed; and why one does not.
+//! Tests which engines and modes work on a file on this machine, and why others do not.
 
 use std::{
     fs::{self, File},
@@ -19,11 +19,11 @@ use super::{Completed, EngineError, Operation, OperationKind, error_name, libaio
 /// One engine in one mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mode {
-    /// `io_uring, sqpoll`.
+    /// Such as `io_uring, sqpoll`.
     pub name: String,
     /// Why it does not work; absent if it read a block.
     pub refusal: Option<String>,
-    /// What a user should know about it although it works.
+    /// A caveat for the user although it works.
     pub note: Option<String>,
 }
 
@@ -87,7 +87,7 @@ fn read_one(job: &StorageJob) -> Result<(), String> {
     }
 }
 
-/// What a report should say about a job whose engine does not do all that its name promises.
+/// Notes for the report of a job whose engine does less than its name promises.
 pub fn notes(job: &StorageJob) -> Vec<String> {
     let mut notes = Vec::new();
     if job.engine == StorageEngine::Pwritev && job.options.high_priority && kernel_version() >= (5, 19) {
@@ -113,14 +113,14 @@ pub fn notes(job: &StorageJob) -> Vec<String> {
     notes
 }
 
-/// Whether completions of libaio can be seen without a system call. True if that cannot be tried.
+/// Whether completions of libaio are visible without a system call. Returns true if this cannot be tested.
 fn has_mapped_ring(job: &StorageJob) -> bool {
     File::open(&job.file)
         .and_then(|file| Libaio::new(file, 1, 4096))
         .map_or(true, |engine| engine.is_mapped())
 }
 
-/// The first kernel with a hybrid of its own.
+/// The first kernel with its own hybrid polling.
 const HYBRID_SINCE: (u32, u32) = (6, 13);
 const NO_HYBRID: &str = "IORING_SETUP_HYBRID_IOPOLL needs Linux 6.13";
 
@@ -140,7 +140,7 @@ pub(super) fn polled_queues(file: &File) -> Option<PolledQueues> {
 fn queues_of(metadata: &fs::Metadata) -> Option<PolledQueues> {
     let device = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
     let of_device = PathBuf::from(format!("/sys/dev/block/{}:{}", major(device), minor(device)));
-    // A partition has no queue of its own.
+    // A partition has no queue directory.
     let candidates = [of_device.join("queue/io_poll"), of_device.join("../queue/io_poll")];
     candidates.into_iter().find_map(|setting| {
         let text = fs::read_to_string(&setting).ok()?;
@@ -162,7 +162,7 @@ pub(super) fn explain_polled(number: i32, queues: Option<&PolledQueues>) -> Stri
     }
 }
 
-/// Why a ring could not be set up.
+/// Why the setup of a ring failed.
 pub(super) fn explain_ring(options: &StorageEngineOptions, error: &SetupError) -> String {
     let number = Errno::from_io_error(&error.source);
     match (error.step, number) {
@@ -198,7 +198,7 @@ pub(super) fn explain_ring(options: &StorageEngineOptions, error: &SetupError) -
     }
 }
 
-/// Why another engine could not be made.
+/// Why another engine could not be created.
 pub(super) fn explain(engine: StorageEngine, error: &io::Error) -> String {
     let number = Errno::from_io_error(error);
     match (engine, number) {
@@ -215,7 +215,7 @@ pub(super) fn explain(engine: StorageEngine, error: &io::Error) -> String {
     }
 }
 
-/// Version of the running kernel, as far as it decides about modes. (0, 0) if it cannot be read.
+/// Version of the running kernel, as far as it matters for modes. (0, 0) if it cannot be read.
 fn kernel_version() -> (u32, u32) {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     version(&release)

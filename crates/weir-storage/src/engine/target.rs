@@ -1,4 +1,4 @@
-//! The file or device of a job, opened as the job needs it, with what can be wrong with it said beforehand.
+//! Opens the file or device of a job as the job needs it, and reports problems before the run.
 
 use std::{
     fs::{self, File, FileType, OpenOptions},
@@ -17,10 +17,10 @@ use weir_sys::placement::direct_alignment;
 
 use super::{EngineError, writes};
 
-/// What `O_DIRECT` needs if the kernel does not say (before 6.1).
+/// Alignment for `O_DIRECT` if the kernel does not report it (before 6.1).
 const ALIGNMENT_BYTES_COMMON: u32 = 512;
 
-/// Opens the file of a job: for writing only if the job writes, with `O_DIRECT` if it asks for that. Never creates.
+/// Opens the file of a job: for writing only if the job writes, with `O_DIRECT` if it is requested. Never creates.
 pub fn open(job: &StorageJob) -> Result<File, EngineError> {
     let failed = |source: io::Error| EngineError::Open { path: job.file.clone(), source };
     let metadata = fs::metadata(&job.file).map_err(failed)?;
@@ -44,14 +44,14 @@ pub fn open(job: &StorageJob) -> Result<File, EngineError> {
     }
     if job.advises_order {
         let order = if job.pattern.is_random() { Advice::Random } else { Advice::Sequential };
-        // An advice: a file system that takes none is read all the same.
+        // This is only advice; a file system that ignores it still works.
         let _ = fadvise(&file, job.offset_bytes, job.size_bytes.and_then(NonZeroU64::new), order);
     }
     Ok(file)
 }
 
-/// Asks the page cache to forget the part of the file that the job uses, so that what is read comes from the device.
-/// What is being written, and what others have mapped, stays.
+/// Asks the page cache to drop the part of the file that the job uses, so that reads come from the device. Pages
+/// under writeback, and pages mapped by other processes, stay.
 pub fn drop_cache(job: &StorageJob) -> io::Result<()> {
     let file = File::open(&job.file)?;
     let used = job.size_bytes.and_then(NonZeroU64::new);
@@ -111,9 +111,9 @@ fn check_alignment(job: &StorageJob, file: &File) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Name of the file system a path lies on.
+/// Name of the file system of a path.
 pub fn filesystem(path: &Path) -> String {
-    // `linux/magic.h`, and `man 2 statfs`.
+    // From `linux/magic.h` and `man 2 statfs`.
     const KNOWN: [(u64, &str); 16] = [
         (0xef53, "ext4"),
         (0x5846_5342, "xfs"),

@@ -1,4 +1,4 @@
-//! One body for every engine: what they promise together, and what they refuse.
+//! One test body for every engine: common promises and refusals.
 
 use std::{
     fs::{self, File},
@@ -27,11 +27,11 @@ const BLOCKS: u64 = 64;
 const SEED: u64 = 11;
 const CANARY: u8 = 0xc5;
 
-/// A folder of its own with a file that is laid out; removed at the end.
+/// A temporary folder with a laid-out file; removed at the end.
 struct Place {
     folder: PathBuf,
     file: PathBuf,
-    /// Not every file system of a temporary folder has it.
+    /// Not every temporary file system supports `O_DIRECT`.
     is_direct: bool,
 }
 
@@ -61,7 +61,7 @@ impl Place {
         }
     }
 
-    /// A job for every engine and mode that works on any device, with a depth it can have.
+    /// A job for every engine and mode that works on any device, with a depth it supports.
     fn jobs(&self, depth: u32) -> Vec<(String, StorageJob)> {
         let mut jobs = Vec::new();
         for engine in StorageEngine::ALL {
@@ -95,7 +95,7 @@ impl Place {
             change(&mut job);
             match open(&job, 0) {
                 Ok(mut engine) => body(&name, job.depth, engine.as_mut()),
-                // A container may forbid io_uring; the other engines are always there.
+                // A container may forbid io_uring; the other engines always work.
                 Err(EngineError::Refused { .. }) if job.engine == StorageEngine::IoUring => {}
                 Err(error) => panic!("{name}: {error}"),
             }
@@ -119,7 +119,7 @@ fn expected(block: u64) -> Vec<u8> {
     bytes
 }
 
-/// Hands one operation over and waits for it.
+/// Submits one operation and waits for it.
 fn one(engine: &mut dyn Engine, operation: Operation) -> Completed {
     let mut completed = Vec::new();
     assert_eq!(engine.submit_and_wait(&[operation], &mut completed).expect("it works"), 1);
@@ -127,7 +127,7 @@ fn one(engine: &mut dyn Engine, operation: Operation) -> Completed {
     completed[0]
 }
 
-/// Keeps `depth` reads in flight until every block was read once, and compares each with what was laid out.
+/// Keeps `depth` reads in flight until every block was read once, and compares each with the laid-out data.
 fn read_all(
     name: &str,
     depth: u32,
@@ -230,7 +230,7 @@ fn the_depth_can_be_used_up_and_no_slot_twice() {
             for slot in (0..depth).step_by(97) {
                 assert!(engine.buffer(slot) == expected(u64::from(slot) % BLOCKS), "{name}: slot {slot}");
             }
-            // Nothing in flight: no call may sleep.
+            // With nothing in flight no call may sleep.
             completed.clear();
             engine.wait(&mut completed).expect("it works");
             engine.wait_at_most(Duration::from_secs(60), &mut completed).expect("it works");
@@ -250,7 +250,7 @@ fn operations_that_do_not_fit_are_refused_and_leave_the_engine_usable() {
             let too_long = Operation { bytes: BLOCK + 1, ..read(0, 0) };
             assert!(engine.submit(&[too_long]).is_err(), "{name}: longer than the buffer");
             assert!(engine.submit(&[read(depth, 0)]).is_err(), "{name}: no such slot");
-            // The second names a slot that is taken: one is handed over, or one after the other.
+            // The second names an occupied slot: only the first is submitted, or both in sequence.
             assert_eq!(engine.submit(&[read(0, 1), read(0, 2)]).expect("the first fits"), 1, "{name}");
             let mut completed = Vec::new();
             engine.wait(&mut completed).expect("it works");
@@ -275,7 +275,7 @@ fn an_engine_dropped_with_operations_in_flight_waits_for_them() {
             },
         );
     }
-    // Had one written into memory that was given back, it would be that of these.
+    // If one had written into freed memory, it would be the memory of these.
     place.each(
         64,
         |_| {},
@@ -380,7 +380,7 @@ fn what_the_kernel_refuses_is_the_result_of_that_operation_alone() {
             assert!(engine.buffer(0) == expected(5), "{name}");
             if place.is_direct {
                 let crooked = Operation { offset_bytes: 100, ..read(0, 0) };
-                // Some file systems read it through the page cache instead.
+                // Some file systems use the page cache for such a read instead.
                 let result = one(engine, crooked).result;
                 assert!([-Errno::INVAL.raw_os_error(), BLOCK as i32].contains(&result), "{name}: {result}");
             }
@@ -424,7 +424,7 @@ fn libaio_without_the_mapped_ring_does_the_same() {
     read_all("libaio", 8, &mut engine(), |engine, completed| engine.poll(completed));
 }
 
-/// The sentence with which a job is refused.
+/// The message with which a job is refused.
 fn refusal(job: &StorageJob) -> String {
     match open(job, 0) {
         Ok(_) => panic!("{job:?} was not refused"),

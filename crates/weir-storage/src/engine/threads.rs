@@ -1,6 +1,6 @@
 //! A pool of threads, one for each operation that can be in flight, each in `pread(2)` or `pwrite(2)`.
 //!
-//! Buffers travel with their operation: whoever holds the message owns the memory.
+//! Buffers move with their operation: the owner of the message owns the memory.
 
 use std::{
     collections::VecDeque,
@@ -41,7 +41,7 @@ struct Tasks {
 #[derive(Default)]
 struct Results {
     done: Vec<Done>,
-    /// The owner sleeps, and wants to be told.
+    /// The owner sleeps, and needs a wake-up.
     is_awaited: bool,
 }
 
@@ -51,7 +51,7 @@ struct Shared {
     has_tasks: Condvar,
     results: Mutex<Results>,
     has_results: Condvar,
-    /// Whether `results` is worth the lock.
+    /// Whether `results` contains anything, to avoid the lock.
     is_ready: AtomicBool,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Threads {
     buffers: Vec<Option<AlignedBuffer>>,
     block_bytes: u32,
     in_flight: usize,
-    /// Changes places with `Results::done`, so that neither allocates again.
+    /// Swapped with `Results::done`, so that neither allocates again.
     taken: Vec<Done>,
 }
 
@@ -93,13 +93,13 @@ impl Threads {
         for number in 0..depth {
             let shared = Arc::clone(&pool.shared);
             let builder = thread::Builder::new().name(format!("weir-io-{thread}-{number}"));
-            // If this fails the pool is dropped, which ends those that run already.
+            // If this fails the pool is dropped, which ends the threads that already run.
             pool.workers.push(builder.spawn(move || work(&shared))?);
         }
         Ok(pool)
     }
 
-    /// Takes the results out of the locked list.
+    /// Moves the results out of the locked list.
     fn take(&mut self, completed: &mut Vec<Completed>) {
         let shared = Arc::clone(&self.shared);
         let mut results = lock(&shared.results);
@@ -221,7 +221,7 @@ impl Drop for Threads {
         drop(tasks);
         self.shared.has_tasks.notify_all();
         for worker in self.workers.drain(..) {
-            // A worker that panicked has nothing in flight any more, and its buffer is freed.
+            // A worker that panicked has nothing in flight, and its buffer is freed.
             let _: thread::Result<()> = worker.join();
         }
     }

@@ -1,4 +1,4 @@
-//! io_uring in all its modes. A mode that the kernel or the device does not have is refused here, with the reason.
+//! io_uring in all its modes. A mode that the kernel or the device does not support is refused here, with the reason.
 
 use std::{fs::File, io, time::Duration};
 
@@ -15,13 +15,13 @@ impl Uring {
     pub(super) fn new(file: File, job: &StorageJob) -> Result<Self, EngineError> {
         let options = &job.options;
         let refused = |reason: String| EngineError::Refused { mode: mode(options), reason };
-        // Taken now, for the ring owns the file afterwards.
+        // Read now, because the ring owns the file afterwards.
         let queue = probe::polled_queues(&file);
         let ring = BlockRing::new(file, job.depth, job.block_bytes, ring_options(options))
             .map_err(|error| refused(probe::explain_ring(options, &error)))?;
         let mut engine = Self { ring };
         if options.iopoll || options.hybrid_iopoll {
-            // The kernel takes such a ring for every file, and refuses the first operation.
+            // The kernel creates such a ring for every file, but fails its first operation.
             let result = engine.try_reading(job).map_err(|error| refused(error.to_string()))?;
             if result < 0 {
                 return Err(refused(probe::explain_polled(-result, queue.as_ref())));
@@ -58,7 +58,7 @@ fn ring_options(options: &StorageEngineOptions) -> RingOptions {
     }
 }
 
-/// The mode in words of the command line.
+/// The mode in terms of the command line.
 fn mode(options: &StorageEngineOptions) -> String {
     let parts = [
         (options.hybrid_iopoll, "hybrid_iopoll"),

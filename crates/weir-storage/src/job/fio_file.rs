@@ -1,7 +1,7 @@
-//! Job files: the part of fio's format that is read (`docs/formats/storage-job.md`). Pure: text in, jobs out.
+//! Job files: the supported part of fio's format (`docs/formats/storage-job.md`). Pure: takes text, returns jobs.
 //!
-//! A section is a job; what stands in `[global]` holds for the jobs after it. What follows `;` or `#` is a comment. A
-//! key that is not known is an error with its line, because a job that is not the one that was meant measures nothing.
+//! A section is a job; keys in `[global]` apply to the jobs after it. `;` or `#` starts a comment. An unknown key is
+//! an error with its line, because a job other than the intended one would be measured.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -19,14 +19,14 @@ pub const TEXT_BYTES_MAX: usize = 1 << 20;
 
 const NO_JOB: &str = "there is no job in it; begin one with a line such as [name], or with --name=NAME";
 
-/// What is wrong with a job file, and where.
+/// An error in a job file, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobFileError {
-    /// Name of the file, or the word of a command line.
+    /// Name of the file, or the argument of a command line.
     pub file: String,
-    /// Line, from 1; 0 for a word of a command line.
+    /// Line, from 1; 0 for an argument of a command line.
     pub line: usize,
-    /// What is wrong and what would be right.
+    /// What is wrong and what would be valid.
     pub reason: String,
 }
 
@@ -41,20 +41,20 @@ impl fmt::Display for JobFileError {
 
 impl std::error::Error for JobFileError {}
 
-/// Jobs that were read, with the places where they were asked for.
+/// The parsed jobs, with the positions of their sections and keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobFile {
     /// In the order of the file.
     pub jobs: Vec<StorageJob>,
-    /// What was left out, when that was allowed, and keys without effect.
+    /// Omitted keys, where that was allowed, and keys without effect.
     pub warnings: Vec<String>,
-    /// Keys that are said for all jobs and were read, each with its last value.
+    /// Keys that apply to all jobs, each with its last value.
     pub global_options: Vec<(String, String)>,
     lines: Lines,
     places: Vec<Places>,
 }
 
-/// Where a job's section and keys stand.
+/// Positions of a job's section and keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Places {
     section: usize,
@@ -71,18 +71,18 @@ struct Entry<'a> {
 struct Section<'a> {
     name: &'a str,
     line: usize,
-    /// Global entries that stand above it.
+    /// Number of global entries above it.
     globals: usize,
     entries: Vec<Entry<'a>>,
 }
 
 impl JobFile {
-    /// Reads a job file. With `lenient` a key that is not known is a warning.
+    /// Parses a job file. With `lenient` an unknown key is a warning.
     pub fn parse(file: &str, text: &str, lenient: bool) -> Result<Self, JobFileError> {
         Self::of_lines(Lines::of_text(file, text), lenient)
     }
 
-    /// Reads the lines of job files, or of a command line.
+    /// Parses the lines of job files, or of a command line.
     pub fn of_lines(lines: Lines, lenient: bool) -> Result<Self, JobFileError> {
         let error = |line: usize, reason: String| lines.error(line, reason);
         if lines.bytes() > TEXT_BYTES_MAX {
@@ -100,7 +100,7 @@ impl JobFile {
         for section in &sections {
             let mut draft = Draft::new(section.name);
             let mut places = Places { section: section.line, keys: BTreeMap::new() };
-            // As in fio, a name is its job's own: one for all would be told of each.
+            // As in fio, a name belongs to one job: a common one would name all of them.
             let shared = globals[..section.globals].iter().filter(|entry| entry.key != "name");
             for entry in shared.chain(&section.entries) {
                 match apply(&mut draft, entry) {
@@ -123,7 +123,7 @@ impl JobFile {
             let jobs = finish(draft, section.name).map_err(|(key, reason)| {
                 error(places.keys.get(key).copied().unwrap_or(section.line), reason)
             })?;
-            // Before they are kept: a short file can ask for millions.
+            // Checked before they are stored: a short file can request millions.
             let all = read.jobs.len() + jobs.len();
             if all > THREADS_MAX as usize {
                 let reason = format!("{all} jobs in all are too many; at most {THREADS_MAX}");
@@ -133,7 +133,7 @@ impl JobFile {
             waits.extend(std::iter::repeat_n(wait_for, jobs.len()));
             read.jobs.extend(jobs);
         }
-        // As in fio 3.33: whoever says it says it for all.
+        // As in fio 3.33: if one job sets it, it applies to all.
         let exit_all = read.jobs.iter().any(|job| job.exit_all);
         read.jobs.iter_mut().for_each(|job| job.exit_all = exit_all);
         waits::resolve(&mut read.jobs, &waits)
@@ -145,7 +145,7 @@ impl JobFile {
         Ok(read)
     }
 
-    /// Once, whatever many jobs it is about.
+    /// Adds a warning once, however many jobs it applies to.
     fn warn(&mut self, line: usize, text: &str) {
         let warning = self.lines.error(line, text.to_owned()).to_string();
         if !self.warnings.contains(&warning) {
@@ -153,7 +153,7 @@ impl JobFile {
         }
     }
 
-    /// Whether the jobs can run.
+    /// Checks whether the jobs can run.
     pub fn validate(&self) -> Result<(), JobFileError> {
         for (index, job) in self.jobs.iter().enumerate() {
             validate(job).map_err(|error| self.locate(index, error))?;
@@ -161,12 +161,12 @@ impl JobFile {
         validate_all(&self.jobs).map_err(|error| self.locate(0, error))
     }
 
-    /// What is wrong with a key of a job.
+    /// An error about a key of a job.
     pub fn error_of_key(&self, job: usize, key: &'static str, reason: String) -> JobFileError {
         self.locate(job, JobError::new(Field { flag: key, key }, reason))
     }
 
-    /// What is wrong with a job, told with its line instead of a flag.
+    /// A job's error with the line of the key instead of the flag.
     pub fn locate(&self, job: usize, error: JobError) -> JobFileError {
         let places = &self.places[job];
         let key = error.field.key;
@@ -178,7 +178,7 @@ impl JobFile {
     }
 }
 
-/// The text with the values of its variables, `${NAME}`, as `value` knows them; comments stay as they are.
+/// The text with `${NAME}` replaced by the variables' values from `value`; comments stay unchanged.
 pub fn with_variables(
     file: &str,
     text: &str,
@@ -211,7 +211,7 @@ pub fn with_variables(
     Ok(written)
 }
 
-/// Gives every thread of all jobs its number.
+/// Numbers the threads of all jobs.
 pub fn number_threads(jobs: &mut [StorageJob]) {
     let mut next = 1_u32;
     for job in jobs {
@@ -220,7 +220,7 @@ pub fn number_threads(jobs: &mut [StorageJob]) {
     }
 }
 
-/// Lines to sections: global entries and jobs.
+/// Splits lines into sections: global entries and jobs.
 fn split(lines: &Lines) -> Result<(Vec<Entry<'_>>, Vec<Section<'_>>), (usize, String)> {
     let mut globals = Vec::new();
     let mut sections: Vec<Section<'_>> = Vec::new();
@@ -256,7 +256,7 @@ fn split(lines: &Lines) -> Result<(Vec<Entry<'_>>, Vec<Section<'_>>), (usize, St
     Ok((globals, sections))
 }
 
-/// Each key that is known, with its last value.
+/// Each known key, with its last value.
 fn last_values(entries: &[Entry<'_>]) -> Vec<(String, String)> {
     let mut values: Vec<(String, String)> = Vec::new();
     for entry in entries.iter().filter(|entry| keys::find(entry.key).is_some()) {
@@ -273,7 +273,7 @@ enum Wrong {
     Value(String),
 }
 
-/// Carries one entry out; gives the key's first name.
+/// Applies one entry; returns the key's primary name.
 fn apply(draft: &mut Draft, entry: &Entry<'_>) -> Result<&'static str, Wrong> {
     let Some(key) = keys::find(entry.key) else {
         return Err(Wrong::Unknown(format!("there is no key {:?} that is read here", entry.key)));
@@ -286,7 +286,7 @@ fn apply(draft: &mut Draft, entry: &Entry<'_>) -> Result<&'static str, Wrong> {
     Ok(name)
 }
 
-/// A draft and the name of its section to jobs: one, or one for each thread where each has a file of its own.
+/// Makes jobs of a draft and the name of its section: one, or one per thread if each has its own file.
 fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str, String)> {
     let Draft { mut job, filename, directory, filename_format, .. } = draft;
     let Draft { polled, log_prefixes, rates_iops, rates_bytes, io_bytes, file_bytes, .. } = draft;
@@ -296,7 +296,7 @@ fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str,
     (job.rate_bytes, job.rate_writes_bytes) = rates(&job, rates_bytes);
     amount(&mut job, io_bytes, file_bytes)?;
     if !job.pattern.writes() {
-        // As in fio: what holds for all jobs of a file has nothing to do in those that only read.
+        // As in fio: settings for all jobs of a file do not apply to those that only read.
         (job.fsync_every, job.fdatasync_every, job.end_fsync) = (0, 0, false);
     }
     overlap(&job, draft.serialize_overlap)?;
@@ -328,7 +328,7 @@ fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str,
     if let Some(name) = filename {
         job.file_given = true;
         job.file = below(&name);
-        // Threads with offsets of their own are jobs of their own.
+        // Threads with their own offsets are separate jobs.
         let count = if increment > 0 { job.threads } else { 1 };
         return each_thread(&job, count, increment, |job, _| {
             if count > 1 {
@@ -343,14 +343,14 @@ fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str,
         );
         return Err(("size", text));
     }
-    // As in fio, every thread of a job without a file name has a file of its own.
+    // As in fio, every thread of a job without a file name has its own file.
     let format = filename_format.as_deref().unwrap_or("$jobname.$jobnum.$filenum");
     each_thread(&job, job.threads, increment, |job, number| {
         (job.file, job.threads) = (below(&file_name(format, section, number)), 1);
     })
 }
 
-/// A job for each of so many threads, which begins so much further than the one before it.
+/// Makes one job per thread, each starting `increment` bytes after the previous one.
 fn each_thread(
     job: &StorageJob,
     count: u32,
@@ -371,14 +371,14 @@ fn each_thread(
     Ok((0..count).map(each).collect())
 }
 
-/// Refuses `serialize_overlap` where two operations in flight may touch one block: it repeats, or two sequences that
-/// know nothing of each other reach it.
+/// Refuses `serialize_overlap` where two operations in flight may touch one block: because blocks repeat, or because
+/// two independent sequences reach it.
 fn overlap(job: &StorageJob, must_not: bool) -> Result<(), (&'static str, String)> {
     let is_random = job.pattern.is_random();
     let repeats = is_random && (job.no_random_map || job.skew != Skew::None || job.random_every > 1);
     let again = job.time_based || job.loops > 1 || job.done_bytes.is_some() || job.stride_bytes != 0;
     let is_mixed = job.pattern.reads() && job.pattern.writes();
-    // In sequence each direction has a place of its own; at random with lengths of its own a map of its own.
+    // Sequential directions have separate positions; random ones with their own lengths have separate maps.
     let apart = is_mixed && (!is_random || matches!(job.block_sizes, BlockSizes::ByDirection { .. }));
     if must_not && job.depth > 1 && (repeats || again || apart) {
         let text = "serialize_overlap: operations in flight that touch one block are not held back, and here they can be; \
@@ -388,7 +388,7 @@ fn overlap(job: &StorageJob, must_not: bool) -> Result<(), (&'static str, String
     Ok(())
 }
 
-/// `io_size` is what is done of `size`; `size` is what is done of `filesize`.
+/// `io_size` is the part of `size` that is transferred; `size` is the part of `filesize`.
 fn amount(
     job: &mut StorageJob,
     io_bytes: Option<u64>,
@@ -396,7 +396,7 @@ fn amount(
 ) -> Result<(), (&'static str, String)> {
     let done = io_bytes.or(file_bytes.and(job.size_bytes));
     job.size_bytes = file_bytes.or(job.size_bytes);
-    // As in fio, where the time is the limit, nothing else is.
+    // As in fio, if the time is the limit, it is the only one.
     if job.time_based && job.runtime_ns.is_some() {
         job.operations_max = None;
         return Ok(());
@@ -424,7 +424,7 @@ fn amount(
     }
 }
 
-/// As in fio, each direction of a mixed job has its rate; what a job does not do has none.
+/// As in fio, each direction of a mixed job has its rate; a direction that the job does not use has none.
 fn rates<T: Copy>(job: &StorageJob, by_direction: Option<[T; 2]>) -> (Option<T>, Option<T>) {
     let Some([reads, writes]) = by_direction else { return (None, None) };
     match (job.pattern.reads(), job.pattern.writes()) {

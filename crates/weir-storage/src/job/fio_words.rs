@@ -1,41 +1,41 @@
-//! The words of a command line of fio's: `--name=a --rw=randread`. Pure.
+//! The arguments of a fio command line: `--name=a --rw=randread`. Pure.
 //!
-//! As in fio, options before the first `--name` hold for all jobs, and each `--name` begins one. A word is
-//! `--key=value`, or a key with its value in the next word; one dash is as good as two. What fio is told beside its
-//! jobs (`--output`) is read here too, as far as it has a meaning.
+//! As in fio, options before the first `--name` apply to all jobs, and each `--name` starts a job. An argument is
+//! `--key=value`, or a key with its value in the next argument; one dash works like two. fio's options outside its
+//! jobs (`--output`) are read here too, as far as they apply.
 
 use super::{fio_file::JobFileError, lines::Lines};
 
-/// What the report is written as.
+/// Format of the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FioFormat {
-    /// For people.
+    /// Text for people.
     #[default]
     Normal,
-    /// In the shape of fio's JSON.
+    /// The structure of fio's JSON.
     Json,
-    /// The same with all classes of the completion times.
+    /// Like `Json`, with all bins of the completion times.
     JsonPlus,
 }
 
-/// A command line of fio's.
+/// A parsed fio command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FioWords {
-    /// Its jobs, where it has any.
+    /// Its jobs, if there are any.
     pub lines: Lines,
-    /// Job files that it names; no jobs stand beside them.
+    /// Job files that it names; then it has no jobs of its own.
     pub files: Vec<String>,
-    /// Where the report goes; absent for standard output.
+    /// Target of the report; absent for standard output.
     pub output: Option<String>,
     /// See [`FioFormat`].
     pub format: FioFormat,
     /// No job may write.
     pub readonly: bool,
-    /// What a reader must know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
-/// Keys that stand alone, unless `=` follows.
+/// Keys without a value, unless `=` follows.
 const ALONE: [&str; 15] = [
     "time_based",
     "group_reporting",
@@ -54,11 +54,11 @@ const ALONE: [&str; 15] = [
     "readonly",
 ];
 
-/// Options of fio itself that change nothing of what is measured here, with whether a value follows.
+/// Options of fio itself that do not affect the measurement.
 const WITHOUT_EFFECT: [&str; 5] = ["eta", "eta-interval", "eta-newline", "status-interval", "max-jobs"];
 
 impl FioWords {
-    /// Reads the words.
+    /// Parses the arguments.
     pub fn read(words: &[String]) -> Result<Self, JobFileError> {
         let mut read = Self::default();
         let mut is_inside = false;
@@ -102,7 +102,7 @@ impl FioWords {
         Ok(read)
     }
 
-    /// Whether it is an option of fio itself, which is then read.
+    /// Parses an option of fio itself; returns whether it is one.
     fn own(&mut self, key: &str, value: Option<&str>) -> Result<bool, String> {
         match key {
             "output" => {

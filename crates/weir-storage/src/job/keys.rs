@@ -1,4 +1,4 @@
-//! The keys of job files that are read: fio's, and our own under `weir_`. One table; whatever is not in it is unknown.
+//! The supported keys of job files: fio's, and our own under `weir_`. One table; all other keys are unknown.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,7 +8,7 @@ use weir_record::storage::{
 
 use super::units::{TimeUnit, block_by_direction, block_range, block_split, cpus, fio_bytes, fio_time, skew};
 
-/// A job on its way from lines to a specification. Begins with fio's own defaults.
+/// A job between its lines and its specification. It starts with fio's defaults.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     pub(super) job: StorageJob,
@@ -17,24 +17,24 @@ pub(super) struct Draft {
     pub(super) filename_format: Option<String>,
     /// `hipri`, whose meaning depends on the engine.
     pub(super) polled: bool,
-    /// Where each key of a log has it go, empty for the job's name.
+    /// Target of each log key, empty for the job's name.
     pub(super) log_prefixes: BTreeMap<&'static str, String>,
-    /// `end_fsync` and `fsync_on_close`, which ask for the same here.
+    /// `end_fsync` and `fsync_on_close`, which mean the same here.
     pub(super) syncs_at_end: [bool; 2],
-    /// Of reads and of writes.
+    /// For reads and for writes.
     pub(super) rates_iops: Option<[u32; 2]>,
     pub(super) rates_bytes: Option<[u64; 2]>,
-    /// Bytes that are done, where the size is only what they lie in.
+    /// Bytes to transfer, if the size is only the area.
     pub(super) io_bytes: Option<u64>,
-    /// Size of the file, where the size is what is done of it.
+    /// Size of the file, if the size is the part to transfer.
     pub(super) file_bytes: Option<u64>,
-    /// How much further each thread begins than the one before it.
+    /// Offset between consecutive threads.
     pub(super) offset_increment_bytes: u64,
-    /// The job whose end it waits for.
+    /// The job whose end this one waits for.
     pub(super) wait_for: Option<String>,
     /// No two operations in flight may touch the same block.
     pub(super) serialize_overlap: bool,
-    /// What a reader must know of keys that were read.
+    /// Notes for the reader about the keys.
     pub(super) notes: Vec<String>,
 }
 
@@ -81,12 +81,12 @@ impl Draft {
 
 /// One key with its other names.
 pub(super) struct Key {
-    /// The first is the one that errors name.
+    /// The first one appears in errors.
     pub(super) names: &'static [&'static str],
     pub(super) apply: fn(&mut Draft, &str) -> Result<(), String>,
 }
 
-/// The key of that name.
+/// The key with this name.
 pub(super) fn find(name: &str) -> Option<&'static Key> {
     [FILE, SHAPE, TIME, RANDOM, REPORT, WITHOUT_EFFECT, OURS]
         .into_iter()
@@ -441,12 +441,12 @@ const REPORT: &[Key] = &[
             Ok(())
         },
     },
-    // How fio itself runs; every thread of ours is one.
+    // Makes fio use threads instead of processes; jobs here always use threads.
     Key { names: &["thread"], apply: |_, value| flag(value).map(drop) },
     Key { names: &["description"], apply: |_, _| Ok(()) },
 ];
 
-/// Keys that may only say what is so here anyway, and those that change nothing; of these a note is made.
+/// Keys whose only allowed value is the behaviour here, and keys without an effect; each causes a note.
 const WITHOUT_EFFECT: &[Key] = &[
     Key { names: &["gtod_reduce"], apply: timed },
     Key { names: &["disable_lat"], apply: timed },
@@ -522,7 +522,7 @@ const WITHOUT_EFFECT: &[Key] = &[
     },
 ];
 
-/// Fewer readings of the clock.
+/// Handles keys that ask for fewer clock readings.
 fn timed(draft: &mut Draft, value: &str) -> Result<(), String> {
     match flag(value)? {
         true => draft.note("without effect: every operation is timed"),
@@ -639,7 +639,7 @@ fn fio_engine(draft: &mut Draft, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checksums of fio that CRC-32C takes the place of.
+/// fio's checksums that CRC-32C replaces.
 const CHECKSUMS: [&str; 16] = [
     "crc7",
     "crc16",
@@ -659,7 +659,7 @@ const CHECKSUMS: [&str; 16] = [
     "crc32c-intel",
 ];
 
-/// Whether written blocks are verified. Another checksum is told: it is not the one that is made.
+/// Whether written blocks are verified. Another checksum causes a note, because CRC-32C is used instead.
 fn verify(draft: &mut Draft, value: &str) -> Result<(), String> {
     draft.job.verify_crc32c = value != "0";
     match value {
@@ -674,7 +674,7 @@ fn verify(draft: &mut Draft, value: &str) -> Result<(), String> {
     }
 }
 
-/// A pattern, and behind a colon how operations follow each other: `randread:8`, `read:4k`.
+/// A pattern, and after a colon its modifier: `randread:8`, `read:4k`.
 fn pattern(draft: &mut Draft, value: &str) -> Result<(), String> {
     let (name, modifier) = value.split_once(':').map_or((value, None), |(name, rest)| (name, Some(rest)));
     if ["trim", "randtrim", "trimwrite", "randtrimwrite"].contains(&name) {
@@ -698,7 +698,7 @@ fn pattern(draft: &mut Draft, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Bytes, or a share of what the file has.
+/// Bytes, or a share of the file's size.
 fn size(draft: &mut Draft, value: &str) -> Result<(), String> {
     let Some(percent) = value.strip_suffix('%') else {
         draft.job.size_percent = None;
@@ -717,7 +717,7 @@ fn filename(draft: &mut Draft, value: &str) -> Result<(), String> {
     set(&mut draft.filename, text(value)?)
 }
 
-/// The last value of a key holds: a job's replaces that for all jobs.
+/// The last value of a key wins: a job's value replaces the global one.
 fn log_prefix(draft: &mut Draft, key: &'static str, value: &str) -> Result<(), String> {
     draft.log_prefixes.insert(key, value.to_owned());
     Ok(())
@@ -732,7 +732,7 @@ fn text(value: &str) -> Result<String, String> {
     if value.is_empty() { Err("it has no value".to_owned()) } else { Ok(value.to_owned()) }
 }
 
-/// A key that may stand alone.
+/// A key whose value may be omitted.
 fn flag(value: &str) -> Result<bool, String> {
     match value {
         "" | "1" | "true" => Ok(true),
@@ -745,7 +745,7 @@ fn number<N: std::str::FromStr>(value: &str) -> Result<N, String> {
     value.parse().map_err(|_| format!("{value:?} is not a whole number that is possible here"))
 }
 
-/// The one value of what could have one each for reads and writes.
+/// A single value, where reads and writes could differ.
 fn single(value: &str) -> Result<&str, String> {
     let [reads, writes] = by_direction(value)?;
     if reads == writes {
@@ -760,7 +760,7 @@ fn by_direction(value: &str) -> Result<[&str; 2], String> {
     let parts: Vec<&str> = value.split(',').map(str::trim).collect();
     match parts[..] {
         [both] => Ok([both, both]),
-        // To fio it is the default there, or no limit.
+        // For fio that means the default, or no limit.
         [reads, writes] | [reads, writes, _] if reads.is_empty() || writes.is_empty() => {
             Err(format!("{value:?} leaves out the value of a direction; write both, or one for both"))
         }

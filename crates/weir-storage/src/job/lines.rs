@@ -1,61 +1,61 @@
-//! The lines of job files, each with the place where it was written: those of the file itself, those of files that it
-//! includes, and the words of a command line. Pure: whoever calls reads the files.
+//! The lines of job files, each with its position: from the file itself, from included files, and from the arguments
+//! of a command line. Pure: the caller reads the files.
 
 use super::fio_file::{JobFileError, TEXT_BYTES_MAX, with_variables};
 
-/// How deep files may include each other.
+/// Deepest nesting of includes.
 const INCLUDES_MAX: usize = 8;
-/// Most files that are included in all, each as often as it is named.
+/// Most included files in all, counting repetitions.
 const FILES_MAX: usize = 256;
 
-/// The value of a variable, where there is one.
+/// Looks up the value of a variable.
 type Value<'a> = &'a dyn Fn(&str) -> Option<String>;
-/// The text of a file of so many bytes at most, or why there is none.
+/// Reads the text of a file of at most this many bytes, or returns why that failed.
 type Read<'a> = &'a dyn Fn(&str, usize) -> Result<String, String>;
 
-/// Where a line was written.
+/// Position of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Name of the file, or the word of the command line.
+    /// Name of the file, or the argument of the command line.
     file: String,
-    /// From 1; 0 for a word of the command line.
+    /// From 1; 0 for an argument of the command line.
     line: usize,
 }
 
-/// Lines in the order in which they are read.
+/// Lines in reading order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// The file, or nothing.
+    /// Name of the file, or empty.
     name: String,
     texts: Vec<String>,
     places: Vec<Place>,
-    /// Names of the files that are included.
+    /// Names of the included files.
     included: Vec<String>,
 }
 
-/// What may still be read, of all files together.
+/// What may still be read, over all files.
 struct Room {
     files: usize,
-    /// As the files have them.
+    /// Bytes as read from the files.
     bytes_read: usize,
-    /// With the values of variables.
+    /// Bytes after the substitution of variables.
     bytes_kept: usize,
 }
 
 impl Room {
-    /// Takes the bytes of a file.
+    /// Subtracts the bytes of a file.
     fn take(&mut self, text: &str) -> Result<(), String> {
         self.bytes_read = self.bytes_read.checked_sub(text.len()).ok_or_else(too_long)?;
         Ok(())
     }
 
-    /// Takes what they became. The last line may have got its end there.
+    /// Subtracts the bytes after substitution. The last line may have gained its line ending.
     fn keep(&mut self, text: &str) -> Result<(), String> {
         self.bytes_kept = self.bytes_kept.checked_sub(text.len().saturating_sub(1)).ok_or_else(too_long)?;
         Ok(())
     }
 
-    /// Reads an included file. As in fio it is found by its own name, or else beside the file that includes it.
+    /// Reads an included file. As in fio it is looked up by its own name, and then beside the including file.
     fn read(&mut self, file: &str, name: &str, read: Read<'_>) -> Result<(String, String), String> {
         let more = || format!("more than {FILES_MAX} files are included; write their lines into one");
         self.files = self.files.checked_sub(1).ok_or_else(more)?;
@@ -75,7 +75,7 @@ fn too_long() -> String {
 }
 
 impl Lines {
-    /// Those of one text.
+    /// The lines of one text.
     pub fn of_text(file: &str, text: &str) -> Self {
         let mut lines = Self { name: file.to_owned(), ..Self::default() };
         for (index, text) in text.lines().enumerate() {
@@ -84,8 +84,8 @@ impl Lines {
         lines
     }
 
-    /// Those of a file with the values of its variables, and of the files that it includes. `value` knows variables,
-    /// `read` reads an included file, whose name is also tried beside the file that names it.
+    /// The lines of a file with its variables substituted, and of the files that it includes. `value` looks up
+    /// variables; `read` reads an included file, whose name is also tried beside the including file.
     pub fn expanded(file: &str, text: &str, value: Value<'_>, read: Read<'_>) -> Result<Self, JobFileError> {
         let mut lines = Self { name: file.to_owned(), ..Self::default() };
         let mut room = Room { files: FILES_MAX, bytes_read: TEXT_BYTES_MAX, bytes_kept: TEXT_BYTES_MAX };
@@ -122,7 +122,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Names of the files that are included, each as often as it is.
+    /// Names of the included files, with repetitions.
     pub fn included(&self) -> &[String] {
         &self.included
     }
@@ -132,13 +132,14 @@ impl Lines {
         self.places.push(place);
     }
 
-    /// Adds what a word of a command line says: as it is, for a shell has read its comments and variables.
+    /// Adds the line of a command-line argument unchanged, because a shell has already handled comments and
+    /// variables.
     pub(super) fn push_word(&mut self, text: String, word: &str) {
         self.texts.push(text);
         self.places.push(Place { file: word.to_owned(), line: 0 });
     }
 
-    /// Each with its number, from 1, and without its comment.
+    /// Each line with its number, from 1, and without its comment.
     pub(super) fn contents(&self) -> impl Iterator<Item = (usize, &str)> {
         self.texts.iter().zip(&self.places).enumerate().map(|(index, (text, place))| {
             let is_word = place.line == 0;
@@ -147,14 +148,14 @@ impl Lines {
         })
     }
 
-    /// What is wrong with the line of a number, with its place.
+    /// An error about a line, with its position.
     pub(super) fn error(&self, number: usize, reason: String) -> JobFileError {
         let place = self.places.get(number.saturating_sub(1)).or(self.places.first());
         let (file, line) = place.map_or((self.name.clone(), 1), |place| (place.file.clone(), place.line));
         JobFileError { file, line, reason }
     }
 
-    /// Whether there is not a single one.
+    /// Whether there are no lines.
     pub(super) fn are_none(&self) -> bool {
         self.texts.is_empty()
     }
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(of(FILES_MAX).expect("they are few enough").included().len(), FILES_MAX);
         let more = of(FILES_MAX + 1).expect_err("they are too many");
         assert!(more.starts_with("a.fio:257: include: more than 256 files"), "{more}");
-        // A tree of empty files is long to read, however short it is.
+        // A tree of includes takes long to read, even if its files are short.
         let wide = |name: &str| format!("include {name}\n").repeat(100);
         let tree =
             expanded(&[("a.fio", &wide("b")), ("b", &wide("c")), ("c", "")]).expect_err("they are too many");

@@ -1,8 +1,8 @@
-//! What is asked: from flags or a job file to jobs that can run, and the order in which a job touches its blocks.
+//! From flags or a job file to jobs that can run, and the order in which a job accesses its blocks.
 //!
-//! [`fio_file`] reads the declared part of fio's job files, [`validate()`] says in one sentence what is impossible, and
-//! [`target`] looks at the file a job names. [`offsets`] is pure: the same job gives the same blocks in the same order,
-//! and the same ones as fio.
+//! [`fio_file`] reads the supported part of fio's job files, [`validate()`] names in one sentence what is impossible,
+//! and [`target`] checks the file a job names. [`offsets`] is pure: the same job gives the same blocks in the same
+//! order, and the same ones as fio.
 
 pub mod fio_file;
 pub mod fio_words;

@@ -1,32 +1,33 @@
-//! Which block is next: sequential or random, each block once or freely, reads and writes mixed. Pure.
+//! Computes the next block: sequential or random, each block once or freely, reads and writes mixed. Pure.
 //!
-//! The order is that of fio 3.33, so that a job means the same in both tools; established are:
+//! The order is that of fio 3.33, so that a job means the same in both tools. The facts are:
 //!
-//! - every thread has a number, from 1 over all threads of a run. With `randrepeat` (its default) offsets depend on it
-//!   alone: their seed is `0xb1899bed` times the number. Otherwise the seed is the sixth (counted from 0) of a series:
-//!   `randseed` times `0x9e370001` to the fourth, and in each further step times `0x9e370001` again; each times the
-//!   thread's number, plus its place in the series. The choice of reads and writes has the fourth, always;
-//! - a random block is the number of blocks times the next number of the stream as a fraction. With the map a block
-//!   that was touched gives way to the next free one, around the end; when all were touched a run that is bound by time
-//!   draws once more in vain and begins again with an empty map;
-//! - operations of several lengths are made of units, the shortest of them. Which length is next is drawn from the
-//!   series' first (reads) or second (writes) seed: from the smallest on by the largest times the number as a
-//!   fraction, or by shares, the rarest first; again where it reaches beyond the end. With the map a length ends before
-//!   a unit that was touched already;
-//! - a job that is done several times begins each time with the same seeds if `randrepeat` is set; otherwise it goes on
-//!   with its numbers, after draws in vain. The map is empty each time;
-//! - a mixed job changes between reads and writes by lot, and keeps a direction until its share of the operations is
-//!   done; the sequential forms have a position for each direction;
-//! - where reads and writes have lengths of their own, a block is one of its direction's length, and the map has a bit
-//!   for a number of a block, whichever direction's it is. Where the next block would not lie in the used part the
-//!   round ends, and the next one begins with an empty map, without further draws in vain;
-//! - where only some operations have a random block (`rw=randread:8`), the others follow the last one of their
-//!   direction and leave the map as it is; at the end of the used part a block is drawn for them, which the map does
-//!   not get either;
-//! - a stride (`rw=read:4k`) is added to where the last operation of the direction ended, unless that is the
-//!   beginning; beyond the end of the file it begins again, and beyond the end of the used part the job is over.
+//! - every thread has a number, from 1 over all threads of a run. With `randrepeat` (its default) offsets depend only
+//!   on that number: their seed is `0xb1899bed` times the number. Otherwise the seed is the sixth (counted from 0) of
+//!   a series. The first member is `randseed` times `0x9e370001` to the fourth, and each further member multiplies by
+//!   `0x9e370001` again; each is then multiplied by the thread's number and increased by its index in the series. The
+//!   choice of reads and writes always uses the fourth;
+//! - a random block is the number of blocks times the next random number as a fraction. With the map, a block that
+//!   was already used is replaced by the next free one, wrapping at the end; when all were used, a time-limited run
+//!   draws one unused number and continues with an empty map;
+//! - operations of several lengths are made of units, the shortest of them. The next length is drawn from the series'
+//!   first (reads) or second (writes) seed: from the smallest on by the largest times the number as a fraction, or by
+//!   shares, the rarest first; drawn again if it exceeds the end. With the map a length ends before a unit that was
+//!   already used;
+//! - a job with several loops starts each loop with the same seeds if `randrepeat` is set; otherwise its random
+//!   numbers continue, after unused draws. Each loop starts with an empty map;
+//! - a mixed job chooses between reads and writes at random, and keeps a direction until its share of the operations
+//!   is done; the sequential forms have a position for each direction;
+//! - if reads and writes have their own lengths, a block has the length of its direction, and the map has one bit per
+//!   block number, for both directions. If the next block would exceed the used part the round ends, and the next one
+//!   starts with an empty map, without further unused draws;
+//! - if only some operations have a random block (`rw=randread:8`), the others follow the previous one of their
+//!   direction and leave the map unchanged; at the end of the used part a block is drawn for them, which is not
+//!   entered into the map either;
+//! - a stride (`rw=read:4k`) is added to the end of the previous operation of the direction, except at the start; at
+//!   the end of the file it starts again, and at the end of the used part the job is over.
 //!
-//! A last part of the size that is shorter than a block is not used.
+//! A remainder of the size that is shorter than a block is not used.
 
 use weir_record::storage::{BlockShare, BlockSizes, Sequencer, StorageJob};
 
@@ -35,52 +36,52 @@ use super::{
     tausworthe::{Stream, Tausworthe},
 };
 
-/// One operation that is due.
+/// The next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// It reads; otherwise it writes.
+    /// Whether it reads; otherwise it writes.
     pub reads: bool,
-    /// Where in the file.
+    /// Offset in the file.
     pub offset_bytes: u64,
-    /// How much.
+    /// Length.
     pub bytes: u32,
 }
 
-/// The operations of one thread, in order. Allocates only when it is made.
+/// The operations of one thread, in order. Allocates only when it is created.
 #[derive(Clone, Debug)]
 pub struct Offsets {
     unit_bytes: u64,
     first_byte: u64,
-    /// Units that can be touched.
+    /// Number of units.
     blocks: u64,
     seeds: Seeds,
     order: Order,
     direction: Direction,
     lengths: Lengths,
-    /// How a sequential operation follows the one before it.
+    /// Position of sequential operations.
     follow: Follow,
-    /// Where the last operation of each direction began, and where it ended, in units.
+    /// Start and end of the last operation of each direction, in units.
     last: [Option<(u64, u64)>; 2],
-    /// Rounds that have not begun.
+    /// Rounds not started yet.
     rounds: u32,
-    /// Units of this round that are left; endless when the time is the limit.
+    /// Units left in this round; unlimited when the time is the limit.
     round: u64,
-    /// Operations that are left.
+    /// Operations left.
     left: u64,
 }
 
-/// Of operations that have no random block.
+/// State of operations without a random block.
 #[derive(Clone, Copy, Debug)]
 struct Follow {
-    /// Of so many operations one has a random block.
+    /// One operation in this many has a random block.
     random_every: u32,
-    /// How many come until the next one has.
+    /// Operations until the next random one.
     until_random: u32,
     identical: bool,
     stride_units: i64,
     /// Units of the whole file, from its beginning.
     file_units: u64,
-    /// The used part begins there.
+    /// First unit of the used part.
     first_unit: u64,
     begins_again: bool,
 }
@@ -99,7 +100,7 @@ enum Direction {
     Mixed(Mix),
 }
 
-/// What each round begins with.
+/// Seeds of each round.
 #[derive(Clone, Copy, Debug)]
 struct Seeds {
     repeat: bool,
@@ -133,12 +134,12 @@ const SERIES_PLACES_OF_LENGTHS: [u32; 2] = [0, 1];
 const SERIES_PLACE_OF_MIX: u32 = 4;
 const SERIES_PLACE_OF_BLOCKS: u32 = 6;
 
-/// Blocks of that many bytes that fit.
+/// Number of blocks of this size that fit.
 pub fn blocks(used_bytes: u64, block_bytes: u32) -> u64 {
     used_bytes / u64::from(block_bytes.max(1))
 }
 
-/// Bytes of the shortest operation, of which the others are multiples.
+/// Length of the shortest operation, of which the others are multiples.
 pub fn unit_bytes(job: &StorageJob) -> u32 {
     match &job.block_sizes {
         BlockSizes::Same => job.block_bytes,
@@ -149,7 +150,7 @@ pub fn unit_bytes(job: &StorageJob) -> u32 {
 }
 
 impl Offsets {
-    /// The operations of a thread (from 0 within its job) over so many bytes from the job's offset on.
+    /// The operations of a thread (from 0 within its job) over `used_bytes` bytes from the job's offset on.
     pub fn new(job: &StorageJob, thread: u32, used_bytes: u64) -> Self {
         let number = u64::from(job.thread_first.saturating_add(thread).max(1));
         let blocks = blocks(used_bytes, unit_bytes(job));
@@ -185,14 +186,14 @@ impl Offsets {
         }
     }
 
-    /// Operations that are left, at most: more than anybody can do when the time is the limit.
+    /// Most operations left: practically unlimited when the time is the limit.
     pub fn left(&self) -> u64 {
         let rounds = u64::from(self.rounds).saturating_mul(self.blocks);
         self.left.min(self.round.saturating_add(rounds))
     }
 
-    /// The next operation. `None` when the size is done as often as it shall be, unless the time is the limit, or when
-    /// the job's number of operations is reached.
+    /// The next operation. `None` after the last loop over the size, unless the time is the limit, or after the job's
+    /// number of operations.
     #[expect(
         clippy::should_implement_trait,
         reason = "nothing iterates over it, and an iterator promises less"
@@ -201,7 +202,7 @@ impl Offsets {
         self.next_of(None)
     }
 
-    /// The same, where a rate decides whether it reads. The lot of a mixed job is drawn all the same.
+    /// Like [`Self::next`], if a rate decides the direction. The random choice of a mixed job is drawn anyway.
     pub fn next_of(&mut self, reads: Option<bool>) -> Option<Step> {
         if self.round == 0 && self.left > 0 {
             self.rounds = self.rounds.checked_sub(1)?;
@@ -227,8 +228,8 @@ impl Offsets {
         })
     }
 
-    /// The direction of the next operation, where it begins, and whether the map is to know of it. `None` where it
-    /// would not lie in the used part.
+    /// The direction of the next operation, its start, and whether to enter it into the map. `None` if it would
+    /// exceed the used part.
     fn place(&mut self, reads: Option<bool>) -> Option<(usize, u64, bool)> {
         let direction = match &mut self.direction {
             Direction::Reads => READ,
@@ -240,9 +241,9 @@ impl Offsets {
         fits.then_some((direction, block, is_free))
     }
 
-    /// The same in the next round, where there is one. With lengths that differ by direction a round ends before all
-    /// units are touched: what is left of them is too short for an operation, or lies beyond the last block of its
-    /// length. The draw that found this was the one in vain.
+    /// Like [`Self::place`] in the next round, if there is one. With lengths that differ by direction a round ends
+    /// before all units are used: the rest is too short for an operation, or lies after the last block of its length.
+    /// The draw that found this was the unused one.
     fn place_anew(&mut self, reads: Option<bool>) -> Option<(usize, u64, bool)> {
         self.lengths.by_direction?;
         if !self.follow.begins_again {
@@ -257,8 +258,8 @@ impl Offsets {
         self.place(reads)
     }
 
-    /// Where the next operation of a direction begins, and whether the map is to know of it. `None` where it would lie
-    /// behind the used part.
+    /// The start of the next operation of a direction, and whether to enter it into the map. `None` if it would
+    /// exceed the used part.
     fn block(&mut self, direction: usize) -> Option<(u64, bool)> {
         let follows = match self.order {
             Order::Sequential => true,
@@ -267,7 +268,7 @@ impl Offsets {
         let followed = follows.then(|| self.follow.next(self.last[direction], self.blocks));
         match (&mut self.order, followed) {
             (Order::Sequential, Some(Some(block))) => Some((block, false)),
-            // The plain sequence begins again.
+            // The plain sequence starts again.
             (Order::Sequential, _) => (self.follow.stride_units == 0).then_some((0, false)),
             (_, Some(Some(block))) => Some((block, false)),
             (order, _) => {
@@ -282,7 +283,7 @@ impl Offsets {
         self.round = self.blocks;
         if let Order::Random { stream, map: Some(map) } = &mut self.order {
             map.clear();
-            // That the map is full was found by draws in vain.
+            // An unused draw found that the map is full.
             stream.below(1);
             if let Direction::Mixed(mix) = &mut self.direction {
                 mix.next(None);
@@ -291,7 +292,7 @@ impl Offsets {
         self.reseed();
     }
 
-    /// A round begins with the same numbers, if they shall repeat.
+    /// Restarts the random numbers for a round, if they should repeat.
     fn reseed(&mut self) {
         if !self.seeds.repeat {
             return;
@@ -306,7 +307,7 @@ impl Offsets {
     }
 }
 
-/// How often the used part is begun; once where the time is the limit.
+/// Number of passes over the used part; one if the time is the limit.
 fn rounds(job: &StorageJob, blocks: u64) -> u32 {
     let used_bytes = blocks.saturating_mul(u64::from(unit_bytes(job).max(1)));
     match job.done_bytes {
@@ -316,14 +317,14 @@ fn rounds(job: &StorageJob, blocks: u64) -> u32 {
     }
 }
 
-/// Operations at most.
+/// Most operations.
 fn most_operations(job: &StorageJob) -> u64 {
     let of_bytes = job.done_bytes.map(|done| done.div_ceil(u64::from(job.block_bytes.max(1))));
     [job.operations_max, of_bytes].into_iter().flatten().min().unwrap_or(u64::MAX)
 }
 
 impl Order {
-    /// A block by lot, of so many.
+    /// A random block below `blocks`.
     fn draw(&mut self, blocks: u64) -> Option<u64> {
         match self {
             Self::Sequential => None,
@@ -358,14 +359,14 @@ impl Follow {
         self.until_random == self.random_every
     }
 
-    /// The block behind the last operation, in a used part of so many; `None` where it does not lie in it.
+    /// The block after the last operation, in a used part of `blocks`; `None` if it exceeds that part.
     fn next(&self, last: Option<(u64, u64)>, blocks: u64) -> Option<u64> {
         let (begun, ended) = last.unwrap_or((0, 0));
         if self.identical {
             return Some(begun);
         }
         let ended = if self.begins_again && ended >= blocks { 0 } else { ended };
-        // Places are from the used part's beginning, the file's end from its own.
+        // Positions count from the start of the used part, the file's end from its own start.
         if ended + self.first_unit >= self.file_units {
             return None;
         }
@@ -379,14 +380,14 @@ impl Follow {
     }
 }
 
-/// How long operations are, in units.
+/// Lengths of operations, in units.
 #[derive(Clone, Debug)]
 struct Lengths {
     unit_bytes: u64,
     most_bytes: u64,
-    /// Of reads and of writes, where each has one of its own.
+    /// Lengths of reads and of writes, if they differ.
     by_direction: Option<[u64; 2]>,
-    /// The rarest first; empty where any length may be.
+    /// The rarest first; empty if all lengths are equally likely.
     shares: Vec<BlockShare>,
     lots: [Tausworthe; 2],
 }
@@ -411,7 +412,7 @@ impl Lengths {
         }
     }
 
-    /// The next length of a direction, where so many units are left; at least one is.
+    /// The next length of a direction, with `units_left` units left; at least one is.
     fn next(&mut self, direction: usize, units_left: u64) -> u64 {
         if self.by_direction.is_some() {
             return self.of_direction(direction);
@@ -429,16 +430,16 @@ impl Lengths {
         }
     }
 
-    /// Units of a block of a direction, where all of them have so many; else 1.
+    /// Units of a block of a direction, if its length is fixed; else 1.
     fn of_direction(&self, direction: usize) -> u64 {
         self.by_direction.map_or(1, |lengths| lengths[direction] / self.unit_bytes)
     }
 
-    /// Enters into the map that an operation touches these units; how many it may.
+    /// Enters the units of an operation into the map; returns how many it may use.
     fn taken(&self, map: &mut Map, direction: usize, block: u64, units: u64) -> u64 {
         let length = self.of_direction(direction);
         match self.by_direction {
-            // One bit for a block, by its number among those of its direction.
+            // One bit per block, by its number among those of its direction.
             Some(_) => map.take(block / length, 1) * units,
             None => map.take(block, units),
         }
@@ -457,7 +458,7 @@ impl Lengths {
     }
 }
 
-/// A block by lot that was not touched yet. A map that is full begins anew, after one draw in vain.
+/// A random block that is not used yet. A full map is cleared, after one unused draw.
 fn random_free(stream: &mut Stream, map: &mut Map, blocks: u64) -> u64 {
     let mut drawn = stream.below(blocks);
     if map.free == 0 {
@@ -476,14 +477,14 @@ fn series(seed: u64, number: u64, place: u32) -> u64 {
     state.wrapping_mul(number).wrapping_add(u64::from(place))
 }
 
-/// Reads and writes by lot.
+/// Random choice of reads and writes.
 #[derive(Clone, Debug)]
 struct Mix {
     percent: [u64; 2],
     lot: Tausworthe,
     direction: usize,
     issued: [u64; 2],
-    /// The lot is drawn again when the direction has so many.
+    /// Number of operations of the direction at which the choice is drawn again.
     until: u64,
 }
 
@@ -509,7 +510,7 @@ impl Mix {
     }
 }
 
-/// Which blocks were touched: a bit for each, and above it levels in which a bit stands for a full word below.
+/// The used blocks: a bit for each, and above it levels in which a bit stands for a full word below.
 #[derive(Clone, Debug)]
 struct Map {
     levels: Vec<Vec<u64>>,
@@ -536,7 +537,7 @@ impl Map {
         map
     }
 
-    /// Makes all blocks free. Bits beyond the end stay taken, so that no search finds them.
+    /// Frees all blocks. Bits beyond the end stay set, so that no search finds them.
     fn clear(&mut self) {
         let mut bits = self.blocks;
         for level in &mut self.levels {
@@ -552,7 +553,7 @@ impl Map {
         self.free = self.blocks;
     }
 
-    /// Takes free blocks from this one on, up to one that is taken; says how many.
+    /// Marks free blocks as used from this one on, up to the first used one; returns how many.
     fn take(&mut self, block: u64, count: u64) -> u64 {
         let is_free = |block: u64| {
             self.levels[0]
@@ -580,7 +581,7 @@ impl Map {
     /// The first free block from this one on.
     fn free_from(&self, block: u64) -> Option<u64> {
         let mut index = block;
-        // Up, until a word has something free at or behind the place; then down along the first free bits.
+        // Ascends until a word has a free bit at or after the position; then descends along the first free bits.
         for (height, level) in self.levels.iter().enumerate() {
             let word = level.get((index / WORD_BITS) as usize)?;
             let free = !word & (u64::MAX << (index % WORD_BITS));

@@ -1,9 +1,9 @@
-//! Random blocks of which some are likelier than others: Zipf's law and Pareto's, with the numbers of fio 3.33. Pure.
+//! Random blocks with unequal probabilities: Zipf's law and Pareto's, with the numbers of fio 3.33. Pure.
 //!
-//! The n-th likeliest block is found by the formula of Gray and others (SIGMOD 1994), or for Pareto by a power of a
-//! uniform number. Ranks are scattered over the file by a product with a prime, so that several may come to lie on one
-//! block, and turned by a start that is drawn once, or lies at the share of the file that was asked for. Seeds are
-//! those of fio: with `randrepeat` the name of the file, hashed, times the thread's number.
+//! The n-th likeliest block follows from the formula of Gray and others (SIGMOD 1994), or for Pareto from a power of
+//! a uniform number. Ranks are scattered over the file by multiplication with a prime, so that several may share one
+//! block, and rotated by a start that is drawn once or lies at the requested share of the file. Seeds are those of
+//! fio: with `randrepeat` the name of the file, hashed, times the thread's number.
 
 use weir_record::storage::Skew;
 
@@ -11,12 +11,12 @@ use super::tausworthe::Tausworthe;
 
 /// Terms of the sum that Zipf's law needs, at most: about a second's work.
 const TERMS_MAX: u64 = 10_000_000;
-/// Of the golden ratio, in 64 and 32 bits.
+/// Derived from the golden ratio, in 64 and 32 bits.
 const SCATTER: u64 = 0x61c8_8646_80b5_83eb;
 const HASH_START: u32 = 0x61c8_8647;
 const UNIFORM_MAX: f64 = 4_294_967_295.0;
 
-/// Blocks by lot.
+/// Draws blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Skewed {
     lot: Tausworthe,
@@ -42,11 +42,11 @@ enum Law {
     },
 }
 
-/// Uniform numbers whose sum is taken for normal.
+/// Number of uniform numbers whose sum approximates a normal one.
 const NORMAL_SUMMANDS: u64 = 12;
 
 impl Skewed {
-    /// The blocks of a law; nothing where none is likelier.
+    /// The blocks of a distribution; `None` for the uniform one.
     pub(super) fn new(skew: Skew, blocks: u64, seed: u64) -> Option<Self> {
         let (law, center) = match skew {
             Skew::None => return None,
@@ -66,7 +66,7 @@ impl Skewed {
         self.rank().wrapping_mul(SCATTER).wrapping_add(self.turn) % self.blocks
     }
 
-    /// How likely the next block is, from 0 for the likeliest.
+    /// Rank of the next block, from 0 for the likeliest.
     fn rank(&mut self) -> u64 {
         let blocks = self.blocks as f64;
         let mut uniform = || f64::from(self.lot.next()) / UNIFORM_MAX;
@@ -81,7 +81,8 @@ impl Skewed {
         }
     }
 
-    /// As fio has it: a mean of uniform numbers, and a uniform deviation that is halved until it lies in the file.
+    /// fio's method: a mean of uniform numbers, and a uniform deviation that is halved until the block lies in the
+    /// file.
     fn normal_rank(&mut self, deviation: u64) -> u64 {
         let mut uniform = || u64::from(self.lot.next());
         let sum: u64 = (0..NORMAL_SUMMANDS).map(|_| uniform() % (self.blocks + 1)).sum();
@@ -102,7 +103,7 @@ impl Skewed {
     }
 }
 
-/// Without a start that is drawn: its middle is that of the file, or lies where it was asked for.
+/// It draws no start: its middle is that of the file, or the requested position.
 fn normal(percent: f64, center: Option<f64>, blocks: u64, seed: u64) -> Skewed {
     let deviation = ((blocks as f64 * percent / 100.0).ceil() as u64).min(blocks / 2);
     let turn = center.map_or(0, |center| (blocks as f64 * (center - 0.5)) as i64 as u64);

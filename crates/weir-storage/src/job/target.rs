@@ -1,6 +1,6 @@
-//! The file that a job names: whether it is there, what it is, and how much of it the job uses.
+//! The file that a job names: whether it exists, its type, and how much of it the job uses.
 //!
-//! Whether the file system does `O_DIRECT`, and with which alignment, is found when an engine opens it
+//! Opening an engine finds out whether the file system supports `O_DIRECT`, and its alignment
 //! ([`crate::engine::target`]).
 
 use std::{
@@ -24,29 +24,29 @@ const SIZE: Field = Field { flag: "size", key: "size" };
 const OFFSET: Field = Field { flag: "offset", key: "offset" };
 const BLOCK: Field = Field { flag: "bs", key: "bs" };
 
-/// Links that are followed one after the other, as many as the kernel does.
+/// Most symbolic links that are followed, the same as in the kernel.
 const LINKS_MAX: usize = 40;
 
-/// The flag without which no block device is written to.
+/// The flag that writing to a block device requires.
 pub const DESTROY_FLAG: &str = "--i-know-this-destroys-data";
 
-/// What a job works on.
+/// The target of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// A block device, not a regular file.
+    /// Whether it is a block device, not a regular file.
     pub is_device: bool,
     /// Bytes of the file or device.
     pub size_bytes: u64,
     /// Bytes that the job uses, from its offset on.
     pub used_bytes: u64,
-    /// It was made for this job: its blocks were never written, so the first write to each of them costs the file
-    /// system more than a later one.
+    /// It was created for this job: its blocks were never written, so the first write to each costs the file system
+    /// more than a later one.
     pub is_new: bool,
 }
 
-/// Looks at the file of a job. A file of writes alone is made when the job says its size; one that is read must be
-/// there, and one that is there stays as long as it is: it is the user's. A device is written to only if that is said
-/// to be wanted, and never while it is in use. A file that is made reaches to `end_bytes` at least
+/// Checks the file of a job. A file that is only written is created when the job gives its size. A file that is read
+/// must exist, and an existing file keeps its size, because it belongs to the user. A device is written to only if
+/// that is explicitly allowed, and never while it is in use. A created file reaches at least to `end_bytes`
 /// ([`written_until_bytes`]).
 pub fn check_target(job: &StorageJob, end_bytes: u64, may_destroy: bool) -> Result<Target, JobError> {
     let path = Path::new(&job.file);
@@ -75,16 +75,16 @@ pub fn check_target(job: &StorageJob, end_bytes: u64, may_destroy: bool) -> Resu
     used_part(job, is_device, size_bytes)
 }
 
-/// Where the last part of a file ends that jobs only write: the first of them makes the file for all. What another one
-/// reads of it must be there.
+/// End of the last part of a file that jobs only write: the first of them creates the file for all. A part that
+/// another job reads must exist.
 pub fn written_until_bytes(jobs: &[StorageJob], file: &str) -> u64 {
     let writers = jobs.iter().filter(|job| job.file == file && !job.pattern.reads());
     let ends = writers.filter_map(|job| Some(job.offset_bytes.saturating_add(job.size_bytes?)));
     ends.max().unwrap_or(0)
 }
 
-/// Bytes that a job asks for, of a file that has so many; nothing for all of them. A share is of the whole file, as far
-/// as that lies behind the offset, in whole blocks.
+/// Bytes that a job requests of a file of `file_bytes`; `None` for all of them. A share refers to the whole file, is
+/// limited to the part after the offset, and is rounded to whole blocks.
 pub fn requested_bytes(job: &StorageJob, file_bytes: u64) -> Option<u64> {
     let Some(percent) = job.size_percent else { return job.size_bytes };
     let share = u128::from(file_bytes) * u128::from(percent) / 100;
@@ -104,24 +104,24 @@ fn missing(job: &StorageJob) -> String {
     }
 }
 
-/// Makes the file of a job that only writes.
+/// Creates the file of a job that only writes.
 fn make(job: &StorageJob, used_bytes: u64, end_bytes: u64) -> Result<Target, JobError> {
     let end = job.offset_bytes.saturating_add(used_bytes).max(end_bytes);
     let path = behind_links(Path::new(&job.file));
     let refuse = |error: std::io::Error| {
         JobError::new(FILE, format!("{} cannot be made {} bytes long: {error}", job.file, shown_bytes(end)))
     };
-    // Whoever was faster has a file that stays as it is.
+    // If another process was faster, its file stays unchanged.
     let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(refuse)?;
     file.set_len(end).map_err(|error| {
-        // Whether it can be removed changes nothing of what is told.
+        // The error is the same, whether or not the file can be removed.
         let _ = fs::remove_file(&path);
         refuse(error)
     })?;
     Ok(Target { is_device: false, size_bytes: end, used_bytes, is_new: true })
 }
 
-/// Where a link to a file that is not there leads.
+/// Target of a link to a missing file.
 fn behind_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -139,7 +139,7 @@ fn check_device(job: &StorageJob, may_destroy: bool) -> Result<(), JobError> {
         );
         return Err(JobError::new(FILE, reason));
     }
-    // On a device O_EXCL without O_CREAT means: not if it is mounted or part of something that is.
+    // On a device O_EXCL without O_CREAT fails if it is mounted or part of something that is.
     let opened = OpenOptions::new().read(true).custom_flags(OFlags::EXCL.bits() as i32).open(&job.file);
     opened.map(drop).map_err(|error| {
         let reason = if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) {
@@ -255,7 +255,7 @@ mod tests {
             ..folder.job("new", pattern)
         };
         let mut jobs: Vec<StorageJob> = (0..3).map(|place| part(place, AccessPattern::Write)).collect();
-        // What is read must be there: nothing is made for it.
+        // A part that is read must exist, and is not created.
         jobs.push(part(9, AccessPattern::RandRead));
         let end = written_until_bytes(&jobs, &jobs[0].file);
         assert_eq!((end, written_until_bytes(&jobs, "other")), (2 * 8192 + 4096, 0));

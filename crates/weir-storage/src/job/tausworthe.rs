@@ -1,11 +1,11 @@
-//! The generator behind fio's random offsets, so that both tools touch the same blocks. Pure.
+//! The generator of fio's random offsets, so that both tools access the same blocks. Pure.
 //!
-//! It is L'Ecuyer's combined Tausworthe generator of 88 bits (Mathematics of Computation 65, 1996, with the erratum of
-//! 68, 1999: the parts start at 2, 8 and 16 at least). Of fio 3.33 these facts are used: a part starts as the one
-//! before it times 69069, exclusive-or the seed (the first from 53), and six numbers are thrown away.
+//! It is L'Ecuyer's combined Tausworthe generator of 88 bits (Mathematics of Computation 65, 1996, with the erratum
+//! of 68, 1999: the components start at 2, 8 and 16 at least). It is seeded as in fio 3.33: each component starts as
+//! the previous one times 69069, exclusive-or the seed (the first from 53), and six numbers are discarded.
 //!
 //! `random_generator=tausworthe64` is L'Ecuyer's generator of 258 bits (Mathematics of Computation 68, 1999), whose
-//! parts start at 2, 8, 16, 34 and 50 at least; fio's factor is then 6906969069.
+//! components start at 2, 8, 16, 34 and 50 at least; fio's factor is then 6906969069.
 
 /// One stream of 32-bit numbers.
 #[derive(Clone, Debug)]
@@ -13,13 +13,13 @@ pub(crate) struct Tausworthe {
     parts: [u32; 3],
 }
 
-/// Of each part: shift and fold of its feedback, mask, and shift of what stays.
+/// For each component: shift and fold of its feedback, mask, and shift of what stays.
 const PARTS: [(u32, u32, u32, u32); 3] = [(13, 19, !1, 12), (2, 25, !7, 4), (3, 11, !15, 17)];
 
-/// Below this a part would lose its period.
+/// Below this a component would lose its period.
 const PART_MIN: [u32; 3] = [1, 7, 15];
 
-/// Where the seeding begins.
+/// Start of the seeding.
 const SEEDING_START: u32 = 53;
 
 const NUMBERS_THROWN_AWAY: u32 = 6;
@@ -100,9 +100,9 @@ impl Tausworthe64 {
 /// A stream of either kind.
 #[derive(Clone, Debug)]
 pub(crate) enum Stream {
-    /// Of 32-bit numbers.
+    /// 32-bit numbers.
     Narrow(Tausworthe),
-    /// Of 64-bit ones.
+    /// 64-bit numbers.
     Wide(Tausworthe64),
 }
 
@@ -135,7 +135,7 @@ mod tests {
     fn the_recurrence_is_the_published_one() {
         // By hand from the paper's three recurrences, with all parts at 2^20.
         let mut stream = Tausworthe { parts: [1 << 20; 3] };
-        // What is shifted out of 32 bits is lost: of the first part only 2^20 >> 19 stays.
+        // Bits shifted out of 32 are lost: of the first component only 2^20 >> 19 stays.
         let first = 1 << 1;
         let second = 1 << 24;
         let third = 1 << 12 | 1 << 9;

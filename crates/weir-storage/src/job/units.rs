@@ -1,7 +1,7 @@
-//! Sizes and times as they are written on the command line and in job files. Pure.
+//! Sizes and times in the notation of the command line and of job files. Pure.
 //!
-//! On the command line a `k` or a `KiB` is 1024 bytes. In a job file `k` and `kb` are too, as in fio; `kib` is refused
-//! there, because fio takes it for 1000 bytes unless `kb_base` says otherwise.
+//! On the command line a `k` or a `KiB` is 1024 bytes. In a job file `k` and `kb` also mean 1024, as in fio; `kib` is
+//! refused there, because fio takes it for 1000 bytes unless `kb_base` says otherwise.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     quantity::bytes(text).ok_or_else(|| format!("{text:?} is not a size; write 4096, 4k, 64m or 4g"))
 }
 
-/// A size in a job file: a whole number, also hexadecimal, with `k`, `m`, `g`, `t` or `p`, each with or without `b`.
+/// A size in a job file: a whole number, decimal or hexadecimal, with `k`, `m`, `g`, `t` or `p`, each with or without
+/// `b`.
 pub fn fio_bytes(text: &str) -> Result<u64, String> {
     let lower = text.trim().to_ascii_lowercase();
     let wrong = || format!("{text:?} is not a size; write 4096, 4k, 64m or 4g");
@@ -37,7 +38,7 @@ pub fn fio_bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(wrong)
 }
 
-/// A size as people read it, and as [`bytes`] reads it back: `4k`, `1536`, `4g`.
+/// A size in readable form that [`bytes`] can parse: `4k`, `1536`, `4g`.
 pub fn shown_bytes(bytes: u64) -> String {
     let units = [(40, "t"), (30, "g"), (20, "m"), (10, "k")];
     let fits = |(shift, _): &&(u32, &str)| bytes >> shift > 0 && bytes.is_multiple_of(1 << shift);
@@ -47,7 +48,7 @@ pub fn shown_bytes(bytes: u64) -> String {
         .map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
 }
 
-/// Lengths from the smallest to the largest: `4k-16k`. The largest, and the choice.
+/// Lengths from the smallest to the largest: `4k-16k`. Returns the largest, and the distribution.
 pub(crate) fn block_range(text: &str) -> Result<(u32, BlockSizes), String> {
     let wrong = || format!("{text:?} is no range of lengths; write 4k-16k");
     let (first, last) = text.split_once('-').or_else(|| text.split_once(':')).ok_or_else(wrong)?;
@@ -59,17 +60,17 @@ pub(crate) fn block_range(text: &str) -> Result<(u32, BlockSizes), String> {
     Ok((bytes_max, sizes))
 }
 
-/// The length of reads and that of writes. The larger one, and the choice.
+/// The length of reads and that of writes. Returns the larger one, and the distribution.
 pub(crate) fn block_by_direction(reads: &str, writes: &str) -> Result<(u32, BlockSizes), String> {
     let (reads, writes) = (block(reads)?, block(writes)?);
     let sizes = if reads == writes { BlockSizes::Same } else { BlockSizes::ByDirection { reads, writes } };
     Ok((reads.max(writes), sizes))
 }
 
-/// Lengths and how many of a hundred each is: `4k/10:64k/90`; those without a number share what is left. The largest,
-/// and the choice.
+/// Lengths and their percentages: `4k/10:64k/90`; those without a number share the rest. Returns the largest, and the
+/// distribution.
 pub(crate) fn block_split(text: &str) -> Result<(u32, BlockSizes), String> {
-    /// More kinds of blocks than fio takes.
+    /// More block sizes than fio accepts.
     const SHARES_MAX: usize = 64;
     let wrong = || format!("{text:?} is no split of lengths; write 4k/10:64k/90, together 100");
     let mut shares = Vec::new();
@@ -101,10 +102,10 @@ fn block(text: &str) -> Result<u32, String> {
     u32::try_from(fio_bytes(text)?).map_err(|_| format!("{text:?} is too large"))
 }
 
-/// A law of random blocks: `zipf:1.2`, `pareto:0.2`, `normal:10`, with the place of the likeliest behind:
-/// `zipf:1.2:0.5`.
+/// A distribution of random blocks: `zipf:1.2`, `pareto:0.2`, `normal:10`, optionally followed by the position of the
+/// likeliest: `zipf:1.2:0.5`.
 pub(crate) fn skew(text: &str) -> Result<Skew, String> {
-    /// Beyond it every operation goes to one block.
+    /// Above this every operation goes to one block.
     const THETA_MAX: f64 = 100.0;
     let mut parts = text.split(':');
     let law = parts.next().unwrap_or_default();
@@ -142,7 +143,7 @@ pub(crate) fn skew(text: &str) -> Result<Skew, String> {
     }
 }
 
-/// The lengths of a job as a job file says them: key and value.
+/// The lengths of a job in the form of a job file: key and value.
 pub(crate) fn shown_sizes(job: &StorageJob) -> (&'static str, String) {
     let shown = |bytes: u32| shown_bytes(u64::from(bytes));
     match &job.block_sizes {
@@ -159,7 +160,7 @@ pub(crate) fn shown_sizes(job: &StorageJob) -> (&'static str, String) {
     }
 }
 
-/// A law of random blocks as it is read; nothing where none is likelier.
+/// A distribution of random blocks in parseable form; `None` for the uniform one.
 pub(crate) fn shown_skew(skew: Skew) -> Option<String> {
     let (law, number, center) = match skew {
         Skew::None => return None,
@@ -170,7 +171,7 @@ pub(crate) fn shown_skew(skew: Skew) -> Option<String> {
     Some(format!("{law}:{number}{}", center.map(|center| format!(":{center}")).unwrap_or_default()))
 }
 
-/// Unit of a time that is written without one.
+/// Unit of a time without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     /// Seconds.
@@ -215,7 +216,8 @@ pub fn fio_time(text: &str, unit: TimeUnit) -> Result<Duration, String> {
         .ok_or_else(|| format!("{text:?} is not a time; write 10, 10s, 500ms or 2m"))
 }
 
-/// CPUs as numbers and ranges: `0-1,3`. A set as in fio, which gives threads the CPUs of a mask in rising order.
+/// CPUs as numbers and ranges: `0-1,3`. A sorted set as in fio, which gives threads the CPUs of a mask in ascending
+/// order.
 pub fn cpus(text: &str) -> Result<Vec<usize>, String> {
     cpu_set(text).ok_or_else(|| format!("{text:?} is no list of CPUs; write 0,2 or 0-3"))
 }

@@ -1,4 +1,4 @@
-//! What a job cannot be, whatever file it names: one sentence each, with the name under which it was asked. Pure.
+//! Checks that do not depend on the file: one sentence for each error, with the name of the setting. Pure.
 
 use std::fmt;
 
@@ -15,29 +15,29 @@ use crate::predict::PredictorSpec;
 
 /// Largest block.
 pub const BLOCK_BYTES_MAX: u32 = 64 << 20;
-/// Most operations in flight of one thread.
+/// Most operations in flight per thread.
 pub const DEPTH_MAX: u32 = 4096;
 /// Most threads of one run.
 pub const THREADS_MAX: u32 = 1024;
-/// Most blocks of which it is remembered whether they were touched: half a GiB of bits.
+/// Most blocks in the map of used blocks: half a GiB of bits.
 pub const MAP_BLOCKS_MAX: u64 = 1 << 32;
 /// Buffers of all threads together.
 const BUFFERS_BYTES_MAX: u64 = 4 << 30;
-/// `O_DIRECT` knows nothing smaller.
+/// Smallest unit of `O_DIRECT`.
 const DIRECT_BYTES: u64 = 512;
-/// Smallest block that has room for a checksum and what it is about.
+/// Smallest block with room for a checksum and its header.
 const VERIFIED_BYTES_MIN: u32 = 512;
 /// Longest time of a job: 30 days.
 const TIME_NS_MAX: u64 = 30 * 86_400 * 1_000_000_000;
-/// Shortest interval of the measurement tool.
+/// Shortest interval of the measurement points.
 const INTERVAL_NS_MIN: u64 = 1_000_000;
 
-/// A setting under both of its names.
+/// A setting with both of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// On the command line, without the dashes.
+    /// Flag on the command line, without the dashes.
     pub flag: &'static str,
-    /// In a job file.
+    /// Key in a job file.
     pub key: &'static str,
 }
 
@@ -90,9 +90,9 @@ const DEVICE_CLOCK: Field = Field::new("device-clock", "weir_device_clock");
 /// Why a job cannot run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobError {
-    /// Which setting.
+    /// The setting.
     pub field: Field,
-    /// What is wrong with it and what would be right.
+    /// What is wrong with it and what would be valid.
     pub reason: String,
 }
 
@@ -114,7 +114,7 @@ fn refuse_if(is_wrong: bool, field: Field, reason: impl FnOnce() -> String) -> R
     if is_wrong { Err(JobError::new(field, reason())) } else { Ok(()) }
 }
 
-/// Whether a job can run at all; its file is [another matter](super::check_target).
+/// Checks whether a job can run at all; [another function](super::check_target) checks its file.
 pub fn validate(job: &StorageJob) -> Result<(), JobError> {
     sizes(job)?;
     amounts(job)?;
@@ -126,7 +126,7 @@ pub fn validate(job: &StorageJob) -> Result<(), JobError> {
     report(job)
 }
 
-/// Whether several jobs can run together.
+/// Checks whether several jobs can run together.
 pub fn validate_all(jobs: &[StorageJob]) -> Result<(), JobError> {
     for job in jobs {
         validate(job)?;
@@ -189,7 +189,7 @@ fn sizes(job: &StorageJob) -> Result<(), JobError> {
         })?;
         let lengths = [(job.pattern.reads(), reads), (job.pattern.writes(), writes)];
         let has_longer = lengths.iter().any(|(is_done, bytes)| *is_done && u64::from(*bytes) > unit);
-        // fio ends such a job at the first block that lies behind the end, without a word.
+        // fio silently ends such a job at the first block that exceeds the end.
         refuse_if(has_longer && job.skew != Skew::None, BLOCK, || {
             "random_distribution draws blocks of the shorter length, and a longer one would lie behind the end; use one \
              length for reads and writes"
@@ -214,7 +214,7 @@ fn sizes(job: &StorageJob) -> Result<(), JobError> {
     })
 }
 
-/// Operations that follow each other, at random or with a stride.
+/// Checks options of sequences, at random or with a stride.
 fn sequence(job: &StorageJob) -> Result<(), JobError> {
     refuse_if(job.random_every == 0, SEQUENCE, || "a random block after no operation is none".to_owned())?;
     let (is_random, has_stride) = (job.random_every > 1, job.stride_bytes != 0);

@@ -1,11 +1,11 @@
-//! Jobs that wait for another one by its name (`wait_for`), as groups that run one after the other. Pure.
+//! Turns jobs that wait for another one by name (`wait_for`) into groups that run one after the other. Pure.
 //!
-//! In fio such a job holds back nobody else. Groups that follow each other mean the same where all that run side by
-//! side are waited for, and all that stand behind wait too; whatever else is refused.
+//! In fio such a job delays no other job. Consecutive groups mean the same if all jobs of the previous group are
+//! waited for, and all later jobs wait too; everything else is refused.
 //!
-//! A group of fio's report (`groupid`) begins with `stonewall` and `new_group`, and not with a job that waits by name.
-//! So `group_reporting` and `exitall` need one of the two in such a job: else fio would have it in a group with the
-//! jobs above.
+//! A group in fio's report (`groupid`) starts at `stonewall` and `new_group`, but not at a job that waits by name. So
+//! `group_reporting` and `exitall` need one of the two in such a job: otherwise fio would put it into a group with
+//! the jobs above.
 
 use weir_record::storage::StorageJob;
 
@@ -14,9 +14,9 @@ use super::validate::Field;
 /// The setting.
 pub(super) const FIELD: Field = Field { flag: "wait-for", key: "wait_for" };
 
-/// Lets jobs wait: `waits` has the name of whom each of them waits for. An error is that of a job by its place.
+/// Sets the groups: `waits` names the job that each job waits for. An error contains the index of its job.
 pub(super) fn resolve(jobs: &mut [StorageJob], waits: &[Option<String>]) -> Result<(), (usize, String)> {
-    // Where the group begins, and for whom it waited.
+    // Start of the group, and the job it waited for.
     let (mut begin, mut awaited): (usize, Option<&str>) = (0, None);
     for place in 0..jobs.len() {
         if place == 0 || jobs[place].stonewall {
@@ -36,7 +36,7 @@ pub(super) fn resolve(jobs: &mut [StorageJob], waits: &[Option<String>]) -> Resu
                 if before.iter().all(|job| job.name != name) {
                     return Err((place, format!("there is no job {name} above it")));
                 }
-                // Whoever is in an earlier group has ended.
+                // Jobs of an earlier group have ended.
                 if jobs[begin..place].iter().all(|job| job.name != name) {
                     continue;
                 }
@@ -56,7 +56,7 @@ pub(super) fn resolve(jobs: &mut [StorageJob], waits: &[Option<String>]) -> Resu
     Ok(())
 }
 
-/// Refuses what means something else where waiting begins no group.
+/// Refuses options that would mean something else because waiting starts no group in fio.
 fn one_group_in_fio(job: &StorageJob) -> Result<(), String> {
     let (key, what) = match job {
         StorageJob { new_group: true, .. } => return Ok(()),

@@ -1,4 +1,4 @@
-//! The measurement points: parts that add up, intervals that are bounded.
+//! The measurement points: exact sums of parts, and bounded intervals.
 
 use proptest::prelude::*;
 
@@ -87,7 +87,7 @@ fn a_miss_is_harmful_when_an_interrupt_would_have_told_earlier() {
 #[test]
 fn what_was_not_seen_is_estimated_from_what_was() {
     let mut meter = meter(DeviceClock::Observed);
-    // Nothing known yet: a miss tells nothing but its wake.
+    // Nothing is known yet: a miss shows only its wake.
     meter.record(&Measured { complete_at_wake: true, ..slept(50_000, 65_000, 65_000, None) });
     assert_eq!(meter.sums.device_ns, 65_000);
     meter.record(&polled(0, 40_000));
@@ -97,7 +97,7 @@ fn what_was_not_seen_is_estimated_from_what_was() {
         (meter.sums.device_ns, meter.sums.oversleep_ns, meter.sums.wake_ns),
         (145_000, 10_000, 15_000)
     );
-    // An interrupt tells its own time, less its lag.
+    // An interrupt shows its own time, less its lag.
     meter.record(&Measured { plan: Plan::Interrupt, ..slept(0, 42_000, 42_000, None) });
     assert_eq!((meter.sums.device_ns, meter.sums.wake_ns), (185_000, 17_000));
     let (report, _) = meter.finish(1_000_000);
@@ -182,7 +182,7 @@ fn the_cpu_of_a_part_of_a_run_is_that_of_its_intervals() {
     whole.record(&polled(0, 1_000_000));
     whole.thread_busy(600_000);
     whole.stop(1_500_000);
-    // Of one that is over all, of one that goes on its share by time, and never more than there was.
+    // All of a finished interval, a share by time of a running one, and never more than existed.
     let ends =
         [(400_000, 400_000, 200_000), (1_400_000, 1_000_000, 500_000), (9_000_000, 1_500_000, 600_000)];
     for (until_ns, end_ns, cpu_ns) in ends {

@@ -1,4 +1,4 @@
-//! What the disk under a file counted: the kernel's own numbers, read at both ends of a run.
+//! Counters of the disk under a file: the kernel's own numbers, read at both ends of a run.
 
 use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 
@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 pub struct DiskCounters {
     /// Name of the device.
     pub name: String,
-    /// Reads, merged reads, sectors read, milliseconds of reading, then the same of writes, operations in flight,
-    /// milliseconds of doing something, milliseconds weighted by the operations in flight.
+    /// Reads, merged reads, sectors read, milliseconds of reading, then the same for writes, operations in flight,
+    /// milliseconds busy, milliseconds weighted by the operations in flight.
     counters: [u64; 11],
 }
 
 impl DiskCounters {
-    /// Counters of the device that a file lies on, or that it is. `None` where no such device is known (tmpfs,
-    /// overlay, network).
+    /// Counters of the device of a file, or of a device itself. `None` if there is no such device (tmpfs, overlay,
+    /// network).
     pub fn of_file(path: &Path) -> Option<Self> {
         let metadata = path.metadata().ok()?;
-        // A device's own number is in `rdev`; that of a regular file is 0.
+        // A device node has its own number in `rdev`; for a regular file that is 0.
         let device = if metadata.rdev() == 0 { metadata.dev() } else { metadata.rdev() };
         Self::of_device(device).ok()
     }
@@ -33,7 +33,7 @@ impl DiskCounters {
         parse(name, &text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
     }
 
-    /// What was counted until a later reading, as an entry of fio's `disk_util`.
+    /// The counts until a later reading, as an entry of fio's `disk_util`.
     pub fn until(&self, later: &Self, elapsed_ns: u64) -> Value {
         let since = |place: usize| later.counters[place].saturating_sub(self.counters[place]);
         let busy_ms = since(9);

@@ -1,6 +1,6 @@
-//! The report as fio writes it, with everything of ours under the one key `weir`. Pure.
+//! The report in fio's format, with all additions under the single key `weir`. Pure.
 //!
-//! What fio would measure and we do not (`latency_depth` and its like) is left out rather than made up.
+//! Values that fio measures and weir does not (`latency_depth` and the like) are omitted, not invented.
 
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
@@ -12,11 +12,11 @@ use weir_record::{
 
 use crate::job::units::{shown_bytes, shown_sizes, shown_skew};
 
-/// Percentiles that fio prints when nobody says which.
+/// Percentiles that fio prints by default.
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
-/// What the caller knows about the run.
+/// The caller's facts about the run.
 #[derive(Clone, Debug, Default)]
 pub struct HostDefaults {
     /// Version of the program.
@@ -27,9 +27,9 @@ pub struct HostDefaults {
     pub elapsed_ns: u64,
     /// Entries of `disk_util`.
     pub disks: Vec<Value>,
-    /// What a job file says for all jobs, in its order.
+    /// Global options of a job file, in order.
     pub global_options: Vec<(String, String)>,
-    /// Completion times have all their classes with counts, as in fio's `json+`.
+    /// Whether completion times include all bins with counts, as in fio's `json+`.
     pub has_bins: bool,
 }
 
@@ -50,7 +50,7 @@ pub fn fio_json(report: &StorageReport, host_defaults: &HostDefaults) -> Value {
         "disk_util": host_defaults.disks,
         "weir": report,
     });
-    // As in fio, it is there where a job file has any.
+    // As in fio, it is present if a job file has any.
     if !host_defaults.global_options.is_empty() {
         let said = host_defaults.global_options.iter();
         let said = said.map(|(key, value)| (key.clone(), Value::String(value.clone())));
@@ -59,7 +59,7 @@ pub fn fio_json(report: &StorageReport, host_defaults: &HostDefaults) -> Value {
     value
 }
 
-/// A group of fio is what runs together: it ends where a job waits for those before it.
+/// A group of fio contains the jobs that run together: it ends where a job waits for earlier ones.
 fn groups(report: &StorageReport) -> Vec<u32> {
     let mut group = 0;
     let waits = |job: &StorageJobReport| job.job.as_ref().is_some_and(|job| job.stonewall || job.new_group);
@@ -70,7 +70,7 @@ fn groups(report: &StorageReport) -> Vec<u32> {
     report.jobs.iter().enumerate().map(number).collect()
 }
 
-/// `beside`: the jobs that ran side by side, itself among them.
+/// `beside`: the jobs that ran at the same time, including this one.
 fn one_job(
     report: &StorageJobReport,
     beside: &[&StorageJobReport],
@@ -87,7 +87,7 @@ fn one_job(
         }
         value
     };
-    // Of the time of all threads, as fio counts it: 100 % is one CPU for each thread.
+    // Relative to the time of all threads, as in fio: 100 % is one CPU per thread.
     let thread_time_ns = (report.elapsed_ns * u64::from(job.threads.max(1))).max(1) as f64;
     let share = |ns: u64| ns as f64 * 100.0 / thread_time_ns;
     let mut value = json!({
@@ -120,12 +120,12 @@ fn one_job(
     value
 }
 
-/// So much in a second.
+/// Amount per second.
 fn rate(amount: u64, elapsed_ns: u64) -> f64 {
     if elapsed_ns == 0 { 0.0 } else { amount as f64 * 1e9 / elapsed_ns as f64 }
 }
 
-/// Percent of the operations that were begun with so many in flight, by the power of two below.
+/// Percentage of operations by the number in flight at their start, rounded down to powers of two.
 fn depths(in_flight: &[u64; 7]) -> Value {
     const NAMES: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
     let total = in_flight.iter().sum::<u64>().max(1) as f64;
@@ -136,7 +136,7 @@ fn depths(in_flight: &[u64; 7]) -> Value {
     Value::Object(shares.collect())
 }
 
-/// Percent of the calls by how many operations were in each. None of ours is without one.
+/// Percentage of the calls by the number of operations in each. No call here has zero.
 fn at_once(calls: &[u64; 6]) -> Value {
     const NAMES: [&str; 6] = ["4", "8", "16", "32", "64", ">=64"];
     let total = calls.iter().sum::<u64>().max(1) as f64;
@@ -145,7 +145,7 @@ fn at_once(calls: &[u64; 6]) -> Value {
     Value::Object([("0".to_owned(), json!(0.0))].into_iter().chain(shares).collect())
 }
 
-/// A moment as fio writes it, in UTC: `Mon Nov 30 00:05:30 2026`.
+/// A time in fio's form, in UTC: `Mon Nov 30 00:05:30 2026`.
 fn written_out(seconds: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
@@ -156,7 +156,7 @@ fn written_out(seconds: u64) -> String {
     format!("{weekday} {month} {day:>2} {hour:02}:{minute:02}:{second:02} {year}")
 }
 
-/// `all_bytes` is what all that ran side by side moved in a second.
+/// `all_bytes` is the bandwidth of all jobs that ran at the same time.
 fn one_direction(report: &DirectionReport, elapsed_ns: u64, all_bytes: f64, percentiles: &[f64]) -> Value {
     let rate = |amount: u64| rate(amount, elapsed_ns);
     let runtime_ms = if report.operations == 0 { 0 } else { elapsed_ns / 1_000_000 };
@@ -208,7 +208,7 @@ fn latency(summary: &LatencySummary, percentiles: Option<&[f64]>) -> Value {
     value
 }
 
-/// How many took how long: the largest time of each class that holds any, with their number.
+/// A histogram as the largest time of each nonempty bin, with its count.
 fn bins(summary: &LatencySummary) -> Value {
     let histogram = summary.histogram().ok();
     let recorded = histogram.iter().flat_map(|histogram| {
@@ -219,10 +219,10 @@ fn bins(summary: &LatencySummary) -> Value {
     Value::Object(recorded.collect())
 }
 
-/// Upper limits of the classes, in the unit of their table.
+/// Upper limits of fio's latency classes, in the unit of their table.
 const CLASSES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 
-/// Percent of the operations in classes of their completion time: `latency_ns`, `latency_us`, `latency_ms`.
+/// Percentage of operations in classes of their completion time: `latency_ns`, `latency_us`, `latency_ms`.
 fn latency_shares(summaries: &[&LatencySummary]) -> Map<String, Value> {
     let histograms: Vec<Histogram<u64>> =
         summaries.iter().filter_map(|summary| summary.histogram().ok()).collect();
@@ -258,7 +258,7 @@ fn latency_shares(summaries: &[&LatencySummary]) -> Map<String, Value> {
     ])
 }
 
-/// The job in the words of a job file.
+/// The job's options in the form of a job file.
 fn options(job: &StorageJob) -> Value {
     let mut options = Map::new();
     let mut say = |key: &str, value: String| drop(options.insert(key.to_owned(), Value::String(value)));
@@ -329,7 +329,7 @@ fn options(job: &StorageJob) -> Value {
     Value::Object(options)
 }
 
-/// A pattern with how its operations follow each other: `randread:8`, `read:4096`.
+/// A pattern with its modifier: `randread:8`, `read:4096`.
 fn pattern(job: &StorageJob) -> String {
     match (job.random_every, job.stride_bytes) {
         (2.., _) => format!("{}:{}", job.pattern, job.random_every),
@@ -338,7 +338,7 @@ fn pattern(job: &StorageJob) -> String {
     }
 }
 
-/// A value, or that of reads and that of writes where these have one of their own.
+/// A value, or separate values for reads and writes if they differ.
 fn by_direction(reads: Option<u64>, writes: Option<u64>, shown: impl Fn(u64) -> String) -> Option<String> {
     let reads = shown(reads?);
     Some(match writes.map(shown) {
@@ -347,7 +347,7 @@ fn by_direction(reads: Option<u64>, writes: Option<u64>, shown: impl Fn(u64) -> 
     })
 }
 
-/// What fio calls an engine, where it has it.
+/// fio's name of an engine, if it has that engine.
 fn engine(engine: StorageEngine) -> Option<&'static str> {
     match engine {
         StorageEngine::Pread => Some("psync"),
@@ -460,7 +460,7 @@ mod tests {
         assert_eq!(job["iodepth_complete"][">=64"], 100.0);
         assert_eq!((&job["majf"], &job["minf"]), (&json!(2), &json!(30)));
         assert_eq!(value.get("global options"), None, "nothing was said for all jobs");
-        // 2560 bytes a second of the 2,048,000 that it moved.
+        // 2560 bytes a second of the 2,048,000 that it transferred.
         assert_eq!(job["read"]["bw_agg"], json!(0.125));
         assert_eq!(value["time"], "Thu Jan  1 00:00:01 1970");
         assert_eq!(job["job options"]["runtime"], "2");

@@ -1,8 +1,8 @@
-//! The measurement points of each interval as CSV: what the figures over time are drawn from. Pure.
+//! The measurement points of each interval as CSV: the source of the figures over time. Pure.
 
 use weir_record::storage::{StorageReport, WaitingInterval};
 
-/// One row for each interval of each job, after a line of names.
+/// A header, then one row for each interval of each job.
 pub fn csv(report: &StorageReport) -> String {
     let mut text = String::from(
         "job,start_s,length_s,operations,iops,slept,misses,miss_rate,sleep_requested_mean_us,sleep_effective_mean_us,\
@@ -25,7 +25,7 @@ fn row(interval: &WaitingInterval) -> String {
         start_ns as f64 / 1e9,
         elapsed_ns as f64 / 1e9,
         ratio(operations, elapsed_ns) * 1e9,
-        // The paper's: of all operations, as the effective sleep below.
+        // As in the paper, a share of all operations, like the effective sleep below.
         ratio(misses, operations),
         mean_us(interval.sleep_requested_ns, slept),
         mean_us(interval.sleep_requested_ns, operations),

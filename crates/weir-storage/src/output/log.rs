@@ -1,10 +1,10 @@
 //! Latency, IOPS and bandwidth logs of one thread in fio's format.
 //!
-//! Files are named `PREFIX_lat.N.log`, `_slat`, `_clat`, `_iops` and `_bw`, with the thread's number in the run. A line
-//! is milliseconds since the start, value, direction (0 reads, 1 writes), bytes of the operation and priority (always
-//! 0). Latencies are in nanoseconds; with an average each line is the mean over that time and its bytes are 0. IOPS and
-//! KiB a second are counted over the same time, over half a second where every latency is logged; a last part that is
-//! shorter has no line, for it would look like a drop.
+//! Files are named `PREFIX_lat.N.log`, `_slat`, `_clat`, `_iops` and `_bw`, with the thread's number in the run. A
+//! line contains milliseconds since the start, value, direction (0 reads, 1 writes), bytes of the operation and
+//! priority (always 0). Latencies are in nanoseconds; with an average each line is the mean over that time and its
+//! bytes are 0. IOPS and KiB a second are counted over the same time, or over half a second if every latency is
+//! logged; a shorter remainder has no line, because it would look like a drop.
 
 use std::{
     fs::File,
@@ -13,33 +13,33 @@ use std::{
 
 use weir_record::storage::StorageJob;
 
-/// One operation that is complete.
+/// One completed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Logged {
-    /// Completion, since the thread's measured start.
+    /// Completion time since the thread's measured start.
     pub at_ns: u64,
-    /// It read; otherwise it wrote.
+    /// Whether it read; otherwise it wrote.
     pub reads: bool,
-    /// Where in the file.
+    /// Offset in the file.
     pub offset_bytes: u64,
     /// Its length.
     pub bytes: u32,
     /// From the decision to issue to the return of the system call.
     pub submission_ns: u64,
-    /// From there to the completion being noticed.
+    /// From there to the notice of the completion.
     pub completion_ns: u64,
-    /// From the issue, or the intended start, to the completion being noticed.
+    /// From the issue, or the intended start, to the notice of the completion.
     pub total_ns: u64,
 }
 
-/// Windows of rates, where latencies are not averaged.
+/// Window of rates, if latencies are not averaged.
 const RATE_WINDOW_NS: u64 = 500_000_000;
 
-/// The logs of one thread. The first error ends the writing and is told at the end, so that a full disk does not
+/// The logs of one thread. The first error stops the writing and is returned at the end, so that a full disk does not
 /// disturb a run.
 #[derive(Debug)]
 pub struct OperationLog<W: Write = BufWriter<File>> {
-    /// lat, slat, clat, iops, bw.
+    /// The files of lat, slat, clat, iops, bw.
     files: [W; 5],
     average_ns: u64,
     window_ns: u64,
@@ -47,17 +47,17 @@ pub struct OperationLog<W: Write = BufWriter<File>> {
     latencies_end_ns: u64,
     rates: [Sums; 2],
     rates_end_ns: u64,
-    /// A line of rates was written.
+    /// Whether a line of rates was written.
     has_rates: bool,
     failed: Option<io::Error>,
 }
 
-/// One direction in one window.
+/// Sums of one direction in one window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     operations: u64,
     bytes: u64,
-    /// lat, slat, clat.
+    /// Sums of lat, slat, clat.
     ns: [u64; 3],
 }
 
@@ -67,7 +67,7 @@ fn of_thread(prefix: &str, number: u32) -> [String; 5] {
     NAMES.map(|name| format!("{prefix}_{name}.{number}.log"))
 }
 
-/// The files that a job's logs are written to; whatever is there is overwritten.
+/// The paths of a job's logs; existing files are overwritten.
 pub fn paths(job: &StorageJob) -> Vec<String> {
     let Some(prefix) = &job.log_prefix else { return Vec::new() };
     let numbers = (0..job.threads).map(|thread| job.thread_first.saturating_add(thread));
@@ -75,7 +75,7 @@ pub fn paths(job: &StorageJob) -> Vec<String> {
 }
 
 impl OperationLog {
-    /// Makes the files of a thread (from 0 within its job). `None` when the job has no logs.
+    /// Creates the files of a thread (from 0 within its job). `None` when the job has no logs.
     pub fn create(job: &StorageJob, thread: u32) -> io::Result<Option<Self>> {
         let Some(prefix) = &job.log_prefix else { return Ok(None) };
         let mut files = Vec::with_capacity(NAMES.len());
@@ -106,7 +106,7 @@ impl<W: Write> OperationLog<W> {
         }
     }
 
-    /// Notes one operation. Times do not go back.
+    /// Logs one operation. Times must not decrease.
     pub fn record(&mut self, operation: &Logged) {
         if self.failed.is_none()
             && let Err(error) = self.note(operation)
@@ -115,7 +115,7 @@ impl<W: Write> OperationLog<W> {
         }
     }
 
-    /// Writes what is left, of a window that ended at this moment.
+    /// Writes the rest, of a window that ended at this time.
     pub fn finish(mut self, end_ns: u64) -> io::Result<()> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -126,7 +126,7 @@ impl<W: Write> OperationLog<W> {
         if end_ns >= self.rates_end_ns {
             self.write_rates(self.rates_end_ns, self.window_ns)?;
         } else if !self.has_rates {
-            // A part of a window has a line only where there is no other: its rate is one of another length.
+            // A partial window has a line only if there is no other, because its rate is over another length.
             let length_ns = (end_ns + self.window_ns).saturating_sub(self.rates_end_ns);
             self.write_rates(end_ns, length_ns.max(1))?;
         }
@@ -160,7 +160,7 @@ impl<W: Write> OperationLog<W> {
         Ok(())
     }
 
-    /// To the end of the window that a moment lies in: windows in which nothing happened have no line.
+    /// The end of the window of a given time: windows without operations have no line.
     fn skip(&self, at_ns: u64, end_ns: u64, length_ns: u64) -> u64 {
         ((at_ns - end_ns) / length_ns + 1) * length_ns
     }
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Texts of lat, slat, clat, iops and bw.
+    /// Contents of the lat, slat, clat, iops and bw logs.
     fn logged(average_ms: u32, operations: &[Logged]) -> [String; 5] {
         logged_until(1_000, average_ms, operations)
     }
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(bw.lines().count(), 2);
         let [_, _, _, iops, _] = logged_until(50, 100, &operations[..5]);
         assert_eq!(iops, "50, 100, 0, 0, 0\n");
-        // What was in flight when the time was over ends behind it, in a window of its own.
+        // Operations in flight at the end of the time complete after it, in a separate window.
         let [_, _, _, iops, _] = logged_until(201, 100, &operations[..21]);
         assert_eq!(iops, "100, 100, 0, 0, 0\n200, 100, 0, 0, 0\n");
     }

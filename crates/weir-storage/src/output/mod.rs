@@ -1,4 +1,5 @@
-//! What others read: [`fio`] JSON, [`log`]s in fio's format, [`intervals`] as CSV, and what the disk itself counted.
+//! Output for other programs: [`fio`] JSON, [`log`]s in fio's format, [`intervals`] as CSV, and the disk's own
+//! counters.
 
 pub mod disk;
 pub mod fio;

@@ -1,15 +1,15 @@
-//! Which I/O model is worth its price: when to be awake, or the interrupt.
+//! Chooses the I/O model by its price: when to be awake, or the interrupt.
 //!
-//! A price is given, in CPU time for a unit of time that a completion is noticed sooner. Every operation tells, after
-//! the fact, what each way would have cost: how long it would have looked, and how late it would have been. After 200
-//! operations the cheapest way is taken for the next 200. Interrupts tell the device's time as well as polling does,
-//! so there is no blind spot: the way back is judged by the same sums. It asks for a clear gain, so that two ways
-//! that cost the same do not alternate.
+//! The price is given: CPU time per unit of time that a completion is noticed sooner. After each operation it is
+//! known what each way would have cost: how long it would have polled, and how late it would have been. After 200
+//! operations the cheapest way is used for the next 200. Interrupts show the device's time as well as polling does,
+//! so there is no blind spot: the way back is judged by the same sums. A switch needs a clear gain, so that two ways
+//! with equal costs do not alternate.
 //!
-//! Where the completion may end the sleep ("armed", seen from the first that was too long) a sleep that is too long
-//! costs no more than the interrupt's lag, and no operation is missed. Then later wakes compete too, at quantiles
-//! that would be far too many misses otherwise. A device of two speeds is where it pays: asleep through the fast
-//! operations, which the interrupt ends, and awake shortly before the slow ones.
+//! If the completion can end the sleep ("armed", detected at the first sleep that was too long), a sleep that is too
+//! long costs no more than the interrupt's lag, and no operation is missed. Then later wakes compete too, at
+//! quantiles that would otherwise cause too many misses. This pays on a device with two speeds: the thread sleeps
+//! through the fast operations, which the interrupt ends, and is awake shortly before the slow ones.
 
 use super::{
     Costs, DeviceTime, Outcome, Plan,
@@ -17,7 +17,7 @@ use super::{
     wake_lag::WakeLag,
 };
 
-/// Wakes that compete where sleeps are armed; else the first alone.
+/// Number of wakes that compete if sleeps are armed; otherwise only the first is used.
 const RUNGS: usize = 4;
 const LATER_QUANTILES: [f64; RUNGS - 1] = [0.1, 0.25, 0.5];
 
@@ -27,13 +27,13 @@ const STEP_MOST: f64 = 0.5;
 const WINDOW: u32 = 200;
 const PRICE_SHARE_FOR_RETURN: f64 = 0.7;
 
-/// What all choices of one predictor share.
+/// Facts that all choices of one predictor share.
 pub struct Terms {
     aims: [Aim; RUNGS],
     price: f64,
     costs: Costs,
     lag: WakeLag,
-    /// Absent while not known.
+    /// `None` while unknown.
     armed: Option<bool>,
 }
 
@@ -45,8 +45,9 @@ impl Terms {
         Self { aims, price, costs: *costs, lag: WakeLag::new(costs), armed: None }
     }
 
-    /// Learns how late sleeps are, and whether completions may end them: only then is an operation slept through and
-    /// not missed. One miss tells that they may not, whatever else was seen while other operations were in flight.
+    /// Learns how late sleeps are, and whether completions can end them: only then an operation is slept through
+    /// without a miss. A single miss shows that they cannot, whatever was observed while other operations were in
+    /// flight.
     pub fn note(&mut self, outcome: &Outcome) {
         self.lag.learn(outcome);
         if outcome.complete_at_wake {
@@ -60,7 +61,7 @@ impl Terms {
         self.armed == Some(true)
     }
 
-    /// A sleep has to be possible, and to save more CPU than it costs.
+    /// Whether a sleep is possible and saves more CPU than it costs.
     fn sleeps_until(&self, wake_ns: u64) -> bool {
         wake_ns > self.lag.ns().max(self.costs.sleep_cpu_ns)
     }
@@ -70,7 +71,7 @@ impl Terms {
     }
 }
 
-/// The wakes that compete.
+/// The competing wakes.
 #[derive(Clone, Copy)]
 pub struct Ladder {
     trackers: [Tracker; RUNGS],
@@ -86,7 +87,7 @@ impl Ladder {
     }
 }
 
-/// The way in use, and what every way would have cost since it was chosen.
+/// The way in use, and the costs of every way since it was chosen.
 #[derive(Clone, Copy)]
 pub struct Choice {
     way: Way,
@@ -102,9 +103,9 @@ enum Way {
 
 #[derive(Clone, Copy, Default)]
 struct Spent {
-    /// Sleeping and looking.
+    /// CPU time of sleeping and polling.
     cpu_ns: u64,
-    /// From completion to notice.
+    /// Time from completion to notice.
     late_ns: u64,
 }
 
@@ -157,7 +158,7 @@ impl Choice {
 }
 
 impl Spent {
-    /// What being awake then would have cost.
+    /// Adds what being awake at that time would have cost.
     fn add(&mut self, terms: &Terms, wake_ns: u64, device: DeviceTime) {
         let costs = &terms.costs;
         let slept = terms.sleeps_until(wake_ns);
@@ -166,7 +167,7 @@ impl Spent {
             DeviceTime::Exactly(device_ns) => {
                 (device_ns.saturating_sub(wake_ns), wake_ns.saturating_sub(device_ns))
             }
-            // How late is not known. A wake that is seldom late is late by little: less than the lag of waking.
+            // The delay is unknown. A wake that is seldom late is only a little late: by less than the lag of waking.
             DeviceTime::AtMost(bound_ns) => (0, terms.lag.ns().min(bound_ns)),
         };
         let late_ns = if terms.are_armed() { late_ns.min(costs.interrupt_lag_ns) } else { late_ns };

@@ -1,4 +1,4 @@
-//! The controls: polling, interrupts, and one sleep for everything. They learn nothing.
+//! The controls: polling, interrupts, and a constant sleep. They do not learn.
 
 use super::{Issued, Outcome, Plan, Predictor};
 

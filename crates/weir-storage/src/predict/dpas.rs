@@ -1,10 +1,10 @@
 //! DPAS (FAST '26): PAS, polling or interrupts, by the thread's own queue depth.
 //!
-//! PAS for 100 operations; then polling where there was never more than one in flight (for 1000 operations), or
-//! PAS under overload where a sleep was at its floor. Under overload, every 100 operations: back to PAS at a mean depth
-//! of one, to interrupts (for 10 000 operations) above one, the published threshold for NAND. As in the authors' kernel
-//! ten times the mean is compared with ten, both whole numbers, rounded down: a mean of 1.09 is one, 1.1 is above it.
-//! `no-poll` leaves polling out, the saving mode its authors leave to the future.
+//! It runs PAS for 100 operations; then polling if there was never more than one in flight (for 1000 operations), or
+//! PAS under overload if a sleep was at its floor. Under overload it decides every 100 operations: back to PAS at a
+//! mean depth of one, to interrupts (for 10 000 operations) above one, the published threshold for NAND. As in the
+//! authors' kernel, ten times the mean is compared with ten, both whole numbers, rounded down: a mean of 1.09 counts
+//! as one, 1.1 is above it. `no-poll` omits polling, the saving mode that its authors leave to future work.
 
 use super::{
     Issued, Outcome, Plan, Predictor,
@@ -114,7 +114,7 @@ mod tests {
         assert!(plans(&mut saving, 3_000, 15_000).iter().all(|plan| matches!(plan, Plan::Sleep { .. })));
     }
 
-    /// A hundred operations, of which so many meet another one in flight.
+    /// A hundred operations, of which this many meet another one in flight.
     fn meeting(rehearsal: &mut Rehearsal, of_a_hundred: usize, device_ns: u64) {
         for operation in 0..100 {
             rehearsal.in_flight = if operation < of_a_hundred { 2 } else { 1 };
@@ -145,7 +145,7 @@ mod tests {
     fn overload_leads_to_interrupts_and_back() {
         let mut rehearsal = Rehearsal::new("dpas");
         rehearsal.in_flight = 4;
-        // Every sleep is too long: it meets the floor.
+        // Every sleep is too long and reaches the floor.
         plans(&mut rehearsal, 200, 0);
         assert!(plans(&mut rehearsal, 10_000, 0).iter().all(|plan| *plan == Plan::Interrupt));
         rehearsal.in_flight = 1;

@@ -1,8 +1,8 @@
 //! EHP (Lee, Shin and Jeong, 2022): sleep until shortly before the earliest completion of the last 10 ms.
 //!
-//! "Shortly" is what going to sleep and waking takes: two context switches and an interrupt, 4.05 µs on the machine of
-//! the authors of DPAS, or what it costs here where that is more. A device whose earliest completion takes more than
-//! ten times as long is left to the interrupt.
+//! "Shortly" is the time of going to sleep and waking: two context switches and an interrupt, 4.05 µs on the machine
+//! of the authors of DPAS, or the cost on this machine if that is more. A device whose earliest completion takes more
+//! than ten times as long gets interrupts.
 
 use super::{
     Costs, Issued, Outcome, Plan, Predictor,
@@ -14,7 +14,7 @@ const EPOCH_NS: u64 = 10_000_000;
 const CONTEXT_SWITCH_NS: u64 = 1_487;
 const INTERRUPT_NS: u64 = 1_076;
 
-/// The minimum of the last epoch, less what waking takes.
+/// The minimum of the last epoch, less the time of waking.
 pub struct Ehp {
     overhead_ns: u64,
     epoch: Epoch,

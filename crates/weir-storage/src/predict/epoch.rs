@@ -1,5 +1,5 @@
-//! Epochs as the kernel's block statistics have them: the first completion starts the timer, and what was gathered
-//! when it fires becomes the statistics. Between two epochs nothing is running, however long that lasts.
+//! Epochs as in the kernel's block statistics: the first completion starts the timer, and the samples gathered when
+//! it fires become the statistics. Between two epochs no timer runs, however long that takes.
 
 /// The timer.
 #[derive(Clone, Debug)]
@@ -9,12 +9,12 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// Not running yet.
+    /// Creates it without a running epoch.
     pub fn new(length_ns: u64) -> Self {
         Self { length_ns, end_ns: None }
     }
 
-    /// Whether an epoch has ended since the last call. None is running then.
+    /// Whether an epoch has ended since the last call. If so, none is running.
     pub fn has_ended(&mut self, now_ns: u64) -> bool {
         let ended = self.end_ns.is_some_and(|end_ns| now_ns >= end_ns);
         if ended {
@@ -23,7 +23,7 @@ impl Epoch {
         ended
     }
 
-    /// An operation is complete.
+    /// Notes a completion.
     pub fn note_completion(&mut self, now_ns: u64) {
         if self.end_ns.is_none() {
             self.end_ns = Some(now_ns.saturating_add(self.length_ns));

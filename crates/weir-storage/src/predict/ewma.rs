@@ -1,7 +1,8 @@
-//! Mean less deviations, both moving averages: a retransmission timer (RFC 6298) turned around.
+//! Mean less deviations, both moving averages: a retransmission timer (RFC 6298) in reverse.
 //!
-//! The sleep is that target less the lag of waking, an average too. What a sleep that was too long says is censored and
-//! left out; eight such sleeps in a row say that the average no longer holds, and it starts again with a poll.
+//! The sleep is that target less the lag of waking, which is also an average. The time after a sleep that was too
+//! long is censored and not used; eight such sleeps in a row show that the average is outdated, and it restarts with
+//! a poll.
 
 use super::{
     Costs, DeviceTime, Issued, Outcome, Plan, Predictor,

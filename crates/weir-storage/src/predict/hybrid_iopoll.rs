@@ -1,8 +1,8 @@
 //! io_uring's `IORING_SETUP_HYBRID_IOPOLL`, Linux 6.13 and later: half of the shortest time spent beyond the sleep.
 //!
-//! One state for the whole ring. The time that is remembered is the elapsed time less the sleep that was asked for, and
-//! only its minimum, for ever: a constant device is slept on for a quarter of its time, not half, and one sleep that is
-//! too long leaves little more than its own lag. That follows from the source; nobody upstream says so.
+//! There is one state for the whole ring. It keeps the minimum of the elapsed time less the requested sleep, and
+//! never forgets it: on a constant device it sleeps for a quarter of the device's time, not half, and one sleep that
+//! is too long leaves little more than its own lag. That follows from the source; it is not documented upstream.
 
 use super::{Issued, Outcome, Plan, Predictor};
 

@@ -1,9 +1,9 @@
 //! Linux's hybrid polling from 4.10 to 6.3 (`io_poll_delay` 0): sleep for half of the mean.
 //!
-//! Faithful to its weaknesses, which are what is studied: the mean of an epoch of 100 ms counts until a later epoch
-//! has operations of the same class, be it minutes; and it is a mean of times as they were noticed, so that an
-//! operation that was slept through makes the next sleep longer. The ratio, one half in the kernel, and the length of
-//! the epoch are parameters.
+//! It reproduces the weaknesses under study: the mean of an epoch of 100 ms is valid until a later epoch has
+//! operations of the same class, even minutes later; and it is a mean of noticed times, so that an operation that was
+//! slept through makes the next sleep longer. The ratio, one half in the kernel, and the length of the epoch are
+//! parameters.
 
 use super::{
     ELAPSED_NS_MAX, Issued, Outcome, Plan, Predictor,
@@ -109,7 +109,7 @@ mod tests {
         rehearsal.wait_for(100_000_000, 40_000);
         assert_eq!(rehearsal.wait(40_000).plan, Plan::Sleep { ns: 36_000 });
         rehearsal.wait_for(200_000_000, 40_000);
-        // Every sleep ends at 66 µs or later, which the kernel takes for the time of the device.
+        // Every sleep ends at 66 µs or later, which the kernel takes for the device's time.
         assert!(matches!(rehearsal.wait(40_000).plan, Plan::Sleep { ns: 59_000.. }));
     }
 }

@@ -1,9 +1,10 @@
 //! Begunkov's proposal of 2019, never merged: mean less four times the lower mean deviation.
 //!
-//! Every 100 ms. The deviation is that of times below the mean of the epoch before, so that one pass is enough; an
-//! epoch that has no such mean, or nothing below it, sleeps for half of its own. A miss counts when the operation took
-//! less than the mean: a late timer alone is none. Above one miss in 32 operations the sleep falls back to half of the
-//! mean, above one in 256 to three quarters of what it would be, and it is never less than half.
+//! It is updated every 100 ms. The deviation uses times below the mean of the previous epoch, so that one pass is
+//! enough; an epoch without such a mean, or without times below it, sleeps for half of its own. A miss counts when
+//! the operation took less than the mean: a late timer alone does not count. Above one miss in 32 operations the
+//! sleep falls back to half of the mean, above one in 256 to three quarters of its value, and it is never less than
+//! half.
 
 use super::{
     ELAPSED_NS_MAX, Issued, Outcome, Plan, Predictor,
@@ -129,7 +130,7 @@ mod tests {
         let mut rehearsal = Rehearsal::new("lmd");
         epoch(&mut rehearsal, &[9_900, 10_100]);
         epoch(&mut rehearsal, &[9_900, 10_100]);
-        // One operation in ten is over before the sleep of 9.6 µs is.
+        // One operation in ten ends before the sleep of 9.6 µs does.
         epoch(&mut rehearsal, &[5_000, 9_900, 10_100, 9_900, 10_100, 9_900, 10_100, 9_900, 10_100, 10_100]);
         assert!(slept_ns(&mut rehearsal) < 5_100);
     }

@@ -1,11 +1,10 @@
-//! `regime` with what can be seen of the load: a table of quantiles by operations in flight, the thread's own and those
-//! of others. When the load changes, so does the line of the table, and nothing has to be learned again.
+//! `regime` with the visible load: a table of quantiles by operations in flight, the thread's own and those of
+//! others. When the load changes, another line of the table applies, and nothing must be learned again.
 //!
-//! A line that was never used begins as a copy of the one used last. The choice between sleeping and the interrupt is
-//! one for all lines: it weighs what the mixture of loads costs.
+//! An unused line starts as a copy of the line used last. All lines share the choice between sleeping and the
+//! interrupt: it weighs the cost of the mixture of loads.
 //!
-//! The load of the operation issued last stands for that of the operation that completes. At a depth of one they are
-//! the same.
+//! The load at the last issue is used for the operation that completes. At a depth of one they are the same.
 
 use super::{
     Costs, Issued, Outcome, Plan, Predictor,
@@ -13,7 +12,7 @@ use super::{
     size_class::{CLASSES, size_class},
 };
 
-/// Lines of the table, by powers of two: 1, 2 or 3, 4 to 7, to 128 and more.
+/// Lines of the table, by powers of two: 1, 2 or 3, 4 to 7, up to 128 and more.
 const LOADS: usize = 8;
 
 /// A table for each size class.
@@ -76,7 +75,7 @@ mod tests {
         assert!(matches!(rehearsal.wait(15_500).plan, Plan::Sleep { ns: 10_000..=16_000 }));
         rehearsal.in_flight_others = Some(31);
         assert!(matches!(rehearsal.wait(62_000).plan, Plan::Sleep { ns: 40_000..=64_000 }));
-        // A load never seen begins where the last one was.
+        // An unseen load starts where the last one was.
         rehearsal.in_flight_others = Some(200);
         assert!(matches!(rehearsal.wait(62_000).plan, Plan::Sleep { ns: 40_000..=64_000 }));
     }

@@ -1,11 +1,11 @@
-//! Predictors: history in, plan out. One file for each.
+//! Predictors: they take history and return a plan. One file for each.
 //!
-//! A predictor says how the thread spends the time until an operation is complete: sleep a while and then poll, poll
-//! at once, or leave it to the interrupt. It sees only what user space really sees: after a sleep that was too long
-//! the operation's own time is censored, because nobody looked when it became complete.
+//! A predictor decides how the thread spends the time until an operation is complete: sleep a while and then poll,
+//! poll at once, or wait for the interrupt. It sees only what user space can observe: after a sleep that was too long
+//! the operation's own time is censored, because the thread did not observe when it became complete.
 //!
-//! No predictor reads a clock, allocates after it was made, or knows whether the device is real. Whatever it is told,
-//! it never asks for a sleep longer than [`SLEEP_NS_MAX`].
+//! No predictor reads a clock, allocates after its creation, or knows whether the device is real. Whatever its input,
+//! it never requests a sleep longer than [`SLEEP_NS_MAX`].
 //!
 //! | spec | file | idea |
 //! | --- | --- | --- |
@@ -23,8 +23,8 @@
 //!
 //! # One setting for every load
 //!
-//! The candidate is `regime:0.003`, price 16. What was tried, and why it is this one, all with [`crate::simulate`]
-//! over training seeds 1 to 10 (jobs of 4 s):
+//! The candidate is `regime:0.003`, price 16. These are the alternatives and the reasons, all measured with
+//! [`crate::simulate`] over training seeds 1 to 10 (jobs of 4 s):
 //!
 //! | miss % / CPU % / IOPS | Job1 | Job2 | Job3 |
 //! | --- | --- | --- | --- |
@@ -37,23 +37,23 @@
 //! | `interrupt` | 0.0 / 20 / 57 542 | 0.0 / 13 / 36 710 | 0.0 / 2 / 6 001 |
 //!
 //! * **The quantile.** While a unit of the device is idle the earliest completions are all alike, and a wake just
-//!   before them is hardly ever late. A mean moves away from there as soon as something queues. The share of misses
-//!   that is asked for is the share that comes; 0.3 % leaves room below the half point that is not a difference. At
-//!   0.5 % the CPU is one point less, at 0.1 % two to three points more.
-//! * **The step.** A miss that moves the wake by 15 % is paid with CPU time on the way back. From 1 % on, doubling, the
-//!   CPU is that of the best constant sleep with as many misses, found with hindsight, within 0.2 points: there is
-//!   nothing left to gain for a method that only chooses when to wake, while the load stays the same. `quantile` is
-//!   made for a load that moves: its window pays up to 2 points here for being there within 32 operations.
-//! * **The price.** What a microsecond of latency costs in CPU, against the interrupt: about 2 µs in Job1, 9 in Job2,
-//!   93 in Job3. Prices from 12 to 80 give the same answers; 16 keeps its distance from Job2, also on the way back (a
-//!   factor of 0.7), and leaves a saturated disk to the interrupt early. In Job3 the interrupt's lag of 1.6 µs is the
-//!   price paid: up to 1 % of the operations a second, beside methods that poll nearly all the time.
-//! * **The load.** `load-aware` comes out the same. With up to 32 others in flight some unit is still idle more often
-//!   than one operation in 300 may be missed, so the wake is the same at every load; with 128 the answer is the
-//!   interrupt. It is no part of the candidate.
-//! * **Armed.** Not where queues are polled and compared by their misses: they have no interrupt that could end a
-//!   sleep. On a disk that interrupts anyway it is the form to use: nothing is missed, and on a device of two speeds
-//!   `regime` sleeps through the fast operations at the price of an interrupt and is awake for the slow ones.
+//!   before them is hardly ever late. A mean moves away from there as soon as operations queue. The share of misses
+//!   equals the requested one; 0.3 % stays well below the half point that does not count as a difference. At 0.5 %
+//!   the CPU is one point less, at 0.1 % two to three points more.
+//! * **The step.** A miss that moves the wake by 15 % costs CPU time on the way back. With steps from 1 % on,
+//!   doubling, the CPU is within 0.2 points of the best constant sleep with as many misses, found with hindsight: a
+//!   method that only chooses when to wake cannot gain more while the load stays the same. `quantile` is made for a
+//!   changing load: its window costs up to 2 points here because it adapts within 32 operations.
+//! * **The price.** What a microsecond of latency costs in CPU, compared with the interrupt: about 2 µs in Job1, 9 in
+//!   Job2, 93 in Job3. Prices from 12 to 80 give the same decisions; 16 keeps a margin from Job2, also on the way
+//!   back (a factor of 0.7), and leaves a saturated disk to the interrupt early. In Job3 the cost is the interrupt's
+//!   lag of 1.6 µs: up to 1 % of the operations a second, compared with methods that poll nearly all the time.
+//! * **The load.** `load-aware` gives the same result. With up to 32 other operations in flight some unit is idle
+//!   more often than the allowed one miss in 300 operations, so the wake is the same at every load; with 128 the
+//!   interrupt is best. The candidate does not use it.
+//! * **Armed.** Not for polled queues that are compared by their misses: they have no interrupt that could end a
+//!   sleep. On a disk that interrupts anyway it is the better form: nothing is missed, and on a device with two
+//!   speeds `regime` sleeps through the fast operations at the cost of an interrupt and is awake for the slow ones.
 
 mod control;
 mod dpas;
@@ -82,13 +82,13 @@ mod tests;
 
 pub use spec::{ALL_DEFAULTS, PredictorSpec, SpecError};
 
-/// The longest sleep a predictor asks for. Whoever waits longer for a disk has other troubles than CPU time.
+/// The longest sleep that a predictor requests. For longer waits CPU time is not the problem.
 pub const SLEEP_NS_MAX: u64 = 1_000_000_000;
 
-/// The longest wait that is believed; keeps sums far from their limits.
+/// The longest wait that is accepted; keeps sums far from overflow.
 const ELAPSED_NS_MAX: u64 = 10 * SLEEP_NS_MAX;
 
-/// Which way the bytes go.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the device.
@@ -97,27 +97,27 @@ pub enum Direction {
     Write,
 }
 
-/// What is known when an operation has just been handed to the kernel.
+/// What is known after an operation was handed to the kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Issued {
     /// Now; any monotonic origin, the same for all calls.
     pub now_ns: u64,
     /// Length of the operation.
     pub bytes: u32,
-    /// Way of the bytes.
+    /// Direction of the transfer.
     pub direction: Direction,
     /// Operations of this thread in flight, this one included.
     pub in_flight: u32,
-    /// Operations of others in flight on the device, where that can be seen.
+    /// Operations of others in flight on the device, if visible.
     pub in_flight_others: Option<u32>,
 }
 
 /// How to spend the time until the operation is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Look again and again from now on.
+    /// Poll from now on.
     Poll,
-    /// Sleep for so long (as asked of the kernel, which adds its own lag), then poll.
+    /// Sleep for the requested time (the kernel adds its own lag), then poll.
     Sleep {
         /// Requested sleep.
         ns: u64,
@@ -127,46 +127,47 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// A sleep within the limit, and no sleep where there is nothing to sleep.
+    /// A sleep within the limit; polling if the sleep would be zero.
     fn sleep_or_poll(ns: u64) -> Self {
         if ns == 0 { Self::Poll } else { Self::Sleep { ns: ns.min(SLEEP_NS_MAX) } }
     }
 }
 
-/// How the wait went.
+/// The outcome of a wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// Now, when the completion has been noticed.
+    /// The time at which the completion was noticed.
     pub now_ns: u64,
     /// Length of the operation.
     pub bytes: u32,
-    /// Way of the bytes.
+    /// Direction of the transfer.
     pub direction: Direction,
-    /// What had been planned.
+    /// The plan.
     pub plan: Plan,
-    /// From hand-over to the moment the completion was noticed. After a sleep that was too long this is an upper
-    /// bound of what the device took.
+    /// From hand-over to the notice of the completion. After a sleep that was too long this is an upper bound of the
+    /// device's time.
     pub elapsed_ns: u64,
     /// The operation was complete when the (unarmed) sleep ended: a miss.
     pub complete_at_wake: bool,
-    /// The (armed) sleep was ended by the completion, before its time.
+    /// The completion ended the (armed) sleep early.
     pub woken_early: bool,
-    /// What the sleep lasted beyond the request; 0 without a sleep.
+    /// Time that the sleep lasted beyond the request; 0 without a sleep.
     pub wake_lag_ns: u64,
-    /// CPU time the operation cost the thread, from hand-over to notice, as far as it is known; 0 when it is not.
+    /// CPU time the operation cost the thread, from hand-over to notice; 0 when unknown.
     pub cpu_ns: u64,
 }
 
 impl Outcome {
-    /// The sleep was longer than the operation needed, whether or not the completion was allowed to end it. Of an armed
-    /// sleep that its timer ended this is said by the times alone: the completion was noticed in the moment of waking.
+    /// Whether the sleep was longer than the operation needed, whether or not the completion could end it. For an
+    /// armed sleep that its timer ended, this follows from the times alone: the completion was noticed at the time of
+    /// waking.
     pub fn overslept(&self) -> bool {
         let Plan::Sleep { ns } = self.plan else { return false };
         let at_wake = self.elapsed_ns <= ns.saturating_add(self.wake_lag_ns);
         self.complete_at_wake || self.woken_early || at_wake
     }
 
-    /// What the wait tells about the device's own time.
+    /// What the wait shows about the device's own time.
     pub fn device_time(&self, costs: &Costs) -> DeviceTime {
         let elapsed_ns = self.elapsed_ns.min(ELAPSED_NS_MAX);
         let interrupted = self.woken_early || self.plan == Plan::Interrupt;
@@ -180,17 +181,17 @@ impl Outcome {
     }
 }
 
-/// What is known of how long the device took.
+/// What is known of the device's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceTime {
-    /// The completion was noticed when it came, or when the interrupt, whose lag is known, told of it.
+    /// The completion was observed directly, or by an interrupt with a known lag.
     Exactly(u64),
-    /// Nobody looked before: the time is censored.
+    /// The thread did not poll before: the time is censored.
     AtMost(u64),
 }
 
 impl DeviceTime {
-    /// The time, or the bound of it.
+    /// The time, or its bound.
     pub fn bound_ns(self) -> u64 {
         match self {
             Self::Exactly(ns) | Self::AtMost(ns) => ns,
@@ -198,26 +199,27 @@ impl DeviceTime {
     }
 }
 
-/// What waiting costs here: measured when a run begins, or constants of the simulator. A predictor is made with it.
+/// Costs of waiting on this machine: measured when a run starts, or constants of the simulator. A predictor is
+/// created with them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     /// CPU to hand an operation over.
     pub submit_ns: u64,
     /// CPU of one timed sleep.
     pub sleep_cpu_ns: u64,
-    /// CPU of one wait for the interrupt, beyond the hand-over.
+    /// CPU of one wait for the interrupt, in addition to the hand-over.
     pub interrupt_cpu_ns: u64,
-    /// What the interrupt adds to the time until the completion is noticed, against polling.
+    /// Delay of an interrupt's notice compared with polling.
     pub interrupt_lag_ns: u64,
-    /// Median of what a sleep lasts beyond its request.
+    /// Median of the time that a sleep lasts beyond its request.
     pub wake_lag_ns: u64,
 }
 
-/// A predictor. State for each size class and direction is its own affair.
+/// A predictor. Its state per size class and direction is internal.
 pub trait Predictor: Send {
-    /// What to do about an operation that has just been handed over.
+    /// Plans the wait for an operation that was just handed over.
     fn plan(&mut self, issued: &Issued) -> Plan;
 
-    /// Learns from how a wait went. Called once for each plan, in order of completion.
+    /// Learns from the outcome of a wait. Called once for each plan, in order of completion.
     fn observe(&mut self, outcome: &Outcome);
 }

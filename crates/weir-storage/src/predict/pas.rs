@@ -1,12 +1,12 @@
 //! PAS (DPAS, FAST '26): lengthen the sleep a little while it is too short, shorten it much once it was too long.
 //!
 //! Each size class multiplies its sleep by a factor that the last two results choose: the same result again makes the
-//! factor stronger, a change of the result starts it anew. The steps themselves heat up (5 %) while results repeat and
+//! factor stronger, a change of the result resets it. The steps themselves heat up (5 %) while results repeat and
 //! cool down (10 %) when they change. Shortening is ten times as strong as lengthening, which makes one sleep in five
 //! too long in any steady state: after a miss it takes four steps, 1 + 2 + 3 + 4 = 10, to be back.
 //!
-//! With several operations in flight only the first result of a sleep's length counts, and the first operation after
-//! it takes the new length.
+//! With several operations in flight only the first result for a sleep's length counts, and the first operation after
+//! it uses the new length.
 
 use super::{
     Issued, Outcome, Plan, Predictor, SLEEP_NS_MAX,
@@ -18,7 +18,7 @@ const SLEEP_NS_MIN: i64 = 100;
 const UP_MILLIONTHS_MIN: i64 = 1_000;
 const UP_MILLIONTHS_MAX: i64 = 10_000;
 const DOWN_FOR_UP: i64 = 10;
-/// No sleep grows more than a thousandfold at once; keeps products far from their limits.
+/// No sleep grows more than a thousandfold at once; keeps products far from overflow.
 const FACTOR_MILLIONTHS_MAX: i64 = 1_000 * MILLION;
 
 /// One sleep for each size class.
@@ -26,7 +26,7 @@ pub struct Pas {
     classes: [PasSleep; CLASSES],
 }
 
-/// The sleep of one size class and how it moves. DPAS uses it too.
+/// The sleep of one size class and its adaptation. DPAS uses it too.
 #[derive(Clone, Copy)]
 pub struct PasSleep {
     sleep_ns: i64,
@@ -35,9 +35,9 @@ pub struct PasSleep {
     down_for_up: i64,
     before_last: Ending,
     last: Ending,
-    /// A result has come and the sleep has not followed it yet.
+    /// Whether a result has arrived that the sleep has not followed yet.
     pending: bool,
-    /// The result of the sleep in use is known.
+    /// Whether the result of the current sleep is known.
     reported: bool,
 }
 
@@ -47,10 +47,10 @@ enum Ending {
     TooLong,
 }
 
-/// What an operation is given.
+/// The sleep for an operation.
 pub struct NextSleep {
     pub plan: Plan,
-    /// The sleep would have been shorter than a timer can do.
+    /// Whether the sleep would have been shorter than a timer can do.
     pub at_floor: bool,
 }
 
@@ -88,7 +88,7 @@ impl PasSleep {
         self.last = if outcome.overslept() { Ending::TooLong } else { Ending::TooShort };
     }
 
-    /// Moves the sleep; says whether it met the floor.
+    /// Adapts the sleep; returns whether it reached the floor.
     fn follow_result(&mut self) -> bool {
         let (up, down) = (self.up_millionths, self.up_millionths * self.down_for_up);
         let factor = match (self.before_last, self.last) {

@@ -1,12 +1,13 @@
-//! The sleep that is too long with a chosen probability, and nothing else: an order statistic of the last operations,
-//! corrected by what came of it.
+//! The sleep that is too long with a chosen probability: an order statistic of the last operations, corrected by its
+//! outcomes.
 //!
-//! The window gives where the device is now; it has forgotten an earlier load after 32 operations, up and down alike.
-//! It cannot give the share: the lowest of 32 times is more than one in a hundred, times after a sleep that was too
-//! long are known too high, and waking is late. So what the window says is multiplied by a factor that is tracked by
-//! the one bit that is always known, whether the wake was too late: down by e^(-η(1-p)) when it was, up by e^(ηp) when
-//! not. Where the factor neither rises nor falls in the mean, one wake in 1/p is too late, whatever the distribution
-//! (Ma, Muthukrishnan and Sandler, 2013; of a correction to a forecast: Gibbs and Candès, 2021).
+//! The window follows the device's current speed; it has forgotten an earlier load after 32 operations, whether that
+//! was faster or slower. The window alone cannot reach the share: the lowest of 32 times is more than one in a
+//! hundred, times after a sleep that was too long are overestimated, and waking is late. So the window's value is
+//! multiplied by a factor that follows the one bit that is always known, whether the wake was too late: down by
+//! e^(-η(1-p)) if so, up by e^(ηp) if not. Where the mean of the factor is constant, one wake in 1/p is too late,
+//! whatever the distribution (Ma, Muthukrishnan and Sandler, 2013; for corrections of a forecast: Gibbs and Candès,
+//! 2021).
 
 use super::{
     Costs, Issued, Outcome, Plan, Predictor,
@@ -14,13 +15,13 @@ use super::{
     wake_lag::WakeLag,
 };
 
-/// η: how much of the factor the answers of one wake move.
+/// η: how far one wake moves the factor.
 const STEP: f64 = 0.1;
 /// Operations that are remembered.
 const WINDOW: usize = 32;
 /// Operations that are polled at the start.
 const POLLED_FIRST: usize = 16;
-/// The factor stays within these, so that it has not far to come back when the window begins to say something else.
+/// Limits of the factor, so that it recovers quickly when the window changes.
 const FACTOR_MIN: f64 = 0.05;
 const FACTOR_MAX: f64 = 1.65;
 
@@ -40,7 +41,7 @@ struct Class {
     factor: f64,
 }
 
-/// The last times, in the order they came and in order of size.
+/// The last times, in order of arrival and in order of size.
 #[derive(Clone, Copy)]
 struct Recent {
     times_ns: [u64; WINDOW],
@@ -64,14 +65,14 @@ impl Quantile {
 }
 
 impl Class {
-    /// When to be awake, from the hand-over on; 0 while too little is known.
+    /// When to be awake, counted from the hand-over; 0 while too little is known.
     fn wake_ns(&self, share: f64) -> u64 {
         if self.recent.count < POLLED_FIRST { 0 } else { (self.recent.at(share) as f64 * self.factor) as u64 }
     }
 }
 
 impl Recent {
-    /// The time that so large a share of the times does not exceed.
+    /// The quantile of the times at this share.
     fn at(&self, share: f64) -> u64 {
         let rank = (share * self.count as f64).ceil() as usize;
         self.sorted_ns[rank.max(1) - 1]
@@ -154,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_load_that_rises_and_falls_is_followed_both_ways() {
-        // From 10 to 34 µs and back within 200 operations, again and again.
+        // From 10 to 34 µs and back within 200 operations, repeatedly.
         let mut rehearsal = Rehearsal::new("quantile:0.01").lagging(COSTS.wake_lag_ns);
         let (mut misses, mut device, mut looked) = (0, 0, 0);
         for operation in 0..20_000_u64 {
@@ -170,7 +171,7 @@ mod tests {
             looked += outcome.elapsed_ns.saturating_sub(slept_ns);
         }
         assert!((190..=210).contains(&misses), "{misses} misses");
-        // A wake that is moved by steps alone is behind on the way up: it looks for half of the time.
+        // A wake that moves only by steps lags on the way up: it polls for half of the time.
         assert!(looked * 10 < device * 3, "{looked} of {device} ns spent looking");
     }
 
@@ -194,7 +195,7 @@ mod tests {
     #[test]
     fn the_lag_of_waking_is_learned_without_being_told() {
         let mut rehearsal = Rehearsal::new("quantile:0.01");
-        // Eight times what the costs say.
+        // Eight times the lag in the costs.
         rehearsal.wake_lag_ns = 16_000;
         rehearsal.misses_in(20_000, |random| 40_000 + random % 5_000);
         let share = rehearsal.misses_in(100_000, |random| 40_000 + random % 5_000);
@@ -205,7 +206,7 @@ mod tests {
     fn a_device_faster_than_any_sleep_is_polled_and_comes_back() {
         let mut rehearsal = Rehearsal::new("quantile:0.01").lagging(2_000);
         rehearsal.misses_in(1_000, |_| 1_500);
-        // A sleep is tried now and then; it counts as any other.
+        // A sleep is tried occasionally; it counts like any other.
         assert!(rehearsal.misses_in(100_000, |_| 1_500) < 0.0105);
         let polled = (0..10_000).filter(|_| rehearsal.wait(1_500).plan == Plan::Poll).count();
         assert!(polled > 9_800, "{polled}");
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_device_is_slept_on_where_only_a_short_sleep_fits() {
-        // The run began with longer sleeps, which are late by more than the device takes.
+        // The run started with longer sleeps, whose lag exceeds the device's time.
         let costs = Costs { wake_lag_ns: 24_000, ..COSTS };
         let spec: PredictorSpec = "quantile:0.01".parse().expect("a predictor");
         let mut rehearsal = Rehearsal::with(spec.build(&costs)).lagging(14_000);

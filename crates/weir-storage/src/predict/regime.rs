@@ -1,7 +1,7 @@
 //! The quantile, unless the interrupt is worth its lag: see [`super::tracker`] and [`super::choice`].
 //!
-//! The price is what the user accepts to pay: microseconds of CPU for a microsecond of latency. At 15 µs an operation,
-//! looking for 4 µs buys 2 µs; at 160 µs the same 2 µs cost 100. Rules about the minimum or the mean miss that, for a
+//! The price is what the user accepts: microseconds of CPU per microsecond of latency. At 15 µs an operation, polling
+//! for 4 µs gains 2 µs; at 160 µs the same 2 µs cost 100. Rules about the minimum or the mean miss that, because a
 //! saturated device has the same minimum as an idle one.
 
 use super::{
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn armed_it_sleeps_through_what_the_interrupt_ends_cheaply() {
-        // Two speeds, and an interrupt whose lag is a trifle beside the slow one.
+        // Two speeds, and an interrupt whose lag is small beside the slow one.
         let two_speeds =
             |random: u64| if random % 100 < 15 { 40_000 + random % 9 } else { 300_000 + random % 8_000 };
         let asleep_ns = |armed: bool| {

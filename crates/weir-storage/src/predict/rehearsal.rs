@@ -1,4 +1,4 @@
-//! For tests: operations one after the other on a device that takes as long as it is told.
+//! For tests: operations one after the other on a device with given times.
 
 use super::{Costs, Direction, Issued, Outcome, Plan, Predictor, PredictorSpec};
 
@@ -11,7 +11,7 @@ pub const COSTS: Costs = Costs {
     wake_lag_ns: 1_950,
 };
 
-/// A predictor, a device and a clock. Sleeps are exact unless told otherwise.
+/// A predictor, a device and a clock. Sleeps are exact unless configured otherwise.
 pub struct Rehearsal {
     predictor: Box<dyn Predictor>,
     random: u64,
@@ -42,7 +42,7 @@ impl Rehearsal {
         }
     }
 
-    /// Sleeps last so much longer than asked.
+    /// Sleeps last this much longer than requested.
     pub fn lagging(mut self, wake_lag_ns: u64) -> Self {
         self.wake_lag_ns = wake_lag_ns;
         self
@@ -86,7 +86,7 @@ impl Rehearsal {
         outcome
     }
 
-    /// One operation, and others until so much time has passed since its completion.
+    /// Runs one operation, and others until this much time has passed since its completion.
     pub fn wait_for(&mut self, length_ns: u64, device_ns: u64) {
         let end_ns = self.wait(device_ns).now_ns + length_ns;
         while self.now_ns < end_ns {
@@ -94,7 +94,7 @@ impl Rehearsal {
         }
     }
 
-    /// The share of misses in so many operations, whose times are drawn from numbers below 2^32.
+    /// The share of misses in this many operations, whose times are drawn from numbers below 2^32.
     pub fn misses_in(&mut self, operations: u32, draw: impl Fn(u64) -> u64) -> f64 {
         let mut misses = 0;
         for _ in 0..operations {

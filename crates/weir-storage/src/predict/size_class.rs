@@ -1,12 +1,12 @@
-//! The kernel's sixteen classes of operations: eight sizes, each way by itself.
+//! The kernel's sixteen classes of operations: eight sizes in each direction.
 
 use super::Direction;
 
-/// How many classes there are.
+/// Number of classes.
 pub const CLASSES: usize = 16;
 
-/// Power of two of the sectors, from 1 to 128 and more, and the way. The kernel has no class for less than one sector,
-/// which no block device can be asked for; here it counts as one.
+/// Power of two of the sectors, from 1 to 128 and more, and the direction. The kernel has no class for less than one
+/// sector, the smallest request of a block device; here it counts as one.
 pub fn size_class(bytes: u32, direction: Direction) -> usize {
     let power = (bytes >> 9).checked_ilog2().unwrap_or(0).min(7) as usize;
     let way = match direction {

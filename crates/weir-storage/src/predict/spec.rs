@@ -1,4 +1,4 @@
-//! Predictors by name: `quantile:0.01`, as people write them and results keep them.
+//! Predictors by name, such as `quantile:0.01`, as users write them and results store them.
 
 use std::{fmt, ops::RangeInclusive, str::FromStr};
 
@@ -41,9 +41,9 @@ const PRICES: RangeInclusive<f64> = 0.0..=1_000_000.0;
 /// A predictor with all its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PredictorSpec {
-    /// Look at once.
+    /// Poll at once.
     Poll,
-    /// Never look.
+    /// Never poll.
     Interrupt,
     /// The same sleep for every operation.
     Fixed {
@@ -70,14 +70,14 @@ pub enum PredictorSpec {
         /// Whether polling is one of the modes.
         polls: bool,
     },
-    /// Moving averages.
+    /// Mean less deviations, as moving averages.
     Ewma {
         /// Weight of the newest time.
         weight: f64,
         /// Deviations below the mean.
         deviations: f64,
     },
-    /// Probability of a miss.
+    /// The sleep with a given probability of a miss.
     Quantile {
         /// Share of operations that may be missed.
         quantile: f64,
@@ -89,7 +89,7 @@ pub enum PredictorSpec {
         /// CPU time paid for a unit of latency.
         price: f64,
     },
-    /// The same, for each load.
+    /// Like `Regime`, for each load.
     LoadAware {
         /// Share of operations that may be missed.
         quantile: f64,
@@ -98,36 +98,36 @@ pub enum PredictorSpec {
     },
 }
 
-/// What is wrong with a predictor's name.
+/// An error in a predictor's name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SpecError {
-    /// No such predictor.
+    /// There is no such predictor.
     #[error("there is no predictor `{0}`; use one of {names}", names = family_names())]
     Unknown(String),
-    /// Not in its range, or not a number.
+    /// A parameter is out of its range, or not a number.
     #[error("{family}: the {parameter} must be {allowed}, not `{given}`")]
     Parameter {
         /// The predictor.
         family: String,
         /// Its parameter.
         parameter: &'static str,
-        /// What it may be.
+        /// Its allowed values.
         allowed: String,
-        /// What it was.
+        /// The given value.
         given: String,
     },
-    /// More than it has.
+    /// More parameters than it has.
     #[error("{family}: the parameter `{given}` is one too many")]
     TooMany {
         /// The predictor.
         family: String,
-        /// The first of those that are too many.
+        /// The first extra parameter.
         given: String,
     },
 }
 
 impl PredictorSpec {
-    /// Makes the predictor; all its memory is allocated here.
+    /// Creates the predictor; all its memory is allocated here.
     pub fn build(&self, costs: &Costs) -> Box<dyn Predictor> {
         match *self {
             Self::Poll => Box::new(Control(Plan::Poll)),
@@ -146,7 +146,7 @@ impl PredictorSpec {
         }
     }
 
-    /// Whether it ever sleeps for a time of its own: only such a sleep can be armed.
+    /// Whether it ever sleeps for a chosen time: only such a sleep can be armed.
     pub fn has_sleeps(&self) -> bool {
         !matches!(self, Self::Poll | Self::Interrupt)
     }
@@ -171,7 +171,7 @@ impl PredictorSpec {
     }
 }
 
-/// The first parameter is always written, a later one where it is not the default.
+/// The first parameter is always written, later ones only if they differ from the default.
 impl fmt::Display for PredictorSpec {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let family = self.family();
@@ -245,7 +245,7 @@ impl FromStr for PredictorSpec {
     }
 }
 
-/// What follows the colon, taken one by one.
+/// The parameters after the colon, taken one by one.
 struct Parameters<'a> {
     family: &'a str,
     rest: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! What holds for every predictor, whatever it is told.
+//! Properties of every predictor, whatever its input.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::{
     rehearsal::{COSTS, Rehearsal},
 };
 
-/// The defaults, and parameters at the ends of their ranges.
+/// The defaults, and parameters at the limits of their ranges.
 fn specs() -> Vec<PredictorSpec> {
     let extremes = [
         "fixed:1000ms",
@@ -25,7 +25,7 @@ fn specs() -> Vec<PredictorSpec> {
     ALL_DEFAULTS.iter().chain(&extremes).map(|text| text.parse().expect("a predictor")).collect()
 }
 
-/// Times from nothing to never, most of them sensible.
+/// Times from zero to the maximum, most of them realistic.
 fn time_ns() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..200_000_u64, 1 => 0..2_000_000_000_u64, 1 => any::<u64>(), 1 => Just(u64::MAX)]
 }
@@ -111,8 +111,8 @@ proptest! {
         }
     }
 
-    /// Operations on a device that is idle, then saturated, then idle, asking only for sense: no predictor sleeps
-    /// much longer than the longest time it has seen.
+    /// Operations on a device that is idle, then saturated, then idle: no predictor sleeps much longer than the
+    /// longest time it has seen.
     #[test]
     fn no_predictor_sleeps_longer_than_any_operation_took(
         idle_ns in 5_000..50_000_u64,

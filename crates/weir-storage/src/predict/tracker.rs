@@ -1,31 +1,31 @@
-//! A quantile of the device's time, followed by answers of one bit: was the wake too late or not.
+//! A quantile of the device's time, tracked by one bit per wait: whether the wake was too late.
 //!
-//! What is tracked is when to be awake, counted from the hand-over. Too early moves it up by the factor e^(ηp), too
-//! late moves it down by e^(-η(1-p)); where it neither rises nor falls in the mean, one wake in 1/p is too late,
-//! whatever the distribution (Ma, Muthukrishnan and Sandler, 2013; as factors, because times have no scale). The bit
-//! is known after every wait, also a censored one, and it contains the lag of waking: nothing has to be known about
-//! it.
+//! The tracked value is when to be awake, counted from the hand-over. A wake that is too early moves it up by the
+//! factor e^(ηp), one that is too late moves it down by e^(-η(1-p)). Where its mean is constant, one wake in 1/p is
+//! too late, whatever the distribution (Ma, Muthukrishnan and Sandler, 2013; with factors, because times have no
+//! scale). The bit is known after every wait, also after a censored one, and it includes the lag of waking, which
+//! therefore need not be known.
 //!
-//! A step adapts between two limits: small where all is well, doubled with every wake that is too late after another,
-//! and with every 1/p operations once four times as many have passed without one. To double a step is to square its
-//! factor, so that no exponential is computed on the way.
+//! A step adapts between two limits: it is small in a steady state, doubles with every consecutive late wake, and
+//! doubles with every 1/p operations once four times as many have passed without a late one. Doubling a step squares
+//! its factor, so that no exponential is computed on the way.
 
 use super::{ELAPSED_NS_MAX, Plan, SLEEP_NS_MAX};
 
-/// Operations that are polled at the start; the earliest is where tracking begins.
+/// Operations that are polled at the start; tracking starts at the earliest.
 pub const POLLED_FIRST: u32 = 16;
 
 const WAKE_NS_MIN: f64 = 100.0;
 const WAKE_NS_MAX: f64 = SLEEP_NS_MAX as f64;
 
-/// The quantile that is wanted and how fast it is followed. Many trackers may share one.
+/// The target quantile and how fast it is followed. Many trackers may share one.
 #[derive(Clone, Copy, Debug)]
 pub struct Aim {
     up: f64,
     up_most: f64,
     down: f64,
     down_most: f64,
-    /// In so many operations one wake too late is due.
+    /// One late wake is expected in this many operations.
     due: u32,
 }
 
@@ -42,7 +42,7 @@ impl Aim {
     }
 }
 
-/// Where one quantile is thought to be.
+/// The current estimate of one quantile.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracker {
     wake_ns: f64,
@@ -53,7 +53,7 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// Knows nothing: polls first.
+    /// Starts without an estimate: polls first.
     pub fn new() -> Self {
         Self { wake_ns: WAKE_NS_MAX, factor: 1.0, in_a_row: 0, too_late: false, polls_left: POLLED_FIRST }
     }
@@ -68,7 +68,7 @@ impl Tracker {
         if self.has_begun() { self.wake_ns as u64 } else { 0 }
     }
 
-    /// Sleep until then, or poll where a sleep cannot be so short.
+    /// Sleeps until then, or polls if the sleep would be too short.
     pub fn plan(&self, wake_lag_ns: u64) -> Plan {
         Plan::sleep_or_poll(self.wake_ns().saturating_sub(wake_lag_ns))
     }

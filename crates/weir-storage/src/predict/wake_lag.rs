@@ -1,19 +1,19 @@
-//! What a sleep lasts beyond its request, where the sleeps in use are: on virtual machines a short sleep is late by
-//! less than a long one.
+//! The time that a sleep lasts beyond its request, near the sleeps in use: on virtual machines a short sleep is late
+//! by less than a long one.
 //!
-//! Followed from sleep to sleep, beginning with what was measured when the run began. While polling there is nothing to
-//! learn from; then it is thought to be less and less, to one half, so that a short sleep is tried now and then where
-//! it might fit.
+//! It is tracked from sleep to sleep, starting with the value measured when the run started. While polling there is
+//! nothing to learn from; then the expectation decreases down to one half, so that a short sleep is tried
+//! occasionally.
 
 use super::{Costs, Outcome, Plan};
 
 const WEIGHT: f64 = 1.0 / 64.0;
 const FORGOTTEN_A_POLL: f64 = 1.0 / 4_096.0;
 const SHARE_MIN: f64 = 0.5;
-/// One lag counts for no more than so many times what was expected.
+/// A single lag counts at most for this many times the expected one.
 const STRAY_MAX: f64 = 4.0;
 
-/// The lag that is expected.
+/// The expected lag.
 #[derive(Clone, Copy, Debug)]
 pub struct WakeLag {
     ns: f64,

@@ -1,6 +1,6 @@
-//! A file belongs to one run at a time, unless all say that they share it: two of them would spoil each other's blocks
+//! A file belongs to one run at a time, unless all runs agree to share it: two runs would corrupt each other's blocks
 //! and figures. The claim is an advisory lock (`flock(2)`) that ends with the process, however it ends. Programs that
-//! do not ask are not kept out.
+//! do not check the lock are not kept out.
 
 use std::{
     fs::{self, File},
@@ -13,24 +13,24 @@ use rustix::{
 };
 use weir_sys::file_locks::FileLocks;
 
-/// A file that no other run may use while this is held, or none that does not share it.
+/// A file that no other run may use while this exists, or only runs that share it.
 #[derive(Debug)]
 pub(super) struct Claim {
     _held: File,
 }
 
-/// What claiming found.
+/// Result of a claim.
 #[derive(Debug)]
 pub(super) enum Claiming {
-    /// It is ours now.
+    /// The claim is held.
     Held(Claim),
-    /// Another process has it; who that is, as far as it can be seen.
+    /// Another process holds it; describes that process as far as it is visible.
     Taken(String),
     /// There is no such file, or its file system has no locks (some network file systems).
     Impossible,
 }
 
-/// Claims a file that is there.
+/// Claims an existing file.
 pub(super) fn claim(path: &Path, is_shared: bool) -> Claiming {
     let Ok(file) = File::open(path) else { return Claiming::Impossible };
     let alone = FlockOperation::NonBlockingLockExclusive;
@@ -41,7 +41,7 @@ pub(super) fn claim(path: &Path, is_shared: bool) -> Claiming {
     }
 }
 
-/// Who holds the lock of a file: `process 4711 (weir)`.
+/// The holder of a file's lock: `process 4711 (weir)`.
 fn holder(path: &Path) -> String {
     let holder = FileLocks::now().holder_of(path);
     let Some(pid) = holder.and_then(|holder| holder.pid) else { return "another process".to_owned() };

@@ -1,12 +1,13 @@
 //! What a job writes, and whether it can be read back.
 //!
-//! Without verification every block has bytes that come nowhere else ([`Payload`]). With it every block carries a
-//! stamp: the seed of the thread, its place, and how often the thread wrote it before. Two writes of one block that are
-//! in flight together carry the same stamp, for nobody knows which of them is last. A block of which a write failed is
-//! not judged, because nobody knows what it holds.
+//! Without verification every block has unique bytes ([`Payload`]). With verification every block has a stamp: the
+//! seed of the thread, its position, and how often the thread wrote it before. Two writes of one block that are in
+//! flight together have the same stamp, because their order is unknown. A block with a failed write is not checked,
+//! because its contents are unknown.
 //!
-//! Several threads of one job may write the same block; it is right when it is what any of them wrote last. Jobs that
-//! write to one file side by side spoil each other's blocks: their verification fails, and that is what it is for.
+//! Several threads of one job may write the same block; it is right when it contains the last write of any of them.
+//! Jobs that write to one file at the same time overwrite each other's blocks: their verification fails, as it
+//! should.
 
 use std::{
     fs::File,
@@ -26,21 +27,21 @@ use crate::{
     wait::time::thread_cpu_ns,
 };
 
-/// Bytes read at once when blocks are compared.
+/// Bytes per read when blocks are compared.
 const CHUNK_BYTES: u64 = 1 << 20;
-/// Progress is told after so many blocks.
+/// Progress is reported after this many blocks.
 pub(super) const TELL_EVERY_BLOCKS: u64 = 256;
-/// Of each thread, so that their blocks differ.
+/// Difference between the seeds of threads, so that their blocks differ.
 pub(super) const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// How often one thread wrote each block; [`UNSURE`] when a write failed.
+/// How often one thread wrote each block; [`UNSURE`] after a failed write.
 #[derive(Clone, Debug)]
 pub(super) struct Written {
     seed: u64,
     counts: Vec<u32>,
 }
 
-/// Bytes that are made to see what that costs, and how often it is tried.
+/// Bytes that are generated to measure the cost, and number of attempts.
 const REHEARSED_BYTES: u64 = 256 << 10;
 const REHEARSALS: usize = 20;
 
@@ -63,12 +64,12 @@ enum Doing {
     Nothing,
     /// A write of this block.
     Writing(u64),
-    /// An fsync, by what the ledger knows it.
+    /// An fsync, with its number in the ledger.
     Syncing(u64),
 }
 
 impl Contents {
-    /// Contents for one thread of a job that uses so many bytes from its offset on. `run` tells runs from each other.
+    /// Contents for one thread of a job that uses `used_bytes` bytes from its offset on. `run` distinguishes runs.
     pub(super) fn new(
         job: &StorageJob,
         thread: u32,
@@ -96,8 +97,8 @@ impl Contents {
         }
     }
 
-    /// CPU time to make the bytes of one block: the best of some short tries, which others disturb least. What the job
-    /// writes does not depend on it.
+    /// CPU time to generate the bytes of one block: the best of several short attempts, which are the least
+    /// disturbed. It does not change what the job writes.
     pub(super) fn fill_ns(&self, buffer: &mut [u8]) -> u64 {
         let mut payload = self.payload.clone();
         let rounds = (REHEARSED_BYTES / self.block_bytes).clamp(1, 1000);
@@ -114,7 +115,7 @@ impl Contents {
         (0..REHEARSALS).map(|_| try_once()).min().unwrap_or(0)
     }
 
-    /// Makes the bytes of a slot that is about to write a block. An error is the ledger's.
+    /// Generates the bytes of a slot that is about to write a block. Errors are those of the ledger.
     pub(super) fn write(&mut self, slot: u32, offset_bytes: u64, buffer: &mut [u8]) -> io::Result<()> {
         let block = (offset_bytes - self.first_byte) / self.block_bytes;
         let counts = self.written.as_mut().and_then(|written| written.counts.get_mut(block as usize));
@@ -132,7 +133,7 @@ impl Contents {
         self.page.as_ref().map_or(Ok(()), |page| page.begin(block, count))
     }
 
-    /// All of a block depends on its place, so that equal stamps mean equal bytes.
+    /// All bytes of a block depend on its position, so that equal stamps mean equal bytes.
     fn stamp(&self, offset_bytes: u64, generation: u64, buffer: &mut [u8]) {
         verify::fill(self.seed, offset_bytes, buffer);
         verify::stamp(buffer, &Stamp { seed: self.seed, offset_bytes, generation });
@@ -145,7 +146,7 @@ impl Contents {
         }
     }
 
-    /// The operation of a slot ended. An error is the ledger's.
+    /// The operation of a slot ended. Errors are those of the ledger.
     pub(super) fn ended(&mut self, slot: u32, succeeded: bool) -> io::Result<()> {
         let Some(doing) = self.slots.get_mut(slot as usize) else { return Ok(()) };
         match std::mem::replace(doing, Doing::Nothing) {
@@ -170,32 +171,32 @@ impl Contents {
         }
     }
 
-    /// What was written, when blocks carry stamps.
+    /// What was written, if blocks have stamps.
     pub(super) fn into_written(self) -> Option<Written> {
         self.written
     }
 }
 
-/// Seed of what one thread of a job writes, where no ledger tells its runs from each other.
+/// Seed of one thread's data, if no ledger distinguishes its runs.
 pub(super) fn seed(job: &StorageJob, thread: u32) -> u64 {
     job.seed.wrapping_add(u64::from(thread).wrapping_mul(SEED_STEP))
 }
 
-/// What comparing found.
+/// Result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verified {
     /// Blocks compared.
     pub(super) blocks: u64,
-    /// Of these, wrong ones.
+    /// Wrong blocks among them.
     pub(super) failures: u64,
     /// About the first wrong one.
     pub(super) first_failure: Option<String>,
-    /// It ended before all was compared.
+    /// Whether it ended before everything was compared.
     pub(super) was_interrupted: bool,
 }
 
 impl Verified {
-    /// A block was compared.
+    /// Counts a compared block.
     pub(super) fn count(&mut self, offset_bytes: u64, result: Result<(), impl std::fmt::Display>) {
         self.blocks += 1;
         if let Err(error) = result {
@@ -206,9 +207,9 @@ impl Verified {
     }
 }
 
-/// Reads blocks of the job that follow each other, some at a time, and shows each to `compare`, until the last one or
-/// an interruption: false then. Blocks that are not `wanted` may be left out. The page cache is asked to forget the
-/// file first, so that what is compared comes from the device where that is possible.
+/// Reads consecutive blocks of the job, several at a time, and calls `compare` for each, until the last one or an
+/// interrupt; returns false after an interrupt. Blocks that are not `wanted` may be skipped. The page cache is asked
+/// to drop the file first, so that the data comes from the device if possible.
 pub(super) fn read_blocks(
     file: &File,
     job: &StorageJob,
@@ -217,7 +218,7 @@ pub(super) fn read_blocks(
     wanted: impl Fn(usize) -> bool,
     mut compare: impl FnMut(usize, &[u8], u64),
 ) -> io::Result<bool> {
-    // A device or a file system that cannot do this is read all the same.
+    // If a device or a file system does not support this, it is read anyway.
     let _ = file.sync_data();
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
     let block_bytes = u64::from(job.block_bytes);
@@ -262,7 +263,7 @@ pub(super) fn verify(
     Ok(found)
 }
 
-/// Whether anybody wrote the block, and nobody failed to.
+/// Whether a thread wrote the block, and no write of it failed.
 fn is_judged(threads: &[Written], block: usize) -> bool {
     let mut counts = threads.iter().filter_map(|written| written.counts.get(block));
     counts.clone().any(|count| *count > 0) && counts.all(|count| *count != UNSURE)
@@ -297,7 +298,7 @@ mod tests {
 
     const BLOCK: usize = 512;
 
-    /// A file with room for eight blocks behind its first, removed at the end.
+    /// A file with room for eight blocks after its first, removed at the end.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -412,7 +413,7 @@ mod tests {
         let mut contents = Contents::new(&job, 0, 8 * BLOCK as u64, None, 1);
         let mut seen = HashSet::new();
         for turn in 0..100 {
-            // Whatever was read into the buffer before, and wherever the block lies.
+            // Whatever the buffer contained before, and wherever the block lies.
             let mut buffer = vec![0; BLOCK];
             contents.write(turn % 4, BLOCK as u64, &mut buffer).expect("no ledger fails");
             contents.ended(turn % 4, true).expect("no ledger fails");

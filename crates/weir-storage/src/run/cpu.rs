@@ -1,11 +1,11 @@
-//! CPU of one job: its own threads by their own account, and the threads that work for it.
+//! CPU time of one job: of its own threads, and of the threads that work for it.
 //!
-//! Threads of the kernel that serve a ring carry the number of the thread that made it in their name (`iou-sqp-17`,
-//! `iou-wrk-17`), so they are known to be a job's. In a container that number is one of outside, which no thread here
-//! has: then they are the jobs' with rings, in equal parts. Threads of a pool or of the C library's POSIX AIO carry
-//! nothing: all threads of this process that are neither a job's, nor the supervisor's, nor the one that reads the
-//! trace are taken to be theirs, in equal parts when several such jobs run side by side. What such threads used is
-//! counted as system time: they do little else than wait in the kernel.
+//! Kernel threads that serve a ring have the id of the creating thread in their name (`iou-sqp-17`, `iou-wrk-17`),
+//! which identifies their job. In a container that id belongs to the outer namespace and matches no thread here: then
+//! they are divided equally between the jobs with rings. Threads of a pool or of the C library's POSIX AIO have no
+//! such mark: all threads of this process that are neither a job's, nor the supervisor's, nor the trace reader, count
+//! as theirs, divided equally when several such jobs run at the same time. The CPU time of such threads counts as
+//! system time: they do little but wait in the kernel.
 
 use std::collections::HashSet;
 
@@ -15,11 +15,11 @@ use weir_sys::usage::ThreadUsage;
 
 use super::tracing;
 
-/// Who works for an engine besides the job's own threads.
+/// Helper threads of an engine, besides the job's own threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Helpers {
     None,
-    /// Threads of the kernel, known by name.
+    /// Kernel threads, identified by name.
     Kernel,
     /// Threads of this process.
     Own,
@@ -46,18 +46,18 @@ pub(super) fn threads_now() -> Vec<ThreadSample> {
         .unwrap_or_default()
 }
 
-/// Whose threads are whose.
+/// Threads by owner.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Owners {
     /// Threads of the job.
     pub(super) job: HashSet<u32>,
-    /// Threads of all jobs, and those that only look on.
+    /// Threads of all jobs, and supervising threads.
     pub(super) all: HashSet<u32>,
-    /// Jobs with helpers of the same kind, this one included.
+    /// Jobs with helpers of the same kind, including this one.
     pub(super) sharers: u64,
 }
 
-/// Adds what helpers used between two moments.
+/// Adds the CPU time of helpers between two readings.
 pub(super) fn add_helpers(
     cpu: &mut StorageCpu,
     helpers: Helpers,
@@ -93,7 +93,7 @@ pub(super) fn add_helpers(
     }
 }
 
-/// Adds what one of the job's own threads used.
+/// Adds the CPU time of one of the job's own threads.
 pub(super) fn add_thread(cpu: &mut StorageCpu, used: &ThreadUsage) {
     cpu.user_ns += used.user_ns;
     cpu.system_ns += used.system_ns;
@@ -103,10 +103,10 @@ pub(super) fn add_thread(cpu: &mut StorageCpu, used: &ThreadUsage) {
     cpu.page_faults_minor += used.page_faults_minor;
 }
 
-/// Busy time of the whole machine over a run, from readings at irregular moments.
+/// Busy time of the whole machine over a run, from readings at irregular times.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MachineBusy {
-    /// Moment, and busy time since the first reading; both rise.
+    /// Time, and busy time since the first reading; both ascend.
     readings: Vec<(u64, u64)>,
 }
 
@@ -120,7 +120,7 @@ impl MachineBusy {
         }
     }
 
-    /// Busy time between two moments, as if it had been even between readings; 0 outside of them.
+    /// Busy time between two times, interpolated between readings; 0 outside of them.
     pub(super) fn between(&self, from_ns: u64, until_ns: u64) -> u64 {
         self.at(until_ns).saturating_sub(self.at(from_ns))
     }

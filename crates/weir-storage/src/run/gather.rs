@@ -13,28 +13,28 @@ use super::{
 };
 use crate::{capture::CapturedOperation, measure::Meter, wait::Calibration};
 
-/// What one thread brings home.
+/// The result of one thread.
 pub(super) struct JobThreadReport {
     pub(super) thread_number: u32,
     pub(super) recorder: Recorder,
-    /// Why it ended before its time.
+    /// Why it ended early.
     pub(super) broken: Option<String>,
-    /// Time to make the bytes of a block that is written, if this thread measured it.
+    /// Time to generate the bytes of a block, if this thread measured it.
     pub(super) fill_ns: Option<u64>,
 }
 
-/// What else is known about a job.
+/// Further facts about a job.
 pub(super) struct HostDefaults<'a> {
     pub(super) calibration: Option<&'a Calibration>,
-    /// What helpers of the engine used.
+    /// CPU time of the engine's helpers.
     pub(super) helpers: StorageCpu,
     pub(super) machine: &'a MachineBusy,
-    /// Requests as the kernel saw them, when they were captured.
+    /// Requests recorded by the kernel, if they were captured.
     pub(super) captured: Option<&'a Captured>,
     pub(super) was_interrupted: bool,
 }
 
-/// The report of a job, and what a reader must know about it. `add` is told of the notes of all its threads.
+/// The report of a job, and notes for the reader. `add` receives the notes of all its threads.
 pub(super) fn job_report(
     job: &StorageJob,
     mut job_threads: Vec<JobThreadReport>,
@@ -47,7 +47,7 @@ pub(super) fn job_report(
     let ramped = job_threads.iter().filter(|job_thread| job_thread.recorder.has_ramp_alone()).count();
     let ended_in_ramp = ramped > 0 && !job_threads.iter().any(|job_thread| job_thread.recorder.has_window());
     notes.extend((ramped > 0 && !ended_in_ramp).then(|| left_out(job, ramped, job_threads.len())));
-    // What some threads did before the window of the others opened is no part of it.
+    // Operations that threads completed before the window of the others opened do not count.
     for job_thread in
         job_threads.iter_mut().filter(|job_thread| !ended_in_ramp && job_thread.recorder.has_ramp_alone())
     {
@@ -88,8 +88,8 @@ pub(super) fn job_report(
     (report, notes)
 }
 
-/// From when on not every operation of these threads can be compared with the trace: one of their journals is full, or
-/// the trace is. The same for all of them, so that their figures are of the same time.
+/// From when on some operations of these threads cannot be compared with the trace: one of their journals is full, or
+/// the trace is. The same for all of them, so that their figures cover the same time.
 fn compared_until_ns(job_threads: &[JobThreadReport], captured: &Captured) -> u64 {
     let full_ns = |job_thread: &JobThreadReport| {
         let journal = job_thread.recorder.journal.as_ref()?;
@@ -100,7 +100,7 @@ fn compared_until_ns(job_threads: &[JobThreadReport], captured: &Captured) -> u6
     job_threads.iter().filter_map(full_ns).chain(captured.full_from_ns).min().unwrap_or(u64::MAX)
 }
 
-/// Measures a thread's operations again with the device's own times.
+/// Measures a thread's operations again, with the device's own times.
 fn retell(
     job: &StorageJob,
     job_thread: &mut JobThreadReport,
@@ -124,7 +124,7 @@ fn retell(
     None
 }
 
-/// What the notes of all threads say.
+/// The figures of all threads' notes.
 pub(super) fn of_recorder(
     job: &StorageJob,
     recorder: Recorder,
@@ -170,7 +170,7 @@ pub(super) fn empty_meter(job: &StorageJob, calibration: Option<&Calibration>, c
     meter
 }
 
-/// A job that has no window says so, and whose its figures are.
+/// Note for a job without a window: its figures come from the ramp.
 fn in_ramp(job: &StorageJob, elapsed_ns: u64) -> String {
     format!(
         "{}: it ended {:.2} s after it began, inside its ramp of {:.2} s, so nothing was measured as asked: its figures \
@@ -181,7 +181,7 @@ fn in_ramp(job: &StorageJob, elapsed_ns: u64) -> String {
     )
 }
 
-/// So are threads of which that is true.
+/// Note about threads that were left out for this reason.
 fn left_out(job: &StorageJob, count: usize, of: usize) -> String {
     format!(
         "{}: {count} of {of} threads ended inside the ramp, and no figure has them; give them more to do, or a shorter \
@@ -190,7 +190,7 @@ fn left_out(job: &StorageJob, count: usize, of: usize) -> String {
     )
 }
 
-/// What a reader must know of the bytes that were written.
+/// Note about the written bytes.
 fn filled(job: &StorageJob, fill_ns: u64) -> String {
     format!(
         "{}: every block that is written has bytes of its own, which nothing can compress or deduplicate; making them \
@@ -199,7 +199,7 @@ fn filled(job: &StorageJob, fill_ns: u64) -> String {
     )
 }
 
-/// Figures of a part of the run say so.
+/// Note that figures cover only a part of the run.
 fn partial_note(job: &StorageJob, report: &StorageJobReport, operations: u64) -> Option<String> {
     let waiting = report.waiting.as_ref().filter(|waiting| waiting.operations < operations)?;
     let seconds = waiting.elapsed_ns as f64 / 1e9;
@@ -210,7 +210,7 @@ fn partial_note(job: &StorageJob, report: &StorageJobReport, operations: u64) ->
     ))
 }
 
-/// Estimates are not passed off as the device's own times.
+/// Note that device times are estimates.
 fn unseen(job: &StorageJob) -> String {
     format!(
         "{}: the tracepoints saw no request of a thread, so its device times are estimates: others issue them (sqpoll, \
@@ -330,7 +330,7 @@ mod tests {
     }
 
     /// Five seconds of polled operations of a millisecond each, with the thread on its CPU for half of the time, and
-    /// what the kernel saw of them.
+    /// the kernel's record of them.
     fn long_job_thread(thread_number: u32) -> (JobThreadReport, Vec<CapturedOperation>) {
         let meter = empty_meter(&job(), None, DeviceClock::Observed);
         let mut recorder = Recorder::new(meter, None, true, true);
@@ -367,7 +367,7 @@ mod tests {
         }
     }
 
-    /// The figures of a job whose comparison ends before it: all of the first two seconds, and nothing else.
+    /// The figures of a job whose comparison ends early: all of the first two seconds, and nothing else.
     fn expect_two_seconds(job_threads: Vec<JobThreadReport>, captured: &Captured) {
         let (machine, threads) = (MachineBusy::default(), job_threads.len() as u64);
         let (report, notes) = reported(&job(), job_threads, &host_defaults(&machine, Some(captured)));

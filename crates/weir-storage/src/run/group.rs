@@ -1,4 +1,4 @@
-//! Jobs that run side by side: their threads are made, start together, are looked on at, and are gathered.
+//! Jobs that run at the same time: their threads are created, start together, are supervised, and are gathered.
 
 use std::{
     collections::HashSet,
@@ -32,27 +32,27 @@ use super::{
 };
 use crate::wait::time::now_ns;
 
-/// From the moment all threads are ready to the start.
+/// Time from the readiness of all threads to the start.
 const START_IN_NS: u64 = 3_000_000;
-/// How long an interrupt may go unseen.
+/// Longest delay until an interrupt is noticed.
 const LOOK_EVERY_NS: u64 = 100_000_000;
-/// How often the machine is read, and progress told.
+/// How often the machine is read, and progress reported.
 const TELL_EVERY_NS: u64 = 500_000_000;
 
-/// What jobs that ran side by side did.
+/// Results of jobs that ran at the same time.
 pub(super) struct Gathered {
-    /// Of each, in order.
+    /// One report per job, in order.
     pub(super) reports: Vec<StorageJobReport>,
-    /// Of several together; places are those in the group.
+    /// Combined rows of several jobs; indices are those in the group.
     pub(super) rows: Vec<StorageRow>,
-    /// What a reader must know.
+    /// Notes for the reader.
     pub(super) notes: Vec<String>,
 }
 
-/// What a thread brought home: nothing when the group did not start.
+/// Result of a thread; `None` if the group did not start.
 type Brought = Option<(JobThreadReport, Option<Written>)>;
 
-/// Runs the jobs of a group. `used_bytes` is for each of them.
+/// Runs the jobs of a group. `used_bytes` has an entry for each job.
 pub(super) fn run(
     jobs: &[StorageJob],
     used_bytes: &[u64],
@@ -92,7 +92,7 @@ pub(super) fn run(
         };
         Ok(handles.into_iter().map(join).collect())
     })?;
-    // What was measured stays, whatever became of the trace.
+    // The measurements are kept, whatever happened to the trace.
     let (captured, untold) = match watch.tracing.take().map(Tracing::finish) {
         None => (None, None),
         Some(Ok(captured)) => (Some(captured), None),
@@ -107,7 +107,7 @@ fn is_traced(job: &StorageJob) -> bool {
     job.device_clock == DeviceClock::Tracepoint
 }
 
-/// Lets all threads end, however the one that looks on ends: none may wait for it for ever.
+/// Releases all threads however the supervisor ends: none may wait for it forever.
 struct Dismissal<'a>(&'a Crew);
 
 impl Drop for Dismissal<'_> {
@@ -118,7 +118,7 @@ impl Drop for Dismissal<'_> {
     }
 }
 
-/// Made before any block is written.
+/// Created before any block is written.
 fn ledgers(jobs: &[StorageJob], used_bytes: &[u64], run: u64) -> Result<Vec<Option<Ledger>>, RunError> {
     let ledger = |(job, used_bytes): (&StorageJob, &u64)| {
         let path = job.ledger.as_ref();
@@ -143,19 +143,19 @@ fn members<'a>(
     members
 }
 
-/// What is known about helpers of one job.
+/// Readings of the helpers of one job.
 #[derive(Clone, Debug, Default)]
 struct HelperWindow {
     before: Option<Vec<ThreadSample>>,
     used: StorageCpu,
 }
 
-/// Looks on while a group runs.
+/// Supervises a running group.
 struct Watch<'a> {
     jobs: &'a [StorageJob],
     members: &'a [Member<'a>],
     crew: &'a Crew,
-    /// Thread numbers of the members.
+    /// Thread ids of the members.
     numbers: Vec<Option<u32>>,
     helpers: Vec<HelperWindow>,
     machine: MachineBusy,
@@ -177,7 +177,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Lets the group start when all are ready, and returns when all are done.
+    /// Starts the group when all are ready, and returns when all are done.
     fn run(
         &mut self,
         messages: &Receiver<Message>,
@@ -225,7 +225,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Traces the requests of those threads that are compared with them.
+    /// Traces the requests of the threads whose operations are compared with the trace.
     fn start_tracing(&mut self) -> Result<(), RunError> {
         let Some(job) = self.jobs.iter().find(|job| is_traced(job)) else { return Ok(()) };
         let traced = self.members.iter().filter(|member| is_traced(member.job));
@@ -234,7 +234,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Tells the trace when the first window opens that is compared with it.
+    /// Sets the start of the first window that is compared with the trace.
     fn open_trace(&self) {
         let opens = self.jobs.iter().filter(|job| is_traced(job));
         let opens_ns = opens.map(|job| Schedule::new(job, self.start_ns).opens_ns).min();
@@ -243,7 +243,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Waits until all threads have told whether they can begin; the first that cannot is the error.
+    /// Waits until all threads have reported whether they can start; the first failure is the error.
     fn all_ready(&mut self, messages: &Receiver<Message>) -> Result<(), RunError> {
         for _ in self.members {
             match messages.recv() {
@@ -257,7 +257,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Time until the next thing to look at.
+    /// Time until the next check.
     fn look_in_ns(&self) -> u64 {
         let now_ns = now_ns();
         let openings = self.jobs.iter().zip(&self.helpers).filter_map(|(job, helpers)| {
@@ -271,7 +271,7 @@ impl<'a> Watch<'a> {
             .clamp(1, LOOK_EVERY_NS)
     }
 
-    /// Reads helpers of jobs whose window begins.
+    /// Reads the helpers of jobs whose window opens.
     fn open_windows(&mut self, now_ns: u64) {
         for (job, helpers) in self.jobs.iter().zip(&mut self.helpers) {
             let is_due = now_ns >= Schedule::new(job, self.start_ns).opens_ns;
@@ -298,7 +298,7 @@ impl<'a> Watch<'a> {
             sharers: sharers as u64,
         };
         cpu::add_helpers(&mut self.helpers[job_index].used, kind, &crew, &before, &cpu::threads_now());
-        // Not again.
+        // Prevents a second reading.
         self.helpers[job_index].before = Some(Vec::new());
     }
 
@@ -335,7 +335,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Makes the reports, and compares what was written.
+/// Makes the reports, and verifies written data.
 fn gather(
     members: &[Member<'_>],
     brought: Vec<Brought>,

@@ -1,10 +1,11 @@
-//! The loop of one thread: issue what may begin, wait, note what is complete, until the job is over.
+//! The loop of one thread: issue what may start, wait, note completions, until the job is over.
 //!
-//! The clock is read before a batch is handed over, after it, and when something is complete; nothing allocates. A
-//! batch is what may begin at that moment, in one system call, up to the job's limit: everything at once costs the
-//! least CPU, but the device gets nothing to do until the whole batch is made, and then all of it in one go. What the
-//! kernel does not take is offered again. With a rate, what was due when the time was over and had not begun is noted
-//! too: a device that stalls to the end cannot hide the queue before it.
+//! The clock is read before a batch is submitted, after it, and when something is complete; nothing allocates. A
+//! batch contains the operations that may start at that moment, in one system call, up to the job's limit. Submitting
+//! everything at once costs the least CPU, but the device stays idle until the whole batch is made, and then gets all
+//! of it at once. Operations that the kernel does not take are submitted again. With a rate, operations that were due
+//! but not started when the time was over are noted too: a device that stalls to the end cannot hide the queue before
+//! it.
 
 use std::{
     fs::File,
@@ -27,25 +28,25 @@ use crate::{
     wait::{InFlight, InFlightTable, Time, Wait, Waiter},
 };
 
-/// A thread that has seen so many failed operations stops: the rest would tell nothing new.
+/// A thread stops after this many failed operations: the rest would show nothing new.
 pub(super) const FAILURES_MAX: u64 = 100;
-/// Longest sleep in which nobody looks whether the run was interrupted.
+/// Longest sleep without a check for an interrupt.
 const NAP_NS_MAX: u64 = 50_000_000;
-/// Pause after the kernel took nothing although nothing was in flight, and how often that may be.
+/// Pause after the kernel took nothing although nothing was in flight, and how often that may happen.
 const STARVED_NS: u64 = 100_000;
 const STARVED_MAX: u32 = 10_000;
-/// A timer's lag is not compensated beyond this.
+/// Largest timer lag that is compensated.
 const LAG_NS_MAX: u64 = 200_000;
 const LAG_STEP_NS_MIN: u64 = 100;
 
-/// When things happen, by the monotonic clock.
+/// Times of a job, by the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Schedule {
-    /// The first operation.
+    /// Start of the first operation.
     pub(super) begins_ns: u64,
-    /// The window.
+    /// Start of the window.
     pub(super) opens_ns: u64,
-    /// Nothing is issued from then on.
+    /// From then on nothing is issued.
     pub(super) ends_ns: u64,
 }
 
@@ -59,10 +60,10 @@ impl Schedule {
     }
 }
 
-/// What a thread shares with the one that looks on.
+/// State that a thread shares with its supervisor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shared<'a> {
-    /// Nothing is issued any more.
+    /// Nothing more is issued when this is set.
     pub(super) stop: &'a AtomicBool,
     /// Operations of this thread so far.
     pub(super) completed: &'a AtomicU64,
@@ -87,20 +88,20 @@ pub(super) struct JobThread<'a, T> {
     completed_count: u64,
     failures: u64,
     writes: u64,
-    /// Writes that were begun when the last one was made durable.
+    /// Number of writes started before the last sync.
     writes_synced: u64,
     was_sync: bool,
     is_issuing: bool,
-    /// When it was decided that nothing more is issued, other than because nothing is left.
+    /// When issuing ended, other than because nothing was left.
     ended_ns: Option<u64>,
-    /// A rate or a pause decides when operations begin.
+    /// Whether a rate or a pause decides when operations start.
     is_paced: bool,
     starved: u32,
     lag_ns: u64,
     edge_ns: u64,
 }
 
-/// What the loop of a thread is made of.
+/// The components of a thread's loop.
 pub(super) struct Parts<'a, T> {
     pub(super) job: &'a StorageJob,
     pub(super) engine: Box<dyn Engine>,
@@ -119,7 +120,7 @@ impl<'a, T: Time> JobThread<'a, T> {
         Self {
             pace: Pace::new(job, schedule.begins_ns),
             flights: InFlightTable::new(job.depth),
-            // The last one is taken first.
+            // The last one is used first.
             idle: (0..job.depth).rev().collect(),
             batch: Vec::with_capacity(depth),
             intended_ns: None,
@@ -146,8 +147,8 @@ impl<'a, T: Time> JobThread<'a, T> {
         }
     }
 
-    /// Runs to the end: until the time or the size is over, too much has failed, or the run was stopped. All that was
-    /// in flight is complete then, whatever happened.
+    /// Runs until the time or the size is over, too much has failed, or the run was stopped. All operations in flight
+    /// are complete then, in every case.
     pub(super) fn run(&mut self) -> io::Result<()> {
         let result = self.turns().and_then(|()| self.sync_all_written());
         let now_ns = self.waiter.time.now_ns();
@@ -157,9 +158,9 @@ impl<'a, T: Time> JobThread<'a, T> {
         result
     }
 
-    /// Makes all that was written durable, where the job asks for it when it ends. As in fio it takes the job's time
-    /// and is none of its syncs. fio leaves it out where the last operation was a sync; but that one may have been of
-    /// data alone, have failed, or have been done before writes that were in flight beside it.
+    /// Syncs all writes at the job's end, if the job requests it. As in fio it takes the job's time and does not
+    /// count as one of its syncs. fio skips it if the last operation was a sync; but that one may have been of data
+    /// only, have failed, or have run before writes that were in flight at the same time.
     fn sync_all_written(&self) -> io::Result<()> {
         if !self.job.end_fsync || self.writes == 0 {
             return Ok(());
@@ -167,7 +168,7 @@ impl<'a, T: Time> JobThread<'a, T> {
         File::open(&self.job.file)?.sync_all()
     }
 
-    /// What the rate asked for and nobody began, of those operations that were left.
+    /// Notes operations that the rate scheduled and that were never started, limited to those that were left.
     fn note_never_begun(&mut self, now_ns: u64) {
         let end_ns = self.ended_ns.unwrap_or(now_ns).min(self.schedule.ends_ns);
         for (waited_ns, count) in self.pace.overdue(end_ns, self.offsets.left()) {
@@ -175,7 +176,7 @@ impl<'a, T: Time> JobThread<'a, T> {
         }
     }
 
-    /// Nothing more is issued from this moment on.
+    /// Ends issuing at this time.
     fn end(&mut self, now_ns: u64) {
         self.is_issuing = false;
         self.ended_ns.get_or_insert(now_ns);
@@ -213,13 +214,13 @@ impl<'a, T: Time> JobThread<'a, T> {
         }
     }
 
-    /// Waits until something is complete, or the next may begin.
+    /// Waits until something is complete, or the next operation may start.
     fn wait(&mut self, recent_ns: u64, resumes_ns: Option<u64>) -> io::Result<Wait> {
         let (engine, completed) = (self.engine.as_mut(), &mut self.completed);
         let Some(resumes_ns) = resumes_ns else {
             return self.waiter.wait(engine, &mut self.flights, recent_ns, None, completed);
         };
-        // A timer is late by about its lag; the rest is spent looking.
+        // A timer is late by about its lag; the rest is spent polling.
         let limit_ns = resumes_ns.saturating_sub(self.lag_ns);
         if limit_ns <= recent_ns {
             return self.waiter.look_until(engine, resumes_ns, completed);
@@ -231,8 +232,8 @@ impl<'a, T: Time> JobThread<'a, T> {
         Ok(wait)
     }
 
-    /// Follows the median of the timer's lags: a mean would follow its outliers, and the thread would look for longer
-    /// than it has to.
+    /// Tracks the median of the timer's lags: a mean would follow its outliers, and the thread would poll longer than
+    /// necessary.
     fn learn_lag(&mut self, lag_ns: u64) {
         let step_ns = (self.lag_ns / 16).max(LAG_STEP_NS_MIN);
         self.lag_ns = match self.lag_ns {
@@ -243,7 +244,7 @@ impl<'a, T: Time> JobThread<'a, T> {
         .min(LAG_NS_MAX);
     }
 
-    /// Waits for the moment of the first operation.
+    /// Waits for the start of the first operation.
     fn begin(&mut self) -> io::Result<u64> {
         loop {
             let now_ns = self.waiter.time.now_ns();
@@ -254,26 +255,26 @@ impl<'a, T: Time> JobThread<'a, T> {
         }
     }
 
-    /// Hands over everything that may begin. Returns the latest reading of the clock, and when more may begin, if that
-    /// depends on time.
+    /// Submits all operations that may start. Returns the latest reading of the clock, and when more may start, if
+    /// that depends on time.
     fn issue(&mut self, now_ns: u64) -> io::Result<(u64, Option<u64>)> {
         let mut recent_ns = now_ns;
         loop {
-            // What was not taken goes first, and alone.
+            // Operations that were not taken go first, and alone.
             let resumes_ns = if self.batch.is_empty() { self.gather(recent_ns)? } else { None };
             if self.batch.is_empty() {
                 return Ok((recent_ns, resumes_ns));
             }
             recent_ns = self.submit()?;
-            // Whatever else may begin by now does so before the thread waits.
+            // Other operations that may start by now do so before the thread waits.
             if !self.batch.is_empty() {
                 return Ok((recent_ns, None));
             }
         }
     }
 
-    /// Fills the batch; with a pace each operation is one by itself. Returns when more may begin, if that depends on
-    /// time.
+    /// Fills the batch; with a pace each operation is a separate batch. Returns when more may start, if that depends
+    /// on time.
     fn gather(&mut self, now_ns: u64) -> io::Result<Option<u64>> {
         while self.is_issuing && self.batch.len() < self.job.batch_max as usize {
             let Some(&slot) = self.idle.last() else { return Ok(None) };
@@ -283,7 +284,7 @@ impl<'a, T: Time> JobThread<'a, T> {
                 None => {}
             }
             let (operation, intended_ns) = if let Some(sync) = self.next_sync(slot) {
-                // A rate is one of reads and writes.
+                // Rates apply to reads and writes only.
                 (sync, None)
             } else {
                 let kind = match self.pace.turn(now_ns) {
@@ -306,12 +307,12 @@ impl<'a, T: Time> JobThread<'a, T> {
         Ok(None)
     }
 
-    /// Hands the batch over; what the kernel did not take stays in it.
+    /// Submits the batch; operations that the kernel did not take stay in it.
     fn submit(&mut self) -> io::Result<u64> {
         let started_ns = self.waiter.time.now_ns();
         let taken = self.engine.submit(&self.batch)?;
         self.recorder.submitted(taken);
-        // In an engine that does the work in the call, the call is the operation.
+        // In a synchronous engine the call is the operation.
         let is_asynchronous = self.engine.is_asynchronous();
         let handed_ns = if is_asynchronous { self.waiter.time.now_ns() } else { started_ns };
         for operation in self.batch.drain(..taken) {
@@ -334,7 +335,7 @@ impl<'a, T: Time> JobThread<'a, T> {
         Ok(handed_ns)
     }
 
-    /// What makes the writes so far durable, where that is due now.
+    /// The sync of the writes so far, if it is due now.
     fn next_sync(&mut self, slot: u32) -> Option<Operation> {
         let is_done = if self.job.syncs_as_fio {
             self.was_sync || self.offsets.left() == 0
@@ -355,7 +356,7 @@ impl<'a, T: Time> JobThread<'a, T> {
         Some(Operation { slot, kind, offset_bytes: 0, bytes: 0 })
     }
 
-    /// An error is that of the ledger: nothing may be written that it does not know of.
+    /// Errors are those of the ledger: no write may be unknown to it.
     fn next_transfer(&mut self, slot: u32, kind: Option<OperationKind>) -> io::Result<Option<Operation>> {
         let step = self.offsets.next_of(kind.map(|kind| kind == OperationKind::Read));
         let Some(Step { reads, offset_bytes, bytes }) = step else { return Ok(None) };
@@ -402,15 +403,15 @@ impl<'a, T: Time> JobThread<'a, T> {
         }
     }
 
-    /// Nothing is in flight: until the next may begin.
+    /// With nothing in flight: waits until the next operation may start.
     fn idle(&mut self, now_ns: u64, resumes_ns: Option<u64>) -> io::Result<u64> {
         let moment_ns = resumes_ns.unwrap_or(now_ns.saturating_add(STARVED_NS));
         self.nap(moment_ns.min(self.schedule.ends_ns.max(now_ns)))?;
         Ok(self.waiter.time.now_ns())
     }
 
-    /// Sleeps until a moment, or a while when it is far. The timer's usual lag is left out of the sleep and looked
-    /// away: it is this program's, and not to be found in anybody's latency.
+    /// Sleeps until a time, or for a while if it is far. The sleep is shortened by the timer's usual lag and the rest
+    /// is polled: the lag is caused by this program and must not appear in any latency.
     fn nap(&mut self, moment_ns: u64) -> io::Result<()> {
         let now_ns = self.waiter.time.now_ns();
         let left_ns = moment_ns.saturating_sub(now_ns);
@@ -427,7 +428,7 @@ impl<'a, T: Time> JobThread<'a, T> {
         Ok(())
     }
 
-    /// The window opens, an interval ends, or the time is over.
+    /// Handles the start of the window, the end of an interval, or the end of the time.
     #[cold]
     fn edge(&mut self, now_ns: u64) {
         if !self.recorder.has_window() && now_ns >= self.schedule.opens_ns {
@@ -447,11 +448,11 @@ impl<'a, T: Time> JobThread<'a, T> {
     }
 
     fn usage(&self) -> ThreadUsage {
-        // Without it the job's own CPU is not known; its times are.
+        // Without it the job's own CPU is unknown; its times are known.
         thread_usage().unwrap_or_default()
     }
 
-    /// The engine, the notes and what was written, when the run is over.
+    /// The engine, the notes and the written contents, at the end of the run.
     pub(super) fn into_parts(self) -> (Box<dyn Engine>, Recorder, Option<Written>) {
         (self.engine, self.recorder, self.contents.into_written())
     }

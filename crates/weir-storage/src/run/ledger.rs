@@ -1,5 +1,5 @@
-//! The ledger: a file that says of each block how often a run began to write it and how often that was acknowledged, so
-//! that what it wrote can be checked after it was killed or the power was cut.
+//! The ledger: a file that records for each block how often a run started to write it and how often a write was
+//! acknowledged, so that the contents can be checked after a kill or a power failure.
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -16,10 +16,10 @@
 //! | 64..4096 | zeros |
 //! | 4096.. | for each thread, for each block: writes begun (4 bytes), writes acknowledged (4 bytes) |
 //!
-//! Numbers are little-endian. A write is entered as begun before it is handed to the kernel, and as acknowledged after
-//! the kernel has said so, each with a `pwrite` of 4 bytes: what a killed process has entered stays. It is not synced:
-//! for a cut of power it must lie on storage that keeps its power. An acknowledged count of `0xffff_ffff` is that of a
-//! block of which a write failed; nobody knows what it holds.
+//! Numbers are little-endian. A write is entered as started before it is submitted to the kernel, and as acknowledged
+//! after the kernel has completed it, each with a `pwrite` of 4 bytes: the entries of a killed process survive. The
+//! ledger is not synced: to survive a power failure it must lie on storage with protected power. An acknowledged
+//! count of `0xffff_ffff` marks a block with a failed write, whose contents are unknown.
 
 use std::{
     collections::VecDeque,
@@ -43,12 +43,12 @@ const HEADER_FIELDS: usize = 64;
 const ENTRY_BYTES: u64 = 8;
 /// Largest ledger.
 const LEDGER_BYTES_MAX: u64 = 8 << 30;
-/// Writes of a thread that may wait for their fsync.
+/// Most writes of a thread that wait for an fsync.
 pub(super) const UNSYNCED_MAX: u64 = 1 << 20;
-/// Count of a block of which a write failed.
+/// Count of a block with a failed write.
 pub(super) const UNSURE: u32 = u32::MAX;
 
-/// Why there is no ledger.
+/// Why a ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// A system call failed.
@@ -56,49 +56,49 @@ pub enum LedgerError {
     System {
         /// The ledger.
         path: PathBuf,
-        /// What was tried.
+        /// The failed step.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// One of an earlier run is not overwritten: it may be all that is known about what was written.
+    /// The ledger of an earlier run is not overwritten: it may be the only record of what was written.
     #[error(
         "the ledger {0} exists; check what it is about with --verify-only, then remove it or name another"
     )]
     Exists(PathBuf),
-    /// Another file, or a damaged one.
+    /// The file is not a ledger, or is damaged.
     #[error(
         "{0} is no ledger of weir, or a damaged one; name the file that the writing run was given with --ledger"
     )]
     Foreign(PathBuf),
-    /// It is about another job.
+    /// The ledger belongs to another job.
     #[error("the ledger {path} is that of a job with {was}; say the same instead of {now}")]
     Other {
         /// The ledger.
         path: PathBuf,
-        /// What the ledger says.
+        /// The job in the ledger.
         was: String,
-        /// What was asked.
+        /// The requested job.
         now: String,
     },
-    /// More than is kept.
+    /// The ledger would be too large.
     #[error("the ledger {path}: {reason}")]
     TooMuch {
         /// The ledger.
         path: PathBuf,
-        /// What is, and what would do.
+        /// The size, and what would work.
         reason: String,
     },
 }
 
 impl LedgerError {
-    /// Whether the command was wrong, not the machine.
+    /// Whether the command was wrong, rather than the machine.
     pub fn is_usage(&self) -> bool {
         !matches!(self, Self::System { .. })
     }
 }
 
-/// What a ledger is about.
+/// The job of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     run: u64,
@@ -151,7 +151,7 @@ impl Header {
             threads: word(56),
             is_synced: word(60) != 0,
         })?;
-        // The checksum is no protection against somebody who wants to be mean.
+        // The checksum does not protect against a deliberate attack.
         (header.block_bytes > 0 && header.threads > 0 && header.bytes() <= LEDGER_BYTES_MAX).then_some(header)
     }
 
@@ -170,14 +170,14 @@ impl Header {
     }
 }
 
-/// How often a thread began to write a block, and how often that was acknowledged.
+/// How often a thread started to write a block, and how often a write was acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) begun: u32,
     pub(super) acknowledged: u32,
 }
 
-/// A whole ledger.
+/// A complete ledger.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     path: PathBuf,
@@ -186,7 +186,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Makes the ledger of a job that is about to write so many bytes.
+    /// Creates the ledger of a job that is about to write `used_bytes` bytes.
     pub(super) fn create(
         path: &Path,
         job: &StorageJob,
@@ -253,7 +253,7 @@ impl Ledger {
         self.header.threads
     }
 
-    /// What this run's blocks carry as their seed, so that those of an earlier run are not taken for them.
+    /// The seed of this run's blocks, which distinguishes them from those of an earlier run.
     pub(super) fn seed(&self, thread: u32) -> u64 {
         let seed = noise(self.header.seed, self.header.run);
         seed.wrapping_add(u64::from(thread).wrapping_mul(SEED_STEP))
@@ -264,7 +264,7 @@ impl Ledger {
         Page { ledger: self.clone(), thread, unsynced: Unsynced::default() }
     }
 
-    /// Entries of one thread for blocks that follow each other.
+    /// Entries of one thread for consecutive blocks.
     pub(super) fn entries(&self, thread: u32, first: u64, entries: &mut [Entry]) -> Result<(), LedgerError> {
         let mut bytes = vec![0; entries.len() * ENTRY_BYTES as usize];
         let read = self.file.read_exact_at(&mut bytes, self.header.entry_at(thread, first));
@@ -277,7 +277,7 @@ impl Ledger {
     }
 }
 
-/// What one thread enters.
+/// The entries of one thread.
 #[derive(Clone, Debug)]
 pub(super) struct Page {
     ledger: Ledger,
@@ -286,12 +286,12 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// A write is about to be handed over: the one with this count.
+    /// Enters a write that is about to be submitted, with its count.
     pub(super) fn begin(&self, block: u64, count: u32) -> io::Result<()> {
         self.enter(block, 0, count)
     }
 
-    /// A write has ended well.
+    /// Enters a successful write.
     pub(super) fn written(&mut self, block: u64, count: u32) -> io::Result<()> {
         if self.ledger.header.is_synced {
             self.unsynced.writes.push_back((block, count));
@@ -300,19 +300,19 @@ impl Page {
         self.enter(block, 4, count)
     }
 
-    /// A write has failed, so that nobody knows what the block holds.
+    /// Enters a failed write: the contents of the block are unknown.
     pub(super) fn failed(&mut self, block: u64) -> io::Result<()> {
         let of_block = |(unsynced, _): &&mut (u64, u32)| *unsynced == block;
         self.unsynced.writes.iter_mut().filter(of_block).for_each(|(_, count)| *count = UNSURE);
         self.enter(block, 4, UNSURE)
     }
 
-    /// An fsync is about to be handed over; returns what it is known by.
+    /// Notes an fsync that is about to be submitted; returns its number.
     pub(super) fn sync_begins(&self) -> u64 {
         self.unsynced.first + self.unsynced.writes.len() as u64
     }
 
-    /// That fsync has ended: what was written before it began is durable, or will never be known to be.
+    /// Notes the end of that fsync: writes before it are durable, or will never be known to be.
     pub(super) fn sync_ended(&mut self, known_by: u64, succeeded: bool) -> io::Result<()> {
         while self.unsynced.first < known_by {
             let Some((block, count)) = self.unsynced.writes.pop_front() else { break };
@@ -330,11 +330,11 @@ impl Page {
     }
 }
 
-/// Writes that have ended and wait for an fsync, with their counts, in the order they ended.
+/// Completed writes that wait for an fsync, with their counts, in the order of completion.
 #[derive(Clone, Debug, Default)]
 struct Unsynced {
     writes: VecDeque<(u64, u32)>,
-    /// How many there were before the first.
+    /// Number of writes before the first.
     first: u64,
 }
 
@@ -344,7 +344,7 @@ mod tests {
 
     use super::*;
 
-    /// A path of its own, removed at the end.
+    /// A temporary path, removed at the end.
     struct Place(PathBuf);
 
     impl Place {
@@ -416,7 +416,7 @@ mod tests {
         page.written(6, 1).expect("room");
         page.sync_ended(first, true).expect("room");
         assert_eq!(place.entries(0)[..3], [entry(1, 1), entry(1, 0), entry(1, 0)]);
-        // Linux tells of a failed write once: what this fsync was for is never known to be durable.
+        // Linux reports a failed write once: what this fsync covered is never known to be durable.
         page.sync_ended(second, false).expect("room");
         let third = page.sync_begins();
         page.failed(6).expect("room");

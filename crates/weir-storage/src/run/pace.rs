@@ -1,17 +1,17 @@
-//! When the next operation of a thread may begin. Pure: a schedule, not a clock.
+//! When the next operation of a thread may start. Pure: a schedule, not a clock.
 
 use weir_record::storage::StorageJob;
 
 use crate::engine::OperationKind;
 
 const SECOND_NS: u128 = 1_000_000_000;
-/// Most groups of operations that were due and never begun.
+/// Most groups of operations that were due and never started.
 const GROUPS_MAX: u64 = 1 << 16;
 
-/// Whether an operation may begin.
+/// When an operation may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Now: a read, a write, or whichever is next.
+    /// Now: a read, a write, or either.
     Now(Option<OperationKind>),
     /// Not before this moment.
     At(u64),
@@ -25,25 +25,26 @@ pub(super) struct Pace {
     think: Think,
 }
 
-/// Why nothing may begin, whatever the rate says.
+/// Why nothing may start, whatever the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
-    /// Before a pause all that is in flight ends.
+    /// All operations in flight must complete before a pause.
     Draining,
-    /// It is over then.
+    /// The pause ends at this time.
     Until(u64),
 }
 
-/// A pause when something is complete, as fio makes it: it is looked whether one is due when an operation has begun, or
-/// was complete. So what is in flight together at first is so only until the first pause; then it is one at a time.
+/// A pause after completions, in fio's way: whether one is due is checked when an operation has started or completed.
+/// So the operations that are in flight together at first stay so only until the first pause; after that there is one
+/// at a time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Think {
     length_ns: u64,
     completed: u64,
-    /// Of them, those that the last pause was for.
+    /// Those counted by the last pause.
     paused: u64,
     has_begun: bool,
-    /// A pause is due, for so many in all.
+    /// A pause is due, at this total count.
     due: Option<u64>,
     resumes_ns: u64,
 }
@@ -60,20 +61,20 @@ impl Think {
 #[derive(Clone, Debug)]
 enum Tracks {
     None,
-    /// Operations, whichever they are.
+    /// All operations together.
     All(Track),
-    /// Reads and writes, each for itself.
+    /// Reads and writes separately.
     Apart([Track; 2]),
 }
 
-/// So much a second, and what of it has begun.
+/// A rate, and the amount that has started.
 #[derive(Clone, Copy, Debug)]
 struct Track {
     a_second: u64,
-    /// What an operation counts that has not begun: one, or the bytes of the largest.
+    /// Amount of an operation that has not started: one, or the largest length in bytes.
     each: u64,
     of_bytes: bool,
-    /// Operations, or bytes where the rate is one of bytes.
+    /// Operations started, or bytes if the rate is in bytes.
     begun: u64,
 }
 
@@ -102,18 +103,18 @@ impl Tracks {
 }
 
 impl Track {
-    /// When the next operation shall begin.
+    /// When the next operation should start.
     fn next_ns(&self, origin_ns: u64) -> u64 {
         self.at_ns(origin_ns, self.begun)
     }
 
-    /// When that much of what the rate counts shall have begun.
+    /// When this amount should have started.
     fn at_ns(&self, origin_ns: u64, amount: u64) -> u64 {
         let offset_ns = u128::from(amount) * SECOND_NS / u128::from(self.a_second);
         origin_ns.saturating_add(u64::try_from(offset_ns).unwrap_or(u64::MAX))
     }
 
-    /// Operations that were due before `end_ns` and have not begun.
+    /// Operations that were due before `end_ns` and have not started.
     fn overdue(&self, origin_ns: u64, end_ns: u64) -> u64 {
         let span_ns = end_ns.saturating_sub(origin_ns);
         let due = (u128::from(span_ns) * u128::from(self.a_second)).div_ceil(SECOND_NS);
@@ -122,13 +123,13 @@ impl Track {
 }
 
 impl Pace {
-    /// The schedule of a job that begins at `origin_ns`.
+    /// The schedule of a job that starts at `origin_ns`.
     pub(super) fn new(job: &StorageJob, origin_ns: u64) -> Self {
         let think = Think { length_ns: job.think_time_ns, ..Think::default() };
         Self { tracks: Tracks::new(job), origin_ns, think }
     }
 
-    /// Whether nothing may begin at `now_ns`.
+    /// Whether a pause applies at `now_ns`.
     #[inline]
     pub(super) fn pause(&self, now_ns: u64) -> Option<Pause> {
         match self.think {
@@ -137,8 +138,8 @@ impl Pace {
         }
     }
 
-    /// Whether the next operation may begin at `now_ns`. Of two directions with rates the one that is due goes; where
-    /// both are, the job's mix decides.
+    /// Whether the next operation may start at `now_ns`. With rates for both directions, the due one starts; if both
+    /// are due, the job's mix decides.
     #[inline]
     pub(super) fn turn(&self, now_ns: u64) -> Turn {
         let (earliest_ns, direction) = match &self.tracks {
@@ -153,9 +154,9 @@ impl Pace {
         if earliest_ns <= now_ns { Turn::Now(direction) } else { Turn::At(earliest_ns) }
     }
 
-    /// What was due before `end_ns` and has not begun, but no more than `left` operations: for groups of them how long
-    /// each has waited, and how many they are. A group is one operation; where there are more of them than anybody
-    /// wants to look at, it is several, and its time that of the last of them, the shortest.
+    /// Operations that were due before `end_ns` and have not started, at most `left`: for each group the waiting
+    /// time, and the number of operations. A group is one operation; if there are more than [`GROUPS_MAX`], a group
+    /// contains several, with the time of the last of them, the shortest.
     pub(super) fn overdue(&self, end_ns: u64, left: u64) -> impl Iterator<Item = (u64, u64)> {
         let origin_ns = self.origin_ns;
         let mut left = left;
@@ -173,7 +174,7 @@ impl Pace {
         })
     }
 
-    /// An operation of so many bytes begins. With a rate it was to begin at the moment that is returned.
+    /// Starts an operation of `bytes` bytes. Returns its intended start if there is a rate.
     #[inline]
     pub(super) fn begin(&mut self, kind: OperationKind, bytes: u32) -> Option<u64> {
         self.think.has_begun = true;
@@ -189,7 +190,7 @@ impl Pace {
         Some(intended_ns)
     }
 
-    /// So many reads and writes were complete at this moment, and whether none is in flight now.
+    /// Notes that `count` reads and writes were complete at this time, and whether none is in flight now.
     #[inline]
     pub(super) fn complete(&mut self, count: u64, noticed_ns: u64, is_idle: bool) {
         self.think.completed += count;
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(pace.turn(5_000), Turn::At(333_338_333));
         pace.begin(WRITE, 4096);
         pace.begin(READ, 4096);
-        // Late: it counts from where it was to begin, and no rounding adds up.
+        // A late start counts from its intended start, and rounding errors do not accumulate.
         assert_eq!(pace.turn(7_000_000_000), Turn::Now(None));
         assert_eq!(pace.begin(READ, 4096), Some(1_000_005_000));
     }
@@ -241,10 +242,10 @@ mod tests {
         assert_eq!(pace.turn(5_000), Turn::Now(None));
         assert_eq!(pace.begin(READ, 65_536), Some(5_000));
         assert_eq!(pace.turn(5_000), Turn::At(62_505_000));
-        // A short operation is followed sooner.
+        // A shorter operation is followed sooner.
         pace.begin(READ, 4_096);
         assert_eq!(pace.turn(5_000), Turn::At(66_411_250));
-        // Of what is due in a second 956 KiB are left, in blocks of 64.
+        // Of the amount due in a second 956 KiB are left, in blocks of 64.
         assert_eq!(overdue(&pace, 1_000_005_000, u64::MAX).len(), 15);
     }
 
@@ -256,7 +257,7 @@ mod tests {
     fn what_was_due_and_never_begun_has_waited_until_the_end() {
         let mut pace = pace(Some(1000), 0);
         pace.begin(READ, 4096);
-        // Due are those of 0, 1, 2 and 3 ms after the start; the end itself belongs to nobody.
+        // Due are those at 0, 1, 2 and 3 ms after the start; the end itself is excluded.
         assert_eq!(overdue(&pace, 3_005_000, u64::MAX), [(2_000_000, 1), (1_000_000, 1)]);
         assert_eq!(overdue(&pace, 3_005_001, u64::MAX), [(2_000_001, 1), (1_000_001, 1), (1, 1)]);
         assert_eq!(
@@ -307,7 +308,7 @@ mod tests {
             pace.begin(READ, 4096);
             pace.complete(1, noticed_ns, true);
             assert_eq!(pace.pause(noticed_ns + 699), Some(Pause::Until(noticed_ns + 700)));
-            // What makes durable is no operation that a pause follows.
+            // A sync does not count towards a pause.
             pace.complete(0, noticed_ns + 700, true);
             assert_eq!(pace.pause(noticed_ns + 700), None);
         }
@@ -348,7 +349,7 @@ mod tests {
         assert_eq!(pace.turn(1_005_000), Turn::Now(Some(READ)));
         pace.begin(READ, 4096);
         assert_eq!(pace.turn(2_005_000), Turn::Now(None));
-        // One of each begun in time, one read more; due in 10 ms are 10 and 5.
+        // One of each started in time, and one more read; due in 10 ms are 10 and 5.
         assert_eq!(overdue(&pace, 10_005_000, u64::MAX).len(), 8 + 4);
         assert_eq!(overdue(&pace, 10_005_000, 9).len(), 9);
     }

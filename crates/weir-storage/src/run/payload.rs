@@ -1,15 +1,16 @@
-//! Bytes for blocks that nobody verifies. No piece of them comes twice, in a run or in a later one: storage that
-//! compresses or deduplicates finds nothing to leave out, within a block or across blocks.
+//! Bytes for blocks that are not verified. No piece of them repeats, in a run or in a later one: storage that
+//! compresses or deduplicates finds no redundancy, within a block or across blocks.
 //!
-//! A piece is seeded noise, made once for each thread, with a key of its own over each word. That is one pass over the
-//! buffer, several times as fast as noise made anew, and it does not matter what was read into the buffer meanwhile.
+//! A piece is seeded noise, generated once per thread, combined with a separate key over each word. That takes one
+//! pass over the buffer, several times as fast as new noise, and is independent of what was read into the buffer
+//! meanwhile.
 
 use crate::verify::noise;
 
-/// Small enough for the processor's nearest cache.
+/// Small enough for the first-level cache.
 const PIECE_BYTES: usize = 16 << 10;
 const WORD_BYTES: usize = 8;
-/// A thread has so many keys of its own that a month of blocks does not use them up.
+/// A thread has enough separate keys for a month of blocks.
 const PIECES_OF_THREAD_BITS: u32 = 40;
 
 /// The bytes of one thread.
@@ -21,7 +22,7 @@ pub(super) struct Payload {
 }
 
 impl Payload {
-    /// For a thread with this number among all threads of the run, of which no other has the seed.
+    /// For a thread with this number among all threads of the run, which share a seed that no other run has.
     pub(super) fn new(seed: u64, thread_number: u32, block_bytes: usize) -> Self {
         let words = block_bytes.min(PIECE_BYTES).div_ceil(WORD_BYTES) as u64;
         Self {
@@ -34,7 +35,7 @@ impl Payload {
     /// The bytes of the next block.
     pub(super) fn fill(&mut self, block: &mut [u8]) {
         for piece in block.chunks_mut(PIECE_BYTES) {
-            // Of one seed no two keys are the same, so no word of the noise is ever written twice.
+            // For one seed all keys differ, so no word of the noise is written twice.
             let key = noise(self.seed, self.next_piece);
             self.next_piece = self.next_piece.wrapping_add(1);
             let mut places = piece.chunks_exact_mut(WORD_BYTES);

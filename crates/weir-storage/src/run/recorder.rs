@@ -1,5 +1,5 @@
-//! What one thread notes down about its operations. Nothing here allocates per operation, except in the journal of a
-//! run that is compared with the kernel's tracepoints.
+//! Notes of one thread about its operations. Nothing here allocates per operation, except in the journal of a run
+//! that is compared with the kernel's tracepoints.
 
 use std::{borrow::Cow, iter};
 
@@ -19,10 +19,10 @@ use crate::{
 
 /// Most operations whose times are kept for the comparison with tracepoints.
 pub(super) const JOURNAL_MAX: usize = 1 << 20;
-/// Operations for which room is made at a time.
+/// Operations per allocation.
 const JOURNAL_CHUNK: usize = 1 << 14;
 
-/// Intervals for which room is made beforehand, and the most of which a rate is kept.
+/// Intervals allocated in advance, and the most for which a rate is kept.
 const INTERVALS_USUAL: usize = 256;
 const INTERVALS_MAX: usize = 1 << 20;
 
@@ -75,7 +75,7 @@ impl Side {
     fn merge(&mut self, other: &Self) {
         self.operations += other.operations;
         self.bytes += other.bytes;
-        // Equal bounds everywhere, so adding cannot fail.
+        // All histograms have the same bounds, so adding cannot fail.
         let _ = self.submission.add(&other.submission);
         let _ = self.completion.add(&other.completion);
         let _ = self.total.add(&other.total);
@@ -85,11 +85,11 @@ impl Side {
         }
     }
 
-    /// What a report says about it.
+    /// Its part of a report.
     pub(super) fn report(&self, elapsed_ns: u64, interval_ns: u64) -> DirectionReport {
         let seconds = elapsed_ns as f64 / 1e9;
         let interval_seconds = interval_ns as f64 / 1e9;
-        // A part of an interval has no rate that could be held against the others.
+        // The rate of a partial interval is not comparable with the others.
         let whole = usize::try_from(elapsed_ns / interval_ns.max(1)).unwrap_or(usize::MAX).min(INTERVALS_MAX);
         let rows = || self.intervals.iter().copied().chain(iter::repeat((0, 0))).take(whole);
         let spread = |amount: fn((u64, u64)) -> u64| {
@@ -111,7 +111,7 @@ impl Side {
     }
 }
 
-/// How rates differ; the deviation in one pass (Welford, 1962).
+/// Spread of rates; the deviation in one pass (Welford, 1962).
 fn spread(rates: impl Iterator<Item = f64>) -> RateSpread {
     let mut found = RateSpread::default();
     let mut squares = 0.0;
@@ -130,7 +130,7 @@ fn spread(rates: impl Iterator<Item = f64>) -> RateSpread {
     found
 }
 
-/// Operations that were due and never begun.
+/// Operations that were due and never started.
 #[derive(Clone, Debug)]
 pub(super) struct Unbegun {
     pub(super) operations: u64,
@@ -143,25 +143,25 @@ impl Unbegun {
     }
 }
 
-/// An operation as the comparison with tracepoints needs it.
+/// An operation for the comparison with tracepoints.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traced {
     pub(super) started_ns: u64,
     pub(super) measured: Measured,
 }
 
-/// Notes of one thread over its window. What came before it, in the ramp, is noted as well and forgotten when the
-/// window opens: it is all there is when the thread is done before.
+/// Notes of one thread over its window. The ramp before it is noted as well and cleared when the window opens: a
+/// thread that is done before has nothing else.
 pub(super) struct Recorder {
     pub(super) reads: Side,
     pub(super) writes: Side,
-    /// Reads and writes by how many were in flight when they began: 1, from 2, 4, 8, 16, 32, 64 on.
+    /// Reads and writes by the number in flight at their start: 1, from 2, 4, 8, 16, 32, 64 on.
     pub(super) in_flight: [u64; 7],
-    /// Calls by how many operations were taken, and looks by how many were complete.
+    /// Calls by the number of operations taken, and polls by the number of completions.
     pub(super) submitted_at_once: [u64; 6],
     pub(super) completed_at_once: [u64; 6],
     pub(super) fsyncs: u64,
-    /// What each of them took.
+    /// Latency of each fsync.
     pub(super) fsync_latency: Histogram<u64>,
     pub(super) unbegun: Unbegun,
     pub(super) errors: Vec<(Cow<'static, str>, u64)>,
@@ -171,7 +171,7 @@ pub(super) struct Recorder {
     pub(super) opened_ns: Option<u64>,
     is_ramp: bool,
     pub(super) closed_ns: u64,
-    /// Chunks, so that none is ever moved; absent when nothing is compared.
+    /// In chunks, so that none is ever moved; absent if nothing is compared.
     pub(super) journal: Option<Vec<Vec<Traced>>>,
     log: Option<OperationLog>,
     usage_before: ThreadUsage,
@@ -180,7 +180,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// `is_asynchronous`: handing over and waiting are two things.
+    /// `is_asynchronous`: submitting and waiting are separate.
     pub(super) fn new(
         meter: Meter,
         log: Option<OperationLog>,
@@ -210,23 +210,23 @@ impl Recorder {
         }
     }
 
-    /// The ramp begins.
+    /// Starts the ramp.
     pub(super) fn open_ramp(&mut self, now_ns: u64, thread_cpu_ns: u64, usage: ThreadUsage) {
         self.open(now_ns, thread_cpu_ns, usage);
         self.is_ramp = true;
     }
 
-    /// Whether the window was opened: then the figures are its own.
+    /// Whether the window was opened: then the figures are those of the window.
     pub(super) fn has_window(&self) -> bool {
         self.opened_ns.is_some() && !self.is_ramp
     }
 
-    /// Whether all there is came before the window.
+    /// Whether all notes are from before the window.
     pub(super) fn has_ramp_alone(&self) -> bool {
         self.opened_ns.is_some() && self.is_ramp
     }
 
-    /// Nothing was noted but failures.
+    /// Clears all notes except failures.
     pub(super) fn forget(&mut self) {
         self.reads.forget();
         self.writes.forget();
@@ -241,7 +241,7 @@ impl Recorder {
         (self.opened_ns, self.is_ramp) = (None, false);
     }
 
-    /// The window begins.
+    /// Opens the window.
     pub(super) fn open(&mut self, now_ns: u64, thread_cpu_ns: u64, usage: ThreadUsage) {
         if self.is_ramp {
             self.forget();
@@ -253,7 +253,7 @@ impl Recorder {
         self.meter.thread_busy(thread_cpu_ns);
     }
 
-    /// The window ends.
+    /// Closes the window.
     pub(super) fn close(&mut self, now_ns: u64, thread_cpu_ns: u64, usage: ThreadUsage) {
         if self.opened_ns.is_some() {
             self.closed_ns = now_ns;
@@ -265,13 +265,13 @@ impl Recorder {
         self.meter.stop(now_ns);
     }
 
-    /// Writes what the log still holds. An error concerns the log alone.
+    /// Writes what is left in the log. An error concerns only the log.
     pub(super) fn finish_log(&mut self) -> std::io::Result<()> {
         let window_ns = self.closed_ns.saturating_sub(self.opened_ns.unwrap_or(self.closed_ns));
         self.log.take().map_or(Ok(()), |log| log.finish(window_ns))
     }
 
-    /// A call handed over so many operations.
+    /// Notes a call that submitted `count` operations.
     #[inline]
     pub(super) fn submitted(&mut self, count: usize) {
         if self.opened_ns.is_some() && count > 0 {
@@ -279,7 +279,7 @@ impl Recorder {
         }
     }
 
-    /// A look found so many operations complete. One that found none is not counted: whoever polls makes millions.
+    /// Notes a poll that found `count` completions. Empty polls are not counted: a polling thread makes millions.
     #[inline]
     pub(super) fn completed(&mut self, count: usize) {
         if self.opened_ns.is_some() && count > 0 {
@@ -287,7 +287,7 @@ impl Recorder {
         }
     }
 
-    /// An operation succeeded.
+    /// Notes a successful operation.
     #[inline]
     pub(super) fn succeeded(&mut self, flight: &InFlight, measured: &Measured) {
         let Some(opened_ns) = self.opened_ns else { return };
@@ -335,14 +335,14 @@ impl Recorder {
         }
     }
 
-    /// An operation failed. Failures count before the window too.
+    /// Notes a failed operation. Failures before the window count too.
     #[cold]
     pub(super) fn failed(&mut self, name: Cow<'static, str>) {
         add_error(&mut self.errors, name, 1);
     }
 
-    /// So many operations were due when the time was over, had waited so long, and will never begin. Before the job
-    /// begins nothing is noted.
+    /// Notes `count` operations that were due when the time was over, had waited this long, and will never start.
+    /// Nothing is noted before the job starts.
     pub(super) fn never_begun(&mut self, waited_ns: u64, count: u64) {
         if self.opened_ns.is_some() {
             self.unbegun.operations += count;
@@ -350,15 +350,15 @@ impl Recorder {
         }
     }
 
-    /// What a report says about them. Their waits stay apart from the latencies of what was completed: those were
-    /// measured, these are where a measurement would begin.
+    /// Their part of a report. Their waits are separate from the latencies of completed operations: those were
+    /// measured, these are lower bounds.
     pub(super) fn report_never_begun(&self) -> NeverBegun {
         if self.unbegun.operations == 0 {
             return NeverBegun::default();
         }
         let mut all = self.unbegun.waited.clone();
         for side in [&self.reads, &self.writes] {
-            // Equal bounds everywhere, so adding cannot fail.
+            // All histograms have the same bounds, so adding cannot fail.
             let _ = all.add(&side.total);
         }
         NeverBegun {
@@ -373,7 +373,7 @@ impl Recorder {
         self.reads.operations + self.writes.operations
     }
 
-    /// The same notes without journal and log, to add those of other jobs to.
+    /// The same notes without journal and log, for sums over jobs.
     pub(super) fn copied(&self) -> Self {
         Self {
             reads: self.reads.clone(),
@@ -398,7 +398,7 @@ impl Recorder {
         }
     }
 
-    /// Adds the notes of another thread; the journal is not part of it.
+    /// Adds the notes of another thread, without its journal.
     pub(super) fn merge(&mut self, other: &Self) {
         self.reads.merge(&other.reads);
         self.writes.merge(&other.writes);
@@ -428,7 +428,7 @@ fn add_counts(into: &mut [u64], from: &[u64]) {
     into.iter_mut().zip(from).for_each(|(into, from)| *into += from);
 }
 
-/// The class of so many operations at once, of those up to 4, 8, 16, 32, 64, and more.
+/// The class of a number of operations at once: up to 4, 8, 16, 32, 64, and more.
 fn class_at_once(count: usize) -> usize {
     count.clamp(4, 65).next_power_of_two().ilog2() as usize - 2
 }
@@ -631,7 +631,7 @@ mod tests {
         for (interval, operations) in [(0, 2), (1, 0), (2, 4), (3, 1)] {
             (0..operations).for_each(|_| side.count(interval, 512));
         }
-        // The fourth interval is no whole one; the second had nothing.
+        // The fourth interval is partial; the second is empty.
         let report = side.report(3_500_000_000, 1_000_000_000);
         assert_eq!(report.iops_spread, RateSpread { count: 3, min: 0.0, max: 4.0, mean: 2.0, stddev: 2.0 });
         assert_eq!((report.bandwidth_spread.max, report.bandwidth_spread.stddev), (2048.0, 1024.0));

@@ -1,14 +1,14 @@
-//! Rows that several jobs have together: one in place of theirs where they ask for it (`group_reporting`), or else a
-//! total beside them. Pure.
+//! Combined rows of several jobs: one in place of theirs if they request it (`group_reporting`), or else a total in
+//! addition to them. Pure.
 //!
-//! As in fio a job has a row of its own unless it asks for the one before it, and jobs share one only if they run side
-//! by side. Distributions are added up, not averaged.
+//! As in fio a job has its own row unless it requests to join the previous one, and jobs share a row only if they run
+//! at the same time. Distributions are added up, not averaged.
 
 use weir_record::storage::{StorageCpu, StorageJob, StorageJobReport, StorageRow};
 
 use super::{cpu::MachineBusy, gather::of_recorder, recorder::Recorder};
 
-/// The rows of jobs that run side by side.
+/// The combined rows of jobs that run at the same time.
 pub(super) struct Rows {
     rows: Vec<Row>,
 }
@@ -17,12 +17,12 @@ struct Row {
     first: usize,
     count: usize,
     replaces_jobs: bool,
-    /// What was added up so far, with the CPU.
+    /// The sum so far, with the CPU.
     sum: Option<(Recorder, StorageCpu)>,
 }
 
 impl Rows {
-    /// What is to be added up of these jobs; a job alone needs no row but its own.
+    /// Plans the sums for these jobs; a single job needs no combined row.
     pub(super) fn new(jobs: &[StorageJob]) -> Self {
         let mut rows: Vec<Row> = Vec::new();
         for (first, job) in jobs.iter().enumerate() {
@@ -38,7 +38,7 @@ impl Rows {
         Self { rows }
     }
 
-    /// Adds the notes of a job by its place.
+    /// Adds the notes of a job by its index.
     pub(super) fn add(&mut self, job: usize, recorder: &Recorder, cpu: &StorageCpu) {
         for row in &mut self.rows {
             if (row.first..row.first + row.count).contains(&job) {
@@ -47,7 +47,7 @@ impl Rows {
         }
     }
 
-    /// The rows, when all is known of each job.
+    /// The rows, after all jobs were added.
     pub(super) fn finish(
         self,
         jobs: &[StorageJob],
@@ -67,7 +67,7 @@ impl Rows {
 impl Row {
     fn add(&mut self, recorder: &Recorder, cpu: &StorageCpu) {
         match &mut self.sum {
-            // What came before the window of one is not added to the window of another.
+            // Notes from before the window of one job are not added to the window of another.
             Some((sum, _)) if sum.has_window() && recorder.has_ramp_alone() => {}
             Some((sum, used)) if !(sum.has_ramp_alone() && recorder.has_window()) => {
                 sum.merge(recorder);
@@ -88,7 +88,7 @@ fn add_cpu(into: &mut StorageCpu, from: &StorageCpu) {
     into.page_faults_minor += from.page_faults_minor;
 }
 
-/// The report of several jobs: that of one with the threads of all.
+/// The report of several jobs: like one job with the threads of all.
 fn total(
     jobs: &[StorageJob],
     reports: &[StorageJobReport],
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(planned(&[true]), []);
         assert_eq!(planned(&[true; 4]), [(0, 4, true)]);
         assert_eq!(planned(&[false; 3]), [(0, 3, false)]);
-        // As in fio, who asks joins whoever stands before.
+        // As in fio, a job that requests it joins the previous job.
         assert_eq!(planned(&[false, true, true, false]), [(0, 3, true), (0, 4, false)]);
         let asks = StorageJob { group_reporting: true, ..StorageJob::default() };
         let new = StorageJob { new_group: true, ..asks.clone() };

@@ -1,4 +1,4 @@
-//! Whole runs on real files, without a look at how long they take.
+//! Complete runs on real files, without checks of their durations.
 
 use std::{cell::RefCell, collections::HashMap, fs, path::PathBuf};
 
@@ -9,7 +9,7 @@ use weir_record::storage::{
 use super::*;
 use crate::engine::target;
 
-/// A folder of its own, removed at the end.
+/// A temporary folder, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -19,7 +19,7 @@ impl Folder {
         Self(path)
     }
 
-    /// A job over a file of 256 blocks that is laid out when it runs. Buffered: every file system does that.
+    /// A job over a file of 256 blocks that is laid out at its run. Buffered, which every file system supports.
     fn job(&self, name: &str) -> StorageJob {
         StorageJob {
             name: name.to_owned(),
@@ -52,8 +52,8 @@ fn skipped(mode: &str, reason: &str) {
     eprintln!("skipped: {mode}: {reason}");
 }
 
-/// Whether a byte of a file is in the page cache; nothing where the file system does not say. Its block is from then
-/// on, and more of a file that is not said to be read at random.
+/// Whether a byte of a file is in the page cache; `None` if the file system does not report it. The check itself
+/// caches that block, and more of the file unless it is advised as random.
 fn is_cached(file: &File, offset_bytes: u64) -> Option<bool> {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
     let mut byte = [0];
@@ -95,14 +95,14 @@ fn every_engine_reads_every_block_once() {
     }
 }
 
-/// The file of a job that reads its first block alone, out of the page cache; nothing where it cannot be.
+/// The file of a job that reads only its first block, dropped from the page cache; `None` if that is impossible.
 fn forgotten(job: &StorageJob) -> Option<File> {
     fs::write(&job.file, vec![5; 1 << 20]).expect("there is room");
     let file = File::open(&job.file).expect("it was written");
     file.sync_all().expect("it can be synced");
     target::drop_cache(&StorageJob { size_bytes: None, ..job.clone() }).expect("it is there");
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).expect("it is a file");
-    // A memory file system forgets nothing.
+    // A memory file system drops nothing.
     (!is_cached(&file, 128 * 4096)?).then_some(file)
 }
 
@@ -121,7 +121,7 @@ fn what_was_cached_before_is_read_from_the_device_where_that_is_asked_for() {
         fs::read(&job.file).expect("it is there");
         quietly(&[job]).expect("it runs");
         assert_eq!(is_cached(&file, 0), Some(true));
-        // The first block was read with some that follow it, and no more.
+        // Only the first block and some readahead were read.
         assert_eq!(is_cached(&file, 255 * 4096), Some(!drops_cache));
     }
 }
@@ -131,7 +131,7 @@ fn the_kernel_reads_ahead_as_the_pattern_says_where_it_is_told() {
     let folder = Folder::new("ahead");
     for advises_order in [false, true] {
         let random = first_block(&folder, AccessPattern::RandRead);
-        // Nowhere else than at the start of a file does the kernel read ahead of a single read.
+        // The kernel reads ahead of a single read only at the start of a file.
         let job = StorageJob { advises_order, size_bytes: Some(4096), ..random };
         let Some(file) = forgotten(&job) else {
             return skipped("page cache", "the file system keeps its files in memory, or does not say");
@@ -240,7 +240,7 @@ fn ring_modes_and_sleeps_in_the_ring_work_together() {
     }
 }
 
-/// Needs root, tracefs and a disk under the folder for temporary files; what is missing is told.
+/// Needs root, tracefs and a disk under the folder for temporary files; reports what is missing.
 #[test]
 fn the_kernel_tells_device_times_where_it_may() {
     let folder = Folder::new("truth");
@@ -292,7 +292,7 @@ fn what_is_written_is_verified_by_all_threads() {
 fn a_wrong_block_is_found_and_fails_the_job() {
     let folder = Folder::new("wrong");
     let first = StorageJob { pattern: AccessPattern::Write, verify_crc32c: true, ..folder.job("first") };
-    // Side by side, both spoil what the other wrote.
+    // At the same time, each overwrites the other's data.
     let second = StorageJob { seed: 77, name: "second".to_owned(), ..first.clone() };
     let report = quietly(&[first, second]).expect("it runs");
     assert_eq!(report.jobs.iter().map(|job| job.verified_blocks).collect::<Vec<_>>(), [256, 256]);
@@ -302,7 +302,7 @@ fn a_wrong_block_is_found_and_fails_the_job() {
     assert!(report.notes.iter().any(|note| note.contains("is wrong")), "{:?}", report.notes);
 }
 
-/// Every block of 4 KiB of these files, and every word of 8 bytes in them, by how often it is there at most.
+/// Every block of 4 KiB of these files, and every word of 8 bytes in them: the highest number of occurrences.
 fn repeats(files: &[PathBuf]) -> (usize, usize) {
     let (mut blocks, mut words) = (HashMap::<Vec<u8>, usize>::new(), HashMap::<Vec<u8>, usize>::new());
     for file in files {
@@ -316,7 +316,7 @@ fn repeats(files: &[PathBuf]) -> (usize, usize) {
     (most(blocks), most(words))
 }
 
-/// Storage that compresses or deduplicates must find nothing to leave out.
+/// Storage that compresses or deduplicates must find no redundancy.
 #[test]
 fn what_is_written_never_repeats_within_a_job_or_beside_it() {
     let folder = Folder::new("unique");
@@ -348,7 +348,7 @@ fn two_files_of_our_own_have_no_block_in_common() {
     assert_eq!(repeats(&files), (1, 1));
 }
 
-/// A verified job of two threads, with a ledger, and the same to be checked alone.
+/// A verified job of two threads, with a ledger, and the same job for the check alone.
 fn kept(folder: &Folder) -> [StorageJob; 2] {
     let job = StorageJob {
         pattern: AccessPattern::RandWrite,
@@ -375,7 +375,7 @@ fn what_a_run_acknowledged_is_found_by_a_later_one_and_a_lost_write_too() {
     let written = quietly(std::slice::from_ref(&write)).expect("it runs");
     assert!(!written.jobs[0].failed, "{:?}", written.notes);
     let (found, _) = checked(&check);
-    // The last writes of each thread may have had no fsync after them.
+    // The last writes of each thread may not be covered by an fsync.
     assert!(
         found.verified_blocks > 200 && found.verified_blocks + found.unacknowledged_blocks == 256,
         "{found:?}"
@@ -385,14 +385,14 @@ fn what_a_run_acknowledged_is_found_by_a_later_one_and_a_lost_write_too() {
     let again = quietly(std::slice::from_ref(&write)).expect_err("the ledger is there").to_string();
     assert!(again.contains("exists") && again.contains("--verify-only"), "{again}");
 
-    // A run that came later, without a ledger, is a stranger to it.
+    // The ledger does not know blocks of a later run without a ledger.
     let stranger = StorageJob { ledger: None, operations_max: Some(10), threads: 1, ..write.clone() };
     quietly(&[stranger]).expect("it runs");
     let (found, notes) = checked(&check);
     assert!(found.failed && (1..=10).contains(&found.verify_failures), "{found:?}");
     assert!(notes.iter().any(|note| note.contains("another run")), "{notes:?}");
 
-    // A file that lost its end.
+    // A truncated file.
     let file = fs::File::options().write(true).open(&write.file).expect("ours");
     file.set_len(128 * 4096).expect("cut");
     let (found, _) = checked(&StorageJob { file_given: true, ..check.clone() });
@@ -499,7 +499,7 @@ fn an_interrupted_run_keeps_its_figures_and_says_so() {
     let endless = StorageJob { time_based: true, runtime_ns: Some(1 << 50), ..folder.job("endless") };
     let jobs = [endless.clone(), StorageJob { stonewall: true, ..endless }];
     let interrupt = AtomicBool::new(false);
-    // The first progress ends it: that is after some operations.
+    // The first progress report ends it, after some operations.
     let report = run(&jobs, &interrupt, &|progress| {
         if matches!(progress, Progress::Running { .. }) {
             interrupt.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The capture beside a run: a thread of its own takes what the kernel traced about the run's threads.
+//! The capture beside a run: a separate thread reads the kernel's trace of the run's threads.
 
 use std::{
     collections::HashSet,
@@ -15,30 +15,31 @@ use weir_record::storage::StorageJob;
 
 use crate::capture::{Capture, CaptureCounts, CaptureError, CapturedOperation, device_of};
 
-/// Name of the thread that takes them. It works for no job.
+/// Name of the reading thread. It belongs to no job.
 pub(super) const THREAD_NAME: &str = "weir-trace";
-/// Most requests kept, of all threads. The first ones: they are compared with journals, which keep the first too.
+/// Most requests kept, of all threads. The first ones are kept: they are compared with journals, which keep the first
+/// ones too.
 const REQUESTS_MAX: usize = 1 << 21;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A capture that goes on.
+/// An active capture.
 pub(super) struct Tracing {
     stop: Arc<AtomicBool>,
     opens_ns: Arc<AtomicU64>,
     thread: Option<JoinHandle<Result<Captured, CaptureError>>>,
 }
 
-/// What was captured of the run's threads, in order of completion.
+/// Captured requests of the run's threads, in order of completion.
 #[derive(Debug, Default)]
 pub(super) struct Captured {
     pub(super) operations: Vec<CapturedOperation>,
-    /// When the first request was issued for which there was no room: what was complete before is known in full.
+    /// Issue time of the first request without room: everything completed before is complete in the list.
     pub(super) full_from_ns: Option<u64>,
     pub(super) counts: CaptureCounts,
 }
 
 impl Captured {
-    /// What a reader must know.
+    /// Note for the reader.
     pub(super) fn note(&self) -> Option<String> {
         let lost = self.counts.lost;
         (lost > 0).then(|| {
@@ -46,7 +47,7 @@ impl Captured {
         })
     }
 
-    /// Keeps a request that was complete in the window, while there is room.
+    /// Keeps a request that completed in the window, while there is room.
     fn add(&mut self, operation: CapturedOperation, opens_ns: u64, maximum: usize) {
         if operation.completed_ns < opens_ns {
             return;
@@ -55,7 +56,7 @@ impl Captured {
             self.operations.push(operation);
             return;
         }
-        // They come in the order of completion, so one that was issued earlier may come later.
+        // Requests arrive in the order of completion, so one that was issued earlier may arrive later.
         let from_ns =
             self.full_from_ns.map_or(operation.issued_ns, |known_ns| known_ns.min(operation.issued_ns));
         self.full_from_ns = Some(from_ns);
@@ -63,7 +64,7 @@ impl Captured {
 }
 
 impl Tracing {
-    /// Begins to trace the disk under a job's file, for requests of these threads. Nothing is kept before the window
+    /// Starts tracing the disk under a job's file, for requests of these threads. Nothing is kept before the window
     /// opens.
     pub(super) fn start(job: &StorageJob, threads: HashSet<u32>) -> Result<Self, CaptureError> {
         let mut capture = Capture::start(Some(device_of(Path::new(&job.file))?))?;
@@ -74,7 +75,7 @@ impl Tracing {
             let mut is_last = false;
             loop {
                 if !is_last && is_over.load(Ordering::Relaxed) {
-                    // Whatever was traced before the end is still taken.
+                    // Events traced before the end are still read.
                     capture.stop()?;
                     is_last = true;
                 }
@@ -101,12 +102,12 @@ impl Tracing {
         Ok(Self { stop, opens_ns, thread: Some(thread) })
     }
 
-    /// The first window opens at this moment. To be said before the jobs begin.
+    /// Sets the start of the first window. Call it before the jobs start.
     pub(super) fn open(&self, opens_ns: u64) {
         self.opens_ns.store(opens_ns, Ordering::Release);
     }
 
-    /// Ends it.
+    /// Ends the capture.
     pub(super) fn finish(mut self) -> Result<Captured, CaptureError> {
         self.stop.store(true, Ordering::Relaxed);
         match self.thread.take().map(JoinHandle::join) {
@@ -121,7 +122,7 @@ impl Drop for Tracing {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Given up: what it found is of no interest, but nothing of it may stay.
+            // The capture was given up: its result is not needed, but nothing of it may stay.
             let _ = thread.join();
         }
     }
@@ -165,7 +166,7 @@ mod tests {
         for (start_ns, end_ns) in [(0, 40), (50, 99), (90, 100), (110, 150)] {
             captured.add(operation(start_ns, end_ns), 100, 2);
         }
-        // What was under way when the window opened is counted in it.
+        // Requests in flight when the window opened count in it.
         assert_eq!((issued_ns(&captured), captured.full_from_ns), (vec![90, 110], None));
     }
 

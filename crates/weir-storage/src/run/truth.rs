@@ -1,9 +1,9 @@
-//! Ground truth: which completion at the device belongs to which operation of a run. Pure.
+//! Ground truth: matches completions at the device with operations of a run. Pure.
 //!
-//! A thread with one operation in flight issues its requests one after the other, and the kernel notes who issued each.
-//! So a request belongs to the operation during which the thread issued it; when an operation became several requests,
-//! the last of them completed it. A request that the kernel issued later, on behalf of the thread, is not found: its
-//! operation counts as one whose device time is not known.
+//! A thread with one operation in flight issues its requests one after the other, and the kernel records the issuing
+//! thread. So a request belongs to the operation during which the thread issued it; if an operation became several
+//! requests, the last of them completed it. A request that the kernel issued later, on behalf of the thread, is not
+//! found: the device time of its operation counts as unknown.
 
 use super::recorder::Traced;
 use crate::{
@@ -14,8 +14,7 @@ use crate::{
 /// The trace is in microseconds, so its times are rounded.
 const RESOLUTION_NS: u64 = 1_000;
 
-/// For each operation when the device completed it, where that is known. Both lists are in order of time, and of one
-/// thread.
+/// For each operation the device's completion time, if known. Both lists are in order of time, and from one thread.
 pub(super) fn completions(traced: &[Traced], captured: &[CapturedOperation]) -> Vec<Option<u64>> {
     let mut next = 0;
     let of = |operation: &Traced| {
@@ -34,10 +33,10 @@ pub(super) fn completions(traced: &[Traced], captured: &[CapturedOperation]) -> 
     traced.iter().map(of).collect()
 }
 
-/// Measures the operations again, with the device's own times. `observed` is how they were measured when they ran.
+/// Measures the operations again, with the device's own times. `observed` is the measurement made during the run.
 ///
-/// From `until_ns` on not all is known of every operation, so the figures end there, or better where the CPU was last
-/// read before: operations, time and CPU are then of the same part of the run.
+/// From `until_ns` on the data are incomplete, so the figures end there, or rather at the last CPU reading before it:
+/// operations, time and CPU then cover the same part of the run.
 pub(super) fn retold(
     traced: &[Traced],
     captured: &[CapturedOperation],
@@ -137,7 +136,7 @@ mod tests {
         assert_eq!((report.device_ns, report.oversleep_ns, report.wake_ns), (40_000, 20_000, 36_000));
         assert_eq!((report.elapsed_ns, report.cpu_ns, intervals.len()), (2_000_000, 77_000, 2));
         assert_eq!(report.device_clock, DeviceClock::Tracepoint);
-        // What is known until the second operation was noticed is told of the first interval alone.
+        // Data until the notice of the second operation count for the first interval only.
         let told = retold(&operations, &requests, &observed, empty(), 1_552_101);
         let (report, intervals) = told.finish(9_000_000);
         assert_eq!((report.operations, report.elapsed_ns, intervals.len()), (1, 1_000_000, 1));

@@ -1,9 +1,10 @@
-//! What an earlier run wrote, checked without a run: after it was killed, after the power was cut, or years later.
+//! Checks what an earlier run wrote, without a run: after a kill, after a power failure, or years later.
 //!
-//! With a ledger it is known of each block what was acknowledged. A block may hold that or something newer, and must
-//! not hold anything older, of another run, of another place, or torn; only where a write was under way when the run
-//! ended may the block be torn. Without a ledger a block that carries a stamp must be whole and at its place. One that
-//! carries none, or that the file has no longer, was never written or is lost: nobody knows which, and the check fails.
+//! With a ledger the acknowledged write of each block is known. A block may contain that or a newer one, and must not
+//! contain an older one, one of another run, one of another position, or a torn one; only where a write was in flight
+//! when the run ended may the block be torn. Without a ledger a block with a stamp must be whole and at its position.
+//! A block without a stamp, or beyond the end of the file, was never written or is lost: that cannot be decided, and
+//! the check fails.
 
 use std::{
     fs::{self, File},
@@ -27,7 +28,7 @@ use crate::{
     verify::{self, VerifyError},
 };
 
-/// Blocks of which the ledger is read at once.
+/// Blocks whose ledger entries are read at once.
 const ENTRIES_AT_ONCE: usize = 256;
 
 /// Checks what the job wrote earlier. Nothing is written.
@@ -47,7 +48,7 @@ pub(super) fn run(
     let blocks = ledger.as_ref().map_or(there, Ledger::blocks);
     let is_alone = ledger.is_none();
     let mut checked = Checked::new(job, ledger);
-    // Of what was asked for the file may have lost its end.
+    // The end of the requested area may be missing from the file.
     checked.never_written += if is_alone { asked.saturating_sub(there) } else { 0 };
     let mut broken = None;
     let tell = |found: &Verified| {
@@ -91,7 +92,7 @@ fn open(job: &StorageJob) -> Result<File, RunError> {
     File::open(&job.file).map_err(failed)
 }
 
-/// What one block turned out to be.
+/// Result for one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Finding {
     NeverWritten,
@@ -114,11 +115,11 @@ enum Wrong {
     Older { found: u64, acknowledged: u64 },
 }
 
-/// What was found so far.
+/// Results so far.
 struct Checked {
     ledger: Option<Ledger>,
     seeds: Vec<u64>,
-    /// What the ledger says of some blocks, thread by thread.
+    /// The ledger's entries for some blocks, by thread.
     page: Vec<Vec<Entry>>,
     page_first: Option<u64>,
     found: Verified,
@@ -144,7 +145,7 @@ impl Checked {
         }
     }
 
-    /// Judges a block; one that the file does not have any more is none.
+    /// Checks a block; `None` for one beyond the end of the file.
     fn block(&mut self, index: u64, block: Option<&[u8]>, offset_bytes: u64) -> Result<(), LedgerError> {
         let finding = if self.ledger.is_some() {
             let entries = self.entries(index)?;
@@ -161,7 +162,7 @@ impl Checked {
         Ok(())
     }
 
-    /// What each thread entered about a block.
+    /// Each thread's entry about a block.
     fn entries(&mut self, index: u64) -> Result<Vec<Entry>, LedgerError> {
         let Some(ledger) = &self.ledger else { return Ok(Vec::new()) };
         let at_once = ENTRIES_AT_ONCE as u64;
@@ -220,7 +221,7 @@ fn unproven(job: &StorageJob, never_written: u64) -> String {
     )
 }
 
-/// With what is known from the ledger: one entry and one seed for each thread.
+/// Checks with a ledger: one entry and one seed for each thread.
 fn by_ledger(block: Option<&[u8]>, offset_bytes: u64, seeds: &[u64], entries: &[Entry]) -> Finding {
     let written = || seeds.iter().zip(entries).filter(|(_, entry)| entry.begun > 0);
     if written().next().is_none() {
@@ -232,7 +233,7 @@ fn by_ledger(block: Option<&[u8]>, offset_bytes: u64, seeds: &[u64], entries: &[
     }
     let stamp = match block.map(verify::read) {
         None => return Finding::Wrong(Wrong::Missing),
-        // A device writes the first sector whole, so that a torn block still has its header.
+        // A device writes the first sector atomically, so that a torn block still has its header.
         Some(Err(VerifyError::Checksum { .. }))
             if written().any(|(_, entry)| entry.begun > entry.acknowledged) =>
         {
@@ -255,7 +256,7 @@ fn by_ledger(block: Option<&[u8]>, offset_bytes: u64, seeds: &[u64], entries: &[
     Finding::Right
 }
 
-/// With nothing but the block.
+/// Checks with the block alone.
 fn by_stamp(block: Option<&[u8]>, offset_bytes: u64, seeds: &[u64]) -> Finding {
     match block.map(verify::read) {
         None | Some(Err(VerifyError::NoHeader)) => Finding::NeverWritten,
@@ -307,7 +308,7 @@ mod tests {
     fn a_block_of_another_run_or_place_or_none_at_all_is_wrong() {
         let entries = [entry(1, 1), entry(0, 0)];
         assert_eq!(judged(&block(9, AT, 0), entries), Finding::Wrong(Wrong::Stranger(9)));
-        // A thread that never wrote it is as strange as any other.
+        // A thread that never wrote it counts as unknown.
         assert_eq!(judged(&block(71, AT, 0), entries), Finding::Wrong(Wrong::Stranger(71)));
         assert_eq!(judged(&block(70, 0, 0), entries), Finding::Wrong(Wrong::Elsewhere(0)));
         assert_eq!(judged(&[0; 1024], entries), Finding::Wrong(VerifyError::NoHeader.into()));
@@ -322,7 +323,7 @@ mod tests {
         assert!(matches!(found, Finding::Wrong(Wrong::Damaged(VerifyError::Checksum { .. }))), "{found:?}");
         assert_eq!(judged(&torn, [entry(2, 1), entry(0, 0)]), Finding::Unacknowledged);
         assert_eq!(judged(&torn, [entry(2, 2), entry(1, 0)]), Finding::Unacknowledged);
-        // Whatever was under way, nobody wrote zeros.
+        // Whatever was in flight, zeros were never written.
         assert_eq!(
             judged(&[0; 1024], [entry(2, 1), entry(0, 0)]),
             Finding::Wrong(VerifyError::NoHeader.into())

@@ -1,4 +1,4 @@
-//! One thread of a job, from its engine to its notes. The engine is made, used and dropped in the thread.
+//! One thread of a job, from its engine to its notes. The engine is created, used and dropped in the thread.
 
 use std::sync::{
     Condvar, Mutex, OnceLock, PoisonError,
@@ -25,12 +25,12 @@ use crate::{
     wait::{Calibration, Method, RealTime, Waiter, calibrate},
 };
 
-/// What one thread is to do.
+/// The task of one thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member<'a> {
-    /// Place in the group.
+    /// Index in the group.
     pub(super) index: usize,
-    /// Place of its job in the group.
+    /// Index of its job in the group.
     pub(super) job_index: usize,
     pub(super) job: &'a StorageJob,
     /// Thread of the job, from 0.
@@ -42,14 +42,14 @@ pub(super) struct Member<'a> {
     pub(super) run: u64,
 }
 
-/// What a thread tells the one that looks on.
+/// A thread's message to its supervisor.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// It could begin, and has this number; or it cannot begin.
+    /// It is ready, with this thread id; or it cannot start.
     Ready(usize, Result<u32, RunError>),
     /// Its run is over; its engine still exists.
     Done(usize),
-    /// It is gone.
+    /// It has ended.
     Gone(usize),
 }
 
@@ -81,26 +81,26 @@ impl<T: Copy> Latch<T> {
     }
 }
 
-/// What the threads of a group share.
+/// State that the threads of a group share.
 #[derive(Debug)]
 pub(super) struct Crew {
-    /// When the group starts; nothing when it does not.
+    /// Start of the group; `None` if it does not start.
     pub(super) start: Latch<Option<u64>>,
-    /// Engines may go.
+    /// Engines may be dropped.
     pub(super) release: Latch<()>,
     pub(super) stop: AtomicBool,
     /// Operations of each thread.
     pub(super) completed: Vec<Counter>,
-    /// Of each job, by its first thread.
+    /// One per job, set by its first thread.
     pub(super) calibrations: Vec<OnceLock<Calibration>>,
 }
 
-/// A count in a cache line of its own: its thread writes it after each wait.
+/// A count in a separate cache line: its thread writes it after each wait.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Counter(pub(super) AtomicU64);
 
-/// Tells when its thread ends, however it ends.
+/// Sends a message when its thread ends, in every case.
 struct ExitNotice<'a> {
     index: usize,
     messages: &'a Sender<Message>,
@@ -108,12 +108,12 @@ struct ExitNotice<'a> {
 
 impl Drop for ExitNotice<'_> {
     fn drop(&mut self) {
-        // Nobody listens any more when the group was given up.
+        // There is no receiver if the group was given up.
         let _ = self.messages.send(Message::Gone(self.index));
     }
 }
 
-/// What is made before the group starts.
+/// What is created before the group starts.
 struct Prepared {
     engine: Box<dyn Engine>,
     log: Option<OperationLog>,
@@ -122,7 +122,7 @@ struct Prepared {
     fill_ns: Option<u64>,
 }
 
-/// The life of a thread. Nothing when the group did not start.
+/// The life of a thread. Returns `None` if the group did not start.
 pub(super) fn work(
     member: Member<'_>,
     crew: &Crew,
@@ -152,7 +152,7 @@ pub(super) fn work(
     let (engine, mut recorder, written) = job_thread.into_parts();
     let log = recorder.finish_log().err().map(|error| format!("its log cannot be written: {error}"));
     let _ = messages.send(Message::Done(member.index));
-    // Threads that work for the engine are looked at before they end.
+    // Helper threads of the engine are read before they end.
     crew.release.wait();
     drop(engine);
     Some((JobThreadReport { thread_number: number, recorder, broken: broken.or(log), fill_ns }, written))
@@ -183,9 +183,9 @@ fn prepare(member: &Member<'_>, calibration: &OnceLock<Calibration>) -> Result<P
             Err(_) => {}
         }
     }
-    // After the calibration, which reads.
+    // After the calibration, which reads the file.
     if job.drops_cache {
-        // What cannot be forgotten is read from memory, as by whoever reads it next.
+        // What cannot be dropped is read from memory, as any later reader would.
         let _ = engine::target::drop_cache(job);
     }
     let log =
@@ -197,8 +197,8 @@ fn prepare(member: &Member<'_>, calibration: &OnceLock<Calibration>) -> Result<P
     Ok(Prepared { engine, log, offsets, contents, fill_ns })
 }
 
-/// A predictor needs to know what waiting costs. With one operation in flight the figures of other methods gain by it
-/// too: it tells the device's part from the interrupt's.
+/// A predictor needs the costs of waiting. With one operation in flight the figures of other methods profit too: it
+/// separates the device's part from the interrupt's.
 fn wants_calibration(job: &StorageJob) -> bool {
     job.engine.is_asynchronous()
         && (is_hybrid(job) || (job.depth == 1 && job.direct && job.rate_iops.is_none()))
@@ -208,7 +208,7 @@ pub(super) fn is_hybrid(job: &StorageJob) -> bool {
     !matches!(job.completion.predictor.as_str(), "interrupt" | "poll")
 }
 
-/// Makes the loop. When that fails there is a report without figures, that says why.
+/// Creates the loop. If that fails, the report contains the reason and no figures.
 fn job_thread<'a>(
     member: &Member<'a>,
     prepared: Prepared,

@@ -1,4 +1,4 @@
-//! What job files say, and what is refused with its line.
+//! What job files mean, and which lines are refused.
 
 use weir_record::storage::{AccessPattern, Sequencer};
 
@@ -92,7 +92,7 @@ fn the_keys_that_job_files_have_most_arrive() {
     assert_eq!((first.size_bytes, first.size_percent), (None, Some(50)));
     assert_eq!((first.rate_bytes, first.fdatasync_every), (Some(1 << 20), 4));
     assert_eq!((first.block_bytes, &first.block_sizes), (16_384, &BlockSizes::Range { bytes_min: 4096 }));
-    // As in fio, a file of its own has the section's name.
+    // As in fio, a job's own file is named after its section.
     assert_eq!((second.name.as_str(), second.file.as_str()), ("second", "b.0.0"));
     assert_eq!(second.skew, Skew::Zipf { theta: 1.2, center: Some(0.5) });
     assert!(matches!(&second.block_sizes, BlockSizes::Split(shares) if shares.len() == 2));
@@ -381,7 +381,7 @@ fn a_mistake_is_told_with_its_line() {
         ("[j]\nfilename=f\nrandom_distribution=zoned:50/5\n", 3, "zipf:THETA"),
         ("[j]\nfilename=f\nloops=0\n", 3, "1 or more"),
         ("[j]\nrw=read\nsize=50%\n", 3, "which file"),
-        // What only the whole job shows.
+        // Errors that only the complete job shows.
         ("[j]\nfilename=f\niodepth=8\n", 3, "one operation in flight"),
         ("[global]\ndirect=1\nbs=1000\n[j]\nfilename=f\n", 3, "multiple of 512"),
         ("[j]\nfilename=f\ntime_based\n", 3, "needs an end"),

@@ -1,4 +1,4 @@
-//! Orders that were made with fio 3.33, and what holds of every order.
+//! Orders recorded from fio 3.33, and properties of every order.
 
 use proptest::prelude::*;
 use weir_record::storage::{AccessPattern, Skew};
@@ -20,7 +20,7 @@ fn blocks_of(steps: &[Step]) -> Vec<u64> {
 
 #[test]
 fn random_blocks_are_those_of_fio() {
-    // Made with fio 3.33: write_iolog of psync jobs with bs=4k over 2 MiB.
+    // Recorded from fio 3.33: write_iolog of psync jobs with bs=4k over 2 MiB.
     let of = |job: StorageJob| all(&job, 512 * 4096);
     let repeated = |thread_first| {
         let repeated = StorageJob { random_repeat: true, thread_first, ..job(AccessPattern::RandRead) };
@@ -42,7 +42,7 @@ fn random_blocks_are_those_of_fio() {
     assert_eq!(reads, [true, true, true, true, false, false, true, false, true, true]);
 }
 
-/// Kilobytes and lengths, with the direction in front where it matters: `r4+8`.
+/// Offsets in kilobytes and lengths, prefixed by the direction where it matters: `r4+8`.
 fn shown(steps: &[Step]) -> String {
     let one = |step: &Step| {
         let direction = if step.reads { 'r' } else { 'w' };
@@ -248,7 +248,7 @@ fn of_lengths(job: StorageJob, (reads, writes): (u32, u32)) -> StorageJob {
 
 #[test]
 fn a_run_that_is_bound_by_time_goes_on_where_reads_and_writes_have_lengths_of_their_own() {
-    // The last size is no multiple of the longer length.
+    // The last size is not a multiple of the longer length.
     for (lengths, used_bytes) in
         [((4096, 16_384), 64 << 10), ((16_384, 4096), 64 << 10), ((4096, 16_384), 68 << 10)]
     {
@@ -281,7 +281,7 @@ fn nothing_is_done_behind_a_used_part_that_is_no_multiple_of_the_longer_length()
 
 #[test]
 fn a_round_that_ends_early_is_followed_by_the_next_one() {
-    // Whatever its lots, a round is the same each time.
+    // Every round is the same, whatever its random choices.
     for thread_first in 1..=50 {
         let rounds = |loops| {
             let repeated = StorageJob { loops, thread_first, ..repeating(AccessPattern::RandRw) };
@@ -332,7 +332,7 @@ fn without_the_map_blocks_repeat() {
     assert_eq!(blocks.len(), 1000);
     blocks.sort_unstable();
     blocks.dedup();
-    // 1 - 1/e of them, give or take.
+    // 1 - 1/e of them, approximately.
     assert!((580..690).contains(&blocks.len()), "{}", blocks.len());
 }
 
@@ -392,7 +392,7 @@ proptest! {
         let mut plain = vec![false; blocks as usize];
         for draw in draws {
             let from = draw % blocks;
-            // Long runs of taken blocks, so that searches have to climb.
+            // Long runs of used blocks, so that searches must ascend.
             for _ in 0..draw % 200 {
                 let expected = (from..blocks).find(|block| !plain[*block as usize]);
                 prop_assert_eq!(map.free_from(from), expected);

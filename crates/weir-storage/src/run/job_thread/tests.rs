@@ -99,7 +99,7 @@ fn a_run_without_a_time_ends_when_its_size_is_done_once() {
     let reads = outcome.reads();
     assert_eq!((reads.operations, reads.bytes, outcome.completed), (BLOCKS, BLOCKS * 4096, BLOCKS));
     assert_eq!(reads.submission.ns_max, 1_000);
-    // 40 us after the start of the call, seen by the next look.
+    // 40 us after the start of the call, noticed by the next poll.
     assert!((39_000..=39_150).contains(&reads.completion.ns_max), "{}", reads.completion.ns_max);
     assert!((40_000..=40_150).contains(&reads.total.ns_max), "{}", reads.total.ns_max);
     let mut offsets: Vec<u64> =
@@ -115,7 +115,7 @@ fn as_many_as_the_depth_are_in_flight_and_may_go_in_one_call() {
     assert_eq!(outcome.reads().operations, BLOCKS);
     let starts = outcome.kinds(OperationKind::Read);
     assert_eq!(starts[..8], [starts[0]; 8]);
-    // All of a batch take the same time here, so they come back and go again together.
+    // All operations of a batch take the same time here, so they complete and restart together.
     let calls = starts.chunk_by(|first, second| first == second).count();
     assert_eq!(calls as u64, BLOCKS.div_ceil(8));
     assert_eq!(outcome.recorder.in_flight, [13, 26, 49, 12, 0, 0, 0]);
@@ -135,7 +135,7 @@ fn a_batch_is_no_larger_than_allowed_and_all_that_may_begin_does() {
         let starts = outcome.kinds(OperationKind::Read);
         let calls: Vec<usize> = starts.chunk_by(|first, second| first == second).map(<[u64]>::len).collect();
         assert!(calls.iter().all(|count| *count <= batch_max as usize), "{calls:?}");
-        // The first eight go before anything is waited for: a call for each batch, and no wait between them.
+        // The first eight are submitted before any wait: one call per batch, and no wait between them.
         let last_ns = starts[0] + u64::from(8_u32.div_ceil(batch_max) - 1) * SUBMIT_NS;
         assert!(starts[7] <= last_ns, "{starts:?}");
     }
@@ -191,11 +191,11 @@ fn a_rate_is_kept_and_latency_counts_from_the_intended_start() {
     let starts = outcome.kinds(OperationKind::Read);
     for (number, start_ns) in starts.iter().enumerate() {
         let intended_ns = 5_000 + number as u64 * 100_000;
-        // After the first sleeps the timer's lag is known and no longer late.
+        // After the first sleeps the timer's lag is known and compensated.
         let late_ns = if number < 40 { 2 * LAG_NS } else { LAG_NS / 10 };
         assert!((intended_ns..=intended_ns + late_ns).contains(start_ns), "{number}: {start_ns}");
     }
-    // A device that takes longer than the gaps makes a queue, and the queue is seen.
+    // A device that takes longer than the gaps builds a queue, and the queue is visible.
     let slow = run_with(
         &StorageJob { rate_iops: Some(100_000), operations_max: Some(50), ..job() },
         Method::Poll,
@@ -236,7 +236,7 @@ fn a_rate_with_depth_issues_while_others_are_in_flight() {
     assert!(outcome.reads().total.ns_max < 80_000);
 }
 
-/// A job of 10,000 operations a second for 10 ms, on a device whose operations take so long.
+/// A job of 10,000 operations a second for 10 ms, on a device with these times.
 fn stalled(job: StorageJob, times_ns: &[u64], stop: &AtomicBool) -> Outcome {
     let paced = StorageJob { rate_iops: Some(10_000), runtime_ns: Some(10_000_000), ..job };
     run_with(&paced, Method::Poll, |engine| engine.lasting(times_ns), stop)
@@ -249,7 +249,7 @@ fn what_a_stall_to_the_end_kept_from_beginning_is_counted_with_its_wait() {
     // Of the rate times the stall, one was in flight.
     let told = outcome.recorder.report_never_begun();
     assert_eq!((outcome.reads().operations, told.operations, told.waited.count), (1, 99, 99));
-    // Until the time was over, not until the device came back.
+    // Waits last until the time was over, not until the device came back.
     assert!((99_900..=100_000).contains(&told.waited.ns_min), "{}", told.waited.ns_min);
     assert!((9_890_000..9_910_000).contains(&told.waited.ns_max), "{}", told.waited.ns_max);
     assert_eq!(told.total_at_least.count, 100);
@@ -257,7 +257,7 @@ fn what_a_stall_to_the_end_kept_from_beginning_is_counted_with_its_wait() {
 
     let in_time = stalled(endless(), &[40_000], &AtomicBool::new(false));
     assert_eq!((in_time.reads().operations, in_time.recorder.unbegun.operations), (100, 0));
-    // Half of what is asked for is done; the rest is not lost.
+    // Half of the requested operations are done; the rest is not lost.
     let slow = stalled(endless(), &[200_000], &AtomicBool::new(false));
     assert_eq!(slow.reads().operations + slow.recorder.unbegun.operations, 100);
     assert!((45..=55).contains(&slow.recorder.unbegun.operations), "{}", slow.recorder.unbegun.operations);
