@@ -239,7 +239,7 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// An old file of ours is removed before a new one is written, so its space counts as free.
+/// Refuses a file that does not fit; removes our old file first if only its space makes the new one fit.
 fn check_space(path: &Path, needed: u64, has_old: bool) -> Result<(), LayoutError> {
     let read = || available_bytes(path).map_err(failed(path, "read the free space"));
     let whole = statvfs(folder(path)).map_err(io::Error::from).map_err(failed(path, "read its size"))?;

@@ -1,10 +1,10 @@
-//! Latency traces: what operations of a device took, one after the other, read from four formats.
+//! Latency traces: device times of consecutive operations, read from four formats.
 //!
-//! A trace says nothing of how anybody waited: the same operations can be waited for in every way
-//! ([`crate::simulate::replay`]). The formats are described in `docs/formats/latency-trace.md`. Which one a file has
-//! follows from its first line; a line that does not fit is an error that names it.
+//! A trace does not depend on how anybody waited: the same operations can be replayed with every method
+//! ([`crate::simulate::replay`]). `docs/formats/latency-trace.md` describes the formats. The first line determines
+//! the format; a line that does not fit is an error with its number.
 //!
-//! This module opens no files: it reads from what it is given, and holds at most [`OPERATIONS_MAX`] operations.
+//! This module opens no files: it reads from a reader, and holds at most [`OPERATIONS_MAX`] operations.
 
 use std::{
     cmp::Reverse,
@@ -14,37 +14,37 @@ use std::{
 
 use crate::predict::Direction;
 
-/// Operations of one trace, at most: some 160 MB in memory.
+/// Most operations of a trace: some 160 MB in memory.
 pub const OPERATIONS_MAX: usize = 4 << 20;
-/// Bytes of one line, at most.
+/// Most bytes of a line.
 pub const LINE_BYTES_MAX: usize = 1024;
-/// The longest latency that is believed: an hour, the longest the histograms hold.
+/// The longest latency that is accepted: an hour, the longest that the histograms hold.
 pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
-/// Bytes of an operation, where the format does not say.
+/// Length of an operation, if the format does not contain it.
 pub const BYTES_DEFAULT: u32 = 4096;
 
-/// The heading of our own files.
+/// The heading of Weir's own files.
 pub const HEADING: &str = "io_time_ns,timestamp_ns,direction,bytes,sector";
 
 /// One operation of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceOperation {
-    /// When it was issued, from any origin, where the format says.
+    /// Time of the issue, from any origin, if the format contains it.
     pub issued_ns: Option<u64>,
     /// From issue to completion at the device.
     pub latency_ns: u64,
     /// Length.
     pub bytes: u32,
-    /// Way of the bytes.
+    /// Direction of the transfer.
     pub direction: Direction,
-    /// Operations in flight on the device when it was issued, itself included, where that is known.
+    /// Operations in flight on the device when it was issued, including itself, if known.
     pub in_flight: Option<u32>,
 }
 
-/// How a trace is written down.
+/// Format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceFormat {
-    /// Ours: what [`crate::capture`] writes, under [`HEADING`].
+    /// Weir's own: what [`crate::capture`] writes, under [`HEADING`].
     Weir,
     /// `hybrid_polling_sim`: a heading, then latency and time stamp in nanoseconds.
     HybridPollingSim,
@@ -54,12 +54,12 @@ pub enum TraceFormat {
     FioLog,
 }
 
-/// A trace that was read.
+/// A parsed trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// How it was written down.
+    /// Its format.
     pub format: TraceFormat,
-    /// Our own in the order of issue, others in that of the file; never empty.
+    /// In Weir's format in the order of issue, otherwise in the order of the file; never empty.
     pub operations: Vec<TraceOperation>,
 }
 
@@ -69,33 +69,32 @@ pub enum TraceError {
     /// A line does not fit.
     #[error("{file}, line {line}: {reason}")]
     Malformed {
-        /// As it was named to [`read`].
+        /// The name passed to [`read`].
         file: String,
         /// From 1.
         line: u64,
-        /// What is wrong and what would be right.
+        /// What is wrong and what would be valid.
         reason: String,
     },
-    /// There is nothing to replay.
+    /// The trace contains no operations.
     #[error("{file} holds no operation")]
     Empty {
-        /// As it was named to [`read`].
+        /// The name passed to [`read`].
         file: String,
     },
     /// The file could not be read.
     #[error("cannot read {file}: {source}")]
     Unreadable {
-        /// As it was named to [`read`].
+        /// The name passed to [`read`].
         file: String,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
 }
 
 impl Trace {
-    /// A number that follows from the operations (FNV-1a over what a replay uses): another trace has another one, as
-    /// good
-    /// as always.
+    /// A hash of the operations (FNV-1a over the fields that a replay uses); different traces almost certainly
+    /// differ.
     pub fn fingerprint(&self) -> u64 {
         let words = self.operations.iter().flat_map(|it| {
             let direction = u64::from(it.direction == Direction::Write);
@@ -107,7 +106,7 @@ impl Trace {
     }
 }
 
-/// Reads a whole trace. The name is for errors only.
+/// Reads a whole trace. The name only appears in errors.
 pub fn read(mut reader: impl BufRead, file: &str) -> Result<Trace, TraceError> {
     let malformed = |line, reason| TraceError::Malformed { file: file.to_owned(), line, reason };
     let (mut format, mut operations, mut line) = (None, Vec::new(), 0);
@@ -149,7 +148,7 @@ pub fn read(mut reader: impl BufRead, file: &str) -> Result<Trace, TraceError> {
     }
 }
 
-/// Puts operations into the order of issue, and notes with each how many were in flight then.
+/// Sorts operations by issue, and notes the number in flight at each issue.
 fn count_in_flight(operations: &mut [TraceOperation]) {
     operations.sort_by_key(|operation| operation.issued_ns);
     let mut ends = BinaryHeap::new();
@@ -163,7 +162,7 @@ fn count_in_flight(operations: &mut [TraceOperation]) {
     }
 }
 
-/// What one line adds, if anything. The first line that says something settles the format.
+/// Parses one line, which may contain an operation. The first line with content determines the format.
 fn read_line(text: &str, format: &mut Option<TraceFormat>) -> Result<Option<TraceOperation>, String> {
     if text.is_empty() || text.starts_with('#') {
         return Ok(None);
@@ -245,7 +244,7 @@ fn time_stamp(field: &str) -> Result<u64, String> {
     whole(field).ok_or_else(|| format!("time stamp {field:?} is not a whole number of nanoseconds"))
 }
 
-/// The time stamp is taken to be that of the completion.
+/// The time stamp is taken for that of the completion.
 fn hybrid_polling_sim_line(fields: &[&str]) -> Result<TraceOperation, String> {
     let [taken, stamp] = fields else {
         return Err(format!("{} fields instead of 2 (latency and time stamp in ns)", fields.len()));
@@ -273,8 +272,8 @@ fn one_per_line(fields: &[&str]) -> Result<TraceOperation, String> {
     Ok(plain(in_range((number * scale).round().clamp(0.0, u64::MAX as f64) as u64)?))
 }
 
-/// Time in ms, value in ns, direction (0 read, 1 write, 2 trim), bytes, then offset and priority, which do not
-/// matter here. Trims are left out.
+/// Time in ms, value in ns, direction (0 read, 1 write, 2 trim), bytes, then offset and priority, which are ignored.
+/// Trims are skipped.
 fn fio_line(fields: &[&str]) -> Result<Option<TraceOperation>, String> {
     let (Some(taken), Some(direction), Some(bytes)) = (fields.get(1), fields.get(2), fields.get(3)) else {
         return Err(format!("{} fields instead of the 5 or 6 of a fio log", fields.len()));
@@ -289,7 +288,7 @@ fn fio_line(fields: &[&str]) -> Result<Option<TraceOperation>, String> {
     Ok(Some(operation))
 }
 
-/// An operation of which only the latency is known.
+/// An operation with only a known latency.
 fn plain(latency_ns: u64) -> TraceOperation {
     TraceOperation {
         issued_ns: None,
@@ -301,7 +300,7 @@ fn plain(latency_ns: u64) -> TraceOperation {
 }
 
 fn whole(field: &str) -> Option<u64> {
-    // `parse` alone would also take a sign.
+    // `parse` alone would accept a sign.
     field.bytes().all(|byte| byte.is_ascii_digit()).then(|| field.parse().ok()).flatten()
 }
 
@@ -436,7 +435,7 @@ mod tests {
 
     #[test]
     fn our_own_traces_are_put_into_the_order_of_issue_with_what_was_in_flight() {
-        // In the file in the order of completion, as they are captured.
+        // The file is in the order of completion, like a capture.
         let text = "50,100,read,512,0\n20,140,write,4096,8\n200,90,read,4096,16\n5,290,read,4096,24\n";
         let operations = parsed(&format!("{HEADING}\n{text}")).operations;
         let found: Vec<_> = operations
@@ -449,7 +448,7 @@ mod tests {
             (Some(90), 200, 4096, Some(1)),
             (Some(100), 50, 512, Some(2)),
             (Some(140), 20, 4096, Some(3)),
-            // The first ends in the moment this is issued.
+            // The first ends at the moment this one is issued.
             (Some(290), 5, 4096, Some(1)),
         ];
         assert_eq!(found, expected);

@@ -1,5 +1,5 @@
-//! What a block holds: seeded bytes that depend on nothing but the seed and the offset, and, for blocks a job writes,
-//! a header that says which block it is, with a checksum over everything.
+//! Contents of a block: seeded bytes that depend only on the seed and the offset, and, in blocks that a job writes, a
+//! header that identifies the block, with a checksum over everything.
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -10,8 +10,8 @@
 //! | 24..32 | generation: how often the job has written this block |
 //! | 32.. | seeded bytes |
 //!
-//! Numbers are little-endian. A torn write, a write at another place and a lost write (an older generation) are all
-//! seen; the same block written twice by two jobs with one seed is not.
+//! Numbers are little-endian. It detects a torn write, a write at another position and a lost write (an older
+//! generation), but not that two jobs with one seed wrote the same block.
 
 use crc32c::crc32c;
 use weir_stats::random::splitmix_at;
@@ -21,7 +21,7 @@ pub const HEADER_BYTES: usize = 32;
 
 const MAGIC: [u8; 4] = *b"WBLK";
 
-/// Which block it is, and which writing of it.
+/// Identity of a block, and which write of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// Seed of the job.
@@ -32,29 +32,29 @@ pub struct Stamp {
     pub generation: u64,
 }
 
-/// What is wrong with a block.
+/// An error in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
-    /// Nothing that a job stamped.
+    /// The block has no stamp.
     #[error("no block header: it was never written, or by somebody else")]
     NoHeader,
-    /// The bytes do not give the checksum that is in the header.
+    /// The checksum does not match the one in the header.
     #[error("checksum {found:#010x}, and the header says {expected:#010x}")]
     Checksum {
-        /// Of the bytes.
+        /// Checksum of the bytes.
         found: u32,
-        /// In the header.
+        /// Checksum in the header.
         expected: u32,
     },
-    /// A whole block, but another one, or an older writing.
+    /// A whole block, but another one, or an older write.
     #[error(
         "seed {}, offset {}, generation {} where seed {}, offset {}, generation {} was written",
         found.seed, found.offset_bytes, found.generation, expected.seed, expected.offset_bytes, expected.generation
     )]
     Other {
-        /// In the header.
+        /// Stamp in the header.
         found: Stamp,
-        /// What was written last.
+        /// Stamp of the last write.
         expected: Stamp,
     },
 }
@@ -62,7 +62,7 @@ pub enum VerifyError {
 /// Writes the header and the checksum into a block whose other bytes are already there.
 ///
 /// # Panics
-/// If the block is shorter than [`HEADER_BYTES`]: jobs with such blocks are refused before.
+/// Panics if the block is shorter than [`HEADER_BYTES`]; jobs with such blocks are refused before.
 pub fn stamp(block: &mut [u8], stamp: &Stamp) {
     assert!(block.len() >= HEADER_BYTES, "a block of {} bytes has no room for a header", block.len());
     block[0..4].copy_from_slice(&MAGIC);
@@ -73,13 +73,13 @@ pub fn stamp(block: &mut [u8], stamp: &Stamp) {
     block[4..8].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Whether a block is the one that was written, whole.
+/// Checks that a block is whole and the expected one.
 pub fn check(block: &[u8], expected: &Stamp) -> Result<(), VerifyError> {
     let found = read(block)?;
     if found == *expected { Ok(()) } else { Err(VerifyError::Other { found, expected: *expected }) }
 }
 
-/// The stamp of a block that is whole.
+/// The stamp of a whole block.
 pub fn read(block: &[u8]) -> Result<Stamp, VerifyError> {
     if block.len() < HEADER_BYTES || block[0..4] != MAGIC {
         return Err(VerifyError::NoHeader);
@@ -93,8 +93,8 @@ pub fn read(block: &[u8]) -> Result<Stamp, VerifyError> {
     Ok(Stamp { seed: number(8), offset_bytes: number(16), generation: number(24) })
 }
 
-/// Fills bytes that lie at an offset of a file: each depends on the seed and on its own place alone, so any part of
-/// a file can be compared without the rest. Offset and length are best multiples of 8.
+/// Fills bytes at an offset of a file: each depends only on the seed and on its own position, so any part of a file
+/// can be compared without the rest. Offset and length should be multiples of 8.
 pub fn fill(seed: u64, offset_bytes: u64, bytes: &mut [u8]) {
     let skipped = (offset_bytes % 8) as usize;
     let mut word = offset_bytes / 8;
@@ -113,7 +113,7 @@ pub fn fill(seed: u64, offset_bytes: u64, bytes: &mut [u8]) {
     rest.copy_from_slice(&word_at(seed, word)[..rest.len()]);
 }
 
-/// One word of that sequence. Of one seed, no two words are the same.
+/// One word of that sequence. For one seed, no two words are the same.
 pub(crate) fn noise(seed: u64, word: u64) -> u64 {
     splitmix_at(seed, word)
 }

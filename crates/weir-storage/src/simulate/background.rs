@@ -1,4 +1,4 @@
-//! Background cores: each deals with its completions one by one, and hands over a further operation for each.
+//! Background cores: each handles its completions one by one, and issues a further operation for each.
 
 use weir_stats::random::{Random, derived_seed};
 
@@ -6,7 +6,7 @@ use super::{draws, ring::Ring, scenario::Phase};
 
 struct Core {
     free_ns: u64,
-    /// When each of its operations reaches the device, in order.
+    /// When each of its issued operations reaches the device, in order.
     on_the_way: Ring<u64>,
 }
 
@@ -14,7 +14,7 @@ pub(super) struct Background {
     cores: Box<[Core]>,
     operation_ns: u64,
     random: Random,
-    /// When each operation on the device is done, in order, as far as it has left its unit.
+    /// When each operation on the device completes, in order, as far as it has left its unit.
     leaving: Ring<u64>,
     on_device: u64,
     /// CPU of all cores since the start.
@@ -38,8 +38,8 @@ impl Background {
         self.cores.len()
     }
 
-    /// A job begins: its cores hand over their operations one after the other, each core from a moment of its own.
-    /// Gives the first arrival of each core.
+    /// Starts a job: its cores issue their operations one after the other, each core from a different time on.
+    /// Returns the first arrival of each core.
     pub(super) fn begin<'a>(
         &'a mut self,
         phase: &'a Phase,
@@ -60,7 +60,7 @@ impl Background {
         })
     }
 
-    /// The first operation of a core reaches the device. Gives the next one's time.
+    /// The first operation of a core reaches the device. Returns the time of the next one.
     #[inline]
     pub(super) fn arrive(&mut self, core: usize) -> Option<u64> {
         let on_the_way = &mut self.cores[core].on_the_way;
@@ -69,15 +69,15 @@ impl Background {
         on_the_way.first()
     }
 
-    /// An operation of anybody in the background is through the units and will be done.
+    /// A background operation has passed the units and will complete.
     #[inline]
     pub(super) fn leave(&mut self, now_ns: u64, done_ns: u64) {
         self.forget_done(now_ns);
         self.leaving.push(done_ns);
     }
 
-    /// A core's operation is done at `done_ns`, and it hands over another. Gives its time if it is the only one under
-    /// way.
+    /// A core's operation completes at `done_ns`, and the core issues another. Returns that operation's time if it is
+    /// the core's only one on its way to the device.
     #[inline]
     pub(super) fn again(&mut self, core: usize, done_ns: u64) -> Option<u64> {
         let core = &mut self.cores[core];
@@ -88,7 +88,7 @@ impl Background {
         is_only.then_some(core.free_ns)
     }
 
-    /// Operations handed over and not done.
+    /// Operations issued and not completed.
     #[inline]
     pub(super) fn in_flight(&mut self, now_ns: u64) -> u32 {
         self.forget_done(now_ns);
@@ -124,7 +124,7 @@ mod tests {
         assert!((1_100..=1_200).contains(&start_ns) && first[1].is_none());
         assert_eq!(background.arrive(0), Some(start_ns + 100));
         assert_eq!(background.arrive(0), Some(start_ns + 200));
-        // It is busy until its third hand-over; then it deals with the completion.
+        // It is busy until its third issue; then it handles the completion.
         assert_eq!(background.again(0, start_ns + 50), None);
         assert_eq!(background.arrive(0), Some(start_ns + 300));
         assert_eq!(background.arrive(0), None);

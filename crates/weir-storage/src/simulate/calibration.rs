@@ -1,10 +1,10 @@
-//! The model beside what was published for the device: operations a second and CPU of 1 to 20 threads.
+//! Compares the model with the published figures for the device: operations a second and CPU of 1 to 20 threads.
 //!
 //! The published figures are for 4 KiB random reads of threads with one operation in flight each, on a 983 ZET with a
 //! Xeon Gold 6230: artifact of "DPAS: A Prompt, Accurate and Safe I/O Completion Method for SSDs", FAST '26, sheet
-//! "4KRR ZSSD", five runs. Only the column of polling was used to fit the device; operations a second of the others,
-//! and CPU, at one thread fixed the host's constants; all the rest is prediction. Of DPAS nothing was used, neither its
-//! operations a second nor its CPU: its whole column is held out.
+//! "4KRR ZSSD", five runs. Only the column of polling was used to fit the device. Operations a second and CPU of the
+//! other methods at one thread fixed the host's constants. All the rest is prediction. Nothing of DPAS was used,
+//! neither its operations a second nor its CPU: its whole column is held out.
 
 use serde::Serialize;
 
@@ -21,16 +21,16 @@ pub struct Published {
     pub threads: u32,
     /// All threads together, thousands a second: polling, half the mean, EHP, PAS, interrupt, DPAS.
     pub kiops: [f64; 6],
-    /// CPU of a thread in percent: half the mean, EHP, PAS, interrupt, DPAS. Polling needs all.
+    /// CPU of a thread in percent: half the mean, EHP, PAS, interrupt, DPAS. Polling uses a full CPU.
     pub cpu_percent: [f64; 5],
 }
 
 /// Predictors behind the columns of [`Published::kiops`].
 pub const COLUMNS: [&str; 6] = ["poll", "linux-mean", "ehp", "pas", "interrupt", HELD_OUT];
-/// The column that was used for no constant of the model.
+/// The column that no constant of the model was fitted to.
 pub const HELD_OUT: &str = "dpas";
 
-/// Two periods of the slowest learner, half the mean.
+/// Two periods of the slowest learner, `linux-mean`.
 const LEARNING_NS: u64 = 200_000_000;
 
 /// The published table.
@@ -50,14 +50,14 @@ const fn row(threads: u32, kiops: [f64; 6], cpu_percent: [f64; 5]) -> Published 
 /// One method at one number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CalibrationRow {
-    /// Of [`COLUMNS`].
+    /// One of [`COLUMNS`].
     pub method: String,
     /// Threads.
     pub threads: u32,
     /// All threads together, thousands a second, as published.
     pub kiops_published: f64,
-    /// The same in the model: threads times what the one thread that is looked at does; for polling, of which all
-    /// threads are counted, the sum.
+    /// The same in the model: the number of threads times the rate of the foreground thread; for polling, where all
+    /// threads are counted, their sum.
     pub kiops_model: f64,
     /// CPU of a thread, from 0 to 1, as published.
     pub cpu_published: f64,
@@ -66,15 +66,15 @@ pub struct CalibrationRow {
 }
 
 impl CalibrationRow {
-    /// How far the model's operations a second are from the published ones: 0.01 is 1 % more.
+    /// Relative difference of the model's operations a second: 0.01 is 1 % more than published.
     pub fn difference(&self) -> f64 {
         self.kiops_model / self.kiops_published - 1.0
     }
 }
 
-/// Simulates every published point. One thread waits as the column says; the others, a core each with one operation in
-/// flight, poll. So the load beside it is a little heavier than the published one: by 3 % at most, and by up to 12 %
-/// where all threads but this one should have waited for interrupts.
+/// Simulates every published point. One thread waits as its column says; the others, one core each with one operation
+/// in flight, poll. So the load beside it is a little heavier than the published one: by at most 3 %, and by up to
+/// 12 % where the other threads should have waited for interrupts.
 pub fn calibration(device: &DeviceModel, host: &HostModel, length_ns: u64, seed: u64) -> Vec<CalibrationRow> {
     let points = COLUMNS
         .iter()
@@ -104,7 +104,7 @@ pub fn calibration(device: &DeviceModel, host: &HostModel, length_ns: u64, seed:
         .collect()
 }
 
-/// So many threads that poll, one of them the foreground: long enough for every method to have learnt, then measured.
+/// This many polling threads, one of them the foreground: first long enough for every method to learn, then measured.
 fn scenario(device: &DeviceModel, host: &HostModel, threads: u32, length_ns: u64) -> Scenario {
     let phase = |name: &str, length_ns| Phase {
         name: name.to_owned(),
@@ -114,7 +114,7 @@ fn scenario(device: &DeviceModel, host: &HostModel, threads: u32, length_ns: u64
     };
     Scenario {
         device: *device,
-        // A polling thread is a core with one operation: it spends on each what handing over costs.
+        // A polling thread is a core with one operation: each costs it one issue.
         host: HostModel { background_ns: host.submit_ns, ..*host },
         phases: vec![phase("learning", LEARNING_NS), phase("measured", length_ns)],
         interval_ns: 1_000_000_000,

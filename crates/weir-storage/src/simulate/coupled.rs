@@ -1,4 +1,4 @@
-//! The closed loops joined: a foreground thread, background cores and the device, phase after phase.
+//! The coupled closed loops: a foreground thread, background cores and the device, phase after phase.
 
 use super::{
     background::Background,
@@ -21,7 +21,7 @@ const BYTES: u32 = 4096;
 /// Runs a scenario with one method. The same arguments give the same report.
 ///
 /// # Panics
-/// If the scenario cannot be simulated: [`Scenario::check`] says so beforehand.
+/// Panics if the scenario cannot be simulated; [`Scenario::check`] checks that.
 pub fn simulate(scenario: &Scenario, method: &Method, seed: u64) -> SimulationReport {
     let sleep_ns = match method {
         Method::ConstantSleep { miss_share, .. } => {
@@ -54,7 +54,7 @@ struct Simulation<'a, Look> {
     background: Background,
     thread: Thread,
     pending: Option<Pending>,
-    /// What was measured of the last operation, until the thread has noticed it: the interval may end before.
+    /// Measurement of the last operation, until the thread has noticed it: the interval may end before.
     noticed_later: Option<Measured>,
     meter: Meter,
     phase: usize,
@@ -64,7 +64,7 @@ struct Simulation<'a, Look> {
     /// CPU of the foreground until the last operation it noticed.
     thread_busy_ns: u64,
     events: u64,
-    /// Is told phase and latency of each operation of the foreground.
+    /// Called with phase and latency of each foreground operation.
     look: Look,
 }
 
@@ -162,7 +162,7 @@ impl<'a, Look: FnMut(usize, u64)> Simulation<'a, Look> {
         self.schedule.set(self.source_of_interval(), self.interval_end_ns);
     }
 
-    /// An operation leaves its unit. Whoever waits for it knows from here when it will be done.
+    /// An operation leaves its unit. Its completion time is then known.
     #[inline]
     fn leave(&mut self, unit: usize, now_ns: u64) {
         let Left { owner, done_ns, next_ns } = self.device.leave(unit, now_ns);
@@ -216,11 +216,11 @@ impl<'a, Look: FnMut(usize, u64)> Simulation<'a, Look> {
         (self.look)(self.phase, done_ns - operation.issued_ns);
         let waited = self.thread.wait(&operation, plan, done_ns);
         self.noticed_later = Some(waited.measured);
-        // A sleep may be longer than all that is simulated.
+        // A sleep may be longer than the whole simulation.
         self.schedule.set(self.source_of_foreground(), waited.ready_ns.min(NEVER));
     }
 
-    /// The last operation was noticed before `before_ns`: then it belongs to the interval.
+    /// Records the last operation if it was noticed before `before_ns`: then it belongs to the interval.
     #[inline]
     fn record_noticed(&mut self, before_ns: u64) {
         if let Some(measured) = self.noticed_later.take_if(|measured| measured.noticed_ns < before_ns) {
@@ -229,7 +229,7 @@ impl<'a, Look: FnMut(usize, u64)> Simulation<'a, Look> {
         }
     }
 
-    /// Whether the phase is over too.
+    /// Ends the interval; returns whether the phase is over too.
     #[cold]
     fn interval_ends(&mut self, now_ns: u64) -> bool {
         self.record_noticed(now_ns);
@@ -241,7 +241,7 @@ impl<'a, Look: FnMut(usize, u64)> Simulation<'a, Look> {
         false
     }
 
-    /// Of all cores.
+    /// Busy time of all cores.
     fn machine_busy_ns(&self) -> u64 {
         self.thread_busy_ns + self.background.busy_ns()
     }

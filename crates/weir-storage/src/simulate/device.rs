@@ -1,7 +1,7 @@
-//! The device: units in which operations queue, one pipe behind them, and a delay.
+//! The device: units with queues, one pipe after them, and a delay.
 //!
-//! A unit and the pipe serve first come, first served, so when an operation leaves is known when it arrives: after the
-//! one before it, or at once, plus its own time. Only the order in which the units feed the pipe has to be waited for.
+//! A unit and the pipe are first come, first served, so the time an operation leaves is known at its arrival: after
+//! the previous one, or at once, plus its own time. Only the order in which the units feed the pipe requires events.
 
 use weir_stats::random::{Random, derived_seed};
 
@@ -12,19 +12,19 @@ use super::{
     schedule::NEVER,
 };
 
-/// Whose operation it is.
+/// Owner of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// Of the thread that is looked at.
+    /// The foreground thread.
     Foreground,
-    /// Of this background core.
+    /// This background core.
     Background(u32),
-    /// Of a job that has ended: it is served, and nobody waits for it.
+    /// A job that has ended: it is served, but its completion is ignored.
     #[default]
     Gone,
 }
 
-/// What a unit holds of an operation.
+/// An operation in a unit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inside {
     leaves_ns: u64,
@@ -50,8 +50,8 @@ pub(super) struct Device {
     units: Box<[Unit]>,
     model: DeviceModel,
     pipe_free_ns: u64,
-    /// The foreground draws from a sequence of its own: while it is alone, what its operations take does not depend on
-    /// how it waits.
+    /// The foreground has a separate random sequence: while it is alone, its operation times do not depend on how it
+    /// waits.
     foreground: Random,
     background: Random,
     transient: Option<StartTransient>,
@@ -76,7 +76,7 @@ impl Device {
         self.units.len()
     }
 
-    /// A phase begins: operations of background cores belong to nobody from now on.
+    /// Starts a phase: earlier background operations are ignored from now on.
     pub(super) fn begin(&mut self, now_ns: u64, transient: Option<StartTransient>) {
         for unit in &mut self.units {
             unit.inside.for_each(|inside| {
@@ -89,7 +89,7 @@ impl Device {
         self.transient_end_ns = transient.map_or(0, |transient| now_ns.saturating_add(transient.length_ns));
     }
 
-    /// An operation reaches a unit. Gives the unit, and when it leaves if nobody is before it.
+    /// An operation reaches a unit. Returns the unit, and when the operation leaves if the unit was empty.
     #[inline]
     pub(super) fn arrive(&mut self, owner: Owner, now_ns: u64) -> (usize, Option<u64>) {
         let DeviceModel { service_ns, service_jitter_ns, .. } = self.model;
@@ -108,7 +108,7 @@ impl Device {
         (chosen, is_first.then_some(unit.free_ns))
     }
 
-    /// The first operation of a unit leaves it, now.
+    /// The first operation of a unit leaves it now.
     #[inline]
     pub(super) fn leave(&mut self, unit: usize, now_ns: u64) -> Left {
         let inside = &mut self.units[unit].inside;
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn poisson_arrivals_at_one_unit_wait_as_the_formula_says() {
-        // M/D/1: the mean wait is utilisation times service over twice what is idle (Pollaczek and Khinchine).
+        // M/D/1: the mean wait is utilisation times service over twice the idle share (Pollaczek and Khinchine).
         for utilisation in [0.3, 0.6, 0.8] {
             let service_ns = 1_000_000_u64;
             let mut device = Device::new(one_unit(service_ns), 1 << 16, SEED);

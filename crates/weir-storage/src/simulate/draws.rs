@@ -1,19 +1,19 @@
-//! Random times in whole nanoseconds, from whole numbers only: the same on every machine, whatever its library makes of
-//! a logarithm.
+//! Random times in whole nanoseconds, computed with integers only: the same on every machine, independent of its
+//! library's logarithm.
 
 use weir_stats::random::Random;
 
 use super::scenario::Lag;
 
-/// Each value from `min` to `max` equally likely.
+/// Uniform from `min` to `max`.
 #[inline]
 pub(super) fn uniform(random: &mut Random, min: u64, max: u64) -> u64 {
     min + random.below(max - min + 1)
 }
 
-/// Exponential with this mean, rounded down, by comparisons alone: von Neumann, "Various techniques used in connection
-/// with random digits" (1951). The length of the first falling run of uniform numbers is odd with probability
-/// exp(-first); as often as it is even, a whole mean is added.
+/// Exponential with this mean, rounded down, by comparisons alone: von Neumann, "Various techniques used in
+/// connection with random digits" (1951). The length of the first descending run of uniform numbers is odd with
+/// probability exp(-first); a whole mean is added for each even one.
 #[inline]
 pub(super) fn exponential(random: &mut Random, mean_ns: u64) -> u64 {
     let mut whole = 0_u64;
@@ -36,7 +36,7 @@ pub(super) fn exponential(random: &mut Random, mean_ns: u64) -> u64 {
     }
 }
 
-/// One lag.
+/// A random lag.
 #[inline]
 pub(super) fn lag(random: &mut Random, lag: &Lag) -> u64 {
     let mut ns = lag.floor_ns;

@@ -1,41 +1,41 @@
-//! What can be simulated: each predictor, armed or not, and two methods that know more than a thread can.
+//! Methods that can be simulated: each predictor, armed or not, and two oracles that know more than a thread can.
 
 use std::fmt;
 
 use crate::predict::PredictorSpec;
 
-/// Names of the two oracles in texts.
+/// Names of the two oracles.
 const CLAIRVOYANT: &str = "clairvoyant";
 const CONSTANT: &str = "constant:";
 
 /// A way to wait.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Method {
-    /// What a predictor says, interrupts and polling among it.
+    /// The plans of a predictor, including interrupts and polling.
     Predicted {
         /// See [`PredictorSpec`].
         predictor: PredictorSpec,
         /// A sleep ends at the completion or at its time, whichever is first.
         armed: bool,
-        /// The predictor is told what the device took also after a miss, which no thread can see: shows how much of a
-        /// method's error comes from learning its own oversleep.
+        /// The predictor receives the device's time even after a miss, which no thread can observe: this shows how
+        /// much of a method's error comes from learning its own oversleep.
         true_times: bool,
     },
-    /// Knows when the device will be done and how long waking takes: no method that sleeps and looks adds less or needs
-    /// less CPU. The interrupt, which does not look, can need less.
+    /// Knows when the device will complete and how long waking takes: no method that sleeps and polls adds less
+    /// latency or needs less CPU. The interrupt, which does not poll, can need less.
     Clairvoyant,
-    /// The longest sleep, the same for all operations of a phase, that misses at most this share of the operations the
-    /// same seed gives under polling: the best that can be done without looking at single operations.
+    /// The longest sleep, the same for all operations of a phase, that misses at most this share of the operations
+    /// under polling with the same seed: the best possible without knowledge of single operations.
     ConstantSleep {
         /// Share of operations from 0 to 1.
         miss_share: f64,
-        /// As above.
+        /// Whether sleeps end at the completion too.
         armed: bool,
     },
 }
 
 impl Method {
-    /// A predictor's text, `clairvoyant`, or `constant:SHARE`.
+    /// Parses a predictor's name, `clairvoyant`, or `constant:SHARE`.
     pub fn parse(text: &str, armed: bool) -> Result<Self, String> {
         if text == CLAIRVOYANT {
             return Ok(Self::Clairvoyant);
@@ -56,7 +56,7 @@ impl Method {
         Ok(Self::Predicted { predictor, armed, true_times: false })
     }
 
-    /// Whether it is meant to sleep.
+    /// Whether it is supposed to sleep.
     pub fn has_sleeps(&self) -> bool {
         match self {
             Self::Predicted { predictor, .. } => predictor.has_sleeps(),
@@ -72,13 +72,13 @@ impl Method {
         }
     }
 
-    /// Whether a predictor is told the device's own times.
+    /// Whether a predictor receives the device's own times.
     pub fn true_times(&self) -> bool {
         matches!(self, Self::Predicted { true_times: true, .. })
     }
 }
 
-/// As [`Method::parse`] reads it, with ` armed` where sleeps are, and ` true-times` where the predictor is told them.
+/// In the form that [`Method::parse`] reads, with ` armed` and ` true-times` appended where they apply.
 impl fmt::Display for Method {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

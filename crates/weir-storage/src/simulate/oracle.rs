@@ -1,4 +1,4 @@
-//! The best constant sleep: what can be had from a distribution without looking at single operations.
+//! The best constant sleep: what is possible with a distribution but without knowledge of single operations.
 
 use weir_stats::random::Random;
 
@@ -8,10 +8,10 @@ use super::{
     thread,
 };
 
-/// Operations of a phase that are looked at, at most: what comes later is of the same distribution.
+/// Most operations of a phase that are used: later ones have the same distribution.
 const SEEN_MAX: usize = 4 << 20;
 
-/// What a polling run saw: for each phase and operation, the longest sleep that would just not have missed it.
+/// Observations of a polling run: for each phase and operation, the longest sleep that would not have missed it.
 pub(super) struct Seen {
     phases: Vec<Vec<u64>>,
     lag: Lag,
@@ -28,17 +28,17 @@ impl Seen {
             return;
         }
         let lag_ns = draws::lag(&mut self.lags, &self.lag);
-        // Complete in the very nanosecond of the wake is a miss.
+        // Completion in the very nanosecond of the wake is a miss.
         self.phases[phase].push(latency_ns.saturating_sub(lag_ns).saturating_sub(1));
     }
 
-    /// For each phase the longest sleep that misses at most this share of what was seen; 0 where there is none.
+    /// For each phase the longest sleep that misses at most this share of the operations; 0 if there is none.
     pub(super) fn longest_sleeps(mut self, miss_share: f64) -> Vec<u64> {
         self.phases.iter_mut().map(|sleeps| longest_sleep(sleeps, miss_share)).collect()
     }
 }
 
-/// A sleep misses the operations whose own longest one is shorter.
+/// A sleep misses the operations whose own longest sleep is shorter.
 fn longest_sleep(sleeps: &mut [u64], miss_share: f64) -> u64 {
     let missed = (sleeps.len() as f64 * miss_share) as usize;
     let Some(last) = sleeps.len().checked_sub(1) else { return 0 };

@@ -1,7 +1,7 @@
 //! Replay: the operations of a trace, waited for by the simulated thread.
 //!
-//! What an operation takes is what it took when it was recorded, however it is waited for now. So a replay shows how
-//! well a method predicts, not what its waiting does to the load; for that there is [`super::simulate`].
+//! An operation takes its recorded time, however the thread waits for it. So a replay shows how well a method
+//! predicts, not the effect of waiting on the load; [`super::simulate`] shows that.
 
 use super::{
     method::Method,
@@ -17,12 +17,12 @@ use crate::trace::TraceOperation;
 pub enum Pace {
     /// As soon as the last one has been noticed: a closed loop.
     BackToBack,
-    /// After the pause the trace has between the completion of one and the issue of the next, where it says when they
-    /// were issued; at least as long as handing over takes.
+    /// After the pause that the trace has between the completion of one and the issue of the next, if it contains
+    /// issue times; at least after the time of an issue.
     Recorded,
 }
 
-/// Lets a thread wait for each operation in turn. `interval_ns` is that of the measurement points.
+/// Makes a thread wait for each operation in turn. `interval_ns` is the interval of the measurement points.
 ///
 /// The name of the report is empty; no background is simulated.
 pub fn replay(
@@ -71,12 +71,12 @@ pub fn replay(
     PhaseReport { name: String::new(), waiting, intervals, background_operations: 0 }
 }
 
-/// From the completion of one operation to the issue of the next, if the trace knows both.
+/// Time from the completion of one operation to the issue of the next, if the trace has both.
 fn pause_ns(operation: &TraceOperation, next: &TraceOperation) -> u64 {
     let pause = operation
         .issued_ns
         .zip(next.issued_ns)
         .map(|(issued_ns, next_ns)| next_ns.saturating_sub(issued_ns.saturating_add(operation.latency_ns)));
-    // No pause is longer than any latency is believed to be: time stamps of another clock or of a wrapped counter.
+    // A pause is limited like a latency: a longer one means time stamps of another clock or a wrapped counter.
     pause.unwrap_or(0).min(crate::trace::LATENCY_NS_MAX)
 }

@@ -1,4 +1,4 @@
-//! What a simulation gives.
+//! The results of a simulation.
 
 use serde::Serialize;
 use weir_record::storage::{WaitingInterval, WaitingReport};
@@ -8,7 +8,7 @@ use super::method::Method;
 /// One phase, or one replayed trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PhaseReport {
-    /// Of the phase.
+    /// Name of the phase.
     pub name: String,
     /// The foreground's measurement points.
     pub waiting: WaitingReport,
@@ -29,7 +29,7 @@ impl PhaseReport {
         self.of_operations(self.waiting.misses_harmful)
     }
 
-    /// Share of the time the thread was on its CPU.
+    /// Share of the time that the thread was on its CPU.
     pub fn cpu_share(&self) -> f64 {
         share(self.waiting.cpu_ns, self.waiting.elapsed_ns)
     }
@@ -39,17 +39,18 @@ impl PhaseReport {
         share(self.waiting.operations, self.waiting.elapsed_ns) * 1e9
     }
 
-    /// Requested sleep over all operations, those without a sleep included: the "effective sleep".
+    /// Requested sleep over all operations, including those without a sleep: the "effective sleep".
     pub fn sleep_effective_ns(&self) -> f64 {
         self.of_operations(self.waiting.sleep_requested_ns)
     }
 
-    /// From completion at the device to notice, on average.
+    /// Mean time from completion at the device to notice.
     pub fn added_ns_mean(&self) -> f64 {
         self.of_operations(self.waiting.total_ns - self.waiting.device_ns)
     }
 
-    /// Whether a method that sleeps did not: then this is polling under another name, with nothing to miss.
+    /// Whether a method that should sleep did not: then this is polling under another name, and nothing can be
+    /// missed.
     pub fn never_slept(&self, method: &Method) -> bool {
         method.has_sleeps() && self.waiting.slept == 0 && self.waiting.polled > 0
     }
@@ -68,6 +69,6 @@ fn share(part: u64, whole: u64) -> f64 {
 pub struct SimulationReport {
     /// In the order of the scenario.
     pub phases: Vec<PhaseReport>,
-    /// Entries taken from the schedule; see [`crate::simulate`] for what they are.
+    /// Entries taken from the schedule; [`crate::simulate`] defines them.
     pub events: u64,
 }

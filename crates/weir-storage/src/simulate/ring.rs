@@ -2,7 +2,7 @@
 
 pub(super) struct Ring<T> {
     items: Box<[T]>,
-    /// Both only rise; their difference is the number of items.
+    /// Both only increase; their difference is the number of items.
     head: usize,
     tail: usize,
 }

@@ -1,40 +1,40 @@
-//! What is simulated: a device, a host, and phases with more or less load beside the foreground. Plain data.
+//! A scenario: a device, a host, and phases with different load beside the foreground. Plain data.
 //!
-//! The constants are those of the machine on which hybrid polling's predictions were measured: a Samsung 983 ZET of
-//! 480 GB and a Xeon Gold 6230. Where each is from stands beside it; `docs/guide/simulated-disk.md` says more.
+//! The constants describe the machine on which hybrid polling's predictions were measured: a Samsung 983 ZET of 480
+//! GB and a Xeon Gold 6230. Comments name the source of each; `docs/guide/simulated-disk.md` has more.
 
 use serde::{Deserialize, Serialize};
 use weir_record::storage::DeviceClock;
 
 use crate::{measure::Meter, predict::Costs};
 
-/// Units of a device, at most.
+/// Most units of a device.
 pub const UNITS_MAX: u32 = 64;
-/// Background cores, at most.
+/// Most background cores.
 pub const CORES_MAX: u32 = 64;
-/// Background operations in flight, summed over the phases, at most.
+/// Most background operations in flight, summed over the phases.
 pub const BACKGROUND_OPERATIONS_MAX: u32 = 16_384;
-/// Phases of a scenario, at most.
+/// Most phases of a scenario.
 pub const PHASES_MAX: usize = 64;
-/// Simulated time of a scenario, at most: one day.
+/// Longest simulated time of a scenario: one day.
 pub const LENGTH_NS_MAX: u64 = 86_400_000_000_000;
-/// Any single time of a model, at most: one second.
+/// Longest single time of a model: one second.
 const TIME_NS_MAX: u64 = 1_000_000_000;
 /// The shortest interval of the measurement points.
 const INTERVAL_NS_MIN: u64 = 1_000_000;
 
-/// The device: units that serve one operation at a time, and the way back.
+/// The device: units that serve one operation at a time, and the return path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceModel {
     /// Parallel units. Each operation goes to one of them, each equally likely.
     pub units: u32,
     /// Mean time in a unit.
     pub service_ns: u64,
-    /// The time in a unit is uniform from so much less to so much more.
+    /// The time in a unit is uniform within this distance of the mean.
     pub service_jitter_ns: u64,
-    /// Time in the pipe that all operations pass one by one.
+    /// Time in the pipe that all operations pass one after the other.
     pub pipe_ns: u64,
-    /// Delay after that, in which operations do not meet.
+    /// Delay after that, which operations pass independently.
     pub base_ns: u64,
 }
 
@@ -44,25 +44,25 @@ impl DeviceModel {
         Self { units: 8, service_ns: 10_000, service_jitter_ns: 1_000, pipe_ns: 800, base_ns: 3_600 }
     }
 
-    /// Mean time of an operation that meets no other.
+    /// Mean time of a single operation on an idle device.
     pub const fn alone_ns(&self) -> u64 {
         self.service_ns + self.pipe_ns + self.base_ns
     }
 }
 
-/// How much later than it should a thread runs: a floor, and an exponential part on top.
+/// How late a thread runs: a floor, plus an exponential part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lag {
-    /// Never less.
+    /// Minimum.
     pub floor_ns: u64,
     /// Mean of the exponential part.
     pub exponential_ns: u64,
-    /// Now and then much more.
+    /// Occasional much longer lags.
     pub tail: Option<LagTail>,
 }
 
 impl Lag {
-    /// A lag that is always the same.
+    /// A constant lag.
     pub const fn constant(floor_ns: u64) -> Self {
         Self { floor_ns, exponential_ns: 0, tail: None }
     }
@@ -79,29 +79,29 @@ impl Lag {
     }
 }
 
-/// What a core that fell into deep sleep takes longer to wake.
+/// Extra time of a wake-up from deep idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LagTail {
-    /// Of a million wake-ups, so many.
+    /// Number of such wake-ups in a million.
     pub per_million: u32,
-    /// Longer by this.
+    /// Extra time.
     pub extra_ns: u64,
 }
 
 impl LagTail {
     /// One wake-up in twenty takes longer by the exit latency that Linux lists for this processor's deepest idle
-    /// state (C6, 133 µs). How often it happens is an assumption.
+    /// state (C6, 133 µs). This frequency is an assumption.
     pub const fn deep_idle() -> Self {
         Self { per_million: 50_000, extra_ns: 133_000 }
     }
 }
 
-/// The host: what handing over and each I/O model costs.
+/// The host: the costs of issuing and of each I/O model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostModel {
-    /// From the notice of one operation to the hand-over of the next: CPU and time.
+    /// CPU and time from the notice of one operation to the issue of the next.
     pub submit_ns: u64,
-    /// What the next hand-over takes longer after the thread slept, its caches being cold: CPU and time.
+    /// Extra CPU and time of the next issue after the thread slept, because its caches are cold.
     pub cold_ns: u64,
     /// CPU and time of a background core for each operation.
     pub background_ns: u64,
@@ -109,20 +109,20 @@ pub struct HostModel {
     pub sleep_cpu_ns: u64,
     /// CPU of one wait for the interrupt: switch away, the interrupt, switch back.
     pub interrupt_cpu_ns: u64,
-    /// The interrupt alone, which an armed operation takes also when the thread is awake: CPU, and time until the
-    /// completion is visible.
+    /// The interrupt alone: CPU, and time until the completion is visible. An armed operation takes it even when the
+    /// thread is awake.
     pub interrupt_service_ns: u64,
-    /// From the end of a requested sleep to the thread running.
+    /// From the end of a requested sleep until the thread runs.
     pub sleep_lag: Lag,
-    /// From completion at the device to the thread running, where the interrupt woke it.
+    /// From completion at the device until the thread that the interrupt woke runs.
     pub interrupt_lag: Lag,
 }
 
 impl HostModel {
     /// The published host. `submit_ns`, `cold_ns`, the mean of `interrupt_lag` and the CPU of sleeps and interrupts
-    /// are such that one thread gives the published operations a second and CPU shares of polling, interrupts, half
-    /// the mean, EHP and PAS. `interrupt_service_ns` is EHP's constant for this processor. `background_ns` is not
-    /// known: it is the knob with which the second phase shows the misses that were observed.
+    /// are chosen so that one thread gives the published operations a second and CPU shares of polling, interrupts,
+    /// half the mean, EHP and PAS. `interrupt_service_ns` is EHP's constant for this processor. `background_ns` is
+    /// unknown: it was chosen so that the second phase shows the observed misses.
     pub const fn xeon_6230() -> Self {
         Self {
             submit_ns: 900,
@@ -143,7 +143,7 @@ impl HostModel {
         self
     }
 
-    /// What a predictor is told of this host.
+    /// The costs that a predictor of this host gets.
     pub const fn costs(&self) -> Costs {
         Costs {
             submit_ns: self.submit_ns,
@@ -182,12 +182,12 @@ impl HostModel {
     }
 }
 
-/// A device that is slow at first in each phase: a hypothesis about what was seen when jobs began.
+/// A device that is slow at the start of each phase: a hypothesis about observations at the start of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartTransient {
-    /// From the start of the phase.
+    /// Duration from the start of the phase.
     pub length_ns: u64,
-    /// Times in a unit become so many percent of what they are.
+    /// Times in a unit as a percentage of the normal ones.
     pub service_percent: u32,
 }
 
@@ -198,7 +198,7 @@ impl StartTransient {
     }
 }
 
-/// One job: the foreground runs through all of them without a pause, the background begins anew in each.
+/// One job: the foreground runs through all of them without a pause, the background restarts in each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase {
     /// Name in tables.
@@ -211,25 +211,25 @@ pub struct Phase {
     pub background_depth: u32,
 }
 
-/// All of it.
+/// A complete scenario.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scenario {
     /// See [`DeviceModel`].
     pub device: DeviceModel,
     /// See [`HostModel`].
     pub host: HostModel,
-    /// One after the other. What a predictor learnt in one it keeps in the next.
+    /// The phases, one after the other. A predictor keeps what it learnt in earlier phases.
     pub phases: Vec<Phase>,
     /// Interval of the measurement points.
     pub interval_ns: u64,
-    /// Absent unless asked for.
+    /// Slow start; absent unless requested.
     pub start_transient: Option<StartTransient>,
 }
 
 impl Scenario {
-    /// The three jobs of the analysis of hybrid polling, with the device and host it was made on: foreground alone;
-    /// beside one background core; beside four. The background's depth was not published: 32 gives the observed loss
-    /// of operations a second.
+    /// The three jobs of the analysis of hybrid polling, with its device and host: foreground alone; beside one
+    /// background core; beside four. The background's depth was not published: 32 gives the observed loss of
+    /// operations a second.
     pub fn paper(job_ns: u64) -> Self {
         let phase = |name: &str, background_cores| Phase {
             name: name.to_owned(),
@@ -246,7 +246,7 @@ impl Scenario {
         }
     }
 
-    /// Whether it can be simulated; if not, which value is wrong and what its range is.
+    /// Checks whether it can be simulated; an error names the wrong value and its range.
     pub fn check(&self) -> Result<(), ScenarioError> {
         let device = &self.device;
         within("units", device.units.into(), 1, UNITS_MAX.into())?;
@@ -277,13 +277,13 @@ impl Scenario {
         Ok(())
     }
 
-    /// The most background cores that work at once.
+    /// The most background cores active at the same time.
     pub(super) fn cores_max(&self) -> usize {
         self.phases.iter().map(|phase| phase.background_cores).max().unwrap_or(0) as usize
     }
 
-    /// The most operations in flight at once: the foreground's, those of a phase, and what all phases before it may
-    /// have left behind.
+    /// The most operations in flight at the same time: the foreground's, those of a phase, and those that earlier
+    /// phases may have left behind.
     pub(super) fn operations_max(&self) -> usize {
         let of = |phase: &Phase| phase.background_cores as usize * phase.background_depth as usize;
         self.phases.iter().map(of).sum::<usize>() + 1
@@ -294,13 +294,13 @@ impl Scenario {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name} is {value}; it must be from {min} to {max}")]
 pub struct ScenarioError {
-    /// Of the value.
+    /// Name of the value.
     pub name: String,
-    /// What it is.
+    /// The value.
     pub value: u64,
-    /// Smallest that can be.
+    /// Smallest allowed value.
     pub min: u64,
-    /// Largest that can be.
+    /// Largest allowed value.
     pub max: u64,
 }
 

@@ -1,16 +1,16 @@
-//! What happens next: the event heap.
+//! The event heap: what happens next.
 //!
-//! Everything that happens comes from one of a few dozen sources: a unit of the device, a background core, the
-//! foreground, the end of an interval. Each works first come, first served, so it has one next event at most. The
-//! pending events are therefore a tournament over sources (Knuth, "The Art of Computer Programming" 3, 5.4.1), not a
-//! heap over the operations in flight: four levels instead of eight for the published device, and no removal. A key
-//! holds time and source in one word, so that the smaller of two is found without a branch and events at the same time
-//! always come in the order of their sources.
+//! All events come from a few dozen sources: a unit of the device, a background core, the foreground, the end of an
+//! interval. Each source is first come, first served, so it has at most one next event. The pending events are
+//! therefore a tournament over sources (Knuth, "The Art of Computer Programming" 3, 5.4.1), not a heap over the
+//! operations in flight: four levels instead of eight for the published device, and no removal. A key holds time and
+//! source in one word, so that the smaller of two is found without a branch and events at the same time always come
+//! in the order of their sources.
 
 const SOURCE_BITS: u32 = 8;
-/// Sources, at most.
+/// Most sources.
 pub(super) const SOURCES_MAX: usize = 1 << SOURCE_BITS;
-/// A time that does not come: two years after the start.
+/// A time that never comes: two years after the start.
 pub(super) const NEVER: u64 = u64::MAX >> SOURCE_BITS;
 
 pub(super) struct Schedule {
@@ -33,7 +33,7 @@ impl Schedule {
         (key >> SOURCE_BITS, (key & (SOURCES_MAX as u64 - 1)) as usize)
     }
 
-    /// The next event of a source is at `time_ns`, or [`NEVER`].
+    /// Sets the next event of a source to `time_ns`, or [`NEVER`].
     #[inline]
     pub(super) fn set(&mut self, source: usize, time_ns: u64) {
         debug_assert!(source < self.sources && time_ns <= NEVER);

@@ -1,5 +1,5 @@
-//! Made traces: latencies from a seed by processes that have nothing in common with the queueing model, so that a
-//! setting which only fits the model is found out. They are made, not recorded, and results say so.
+//! Synthetic traces: seeded latencies of processes that are unlike the queueing model, so that they expose a setting
+//! that only fits the model. They are generated, not recorded, and results say so.
 
 use weir_record::storage::SyntheticTrace;
 use weir_stats::random::Random;
@@ -9,7 +9,7 @@ use crate::{
     trace::{BYTES_DEFAULT, TraceOperation},
 };
 
-/// Keeps the seeds of the traces apart from those of the thread that waits.
+/// Separates the seeds of the traces from those of the waiting thread.
 const SEED_SALT: u64 = 0x7472_6163_6573;
 
 /// Operations of a trace: about a second of each device.
@@ -64,8 +64,8 @@ fn two_speed(random: &mut Random, operations: usize) -> Vec<f64> {
     (0..operations).map(one).collect()
 }
 
-/// A mean near 130 µs that wanders by a factor of about one and a half over some thousand operations; single
-/// operations are a floor of 12 µs and two exponential parts, as where an operation waits behind others.
+/// A mean near 130 µs that drifts by a factor of about one and a half over some thousand operations; single
+/// operations are a floor of 12 µs and two exponential parts, like an operation that waits behind others.
 fn drifting(random: &mut Random, operations: usize) -> Vec<f64> {
     const KEEPS: f64 = 0.999;
     const WANDERS: f64 = 0.4;
@@ -112,7 +112,7 @@ mod tests {
         let two = synthetic(SyntheticTrace::TwoSpeed, 3);
         let is_slow = |it: &TraceOperation| it.latency_ns > 28_000;
         let changes = two.windows(2).filter(|pair| is_slow(&pair[0]) != is_slow(&pair[1])).count();
-        // With independent operations there would be some 16 000.
+        // Independent operations would change some 16 000 times.
         assert!(changes < 4_000, "{changes}");
         let drifting = synthetic(SyntheticTrace::Drifting, 3);
         let mean = mean_us(&drifting);

@@ -1,4 +1,4 @@
-//! What must hold of any closed queueing network, of special cases with a closed form, and of the published jobs.
+//! Properties of every closed queueing network, special cases with a closed form, and the published jobs.
 
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ fn scenario(device: DeviceModel, host: HostModel, phases: Vec<Phase>) -> Scenari
     Scenario { device, host, phases, interval_ns: SECOND_NS / 10, start_transient: None }
 }
 
-/// A host on which nothing varies.
+/// A host without variation.
 fn constant_host() -> HostModel {
     HostModel {
         sleep_lag: Lag::constant(2_000),
@@ -51,7 +51,7 @@ fn alone_on_a_device_that_does_not_vary_latency_is_service_pipe_and_delay() {
     let waiting = alone(device, "poll").waiting;
     assert_eq!(waiting.device_ns, waiting.operations * device.alone_ns());
     assert_eq!(waiting.total_ns, waiting.device_ns, "a poller adds nothing");
-    // Each takes its latency and a hand-over: so many fit.
+    // Each takes its latency and an issue, which gives the number that fit.
     assert_eq!(waiting.operations, SECOND_NS / 10 / (device.alone_ns() + 900));
     assert_eq!(waiting.cpu_ns, waiting.operations * (device.alone_ns() + 900), "and is busy all the time");
 
@@ -69,8 +69,8 @@ fn alone_on_a_device_that_does_not_vary_latency_is_service_pipe_and_delay() {
 
 #[test]
 fn one_saturated_unit_serves_one_operation_each_service_time() {
-    // Deterministic and closed: with N in the loop and a cycle shorter than N services, the unit never rests, and each
-    // of N equal threads waits N services for its turn.
+    // Deterministic and closed: with N in the loop and a cycle shorter than N services, the unit is never idle, and
+    // each of N equal threads waits N services for its turn.
     let (service_ns, threads) = (10_000, 5);
     let device = DeviceModel { units: 1, service_ns, service_jitter_ns: 0, pipe_ns: 500, base_ns: 3_000 };
     let phases = vec![
@@ -81,7 +81,7 @@ fn one_saturated_unit_serves_one_operation_each_service_time() {
     let warm = &report.phases[1];
     let cycle_ns = u64::from(threads) * service_ns;
     let expected = SECOND_NS / 10 / cycle_ns;
-    // The background begins anew with the phase, which costs one turn of the loop at most.
+    // The background restarts with the phase, which costs at most one turn of the loop.
     assert!(warm.waiting.operations.abs_diff(expected) <= 1, "{} for {expected}", warm.waiting.operations);
     let all = warm.waiting.operations + warm.background_operations;
     assert!(all.abs_diff(SECOND_NS / 10 / service_ns) <= u64::from(threads), "{all} of all");
@@ -92,7 +92,7 @@ fn one_saturated_unit_serves_one_operation_each_service_time() {
 
 #[test]
 fn littles_law_holds_between_what_the_foreground_sees_and_what_the_background_does() {
-    // N threads alike: all their operations a second times the cycle that one of them measured is N.
+    // N equal threads: the product of their total rate and the measured cycle of one of them is N.
     for threads in [2_u32, 8, 20] {
         let host = HostModel { background_ns: 900, ..HostModel::xeon_6230() };
         let phases = vec![phase("all", SECOND_NS, threads - 1, 1)];
@@ -108,7 +108,7 @@ fn littles_law_holds_between_what_the_foreground_sees_and_what_the_background_do
 #[test]
 fn nothing_is_faster_than_its_bottleneck() {
     let cases = [
-        // Units, service, pipe, background CPU: what bounds, in operations a second.
+        // Units, service, pipe, background CPU: the bottleneck, in operations a second.
         (4, 10_000, 100, 100, 400_000.0),
         (8, 2_000, 2_000, 100, 500_000.0),
         (8, 2_000, 100, 8_000, 250_000.0),
@@ -139,7 +139,7 @@ fn the_same_seed_gives_the_same_bits_and_another_one_others() {
 
 #[test]
 fn the_sequence_is_the_one_it_has_always_been() {
-    // A change of any of these numbers means that stored seeds no longer give the stored figures.
+    // If any of these numbers changes, stored seeds no longer reproduce the stored figures.
     let report = simulate(&Scenario::paper(SECOND_NS / 100), &method("poll"), 1);
     let figures: Vec<(u64, u64, u64)> = report
         .phases
@@ -173,7 +173,7 @@ fn parts_of_the_time_add_up_in_every_phase_with_every_method() {
             let operations: u64 = phase.intervals.iter().map(|interval| interval.operations).sum();
             let busy_ns: u64 = phase.intervals.iter().map(|interval| interval.cpu_ns).sum();
             assert_eq!((operations, busy_ns), (waiting.operations, waiting.cpu_ns));
-            // One operation may have begun before the phase.
+            // One operation may have started before the phase.
             assert!(phase.cpu_share() <= 1.001, "{method}: {}", phase.cpu_share());
         }
     }
@@ -209,7 +209,7 @@ fn the_best_constant_sleep_misses_as_much_as_it_may() {
     for share in [0.01, 0.1] {
         for phase in simulate(&Scenario::paper(SECOND_NS), &method(&format!("constant:{share}")), SEED).phases
         {
-            // Waiting otherwise changes the load a little: other operations are met than under polling.
+            // Another way to wait changes the load a little: it meets other operations than polling does.
             let found = phase.miss_share();
             let limit = 6.0 * (share / phase.waiting.operations as f64).sqrt() + 0.1 * share;
             assert!((found - share).abs() < limit, "seed {SEED}: {found} for {share} in {}", phase.name);
@@ -259,7 +259,7 @@ fn a_tail_shows_in_the_added_latency_only_of_those_who_slept() {
 
 #[test]
 fn polling_alone_meets_the_same_device_however_it_waits() {
-    // The foreground draws from a sequence of its own, so that comparisons are paired.
+    // The foreground has a separate random sequence, so that comparisons are paired.
     let device_mean = |text: &str| {
         let waiting =
             simulate(&Scenario::paper(SECOND_NS / 10), &method(text), SEED).phases.remove(0).waiting;
@@ -349,7 +349,7 @@ proptest! {
             prop_assert!(!is_armed || waiting.misses == 0);
             operations += waiting.operations + phase.background_operations;
         }
-        // Two events for each operation, and the ends of intervals; some are on their way at the end.
+        // Two events for each operation, and the ends of intervals; some operations are in flight at the end.
         let under_way = u64::from(4 * depth + 5 * (depth + 1) + 1);
         prop_assert!(events >= 2 * operations && events <= 2 * (operations + under_way) + 3, "{events} {operations}");
     }

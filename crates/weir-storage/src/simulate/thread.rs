@@ -1,4 +1,5 @@
-//! The foreground thread: one operation in flight, and how it spends the time until it has noticed the completion.
+//! The foreground thread: one operation in flight, and how the thread spends the time until it has noticed the
+//! completion.
 
 use weir_stats::random::{Random, derived_seed};
 
@@ -8,7 +9,7 @@ use crate::{
     predict::{Direction, Issued, Outcome, Plan, Predictor},
 };
 
-/// What makes the plan.
+/// The source of plans.
 pub(super) enum Planner {
     Predictor {
         predictor: Box<dyn Predictor>,
@@ -18,29 +19,29 @@ pub(super) enum Planner {
     Constant {
         sleep_ns: Vec<u64>,
     },
-    /// Knows when the device will be done, and how long it will take to wake.
+    /// Knows when the device will complete, and how long waking will take.
     Clairvoyant,
 }
 
-/// What is waited for.
+/// The operation that is waited for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     pub(super) issued_ns: u64,
     pub(super) bytes: u32,
     pub(super) direction: Direction,
-    /// On the device, of others, where that is known.
+    /// Operations of others on the device, if known.
     pub(super) in_flight_others: Option<u32>,
 }
 
-/// How a wait went.
+/// The outcome of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waited {
     pub(super) measured: Measured,
-    /// When the thread can hand over its next operation.
+    /// When the thread can issue its next operation.
     pub(super) ready_ns: u64,
 }
 
-/// A wait, before the thread's own costs are added.
+/// A wait, without the thread's own costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Course {
     woken_ns: Option<u64>,
@@ -63,8 +64,7 @@ impl Thread {
         Self { host, planner, armed, lags: lags(seed) }
     }
 
-    /// With one of the methods that need to know nothing beforehand; `sleep_ns` is the best constant sleep of each
-    /// phase, for the one that does.
+    /// A thread with this method; `sleep_ns` is the best constant sleep of each phase, for the method that uses it.
     pub(super) fn with_method(host: HostModel, method: &Method, seed: u64, sleep_ns: Vec<u64>) -> Self {
         let planner = match method {
             Method::Predicted { predictor, true_times, .. } => {
@@ -76,7 +76,7 @@ impl Thread {
         Self::new(host, planner, method.armed(), seed)
     }
 
-    /// The operation has just been handed over.
+    /// Plans the wait for an operation that was just issued.
     #[inline]
     pub(super) fn plan(&mut self, phase: usize, operation: &Operation) -> Plan {
         match &mut self.planner {
@@ -91,12 +91,12 @@ impl Thread {
                 0 => Plan::Poll,
                 ns => Plan::Sleep { ns },
             },
-            // Settled in `wait`, when its future is known.
+            // Decided in `wait`, when the completion time is known.
             Planner::Clairvoyant => Plan::Poll,
         }
     }
 
-    /// The device is done at `done_ns`: what the thread did about it, and what it learnt.
+    /// Simulates the wait for an operation that completes at `done_ns`, and lets the predictor learn from it.
     #[inline]
     pub(super) fn wait(&mut self, operation: &Operation, plan: Plan, done_ns: u64) -> Waited {
         let (plan, course) = match self.planner {
@@ -158,7 +158,7 @@ impl Thread {
         }
     }
 
-    /// The whole sleep, then a look, then polling.
+    /// Sleeps for the whole time, then checks once, then polls.
     #[inline]
     fn sleep(&mut self, end_ns: u64, done_ns: u64) -> Course {
         let woken_ns = end_ns.saturating_add(draws::lag(&mut self.lags, &self.host.sleep_lag));
@@ -172,9 +172,9 @@ impl Thread {
         }
     }
 
-    /// The sleep ends at its time or by the interrupt. The interrupt comes in any case: it costs its service, and makes
-    /// the completion visible only after that. Whether it woke the thread or came while the timer was doing so cannot
-    /// be told by the thread: both are "woken early", and neither is a miss.
+    /// The sleep ends at its time or by the interrupt. The interrupt occurs in any case: it costs its service, and
+    /// the completion becomes visible only after that. The thread cannot distinguish whether it woke the thread or
+    /// came while the timer was doing so: both count as "woken early", and neither is a miss.
     #[inline]
     fn sleep_armed(&mut self, end_ns: u64, done_ns: u64) -> Course {
         let by_timer_ns = end_ns.saturating_add(draws::lag(&mut self.lags, &self.host.sleep_lag));
@@ -185,7 +185,7 @@ impl Thread {
         }
         let is_visible = visible_ns <= woken_ns;
         let noticed_ns = woken_ns.max(visible_ns);
-        // Awake, the service is part of the time until the notice; asleep, it comes on top.
+        // When the thread is awake, the service is part of the time until the notice; when it is asleep, it is added.
         let service_ns = if is_visible { self.host.interrupt_service_ns } else { 0 };
         Course {
             woken_ns: Some(woken_ns),
@@ -196,7 +196,7 @@ impl Thread {
         }
     }
 
-    /// Awake in the very moment, or polling from the start where there is not even the time to wake.
+    /// Awake at the exact time; polls from the start if there is not even enough time to wake.
     fn just_in_time(&mut self, issued_ns: u64, done_ns: u64) -> (Plan, Course) {
         let lag_ns = draws::lag(&mut self.lags, &self.host.sleep_lag);
         match (done_ns - issued_ns).checked_sub(lag_ns) {
@@ -215,7 +215,7 @@ impl Thread {
     }
 }
 
-/// The sequence from which a thread's lags are drawn.
+/// The random sequence of a thread's lags.
 pub(super) fn lags(seed: u64) -> Random {
     Random::seeded(derived_seed(seed, 3))
 }
@@ -253,7 +253,7 @@ mod tests {
         Thread::new(HOST, planner, armed, 1).wait(&OPERATION, plan, OPERATION.issued_ns + latency_ns)
     }
 
-    /// Woken, complete at wake, woken early, noticed: all since the hand-over; CPU; next hand-over since the notice.
+    /// Woken, complete at wake, woken early, noticed: all since the issue; CPU; next issue since the notice.
     fn since_handover(waited: &Waited) -> (Option<u64>, bool, bool, u64, u64, u64) {
         let measured = &waited.measured;
         (
@@ -323,7 +323,7 @@ mod tests {
         // Complete while the timer woke the thread.
         let expected = (Some(16_000), false, true, 16_000, 1_100 + 2_000 + 700, 1_100);
         assert_eq!(since_handover(&waited(Plan::Sleep { ns: 13_000 }, true, 15_000)), expected);
-        // Complete, but its interrupt is not yet through.
+        // Complete, but its interrupt has not finished.
         let expected = (Some(15_200), false, false, 15_700, 1_100 + 2_000 + 500, 1_100);
         assert_eq!(since_handover(&waited(Plan::Sleep { ns: 12_200 }, true, 15_000)), expected);
     }
@@ -336,7 +336,7 @@ mod tests {
         };
         assert_eq!(since_handover(&waited(15_000)), (Some(15_000), false, false, 15_000, 3_100, 1_100));
         assert_eq!(waited(15_000).measured.plan, Plan::Sleep { ns: 12_000 });
-        // No time to wake in: it polls.
+        // Too short for a wake-up: it polls.
         assert_eq!(since_handover(&waited(3_000)), (None, false, false, 3_000, 4_000, 1_000));
     }
 }

@@ -1,6 +1,6 @@
-//! One trial of a study on a simulated device: what a cell asks for becomes a scenario or a trace, and what the thread
-//! measured becomes the record that a trial on a disk has too. Pure: the same cell, arm, seed and block give the same
-//! record, on any machine.
+//! One trial of a study on a simulated device: turns a cell into a scenario or a trace, and the thread's measurements
+//! into the record that a trial on a disk also has. Pure: the same cell, arm, seed and block give the same record, on
+//! any machine.
 
 use weir_record::{
     SCHEMA_VERSION,
@@ -16,25 +16,25 @@ use super::{
 };
 use crate::trace::Trace;
 
-/// A slow start takes half a second, and never more than this part of the window.
+/// A slow start takes half a second, and at most this fraction of the window.
 const TRANSIENT_PART: u64 = 8;
 
-/// Which trial.
+/// The description of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct SimulatedTrial<'a> {
-    /// What is asked of the device.
+    /// The load on the device.
     pub cell: &'a CellSpec,
-    /// How the thread waits.
+    /// The method of waiting.
     pub arm: &'a StorageSubject,
-    /// The same for all arms of a block, so that they meet the same chances.
+    /// The same for all arms of a block, so that they have the same random numbers.
     pub seed: u64,
-    /// Number of the block; of a recorded trace each block has the next piece.
+    /// Number of the block; with a recorded trace each block uses the next piece.
     pub block: u32,
-    /// The recorded trace, where the cell's device is one.
+    /// The recorded trace, if the cell's device is one.
     pub trace: Option<&'a Trace>,
 }
 
-/// How an arm waits, or why there is no such way.
+/// The method of an arm, or why there is none.
 pub fn method(completion: &CompletionMethod) -> Result<Method, String> {
     match (Method::parse(&completion.predictor, completion.armed)?, completion.true_times) {
         (Method::Predicted { predictor, armed, .. }, true_times) => {
@@ -47,7 +47,7 @@ pub fn method(completion: &CompletionMethod) -> Result<Method, String> {
     }
 }
 
-/// Simulates it.
+/// Simulates a trial.
 pub fn trial(asked: &SimulatedTrial<'_>) -> Result<LoadReport, String> {
     let SimulatedTrial { cell, seed, .. } = *asked;
     let Some(storage) = &cell.storage else { return Err(format!("{} asks nothing of a disk", cell.id)) };
@@ -57,7 +57,7 @@ pub fn trial(asked: &SimulatedTrial<'_>) -> Result<LoadReport, String> {
     let report = match &storage.device {
         StorageDevice::Model | StorageDevice::ModelLate => {
             let phases = simulate(&scenario(cell)?, &method, seed).phases;
-            // A warm-up comes before; steps are all of the window.
+            // A warm-up precedes them; all steps belong to the window.
             let measured = storage.core_steps.len().max(1);
             let kept = phases.into_iter().rev().take(measured).rev();
             kept.reduce(joined).ok_or("the scenario has no phase")?
@@ -72,10 +72,10 @@ pub fn trial(asked: &SimulatedTrial<'_>) -> Result<LoadReport, String> {
     Ok(record(asked, report))
 }
 
-/// Measurement points are summed over the window; intervals within it are kept where the load changes.
+/// Measurement points are summed over the window; its intervals are kept if the load changes.
 const INTERVAL_NS: u64 = 1_000_000_000;
 
-/// Two phases as one. Their distributions are left out: no figure of the two together means anything.
+/// Joins two phases. Their distributions are dropped: percentiles over both would be meaningless.
 fn joined(mut one: PhaseReport, other: PhaseReport) -> PhaseReport {
     let PhaseReport { waiting, intervals, background_operations, .. } = other;
     let length_ns = one.waiting.elapsed_ns;
@@ -109,7 +109,7 @@ fn joined(mut one: PhaseReport, other: PhaseReport) -> PhaseReport {
     one
 }
 
-/// The load of the cell, first as a warm-up and then for as long as the window; or each step of it for a window.
+/// The load of the cell: a warm-up and then the window, or each step for a window.
 fn scenario(cell: &CellSpec) -> Result<Scenario, String> {
     let storage = cell.storage.as_ref().ok_or("it asks nothing of a disk")?;
     let phase = |name: &str, length_ns, cores| Phase {
@@ -139,19 +139,19 @@ fn scenario(cell: &CellSpec) -> Result<Scenario, String> {
     Ok(scenario)
 }
 
-/// The piece of a block: consecutive ones of equal length, whose rest is left out.
+/// The piece of a block: consecutive pieces of equal length, without the remainder.
 fn piece(trace: &Trace, blocks: u32, block: u32) -> &[crate::trace::TraceOperation] {
     let length = trace.operations.len() / blocks.max(1) as usize;
     let from = block as usize * length;
     trace.operations.get(from..from + length).unwrap_or_default()
 }
 
-/// No process was observed, so that nothing stands where its CPU and the machine's noise would.
+/// No process was observed, so its CPU and the machine's noise are empty.
 fn record(asked: &SimulatedTrial<'_>, report: PhaseReport) -> LoadReport {
     let SimulatedTrial { cell, seed, .. } = *asked;
     let PhaseReport { mut waiting, intervals, background_operations, .. } = report;
     let intervals = if cell.is_series() { intervals } else { Vec::new() };
-    // The curves are most of a record, no report draws them, and the seed gives them again.
+    // The curves are most of a record, no report draws them, and the seed reproduces them.
     waiting.latency.histogram_v2_base64.clear();
     waiting.added.histogram_v2_base64.clear();
     let elapsed_ns = waiting.elapsed_ns.max(1) as f64;
@@ -261,7 +261,7 @@ mod tests {
         .map(|metric| metric.row().of_trial(&trial).expect("it was measured"))
     }
 
-    /// What the sweep that was before the laboratory had for the same scenario and seed.
+    /// The figures of the earlier sweep program for the same scenario and seed.
     #[test]
     fn figures_are_those_that_the_sweep_had() {
         let model = cell(StorageDevice::Model, 0);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     /// The sweep went from job to job without a pause; a cell has a warm-up under its own load instead. So these are
-    /// beside the sweep's jobs of 20 s, of which the way from one load to the next was a small part.
+    /// compared with the sweep's jobs of 20 s, in which the transition between loads was a small part.
     #[test]
     fn under_load_figures_are_those_of_the_sweeps_long_jobs() {
         let expected = [

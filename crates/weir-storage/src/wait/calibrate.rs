@@ -1,9 +1,10 @@
-//! What sleeping and interrupts cost here and now: measured in the thread that will wait, before its job begins.
+//! Measures the costs of sleeping and of interrupts on this machine, in the thread that will wait, before its job
+//! starts.
 //!
-//! Each sleep primitive is tried with a few lengths: what a sleep lasts beyond its request depends on the length,
-//! because a CPU that expects to idle for longer goes to sleep itself. Then the device is read a little, by turns
-//! polled and by interrupt: the difference of the medians is what an interrupt adds. All of it together stays below
-//! two seconds, whatever the machine: every part has a limit in time as well as in number.
+//! Each sleep primitive is tried with several lengths: the lag of a sleep depends on its length, because a CPU that
+//! expects to be idle for longer enters a deeper idle state. Then the device is read a little, alternately polled and
+//! by interrupt: the difference of the medians is the latency that an interrupt adds. Everything together stays below
+//! two seconds on any machine: every part has a limit in time as well as in number.
 
 use std::{fmt, io};
 
@@ -16,9 +17,9 @@ use crate::{
     wait::time::{RealTime, Time},
 };
 
-/// Requests that are tried.
+/// Requested lengths.
 const LENGTHS_NS: [u64; 6] = [1_000, 5_000, 10_000, 25_000, 50_000, 100_000];
-/// Requests from this length on decide what the lag is taken to be: shorter ones do not let the CPU sleep.
+/// Requests from this length on determine the lag: shorter ones do not let the CPU go idle.
 const USUAL_LENGTH_NS_MIN: u64 = 10_000;
 /// The length whose CPU is measured.
 const COST_LENGTH_NS: u64 = 25_000;
@@ -32,37 +33,37 @@ const TURNS: usize = 16;
 /// Longest time for all reads.
 const READS_NS_MAX: u64 = 1_000_000_000;
 
-/// How one primitive keeps one request.
+/// The lag of one primitive for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LagRow {
-    /// What was slept with.
+    /// The primitive.
     pub primitive: SleepPrimitive,
-    /// What was asked for.
+    /// The requested length.
     pub requested_ns: u64,
-    /// Beyond the request: median.
+    /// Median lag.
     pub lag_ns_p50: u64,
-    /// Nine of ten were below.
+    /// 90th percentile of the lag.
     pub lag_ns_p90: u64,
-    /// Almost all were below.
+    /// 99th percentile of the lag.
     pub lag_ns_p99: u64,
     /// CPU of one sleep.
     pub cpu_ns: u64,
 }
 
-/// The result.
+/// The results of a calibration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// For predictors.
     pub costs: Costs,
-    /// What to sleep with: what was asked for, or the one with the smallest lag.
+    /// The primitive to sleep with: the requested one, or the one with the smallest lag.
     pub primitive: SleepPrimitive,
-    /// All that was tried.
+    /// All measured lags.
     pub lags: Vec<LagRow>,
     /// Median of the device's time, polled; 0 when the file could not be read.
     pub device_ns: u64,
-    /// Reads of the file that this took.
+    /// Number of reads of the file.
     pub reads: u64,
-    /// How long all this took.
+    /// Duration of the calibration.
     pub elapsed_ns: u64,
 }
 
@@ -90,7 +91,7 @@ impl fmt::Display for Calibration {
     }
 }
 
-/// Where reads may go: block `i` begins at `first_byte + i * block_bytes`.
+/// Where to read: block `i` begins at `first_byte + i * block_bytes`.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks {
     /// First byte.
@@ -101,10 +102,10 @@ pub struct Blocks {
     pub block_bytes: u32,
 }
 
-/// Measures. `asked` is the primitive of the job, of which [`SleepPrimitive::Auto`] leaves the choice to us.
+/// Runs the calibration. `asked` is the primitive of the job; [`SleepPrimitive::Auto`] chooses the best one.
 ///
-/// A file that cannot be read (it is open for writing only) leaves the interrupt's cost to an estimate: waking from it
-/// is taken to cost what waking from a sleep costs.
+/// If the file cannot be read (it is open for writing only), the interrupt's cost is an estimate: waking by it is
+/// assumed to cost the same as waking from a sleep.
 pub fn calibrate(
     engine: &mut dyn Engine,
     asked: SleepPrimitive,
@@ -118,7 +119,7 @@ pub fn calibrate(
         let mut time = RealTime::new(primitive)?;
         match lags_of(&mut time, engine, primitive) {
             Ok(rows) => lags.extend(rows),
-            // An engine without a ring is no reason to stop, unless the ring was asked for.
+            // An engine without a ring is acceptable, unless the ring was requested.
             Err(error) if asked != SleepPrimitive::Auto => return Err(error),
             Err(_) => {}
         }
@@ -161,7 +162,7 @@ fn lags_of<T: Time>(
             time.sleep(engine, requested_ns)?;
             let after_ns = time.now_ns();
             lags.push((after_ns - before_ns).saturating_sub(requested_ns));
-            // At least one of each length, however slow the machine is.
+            // At least one of each length, however slow the machine.
             if after_ns > deadline_ns {
                 break;
             }
@@ -180,13 +181,14 @@ fn lags_of<T: Time>(
     Ok(rows)
 }
 
-/// The value below which so many percent of the sorted values lie.
+/// A percentile of the sorted values.
 fn at(sorted: &[u64], percent: usize) -> u64 {
     let index = sorted.len() * percent / 100;
     sorted.get(index.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
 }
 
-/// The primitive with the smallest lag, and that lag: the mean of the medians of usual lengths. Of equals the first.
+/// The primitive with the smallest lag, and that lag: the mean of the medians of usual lengths. The first of equal
+/// ones.
 fn best(lags: &[LagRow]) -> Option<(SleepPrimitive, u64)> {
     let mut found: Option<(SleepPrimitive, u64)> = None;
     for row in lags {
@@ -208,11 +210,11 @@ struct Reads {
     submit_ns: u64,
     polled_ns: u64,
     interrupted_ns: u64,
-    /// CPU of one interrupted read, the submission included.
+    /// CPU of one interrupted read, including the submission.
     interrupted_cpu_ns: u64,
 }
 
-/// Reads by turns; nothing when the file cannot be read. Counts all that the kernel took.
+/// Alternates polled and interrupted reads; `None` if the file cannot be read. Counts all reads that the kernel took.
 fn read<T: Time>(
     time: &T,
     engine: &mut dyn Engine,
@@ -293,7 +295,7 @@ fn finish_read(
     }
 }
 
-/// What the readings say together.
+/// The costs that follow from the readings.
 fn costs(reads: Option<&Reads>, sleep_cpu_ns: u64, wake_lag_ns: u64) -> Costs {
     match reads {
         Some(reads) => Costs {

@@ -1,5 +1,5 @@
-//! An engine and a clock in virtual time. Every operation takes what the test says, every look costs 100 ns, and
-//! nothing is random.
+//! An engine and a clock in virtual time. Every operation takes the time given by the test, every poll costs 100 ns,
+//! and nothing is random.
 
 use std::{
     cell::{Cell, RefCell},
@@ -14,16 +14,16 @@ use crate::{
     wait::time::Time,
 };
 
-/// What a submission costs.
+/// Cost of a submission.
 pub(crate) const SUBMIT_NS: u64 = 1_000;
-/// What one look costs.
+/// Cost of one poll.
 pub(crate) const LOOK_NS: u64 = 100;
 /// From completion to a thread that waited for the interrupt.
 pub(crate) const INTERRUPT_NS: u64 = 3_000;
-/// What a sleep lasts beyond its request.
+/// Time that a sleep lasts beyond its request.
 pub(crate) const LAG_NS: u64 = 10_000;
 
-/// The world's time, shared by the engine and the clock.
+/// Virtual time, shared by the engine and the clock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct World(Rc<Cell<u64>>);
 
@@ -37,7 +37,7 @@ impl World {
     }
 }
 
-/// The clock of the world.
+/// The virtual clock.
 #[derive(Debug)]
 pub(crate) struct FakeTime(pub(crate) World);
 
@@ -60,7 +60,7 @@ impl Time for FakeTime {
     }
 }
 
-/// What was handed over so far, for tests to look at.
+/// Operations submitted so far, for inspection by tests.
 pub(crate) type Journal = Rc<RefCell<Vec<(u64, Operation)>>>;
 
 /// The engine. After its list of times is used up, every operation takes the last one.
@@ -68,7 +68,7 @@ pub(crate) type Journal = Rc<RefCell<Vec<(u64, Operation)>>>;
 pub(crate) struct FakeEngine {
     world: World,
     times_ns: VecDeque<u64>,
-    /// Results of operations that do not succeed, by number in order of submission.
+    /// Results of failing operations, by number in order of submission.
     failures: Vec<(u64, i32)>,
     in_flight: Vec<(u64, Completed)>,
     submitted: u64,
@@ -106,7 +106,7 @@ impl FakeEngine {
         self
     }
 
-    /// Operations take so long, one after the other.
+    /// Sets the times of operations, one after the other.
     pub(crate) fn lasting(mut self, times_ns: &[u64]) -> Self {
         self.times_ns = times_ns.iter().copied().collect();
         self

@@ -1,11 +1,11 @@
 //! How a thread spends the time until an operation is complete.
 //!
-//! Three methods: leave it to the interrupt; look again and again; or sleep a predicted time and then look again and
-//! again ([`Method`]). A sleep is *unarmed* (it lasts what was asked, whatever happens: only then can it miss) or
-//! *armed* (the completion ends it too). What a sleep really lasts here, and what an interrupt costs, is measured
-//! before a run ([`calibrate`]); predictors are made with it.
+//! There are three methods: wait for the interrupt; poll; or sleep a predicted time and then poll ([`Method`]). A
+//! sleep is *unarmed* (it lasts as long as requested, whatever happens: only then can it miss) or *armed* (the
+//! completion ends it too). The actual length of a sleep on this machine, and the cost of an interrupt, are measured
+//! before a run ([`calibrate`]); predictors are created with these costs.
 //!
-//! Nothing here decides how long to sleep (predictors do), and nothing adds up how it went (the meter does).
+//! This module does not decide how long to sleep (predictors do), and does not add up the results (the meter does).
 
 pub mod calibrate;
 pub mod time;

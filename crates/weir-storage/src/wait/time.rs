@@ -1,7 +1,7 @@
-//! The clocks and the sleeps that waiting needs, behind a trait so that the loop can be tested in virtual time.
+//! The clocks and sleeps for waiting, behind a trait so that the loop can be tested in virtual time.
 //!
-//! A sleep here is one that nothing cuts short. `clock_nanosleep` is late by up to the thread's timer slack, so whoever
-//! sleeps with it gets a slack of 1 ns; the time limit of `io_uring_enter` and `timerfd` have none to begin with.
+//! A sleep here is never cut short. `clock_nanosleep` is late by up to the thread's timer slack, so a thread that
+//! uses it sets its slack to 1 ns; the time limit of `io_uring_enter` and `timerfd` have no slack.
 
 use std::{io, num::NonZeroU64, time::Duration};
 
@@ -14,9 +14,9 @@ use weir_sys::timer::{Timer, set_timer_slack_ns};
 
 use crate::engine::Engine;
 
-/// Time as one thread sees it.
+/// The clock and sleep of one thread.
 pub trait Time {
-    /// Monotonic, in nanoseconds; the origin is that of `CLOCK_MONOTONIC` where it is real.
+    /// Monotonic, in nanoseconds; a real clock has the origin of `CLOCK_MONOTONIC`.
     fn now_ns(&self) -> u64;
 
     /// CPU this thread has used.
@@ -31,7 +31,7 @@ pub trait Time {
     fn sleep(&mut self, engine: &mut dyn Engine, length_ns: u64) -> io::Result<()>;
 }
 
-/// The kernel's clocks, and one way to sleep. Made in the thread that uses it: the timer slack is the thread's own.
+/// The kernel's clocks, and one way to sleep. Create it in the thread that uses it: the timer slack is per thread.
 #[derive(Debug)]
 pub struct RealTime {
     sleeper: Sleeper,
@@ -45,7 +45,7 @@ enum Sleeper {
 }
 
 impl RealTime {
-    /// Sleeps with `primitive`; [`SleepPrimitive::Auto`] is taken as `clock_nanosleep`, which is everywhere.
+    /// Sleeps with `primitive`; [`SleepPrimitive::Auto`] means `clock_nanosleep`, which exists everywhere.
     pub fn new(primitive: SleepPrimitive) -> io::Result<Self> {
         set_timer_slack_ns(NonZeroU64::MIN)?;
         let sleeper = match primitive {
@@ -89,12 +89,12 @@ pub fn now_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
-/// CPU time of this thread, a reading that only rises.
+/// CPU time of this thread, cumulative.
 pub fn thread_cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// Sleeps until a moment of the monotonic clock.
+/// Sleeps until a time of the monotonic clock.
 pub fn sleep_until(deadline_ns: u64) -> io::Result<()> {
     let deadline = timespec(deadline_ns);
     loop {

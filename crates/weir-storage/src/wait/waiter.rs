@@ -1,9 +1,9 @@
 //! One wait: from operations in flight to at least one that is complete.
 //!
-//! With one operation in flight a hybrid wait is: sleep as planned, look once (that look is the first measurement
-//! point), and look again and again until it is complete. With more in flight, each has a plan of its own: the thread
-//! sleeps until the first of them is due, and looks again and again only while one that is due is not complete. One
-//! that is found complete before it was due counts as one whose sleep was too long.
+//! With one operation in flight a hybrid wait is: sleep as planned, check once (this check is the first measurement
+//! point), and poll until it is complete. With more in flight, each has its own plan: the thread sleeps until the
+//! first of them is due, and polls only while a due one is not complete. An operation found complete before it was
+//! due counts as one whose sleep was too long.
 
 use std::{fmt, io, time::Duration};
 
@@ -17,24 +17,24 @@ use crate::{
 /// An operation in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct InFlight {
-    /// What the kernel was given.
+    /// The submitted operation.
     pub operation: Operation,
-    /// When it was to begin, by the job's rate; else the same as `started_ns`.
+    /// The start intended by the job's rate; otherwise the same as `started_ns`.
     pub intended_ns: u64,
-    /// Just before it was handed over.
+    /// Just before it was submitted.
     pub started_ns: u64,
-    /// When it had been handed over.
+    /// Just after it was submitted.
     pub handed_ns: u64,
-    /// How it is to be waited for.
+    /// The plan of its wait.
     pub plan: Plan,
-    /// Operations of the thread in flight when it was handed over, itself included.
+    /// Operations of the thread in flight when it was submitted, including itself.
     pub in_flight: u32,
-    /// When the last sleep ended that was slept while it was in flight.
+    /// End of the last sleep while it was in flight.
     pub woken_ns: Option<u64>,
 }
 
 impl InFlight {
-    /// When the thread has to look for it: at once for a polled one, never for one left to the interrupt.
+    /// When the thread must start polling: at once for a polled operation, never for one left to the interrupt.
     fn due_ns(&self) -> u64 {
         match self.plan {
             Plan::Poll => 0,
@@ -69,7 +69,7 @@ impl InFlightTable {
         self.count
     }
 
-    /// Puts an operation into its slot, which must be free.
+    /// Inserts an operation into its slot, which must be free.
     #[inline]
     pub fn insert(&mut self, flight: InFlight) {
         let before = self.slots[flight.operation.slot as usize].replace(flight);
@@ -77,7 +77,7 @@ impl InFlightTable {
         self.count += 1;
     }
 
-    /// Takes the operation that was in a slot; nothing when none was.
+    /// Removes the operation of a slot; `None` if the slot was free.
     #[inline]
     pub fn remove(&mut self, slot: u32) -> Option<InFlight> {
         let flight = self.slots.get_mut(slot as usize)?.take()?;
@@ -85,12 +85,12 @@ impl InFlightTable {
         Some(flight)
     }
 
-    /// When the first of them has to be looked for.
+    /// When the first of them is due.
     fn due_ns(&self) -> u64 {
         self.slots.iter().flatten().map(InFlight::due_ns).min().unwrap_or(u64::MAX)
     }
 
-    /// Notes for all that a sleep ended.
+    /// Notes the end of a sleep for all.
     fn woke(&mut self, woken_ns: u64) {
         for flight in self.slots.iter_mut().flatten() {
             flight.woken_ns = Some(woken_ns);
@@ -102,11 +102,11 @@ impl InFlightTable {
 pub enum Method {
     /// The thread sleeps until the interrupt.
     Interrupt,
-    /// The thread looks again and again.
+    /// The thread polls.
     Poll,
-    /// The thread sleeps as predicted, then looks again and again.
+    /// The thread sleeps as predicted, then polls.
     Hybrid {
-        /// Says how long.
+        /// Decides the length.
         predictor: Box<dyn Predictor>,
         /// The completion ends the sleep too.
         armed: bool,
@@ -124,16 +124,16 @@ impl fmt::Debug for Method {
     }
 }
 
-/// How one wait ended.
+/// The outcome of one wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// When the thread saw what is complete, or gave up at its limit.
+    /// When the thread noticed the completions, or gave up at its limit.
     pub noticed_ns: u64,
-    /// What is complete was so when a sleep of this wait ended.
+    /// Whether they were complete when a sleep of this wait ended.
     pub at_wake: bool,
 }
 
-/// Waits for one thread's operations.
+/// Waits for the operations of one thread.
 #[derive(Debug)]
 pub struct Waiter<T> {
     /// Clocks and sleep.
@@ -143,18 +143,18 @@ pub struct Waiter<T> {
 }
 
 impl<T: Time> Waiter<T> {
-    /// A waiter. `costs` serve to tell a predictor what an operation cost.
+    /// A waiter. `costs` are used to tell a predictor the cost of an operation.
     pub fn new(time: T, method: Method, costs: Costs) -> Self {
         Self { time, method, costs }
     }
 
-    /// Decides how an operation that has just been handed over is waited for.
+    /// Plans the wait for an operation that was just submitted.
     #[inline]
     pub fn plan(&mut self, flight: &mut InFlight) {
         flight.plan = match &mut self.method {
             Method::Interrupt => Plan::Interrupt,
             Method::Poll => Plan::Poll,
-            // Not an operation whose time a predictor could learn from.
+            // A predictor cannot learn from the time of a sync.
             Method::Hybrid { .. } if !flight.operation.kind.transfers() => Plan::Interrupt,
             Method::Hybrid { predictor, .. } => predictor.plan(&Issued {
                 now_ns: flight.handed_ns,
@@ -166,8 +166,7 @@ impl<T: Time> Waiter<T> {
         };
     }
 
-    /// Waits until something is complete, or until `limit_ns` when that is given. `now_ns` is a recent reading of the
-    /// clock.
+    /// Waits until something is complete, or until `limit_ns` if given. `now_ns` is a recent reading of the clock.
     #[inline]
     pub fn wait(
         &mut self,
@@ -197,7 +196,7 @@ impl<T: Time> Waiter<T> {
         }
     }
 
-    /// Looks again and again until something is complete, or until `limit_ns`, whatever the method is.
+    /// Polls until something is complete, or until `limit_ns`, whatever the method.
     pub fn look_until(
         &mut self,
         engine: &mut dyn Engine,
@@ -207,7 +206,7 @@ impl<T: Time> Waiter<T> {
         self.spin(engine, Some(limit_ns), completed)
     }
 
-    /// Sleeps, and looks once.
+    /// Sleeps, and checks once.
     fn sleep(
         &mut self,
         engine: &mut dyn Engine,
@@ -265,7 +264,7 @@ impl<T: Time> Waiter<T> {
         }
     }
 
-    /// Says how the wait for `flight` went, and lets the predictor learn from it when the operation succeeded.
+    /// Reports how the wait for `flight` went, and lets the predictor learn from it if the operation succeeded.
     #[inline]
     pub fn complete(&mut self, flight: &InFlight, wait: Wait, succeeded: bool) -> Measured {
         let mut measured = Measured {
@@ -291,7 +290,7 @@ impl<T: Time> Waiter<T> {
     }
 }
 
-/// What a predictor is told, and with it what a hybrid wait adds to the measurement.
+/// The outcome for a predictor, and the fields that a hybrid wait adds to the measurement.
 fn outcome(flight: &InFlight, wait: Wait, armed: bool, costs: &Costs, measured: &mut Measured) -> Outcome {
     let due_ns = flight.due_ns();
     let mut found_early = false;
@@ -300,12 +299,12 @@ fn outcome(flight: &InFlight, wait: Wait, armed: bool, costs: &Costs, measured: 
         measured.woken_ns = woken_ns;
         measured.complete_at_wake = wait.at_wake && !armed && woken_ns.is_some();
         measured.woken_early = wait.at_wake && armed && woken_ns.is_some_and(|woken_ns| woken_ns < due_ns);
-        // Seen while the thread was looking for another one.
+        // Noticed while the thread was polling for another one.
         found_early = woken_ns.is_none() && wait.noticed_ns < due_ns;
     }
     let elapsed_ns = wait.noticed_ns.saturating_sub(flight.handed_ns);
     let cpu_ns = match (flight.plan, measured.woken_ns) {
-        // With others in flight the thread's time belongs to all of them.
+        // With several in flight the thread's time is shared by all of them.
         _ if flight.in_flight > 1 => 0,
         (Plan::Interrupt, _) => costs.submit_ns + costs.interrupt_cpu_ns,
         (Plan::Sleep { .. }, Some(woken_ns)) => {

@@ -1,4 +1,4 @@
-//! No predictor takes memory from the allocator once it is made.
+//! No predictor allocates after its creation.
 
 #[path = "../../../weir-proto/tests/allocations/counting.rs"]
 mod counting;

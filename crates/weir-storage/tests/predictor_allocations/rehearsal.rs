@@ -1,4 +1,4 @@
-//! Operations on a device in three moods, idle, busy and saturated, as a predictor meets them.
+//! Operations on a device that is idle, busy and saturated in turn, as a predictor sees them.
 
 use weir_storage::predict::{Costs, Direction, Issued, Outcome, Plan, Predictor};
 
@@ -11,7 +11,7 @@ pub const COSTS: Costs = Costs {
     wake_lag_ns: 1_950,
 };
 
-/// Times that repeat; one mood lasts a third of them.
+/// Times that repeat; each state lasts a third of them.
 pub const OPERATIONS: usize = 12_288;
 
 /// Draws the times.
@@ -27,7 +27,7 @@ pub fn device_times() -> Vec<u64> {
     (0..OPERATIONS).map(|index| 12_000 + next() % spreads_ns[index * 3 / OPERATIONS]).collect()
 }
 
-/// One operation: a plan and what came of it. Returns the time after it.
+/// One operation: a plan and its outcome. Returns the time after it.
 pub fn step(predictor: &mut dyn Predictor, now_ns: u64, device_ns: u64) -> u64 {
     let plan = predictor.plan(&Issued {
         now_ns,

@@ -1,4 +1,4 @@
-//! How a wait is made, over a fake engine in virtual time.
+//! Single waits, over a fake engine in virtual time.
 
 use std::{
     cell::RefCell,
@@ -20,7 +20,7 @@ const COSTS: Costs = Costs {
     wake_lag_ns: LAG_NS,
 };
 
-/// Gives the plans in turn and keeps what it was told.
+/// Returns the plans in turn and keeps its inputs.
 struct Scripted {
     plans: Vec<Plan>,
     next: usize,
@@ -86,7 +86,7 @@ impl Bench {
         }
     }
 
-    /// Waits once; slots and measurements of what is complete.
+    /// Waits once; returns slots and measurements of the completions.
     fn wait(&mut self, limit_ns: Option<u64>) -> Vec<(u32, Measured)> {
         let mut completed = self.completed.borrow_mut();
         completed.clear();
@@ -192,7 +192,7 @@ fn the_thread_sleeps_until_the_first_of_several_is_due() {
     let first = bench.wait(None);
     assert_eq!(first.iter().map(|(slot, _)| *slot).collect::<Vec<_>>(), [1]);
     assert!(!first[0].1.complete_at_wake);
-    // The other one is slept for on, and then it is a miss.
+    // The sleep for the other one continues, and then it is a miss.
     let second = bench.wait(None);
     assert_eq!(second[0].0, 0);
     assert!(second[0].1.complete_at_wake);
