@@ -1,12 +1,12 @@
-//! How this program is built, for the fingerprint: figures of a build for development are those of a slow program.
+//! Records the build settings for the fingerprint: a development build measures a slow program.
 
 use std::{env, fs, process::Command};
 
-/// The workspace's manifest. Its profiles say how the crates are built that a request runs through, which this one is
-/// not.
+/// The workspace's manifest. Its profiles contain the settings of the crates that a request runs through; this crate
+/// is not one of them.
 const MANIFEST: &str = "../../Cargo.toml";
 
-/// The crate that stands for those.
+/// The crate whose settings represent theirs.
 const MEASURED: &str = "weir-engine";
 
 fn main() {
@@ -34,7 +34,7 @@ fn main() {
     println!("cargo:rerun-if-changed={MANIFEST}");
 }
 
-/// A key of a section of the manifest, as it is written there but for its quotes.
+/// The value of a key in a section of the manifest, without quotes.
 fn value(manifest: &str, section: &str, key: &str) -> Option<String> {
     let head = format!("[{section}]");
     let own = manifest.lines().skip_while(|line| line.trim() != head).skip(1);

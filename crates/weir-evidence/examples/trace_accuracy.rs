@@ -1,6 +1,6 @@
-//! How the times of a trace compare with a clock around the same calls, and what being traced costs. For a machine that
-//! does nothing else; needs what `weir observe --trace` needs. Fails where a time is further from the clock than is
-//! promised: 2 % of calls of 50 µs and more, 300 ns of shorter ones.
+//! Compares the times of a trace with a clock around the same calls, and measures the cost of tracing. Run it on an
+//! idle machine; it needs what `weir observe --trace` needs. Fails where a time differs from the clock by more than
+//! the documented accuracy: 2 % for calls of 50 µs and more, 300 ns for shorter ones.
 //!
 //! ```sh
 //! cargo run --release -p weir-evidence --example trace_accuracy
@@ -15,7 +15,7 @@ use rustix::{
 };
 use weir_evidence::ladder::{Group, cost, tables::Side, tracer::Tracer};
 
-/// What is promised of a call's mean time: a share of it from this length on, and this long below.
+/// Documented accuracy of a call's mean time: relative from this length on, absolute below.
 const LONG_CALL_NS: f64 = 50_000.0;
 const LONG_CALL_SHARE_MAX: f64 = 0.02;
 const SHORT_CALL_NS_MAX: f64 = 300.0;
@@ -28,7 +28,7 @@ fn is_as_promised(clock_ns: f64, trace_ns: f64) -> bool {
 /// Calls of each kind.
 const CALLS: u64 = 500;
 
-/// A kind of call that only one of the workloads makes.
+/// A kind of call that only one workload makes.
 struct Workload {
     what: &'static str,
     call: &'static str,

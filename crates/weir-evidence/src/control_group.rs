@@ -1,4 +1,4 @@
-//! CPU and processes of a control group, whichever version of groups it is of.
+//! CPU and processes of a control group, in version 1 or 2.
 
 use std::{
     io,
@@ -7,20 +7,20 @@ use std::{
 
 use crate::{files, process::PROCESSES_MAX};
 
-/// Where control groups are mounted, as people copy paths from there.
+/// Where control groups are mounted, as users copy paths.
 pub(crate) const MOUNT: &str = "/sys/fs/cgroup";
 
-/// Folders below it that have the groups with a CPU clock: the second version alone, beside the first, and the first.
+/// Folders below it with the CPU controllers: version 2 alone, version 2 beside version 1, and version 1.
 const TOPS: [&str; 4] = ["", "unified", "cpuacct", "cpu,cpuacct"];
 
-/// A line of `/proc/PID/cgroup`, `HIERARCHY:CONTROLLERS:PATH`: the controllers of the hierarchy, with commas and
-/// nothing for version 2, and the path from its root, which may have colons in it.
+/// Parses a line of `/proc/PID/cgroup`, `HIERARCHY:CONTROLLERS:PATH`: the controllers of the hierarchy, separated by
+/// commas and empty for version 2, and the path from its root, which may contain colons.
 pub(crate) fn membership(line: &str) -> Option<(&str, &str)> {
     let (_, rest) = line.split_once(':')?;
     rest.split_once(':')
 }
 
-/// The folder of a hierarchy where control groups are mounted, if it has the controller or is of version 2.
+/// The mounted folder of a hierarchy, if it has the controller or is of version 2.
 pub(crate) fn folder_of(mount: &Path, controllers: &str, controller: &str) -> Option<PathBuf> {
     match controllers {
         "" => Some(mount.to_owned()),
@@ -29,20 +29,20 @@ pub(crate) fn folder_of(mount: &Path, controllers: &str, controller: &str) -> Op
     }
 }
 
-/// Most groups below one that are looked at.
+/// Most groups below one that are read.
 const GROUPS_MAX: usize = 4096;
 
-/// A control group that says how much CPU its processes used.
+/// A control group with a CPU clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlGroup {
     folder: PathBuf,
 }
 
 impl ControlGroup {
-    /// Finds a group by its folder, or by its name as /proc/PID/cgroup has it (`/system.slice/nginx.service`).
+    /// Finds a group by its folder, or by its name in the form of /proc/PID/cgroup (`/system.slice/nginx.service`).
     ///
     /// # Errors
-    /// When there is none of that name whose CPU can be read.
+    /// Fails if no group with this name has a readable CPU clock.
     pub fn find(name: &str) -> io::Result<Self> {
         let named = Path::new(name);
         let below = |top: &str| Path::new(MOUNT).join(top).join(name.trim_start_matches('/'));
@@ -60,22 +60,22 @@ impl ControlGroup {
         &self.folder
     }
 
-    /// CPU of all processes that are or were in it or below it. `None` when it is gone.
+    /// CPU of all processes that are or were in it or below it. `None` if it is gone.
     pub fn cpu_ns(&self) -> Option<u64> {
         let of_second = files::read_text(self.folder.join("cpu.stat")).and_then(|text| usage_ns(&text));
         of_second.or_else(|| files::read_value(self.folder.join("cpuacct.usage"))?.parse().ok())
     }
 
-    /// Processes in it and below it that have a number here, rising.
+    /// Processes in it and below it that have a number here, ascending.
     ///
     /// # Errors
-    /// When there are more of them, or more groups, than are looked at.
+    /// Fails if there are more processes or groups than the limits.
     pub fn pids(&self) -> io::Result<Vec<u32>> {
         let (mut found, mut folders, mut next) = (Vec::new(), vec![self.folder.clone()], 0);
         while let Some(folder) = folders.get(next).cloned() {
             next += 1;
             let own = files::read_text(folder.join("cgroup.procs")).unwrap_or_default();
-            // The kernel writes 0 for a process of a PID namespace that is not seen from here.
+            // The kernel writes 0 for a process of a PID namespace that is not visible here.
             found.extend(own.lines().filter_map(|line| line.parse::<u32>().ok()).filter(|pid| *pid > 0));
             let below = std::fs::read_dir(&folder).into_iter().flatten().flatten();
             let below = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -97,7 +97,7 @@ impl ControlGroup {
     }
 }
 
-/// What `cpu.stat` of the second version says; that of the first has no such line.
+/// The CPU usage in `cpu.stat` of version 2; version 1 has no such line.
 fn usage_ns(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
     line.trim().parse::<u64>().ok()?.checked_mul(1_000)

@@ -1,8 +1,8 @@
-//! How far apart two CPUs are right now: the round trip of one cache line between them, and a canary on the first.
+//! The distance of two CPUs right now: the round trip of one cache line between them, and a canary loop on the first.
 //!
-//! A virtual machine's CPUs may be moved closer together or further apart by the host, and everything that crosses
-//! them changes speed by a third while single-threaded work does not notice. The round trip shows it at once.
-//! A reading says nothing by itself; it is compared with other readings of the same two CPUs.
+//! A hypervisor may move a virtual machine's CPUs closer together or further apart. Everything that crosses CPUs then
+//! changes its speed by up to a third, while single-threaded work is unaffected. The round trip shows it at once. A
+//! single reading means nothing; it is compared with other readings of the same two CPUs.
 
 use std::{
     hint::black_box,
@@ -14,29 +14,29 @@ use std::{
 
 use weir_record::machine::CrossCoreReading;
 
-/// How long batches are taken when nothing disturbs.
+/// How long batches are measured without disturbance.
 const READING: Duration = Duration::from_millis(10);
-/// After this the reading ends with what it has.
+/// After this time the reading ends with the batches so far.
 const READING_MAX: Duration = Duration::from_millis(80);
-/// After this no further canary is started.
+/// After this time no further canary loop starts.
 const TOTAL_MAX: Duration = Duration::from_millis(95);
-/// Round trips timed together; the clock is read once a batch.
+/// Round trips timed together; the clock is read once per batch.
 const BATCH_ROUND_TRIPS: u64 = 1000;
-/// Batches that must be there for a median.
+/// Batches required for a median.
 const BATCHES_MIN: usize = 5;
 /// Batches after which a reading ends on any machine.
 const BATCHES_MAX: usize = 1000;
-/// Looks at the line before a waiting thread checks the time and offers its CPU to others.
+/// Polls of the line before a waiting thread checks the time and yields its CPU.
 const SPINS_BEFORE_YIELD: u64 = 4096;
 /// Steps of the canary loop: about a millisecond at 3 GHz.
 const CANARY_STEPS: u64 = 500_000;
-/// Canary loops, of which the median counts.
+/// Canary loops, whose median counts.
 const CANARY_REPEATS: usize = 5;
 
-/// Why there is no reading.
+/// Why a reading failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CrossCoreError {
-    /// One CPU was named twice; between a CPU and itself there is no distance.
+    /// One CPU was named twice; it has no distance to itself.
     #[error("a cross-core reading needs two different CPUs, not CPU {cpu} twice")]
     SameCpu {
         /// The CPU.
@@ -47,13 +47,13 @@ pub enum CrossCoreError {
     Pin {
         /// The CPU.
         cpu: usize,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A thread could not be started.
     #[error("no thread for the cross-core reading")]
     Thread(#[source] io::Error),
-    /// Too few batches got through in the time allowed: other work holds one of the CPUs.
+    /// Too few batches finished in time: other work occupies one of the CPUs.
     #[error("CPUs {cpu_a} and {cpu_b} are too busy for a cross-core reading")]
     Starved {
         /// First CPU.
@@ -65,7 +65,7 @@ pub enum CrossCoreError {
 
 /// Reads the round trip between two CPUs and the canary on the first: 10 to 20 ms, at most 100 ms and one canary.
 ///
-/// Both CPUs should be idle. The caller's affinity is not touched: two fresh threads do the work.
+/// Both CPUs should be idle. The caller's affinity is unchanged: two new threads do the work.
 pub fn read_cross_core(cpu_a: usize, cpu_b: usize) -> Result<CrossCoreReading, CrossCoreError> {
     if cpu_a == cpu_b {
         return Err(CrossCoreError::SameCpu { cpu: cpu_a });
@@ -109,8 +109,8 @@ fn pin(cpu: usize) -> Result<(), CrossCoreError> {
     weir_sys::affinity::pin_current_thread(&[cpu]).map_err(|source| CrossCoreError::Pin { cpu, source })
 }
 
-/// The line that is played back and forth: odd numbers go out, the next even number comes back. Aligned to two cache
-/// lines, because neighbouring lines are fetched in pairs.
+/// The line that is passed back and forth: odd numbers go out, the next even number comes back. Aligned to two cache
+/// lines, because adjacent lines are prefetched in pairs.
 #[repr(align(128))]
 struct Line(AtomicU64);
 
@@ -129,7 +129,7 @@ impl Court {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// Spins until the line shows `number`; `false` when the reading has ended or its time is up.
+    /// Spins until the line contains `number`; `false` when the reading has ended or its time is up.
     fn wait_for(&self, number: u64) -> bool {
         loop {
             for _ in 0..SPINS_BEFORE_YIELD {
@@ -140,7 +140,7 @@ impl Court {
             if self.ended.load(Ordering::Acquire) || Instant::now() >= self.deadline {
                 return false;
             }
-            // The other side is slow or not running; perhaps because we hold the CPU it needs.
+            // The other side is slow or not running, perhaps because this thread occupies its CPU.
             thread::yield_now();
         }
     }
@@ -153,7 +153,7 @@ impl Court {
         }
     }
 
-    /// Nanoseconds a round trip, by batch; the first batch also waits for the other thread to start and is dropped.
+    /// Nanoseconds per round trip, by batch; the first batch also waits for the other thread to start and is dropped.
     fn serve(&self) -> Vec<f64> {
         let mut batches = Vec::new();
         let mut number = 1;
@@ -182,7 +182,7 @@ impl Court {
     }
 }
 
-/// Median time of a fixed chain of dependent arithmetic on the CPU this runs on.
+/// Median time of a fixed chain of dependent arithmetic on the current CPU.
 fn canary_ns(deadline: Instant) -> f64 {
     let mut repeats = Vec::with_capacity(CANARY_REPEATS);
     loop {
@@ -200,7 +200,7 @@ fn canary_ns(deadline: Instant) -> f64 {
     }
 }
 
-/// The middle value, the upper one of two. The list must not be empty.
+/// The median; of two middle values the upper one. The list must not be empty.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     values[values.len() / 2]

@@ -1,7 +1,7 @@
-//! What this machine can show and how well it is set up, in lines a person can act on.
+//! The capabilities and setup of this machine, as findings that a person can act on.
 //!
-//! Each section gathers its facts first and judges them in a function of those facts alone. Nothing is changed here;
-//! the one command that would mend a finding is named instead. Drivers are not looked at: the engine knows them.
+//! Each section gathers its facts first and judges them with a function of those facts alone. Nothing is changed; a
+//! finding names the command that would fix it. Drivers are not checked here, because the engine knows them.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ mod evidence;
 mod limits;
 mod noise;
 
-/// How long the machine is watched for noise.
+/// How long the machine's noise is observed.
 pub const NOISE_WATCH: Duration = Duration::from_millis(200);
 
 /// All findings of the sections `cpus`, `limits`, `noise` and `evidence`, in that order. Takes [`NOISE_WATCH`] and a
@@ -35,12 +35,12 @@ fn findings_watching(watch: Duration) -> Vec<Diagnosis> {
     findings
 }
 
-/// A finding with nothing to unlock.
+/// A finding without a command.
 fn finding(section: &str, name: &str, state: FindingState, found: Finding) -> Diagnosis {
     Diagnosis { section: section.to_owned(), name: name.to_owned(), state, found, unlock: None }
 }
 
-/// Adds the command that mends it, unless all is well.
+/// Adds the command that fixes it, unless it is fine.
 fn unlocked_by(mut finding: Diagnosis, command: &str) -> Diagnosis {
     finding.unlock = (finding.state != FindingState::Yes).then(|| run(command));
     finding

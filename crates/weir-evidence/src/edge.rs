@@ -1,4 +1,4 @@
-//! Everything a trial wants to know about a window, read at its two edges.
+//! All readings of a trial's window, taken at its two edges.
 
 use std::{collections::HashSet, io};
 
@@ -14,19 +14,19 @@ use crate::{
     system::{ProcessUse, SystemSnapshot, noise_window},
 };
 
-/// Most processes that are read with their threads beside a target.
+/// Most additional processes whose threads are read beside a target.
 pub const BESIDE_MAX: usize = 16;
 
-/// A process that belongs to a trial beside its target: an exchange, a neighbour.
+/// A process that belongs to a trial in addition to its target: an exchange, a neighbour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beside {
-    /// What it is.
+    /// Its role.
     pub node: String,
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
 }
 
-/// The machine, the target and ourselves at one edge of a window.
+/// The machine, the target and this process at one edge of a window.
 #[derive(Clone, Debug)]
 pub struct Edge {
     system: SystemSnapshot,
@@ -34,36 +34,38 @@ pub struct Edge {
     beside: Vec<(String, ProcessTree)>,
     own: ProcessTree,
     clocks: ProcessClocks,
-    /// Further processes that are ours.
+    /// Further processes that count as own.
     serving: Vec<u32>,
 }
 
 impl Edge {
-    /// Reads the edge. The target's tree and this process's tree count as ours; everything else is foreign.
+    /// Reads the edge. The target's tree and this process's tree count as own; everything else is foreign.
     pub fn read(target: u32) -> io::Result<Self> {
         Self::read_with(target, &[])
     }
 
-    /// The same with processes beside it, which are ours as well. One that cannot be read is left out.
+    /// Like [`Self::read`], with additional processes, which also count as own. A process that cannot be read is left
+    /// out.
     ///
     /// # Errors
-    /// Also when there are more of them than [`BESIDE_MAX`].
+    /// Also fails when there are more of them than [`BESIDE_MAX`].
     pub fn read_with(target: u32, beside: &[Beside]) -> io::Result<Self> {
         Self::with(target, beside, ProcessClocks::read)
     }
 
-    /// As [`Self::read`], where these processes and all below them are ours as well, although none of them is below
-    /// this one. A process that is named twice, or is below another one of them, is the same as if it were not.
+    /// Like [`Self::read`], where these processes and all their descendants also count as own, although none of them
+    /// is a descendant of this process. A process that is named twice, or is a descendant of another one of them,
+    /// counts once.
     ///
     /// # Errors
-    /// Also when they and all below them are more than [`PROCESSES_MAX`](crate::process::PROCESSES_MAX).
+    /// Also fails when they and their descendants are more than [`PROCESSES_MAX`](crate::process::PROCESSES_MAX).
     pub fn read_serving(target: u32, serving: &[u32]) -> io::Result<Self> {
         let edge = Self::read(target)?;
-        // Read after the clocks, so that whoever has one is known.
+        // Read after the clocks, so that every process with a clock is known.
         Ok(Self { serving: family_of_all(serving)?, ..edge })
     }
 
-    /// As [`Self::read`], for a target that writes to a disk: the kernel's threads, which do that work, are not
+    /// Like [`Self::read`], for a target that writes to a disk: kernel threads, which do that work, do not count as
     /// foreign.
     pub fn read_beside_kernel(target: u32) -> io::Result<Self> {
         Self::with(target, &[], ProcessClocks::read_of_programs)
@@ -82,7 +84,7 @@ impl Edge {
         Ok(Self { system, target, beside, own, clocks, serving: Vec::new() })
     }
 
-    /// What was seen between this edge and a later one. `engine` is empty: those counters come from the target.
+    /// Everything between this edge and a later one. `engine` is empty, because those counters come from the target.
     pub fn until(&self, later: &Self) -> ObservedWindow {
         let target = ProcessTree::delta(&self.target, &later.target);
         let own = ProcessTree::delta(&self.own, &later.own);
@@ -97,8 +99,8 @@ impl Edge {
         window
     }
 
-    /// What each thread of the target, and of what runs beside it, did between this edge and a later one, which ended
-    /// a window of this length just now.
+    /// What each thread of the target and of the additional processes did between this edge and a later one, which
+    /// has just ended a window of this length.
     pub fn threads_until(&self, later: &Self, length_ns: u64) -> ThreadWindow {
         let mut processes = threads_of("", &self.target, &later.target);
         for (node, after) in &later.beside {
@@ -115,13 +117,13 @@ impl Edge {
     }
 }
 
-/// The processes of a tree with what their threads did.
+/// The processes of a tree with the deltas of their threads.
 fn threads_of(node: &str, before: &ProcessTree, after: &ProcessTree) -> Vec<ProcessThreads> {
     let mut all = ProcessTree::thread_figures(before, after);
     let of_process = |process: &ProcessSample| {
         let mut threads: Vec<_> = all.extract_if(.., |thread| thread.pid == process.pid).collect();
         let threads_left_out = threads.len().saturating_sub(THREADS_OF_PROCESS_MAX) as u64;
-        // The first thread stands for the process, busy or not.
+        // The first thread represents the process, busy or not.
         threads.sort_by_key(|thread| (thread.tid != process.pid, std::cmp::Reverse(thread.cpu_ns)));
         threads.truncate(THREADS_OF_PROCESS_MAX);
         threads.sort_by_key(|thread| thread.tid);
@@ -161,7 +163,7 @@ mod tests {
         let start = || Command::new("cat").stdin(Stdio::piped()).spawn().expect("it starts");
         let mut children: Vec<Child> = (0..=BESIDE_MAX).map(|_| start()).collect();
         let pids: Vec<u32> = children.iter().map(Child::id).collect();
-        // As a control group and a process in it that two arms name.
+        // Like a control group, and a process in it, named by two arms.
         let named = [&pids[..], &pids[..2]].concat();
         let edge = Edge::read_serving(std::process::id(), &named).expect("they are there");
         assert_eq!(edge.serving, pids);

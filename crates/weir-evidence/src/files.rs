@@ -1,21 +1,21 @@
-//! Reading small kernel files. A file that is missing or may not be read is `None`: both mean "not known here".
+//! Reads small kernel files. A file that is missing or unreadable is `None`: both mean "not known here".
 
 use std::{fs::File, io::Read, path::Path};
 
 /// Largest kernel file read; `/proc/stat` of a machine with thousands of CPUs stays below it.
 const FILE_BYTES_MAX: usize = 4 << 20;
 
-/// The whole file, with bytes that are not UTF-8 replaced (a thread may call itself anything).
+/// The whole file, with bytes that are not UTF-8 replaced (a thread may have any name).
 pub(crate) fn read_text(path: impl AsRef<Path>) -> Option<String> {
     read_or_cut(path).map(|(text, _)| text)
 }
 
-/// The same, and whether the file is longer than what is read, so that it ends in the middle of a line.
+/// The same, and whether the file is longer than the limit, so that the text ends in the middle of a line.
 pub(crate) fn read_or_cut(path: impl AsRef<Path>) -> Option<(String, bool)> {
     let mut file = File::open(path).ok()?;
     let mut bytes = vec![0; 4096];
     let (mut filled, mut is_cut) = (0, false);
-    // Plain reads: `read_to_end` would ask for the size first, which kernel files do not have.
+    // Plain reads: `read_to_end` would query the size first, which kernel files lack.
     loop {
         match file.read(&mut bytes[filled..]) {
             Ok(0) => break,
@@ -39,14 +39,14 @@ pub(crate) fn read_or_cut(path: impl AsRef<Path>) -> Option<(String, bool)> {
     Some((text, is_cut))
 }
 
-/// The file without white space around it; `None` when nothing is left.
+/// The trimmed file; `None` if it is empty.
 pub(crate) fn read_value(path: impl AsRef<Path>) -> Option<String> {
     let text = read_text(path)?;
     let value = text.trim();
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// Names in a directory that are numbers (processes, threads), rising.
+/// Names in a directory that are numbers (processes, threads), ascending.
 pub(crate) fn numbered_entries(path: impl AsRef<Path>) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir(path) else { return Vec::new() };
     let mut numbers: Vec<u32> =
@@ -55,7 +55,7 @@ pub(crate) fn numbered_entries(path: impl AsRef<Path>) -> Vec<u32> {
     numbers
 }
 
-/// Whether a program of this name is in a folder of the path that shells look in.
+/// Whether a program with this name is in a folder of `PATH`.
 pub(crate) fn is_in_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())

@@ -1,4 +1,4 @@
-//! What machine this is. A file that is missing leaves its field empty; nothing here fails.
+//! Identifies the machine. A missing file leaves its field empty; nothing here fails.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use crate::{
     files, parse,
 };
 
-/// Sysctls that decide results, by the name they get in [`Fingerprint::limits`].
+/// Sysctls that affect results, with their names in [`Fingerprint::limits`].
 const SYSCTLS: [(&str, &str); 23] = [
     ("busy_poll", "net/core/busy_poll"),
     ("busy_read", "net/core/busy_read"),
@@ -42,8 +42,7 @@ const SYSCTLS: [(&str, &str); 23] = [
     ("wmem_max", "net/core/wmem_max"),
 ];
 
-/// Limits of a control group, by their files: those of the second version, and those of the first with the controller
-/// they belong to.
+/// Limits of a control group, by their files: those of version 2, and those of version 1 with their controller.
 const GROUP_FILES: [(&str, &str); 7] = [
     ("cpu", "cpu.max"),
     ("cpu", "cpu.cfs_quota_us"),
@@ -54,13 +53,13 @@ const GROUP_FILES: [(&str, &str); 7] = [
     ("pids", "pids.max"),
 ];
 
-/// Most network interfaces that are told of.
+/// Most network interfaces that are listed.
 const LINKS_MAX: usize = 32;
 
-/// Longest program whose bytes are looked at.
+/// Longest program that is hashed.
 const PROGRAM_BYTES_MAX: u64 = 1 << 30;
 
-/// The fingerprint of this machine as this process may see it.
+/// The fingerprint of this machine as visible to this process.
 pub fn fingerprint() -> Fingerprint {
     let uname = rustix::system::uname();
     let nofile = getrlimit(Resource::Nofile);
@@ -84,7 +83,7 @@ fn limit_text(limit: Option<u64>) -> String {
     limit.map_or_else(|| "unlimited".to_owned(), |value| value.to_string())
 }
 
-/// The part that is in files under `root`.
+/// The part of the fingerprint in files under `root`.
 fn read_under(root: &Path) -> Fingerprint {
     let cpus = root.join("sys/devices/system/cpu");
     let cpuinfo = files::read_text(root.join("proc/cpuinfo")).unwrap_or_default();
@@ -121,8 +120,8 @@ fn read_under(root: &Path) -> Fingerprint {
     }
 }
 
-/// What tells one build of a program from another: its length and a hash of its bytes (FNV-1a), which nobody is kept
-/// from forging. `None` where it cannot be read.
+/// Distinguishes builds of a program: its length and a hash of its bytes (FNV-1a), which is not protected against
+/// forgery. `None` if it cannot be read.
 pub fn program_hash(path: &Path) -> Option<String> {
     let mut file = File::open(path).ok()?.take(PROGRAM_BYTES_MAX);
     let (mut hash, mut length, mut bytes) = (0xcbf2_9ce4_8422_2325_u64, 0, vec![0; 1 << 16]);
@@ -138,7 +137,7 @@ pub fn program_hash(path: &Path) -> Option<String> {
     }
 }
 
-/// The program of a process, and what tells its build from another.
+/// The program of a process, and its [`program_hash`].
 pub fn program_of(pid: u32) -> Option<(String, String)> {
     let link = PathBuf::from(format!("/proc/{pid}/exe"));
     let name = std::fs::read_link(&link).ok()?.to_string_lossy().into_owned();
@@ -154,7 +153,7 @@ fn distribution(root: &Path) -> String {
     name.unwrap_or_default().to_owned()
 }
 
-/// Limits of the group this process is in. Where groups have namespaces, its own is the root of what can be seen.
+/// Limits of this process's control group. With cgroup namespaces, its own group is the root of what is visible.
 fn control_group(root: &Path) -> BTreeMap<String, String> {
     let groups = files::read_text(root.join("proc/self/cgroup")).unwrap_or_default();
     let mount = root.join(MOUNT.trim_start_matches('/'));
@@ -174,7 +173,7 @@ fn control_group(root: &Path) -> BTreeMap<String, String> {
 }
 
 fn cpu_model(cpuinfo: &str) -> String {
-    // Architectures disagree about the name of the field; the first that is there says most.
+    // Architectures use different names for the field; the first existing one is the most specific.
     ["model name", "Model", "cpu model", "uarch", "cpu", "CPU part"]
         .iter()
         .find_map(|key| parse::field(cpuinfo, key))
@@ -198,7 +197,7 @@ fn siblings(cpus: &Path, online: &[usize]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// What may betray a hypervisor.
+/// Signs of a hypervisor.
 struct HypervisorSigns {
     xen_type: Option<String>,
     product: Option<String>,
@@ -206,7 +205,7 @@ struct HypervisorSigns {
     flagged: bool,
 }
 
-/// The hypervisor's name if one shows, with the product name the firmware gives.
+/// The hypervisor's name if one is detected, with the firmware's product name.
 fn hypervisor(signs: &HypervisorSigns) -> Option<String> {
     let by_clock = [("kvm-clock", "kvm"), ("hyperv", "hyper-v"), ("xen", "xen"), ("vmware", "vmware")]
         .iter()
@@ -226,7 +225,7 @@ fn dmi_product(root: &Path) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// The governor of all CPUs, or each different one with a comma between.
+/// The governor of all CPUs, or the different ones separated by commas.
 fn governor(cpus: &Path, online: &[usize]) -> Option<String> {
     let mut found: Vec<String> = online
         .iter()
@@ -237,7 +236,7 @@ fn governor(cpus: &Path, online: &[usize]) -> Option<String> {
     (!found.is_empty()).then(|| found.join(","))
 }
 
-/// Interfaces that may carry packets, without loopback; of hardware, where any is.
+/// Interfaces that may carry packets, without loopback; only hardware interfaces, if there are any.
 fn links(directory: &Path) -> BTreeMap<String, String> {
     let Ok(entries) = std::fs::read_dir(directory) else { return BTreeMap::new() };
     let mut all: Vec<(String, PathBuf)> = entries
@@ -246,7 +245,7 @@ fn links(directory: &Path) -> BTreeMap<String, String> {
             name != "lo" && files::read_value(path.join("operstate")).is_some_and(|state| state != "down")
         })
         .collect();
-    // A container host has an interface for each container, with a name of the moment.
+    // A container host has an interface for each container, with a temporary name.
     if all.iter().any(|(_, path)| path.join("device").exists()) {
         all.retain(|(_, path)| path.join("device").exists());
     }
@@ -257,7 +256,7 @@ fn links(directory: &Path) -> BTreeMap<String, String> {
 /// `mtu 1500, 1000 Mb/s, virtio_net`.
 fn link(path: &Path) -> String {
     let mtu = files::read_value(path.join("mtu")).map(|mtu| format!("mtu {mtu}"));
-    // An interface that does not know its speed says -1, or gives an error.
+    // An interface with unknown speed returns -1, or an error.
     let speed = files::read_value(path.join("speed")).filter(|speed| speed.parse::<u32>().is_ok());
     let speed = speed.map(|speed| format!("{speed} Mb/s"));
     let driver = std::fs::read_link(path.join("device/driver"))

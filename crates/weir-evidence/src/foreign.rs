@@ -1,16 +1,16 @@
-//! CPU that processes other than ours used in a window, each by its own CPU clock.
+//! CPU that foreign processes used in a window, each by its own CPU clock.
 //!
-//! Not what is left of the machine's busy time after our processes: interrupts and the way in and out of idle belong
-//! to no process, our own traffic causes them, and they grow with the number of sleeps, so that a paced load on a
-//! quiet machine would look disturbed by others. Kernel threads count: they are processes here. The exception is
-//! `ksoftirqd`, which does nothing of its own: it finishes interrupts that took too long, and where nobody else uses
-//! the network those are ours. (Large messages over loopback give it 5 to 9 % of a CPU; every such cell looked
-//! disturbed.) If the traffic is somebody else's, its processes count as ever. By the same argument a measurement that
-//! writes to a disk through a filesystem may leave out all kernel threads: its journal and its block queue are theirs.
+//! It is not computed as the machine's busy time minus our processes: interrupts and idle transitions belong to no
+//! process, our own traffic causes them, and they grow with the number of sleeps, so that a paced load on a quiet
+//! machine would look disturbed. Kernel threads count: they are processes here. The exception is `ksoftirqd`, which
+//! has no work of its own: it finishes interrupts that took too long, and if no other process uses the network those
+//! are ours. (Large messages over loopback give it 5 to 9 % of a CPU; every such cell looked disturbed.) If the
+//! traffic belongs to others, their processes count as usual. For the same reason a measurement that writes to a disk
+//! through a filesystem may exclude all kernel threads: they do the work of its journal and its block queue.
 //!
-//! Two limits. What a process used that ended within the window is not seen, because its clock went with it. And a
-//! process that is on another CPU when it is read is seen as of that CPU's last tick (4 ms at 250 Hz), so one that
-//! spins throughout is known to within a tick; all others exactly.
+//! There are two limits. The CPU of a process that ended within the window is lost, because its clock ended with it.
+//! A process that runs on another CPU when it is read is known as of that CPU's last tick (4 ms at 250 Hz), so a
+//! process that spins throughout is known to within a tick; all others exactly.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -28,13 +28,13 @@ use weir_sys::{
 pub struct ProcessClocks(HashMap<u32, u64>);
 
 impl ProcessClocks {
-    /// Reads the clock of every process that is visible here.
+    /// Reads the clock of every visible process.
     pub fn read() -> io::Result<Self> {
         let not_counted = softirq_threads();
         Self::of(|pid| !not_counted.contains(&pid))
     }
 
-    /// As [`Self::read`], without the kernel's threads.
+    /// Like [`Self::read`], without kernel threads.
     pub fn read_of_programs() -> io::Result<Self> {
         Self::of(|pid| process_stat::read(pid).is_none_or(|stat| kernel_thread(&stat).is_none()))
     }
@@ -51,15 +51,15 @@ impl ProcessClocks {
     pub fn foreign_ns_until(&self, later: &Self, own: &HashSet<u32>) -> u64 {
         let used = |(pid, end): (&u32, &u64)| {
             let start = self.0.get(pid).copied().unwrap_or(0);
-            // A clock that went back belongs to a new process with an old number.
+            // A clock that decreased belongs to a new process with a reused number.
             if *end < start { *end } else { end - start }
         };
         later.0.iter().filter(|(pid, _)| !own.contains(pid)).map(used).sum()
     }
 }
 
-/// The kernel's `ksoftirqd` threads, one a CPU. They live as long as the machine, so they are looked for once; where
-/// kernel threads cannot be seen, there are none.
+/// The kernel's `ksoftirqd` threads, one per CPU. They live as long as the machine, so they are listed once; empty if
+/// kernel threads are not visible.
 fn softirq_threads() -> &'static HashSet<u32> {
     static FOUND: OnceLock<HashSet<u32>> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -73,8 +73,8 @@ fn softirq_threads() -> &'static HashSet<u32> {
     })
 }
 
-/// Name of the kernel thread a line of `/proc/PID/stat` is of, if it is one: its parent is `kthreadd`, which is always
-/// process 2 and has no children that are programs (`proc_pid_stat(5)`).
+/// Name of the kernel thread in a line of `/proc/PID/stat`, if it is one: its parent is `kthreadd`, which is always
+/// process 2 and has only kernel threads as children (`proc_pid_stat(5)`).
 fn kernel_thread(stat: &str) -> Option<&str> {
     let stat = ProcessStat::parse(stat)?;
     (stat.parent() == Some(2)).then_some(stat.name)
@@ -101,7 +101,7 @@ mod tests {
     fn only_what_others_used_in_the_window_counts() {
         let before = clocks(&[(1, 100), (2, 500), (3, 900), (4, 70)]);
         let after = clocks(&[(1, 150), (2, 800), (3, 20), (5, 7)]);
-        // 1 used 50; 2 is ours; 3 is a new process with an old number; 4 has ended; 5 was born in the window.
+        // 1 used 50; 2 is ours; 3 is a new process with a reused number; 4 has ended; 5 started in the window.
         assert_eq!(before.foreign_ns_until(&after, &HashSet::from([2])), 50 + 20 + 7);
     }
 
@@ -110,7 +110,7 @@ mod tests {
         let (all, programs) = (ProcessClocks::read().unwrap(), ProcessClocks::read_of_programs().unwrap());
         assert!(programs.0.contains_key(&std::process::id()));
         let kernels: Vec<u32> = all.0.keys().copied().filter(|pid| !programs.0.contains_key(pid)).collect();
-        // One that is gone by now cannot be looked at any more.
+        // A thread that is gone by now cannot be checked.
         let is_kernels = |pid: &u32| process_stat::read(*pid).is_none_or(|it| kernel_thread(&it).is_some());
         assert!(kernels.iter().all(is_kernels), "{kernels:?}");
     }

@@ -1,9 +1,9 @@
-//! What the kernel says about the machine and about the processes under test.
+//! The kernel's data about the machine and about the processes under test.
 //!
 //! Most of it is read from /proc, /sys and CPU clocks at the edges of a window (evidence rung L1) and costs the
-//! measured program nothing while the window lasts. Parsers are pure and never panic; what is missing stays empty.
-//! [`ladder`] has what costs something: programs at the kernel's tracepoints (rung L2). The counters an engine keeps
-//! about itself are not here.
+//! measured program nothing during the window. Parsers are pure and never panic; missing data stay empty. [`ladder`]
+//! contains the part with a cost: programs at the kernel's tracepoints (rung L2). An engine's own counters are not
+//! here.
 
 #![forbid(unsafe_code)]
 

@@ -8,13 +8,13 @@ use crate::{files, parse};
 
 /// Descriptors left for files, rings, pipes and libraries that open later.
 const DESCRIPTORS_RESERVED: u64 = 64;
-/// Descriptors a generator's worker needs besides its connections, and all need together.
+/// Descriptors that each worker of a generator needs besides its connections, and that all need together.
 const DESCRIPTORS_PER_WORKER: u64 = 8;
 const DESCRIPTORS_SHARED: u64 = 32;
-/// Local ports when the kernel does not say; its own default.
+/// The kernel's default range of local ports, if it cannot be read.
 const PORT_RANGE_DEFAULT: (u64, u64) = (32_768, 60_999);
 
-/// What bounds the number of connections of this process.
+/// The limits on the number of connections of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionBudget {
     /// Descriptors allowed now (`u64::MAX`: no limit).
@@ -23,17 +23,17 @@ pub struct ConnectionBudget {
     pub nofile_hard: u64,
     /// Descriptors open now.
     pub descriptors_used: u64,
-    /// Local ports for connections that leave from one address to one address and port.
+    /// Local ports for connections from one address to one address and port.
     pub local_ports: u64,
 }
 
 impl ConnectionBudget {
-    /// Connections a server may hold once the soft limit is raised.
+    /// Connections a server may have once the soft limit is raised.
     pub fn server_connections(&self) -> u64 {
         self.nofile_hard.saturating_sub(self.descriptors_used).saturating_sub(DESCRIPTORS_RESERVED)
     }
 
-    /// Descriptors that a generator with so many connections needs, those that are open now among them.
+    /// Descriptors that a generator with this many connections needs, including those open now.
     pub fn generator_descriptors(&self, connections: u64, workers: u32) -> u64 {
         self.descriptors_used + connections + DESCRIPTORS_PER_WORKER * u64::from(workers) + DESCRIPTORS_SHARED
     }
@@ -58,7 +58,7 @@ pub fn connection_budget() -> ConnectionBudget {
     }
 }
 
-/// Raises the soft limit on descriptors to the hard one and returns the soft limit that now holds.
+/// Raises the soft limit on descriptors to the hard one and returns the new soft limit.
 pub fn raise_nofile() -> io::Result<u64> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {

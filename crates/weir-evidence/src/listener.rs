@@ -1,4 +1,4 @@
-//! Which process listens on an address, as /proc says it: the sockets of this network namespace, and who holds them.
+//! Finds the process that listens on an address, from /proc: the sockets of this network namespace, and their owners.
 
 use std::{
     collections::BTreeSet,
@@ -11,26 +11,26 @@ use crate::{
     sockets::{self, InetSocket},
 };
 
-/// Most descriptors of one process that are looked at.
+/// Most descriptors of one process that are read.
 const DESCRIPTORS_MAX: usize = 1 << 16;
 
-/// Starts others and keeps their sockets; it serves none of them.
+/// It starts other programs and keeps their sockets, but serves none of them.
 const STARTS_OTHERS: &str = "systemd";
 
-/// Who listens on an address.
+/// The listener on an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listener {
     /// No socket listens there.
     None,
-    /// One does, and its process cannot be seen: it is another user's, or in another container.
+    /// There is one, but its process is not visible: it belongs to another user or container.
     Unseen,
-    /// This process, or the one above all that hold the socket.
+    /// This process, or the common ancestor of all owners of the socket.
     One(u32),
-    /// Processes of which none is above the others.
+    /// Several processes, of which none is an ancestor of all others.
     Several(Vec<u32>),
 }
 
-/// Finds who listens on an address, or on all addresses with its port.
+/// Finds the listener on an address, or on all addresses with its port.
 pub fn listener(address: SocketAddr) -> Listener {
     let table = |name: &str| files::read_text(format!("/proc/net/{name}")).unwrap_or_default();
     let mut inodes = inodes(&table("tcp"), address);
@@ -48,7 +48,7 @@ pub fn listener(address: SocketAddr) -> Listener {
     topmost(&holders, parent)
 }
 
-/// The holder that all others descend from.
+/// The owner that all others descend from.
 fn topmost(holders: &[u32], parent: impl Fn(u32) -> Option<u32>) -> Listener {
     let is_below = |pid: &u32| ancestors(*pid, &parent).any(|above| holders.contains(&above));
     let tops: Vec<u32> = holders.iter().copied().filter(|pid| !is_below(pid)).collect();
@@ -63,14 +63,14 @@ fn starts_others(pid: u32) -> bool {
     pid == 1 || files::read_value(format!("/proc/{pid}/comm")).as_deref() == Some(STARTS_OTHERS)
 }
 
-/// What the descriptors of a process are; nothing where they may not be read.
+/// Targets of a process's descriptors; empty if they are not readable.
 fn descriptors(pid: u32) -> impl Iterator<Item = String> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().take(DESCRIPTORS_MAX);
     entries
         .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()?.into_os_string().into_string().ok())
 }
 
-/// Inodes of the sockets in a table of the kernel's that listen on an address or on all with its port.
+/// Inodes of the sockets in a kernel table that listen on an address or on all with its port.
 fn inodes(table: &str, address: SocketAddr) -> BTreeSet<u64> {
     let port = address.port();
     let is_its = |host: IpAddr| host.is_unspecified() || host == address.ip().to_canonical();
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// As the kernel prints them on a machine with little-endian words.
+    /// In the kernel's form on a little-endian machine.
     const TABLE: &str = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0 0 10 0

@@ -1,4 +1,5 @@
-//! Memory that connections take: of the processes that hold them, and of the kernel. And what may still be taken.
+//! Memory of connections: of the processes that have them, and of the kernel. Also the memory that is still
+//! available.
 
 use std::path::{Path, PathBuf};
 
@@ -7,16 +8,16 @@ use crate::{
     files, parse, process,
 };
 
-/// Memory that this process and its children may still take before something is killed for it.
+/// Memory that this process and its children may still use before the OOM killer acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBudget {
-    /// Bytes, what the kernel can take back from its caches among them.
+    /// Bytes, including reclaimable caches.
     pub available_bytes: u64,
-    /// The limit of the control group that leaves no more than this; absent where the machine has no more.
+    /// The limit of the control group that causes this value; absent if the machine does.
     pub group_limit_bytes: Option<u64>,
 }
 
-/// Reads the budget; `None` where the system does not tell.
+/// Reads the budget; `None` if the system does not report it.
 pub fn memory_budget() -> Option<MemoryBudget> {
     budget_under(Path::new("/"))
 }
@@ -29,8 +30,8 @@ fn budget_under(root: &Path) -> Option<MemoryBudget> {
     groups.chain([machine]).min_by_key(|budget| budget.available_bytes)
 }
 
-/// Folders of the groups that may limit this process's memory: its own and all above it, of both versions. Where groups
-/// have namespaces, its own is the root of what can be seen.
+/// Folders of the groups that may limit this process's memory: its own and all above it, of both versions. With
+/// cgroup namespaces, its own group is the root of what is visible.
 fn memory_groups(root: &Path) -> Vec<PathBuf> {
     let groups = files::read_text(root.join("proc/self/cgroup")).unwrap_or_default();
     let mount = root.join(MOUNT.trim_start_matches('/'));
@@ -43,7 +44,7 @@ fn memory_groups(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What a group leaves; `None` where it has no limit.
+/// Memory left in a group; `None` if it has no limit.
 fn budget_of_group(group: &Path) -> Option<MemoryBudget> {
     let number = |file: &str| files::read_value(group.join(file))?.parse::<u64>().ok();
     let (limit, used, cached) = match number("memory.max") {
@@ -61,8 +62,8 @@ fn budget_of_group(group: &Path) -> Option<MemoryBudget> {
     Some(MemoryBudget { available_bytes: limit.saturating_sub(held), group_limit_bytes: Some(limit) })
 }
 
-/// Resident memory of a process and all below it, with its share of what it has in common with others (PSS); `None`
-/// where the system does not tell.
+/// Resident memory of a process and its descendants, with shared pages divided by their users (PSS); `None` if the
+/// system does not report it.
 pub fn pss_bytes(root: u32) -> Option<u64> {
     let family = process::family_of(root).ok()?;
     family.into_iter().map(|pid| pss_in(&files::read_text(format!("/proc/{pid}/smaps_rollup"))?)).sum()
@@ -72,8 +73,8 @@ fn pss_in(rollup: &str) -> Option<u64> {
     parse::number_field(rollup, "Pss").map(|kib| kib * 1024)
 }
 
-/// Memory of the kernel that grows with connections, over the whole machine: its structures, and socket buffers of this
-/// network namespace. `None` where the system does not tell.
+/// Kernel memory that grows with connections, over the whole machine: its structures, and socket buffers of this
+/// network namespace. `None` if the system does not report it.
 pub fn kernel_bytes() -> Option<u64> {
     let sockets = files::read_text("/proc/net/sockstat").unwrap_or_default();
     kernel_in(&files::read_text("/proc/meminfo")?, &sockets, rustix::param::page_size() as u64)

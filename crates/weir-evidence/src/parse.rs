@@ -2,21 +2,21 @@
 
 use weir_sys::process_stat::ProcessStat;
 
-/// Numbers above this are not CPUs on any Linux (`NR_CPUS` ends at 8192); keeps a broken list from filling memory.
+/// Larger numbers are not CPUs on any Linux (`NR_CPUS` ends at 8192); keeps a broken list from filling memory.
 const CPU_NUMBERS_MAX: usize = 8192;
 
-/// What is needed of `/proc/PID/stat`.
+/// The needed fields of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StatLine {
     /// Parent process.
     pub(crate) parent: u32,
     /// System time of all threads, in clock ticks.
     pub(crate) system_ticks: u64,
-    /// User and system time of children that ended and were waited for, in clock ticks.
+    /// User and system time of children that were reaped, in clock ticks.
     pub(crate) children_ticks: u64,
-    /// The system time of it.
+    /// The system time part of it.
     pub(crate) children_system_ticks: u64,
-    /// Start, in clock ticks since boot; tells a process from a later one with the same number.
+    /// Start, in clock ticks since boot; distinguishes a process from a later one with the same number.
     pub(crate) started_ticks: u64,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
-/// The effective capabilities in `/proc/PID/status`, one bit each; none where they are not told.
+/// The effective capabilities in `/proc/PID/status`, one bit each; 0 if they are missing.
 pub(crate) fn capabilities(status: &str) -> u64 {
     field(status, "CapEff").and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(0)
 }
@@ -57,8 +57,7 @@ pub(crate) fn number_field(text: &str, key: &str) -> Option<u64> {
     field(text, key)?.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// A list of CPUs as the kernel writes it (`0-3,8,10-11`), rising and without repeats; parts that make no sense are
-/// left out.
+/// A list of CPUs in the kernel's form (`0-3,8,10-11`), ascending and without repeats; invalid parts are skipped.
 pub(crate) fn cpu_list(text: &str) -> Vec<usize> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',') {
@@ -91,7 +90,7 @@ pub(crate) fn two_numbers(text: &str) -> Option<(u64, u64)> {
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// The word in brackets, of `none [integrity] confidentiality`.
+/// The word in brackets in `none [integrity] confidentiality`.
 pub(crate) fn chosen(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0)

@@ -1,17 +1,17 @@
-//! Which CPUs a server and its load generator should run on. Decides; pins nothing.
+//! Chooses the CPUs of a server and its load generator. It pins nothing.
 
 use weir_record::machine::Fingerprint;
 
-/// The CPUs there are to choose from.
+/// The available CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     /// CPUs this process may run on.
     pub allowed: Vec<usize>,
-    /// Groups of CPUs that share a physical core; a CPU in no group is a core of its own.
+    /// Groups of CPUs that share a physical core; a CPU in no group is a separate core.
     pub siblings: Vec<Vec<usize>>,
 }
 
-/// What server and generator share.
+/// Resources that server and generator share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// Nothing: they are on different physical cores.
@@ -25,11 +25,11 @@ pub enum Sharing {
 /// The choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// CPUs of the server; all of one physical core.
+    /// CPUs of the server; all on one physical core.
     pub server: Vec<usize>,
-    /// CPUs of the load generator; all of one other physical core when there is one.
+    /// CPUs of the load generator; all on another physical core if there is one.
     pub load: Vec<usize>,
-    /// CPUs for whoever only watches: a third core when there is one, otherwise the generator's.
+    /// CPUs of observers: a third core if there is one, otherwise the generator's.
     pub watch: Vec<usize>,
     /// What the two sides share.
     pub sharing: Sharing,
@@ -57,8 +57,8 @@ pub fn cores(topology: &Topology) -> Vec<Vec<usize>> {
     cores
 }
 
-/// Server on the first physical core, generator on the next; threads of one core stay on one side. With a single
-/// core each side gets one of its threads, with a single CPU both get that. `None` without any CPU.
+/// Server on the first physical core, generator on the next; threads of one core stay on one side. With a single core
+/// each side gets one of its threads, with a single CPU both get that. `None` without any CPU.
 pub fn place(topology: &Topology) -> Option<Placement> {
     let cores = cores(topology);
     let (server, load, sharing) = match &cores[..] {

@@ -1,20 +1,21 @@
 //! CPU, waiting and memory of a process and its descendants between two moments.
 //!
-//! Where the numbers come from, and how exact they are:
+//! Sources and accuracy of the numbers:
 //! - CPU of a process is its CPU clock: nanoseconds, all threads, *ended threads included*, so a worker that ends
 //!   inside the window loses nothing. Only when that clock cannot be read is it the sum of the living threads.
-//! - CPU of a process that ended inside the window, and was waited for, comes out of its parent's child times, less
-//!   what it had used before the window. Those times are in ticks of 10 ms. A process that nobody waited for, or that
-//!   was adopted by a process outside the tree, is lost; [`TreeDelta::processes_vanished`] says when to wonder.
-//! - CPU of one thread, its waiting time (`schedstat`) and its switches (`status`) die with the thread: sums of these
-//!   are lower bounds when threads ended. [`TreeDelta::ended_cpu_ns`] says how much CPU such threads had, also those
-//!   that came and went between the snapshots. Who takes more snapshots and adds up what lies between them
-//!   ([`TreeDelta::add`]) has each thread up to the last one that it was in.
-//! - A thread that is on another CPU when it is read, and was not switched since, is seen as of the last tick:
-//!   each edge may lag by one tick (4 ms at 250 Hz) for a thread that spins, by almost nothing for one that sleeps
+//! - CPU of a process that ended inside the window and was reaped is taken from its parent's child times, less its
+//!   use before the window. Those times are in ticks of 10 ms. A process that was not reaped, or that was adopted by
+//!   a process outside the tree, is lost; [`TreeDelta::processes_vanished`] indicates that.
+//! - CPU of one thread, its waiting time (`schedstat`) and its switches (`status`) end with the thread: their sums
+//!   are lower bounds when threads ended. [`TreeDelta::ended_cpu_ns`] contains the CPU of such threads, also of those
+//!   that started and ended between the snapshots. Code that takes more snapshots and adds up their differences
+//!   ([`TreeDelta::add`]) knows each thread up to the last snapshot that contains it.
+//! - A thread that runs on another CPU when it is read, without a switch since, is known as of the last tick: each
+//!   edge may lag by one tick (4 ms at 250 Hz) for a thread that spins, and by almost nothing for one that sleeps
 //!   often.
 //!
-//! The time that the kernel spends for a process in its own threads (softirq, workqueues) is nobody's here.
+//! The time that the kernel spends for a process in its own threads (softirq, workqueues) is attributed to no process
+//! here.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -26,9 +27,9 @@ use weir_record::{observation::ThreadFigures, window::ObservedWindow};
 
 use crate::{files, parse};
 
-/// Most processes a tree may have.
+/// Most processes of a tree.
 pub const PROCESSES_MAX: usize = 4096;
-/// Most threads a tree may have.
+/// Most threads of a tree.
 pub const THREADS_MAX: usize = 65_536;
 
 /// A process and its descendants at one moment.
@@ -45,21 +46,21 @@ pub struct ProcessSample {
     pub pid: u32,
     /// Parent's process number.
     pub parent: u32,
-    /// Who runs it: the real user.
+    /// The real user id.
     pub uid: u32,
-    /// Start in ticks since boot; with `pid` it identifies the process.
+    /// Start in ticks since boot; identifies the process together with `pid`.
     pub started_ticks: u64,
-    /// CPU used since its start, ended threads included; without children.
+    /// CPU used since its start, including ended threads; without children.
     pub cpu_ns: u64,
-    /// Time in the kernel, by ticks: of all threads, ended ones included; without children.
+    /// Time in the kernel, in ticks: of all threads, including ended ones; without children.
     pub system_ns: u64,
-    /// CPU of children that ended and were waited for, in steps of one tick.
+    /// CPU of children that were reaped, in steps of one tick.
     pub children_cpu_ns: u64,
-    /// Of that, in the kernel.
+    /// The kernel part of it.
     pub children_system_ns: u64,
     /// Anonymous resident memory.
     pub rss_anon_bytes: u64,
-    /// Threads alive, by rising number.
+    /// Living threads, by ascending number.
     pub threads: Vec<ThreadSample>,
 }
 
@@ -74,9 +75,9 @@ pub struct ThreadSample {
     pub cpu_ns: u64,
     /// Time runnable and waiting for a CPU.
     pub run_delay_ns: u64,
-    /// Switches because it waited for something.
+    /// Voluntary context switches.
     pub context_switches_voluntary: u64,
-    /// Switches because another thread was given its CPU.
+    /// Involuntary context switches.
     pub context_switches_involuntary: u64,
 }
 
@@ -87,12 +88,12 @@ pub struct ThreadDelta {
     pub pid: u32,
     /// Its number and name, and its counts between the two.
     pub did: ThreadSample,
-    /// It was not there before, though another one may have had its number.
+    /// Whether it is new, even if an earlier thread had its number.
     pub is_new: bool,
 }
 
 impl From<ThreadDelta> for ThreadFigures {
-    /// As records have it, without what only a trace knows.
+    /// In the form of records, without fields that only a trace has.
     fn from(ThreadDelta { pid, did, .. }: ThreadDelta) -> Self {
         Self {
             pid,
@@ -107,39 +108,39 @@ impl From<ThreadDelta> for ThreadFigures {
     }
 }
 
-/// What happened in a tree between two snapshots.
+/// The difference between two snapshots of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeDelta {
-    /// CPU of all threads, those that ended included (see the module text).
+    /// CPU of all threads, including ended ones (see the module documentation).
     pub cpu_ns: u64,
-    /// Of it, in the kernel; by ticks, of processes that ended as of `cpu_ns`.
+    /// The kernel part of it, in ticks; for ended processes like `cpu_ns`.
     pub system_ns: u64,
-    /// Of that, io_uring's kernel threads alive at the end; a lower bound when threads ended.
+    /// The part of io_uring's kernel threads alive at the end; a lower bound when threads ended.
     pub kernel_thread_cpu_ns: u64,
-    /// Of `cpu_ns`, what no thread or process alive at the end accounts for.
+    /// The part of `cpu_ns` that no thread or process alive at the end accounts for.
     pub ended_cpu_ns: u64,
-    /// CPU of the threads alive at the end, by their own clocks. What `cpu_ns` has beyond it is of threads and
-    /// processes that ended: in a sum over many snapshots the lags of the clocks cancel, which in a sum of
-    /// `ended_cpu_ns` they do not.
+    /// CPU of the threads alive at the end, by their own clocks. The rest of `cpu_ns` belongs to threads and
+    /// processes that ended: in a sum over many snapshots the lags of the clocks cancel, which they do not in a sum
+    /// of `ended_cpu_ns`.
     pub living_cpu_ns: u64,
     /// Time threads waited for a CPU; a lower bound when threads ended.
     pub run_delay_ns: u64,
-    /// Voluntary switches; a lower bound when threads ended.
+    /// Voluntary context switches; a lower bound when threads ended.
     pub context_switches_voluntary: u64,
-    /// Involuntary switches; a lower bound when threads ended.
+    /// Involuntary context switches; a lower bound when threads ended.
     pub context_switches_involuntary: u64,
     /// Threads at the end.
     pub threads: u32,
     /// Anonymous resident memory at the end.
     pub rss_anon_bytes: u64,
-    /// Threads of the first snapshot that are not in the second.
+    /// Threads of the first snapshot that are missing in the second.
     pub threads_vanished: u32,
-    /// Processes of the first snapshot that are not in the second.
+    /// Processes of the first snapshot that are missing in the second.
     pub processes_vanished: u32,
 }
 
 impl ProcessTree {
-    /// Reads the process and its descendants. Costs two small files a thread, so some milliseconds for a thousand
+    /// Reads the process and its descendants. Costs two small files per thread, so some milliseconds for a thousand
     /// threads; threads and processes that end meanwhile are left out.
     pub fn snapshot(root: u32) -> io::Result<Self> {
         let tree = Self::snapshot_of(&[root])?;
@@ -149,12 +150,12 @@ impl ProcessTree {
         Ok(tree)
     }
 
-    /// The same for several processes, of which some or all may be gone.
+    /// The same for several processes, some or all of which may be gone.
     pub fn snapshot_of(roots: &[u32]) -> io::Result<Self> {
         Self::of(family_of_all(roots)?)
     }
 
-    /// The same of these processes, without their descendants.
+    /// Reads these processes, without their descendants.
     pub fn of(pids: Vec<u32>) -> io::Result<Self> {
         let mut threads_left = THREADS_MAX;
         let mut processes = Vec::with_capacity(pids.len());
@@ -167,7 +168,7 @@ impl ProcessTree {
         Ok(Self { processes })
     }
 
-    /// What happened from `before` to `after`, two snapshots of the same root.
+    /// The difference between `before` and `after`, two snapshots of the same root.
     pub fn delta(before: &Self, after: &Self) -> TreeDelta {
         let earlier: HashMap<_, _> =
             before.processes.iter().map(|process| (process.key(), process)).collect();
@@ -191,8 +192,7 @@ impl ProcessTree {
         delta
     }
 
-    /// What each thread of `after` did since `before`; one that was not there did all of it. Nothing of threads that
-    /// ended.
+    /// What each thread of `after` did since `before`; for a new thread everything. Ended threads are not included.
     pub fn thread_deltas(before: &Self, after: &Self) -> Vec<ThreadDelta> {
         let earlier: HashMap<_, _> =
             before.processes.iter().map(|process| (process.key(), process)).collect();
@@ -207,12 +207,12 @@ impl ProcessTree {
         after.processes.iter().flat_map(of).collect()
     }
 
-    /// The same as records have it.
+    /// The same in the form of records.
     pub fn thread_figures(before: &Self, after: &Self) -> Vec<ThreadFigures> {
         Self::thread_deltas(before, after).into_iter().map(ThreadFigures::from).collect()
     }
 
-    /// The tree less every process that is also in `other`.
+    /// The tree without every process that is also in `other`.
     pub fn without(mut self, other: &Self) -> Self {
         let taken: HashSet<_> = other.processes.iter().map(ProcessSample::key).collect();
         self.processes.retain(|process| !taken.contains(&process.key()));
@@ -225,12 +225,12 @@ impl ProcessSample {
         (self.pid, self.started_ticks)
     }
 
-    /// What each thread did since an earlier moment, and whether it was there.
+    /// What each thread did since an earlier moment, and whether it existed then.
     fn threads_since(&self, start: &Self) -> impl Iterator<Item = (ThreadSample, bool)> {
         let earlier: HashMap<u32, &ThreadSample> =
             start.threads.iter().map(|thread| (thread.tid, thread)).collect();
         self.threads.iter().map(move |thread| {
-            // A count that fell belongs to a new thread with an old number.
+            // If a count decreased, this is a new thread with a reused number.
             let known = earlier.get(&thread.tid).filter(|start| start.cpu_ns <= thread.cpu_ns);
             (known.map_or_else(|| thread.clone(), |start| thread.since(start)), known.is_some())
         })
@@ -279,7 +279,7 @@ impl TreeDelta {
         self.threads_vanished += count(start.threads.len() - matched);
     }
 
-    /// Adds a later window of the same tree; what is a level is the later one's.
+    /// Adds a later window of the same tree; levels are taken from the later one.
     pub fn add(&mut self, later: &Self) {
         self.cpu_ns += later.cpu_ns;
         self.system_ns += later.system_ns;
@@ -295,7 +295,7 @@ impl TreeDelta {
         self.processes_vanished += later.processes_vanished;
     }
 
-    /// Writes what this knows into a record; engine counters and noise stay as they are.
+    /// Writes these figures into a record; engine counters and noise stay unchanged.
     pub fn fill(&self, window: &mut ObservedWindow) {
         window.cpu_ns = self.cpu_ns;
         window.kernel_thread_cpu_ns = self.kernel_thread_cpu_ns;
@@ -318,7 +318,7 @@ struct Inherited {
     system_ns: u64,
 }
 
-/// What vanished processes had used before the first snapshot, by the nearest ancestor that survived: it will have
+/// What vanished processes had used before the first snapshot, by their nearest surviving ancestor: it will have
 /// arrived in that ancestor's child times, but it is older than the window.
 fn inherited_times(before: &ProcessTree, surviving: &HashSet<(u32, u64)>) -> HashMap<u32, Inherited> {
     let by_pid: HashMap<u32, &ProcessSample> =
@@ -326,7 +326,7 @@ fn inherited_times(before: &ProcessTree, surviving: &HashSet<(u32, u64)>) -> Has
     let mut inherited: HashMap<u32, Inherited> = HashMap::new();
     for process in before.processes.iter().filter(|process| !surviving.contains(&process.key())) {
         let mut ancestor = by_pid.get(&process.parent);
-        // Bounded, because a snapshot taken while numbers are reused could hold a circle.
+        // Bounded, because a snapshot taken while numbers are reused could contain a cycle.
         for _ in 0..before.processes.len() {
             match ancestor {
                 Some(found) if surviving.contains(&found.key()) => {
@@ -348,54 +348,53 @@ pub fn family_of(root: u32) -> io::Result<Vec<u32>> {
     family_of_all(&[root])
 }
 
-/// The same for several processes, each once. The process that looks is left out unless it is named: a shell that
-/// started it would be observed together with its observer.
+/// The same for several processes, each once. The observing process is left out unless it is named: otherwise
+/// observing its shell would include the observer.
 pub fn family_of_all(roots: &[u32]) -> io::Result<Vec<u32>> {
     family(roots, lists_children())
 }
 
-/// Whether a process is another one, or one of its ancestors.
+/// Whether a process is the same as another one, or its ancestor.
 pub fn is_above(above: u32, pid: u32) -> bool {
     above == pid || ancestors(pid, parent).any(|pid| pid == above)
 }
 
-/// The parent of a process, its parent's parent, and so on: as many as there can be in a row, because processes that
-/// end meanwhile may make a circle of them.
+/// The parent of a process, its parent's parent, and so on; bounded, because ending processes may form a cycle.
 pub(crate) fn ancestors(pid: u32, parent: impl Fn(u32) -> Option<u32>) -> impl Iterator<Item = u32> {
     std::iter::successors(parent(pid), move |pid| parent(*pid)).take(PROCESSES_MAX)
 }
 
-/// The process that a process is a child of.
+/// The parent of a process.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
     let text = files::read_text(format!("/proc/{pid}/stat"))?;
     Some(parse::stat_line(&text)?.parent)
 }
 
-/// Not every kernel lists children (CONFIG_PROC_CHILDREN); the other way is to ask every process for its parent.
+/// Not every kernel lists children (CONFIG_PROC_CHILDREN); the alternative is to read the parent of every process.
 fn lists_children() -> bool {
     Path::new("/proc/thread-self/children").exists()
 }
 
-/// CPU of the process and its living descendants since their start, ended threads included. What cannot be read has
-/// used nothing. Cheaper than a snapshot, and exact for processes that sleep.
+/// CPU of the process and its living descendants since their start, including ended threads. Unreadable processes
+/// count as zero. Cheaper than a snapshot, and exact for processes that sleep.
 pub fn family_cpu_ns(root: u32) -> u64 {
     let pids = family_of(root).unwrap_or_default();
     pids.into_iter().filter_map(|pid| weir_sys::clock::process_cpu_ns(pid).ok()).sum()
 }
 
-/// Whether the process is stopped by a signal; one that cannot be read is gone, which is as good.
+/// Whether the process is stopped by a signal; a process that cannot be read is gone, which counts as stopped.
 pub fn is_stopped(pid: u32) -> bool {
     let text = files::read_text(format!("/proc/{pid}/status")).unwrap_or_default();
     parse::field(&text, "State").is_none_or(|state| state.starts_with(['T', 'Z', 'X']))
 }
 
-/// CPUs that a process may run on, as the kernel lists them (`0-3,8`).
+/// CPUs that a process may run on, in the kernel's form (`0-3,8`).
 pub fn cpus_allowed(pid: u32) -> Option<String> {
     let text = files::read_text(format!("/proc/{pid}/status"))?;
     parse::field(&text, "Cpus_allowed_list").map(str::to_owned)
 }
 
-/// The kernel's softirq threads: on loopback they carry what a sender did not.
+/// The kernel's softirq threads: on loopback they process what the sender did not.
 pub fn softirq_threads() -> Vec<u32> {
     let is_softirq = |pid: &u32| {
         files::read_text(format!("/proc/{pid}/comm")).is_some_and(|name| name.starts_with("ksoftirqd/"))
@@ -474,7 +473,7 @@ fn read_process(pid: u32, threads_max: usize) -> io::Result<Option<ProcessSample
         else {
             continue;
         };
-        // The memory is the same seen from every thread; one that has ended but lingers shows none.
+        // The memory is the same for every thread; a zombie thread shows none.
         rss_anon_bytes = rss_anon_bytes.max(parse::number_field(&status, "RssAnon").unwrap_or(0) * 1024);
         uid = parse::number_field(&status, "Uid").and_then(|uid| u32::try_from(uid).ok()).unwrap_or(0);
         threads.push(thread_sample(tid, &times, &status));
@@ -617,7 +616,7 @@ mod tests {
 
     #[test]
     fn a_child_that_ended_counts_without_what_it_used_before_the_window() {
-        // 2 had used 70, its own child 3 had used 30; both end, and 1 inherits 70+30+25 of which 25 is new.
+        // 2 had used 70, its own child 3 had used 30; both end, and 1 inherits 70+30+25, of which 25 are new.
         let before = tree(vec![
             process(1, 0, 1_000, 10, vec![]),
             process(2, 1, 70, 0, vec![]),

@@ -1,4 +1,4 @@
-//! Files of programs: a hash of their content, and how a build of Weir says that it was made. No program is started.
+//! Program files: a hash of their content, and the build settings embedded in a build of Weir. No program is started.
 
 use std::{
     collections::BTreeMap,
@@ -13,22 +13,22 @@ use blake2::{Blake2b, Digest, digest::consts::U16};
 /// Largest file that is read. A larger one is no program.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Most files whose contents are remembered.
+/// Most files whose hashes are cached.
 const FILES_MAX: usize = 256;
 
 /// Longest text of a build.
 const BUILD_BYTES_MAX: usize = 160;
 
-/// What stands between profile and level in the text of a build.
+/// The text between profile and optimisation level in the build text.
 const MARK: &[u8] = b", opt-level ";
 
-/// Contents of files, each read once while nothing about the file changes.
+/// Hashes of files, each computed once while the file does not change.
 #[derive(Debug, Default)]
 pub struct Contents {
     known: BTreeMap<Identity, String>,
 }
 
-/// Device, inode, bytes, time of the last change of the content and of the inode. The second cannot be set.
+/// Device, inode, bytes, modification time and status change time. The latter cannot be set.
 type Identity = (u64, u64, u64, (i64, i64), (i64, i64));
 
 fn identity(file: &Metadata) -> Identity {
@@ -37,7 +37,7 @@ fn identity(file: &Metadata) -> Identity {
 }
 
 impl Contents {
-    /// A hash of the file's content (BLAKE2b, 128 bits); `None` of what is no file, is too large or cannot be read.
+    /// A hash of the file's content (BLAKE2b, 128 bits); `None` if it is not a file, too large or unreadable.
     pub fn of(&mut self, path: &Path) -> Option<String> {
         let file = File::open(path).ok()?;
         let found = file.metadata().ok()?;
@@ -68,12 +68,12 @@ fn hash(mut file: File) -> Option<String> {
     Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// How a program of Weir is built, from the text that each of them has in it: profile, level of optimisation, compiler.
-/// `None` of every other program.
+/// Build settings of a Weir program, from the text that each contains: profile, optimisation level, compiler. `None`
+/// for every other program.
 pub fn build_of(path: &Path) -> Option<String> {
     let mut file = File::open(path).ok()?.take(BYTES_MAX);
     let mut bytes = Vec::new();
-    // The end of each part is looked at again with the next: the text may lie across both.
+    // The end of each part is searched again with the next one: the text may span both.
     loop {
         let from = bytes.len();
         let read = file.by_ref().take(1 << 20).read_to_end(&mut bytes).ok()?;
@@ -88,7 +88,7 @@ pub fn build_of(path: &Path) -> Option<String> {
     }
 }
 
-/// The text of a build around its mark, where it is one: `release, opt-level 3, lto off, rustc 1.88.0`.
+/// The build text around its mark, if there is one: `release, opt-level 3, lto off, rustc 1.88.0`.
 fn build_at(bytes: &[u8], place: usize) -> Option<String> {
     let profile = ["release", "debug"].into_iter().find(|it| bytes[..place].ends_with(it.as_bytes()))?;
     let end = bytes.len().min(place + BUILD_BYTES_MAX);

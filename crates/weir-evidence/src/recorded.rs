@@ -1,4 +1,4 @@
-//! An observation that was recorded (`weir observe --record`), as it is read again.
+//! Reads a recorded observation (`weir observe --record`).
 
 use std::{
     fs::File,
@@ -12,23 +12,23 @@ use weir_record::{SCHEMA_VERSION, observation::Observation};
 /// Largest record that is read.
 pub const RECORD_BYTES_MAX: u64 = 64 << 20;
 
-/// Why a file cannot be shown as an observation.
+/// Why a file cannot be read as an observation.
 #[derive(Debug, Error)]
 pub enum RecordError {
-    /// It is not there, or may not be read.
+    /// It is missing or unreadable.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is something else.
+    /// It contains something else.
     #[error("{} is no record of weir observe: {reason}", path.display())]
     NoRecord {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Why.
         reason: String,
     },
 }

@@ -1,7 +1,7 @@
-//! Which processes are meant by a name, a control group, a unit of systemd or a container.
+//! Selects processes by name, control group, systemd unit or container.
 //!
-//! A selection is a [`Rule`] over what /proc says of each process ([`Candidate`]). The rule is applied again while it
-//! is watched, so that whoever joins is found. Kernel threads and the process that looks are in no selection.
+//! A selection is a [`Rule`] over the data of each process in /proc ([`Candidate`]). The rule is applied again during
+//! the watch, to find processes that join. Kernel threads and the observing process are never selected.
 
 mod candidate;
 mod container;
@@ -16,21 +16,21 @@ use self::container::Container;
 pub use self::container::{Answer, Asked, ask_runtimes};
 use crate::control_group::MOUNT;
 
-/// Names that an error lists at most.
+/// Most names that an error lists.
 const NEAR_MAX: usize = 5;
 
-/// What was asked for.
+/// What the user requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// Processes with these numbers.
     Pids(Vec<u32>),
-    /// Those of a control group and of the groups below it.
+    /// Processes of a control group and of the groups below it.
     Cgroup(String),
-    /// Those of a unit of systemd.
+    /// Processes of a systemd unit.
     Unit(String),
-    /// Those of a container, by its name or the begin of its identifier.
+    /// Processes of a container, by its name or the start of its identifier.
     Container(String),
-    /// Those with this name, or whose program has it.
+    /// Processes with this name, or whose program has it.
     Name(String),
 }
 
@@ -41,48 +41,48 @@ pub enum Rule {
     Pids(Vec<u32>),
     /// It is in this control group, or below it.
     Cgroup(Cgroup),
-    /// A part of one of its groups' paths has this name.
+    /// A component of one of its groups' paths has this name.
     Part(String),
-    /// A part of one of its groups' paths is the container with this identifier.
+    /// A component of one of its groups' paths is the container with this identifier.
     Container(String),
-    /// It or its program has this name.
+    /// The process or its program has this name.
     Name(String),
 }
 
-/// A control group as `/proc/PID/cgroup` has it.
+/// A control group as in `/proc/PID/cgroup`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
-    /// In this hierarchy alone, by one of its controllers; the empty name is that of version 2.
+    /// Restricts it to the hierarchy of a controller; the empty name means version 2.
     controller: Option<String>,
     path: String,
-    /// It was written as a folder below [`MOUNT`], where those of version 1 begin with their hierarchy.
+    /// Whether it was written as a folder below [`MOUNT`], where the folders of version 1 begin with their hierarchy.
     is_folder: bool,
 }
 
 /// Why nothing is selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectionError {
-    /// No name is written.
+    /// The name is empty.
     Empty,
-    /// That is no path of a control group.
+    /// It is not the path of a control group.
     NoCgroupPath,
-    /// No process is meant, or there is nothing by that name.
+    /// No process matches, or nothing has that name.
     Nothing {
-        /// Names that are there and resemble it.
+        /// Existing names that resemble it.
         near: Vec<String>,
-        /// What the programs said that know containers by their names.
+        /// Answers of the container runtimes.
         asked: Vec<Asked>,
     },
-    /// Several containers are meant.
+    /// Several containers match.
     Several(Vec<String>),
 }
 
-/// Processes that are to be observed, and the rule by which further ones join them.
+/// Processes to observe, and the rule by which further ones join them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// Those that are there, by rising number.
+    /// The current processes, by ascending number.
     pub pids: Vec<u32>,
-    /// Absent where nobody joins.
+    /// Absent if no processes can join.
     pub rule: Option<Rule>,
     /// How they were found; absent for a single process that was named by its number.
     pub found: Option<Found>,
@@ -94,10 +94,10 @@ impl Selection {
         Self { pids: vec![pid], rule: None, found: None }
     }
 
-    /// Looks for what was asked for.
+    /// Finds the requested processes.
     ///
     /// # Errors
-    /// When it means no process.
+    /// Fails when no process matches.
     pub fn find(wanted: &Wanted) -> Result<Self, SelectionError> {
         match wanted {
             Wanted::Pids(pids) => Ok(Self::of_pids(pids)),
@@ -118,7 +118,7 @@ impl Selection {
     }
 }
 
-/// The same among processes that are given, with somebody to ask for containers by name.
+/// The same for a given list of processes, with a function that asks the container runtimes.
 fn find_among(
     wanted: &Wanted,
     all: &[Candidate],
@@ -146,13 +146,13 @@ fn find_among(
         return Err(SelectionError::Nothing { near, asked: Vec::new() });
     }
     let found = Found { by, text: wanted.text(), container };
-    // A number may be another process's later.
+    // The number may later belong to another process.
     let rule = Some(rule).filter(|rule| !matches!(rule, Rule::Pids(_)));
     Ok(Selection { pids, rule, found: Some(found) })
 }
 
 impl Wanted {
-    /// Nothing is written: a process whose program may not be read has no other name of it.
+    /// Whether the name is empty: a process whose program is unreadable has an empty program name.
     fn is_empty(&self) -> bool {
         match self {
             Self::Pids(pids) => pids.is_empty(),
@@ -162,7 +162,7 @@ impl Wanted {
         }
     }
 
-    /// What was looked for, in words.
+    /// Describes the request in words.
     pub fn text(&self) -> String {
         match self {
             Self::Pids(pids) => pids.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
@@ -173,7 +173,7 @@ impl Wanted {
 }
 
 impl Rule {
-    /// Those that belong to it now.
+    /// The processes that match now.
     pub fn members_now(&self) -> Vec<u32> {
         self.members(&candidates(Path::new("/proc")))
     }
@@ -197,10 +197,10 @@ impl Rule {
 }
 
 impl Candidate {
-    /// Whether that is its name, or its program's. The kernel keeps the begin of a long name: then the rest must be in
-    /// what it was called with.
+    /// Whether this is the name of the process or of its program. The kernel truncates a long name: then the rest
+    /// must match its command line.
     fn is_called(&self, name: &str) -> bool {
-        // It may have been cut in the middle of a letter.
+        // It may have been cut inside a character.
         let is_cut = || self.name == String::from_utf8_lossy(&name.as_bytes()[..NAME_BYTES_MAX]);
         let is_whole = || self.words.iter().any(|word| word == name);
         self.name == name || self.program == name || name.len() > NAME_BYTES_MAX && is_cut() && is_whole()
@@ -208,8 +208,8 @@ impl Candidate {
 }
 
 impl Cgroup {
-    /// A path from the root of its hierarchy, with the controllers in front where that matters, as a line of
-    /// `/proc/PID/cgroup` has it; or the path of its folder.
+    /// Parses a path from the root of its hierarchy, optionally preceded by the controllers as in a line of
+    /// `/proc/PID/cgroup`; or the path of its folder.
     fn parse(text: &str) -> Option<Self> {
         let trimmed = |path: &str| match path.trim_end_matches('/') {
             "" => "/".to_owned(),
@@ -239,7 +239,7 @@ impl Cgroup {
             || self.is_folder && self.begins_with_hierarchy_of(group)
     }
 
-    /// Whether it is below the folder of that hierarchy.
+    /// Whether its path begins with the folder of that hierarchy.
     fn begins_with_hierarchy_of(&self, group: &Membership) -> bool {
         let below = |name: &str| self.path.strip_prefix('/')?.strip_prefix(name)?.strip_prefix('/');
         let names = group.hierarchy_names().map(|name| match name {
@@ -251,7 +251,7 @@ impl Cgroup {
 }
 
 impl Membership {
-    /// All controllers together, and each.
+    /// The combined controllers, and each one.
     fn hierarchy_names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.controllers.as_str()).chain(self.controllers.split(','))
     }
@@ -261,13 +261,13 @@ fn is_below(path: &str, above: &str) -> bool {
     above == "/" || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The whole name of a unit, as `systemctl` completes it.
+/// The full name of a unit, as `systemctl` completes it.
 fn unit_name(text: &str) -> String {
     const KINDS: [&str; 6] = [".service", ".scope", ".slice", ".socket", ".mount", ".swap"];
     if KINDS.iter().any(|kind| text.ends_with(kind)) { text.to_owned() } else { format!("{text}.service") }
 }
 
-/// Names of the kind that was asked for, those first that resemble it most.
+/// Names of the requested kind, the most similar first.
 fn near(wanted: &Wanted, all: &[Candidate]) -> Vec<String> {
     let paths = || all.iter().flat_map(|candidate| &candidate.cgroups).map(|group| group.path.as_str());
     let is_unit = |part: &&str| [".service", ".scope", ".slice"].iter().any(|kind| part.ends_with(kind));
@@ -281,7 +281,7 @@ fn near(wanted: &Wanted, all: &[Candidate]) -> Vec<String> {
     nearest(&wanted.text(), names)
 }
 
-/// Those that resemble a text, best first: with the whole of it in them, or a few letters apart.
+/// Names similar to a text, best first: containing it, or a few letters apart.
 fn nearest(text: &str, names: BTreeSet<&str>) -> Vec<String> {
     let wanted = text.to_lowercase();
     let distance = |name: &str| {

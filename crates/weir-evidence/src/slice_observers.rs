@@ -1,7 +1,6 @@
-//! What is observed in a slice of evidence: each rung of the ladder is an observer, and all say what they found in
-//! rows.
+//! Observers of a slice: each rung of the ladder is an observer, and all return their results as rows.
 //!
-//! A slice that is timed has no observer. Its clocks are read at its edges, while the server sleeps.
+//! A timed slice has no observer. Its clocks are read at its edges, while the server sleeps.
 
 mod programs;
 
@@ -31,39 +30,38 @@ use crate::{
 
 pub use programs::{LoadedPrograms, Programs};
 
-/// Most thread names that have rows of their own; the others share one.
+/// Most thread names with separate rows; the others share one.
 pub const THREAD_NAMES_MAX: usize = 64;
 
-/// From the end of an observed slice until another may begin.
+/// Pause after an observed slice before the next one.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// Time between two readings of a process that is read again and again: a tenth of what a watch leaves, so that
-/// a slice has several, and their cost is more than that of a watch.
+/// Time between two readings in repeated reading: a tenth of a watch's interval, so that a slice has several, and
+/// their cost exceeds that of a watch.
 const READING_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Source of the rows that say what an observer itself took.
+/// Source of the rows about an observer's own cost.
 pub const OBSERVER: &str = "observer";
 
-/// Something that can be seen of a server between two moments at which it sleeps.
+/// Something that observes a server between two moments at which it sleeps.
 pub trait Observer {
-    /// Where it stands on the ladder.
+    /// Its rung on the ladder.
     fn rung(&self) -> Rung;
 
-    /// The slice is about to begin.
+    /// Starts observing; the slice is about to begin.
     ///
     /// # Errors
-    /// When nothing can be observed; the slice then has no rows of this observer.
+    /// Fails when observing is impossible; the slice then has no rows of this observer.
     fn begin(&mut self) -> io::Result<()>;
 
-    /// The slice has ended: what happened in it, and nothing more is observed.
+    /// Stops observing after the slice, and returns the results.
     ///
     /// # Errors
-    /// When what happened cannot be read.
+    /// Fails when the results cannot be read.
     fn end(&mut self) -> io::Result<Vec<Reading>>;
 }
 
-/// The observers of a slice. They begin in the order they stand in, and end in the opposite one, so that the last is
-/// closest to the slice.
+/// The observers of a slice. They start in order and stop in reverse order, so that the last is closest to the slice.
 #[derive(Default)]
 pub struct Observers<'a> {
     list: Vec<Entry<'a>>,
@@ -71,17 +69,17 @@ pub struct Observers<'a> {
 
 struct Entry<'a> {
     observer: Box<dyn Observer + 'a>,
-    /// CPU its beginning took, or why it could not begin; `None` outside of a slice.
+    /// CPU time of its start, or why it could not start; `None` outside of a slice.
     begun: Option<io::Result<Duration>>,
 }
 
 impl<'a> Observers<'a> {
-    /// Adds one, closer to the slice than those before.
+    /// Adds an observer, closer to the slice than those before.
     pub fn push(&mut self, observer: Box<dyn Observer + 'a>) {
         self.list.push(Entry { observer, begun: None });
     }
 
-    /// The slice is about to begin.
+    /// Starts all observers; the slice is about to begin.
     pub fn begin(&mut self) {
         for entry in &mut self.list {
             let (begun, cost) = costing(|| entry.observer.begin());
@@ -89,8 +87,8 @@ impl<'a> Observers<'a> {
         }
     }
 
-    /// The slice has ended: the highest rung that saw it (clocks are always read), and all rows, among them the CPU
-    /// each observer took, and that it failed.
+    /// Stops all observers after the slice: returns the highest rung that observed it (clocks are always read), and
+    /// all rows, including each observer's CPU and its failure.
     pub fn end(&mut self) -> (Rung, Vec<Reading>) {
         let (mut rung, mut readings) = (Rung::Process, Vec::new());
         let mut had_programs = false;
@@ -102,7 +100,7 @@ impl<'a> Observers<'a> {
                 readings.push(failed());
                 continue;
             };
-            // It watched, whatever it can say of it.
+            // It observed the slice, even if it returns nothing.
             rung = rung.max(own);
             had_programs |= own == Rung::Programs;
             match costing(|| entry.observer.end()) {
@@ -115,15 +113,15 @@ impl<'a> Observers<'a> {
             }
         }
         if had_programs {
-            // Calls go on being slower for a moment after the last program is detached. Not before all have ended: what
-            // a server does when it falls silent would be in the counts of some of them.
+            // Calls stay slower for a moment after the last program is detached. The pause comes after all have
+            // ended: otherwise some of them would count what a server does when it becomes idle.
             thread::sleep(GRACE);
         }
         (rung, readings)
     }
 }
 
-/// What it gives, and the CPU of this thread that it took.
+/// The result, and the CPU time of this thread.
 fn costing<T>(act: impl FnOnce() -> T) -> (T, Duration) {
     let before = own_cpu();
     let given = act();
@@ -139,7 +137,7 @@ pub fn reading(source: &str, key: &str, value: f64) -> Reading {
     Reading { source: source.to_owned(), key: key.to_owned(), value }
 }
 
-/// L0: what a server of Weir's counts of itself. Asking wakes the server.
+/// L0: the own counters of a Weir server. Asking wakes the server.
 #[derive(Debug)]
 pub struct EngineCounters {
     stats: StatsClient,
@@ -148,8 +146,8 @@ pub struct EngineCounters {
 }
 
 impl EngineCounters {
-    /// Observes the server at the other end; `is_timed` also switches on, for the slice, its clock for the time outside
-    /// of the kernel's calls, which is not free.
+    /// Observes the server at the other end; `is_timed` also enables, for the slice, its clock for the time outside
+    /// of system calls, which has a cost.
     pub fn new(stats: StatsClient, is_timed: bool) -> Self {
         Self { stats, is_timed, before: EngineStats::default() }
     }
@@ -190,7 +188,7 @@ fn flatten(path: &str, value: &serde_json::Value, readings: &mut Vec<Reading>) {
     }
 }
 
-/// L1: what the kernel keeps of a process, its descendants and their threads.
+/// L1: the kernel's data about a process, its descendants and their threads.
 #[derive(Debug)]
 pub struct Processes {
     pid: u32,
@@ -198,7 +196,7 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Observes a process and everything below it.
+    /// Observes a process and all its descendants.
     pub fn new(pid: u32) -> Self {
         Self { pid, before: ProcessTree::default() }
     }
@@ -229,8 +227,8 @@ impl Observer for Processes {
     }
 }
 
-/// L1 as a watch has it: /proc is read again and again while the slice runs, by a thread of its own. What is
-/// read is dropped, because the slice is there to tell what reading costs the process.
+/// L1 as in a watch: a separate thread reads /proc repeatedly while the slice runs. The readings are dropped, because
+/// the slice measures the cost of reading.
 #[derive(Debug)]
 pub struct RepeatedReadings {
     pid: u32,
@@ -239,14 +237,14 @@ pub struct RepeatedReadings {
 
 #[derive(Debug)]
 struct Reader {
-    /// Dropped to end it.
+    /// Dropped to stop the thread.
     stop: Sender<()>,
-    /// Gives how often it read, and the CPU that took.
+    /// Returns the number of readings, and their CPU time.
     thread: JoinHandle<(u64, Duration)>,
 }
 
 impl RepeatedReadings {
-    /// Reads a process and everything below it.
+    /// Reads a process and all its descendants.
     pub fn new(pid: u32) -> Self {
         Self { pid, reader: None }
     }
@@ -273,7 +271,7 @@ impl Observer for RepeatedReadings {
             reading(OBSERVER, "readings", count as f64),
             reading(OBSERVER, "readings-cpu-ns", cpu.as_nanos() as f64),
         ];
-        // Named like a group of the programs: its cost is told as theirs is.
+        // Named like a group of the programs: its cost is reported in the same way.
         rows.extend((count > 0).then(|| reading("trace", "group-proc", 1.0)));
         Ok(rows)
     }
@@ -288,7 +286,7 @@ fn read_until(mut looks: Looks, stopped: &Receiver<()>) -> (u64, Duration) {
     (count, own_cpu())
 }
 
-/// L1: TCP in trouble, in the network namespace of a process.
+/// L1: TCP problems in the network namespace of a process.
 #[derive(Debug)]
 pub struct Network {
     pid: u32,
@@ -296,7 +294,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Observes the namespace in which the process is.
+    /// Observes the namespace of the process.
     pub fn new(pid: u32) -> Self {
         Self { pid, before: NetworkCounters::default() }
     }
@@ -324,7 +322,7 @@ impl Observer for Network {
     }
 }
 
-/// L3: `strace`, which slows what it observes. To be shown beside the others, never to measure.
+/// L3: `strace`, which slows the observed process. It is shown beside the others, never used for measurements.
 #[derive(Debug)]
 pub struct UnderStrace {
     pid: u32,
@@ -333,7 +331,7 @@ pub struct UnderStrace {
 }
 
 impl UnderStrace {
-    /// Observes a process and everything below it. For the supervisor see [`Strace::attach`].
+    /// Observes a process and all its descendants. For the supervisor see [`Strace::attach`].
     pub fn new(pid: u32, supervisor: Vec<OsString>) -> Self {
         Self { pid, supervisor, strace: None }
     }
@@ -360,7 +358,7 @@ impl Observer for UnderStrace {
     }
 }
 
-/// Rows of the threads, by name: what threads of one name did together.
+/// Rows of the threads, summed by name.
 fn threads(before: &ProcessTree, after: &ProcessTree) -> Vec<Reading> {
     let mut by_name: BTreeMap<String, [u64; 4]> = BTreeMap::new();
     for ThreadDelta { did, .. } in ProcessTree::thread_deltas(before, after) {
@@ -516,12 +514,12 @@ mod tests {
             }
             observer.end().expect("it is still there")
         };
-        // A busy machine may leave the other thread no turn in a short time.
+        // A busy machine may not run the other thread in a short time.
         let rows = (2..8).map(&mut observe).find(|rows| value(rows, "trace", "group-proc").is_some());
         let rows = rows.expect("it was read");
         assert!(value(&rows, OBSERVER, "readings").is_some_and(|count| count >= 1.0), "{rows:?}");
         assert!(value(&rows, OBSERVER, "readings-cpu-ns").is_some_and(|ns| ns > 0.0), "{rows:?}");
-        // In no time nothing is read, and nothing was added to the process.
+        // Without time nothing is read, and nothing was added to the process.
         let rows = observe(0);
         let count = value(&rows, OBSERVER, "readings").expect("it says how often it read");
         assert_eq!(value(&rows, "trace", "group-proc").is_some(), count > 0.0, "{rows:?}");

@@ -1,23 +1,24 @@
-//! Sockets as the kernel lists them in `/proc/net`, and as links of descriptors name them. Pure.
+//! Sockets in the kernel's lists in `/proc/net`, and in links of descriptors. Pure.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// State of a socket that listens, in the kernel's tables.
+/// State of a listening socket in the kernel's tables.
 const LISTENING: &str = "0A";
 
 /// A socket in a table of TCP or UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InetSocket {
-    /// Its address; one of version 4 is never written as one of version 6.
+    /// Its address; an IPv4 address is never written as IPv6.
     pub(crate) local: SocketAddr,
-    /// The peer's, with port 0 where there is none.
+    /// The peer's address, with port 0 if there is none.
     pub(crate) peer: SocketAddr,
     pub(crate) is_listening: bool,
     pub(crate) inode: u64,
 }
 
 impl InetSocket {
-    /// A line of `/proc/net/tcp` and its like: own address, the peer's, state, and the inode at the tenth place.
+    /// Parses a line of `/proc/net/tcp` or a similar table: own address, the peer's, state, and the inode in the
+    /// tenth field.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         let [_, local, peer, state, ..] = words[..] else { return None };
@@ -27,7 +28,7 @@ impl InetSocket {
     }
 }
 
-/// `0100007F:1F90`: words of 32 bits as they lie in memory, and a number.
+/// Parses `0100007F:1F90`: 32-bit words in memory order, and a port.
 fn address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -46,7 +47,7 @@ fn address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, port))
 }
 
-/// A line of `/proc/net/unix`: the inode at the seventh place, and a path if it has one.
+/// Parses a line of `/proc/net/unix`: the inode in the seventh field, and the path if there is one.
 pub(crate) fn unix(line: &str) -> Option<(u64, Option<String>)> {
     let mut words = line.split_ascii_whitespace();
     let inode = words.nth(6)?.parse().ok()?;
@@ -54,7 +55,7 @@ pub(crate) fn unix(line: &str) -> Option<(u64, Option<String>)> {
     Some((inode, Some(path).filter(|path| !path.is_empty())))
 }
 
-/// The inode in the link of a descriptor that is a socket.
+/// The inode in a descriptor's link, if it is a socket.
 pub(crate) fn inode_of(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }

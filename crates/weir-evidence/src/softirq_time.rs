@@ -1,8 +1,8 @@
-//! Whether the kernel keeps the time of softirqs out of the CPU of the processes they interrupt
+//! Whether the kernel excludes softirq time from the CPU of the processes that softirqs interrupt
 //! (`CONFIG_IRQ_TIME_ACCOUNTING`, unless the clock is too slow for it).
 //!
-//! No file says so on every machine. So it is tried: a thread that sends datagrams to itself has a good part of its
-//! time in softirqs, and where they are apart its CPU clock lags behind the time that passed.
+//! No file reports this on every machine. So it is tested: a thread that sends datagrams to itself spends a good part
+//! of its time in softirqs, and if these are excluded its CPU clock lags behind the elapsed time.
 
 use std::{
     net::UdpSocket,
@@ -12,23 +12,23 @@ use std::{
 
 use weir_sys::clock::thread_cpu_ns;
 
-/// Tries, of which the one with least lag counts: others may have the CPU for a moment, and interrupts come.
+/// Attempts, of which the one with the smallest lag counts: other processes may take the CPU, and interrupts occur.
 const TRIES: usize = 10;
 const TRY: Duration = Duration::from_millis(1);
-/// Datagrams between two looks at the clock.
+/// Datagrams between two clock readings.
 const DATAGRAMS: usize = 16;
 
-/// A clock that has less than this of the time that passed lags. Softirqs are a fifth of what a loopback send costs,
-/// and more.
+/// A clock with a smaller share of the elapsed time lags. Softirqs are a fifth or more of the cost of a loopback
+/// send.
 const LAGGING: f64 = 0.95;
 
-/// What was found, once for this process; `None` where nothing could be sent.
+/// The result, determined once per process; `None` if sending failed.
 pub fn is_apart() -> Option<bool> {
     static FOUND: OnceLock<Option<bool>> = OnceLock::new();
     *FOUND.get_or_init(|| largest_share().map(|share| share < LAGGING))
 }
 
-/// The largest share of the time that a thread which sends was charged for.
+/// The largest share of the elapsed time that a sending thread was charged for.
 fn largest_share() -> Option<f64> {
     let socket = UdpSocket::bind("127.0.0.1:0").ok()?;
     socket.connect(socket.local_addr().ok()?).ok()?;
@@ -41,7 +41,7 @@ fn share(socket: &UdpSocket) -> Option<f64> {
     while began.elapsed() < TRY {
         for _ in 0..DATAGRAMS {
             socket.send(&[0; 64]).ok()?;
-            // It has arrived: loopback delivers within the send. If not, nothing is lost but a datagram.
+            // It has arrived: loopback delivers within the send. Otherwise only a datagram is lost.
             let _ = socket.recv(&mut [0; 64]);
         }
     }
@@ -59,7 +59,7 @@ mod tests {
         let Some(found) = is_apart() else { return };
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
         let Some(config) = files::read_text(format!("/boot/config-{release}")) else { return };
-        // With the option it may still be off, by `tsc=noirqtime`; without it is never on.
+        // With the option it may still be disabled by `tsc=noirqtime`; without it is always off.
         if !config.contains("CONFIG_IRQ_TIME_ACCOUNTING=y") {
             assert!(!found, "{:?}", largest_share());
         }

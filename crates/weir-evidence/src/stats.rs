@@ -1,4 +1,4 @@
-//! Asks a server of Weir's for its counters: a line on its statistics socket brings a line of JSON.
+//! Reads the counters of a Weir server: a line sent to its statistics socket returns a line of JSON.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -31,13 +31,13 @@ impl StatsClient {
         Ok(Self { stream: BufReader::new(stream) })
     }
 
-    /// The counters of all workers, and of the node they make up.
+    /// The counters of all workers, and of the whole node.
     pub fn read(&mut self) -> io::Result<ServerStats> {
         self.ask("")
     }
 
-    /// The same, after the clock for the time outside of the kernel's calls was switched. A server that has none
-    /// answers as always.
+    /// Like [`Self::read`], after switching the clock for the time outside of system calls. A server without that
+    /// clock answers as usual.
     pub fn time_calls(&mut self, on: bool) -> io::Result<ServerStats> {
         self.ask(if on { CLOCK_ON } else { CLOCK_OFF })
     }

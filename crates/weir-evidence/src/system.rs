@@ -1,15 +1,15 @@
 //! Noise of the whole machine between two moments.
 //!
-//! *Busy* is what is left of the wall time of all CPUs after idle, I/O wait and steal. I/O wait is idle: the CPU had
-//! nothing to run. Steal is left out because it has its own number and is nobody's work here. The obvious sum (user,
-//! system, interrupts) is not used: those are sampled at ticks, and a program in step with its own timers is counted
-//! wrong by 5 % of a CPU and more within a second, while idle time on a tickless kernel is measured.
+//! *Busy* is the wall time of all CPUs minus idle, I/O wait and steal. I/O wait counts as idle: the CPU had nothing
+//! to run. Steal is excluded because it has a separate number and is no work of this machine. The obvious sum (user,
+//! system, interrupts) is not used: those are sampled at ticks, and a program in step with its own timers is
+//! miscounted by 5 % of a CPU and more within a second, while idle time on a tickless kernel is measured.
 //!
-//! Resolution: `/proc/stat` prints ticks of 10 ms, so busy time is known to within about two of them. On a kernel with
-//! periodic ticks everything here is sampled at its tick rate. What single processes used does not come from here:
-//! their own clocks know it exactly ([`ProcessUse`]).
+//! Resolution: `/proc/stat` prints ticks of 10 ms, so busy time is known to within about two of them. On a kernel
+//! with periodic ticks everything here is sampled at its tick rate. The CPU of single processes is not computed from
+//! it: their own clocks are exact ([`ProcessUse`]).
 //!
-//! TCP counters are those of this process's network namespace.
+//! TCP counters belong to this process's network namespace.
 
 use std::{io, time::Instant};
 
@@ -17,7 +17,7 @@ use weir_record::machine::NoiseWindow;
 
 use crate::{files, parse};
 
-/// Where the time of one CPU, or of all, went since boot; in ticks.
+/// Time of one CPU, or of all, since boot by state; in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     /// User code.
@@ -34,14 +34,14 @@ pub struct CpuTimes {
     pub irq: u64,
     /// Soft interrupts; with loopback traffic most of the network stack.
     pub softirq: u64,
-    /// Ready to run, but the hypervisor ran something else.
+    /// Ready to run while the hypervisor ran something else.
     pub steal: u64,
 }
 
 /// Counters of the machine at one moment.
 #[derive(Clone, Debug)]
 pub struct SystemSnapshot {
-    /// When it was read.
+    /// Time of the reading.
     pub taken: Instant,
     /// All CPUs together.
     pub total: CpuTimes,
@@ -55,17 +55,17 @@ pub struct SystemSnapshot {
     pub listen_drops: u64,
 }
 
-/// What processes did in a window, as their own clocks and counters say.
+/// CPU use of processes in a window, from their own clocks and counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessUse {
-    /// CPU of all processes that are not ours (`foreign`).
+    /// CPU of all foreign processes (`foreign`).
     pub foreign_cpu_ns: u64,
-    /// Time that threads of the target, the generator and whatever else is ours waited for a CPU.
+    /// Time that threads of the target, the generator and other own processes waited for a CPU.
     pub own_run_delay_ns: u64,
 }
 
 impl CpuTimes {
-    /// Share of all time since boot that was stolen, 0 to 1.
+    /// Share of steal in the time since boot, 0 to 1.
     pub fn steal_share(&self) -> f64 {
         let all = self.user + self.nice + self.system + self.unused() + self.irq + self.softirq;
         if all == 0 { 0.0 } else { self.steal as f64 / all as f64 }
@@ -77,7 +77,7 @@ impl CpuTimes {
 }
 
 impl SystemSnapshot {
-    /// Reads the counters; an error when `/proc/stat` cannot be read, since all else would be meaningless.
+    /// Reads the counters; fails when `/proc/stat` cannot be read, because all other figures would be meaningless.
     pub fn read() -> io::Result<Self> {
         let missing = || io::Error::new(io::ErrorKind::NotFound, "/proc/stat cannot be read");
         let stat = files::read_text("/proc/stat").ok_or_else(missing)?;
@@ -97,13 +97,13 @@ impl SystemSnapshot {
     }
 }
 
-/// What the hypervisor took between two snapshots, by ticks, and the time of all CPUs.
+/// Steal between two snapshots, in ticks, and the time of all CPUs.
 pub fn stolen(before: &SystemSnapshot, after: &SystemSnapshot) -> (u64, u64) {
     let machine_ns = elapsed_ns(before, after).saturating_mul(after.cpus.len().max(1) as u64);
     (ticks_ns(after.total.steal.saturating_sub(before.total.steal)).min(machine_ns), machine_ns)
 }
 
-/// The window between two snapshots, with what processes did in it.
+/// The window between two snapshots, with the CPU use of processes in it.
 pub fn noise_window(before: &SystemSnapshot, after: &SystemSnapshot, processes: ProcessUse) -> NoiseWindow {
     let window_ns = elapsed_ns(before, after);
     let (steal_ns, machine_ns) = stolen(before, after);
@@ -120,7 +120,7 @@ pub fn noise_window(before: &SystemSnapshot, after: &SystemSnapshot, processes: 
     }
 }
 
-/// Share of the window each CPU was busy, 0 to 1; only CPUs online at both ends.
+/// Busy share of each CPU in the window, 0 to 1; only CPUs online at both ends.
 pub fn busy_by_cpu(before: &SystemSnapshot, after: &SystemSnapshot) -> Vec<(usize, f64)> {
     let window_ns = elapsed_ns(before, after);
     let start = |cpu| before.cpus.iter().find(|(other, _)| *other == cpu).map(|(_, times)| times.unused());
@@ -164,7 +164,7 @@ fn cpu_times(text: &str) -> Option<(CpuTimes, Vec<(usize, CpuTimes)>)> {
 }
 
 fn one_cpu(text: &str) -> Option<CpuTimes> {
-    // Guest time, fields 9 and 10, is already inside user and nice.
+    // Guest time, fields 9 and 10, is already included in user and nice.
     let mut numbers = text.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
     let mut next = || numbers.next().flatten();
     Some(CpuTimes {

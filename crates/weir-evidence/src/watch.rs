@@ -1,9 +1,9 @@
-//! Watching a process and its children for a while, several together, or two in the same window: what /proc tells at
-//! both ends, and the kernel's programs between.
+//! Watches a process and its children for a while, several together, or two in the same window: /proc at both ends,
+//! and the kernel's programs in between.
 //!
-//! /proc is read once a second, so that a process that ends leaves figures, and one or a thread that begins and ends
-//! within the window is in the sums up to its last reading; the kernel's programs keep their sums themselves, and are
-//! read at the end and where somebody looks on. Nothing here prints, and nothing is judged.
+//! /proc is read once a second, so that a process that ends leaves figures, and a process or thread that starts and
+//! ends within the window is in the sums up to its last reading. The kernel's programs keep sums themselves, and are
+//! read at the end and for a live view. This module prints nothing and judges nothing.
 
 mod descriptors;
 mod root;
@@ -48,24 +48,24 @@ use crate::{
 
 /// Time between two readings of /proc.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Longest time until a stop is noticed.
+/// Longest delay until a stop is noticed.
 const STOP_NOTICED: Duration = Duration::from_millis(100);
-/// From this share of the machine's time on it is told that the hypervisor took it.
+/// From this share of the machine's time on a note reports the hypervisor's steal.
 const STOLEN_SHARE_NOTED: f64 = 0.01;
 
-/// What is to be watched.
+/// The specification of a watch.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
     /// Highest rung to use, [`Rung::Process`] or [`Rung::Programs`].
     pub rung: Rung,
-    /// What the programs count.
+    /// The groups of programs.
     pub groups: &'a [Group],
 }
 
-/// What a step of a watch came to.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing; a tenth of a second passed at most.
+    /// Nothing; at most a tenth of a second passed.
     Waited,
     /// /proc was read, as it is once a second.
     Read,
@@ -73,7 +73,7 @@ pub enum Step {
     Over(Ending),
 }
 
-/// One process that is being watched, or two.
+/// An active watch of one or two processes.
 #[derive(Debug)]
 pub struct Watch {
     subjects: Vec<Subject>,
@@ -87,17 +87,17 @@ pub struct Watch {
     due: Instant,
 }
 
-/// What a moment is the end of.
+/// The intervals that end at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Due {
     /// A second since the last such moment.
     of_second: bool,
-    /// An interval, which may be shorter.
+    /// An interval of the series, which may be shorter.
     of_interval: bool,
 }
 
 impl Due {
-    /// And moves the end of the second on.
+    /// Also advances the end of the second.
     fn at(now: Instant, second: &mut Instant, interval: Option<Instant>) -> Self {
         let of_second = now >= *second;
         if of_second {
@@ -107,33 +107,32 @@ impl Due {
     }
 }
 
-/// A window, and what was counted in it from when on.
+/// A window, its counts, and when counting started.
 type Seen = (Window, Option<(KernelCounts, u64)>);
 
-/// The programs at work.
+/// The attached programs.
 #[derive(Debug)]
 struct Tracing {
     tracer: Tracer,
     cost: cost::Tried,
-    /// Of each side; none where descriptors are not counted.
+    /// One per side; empty if descriptors are not counted.
     files: Vec<Files>,
 }
 
 impl Watch {
-    /// Begins now, with another process beside the first where there is one: both in the same window, and by the same
-    /// programs.
+    /// Starts now, optionally with a second process: both in the same window, with the same programs.
     ///
     /// # Errors
-    /// When one of them is not there, or is the other or a child of it.
+    /// Fails when one of them does not exist, or is the other or its child.
     pub fn begin(pid: u32, beside: Option<u32>, plan: Plan<'_>) -> Result<Self, WatchError> {
         Self::begin_told(&Selection::pid(pid), beside, plan, &|_| ())
     }
 
-    /// The same with what was selected; whoever is told what tracing costs every system call is told before any process
-    /// is traced.
+    /// Like [`Self::begin`] for selections; `tell` receives the cost of tracing per system call before any process is
+    /// traced.
     ///
     /// # Errors
-    /// As [`Self::begin`].
+    /// As for [`Self::begin`].
     pub fn begin_told(
         selected: &Selection,
         beside: Option<u32>,
@@ -182,8 +181,8 @@ impl Watch {
         })
     }
 
-    /// Keeps what is done in each interval of this length from the begin on: at most [`INTERVALS_MAX`], then neighbours
-    /// are joined. /proc and the programs' tables are read at the end of each.
+    /// Keeps the figures of each interval of this length from the start on: at most [`INTERVALS_MAX`], then adjacent
+    /// ones are joined. /proc and the programs' tables are read at the end of each.
     ///
     /// [`INTERVALS_MAX`]: weir_record::observation::INTERVALS_MAX
     pub fn keep_intervals(&mut self, interval: Duration) {
@@ -209,7 +208,7 @@ impl Watch {
         }
     }
 
-    /// Goes on for a tenth of a second at most.
+    /// Continues for at most a tenth of a second.
     pub fn step(&mut self, length: Option<Duration>) -> Step {
         let deadline = length.and_then(|length| self.began.checked_add(length));
         let now = Instant::now();
@@ -219,7 +218,7 @@ impl Watch {
         let interval_due = self.subjects.iter().filter_map(Subject::interval_due).min();
         let Due { of_second, of_interval } = Due::at(now, &mut self.due, interval_due);
         if of_second {
-            // Whoever joins is looked for among all processes of the machine.
+            // New members are searched among all processes of the machine.
             self.subjects.iter_mut().for_each(Subject::join);
         }
         let is_due = of_second || of_interval;
@@ -237,7 +236,7 @@ impl Watch {
         }
         let interval_due = self.subjects.iter().filter_map(Subject::interval_due).min();
         let until = [deadline, interval_due].into_iter().flatten().fold(self.due, Instant::min);
-        // Whoever looks on should not wait for what was read.
+        // A live view should not wait for what was read.
         let patience = if is_due { Duration::ZERO } else { until.saturating_duration_since(now) };
         if self.has_one_ended(patience.min(STOP_NOTICED)) {
             return Step::Over(Ending::TargetEnded);
@@ -245,7 +244,7 @@ impl Watch {
         if is_due { Step::Read } else { Step::Waited }
     }
 
-    /// With what was just read of /proc, and the programs' sums now.
+    /// Uses the latest reading of /proc, and the programs' current sums.
     fn end_interval(&mut self) {
         let counted = self.counts();
         let at = Instant::now();
@@ -254,7 +253,7 @@ impl Watch {
         }
     }
 
-    /// Waits; true when a process ended meanwhile.
+    /// Waits; returns true when a process ended meanwhile.
     fn has_one_ended(&mut self, patience: Duration) -> bool {
         let descriptors = self.subjects.iter().filter_map(Subject::descriptor);
         let mut polled: Vec<PollFd<'_>> = descriptors.map(|it| PollFd::new(it, PollFlags::IN)).collect();
@@ -262,7 +261,7 @@ impl Watch {
             tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: patience.subsec_nanos().into(),
         };
-        // A signal ends the wait early, which does no harm.
+        // A signal ends the wait early, which is harmless.
         let _ = poll(&mut polled, Some(&timeout));
         drop(polled);
         let mut has_ended = false;
@@ -273,7 +272,7 @@ impl Watch {
         has_ended
     }
 
-    /// Whoever joined is traced from here on.
+    /// Processes that joined are traced from here on.
     fn mark_joined(&mut self) {
         for (subject, side) in self.subjects.iter_mut().zip(Side::ALL) {
             let joined = subject.take_joined();
@@ -288,7 +287,7 @@ impl Watch {
         }
     }
 
-    /// What was seen between the last two looks, for whoever looks on; no bound, and nothing of how it is known.
+    /// The figures between the last two readings, for a live view; without bounds and quality notes.
     pub fn glimpse(&mut self) -> Observation {
         let counted = self.counts();
         let parts = self.subjects.iter_mut().zip(counted).map(|(subject, counts)| {
@@ -300,13 +299,13 @@ impl Watch {
         self.assembled(parts, Ending::Time, Vec::new())
     }
 
-    /// Of each process that is watched: a table that is read costs as many bytes as the machine has CPUs.
+    /// Reads the counts of each watched process: reading a table costs as many bytes as the machine has CPUs.
     fn counts(&self) -> Vec<Option<KernelCounts>> {
         let sides = Side::ALL.into_iter().take(self.subjects.len());
         sides.map(|side| self.tracing.as_ref()?.tracer.read_side(side).ok()).collect()
     }
 
-    /// Ends, and gives what was seen.
+    /// Ends, and returns the observation.
     pub fn end(mut self, ending: Ending) -> Observation {
         for subject in &mut self.subjects {
             subject.join();
@@ -352,7 +351,7 @@ impl Watch {
                 trace.descriptors = table;
             }
         };
-        // The second one's are last.
+        // The second process's notes come last.
         observation.beside.as_deref_mut().into_iter().for_each(&mut take);
         take(&mut observation);
         observation
@@ -423,13 +422,13 @@ impl Watch {
     }
 }
 
-/// Whether the programs saw calls of a program of 32 bits, however short it lived.
+/// Whether the programs saw calls of a 32-bit program, however short-lived.
 fn has_32_bits(counts: &KernelCounts) -> bool {
     counts.calls.contains_key(&CALLS_OF_32_BITS)
 }
 
-/// Totals, and the length of their window, with what no reading of /proc has and the programs saw: switches of threads
-/// that ended, and all that a process did between its last reading and its end.
+/// Totals, and the length of their window, including what no reading of /proc has and the programs saw: switches of
+/// ended threads, and everything a process did between its last reading and its end.
 fn beyond_readings(
     (mut totals, mut window_ns): (Totals, u64),
     trace: &Trace,
@@ -455,7 +454,7 @@ fn beyond_readings(
     (totals, window_ns)
 }
 
-/// A process that is read as a watch on the rung of /proc reads it each second, and nothing more.
+/// A process that is read like a watch on the rung of /proc: each second, and nothing more.
 #[derive(Debug)]
 pub struct Looks(Subject);
 
@@ -463,19 +462,18 @@ impl Looks {
     /// Reads it for the first time.
     ///
     /// # Errors
-    /// When it is not there.
+    /// Fails when it does not exist.
     pub fn begin(pid: u32) -> Result<Self, WatchError> {
         Subject::of(&Selection::pid(pid), INTERVAL).map(Self)
     }
 
-    /// Reads it again; false when it is gone.
+    /// Reads it again; returns false when it is gone.
     pub fn look(&mut self) -> bool {
         self.0.look()
     }
 }
 
-/// Whether /proc has the numbers of the PID namespace that this process lives in. One that nobody mounted anew has
-/// those of the namespace outside.
+/// Whether /proc shows the PID namespace of this process. A /proc that was not remounted shows the outer namespace.
 fn is_own_proc() -> bool {
     let own = std::fs::read_link("/proc/self").ok();
     own.is_none_or(|number| number.to_str() == Some(&std::process::id().to_string()))
@@ -486,7 +484,7 @@ fn own_cpu_ns() -> Option<u64> {
     weir_sys::clock::process_cpu_ns(std::process::id()).ok()
 }
 
-/// Programs at work, unless something is in the way, which is noted.
+/// Attached programs, unless there is an obstacle, which is noted.
 fn begin_tracing(
     roots: &[(u32, Side)],
     plan: Plan<'_>,
@@ -525,7 +523,7 @@ impl Tracing {
         groups: &[Group],
         tell: &dyn Fn(&ProbeCost),
     ) -> Result<Self, TracerError> {
-        // Tried once, and not in the window.
+        // Tested once, and before the window.
         softirq_time::is_apart();
         let untraced = cost::untraced();
         let tracer = Tracer::start(&[], groups)?;
@@ -535,7 +533,7 @@ impl Tracing {
         Ok(Self { tracer, cost, files: Vec::new() })
     }
 
-    /// What was moved before is not of the window.
+    /// Excludes what was moved before the window.
     fn begin_descriptors(&mut self, sides: usize) {
         if self.tracer.counts(Group::Descriptors) {
             let of_side = |side| Files::begin(self.tracer.descriptors(side).unwrap_or_default());
@@ -543,7 +541,7 @@ impl Tracing {
         }
     }
 
-    /// Looks what those are that were opened meanwhile: all of them once a second, and in between where they are few.
+    /// Identifies descriptors that were opened meanwhile: all of them once a second, and in between if there are few.
     fn look_at_descriptors(&mut self, moment: Moment) {
         for (files, side) in self.files.iter_mut().zip(Side::ALL) {
             if moment != Moment::Between || files.are_few() {
@@ -552,7 +550,7 @@ impl Tracing {
         }
     }
 
-    /// After the programs have stopped.
+    /// Call after the programs have stopped.
     fn end_descriptors(&mut self) -> Vec<Option<DescriptorTable>> {
         let end = |(files, side): (&mut Files, Side)| {
             let now = self.tracer.descriptors(side).ok()?;

@@ -1,6 +1,6 @@
-//! Kernel programs count exactly what a child does whose calls are known.
+//! Kernel programs count exactly the known calls of a child.
 //!
-//! Where the kernel takes no programs the tests are skipped, by name and with the reason; with
+//! If the kernel accepts no programs the tests are skipped, by name and with the reason; with
 //! `WEIR_REQUIRE_EVIDENCE=programs` that is a failure.
 
 #![expect(clippy::print_stdout, reason = "says why a test was skipped")]
@@ -35,8 +35,8 @@ use weir_sys::{
     blocks::{Operation, OperationKind},
 };
 
-/// How often the child makes the call of each kind: all different. None asks for the session or the process group,
-/// which are 0 where the first program of the machine made none, and which rustix takes for impossible.
+/// How often the child makes each kind of call: all numbers differ. None queries the session or the process group,
+/// which are 0 if the first program of the machine created none, and which rustix considers impossible.
 const TIMES: [(libc::c_long, u64); 10] = [
     (libc::SYS_getppid, 1000),
     (libc::SYS_getuid, 3),
@@ -51,7 +51,7 @@ const TIMES: [(libc::c_long, u64); 10] = [
     (libc::SYS_recvfrom, 24),
 ];
 
-/// What the child submits to a ring of its own, and sends to itself.
+/// Operations that the child submits to its own ring, and datagrams it sends to itself.
 const RING_OPERATIONS: u64 = 37;
 const DATAGRAMS: u64 = 200;
 const BLOCK_BYTES: u32 = 4096;
@@ -71,14 +71,14 @@ fn ring() -> Result<BlockRing, SetupError> {
     BlockRing::new(File::open("/dev/zero").expect("every Linux has it"), 1, BLOCK_BYTES, options)
 }
 
-/// Calls around each of which the child reads the clock: long ones, and the shortest there is. Few in one look, so that
-/// a busy machine leaves some looks alone.
+/// Calls around which the child reads the clock: long ones, and the shortest possible one. Few per look, so that some
+/// looks are undisturbed on a busy machine.
 const LONG_CALLS: u64 = 4;
 const SHORT_CALLS: u64 = 100;
-/// Filled by a long one, which takes hundreds of microseconds.
+/// Bytes that a long call fills, which takes hundreds of microseconds.
 const LONG_BYTES: usize = 4 << 20;
 
-/// The time of so many calls by the clock around each.
+/// The time of this many calls by the clock around each.
 fn clocked(times: u64, mut call: impl FnMut()) -> u64 {
     let now_ns = || {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -124,7 +124,7 @@ fn known_calls() {
     while recv(&other, &mut byte, RecvFlags::empty()).is_ok() {}
 }
 
-/// What runs in the child. It does its calls between two bytes that it is given, and ends at the end of its input.
+/// The code that runs in the child. It makes its calls between two bytes of input, and ends at the end of its input.
 #[test]
 fn child_that_is_observed() {
     let Ok(body) = std::env::var("WEIR_OBSERVED_CHILD") else { return };
@@ -184,7 +184,7 @@ fn child_that_is_observed() {
                 let ids = tracer.program_ids();
                 let list = ids.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
                 say(format!("{list}\n").as_bytes());
-                // Until the signal that nobody can handle.
+                // Until a signal that cannot be handled.
                 is_told();
                 drop(tracer);
             }
@@ -214,7 +214,7 @@ impl Observed {
         observed
     }
 
-    /// What it says until then: before the first one also the test's own words.
+    /// Its output up to the gate: before the first gate also the test's own output.
     fn wait_for_gate(&mut self) -> String {
         let stdout = self.0.stdout.as_mut().expect("a pipe");
         let (mut byte, mut said) = ([0], Vec::new());
@@ -230,7 +230,7 @@ impl Observed {
         self.go_on_and_tell();
     }
 
-    /// The same, with what it says of them.
+    /// The same, with the child's output about them.
     fn go_on_and_tell(&mut self) -> String {
         self.0.stdin.as_mut().expect("a pipe").write_all(b".").expect("the child reads");
         self.wait_for_gate()
@@ -238,7 +238,7 @@ impl Observed {
 
     fn end(mut self) {
         drop(self.0.stdin.take());
-        // What is written at the end must not stand in a full pipe.
+        // Reads the rest, because its output must not block on a full pipe.
         let _ = std::io::copy(self.0.stdout.as_mut().expect("a pipe"), &mut std::io::sink());
         assert!(self.0.wait().expect("it can be reaped").success());
     }
@@ -248,7 +248,7 @@ impl Observed {
     }
 }
 
-/// A tracer of these processes, or the reason to skip.
+/// A tracer of these processes, or `None` with a reason to skip.
 fn tracer(members: &[u32]) -> Option<Tracer> {
     match Tracer::start(members, &Group::ALL) {
         Ok(tracer) => Some(tracer),
@@ -336,7 +336,7 @@ fn what_loopback_delivers_within_a_send_is_softirq_time_of_that_call() {
     let counts = tracer.finish().expect("tables can be read").since(&before);
     let [own, _] = counts.softirqs.get(&NET_RX).copied().unwrap_or_default();
     let sent = counts.calls[&(libc::SYS_sendto as u32)];
-    // A burst may be left to the thread that the kernel has for it.
+    // A burst may be left to the kernel's softirq thread.
     assert!(own.count > DATAGRAMS / 2 && own.ns > 0, "{:?}", counts.softirqs);
     assert_eq!(sent.count, DATAGRAMS);
     assert!(sent.softirq_ns > 0 && sent.softirq_ns < sent.on_cpu_ns, "{sent:?}");
@@ -402,12 +402,12 @@ fn perf_counts_the_same_calls() {
     std::fs::remove_file(&table).expect("it can be removed");
 }
 
-/// Looks at the clocked calls, always as many.
+/// Number of looks at the clocked calls.
 const LOOKS: usize = 300;
 
-/// What was between the readings of the programs lies within what was between those of the child, and the rest is
-/// the way into the kernel and out of it, which is tried right before. Whatever else comes between two clocks makes the
-/// rest longer and never shorter: so the look with the shortest rest is the least disturbed one, and it alone decides.
+/// The interval between the programs' clock readings lies within the child's, and the rest is entering and leaving
+/// the kernel, which is measured right before. Any disturbance between two clocks only lengthens the rest: so the
+/// look with the shortest rest is the least disturbed one, and it alone decides.
 #[test]
 fn times_of_calls_are_those_that_the_clock_shows_around_them() {
     const LONG_APART_MAX: f64 = 0.02;
@@ -428,8 +428,8 @@ fn times_of_calls_are_those_that_the_clock_shows_around_them() {
     child.end();
 }
 
-/// What the child's clocks have beyond those of the programs: as a share of the time of long calls, and in nanoseconds
-/// of a short one.
+/// Difference between the child's clocks and the programs': as a share of the time of long calls, and in nanoseconds
+/// for a short one.
 fn beyond_calls(tracer: &Tracer, child: &mut Observed) -> [f64; 2] {
     let before = tracer.read().expect("tables can be read");
     let said = child.go_on_and_tell();
@@ -452,7 +452,7 @@ fn threads_that_come_and_go_are_counted() {
     child.end();
 }
 
-/// The kernel gives the address of a thread to another one, of whatever process, a moment after it ended.
+/// The kernel reuses the address of a thread, for any process, a moment after it ended.
 #[test]
 fn threads_that_ended_are_forgotten_where_switches_are_not_looked_at_too() {
     const PATIENCE: Duration = Duration::from_secs(20);
@@ -490,7 +490,8 @@ fn children_of_the_observed_are_observed() {
 
 #[test]
 fn what_others_do_is_not_counted() {
-    // A child and not this process, in which other tests start tracers, which make calls to find their own cost.
+    // A child rather than this process, in which other tests start tracers, which make calls to measure their own
+    // cost.
     let (traced, mut other) = (Observed::start("wait"), Observed::start("calls"));
     if let Some(tracer) = tracer(&[traced.pid()]) {
         let before = tracer.read().expect("tables can be read");
@@ -534,7 +535,7 @@ fn switches_agree_with_those_the_kernel_always_counts() {
     let mut child = Observed::start("calls");
     let Some(tracer) = tracer(&[child.pid()]) else { return child.end() };
     let settled = |tracer: &Tracer, pid: u32| loop {
-        // Nothing moved between two looks, so both sides are of one moment.
+        // Nothing changed between two readings, so both sides belong to one moment.
         let process = ProcessTree::snapshot(pid).expect("it lives");
         let counts = tracer.read().expect("tables can be read");
         if process == ProcessTree::snapshot(pid).expect("it lives") {
@@ -553,7 +554,7 @@ fn switches_agree_with_those_the_kernel_always_counts() {
         (sleeps, preemptions),
         (kernel.context_switches_voluntary, kernel.context_switches_involuntary)
     );
-    // From one moment at which it went to sleep to the other it ran, slept, or waited for a CPU.
+    // Between two moments at which it went to sleep it ran, slept, or waited for a CPU.
     for thread in &counts.threads {
         let since = |counts: &KernelCounts| {
             counts.threads.iter().find(|it| it.tid == thread.tid).and_then(|it| it.parked_since_ns)
@@ -576,7 +577,7 @@ fn programs_that_are_detached_do_not_run_and_count_again_when_they_are_attached(
     let runs = |tracer: &Tracer| tracer.runs().iter().map(|(_, count, _)| count).sum::<u64>();
     child.go_on();
     tracer.stop();
-    // A run that was under way on another CPU ends.
+    // A run in progress on another CPU ends.
     let stopped = loop {
         let before = runs(&tracer);
         std::thread::yield_now();
@@ -605,8 +606,8 @@ fn what_the_programs_took_of_a_thread_is_kept_with_the_call_in_which_they_ran() 
     let before = tracer.read().expect("tables can be read");
     (0..50).for_each(|_| child.go_on());
     let counts = tracer.finish().expect("tables can be read").since(&before);
-    // Each time it sleeps in its read, which is a switch. Its write wakes this process, if that sleeps by then and the
-    // kernel does not leave the wake-up to this one's CPU; such a program times itself.
+    // Each time it sleeps in its read, which is a switch. Its write wakes this process, if that is asleep by then and
+    // the kernel does not leave the wake-up to this one's CPU; such a program times itself.
     let of = |number: libc::c_long| counts.calls[&(number as u32)].probe;
     let (read, write) = (of(libc::SYS_read), of(libc::SYS_write));
     assert!(read.runs > 0 && (write.runs == 0 || write.ns > 0), "{read:?} {write:?}");
@@ -664,7 +665,7 @@ fn nothing_is_left_of_a_process_that_was_killed() {
     assert!(ids.iter().all(|id| there().contains(id)), "they run: {ids:?}");
     child.0.kill().expect("it can be killed");
     child.0.wait().expect("it can be reaped");
-    // The kernel gives them back when no CPU can be in them any more.
+    // The kernel frees them when no CPU can be running them any more.
     while ids.iter().any(|id| there().contains(id)) {
         std::thread::yield_now();
     }

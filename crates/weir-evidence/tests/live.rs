@@ -1,5 +1,5 @@
-//! The real /proc, with processes and threads that really end. CPU is burnt by the clock of this process, so a busy
-//! test machine makes these tests slower, not wrong.
+//! The real /proc, with processes and threads that really end. The tests burn CPU by the clock of this process, so a
+//! busy test machine makes them slower, not wrong.
 
 use std::{
     hint::black_box,
@@ -15,7 +15,7 @@ use weir_evidence::{
     process::ProcessTree,
 };
 
-/// Held by each test: they watch the process they all run in.
+/// Locked by each test: they watch the process they all run in.
 static ALONE: Mutex<()> = Mutex::new(());
 
 const TICK: Duration = Duration::from_millis(10);
@@ -57,7 +57,7 @@ fn burnt_cpu_appears_in_the_process_and_in_the_living_thread() {
     burn(Duration::from_millis(30));
     let after = own_tree();
     let delta = ProcessTree::delta(&before, &after);
-    // Both edges are read by the thread that burns, whose clock the kernel brings up to date when it asks.
+    // Both edges are read by the burning thread, whose clock the kernel updates at the query.
     assert!(delta.cpu_ns >= ns(Duration::from_millis(29)), "{delta:?}");
     assert!(delta.rss_anon_bytes > 0 && delta.threads >= 1);
     let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
@@ -85,7 +85,7 @@ fn a_thread_born_and_ended_inside_the_window_is_not_lost() {
 #[test]
 fn a_child_is_in_the_tree_while_it_lives_and_its_cpu_stays_after_it_ended() {
     let _alone = alone();
-    // The shell waits for a word, burns, says when it is done, and waits for its input to end.
+    // The shell waits for a line, burns, reports that it is done, and waits for its input to end.
     let mut child = Command::new("sh")
         .args(["-c", "read line; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo done; read line"])
         .stdin(Stdio::piped())

@@ -1,4 +1,4 @@
-//! Section `cpus`: which CPUs there are, whether threads can be pinned, and what changes their speed.
+//! Section `cpus`: the CPUs, whether threads can be pinned, and what changes their speed.
 
 use std::thread;
 
@@ -16,7 +16,7 @@ use crate::{
 
 const SECTION: &str = "cpus";
 
-/// Clock sources that are read without leaving the CPU.
+/// Clock sources that are read without a trap to the hypervisor or a device.
 const CLOCKS_FAST: [&str; 4] = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"];
 
 pub(super) fn findings(machine: &Fingerprint) -> Vec<Diagnosis> {
@@ -62,10 +62,10 @@ fn pinning(placement: &Placement, refused: &[usize]) -> Diagnosis {
     finding(SECTION, "pinning", state, Finding::PinnedTo { server, load, refused, shared })
 }
 
-/// CPUs of the placement a thread cannot be pinned to.
+/// CPUs of the placement to which a thread cannot be pinned.
 fn refused_cpus(placement: &Placement) -> Vec<usize> {
     let wanted: Vec<usize> = placement.server.iter().chain(&placement.load).copied().collect();
-    // In a thread of its own, because a pinned thread stays pinned.
+    // In a separate thread, because a pinned thread stays pinned.
     let tried = thread::spawn(move || {
         wanted.into_iter().filter(|cpu| weir_sys::affinity::pin_current_thread(&[*cpu]).is_err()).collect()
     });
@@ -80,7 +80,7 @@ fn number(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// CPUs' worth of time this control group may use, if it is limited.
+/// The CPU quota of this control group in CPUs, if there is one.
 fn cpu_quota() -> Option<f64> {
     files::read_text("/sys/fs/cgroup/cpu.max").as_deref().and_then(parse_quota).or_else(|| {
         let quota = files::read_value("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")?;
@@ -88,7 +88,7 @@ fn cpu_quota() -> Option<f64> {
     })
 }
 
-/// `QUOTA PERIOD`, where the quota is `max` or negative when there is none.
+/// Parses `QUOTA PERIOD`; the quota is `max` or negative if there is none.
 fn parse_quota(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);

@@ -1,4 +1,4 @@
-//! Section `evidence`: which rungs of the ladder can be reached. What decides is in `crate::ladder::rung`.
+//! Section `evidence`: which rungs of the ladder can be used. `crate::ladder::rung` decides.
 
 use weir_record::{
     doctor::{Diagnosis, FindingState},
@@ -22,7 +22,7 @@ fn diagnosis(RungState { rung, obstacle, unlock }: RungState) -> Diagnosis {
         Rung::Programs => "L2 kernel programs",
         Rung::Strace => "L3 strace",
     };
-    // /proc gives something in any case.
+    // /proc always provides something.
     let state = match (&obstacle, rung) {
         (None, _) => FindingState::Yes,
         (Some(_), Rung::Process) => FindingState::Limited,

@@ -1,4 +1,4 @@
-//! Section `limits`: how many connections may be opened, and what the kernel caps on the way.
+//! Section `limits`: how many connections may be opened, and the kernel's related limits.
 
 use weir_record::{
     doctor::{Diagnosis, FindingState},
@@ -11,13 +11,13 @@ use crate::limits::ConnectionBudget;
 
 const SECTION: &str = "limits";
 
-/// From capabilities(7); the memory limit does not apply to a process that has it.
+/// From capabilities(7); the memory limit does not apply to a process with this capability.
 const CAP_IPC_LOCK: u32 = 14;
 /// Connections below which common studies (ten thousand and some spare) do not fit.
 const CONNECTIONS_WANTED: u64 = 10_000;
 /// Accept queue below which a burst of connections overflows.
 const ACCEPT_QUEUE_WANTED: u64 = 1024;
-/// Locked memory that holds the rings and registered buffers of some workers.
+/// Locked memory sufficient for the rings and registered buffers of several workers.
 const MEMLOCK_BYTES_WANTED: u64 = 64 << 20;
 
 pub(super) fn findings(machine: &Fingerprint, budget: &ConnectionBudget) -> Vec<Diagnosis> {
@@ -44,7 +44,7 @@ fn descriptors(budget: &ConnectionBudget, nr_open: Option<u64>) -> Diagnosis {
         used: budget.descriptors_used,
     };
     let wanted = nr_open.unwrap_or(1 << 20).min(1 << 20);
-    // A shell cannot raise its hard limit without privilege, so the hard limit is raised from outside it.
+    // A shell cannot raise its own hard limit without privilege, so `prlimit` raises it from outside.
     let command = format!("sudo prlimit --pid $$ --nofile={wanted} && ulimit -n {wanted}");
     unlocked_by(finding(SECTION, "descriptors", state, found), &command)
 }

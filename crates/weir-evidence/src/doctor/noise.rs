@@ -1,5 +1,5 @@
-//! Section `noise`: how quiet the machine is at this moment, by the limits for whole trials. What others always use is
-//! not known here: a study allows for it once it has seen some trials.
+//! Section `noise`: how quiet the machine is now, by the limits for whole trials. The usual CPU use of other
+//! processes is unknown here: a study allows for it after some trials.
 
 use std::{io, thread, time::Duration};
 

@@ -1,12 +1,12 @@
-//! Instructions of the kernel's virtual machine, written down as what they do. Pure: nothing is loaded here.
+//! Assembler for the kernel's BPF virtual machine. Pure: nothing is loaded here.
 //!
-//! Source: `Documentation/bpf/standardization/instruction-set.rst`. An instruction is eight bytes, in the order of a
-//! little-endian machine: operation, two registers, an offset of 16 bits and a number of 32 bits. Only what the
-//! programs next door use is here.
+//! Source: `Documentation/bpf/standardization/instruction-set.rst`. An instruction has eight bytes, little-endian:
+//! opcode, two registers, an offset of 16 bits and an immediate of 32 bits. Only the instructions that the programs
+//! use are here.
 
 use super::{kernel::Kernel, tables::Table};
 
-/// A register. `R1` to `R5` are lost with each call; `R0` is its answer.
+/// A register. Calls clobber `R1` to `R5`; `R0` holds their result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Register {
     R0,
@@ -50,7 +50,7 @@ pub(super) enum Condition {
     Less = 0xc0,
 }
 
-/// What the kernel does for a program; the numbers are those of `include/uapi/linux/bpf.h`.
+/// Kernel helper functions; the numbers are those of `include/uapi/linux/bpf.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Helper {
     MapLookup = 1,
@@ -61,24 +61,24 @@ pub(super) enum Helper {
     CurrentName = 16,
     CurrentTask = 35,
     ReadKernel = 113,
-    /// Up to a zero byte; its answer is the length with that.
+    /// Reads up to a zero byte; returns the length including it.
     ReadUserText = 114,
-    /// As [`Self::CurrentIds`] in a PID namespace, written to memory: thread, then process.
+    /// Like [`Self::CurrentIds`] in a PID namespace, written to memory: thread, then process.
     IdsInNamespace = 120,
 }
 
-/// What is done to a word of memory in one step, whatever other CPUs do.
+/// An atomic operation on a word of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Atomic {
     Add = 0x00,
     And = 0x50,
 }
 
-/// A place to jump to.
+/// A jump target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(usize);
 
-/// A program whose tables have no numbers yet.
+/// A program whose tables have no descriptors yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Assembled {
     words: Vec<u64>,
@@ -86,7 +86,7 @@ pub(super) struct Assembled {
 }
 
 impl Assembled {
-    /// The instructions, with the number that each table has here.
+    /// The instructions, with each table's descriptor number in this process.
     pub(super) fn linked(&self, number_of: impl Fn(Table) -> i32) -> Vec<u64> {
         let mut words = self.words.clone();
         for (index, table) in &self.tables {
@@ -96,7 +96,7 @@ impl Assembled {
     }
 }
 
-/// Instructions one after another.
+/// A sequence of instructions.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     words: Vec<u64>,
@@ -114,21 +114,21 @@ fn word(operation: u8, to: Register, from: Register, offset: i16, number: i32) -
         | u64::from(number as u32) << 32
 }
 
-/// The field stands for nothing in this instruction.
+/// Placeholder for an unused field.
 const NONE: Register = Register::R0;
 
 impl Assembler {
-    /// The same for this kernel.
+    /// Sets the target kernel.
     pub(super) fn on(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }
     }
 
-    /// What it is written for.
+    /// The target kernel.
     pub(super) fn kernel(&self) -> Kernel {
         self.kernel
     }
 
-    /// `to = number` as it is without a sign.
+    /// `to = number`, zero-extended.
     pub(super) fn set_unsigned(&mut self, to: Register, number: u32) {
         self.set(to, number as i32);
         self.with_number(Operation::ShiftLeft, to, 32);
@@ -170,7 +170,7 @@ impl Assembler {
         self.words.push(word(0x62 | width as u8, base, NONE, offset, number));
     }
 
-    /// `memory[base + offset] += from` in eight bytes that no other CPU writes; `scratch` is lost.
+    /// `memory[base + offset] += from` in eight bytes that no other CPU writes; clobbers `scratch`.
     pub(super) fn add_to(&mut self, base: Register, offset: i16, from: Register, scratch: Register) {
         self.load(Width::Eight, scratch, base, offset);
         self.with(Operation::Add, scratch, from);
@@ -184,18 +184,18 @@ impl Assembler {
         self.store(Width::Eight, base, offset, scratch);
     }
 
-    /// Changes eight bytes that other CPUs may change as well.
+    /// Changes eight bytes that other CPUs may also change.
     pub(super) fn atomically(&mut self, change: Atomic, base: Register, offset: i16, from: Register) {
         self.words.push(word(0xdb, base, from, offset, change as i32));
     }
 
-    /// A place that is given its position later.
+    /// A label that is bound later.
     pub(super) fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
     }
 
-    /// The label is here.
+    /// Binds the label to this position.
     pub(super) fn bind(&mut self, label: Label) {
         self.labels[label.0] = Some(self.words.len());
     }
@@ -212,15 +212,15 @@ impl Assembler {
         self.words.push(word(0x05, NONE, NONE, 0, 0));
     }
 
-    /// Calls the kernel, with arguments from `R1` on.
+    /// Calls a helper function, with arguments from `R1` on.
     pub(super) fn call(&mut self, helper: Helper) {
         self.words.push(word(0x85, NONE, NONE, 0, helper as i32));
     }
 
-    /// `to = table`, which takes two places.
+    /// `to = table`, which takes two instructions.
     pub(super) fn table(&mut self, to: Register, table: Table) {
         self.tables.push((self.words.len(), table));
-        // A source of 1 says that the number is a descriptor.
+        // A source register of 1 marks the number as a descriptor.
         self.words.push(word(0x18, to, Register::R1, 0, 0));
         self.words.push(0);
     }
@@ -238,16 +238,16 @@ impl Assembler {
         self.with_number(Operation::Add, to, offset.into());
     }
 
-    /// Ends the program; its answer is 0, which no tracepoint looks at.
+    /// Ends the program with result 0, which tracepoints ignore.
     pub(super) fn exit(&mut self) {
         self.set(Register::R0, 0);
         self.words.push(word(0x95, NONE, NONE, 0, 0));
     }
 
-    /// The program, with every jump at its place.
+    /// The program, with all jumps resolved.
     ///
     /// # Panics
-    /// If a label was never bound: a mistake in a program of this crate.
+    /// Panics if a label was never bound, which is a bug in this crate.
     pub(super) fn finish(mut self) -> Assembled {
         for (index, label) in &self.jumps {
             let target = self.labels[label.0].expect("every label is bound");
@@ -263,7 +263,7 @@ impl Assembler {
 mod tests {
     use super::*;
 
-    /// Bytes in the order of the specification.
+    /// Bytes in the specification's order.
     fn bytes(words: &[u64]) -> Vec<[u8; 8]> {
         words.iter().map(|word| word.to_le_bytes()).collect()
     }

@@ -1,8 +1,8 @@
-//! The kernel's description of its structures (`Documentation/bpf/btf.rst`), as far as a member of a structure is
-//! looked for and what a tracepoint is given. Pure; no bytes make it fail otherwise than by finding nothing.
+//! The kernel's type information (`Documentation/bpf/btf.rst`), as far as needed to find a member of a structure and
+//! the arguments of a tracepoint. Pure; invalid bytes only cause lookups to find nothing.
 
 const MAGIC: u16 = 0xeb9f;
-/// Bytes of a type before what its kind adds.
+/// Length of a type's header.
 const HEAD_BYTES: usize = 12;
 
 const POINTER: u32 = 2;
@@ -15,7 +15,7 @@ const PROTOTYPE: u32 = 13;
 #[derive(Debug)]
 pub(super) struct Types<'b> {
     strings: &'b [u8],
-    /// Each from its head on; the first one has number 1.
+    /// Each from its header on; the first one has number 1.
     types: Vec<&'b [u8]>,
 }
 
@@ -23,7 +23,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
 
-/// Bytes that follow the head of a type of this kind.
+/// Bytes after the header of a type of this kind.
 fn rest_bytes(kind: u32, members: usize) -> Option<usize> {
     Some(match kind {
         1 | 14 | 17 => 4,
@@ -58,19 +58,19 @@ impl<'b> Types<'b> {
         Some(Self { strings: part(strings_at, strings_bytes)?, types })
     }
 
-    /// Where a structure has a member, in bytes.
+    /// Offset of a structure's member, in bytes.
     pub(super) fn member_offset(&self, structure: &str, member: &str) -> Option<u32> {
         let found = self.named(STRUCTURE, structure)?;
         let bits = found[HEAD_BYTES..].chunks_exact(12).find_map(|one| {
             let is_it = self.text(word(one, 0)?) == Some(member);
             word(one, 8).filter(|_| is_it)
         })?;
-        // In the lower part, where the upper one has the length of members that are narrower than a byte.
+        // The offset is in the lower part if the upper part holds the length of a bit field.
         let bits = if word(found, 4)? >> 31 == 1 { bits & 0x00ff_ffff } else { bits };
         (bits % 8 == 0).then_some(bits / 8)
     }
 
-    /// The structure that the argument of this index points at, of a function's type by this name.
+    /// The structure that an argument points to, for the function type with this name.
     pub(super) fn parameter_structure(&self, name: &str, index: usize) -> Option<&'b str> {
         let pointer = self.aimed(word(self.named(TYPEDEF, name)?, 8)?, POINTER)?;
         let prototype = self.aimed(word(pointer, 8)?, PROTOTYPE)?;
@@ -80,10 +80,10 @@ impl<'b> Types<'b> {
         self.text(word(structure, 0)?)
     }
 
-    /// The type with this number, without what modifies it, if it is of this kind.
+    /// The type with this number after removing its modifiers, if it is of this kind.
     fn aimed(&self, number: u32, wanted: u32) -> Option<&'b [u8]> {
         let mut number = number;
-        // Bounded, because types that anybody wrote could lead in a circle.
+        // Bounded, because invalid types could form a cycle.
         for _ in 0..self.types.len() {
             let found = *self.types.get((number as usize).checked_sub(1)?)?;
             match kind(found)? {
@@ -121,7 +121,7 @@ fn members(head: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// A number, a structure with two members, a pointer to it behind `const`, and a function that is given one.
+    /// A number, a structure with two members, a `const` pointer to it, and a function with that argument.
     fn described() -> Vec<u8> {
         let strings = b"\0int\0request\0flags\0opcode\0event\0";
         let at = |name: &str| {

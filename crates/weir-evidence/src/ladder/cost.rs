@@ -1,6 +1,6 @@
-//! What being traced costs a system call, tried on calls of this process that do nothing.
+//! Cost of tracing per system call, measured on trivial calls of this process.
 //!
-//! The same calls show whether the programs count: they were made a known number of times.
+//! The same calls verify that the programs count: their number is known.
 
 use std::{hint::black_box, io};
 
@@ -15,31 +15,31 @@ use super::{
 };
 use crate::process::family_of;
 
-/// Programs that are attached to find out what one more takes.
+/// Programs that are attached to measure the cost of one more.
 const COPIES: usize = 4;
 
-/// Repetitions, each of [`CALLS`] calls: an interrupt spoils one, not the median.
+/// Repetitions, each of [`CALLS`] calls: an interrupt affects one repetition, not the median.
 const REPETITIONS: usize = 9;
 const CALLS: u64 = 250;
 /// `getppid`, which only reads a number.
 const CALL: u32 = weir_sys::syscalls::GETPPID;
 
-/// How the programs did on this process.
+/// The measured cost and counts on this process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tried {
-    /// What a call costs.
+    /// Cost per call.
     pub cost: ProbeCost,
-    /// Calls that were made.
+    /// Number of calls made.
     pub made: u64,
-    /// Calls that were counted.
+    /// Number of calls counted.
     pub counted: u64,
 }
 
 impl Tried {
-    /// What a call costs.
+    /// The cost per call.
     ///
     /// # Errors
-    /// When calls were missed: then nothing that the programs count can be believed.
+    /// Fails when calls were missed: then no count of the programs can be trusted.
     pub fn believed(self) -> io::Result<ProbeCost> {
         let Self { cost, made, counted } = self;
         if counted >= made {
@@ -50,12 +50,12 @@ impl Tried {
     }
 }
 
-/// Time of one call without programs, for each repetition.
+/// Time of a call without programs, for each repetition.
 pub fn untraced() -> Vec<f64> {
     (0..REPETITIONS).map(|_| time_of_calls()).collect()
 }
 
-/// The same with them; this process is observed meanwhile, and nobody is afterwards.
+/// The same with programs; this process is observed meanwhile, and nothing afterwards.
 pub fn tried(tracer: &Tracer, untraced: &[f64]) -> Result<Tried, TracerError> {
     let failed =
         |error: io::Error| TracerError::Refused { what: "a reading".to_owned(), log: String::new(), error };
@@ -64,7 +64,7 @@ pub fn tried(tracer: &Tracer, untraced: &[f64]) -> Result<Tried, TracerError> {
     let before = tracer.read_call(CALL).map_err(failed)?;
     let traced: Vec<f64> = (0..REPETITIONS).map(|_| time_of_calls()).collect();
     let call = tracer.read_call(CALL).map_err(failed)?.combined(&before, u64::saturating_sub);
-    // What this process started meanwhile is observed as well.
+    // Children that this process started meanwhile are observed as well.
     let members = family_of(own).unwrap_or_else(|_| vec![own]);
     tracer.forget_all(&members).map_err(failed)?;
     let made = CALLS * REPETITIONS as u64;
@@ -73,8 +73,8 @@ pub fn tried(tracer: &Tracer, untraced: &[f64]) -> Result<Tried, TracerError> {
     Ok(Tried { cost, made, counted: call.count })
 }
 
-/// What one more program at the end of a call adds to it, when it does nothing but read the clock once: the median of
-/// the repetitions with several of them less that with one, for each.
+/// Time that one more program adds to the end of a call if it only reads the clock once: the median of the
+/// repetitions with several of them less the median with one, per program.
 pub(super) fn of_run_ns() -> Result<f64, Refused> {
     let load = || Program::load("weir_empty", &programs::empty().linked(|_| 0));
     let attach =
@@ -88,7 +88,7 @@ pub(super) fn of_run_ns() -> Result<f64, Refused> {
     Ok(((median() - of_one) / COPIES as f64).max(0.0))
 }
 
-/// What a reading of the clock costs: the median of the repetitions.
+/// Cost of one clock reading: the median of the repetitions.
 pub fn of_clock_ns() -> f64 {
     let repetition = |_| {
         let start_ns = monotonic_ns();
@@ -101,8 +101,8 @@ pub fn of_clock_ns() -> f64 {
     costs[REPETITIONS / 2]
 }
 
-/// Medians, and the range of what was added: from the lower quartile less the upper one to the other way round, so
-/// that two repetitions that were disturbed on either side do not widen it.
+/// Medians, and the range of the added time: from the difference of traced lower and untraced upper quartile to the
+/// opposite one, so that two disturbed repetitions on either side do not widen it.
 fn cost(untraced: &[f64], traced: &[f64], inside_ns: f64) -> ProbeCost {
     let (without, with) = (sorted(untraced), sorted(traced));
     let quartile = |values: &[f64], number: usize| {

@@ -1,5 +1,5 @@
-//! The kernel's virtual machine on one CPU, as far as the programs next door use it, so that they can be tried with
-//! events of any order. Pure, and for tests: every access outside of what a program may reach is a panic.
+//! An interpreter of the kernel's BPF virtual machine on one CPU, as far as the programs use it, so that they can be
+//! tested with events in any order. Pure, and for tests: every access outside a program's memory panics.
 //!
 //! Source: `Documentation/bpf/standardization/instruction-set.rst`.
 
@@ -12,30 +12,30 @@ use super::{
     tables::Table,
 };
 
-/// Where memory begins, by what it is. Each value of a table has a room of its own.
+/// Base addresses of the memory areas. Each value of a table has a separate area.
 const STACK: u64 = 0x1000_0000;
 const ARGUMENTS: u64 = 0x2000_0000;
-/// What an event may point at; everything else cannot be read.
+/// Memory that event arguments may point to; everything else is unreadable.
 pub(super) const POINTED_AT: u64 = 0x3000_0000;
 const VALUES: u64 = 0x1_0000_0000;
 const ROOM: u64 = 0x1_0000;
 const STACK_BYTES: usize = 512;
-/// The register that holds the end of the stack.
+/// The register of the stack's end.
 const FRAME: usize = 10;
 
-/// A CPU with the tables.
+/// A CPU with its tables.
 pub(super) struct Interpreter {
-    /// What the clock says.
+    /// Current time of the clock.
     pub(super) now_ns: u64,
-    /// Address of the thread that runs, and its numbers in the first PID namespace: process in the upper half.
+    /// Address of the current thread, and its numbers in the first PID namespace: process in the upper half.
     pub(super) task: u64,
     pub(super) ids: u64,
-    /// Device and inode of the namespace that it lives in, and its numbers there.
+    /// Device and inode of its namespace, and its numbers there.
     pub(super) namespaced: ([u32; 2], u64),
     registers: [u64; 11],
     stack: [u8; STACK_BYTES],
     arguments: Vec<u8>,
-    /// What pointers of events point at.
+    /// Memory that pointers of events refer to.
     pub(super) pointed_at: Vec<u8>,
     values: Vec<Vec<u8>>,
     tables: BTreeMap<(usize, Vec<u8>), usize>,
@@ -57,13 +57,13 @@ impl Interpreter {
         }
     }
 
-    /// The value of a table, if it is there.
+    /// The value of a table, if it exists.
     pub(super) fn value(&mut self, table: Table, key: &[u8]) -> Option<&mut Vec<u8>> {
         let index = self.find(table, key)?;
         Some(&mut self.values[index])
     }
 
-    /// Keys and values of a table that is no array.
+    /// Keys and values of a table that is not an array.
     pub(super) fn values_of(&self, table: Table) -> impl Iterator<Item = (&[u8], &[u8])> {
         let own = self.tables.iter().filter(move |((of, _), _)| *of == table as usize);
         own.map(|((_, key), index)| (&key[..], &self.values[*index][..]))
@@ -83,7 +83,7 @@ impl Interpreter {
         }
     }
 
-    /// One instruction; returns where the next one is, if there is one.
+    /// Executes one instruction; returns the index of the next one, if there is one.
     fn step(&mut self, words: &[u64], at: usize) -> Option<usize> {
         let word = words[at];
         let operation = word as u8;
@@ -132,7 +132,7 @@ impl Interpreter {
         } else if is(Helper::IdsInNamespace) {
             assert_eq!(fourth, 8, "as large as the kernel's structure");
             let (own, ids) = self.namespaced;
-            // Threads of other namespaces are refused, also of those further below, and zeros are written.
+            // Threads of other namespaces are refused, including nested ones, and zeros are written.
             let is_its_own = own.map(u64::from) == [first, second];
             let ids = if is_its_own { ids } else { 0 };
             self.write(third, 4, ids & 0xffff_ffff);
@@ -169,12 +169,12 @@ impl Interpreter {
                 self.update(table, key, third, fourth)
             }
         };
-        // What a program must not rely on behind a call.
+        // Registers that a call clobbers.
         self.registers[1..=5].fill(0xdead);
         self.registers[0] = answer;
     }
 
-    /// Elements of arrays are there from the beginning.
+    /// Elements of arrays always exist.
     fn find(&mut self, table: Table, key: &[u8]) -> Option<usize> {
         let (id, shape) = ((table as usize, key.to_vec()), table.shape());
         let is_array = matches!(shape.kind, MapKind::Array | MapKind::PerCpuArray);

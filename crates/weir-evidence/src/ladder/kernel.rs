@@ -1,29 +1,29 @@
-//! What the programs must know of this kernel before they are written: where an operation of io_uring has its kind, and
-//! in which PID namespace processes have the numbers that this process sees.
+//! What the programs need to know about this kernel: the offset of the opcode in an io_uring operation, and the PID
+//! namespace of the process numbers that this process sees.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path, sync::OnceLock};
 
 use super::btf;
 
-/// The first PID namespace of every kernel (`PROC_PID_INIT_INO`), whose numbers the kernel's programs see.
+/// The first PID namespace of every kernel (`PROC_PID_INIT_INO`), whose numbers kernel programs see.
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
-/// The kernel's own description of its structures.
+/// The kernel's type information.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
-/// Most bytes of it that are read; those of a kernel with everything in it are a tenth.
+/// Most bytes of it that are read; a kernel with everything built in has a tenth.
 const TYPES_BYTES_MAX: u64 = 64 << 20;
 /// Events whose first argument is an operation, since Linux 5.19 and 6.0.
 const OPERATION_EVENTS: [&str; 2] = ["btf_trace_io_uring_submit_req", "btf_trace_io_uring_queue_async_work"];
 
-/// See the head of this file.
+/// Facts about the kernel, see the head of this file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kernel {
-    /// Absent in the first one.
+    /// `None` in the first namespace.
     pub(super) namespace: Option<PidNamespace>,
-    /// Where an operation of io_uring has its kind; absent where the kernel does not tell.
+    /// Offset of the opcode in an io_uring operation; `None` if the kernel does not reveal it.
     pub(super) opcode_offset: Option<i32>,
 }
 
-/// As the kernel's programs name it.
+/// A PID namespace as kernel programs name it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PidNamespace {
     pub(super) device: u32,
@@ -31,20 +31,20 @@ pub(super) struct PidNamespace {
 }
 
 impl Kernel {
-    /// This one, seen from this process.
+    /// The kernel of this machine, as seen by this process.
     pub(super) fn here() -> Self {
         static OPCODE_OFFSET: OnceLock<Option<i32>> = OnceLock::new();
         Self { opcode_offset: *OPCODE_OFFSET.get_or_init(opcode_offset), ..Self::numbering() }
     }
 
-    /// The same without what takes time to find out.
+    /// The same without facts that take time to find.
     pub(super) fn numbering() -> Self {
         let namespace = if is_first_pid_namespace() { None } else { pid_namespace() };
         Self { namespace, opcode_offset: None }
     }
 }
 
-/// Whether processes have the numbers of the first namespace here.
+/// Whether this process is in the first PID namespace.
 pub(super) fn is_first_pid_namespace() -> bool {
     is_namespace("pid", FIRST_PID_NAMESPACE)
 }
@@ -56,7 +56,7 @@ pub(super) fn is_namespace(kind: &str, known: &str) -> bool {
 fn pid_namespace() -> Option<PidNamespace> {
     let found = fs::metadata("/proc/self/ns/pid").ok()?;
     let (major, minor) = (rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));
-    // The kernel's own device numbers, which are not those that it shows.
+    // The kernel's internal device numbers differ from those it shows.
     Some(PidNamespace { device: major << 20 | minor, inode: u32::try_from(found.ino()).ok()? })
 }
 

@@ -1,4 +1,4 @@
-//! The ladder of evidence above what /proc tells: which rungs can be reached here, and the programs of the third one.
+//! The ladder of evidence above /proc: which rungs are available on this machine, and the programs of the third one.
 //!
 //! L0 is what an engine counts of itself, L1 what the kernel always keeps (`crate::process`), L2 small programs at the
 //! kernel's tracepoints, which see every system call of any process, L3 `strace`, which sees the same and distorts it.

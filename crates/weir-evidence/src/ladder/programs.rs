@@ -1,18 +1,18 @@
-//! The programs that the kernel runs at its tracepoints, written with the assembler next door. Pure.
+//! The programs for the kernel's tracepoints, written with the assembler. Pure.
 //!
-//! They know no structure of the kernel: a task is known by its address alone, which serves as a key, and its numbers
-//! come from the kernel's own helpers while it is the one that runs. So they need neither type information nor field
-//! offsets, and run on any kernel that has the tracepoints. They follow one pointer, to the registers that a program
-//! comes with, whose order is part of the interface of debuggers (`ptrace(2)`), and from there to the names of files.
+//! They do not depend on kernel structures: a task is identified only by its address, which serves as a key, and its
+//! numbers come from kernel helpers while it is the running one. So they need neither type information nor field
+//! offsets, and run on any kernel that has the tracepoints. They follow one pointer, to the saved registers of the
+//! program, whose order is part of the debugger interface (`ptrace(2)`), and from there to file names.
 //!
-//! Why the counts are exact: the programs of one thread's calls run on that thread, one after another, without being
-//! preempted; values that several CPUs write are changed atomically. An event that came while the same program ran on
-//! that CPU is counted by the kernel as a miss, and told.
+//! The counts are exact for two reasons. The programs for one thread's calls run on that thread, one after another,
+//! without being preempted. Values that several CPUs write are changed atomically. The kernel counts an event as a
+//! miss if the same program is already running on that CPU, and the misses are reported.
 //!
-//! Programs that run within a call or a softirq would be taken for a part of it. So they read the clock at their
-//! begin and at their end, and keep what they took of the thread or the softirq, and how often, beside its times.
-//! Those at the edges of a time read the clock on its inner side: where a call or a softirq begins at the end, where
-//! it ends at the begin.
+//! The time of programs that run within a call or a softirq would be counted as part of it. So they read the clock at
+//! their start and at their end, and store their time and number of runs with the thread or the softirq, separate
+//! from its own times. Programs at the edges of an interval read the clock on its inner side: at their end when a
+//! call or a softirq starts, at their start when it ends.
 
 macro_rules! of_cpu {
     ($name:ident) => {
@@ -54,29 +54,29 @@ use Width::{Eight, Four};
 use scheduling::Moment;
 use weir_sys::syscalls::{EXECVE, EXECVEAT};
 
-/// Whether what moves through descriptors can be counted on this kind of machine.
+/// Whether the amounts moved through descriptors can be counted on this architecture.
 pub const DESCRIPTORS_ARE_KNOWN: bool = descriptors::ARE_KNOWN;
 
-/// Places on the stack, from its end.
+/// Stack slots, as offsets from its end.
 const TASK: i16 = -8;
 const NUMBER: i16 = -16;
-/// When the program began.
+/// Start time of the program.
 const BEGAN: i16 = -24;
 const WAKE_KEY: i16 = BEGAN - size_of::<WakeKey>() as i16;
-/// In the place of the former, in programs that wake nobody.
+/// Shares the slot of `WAKE_KEY`, in programs that handle no wakes.
 const ERROR_KEY: i16 = WAKE_KEY;
-/// A register of the program.
+/// A spilled register.
 const REGISTER: i16 = WAKE_KEY + 8;
-/// A value that is made new.
+/// A value under construction.
 const FRESH: i16 = WAKE_KEY - size_of::<ThreadState>() as i16;
-/// Numbers of a thread in a PID namespace.
+/// Ids of a thread in a PID namespace.
 const NAMESPACED: i16 = FRESH - 8;
 
-// The kernel gives a program 512 bytes of stack, and reads numbers there at multiples of their size.
+// The kernel gives a program 512 bytes of stack, and requires aligned numbers there.
 const _: () = assert!(-NAMESPACED <= 512 && FRESH % 8 == 0 && WAKE_KEY % 8 == 0);
 const _: () = assert!(size_of::<WakeState>() <= size_of::<ThreadState>());
 const _: () = assert!(size_of::<ErrorKey>() == 8 && size_of::<WakeKey>() >= 16);
-// Indices are made of a side and a number by shifts.
+// Indices combine a side and a number by shifts.
 const _: () = assert!(
     CALLS_MAX.is_power_of_two() && SOFTIRQS_MAX.is_power_of_two() && OPERATIONS_MAX.is_power_of_two()
 );
@@ -84,31 +84,31 @@ const _: () = assert!(MEMBERS_IN_WORD * 2 == u64::BITS && SIDES < 1 << 2);
 
 /// `task_struct.__state` of a thread that will not run again.
 const TASK_DEAD: i32 = 0x80;
-/// The answer of a call that found nothing to do (`EAGAIN`).
+/// Result of a call that found nothing to do (`EAGAIN`).
 const NOTHING_YET: i32 = -11;
-/// Answers from here to -1 are errors (`MAX_ERRNO`).
+/// Results from here to -1 are errors (`MAX_ERRNO`).
 const FIRST_ERROR: i32 = -4095;
-/// A new element must not be there yet; without it the old one is replaced.
+/// The element must not exist yet; otherwise the old one is replaced.
 const NEW_ONLY: i32 = 1;
 const REPLACE: i32 = 0;
 
-/// What is counted. Each group can be left out.
+/// Groups of programs. Each group can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
-    /// System calls by kind: count, time, answers.
+    /// System calls by kind: count, time, results.
     Calls,
-    /// Sleeping, waiting for a CPU, and who woke whom. Without it the time of a call is not split.
+    /// Sleeping, waiting for a CPU, and wakers. Without it the time of a call is not split.
     Scheduling,
     /// Events of io_uring.
     Uring,
     /// Time in softirqs.
     Softirqs,
-    /// What system calls moved through each descriptor.
+    /// Amounts that system calls moved through each descriptor.
     Descriptors,
 }
 
 impl Group {
-    /// All groups that a trace has unless they are left out. [`Self::Descriptors`] is asked for.
+    /// The default groups of a trace. [`Self::Descriptors`] must be requested.
     pub const ALL: [Self; 4] = [Self::Calls, Self::Scheduling, Self::Uring, Self::Softirqs];
 
     /// Its name in readings.
@@ -122,12 +122,12 @@ impl Group {
         }
     }
 
-    /// Its programs with their tracepoints, in the order in which they are to begin. Who follows threads begins
-    /// before who counts.
+    /// Its programs with their tracepoints, in the order of attachment. Programs that follow threads are attached
+    /// before those that count.
     pub(super) fn programs(self, kernel: Kernel) -> Vec<(&'static str, Assembled)> {
         match self {
             Self::Calls => vec![("sys_exit", sys_exit(kernel)), ("sys_enter", sys_enter(kernel))],
-            // Of a timer whose begin was seen the end is seen as well.
+            // If the start of a timer was seen, so is its end.
             Self::Scheduling => vec![
                 ("sched_switch", scheduling::switch(kernel)),
                 ("hrtimer_expire_exit", scheduling::timer_ends()),
@@ -138,28 +138,27 @@ impl Group {
                 let each = URING_EVENTS.iter().enumerate();
                 each.map(|(index, name)| (*name, uring_event(kernel, index))).collect()
             }
-            // Of a softirq whose begin was seen the end is seen as well.
+            // If the start of a softirq was seen, so is its end.
             Self::Softirqs => vec![("softirq_exit", softirqs::exit()), ("softirq_entry", softirqs::entry())],
-            // Before the program of the calls, which forgets what a thread was in.
+            // It must run before the call's own exit program, which clears the thread's current call.
             Self::Descriptors => vec![("sys_exit", descriptors::exit(kernel))],
         }
     }
 }
 
-/// The programs every group needs: one finds the children of observed threads, the other knows whose address is free
-/// again.
+/// The programs that every group needs: one finds children of observed threads, the other notices freed addresses.
 pub(super) fn family(kernel: Kernel) -> [(&'static str, Assembled); 2] {
     [("sched_process_free", scheduling::free()), ("sched_process_fork", scheduling::fork(kernel))]
 }
 
-/// A program that does nothing.
+/// A program without effect.
 pub(super) fn idle() -> Assembled {
     let mut it = begin();
     it.exit();
     it.finish()
 }
 
-/// A program that reads the clock once: what every run of a program takes beyond what it measures of itself.
+/// A program that reads the clock once: the part of every run that the program cannot measure itself.
 pub(super) fn empty() -> Assembled {
     let mut it = begin();
     it.call(Helper::MonotonicNs);
@@ -167,7 +166,7 @@ pub(super) fn empty() -> Assembled {
     it.finish()
 }
 
-/// A program that asks for the numbers of the thread that runs, as this kernel has them for us.
+/// A program that queries the ids of the current thread, in the form this process sees.
 pub(super) fn numbering(kernel: Kernel) -> Assembled {
     let mut it = begin().on(kernel);
     current_ids(&mut it);
@@ -179,14 +178,14 @@ fn field(offset: usize) -> i16 {
     offset as i16
 }
 
-/// A program begins with its event's arguments in `R1`; they are kept in `R6`.
+/// Starts a program; the arguments in `R1` are kept in `R6`.
 fn begin() -> Assembler {
     let mut it = Assembler::default();
     it.copy(R6, R1);
     it
 }
 
-/// The same with the time at which it began at [`BEGAN`], and in `R0`.
+/// The same, and stores the start time at [`BEGAN`] and in `R0`.
 fn begin_timed() -> Assembler {
     let mut it = begin();
     it.call(Helper::MonotonicNs);
@@ -194,15 +193,15 @@ fn begin_timed() -> Assembler {
     it
 }
 
-/// `R0 =` how long the program has run; `R1` to `R5` are lost.
+/// `R0 =` run time of the program so far; clobbers `R1` to `R5`.
 fn own_time(it: &mut Assembler) {
     it.call(Helper::MonotonicNs);
     it.load(Eight, R1, Frame, BEGAN);
     it.with(Operation::Subtract, R0, R1);
 }
 
-/// Keeps what this run of the program took: of the softirq if there is one, or else of the thread that runs, if it is
-/// observed. All but `R6`, `R8` and `R9` is lost.
+/// Charges this run's time to the current softirq, or else to the current thread if it is observed. Clobbers all but
+/// `R6`, `R8` and `R9`.
 fn charge(it: &mut Assembler) {
     let (thread, done) = (it.label(), it.label());
     element(it, Table::Cpu, 0, done);
@@ -225,12 +224,12 @@ fn charge(it: &mut Assembler) {
     it.bind(done);
 }
 
-/// The event's argument of this index.
+/// Loads the event's argument with this index.
 fn argument(it: &mut Assembler, to: Register, index: i16) {
     it.load(Eight, to, R6, 8 * index);
 }
 
-/// `table[stack[key]] = stack[value]`; `R0` is 0 when it could be done.
+/// `table[stack[key]] = stack[value]`; `R0` is 0 on success.
 fn update(it: &mut Assembler, table: Table, key: i16, value: i16, mode: i32) {
     it.table(R1, table);
     it.address(R2, key);
@@ -239,14 +238,14 @@ fn update(it: &mut Assembler, table: Table, key: i16, value: i16, mode: i32) {
     it.call(Helper::MapUpdate);
 }
 
-/// The value of an array whose index is `number`; never absent, which only the verifier cannot know.
+/// The value of an array at index `number`; it always exists, but the verifier requires the check.
 fn element(it: &mut Assembler, table: Table, number: u32, absent: Label) {
     it.store_number(Four, Frame, NUMBER, number as i32);
     it.lookup(table, NUMBER);
     it.jump_if(Condition::Equal, R0, 0, absent);
 }
 
-/// Adds 1 to a counter; `R0` to `R5` are lost.
+/// Adds 1 to a counter; clobbers `R0` to `R5`.
 fn count(it: &mut Assembler, counter: u32) {
     let absent = it.label();
     element(it, Table::Counters, counter, absent);
@@ -255,7 +254,7 @@ fn count(it: &mut Assembler, counter: u32) {
     it.bind(absent);
 }
 
-/// Adds `amount` (or 1) to the counter of the side of the thread in `R9`; `R0` to `R5` are lost.
+/// Adds `amount` (or 1) to the counter of the side of the thread in `R9`; clobbers `R0` to `R5`.
 fn count_of_side(it: &mut Assembler, first: u32, amount: Option<Register>) {
     let absent = it.label();
     it.load(Eight, R1, R9, of_thread!(side));
@@ -271,8 +270,8 @@ fn count_of_side(it: &mut Assembler, first: u32, amount: Option<Register>) {
     it.bind(absent);
 }
 
-/// `R0 =` the word of [`Table::Members`] with the process in the upper half of `R8`, `R7 =` its place in there.
-/// Each has two bits.
+/// `R0 =` the word of [`Table::Members`] with the process in the upper half of `R8`, `R7 =` its bit position. Each
+/// process has two bits.
 fn member_word(it: &mut Assembler, absent: Label) {
     it.copy(R7, R8);
     it.with_number(Operation::ShiftRight, R7, 32);
@@ -285,13 +284,13 @@ fn member_word(it: &mut Assembler, absent: Label) {
     it.with_number(Operation::ShiftLeft, R7, 1);
 }
 
-/// The process in the upper half of `R8` is observed no more.
+/// Clears the mark of the process in the upper half of `R8`.
 fn unmark_member(it: &mut Assembler) {
     let absent = it.label();
     member_word(it, absent);
     it.set(R1, 3);
     it.with(Operation::ShiftLeft, R1, R7);
-    // All bits but those two: -1 less them.
+    // All bits except those two: -1 minus them.
     it.set(R2, -1);
     it.with(Operation::Subtract, R2, R1);
     it.atomically(Atomic::And, R0, 0, R2);
@@ -305,8 +304,8 @@ fn zero(it: &mut Assembler, offset: i16, bytes: usize) {
     }
 }
 
-/// `R0 =` the numbers of the thread that runs, the process's in the upper half: those that this process sees, and 0
-/// where it sees none. `R1` to `R5` are lost.
+/// `R0 =` the ids of the current thread as this process sees them, the process in the upper half; 0 if it is not
+/// visible. Clobbers `R1` to `R5`.
 fn current_ids(it: &mut Assembler) {
     let Some(namespace) = it.kernel().namespace else { return it.call(Helper::CurrentIds) };
     it.set_unsigned(R1, namespace.device);
@@ -314,15 +313,15 @@ fn current_ids(it: &mut Assembler) {
     it.address(R3, NAMESPACED);
     it.set(R4, 8);
     it.call(Helper::IdsInNamespace);
-    // The kernel writes zeros of a thread of another namespace.
+    // For a thread of another namespace the kernel writes zeros.
     it.load(Four, R0, Frame, NAMESPACED + 4);
     it.with_number(Operation::ShiftLeft, R0, 32);
     it.load(Four, R1, Frame, NAMESPACED);
     it.with(Operation::Add, R0, R1);
 }
 
-/// `R9 =` the state of the thread that runs, which is followed from now on if its process is a member; goes to
-/// `not_ours` for other threads. Its address stays at [`TASK`]; `R7` and `R8` are lost.
+/// `R9 =` the state of the current thread, which is created if its process is a member; goes to `not_ours` for other
+/// threads. Its address stays at [`TASK`]; clobbers `R7` and `R8`.
 fn current_thread(it: &mut Assembler, not_ours: Label) {
     let (known, fits) = (it.label(), it.label());
     it.call(Helper::CurrentTask);
@@ -361,7 +360,7 @@ fn sys_enter(kernel: Kernel) -> Assembled {
     let leave = it.label();
     current_thread(&mut it, leave);
     scheduling::has_cpu(&mut it, Moment::Now);
-    // Numbers change when a thread that is not the first one calls exec.
+    // The ids change when a thread other than the first one calls exec.
     current_ids(&mut it);
     it.store(Eight, R9, of_thread!(ids), R0);
     for (total, entered) in [
@@ -375,7 +374,7 @@ fn sys_enter(kernel: Kernel) -> Assembled {
         it.store(Eight, R9, entered, R1);
     }
     argument(&mut it, R1, 1);
-    // The place of calls of 32 bits is theirs alone.
+    // Calls of 32-bit programs have a separate index.
     let (has_own_numbers, is_known) = (it.label(), it.label());
     it.load(Eight, R2, R9, of_thread!(is_of_32_bits));
     it.jump_if(Condition::Equal, R2, 0, has_own_numbers);
@@ -396,7 +395,7 @@ fn sys_enter(kernel: Kernel) -> Assembled {
     it.finish()
 }
 
-/// `R8 =` the state of the call that the thread in `R9` is in.
+/// `R8 =` the state of the current call of the thread in `R9`.
 fn call_of_thread(it: &mut Assembler, absent: Label) {
     let is_known = it.label();
     it.load(Four, R1, R9, of_thread!(call_number));
@@ -413,15 +412,15 @@ fn call_of_thread(it: &mut Assembler, absent: Label) {
     it.copy(R8, R0);
 }
 
-/// Place of the register that says which instructions a program is made of (`cs` of `struct pt_regs`), and what is in
-/// it for 32 bits. Where that is not known such programs are found by their files alone, when /proc is read.
+/// Offset of the register that determines the instruction set of a program (`cs` of `struct pt_regs`), and its value
+/// for 32 bits. Where it is unknown such programs are found only by their files, when /proc is read.
 #[cfg(target_arch = "x86_64")]
 const OF_32_BITS: Option<(i32, i32)> = Some((136, 0x23));
 #[cfg(not(target_arch = "x86_64"))]
 const OF_32_BITS: Option<(i32, i32)> = None;
 
-/// The thread in `R9` may come back from an exec as a program of 32 bits, and then its calls have other numbers. All
-/// but `R6` and `R9` is lost.
+/// The thread in `R9` may return from an exec as a 32-bit program, whose calls have other numbers. Clobbers all but
+/// `R6` and `R9`.
 fn look_for_32_bits(it: &mut Assembler) {
     let Some((place, of_32_bits)) = OF_32_BITS else { return };
     let (became, keeps, done) = (it.label(), it.label(), it.label());
@@ -445,7 +444,7 @@ fn look_for_32_bits(it: &mut Assembler) {
     it.bind(done);
 }
 
-/// Arguments: registers, answer.
+/// Arguments: registers, result.
 fn sys_exit(kernel: Kernel) -> Assembled {
     let mut it = begin_timed().on(kernel);
     let (leave, cut, was_seen) = (it.label(), it.label(), it.label());
@@ -456,12 +455,12 @@ fn sys_exit(kernel: Kernel) -> Assembled {
     it.store(Eight, R9, of_thread!(seen_ns), R0);
     it.load(Eight, R1, R9, of_thread!(entered_ns));
     it.jump_if(Condition::NotEqual, R1, 0, was_seen);
-    // A new thread comes back from the call that made it, which another thread entered.
+    // A new thread returns from the call that created it, which another thread entered.
     it.load(Four, R1, R9, of_thread!(is_newborn));
     it.jump_if(Condition::Equal, R1, 0, cut);
     it.store_number(Four, R9, of_thread!(is_newborn), 0);
-    // Its process gets no mark: its threads are followed from their birth on, and a mark would outlive the process
-    // until the kernel has forgotten its task, when another one may have the number.
+    // Its process gets no mark: its threads are followed from their creation on, and a mark would outlive the process
+    // until the kernel has freed its task, when another process may already have the number.
     current_ids(&mut it);
     it.store(Eight, R9, of_thread!(ids), R0);
     it.jump(leave);
@@ -482,8 +481,8 @@ fn sys_exit(kernel: Kernel) -> Assembled {
     it.finish()
 }
 
-/// `R2 =` what a total of the thread in `R9` grew by since its call began, added to a sum of the call in `R8` and to
-/// one of the thread's own.
+/// `R2 =` the increase of a total of the thread in `R9` since its call began; adds it to a sum of the call in `R8`
+/// and to one of the thread.
 fn within_call(it: &mut Assembler, (total, entered): (i16, i16), sum: i16, sum_of_thread: Option<i16>) {
     it.load(Eight, R2, R9, total);
     it.load(Eight, R3, R9, entered);
@@ -498,7 +497,7 @@ fn within_call(it: &mut Assembler, (total, entered): (i16, i16), sum: i16, sum_o
 fn add_call(it: &mut Assembler) {
     let (failed, found_nothing, done) = (it.label(), it.label(), it.label());
     it.add_number_to(R8, of_call!(count), 1, R1);
-    // What is left of the wall time in R4 is time on a CPU.
+    // The remainder of the wall time in R4 is time on a CPU.
     it.copy(R4, R7);
     for (total, entered, sum, sum_of_thread) in [
         (of_thread!(blocked_ns), of_thread!(entered_blocked_ns), of_call!(blocked_ns), None),
@@ -542,7 +541,7 @@ fn add_call(it: &mut Assembler) {
     it.jump(done);
     it.bind(failed);
     it.jump_if(Condition::Equal, R2, NOTHING_YET, found_nothing);
-    // Below the errors are addresses, which are answers.
+    // Values below the errors are addresses, which are results.
     it.jump_if(Condition::Less, R2, FIRST_ERROR, done);
     it.add_number_to(R8, of_call!(errors), 1, R1);
     count_error(it);
@@ -553,8 +552,7 @@ fn add_call(it: &mut Assembler) {
     it.bind(done);
 }
 
-/// Counts the error of which the number is below zero in `R2`, of the kind of call whose place is at [`NUMBER`]. `R0`
-/// to `R5` are lost.
+/// Counts the error whose negative number is in `R2`, for the kind of call at [`NUMBER`]. Clobbers `R0` to `R5`.
 fn count_error(it: &mut Assembler) {
     let (known, done) = (it.label(), it.label());
     it.load(Four, R1, Frame, NUMBER);
@@ -565,7 +563,7 @@ fn count_error(it: &mut Assembler) {
     it.lookup(Table::Errors, ERROR_KEY);
     it.jump_if(Condition::NotEqual, R0, 0, known);
     it.store_number(Eight, Frame, FRESH, 0);
-    // Another CPU may have been faster: then it is there, and that is as good.
+    // If another CPU created it first, the update fails and the lookup finds that one.
     update(it, Table::Errors, ERROR_KEY, FRESH, NEW_ONLY);
     it.lookup(Table::Errors, ERROR_KEY);
     it.jump_if(Condition::Equal, R0, 0, done);
@@ -575,7 +573,7 @@ fn count_error(it: &mut Assembler) {
     it.bind(done);
 }
 
-/// Adds the time in `R7` to the histogram in `R8`: the place of its highest bit is its bucket.
+/// Adds the time in `R7` to the histogram in `R8`: the bucket is the position of its highest bit.
 fn add_bucket(it: &mut Assembler) {
     highest_bit(it, R7);
     at_most(it, R2, BUCKETS as i32 - 1);
@@ -584,7 +582,7 @@ fn add_bucket(it: &mut Assembler) {
     it.add_number_to(R8, of_call!(buckets), 1, R1);
 }
 
-/// `R2 =` the place of the highest bit of a number that is not 0. It and `R1` are lost.
+/// `R2 =` the position of the highest bit of a nonzero number. Clobbers `number` and `R1`.
 fn highest_bit(it: &mut Assembler, number: Register) {
     it.set(R2, 0);
     for step in [32, 16, 8, 4, 2, 1] {
@@ -598,7 +596,7 @@ fn highest_bit(it: &mut Assembler, number: Register) {
     }
 }
 
-/// What is more than `most` becomes that.
+/// Limits a number to `most`.
 fn at_most(it: &mut Assembler, number: Register, most: i32) {
     let (is_more, fits) = (it.label(), it.label());
     it.jump_if(Condition::Above, number, most, is_more);
@@ -608,7 +606,7 @@ fn at_most(it: &mut Assembler, number: Register, most: i32) {
     it.bind(fits);
 }
 
-/// Counts an event by whether the thread that runs is observed.
+/// Counts an event by whether the current thread is observed.
 fn uring_event(kernel: Kernel, index: usize) -> Assembled {
     let mut it = begin_timed().on(kernel);
     let (elsewhere, leave) = (it.label(), it.label());
@@ -631,8 +629,8 @@ fn uring_event(kernel: Kernel, index: usize) -> Assembled {
     it.finish()
 }
 
-/// Adds 1 to a sum of the kind of operation that the event's first argument is, of the side of the thread in `R9`. All
-/// but `R6` and `R9` is lost.
+/// Adds 1 to a sum of the operation kind of the event's first argument, for the side of the thread in `R9`. Clobbers
+/// all but `R6` and `R9`.
 fn count_operation(it: &mut Assembler, sum: i16) {
     let Some(place) = it.kernel().opcode_offset else { return };
     let absent = it.label();

@@ -1,7 +1,7 @@
-//! Which rungs of the ladder can be reached, why not the others, and the one command that would unlock each.
+//! Which rungs of the ladder are available, why the others are not, and the command that would unlock each.
 //!
-//! The decision is a function of facts; [`Facts::read`] gathers them by asking the kernel for what is needed, because
-//! no file says whether it would give it.
+//! The decision is a function of facts. [`Facts::read`] gathers them by trying each operation, because no file shows
+//! whether the kernel would permit it.
 
 use std::io;
 
@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{files, parse};
 
-/// The first user namespace of every kernel (`PROC_USER_INIT_INO`), the only one whose capabilities count for programs.
+/// The first user namespace of every kernel (`PROC_USER_INIT_INO`), the only one whose capabilities permit kernel
+/// programs.
 const FIRST_USER_NAMESPACE: &str = "user:[4026531837]";
 
 /// From capabilities(7).
@@ -23,10 +24,10 @@ const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
 
-/// Gives this program what kernel programs need, and no more.
+/// Grants this program the capabilities for kernel programs, and no more.
 pub const GRANT_PROGRAMS: &str = "sudo setcap cap_bpf,cap_perfmon=ep \"$(command -v weir)\"";
 
-/// Tools that install programs, and what each is told to get `strace`.
+/// Package managers, and their arguments for installing `strace`.
 const INSTALLERS: [(&str, &str); 5] = [
     ("apt-get", "sudo apt-get install strace"),
     ("dnf", "sudo dnf install strace"),
@@ -35,38 +36,38 @@ const INSTALLERS: [(&str, &str); 5] = [
     ("pacman", "sudo pacman -S strace"),
 ];
 
-/// What decides the rungs.
+/// Facts that decide the rungs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// The scheduler counts time for every thread (`schedstat` shows more than zeros).
+    /// Whether the scheduler counts time for every thread (`schedstat` contains nonzero values).
     pub has_schedstat: bool,
-    /// What the kernel said to a program that does nothing.
+    /// The kernel's reaction to a program without effect.
     pub trial: Trial,
-    /// It has the capabilities that the kernel asks of whoever brings programs.
+    /// Whether the process has the capabilities that loading programs requires.
     pub is_privileged: bool,
-    /// A seccomp filter decides on its system calls.
+    /// Whether a seccomp filter checks its system calls.
     pub is_filtered: bool,
-    /// Its capabilities are those of the whole machine.
+    /// Whether its capabilities apply to the whole machine.
     pub is_first_user_namespace: bool,
-    /// The kernel's programs see the numbers that processes have here: it is the first PID namespace, or the kernel
-    /// tells them the numbers of this one (Linux 5.7).
+    /// Whether kernel programs see the process numbers of this namespace: it is the first PID namespace, or the
+    /// kernel supports other ones (Linux 5.7).
     pub knows_numbers: bool,
     /// The mode of `lockdown(7)`, unless it is `none`.
     pub lockdown: Option<String>,
     /// `strace` can be started.
     pub has_strace: bool,
-    /// The command that would install it, where a tool for that is known.
+    /// The command that would install it, if a package manager is known.
     pub install_strace: Option<&'static str>,
 }
 
-/// How a program that does nothing fared.
+/// Result of loading a program without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trial {
     /// It ran.
     Ran,
-    /// The kernel would not take it (error number).
+    /// The kernel refused to load it (error number).
     NotTaken(i32),
-    /// The kernel took it, and would not run it at system calls (error number).
+    /// The kernel loaded it, but refused to attach it to system calls (error number).
     NotAttached(i32),
 }
 
@@ -94,7 +95,7 @@ impl Facts {
     }
 }
 
-/// Whether the kernel's programs can see the numbers that processes have here, where they can be tried.
+/// Whether kernel programs can see the process numbers of this namespace, if that can be tested.
 pub(super) fn knows_numbers() -> bool {
     if kernel::is_first_pid_namespace() {
         return true;
@@ -104,13 +105,13 @@ pub(super) fn knows_numbers() -> bool {
     kernel.namespace.is_some() && Program::load("weir_numbering", &program).is_ok()
 }
 
-/// What the kernel asks of whoever brings programs.
+/// Whether the capabilities permit kernel programs.
 fn is_privileged(capabilities: u64) -> bool {
     let has = |needed: u64| capabilities & needed == needed;
     has(CAP_BPF | CAP_PERFMON) || has(CAP_SYS_ADMIN)
 }
 
-/// The mode, of `none [integrity] confidentiality`, unless it is none.
+/// The mode in `none [integrity] confidentiality`, unless it is none.
 fn lockdown_mode(text: &str) -> Option<&str> {
     parse::chosen(text).filter(|mode| *mode != "none")
 }
@@ -130,7 +131,7 @@ impl Trial {
     }
 }
 
-/// All rungs, lowest first, with what keeps each from being used.
+/// All rungs, lowest first, with the obstacle of each.
 pub fn ladder(facts: &Facts) -> Vec<RungState> {
     let schedstat = (!facts.has_schedstat).then_some(Obstacle::NoSchedstat);
     let programs = obstacle_of_programs(facts);
@@ -154,7 +155,7 @@ fn obstacle_of_programs(facts: &Facts) -> Option<Obstacle> {
         Trial::NotTaken(EPERM) | Trial::NotAttached(EPERM) => Some(match &facts.lockdown {
             Some(mode) => Obstacle::Lockdown { mode: mode.clone() },
             None if !facts.is_privileged => Obstacle::NoPrivilege,
-            // There it is refused in any case; a filter can be seen, and not what it refuses.
+            // There it is refused in any case; the presence of a filter is visible, but not what it refuses.
             None if !facts.is_first_user_namespace => Obstacle::UserNamespace,
             None if facts.is_filtered => Obstacle::Filtered,
             None => refused(EPERM),
@@ -168,7 +169,7 @@ const EPERM: i32 = rustix::io::Errno::PERM.raw_os_error();
 const ENOENT: i32 = rustix::io::Errno::NOENT.raw_os_error();
 const ENOSYS: i32 = rustix::io::Errno::NOSYS.raw_os_error();
 
-/// The highest rung that is free, among those up to `wanted`. That of /proc is always there, if with less in it.
+/// The highest available rung up to `wanted`. The rung of /proc is always available, if with less data.
 pub fn highest(ladder: &[RungState], wanted: Rung) -> Rung {
     let free = ladder.iter().filter(|state| state.rung <= wanted && state.obstacle.is_none());
     free.map(|state| state.rung).max().unwrap_or(Rung::Process).max(Rung::Process)
@@ -239,7 +240,7 @@ mod tests {
             let state = programs(&facts);
             assert_eq!((state.obstacle, state.unlock), (Some(obstacle), None), "{facts:?}");
         }
-        // A security module, for one: all that is known is what the kernel said.
+        // A security module, for example: only the kernel's error is known.
         let said = programs(&refused).obstacle;
         assert!(
             matches!(&said, Some(Obstacle::Refused { error }) if error.contains("not permitted")),

@@ -1,5 +1,5 @@
-//! Rung L3: `strace -c -f -w` on a running process, for those who want to see what it does to one. It stops each call
-//! twice, so its times are those of a program that it slowed, and waiting counts as work. Its counts are right.
+//! Rung L3: `strace -c -f -w` on a running process, to show its effect on a process. It stops each call twice, so its
+//! times are those of a slowed program, and waiting counts as work. Its counts are right.
 
 use std::{
     ffi::OsString,
@@ -15,32 +15,32 @@ use weir_sys::child::spawn_bound;
 
 use crate::{files, parse, process::family_of};
 
-/// Longest wait until every thread is held.
+/// Longest wait until every thread is attached.
 const ATTACH_MAX: Duration = Duration::from_secs(5);
 /// Kinds of calls that are read.
 const ROWS_MAX: usize = 1024;
 /// Longest table that is read.
 const TABLE_BYTES_MAX: u64 = 1 << 20;
 
-/// What a supervisor is told: end strace, and let it say what it counted.
+/// Message to a supervisor: end strace, and let it print its counts.
 const END: &[u8] = b"end\n";
 
-/// `strace` at work on a process and its children.
+/// `strace` attached to a process and its children.
 #[derive(Debug)]
 pub struct Strace {
     /// The supervisor, or strace itself.
     child: Child,
-    /// The supervisor's.
+    /// The supervisor's standard input.
     input: Option<ChildStdin>,
 }
 
 impl Strace {
-    /// Starts it and waits until it holds every thread.
+    /// Starts it and waits until it is attached to every thread.
     ///
-    /// `supervisor` is a program with its arguments that runs the words behind them, ends what it runs when its input
-    /// says something, and kills it and all that it started when its input closes. strace tries what the kernel can do
-    /// on children of its own first: one that is killed meanwhile leaves a child that stays stopped for ever. Without
-    /// a supervisor strace dies with the calling thread, and that child may be left.
+    /// `supervisor` is a program with its arguments. It runs the words after them, ends the program it runs when its
+    /// input says something, and kills it and everything it started when its input closes. strace first tests the
+    /// kernel's features on its own children: if it is killed meanwhile, a child stays stopped forever. Without a
+    /// supervisor strace dies with the calling thread, and such a child may be left.
     pub fn attach(pid: u32, supervisor: &[OsString]) -> io::Result<Self> {
         let members = family_of(pid)?;
         let mut command = command(supervisor);
@@ -69,17 +69,16 @@ impl Strace {
         Ok(strace)
     }
 
-    /// Whether it has ended by itself: with the process that it held.
+    /// Whether it has ended by itself, together with the traced process.
     pub fn has_ended(&mut self) -> io::Result<bool> {
         Ok(self.child.try_wait()?.is_some())
     }
 
-    /// Lets the process go, unless it has ended, and gives the table.
+    /// Detaches from the process, unless it has ended, and returns the table.
     pub fn finish(mut self) -> io::Result<Vec<StraceRow>> {
-        // Its number may be another process's once it was waited for, and a supervisor that has ended reads no word.
+        // Its number may be reused once it was reaped, and a supervisor that has ended reads no input.
         if !self.has_ended()? {
-            // This fails when strace ends just now, with the process that it held; what it counted until then is to
-            // be read.
+            // This fails if strace ends at this moment, together with its process; its counts can still be read.
             let _ = match &mut self.input {
                 Some(input) => input.write_all(END),
                 None => kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(io::Error::from),
@@ -94,7 +93,7 @@ impl Strace {
         Ok(table(&text))
     }
 
-    /// What it says until its end.
+    /// Its output up to the end.
     fn rest(&mut self) -> io::Result<String> {
         let mut text = String::new();
         let stderr = self.child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -105,7 +104,7 @@ impl Strace {
 
 impl Drop for Strace {
     fn drop(&mut self) {
-        // The process that it held goes on. Killing fails only when it has ended; a supervisor is left to do its work.
+        // The traced process continues. Killing fails only when strace has ended; a supervisor finishes by itself.
         if self.input.take().is_none() {
             let _ = self.child.kill();
         }
@@ -113,7 +112,7 @@ impl Drop for Strace {
     }
 }
 
-/// What runs strace.
+/// The command that runs strace.
 fn command(supervisor: &[OsString]) -> Command {
     let Some((program, words)) = supervisor.split_first() else { return Command::new("strace") };
     let mut command = Command::new(program);
@@ -125,13 +124,13 @@ fn command(supervisor: &[OsString]) -> Command {
 fn is_held(pid: u32) -> bool {
     let is_traced = |tid: u32| {
         let status = files::read_text(format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
-        // One that ended meanwhile needs none.
+        // A thread that ended meanwhile needs none.
         parse::number_field(&status, "TracerPid") != Some(0)
     };
     files::numbered_entries(format!("/proc/{pid}/task")).into_iter().all(is_traced)
 }
 
-/// Whether a line stands above or below the table's rows.
+/// Whether a line is a rule above or below the table's rows.
 fn is_rule(line: &str) -> bool {
     line.starts_with("------")
 }

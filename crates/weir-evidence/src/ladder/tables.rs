@@ -1,6 +1,7 @@
-//! What the kernel's programs share with us: the tables, how their values are laid out, and reading them. Pure.
+//! The tables that the kernel's programs share with this process: the layout of their values, and how to read them.
+//! Pure.
 //!
-//! The programs take offsets from these same structures, so that both sides agree by construction.
+//! The programs take offsets from these same structures, so both sides agree by construction.
 
 mod descriptors;
 
@@ -13,15 +14,15 @@ pub(super) use self::descriptors::{BELOW, DescriptorKey, DescriptorState, Transf
 pub use self::descriptors::{DESCRIPTORS_MAX, TracedDescriptor, TracedTransfers};
 pub(super) use weir_record::observation::SIZE_BUCKETS;
 
-/// Most threads that are followed at one time; what is beyond is counted as lost.
+/// Most threads that are followed at a time; further ones are counted as lost.
 pub const THREADS_MAX: u32 = 16_384;
-/// Most pairs of who woke whom; wakes of further pairs are counted as lost.
+/// Most waker pairs; wakes of further pairs are counted as lost.
 pub const WAKES_MAX: u32 = 8_192;
-/// Places for kinds of system calls.
+/// Number of indices for kinds of system calls.
 pub const CALLS_MAX: u32 = 512;
-/// Numbers from here on count as one kind, in this place,
+/// Numbers from here on count as one kind, at this index.
 pub const CALLS_BEYOND: u32 = CALLS_MAX - 1;
-/// and so do calls of programs of 32 bits, whose numbers mean something else.
+/// Calls of 32-bit programs, whose numbers have other meanings, count at this index.
 pub const CALLS_OF_32_BITS: u32 = CALLS_MAX - 2;
 /// A thread of a run that has not begun: what it does is not the run's.
 pub(super) const RUN_AWAITS: i32 = 0;
@@ -33,72 +34,72 @@ pub(super) const RUN_IN_CALL: i32 = 2;
 pub(super) const RUN_LOST: u32 = CALLS_MAX;
 /// Most pairs of a kind of call and an error; further ones are in the number of errors alone.
 pub const ERRORS_MAX: u32 = 2_048;
-/// Most names of files whose opens are counted; opens by further names are in no count.
+/// Most file names whose opens are counted; opens of further names are not counted.
 pub const NAMES_MAX: u32 = 4_096;
-/// Bytes of such a name with the one that ends it; longer ones are in no count.
+/// Length of such a name with its final zero; longer ones are not counted.
 pub(super) const NAME_BYTES: usize = 248;
-/// Buckets of a histogram: bucket `i` holds times of 2^i ns up to twice that, the last one all that are longer.
+/// Buckets of a histogram: bucket `i` holds times of 2^i ns up to twice that, the last one all longer ones.
 pub const BUCKETS: usize = CALL_BUCKETS;
-/// Places for kinds of operations of io_uring; those from the last one on are one.
+/// Number of indices for kinds of io_uring operations; kinds from the last one on share it.
 pub(super) const OPERATIONS_MAX: u32 = 128;
-/// Kinds of softirqs the kernel has, with room.
+/// Kinds of softirqs of the kernel, with spare ones.
 pub(super) const SOFTIRQS_MAX: u32 = 16;
-/// [`WakeKey::context`] of a timer: beyond those of softirqs.
+/// [`WakeKey::context`] of a timer: after those of softirqs.
 pub(super) const IN_TIMER: u32 = SOFTIRQS_MAX + 1;
-/// Number of a waker that has none in the PID namespace of whoever looks; no thread has it.
+/// Ids of a waker that has none in the observer's PID namespace; no thread has this number.
 pub(super) const OUTSIDE: u32 = weir_record::observation::OUTSIDE;
-/// Process numbers end here (`PID_MAX_LIMIT`).
+/// Upper limit of process numbers (`PID_MAX_LIMIT`).
 pub(super) const PID_LIMIT: u32 = 1 << 22;
-/// Processes in a word of the table of members.
+/// Processes per word of the members table.
 pub(super) const MEMBERS_IN_WORD: u32 = 32;
 /// Number of sides.
 pub(super) const SIDES: u32 = Side::ALL.len() as u32;
 
-/// Of two processes that the same programs observe, one. What is not compared is all on the first side.
+/// One of two processes that the same programs observe. Without a comparison everything is on the first side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Side {
     /// The first process and its children.
     #[default]
     First,
-    /// The one beside it.
+    /// The other process and its children.
     Second,
 }
 
 impl Side {
-    /// Both.
+    /// Both sides.
     pub const ALL: [Self; 2] = [Self::First, Self::Second];
 }
 
-/// A table.
+/// The tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Table {
-    /// Two bits for each process: 0 when it is not observed, otherwise its [`Side`] plus one.
+    /// Two bits for each process: 0 if it is not observed, otherwise its [`Side`] plus one.
     Members,
-    /// By the address of a task: [`ThreadState`].
+    /// Keyed by the address of a task: [`ThreadState`].
     Threads,
-    /// By side and number of the system call: [`CallState`].
+    /// Keyed by side and number of the system call: [`CallState`].
     Calls,
-    /// By [`Counter`]: a number.
+    /// Keyed by [`Counter`]: a number.
     Counters,
     /// [`CpuState`].
     Cpu,
-    /// By [`WakeKey`]: [`WakeState`].
+    /// Keyed by [`WakeKey`]: [`WakeState`].
     Wakes,
-    /// By kind, elsewhere and in observed threads of each side: [`SoftirqState`].
+    /// Keyed by kind, for other threads and for observed threads of each side: [`SoftirqState`].
     Softirqs,
-    /// By [`ErrorKey`]: a number.
+    /// Keyed by [`ErrorKey`]: a number.
     Errors,
-    /// By [`NameKey`]: a number.
+    /// Keyed by [`NameKey`]: a number.
     Opened,
-    /// A [`NameKey`] that is being made, for which the stack has no room.
+    /// A [`NameKey`] under construction, too large for the stack.
     Name,
-    /// By side and kind of operation: [`OperationState`].
+    /// Keyed by side and kind of operation: [`OperationState`].
     Operations,
-    /// By [`DescriptorKey`]: [`DescriptorState`].
+    /// Keyed by [`DescriptorKey`]: [`DescriptorState`].
     Descriptors,
-    /// By side: what found no room among them.
+    /// Keyed by side: the descriptors that found no room.
     OtherDescriptors,
-    /// A [`DescriptorState`] without anything, for which the stack has no room.
+    /// An empty [`DescriptorState`], too large for the stack.
     NewDescriptor,
     /// By the address of a task of a run: [`RUN_AWAITS`], [`RUN_OUTSIDE`], or the number of the call that it is in plus
     /// [`RUN_IN_CALL`].
@@ -127,7 +128,7 @@ impl Table {
         Self::RunCalls,
     ];
 
-    /// Whether it is for descriptors alone.
+    /// Whether only descriptors use it.
     pub(super) fn is_of_descriptors(self) -> bool {
         matches!(self, Self::Descriptors | Self::OtherDescriptors | Self::NewDescriptor)
     }
@@ -196,7 +197,7 @@ impl Table {
 /// A thread, from the moment it was first seen.
 #[repr(C)]
 pub(super) struct ThreadState {
-    /// When it entered the call it is in; 0 when it is in none that was seen to begin.
+    /// When it entered its current call; 0 if it is in none whose start was seen.
     pub(super) entered_ns: u64,
     /// `blocked_ns` and `queued_ns` at that moment.
     pub(super) entered_blocked_ns: u64,
@@ -204,29 +205,29 @@ pub(super) struct ThreadState {
     pub(super) entered_softirq_ns: u64,
     pub(super) entered_probe_ns: u64,
     pub(super) entered_probe_runs: u64,
-    /// When it left its CPU; 0 while it has one.
+    /// When it lost its CPU; 0 while it has one.
     pub(super) parked_ns: u64,
-    /// When it became runnable since; 0 when it did not.
+    /// When it became runnable since then; 0 if it did not.
     pub(super) woken_ns: u64,
-    /// When it got the CPU that it has, or was first seen there; 0 while it has none.
+    /// When it got its current CPU, or was first seen there; 0 while it has none.
     pub(super) resumed_ns: u64,
-    /// When it was last seen to have one: it got it then, or entered or left a call.
+    /// When it was last known to have one: it got it then, or entered or left a call.
     pub(super) seen_ns: u64,
-    /// Sum of the times it had one.
+    /// Total time on a CPU.
     pub(super) ran_ns: u64,
-    /// What our own program took on the way to it, before it ran.
+    /// Time of our own program during switches to it, before it ran.
     pub(super) switch_probe_ns: u64,
-    /// Sum of the times it slept.
+    /// Total time asleep.
     pub(super) blocked_ns: u64,
-    /// Sum of the times it had been woken or preempted and did not run yet.
+    /// Total time runnable (woken or preempted) without a CPU.
     pub(super) queued_ns: u64,
-    /// Sum of the times it was interrupted by softirqs.
+    /// Total time of softirqs that interrupted it.
     pub(super) softirq_ns: u64,
-    /// What our own programs took of it, by their own clock readings, but for those within softirqs, which are in the
-    /// softirqs' times; and how often they ran.
+    /// Time of our own programs on it, by their own clock readings, except those within softirqs, which count in the
+    /// softirqs' times; and their number of runs.
     pub(super) probe_ns: u64,
     pub(super) probe_runs: u64,
-    /// Time on a CPU in calls that returned; of its other sums the part that came within such calls.
+    /// Time on a CPU in calls that returned; below, the part of its other sums within such calls.
     pub(super) in_calls_ns: u64,
     pub(super) in_calls_queued_ns: u64,
     pub(super) in_calls_softirq_ns: u64,
@@ -240,13 +241,13 @@ pub(super) struct ThreadState {
     /// Its [`Side`].
     pub(super) side: u64,
     pub(super) call_number: u32,
-    /// It was made by an observed thread, and has not come back from that call yet.
+    /// Whether it was created by an observed thread and has not returned from that call yet.
     pub(super) is_newborn: u32,
-    /// 1 for a thread of a program of 32 bits, as far as that was seen to begin.
+    /// 1 for a thread of a 32-bit program, if the program's start was seen.
     pub(super) is_of_32_bits: u64,
 }
 
-/// A system call on one CPU.
+/// A kind of system call on one CPU.
 #[repr(C)]
 pub(super) struct CallState {
     pub(super) count: u64,
@@ -254,8 +255,8 @@ pub(super) struct CallState {
     pub(super) again: u64,
     pub(super) again_ns: u64,
     pub(super) returned: u64,
-    /// A sum of its own: were it what is left of the wall time, a reading between two additions would take a sleep for
-    /// work.
+    /// A separate sum: if it were computed as a remainder of the wall time, a reading between two additions would
+    /// count a sleep as work.
     pub(super) on_cpu_ns: u64,
     pub(super) blocked_ns: u64,
     pub(super) queued_ns: u64,
@@ -266,52 +267,52 @@ pub(super) struct CallState {
     pub(super) buckets: [u64; BUCKETS],
 }
 
-/// How a kind of call failed.
+/// A kind of call with an error.
 #[repr(C)]
 pub(super) struct ErrorKey {
-    /// As in [`Table::Calls`].
+    /// Index as in [`Table::Calls`].
     pub(super) call: u32,
-    /// The error's number.
+    /// The error number.
     pub(super) error: u32,
 }
 
 /// The name that a file was opened by.
 #[repr(C)]
 pub(super) struct NameKey {
-    /// The side of the thread that did.
+    /// The side of the opening thread.
     pub(super) side: u64,
-    /// With zeros behind it.
+    /// Padded with zeros.
     pub(super) name: [u8; NAME_BYTES],
 }
 
 /// A CPU.
 #[repr(C)]
 pub(super) struct CpuState {
-    /// When the program at the softirq's begin began, and when it was done; 0 outside.
+    /// When the program at the softirq's start began, and when it finished; 0 outside of a softirq.
     pub(super) softirq_began_ns: u64,
     pub(super) softirq_entered_ns: u64,
-    /// Kind of the softirq that runs, plus one; 0 outside.
+    /// Kind of the current softirq, plus one; 0 outside.
     pub(super) softirq: u64,
-    /// 1 while a timer of high resolution is at work, in an interrupt; 0 outside.
+    /// 1 while a high-resolution timer runs, in an interrupt; 0 outside.
     pub(super) timer: u64,
-    /// What our own programs have taken of it so far.
+    /// Time of our own programs in it so far.
     pub(super) probe_ns: u64,
     pub(super) probe_runs: u64,
 }
 
-/// Who woke whom.
+/// A waker and its context.
 #[repr(C)]
 pub(super) struct WakeKey {
-    /// 0 for a timer, whatever thread it interrupted.
+    /// Ids of the waker; 0 for a timer, whatever thread it interrupted.
     pub(super) waker: u64,
     pub(super) sleeper: u32,
-    /// As [`CpuState::softirq`], or [`IN_TIMER`].
+    /// As in [`CpuState::softirq`], or [`IN_TIMER`].
     pub(super) context: u32,
-    /// The sleeper's.
+    /// The sleeper's side.
     pub(super) side: u64,
 }
 
-/// How often, and how long the sleepers had slept.
+/// Number of wakes, and total sleep of the sleepers.
 #[repr(C)]
 pub(super) struct WakeState {
     pub(super) count: u64,
@@ -324,7 +325,7 @@ pub(super) struct WakeState {
 pub(super) struct SoftirqState {
     pub(super) count: u64,
     pub(super) ns: u64,
-    /// Of it, our own programs, and how often they ran.
+    /// Time of our own programs within it, and their number of runs.
     pub(super) probe_ns: u64,
     pub(super) probe_runs: u64,
 }
@@ -333,31 +334,31 @@ pub(super) struct SoftirqState {
 #[repr(C)]
 pub(super) struct OperationState {
     pub(super) submitted: u64,
-    /// Given to worker threads of the kernel (io-wq).
+    /// Given to the kernel's worker threads (io-wq).
     pub(super) to_workers: u64,
 }
 
-/// A single number; most of them have one for each side, that of the first in front.
+/// Counters; most of them have one value per side, the first side's first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Counter {
-    /// Calls whose beginning was not seen.
+    /// Calls whose start was not seen.
     Cut,
     /// Observed threads that ended.
     ThreadsEnded = 2,
     /// Their times.
     EndedBlockedNs = 4,
     EndedQueuedNs = 6,
-    /// What our own programs took of them.
+    /// Time of our own programs on them.
     EndedProbeNs = 8,
     EndedProbeRuns = 10,
-    /// What they had a CPU for, and how often they left it.
+    /// Their time on a CPU, and how often they left it.
     EndedRanNs = 12,
     EndedSleeps = 14,
     EndedPreemptions = 16,
-    /// Switches that the kernel did not announce, as far as later events betray them.
+    /// Switches that the kernel did not report, as far as later events reveal them.
     SwitchesMissed = 18,
-    /// Times a thread could not be followed because the table was full.
+    /// Threads that could not be followed because the table was full.
     ThreadsLost = 20,
     /// Wakes that found no room.
     WakesLost,
@@ -369,7 +370,7 @@ impl Counter {
     pub(super) const COUNT: u32 = Self::Uring as u32 + (1 + SIDES) * URING_EVENTS.len() as u32;
 }
 
-/// Events of io_uring that are counted, by their names in the kernel and here.
+/// Counted io_uring events, with their names in the kernel and here.
 pub(super) const URING_EVENTS: [&str; 7] = [
     "io_uring_submit_req",
     "io_uring_complete",
@@ -380,60 +381,60 @@ pub(super) const URING_EVENTS: [&str; 7] = [
     "io_uring_cqe_overflow",
 ];
 
-/// A thread as it was when it was read.
+/// A thread at the time of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracedThread {
     /// Process number.
     pub pid: u32,
     /// Thread number.
     pub tid: u32,
-    /// The side it is on.
+    /// Its side.
     pub side: Side,
-    /// System calls it began.
+    /// System calls it started.
     pub calls: u64,
-    /// Time on a CPU, without what is still going on: from the end of a switch to it until the next one begins. The
-    /// scheduler counts from the begin of that switch, which on an idle CPU is earlier by more than a call may take.
+    /// Time on a CPU, without the current run: from the end of a switch to it until the next one starts. The
+    /// scheduler counts from the start of that switch, which on an idle CPU is earlier by more than a call may take.
     pub ran_ns: u64,
-    /// What our own program took of those switches to it.
+    /// Time of our own program during those switches to it.
     pub switch_probe_ns: u64,
     /// Time asleep, likewise.
     pub blocked_ns: u64,
-    /// Time woken or preempted and not running yet, likewise.
+    /// Time runnable without a CPU, likewise.
     pub queued_ns: u64,
     /// Time in softirqs that interrupted it.
     pub softirq_ns: u64,
-    /// What our own programs took of it outside of softirqs.
+    /// Time of our own programs on it outside of softirqs.
     pub probe: ProbeTime,
-    /// Of all these, what came within calls that returned.
+    /// The part of these within calls that returned.
     pub in_calls: InCalls,
-    /// Times it went to sleep.
+    /// Number of sleeps.
     pub sleeps: u64,
-    /// Times it lost its CPU to another thread.
+    /// Number of preemptions.
     pub preemptions: u64,
-    /// The call it is in, and since when (CLOCK_MONOTONIC).
+    /// Its current call, and since when (CLOCK_MONOTONIC).
     pub in_call: Option<(u32, u64)>,
-    /// Since when it has no CPU.
+    /// Since when it has had no CPU.
     pub parked_since_ns: Option<u64>,
     /// Whether it has been woken since, or was preempted.
     pub is_runnable: bool,
-    /// Of the time asleep, what came within the call it is in.
+    /// Time asleep within its current call.
     pub in_call_blocked_ns: u64,
 }
 
 impl TracedThread {
-    /// How long it has slept so far in the call that it is in.
+    /// Time asleep so far in its current call.
     pub fn asleep_in_call_ns(&self, at_ns: u64) -> u64 {
         let still = self.parked_since_ns.filter(|_| !self.is_runnable);
         self.in_call_blocked_ns.saturating_add(still.map_or(0, |since_ns| at_ns.saturating_sub(since_ns)))
     }
 }
 
-/// What our own programs took, by their own clock readings.
+/// Time of our own programs, by their own clock readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProbeTime {
     /// Between the first and the last reading of each run.
     pub ns: u64,
-    /// Runs. Each took more than `ns` says by the way to the program and back, and by a reading of the clock.
+    /// Number of runs. Each took longer than `ns` shows, by entering and leaving the program and one clock reading.
     pub runs: u64,
 }
 
@@ -444,12 +445,12 @@ impl ProbeTime {
     }
 }
 
-/// What of a thread's times came within calls that returned.
+/// The part of a thread's times within calls that returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InCalls {
-    /// On a CPU, with softirqs and with our own programs.
+    /// On a CPU, including softirqs and our own programs.
     pub on_cpu_ns: u64,
-    /// Woken or preempted and not running yet.
+    /// Runnable without a CPU.
     pub queued_ns: u64,
     /// In softirqs.
     pub softirq_ns: u64,
@@ -472,16 +473,16 @@ impl InCalls {
 /// Softirqs of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracedSoftirq {
-    /// How often it ran.
+    /// Number of runs.
     pub count: u64,
-    /// How long.
+    /// Total time.
     pub ns: u64,
-    /// Of it, our own programs.
+    /// Time of our own programs within it.
     pub probe: ProbeTime,
 }
 
 impl TracedSoftirq {
-    /// Of one CPU.
+    /// Decodes the value of one CPU.
     pub(super) fn decode(bytes: &[u8]) -> Self {
         let at = |offset| word(bytes, offset);
         Self {
@@ -509,23 +510,23 @@ impl TracedSoftirq {
 pub struct TracedCall {
     /// Calls that returned.
     pub count: u64,
-    /// Of them, those that failed for another reason than that there was nothing to do.
+    /// Failed calls, except those that found nothing to do.
     pub errors: u64,
-    /// Of them, those that found nothing to do (`EAGAIN`).
+    /// Calls that found nothing to do (`EAGAIN`).
     pub again: u64,
     /// Time on a CPU in calls that found nothing.
     pub again_ns: u64,
-    /// Sum of the positive answers: bytes of transfers, events of waits, submissions of `io_uring_enter`.
+    /// Sum of the positive results: bytes of transfers, events of waits, submissions of `io_uring_enter`.
     pub returned: u64,
-    /// Time on a CPU, interrupts that came meanwhile included.
+    /// Time on a CPU, including interrupts.
     pub on_cpu_ns: u64,
     /// Time asleep.
     pub blocked_ns: u64,
-    /// Time woken or preempted and not running yet.
+    /// Time runnable without a CPU.
     pub queued_ns: u64,
-    /// Of the time on a CPU, softirqs.
+    /// Part of the time on a CPU in softirqs.
     pub softirq_ns: u64,
-    /// Of it, our own programs outside of softirqs.
+    /// Part of it in our own programs outside of softirqs.
     pub probe: ProbeTime,
     /// Calls in which their thread ended.
     pub unreturned: u64,
@@ -539,33 +540,33 @@ impl Default for TracedCall {
     }
 }
 
-/// What a CPU does for a thread that is not the one it runs.
+/// What a CPU does other than running its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WakeContext {
-    /// A softirq of this kind: the thread only happened to run, or caused it by sending.
+    /// A softirq of this kind: the current thread was interrupted, or caused it by sending.
     Softirq(u32),
-    /// A timer of high resolution, in an interrupt: the thread only happened to run, and is not told.
+    /// A high-resolution timer, in an interrupt: the current thread was interrupted and is not reported.
     Timer,
 }
 
-/// Who woke whom.
+/// Wakes of one thread by another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TracedWake {
-    /// Process of the thread that ran when the wake came; 0 when the CPU was idle, and of a timer.
+    /// Process of the current thread at the wake; 0 if the CPU was idle, and for a timer.
     pub waker_pid: u32,
-    /// Its number; 0 likewise.
+    /// Its thread number; 0 likewise.
     pub waker_tid: u32,
     /// Its name.
     pub waker_name: String,
-    /// The thread that slept.
+    /// The sleeping thread.
     pub sleeper_tid: u32,
-    /// What interrupted the waker and did it.
+    /// What interrupted the waker and made the wake.
     pub context: Option<WakeContext>,
     /// The sleeper's side.
     pub side: Side,
-    /// How often.
+    /// Number of wakes.
     pub count: u64,
-    /// Sum of the sleeps it ended.
+    /// Total length of the sleeps it ended.
     pub blocked_ns: u64,
 }
 
@@ -629,7 +630,7 @@ impl TracedThread {
 }
 
 impl TracedCall {
-    /// Of the copies of one CPU.
+    /// Decodes the copy of one CPU.
     pub(super) fn decode(bytes: &[u8]) -> Self {
         let at = |offset| word(bytes, offset);
         let bucket = |index| at(offset_of!(CallState, buckets) + 8 * index);
@@ -652,7 +653,7 @@ impl TracedCall {
         }
     }
 
-    /// Time between begin and end.
+    /// Time between start and end.
     pub fn wall_ns(&self) -> u64 {
         total([self.on_cpu_ns, self.blocked_ns, self.queued_ns])
     }
@@ -685,7 +686,7 @@ impl TracedWake {
             kind => Some(WakeContext::Softirq(kind - 1)),
         };
         let name = match context {
-            // That of the thread it interrupted.
+            // The name is that of the interrupted thread.
             Some(WakeContext::Timer) => &[][..],
             _ => value.get(offset_of!(WakeState, waker_name)..).unwrap_or_default(),
         };
@@ -703,20 +704,20 @@ impl TracedWake {
     }
 }
 
-/// The side, the kind of call and the error of a key of [`Table::Errors`].
+/// The side, the kind of call and the error in a key of [`Table::Errors`].
 pub(super) fn decode_error(key: &[u8]) -> (Side, u32, u32) {
     let call = half(key, offset_of!(ErrorKey, call));
     (side((call / CALLS_MAX).into()), call % CALLS_MAX, half(key, offset_of!(ErrorKey, error)))
 }
 
-/// The side and the name of a key of [`Table::Opened`].
+/// The side and the name in a key of [`Table::Opened`].
 pub(super) fn decode_name(key: &[u8]) -> (Side, String) {
     let name = key.get(offset_of!(NameKey, name)..).unwrap_or_default();
     let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     (side(word(key, offset_of!(NameKey, side))), String::from_utf8_lossy(&name[..length]).into_owned())
 }
 
-/// Submitted, and given to workers, on one CPU.
+/// Operations submitted, and given to workers, on one CPU.
 pub(super) fn decode_operation(bytes: &[u8]) -> (u64, u64) {
     let at = |offset| word(bytes, offset);
     (at(offset_of!(OperationState, submitted)), at(offset_of!(OperationState, to_workers)))

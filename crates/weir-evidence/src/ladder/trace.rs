@@ -1,4 +1,4 @@
-//! From the kernel's sums to the record of a trace. Pure.
+//! Turns the kernel's sums into the record of a trace. Pure.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use super::{
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-/// The record of `counts`, the difference of two readings of which the first was taken at `began_ns`.
+/// The record of `counts`, the difference of two readings, the first of which was taken at `began_ns`.
 pub fn trace(counts: &KernelCounts, began_ns: u64, is_split: bool, cost: ProbeCost) -> Trace {
     let wakes_left_out = counts.wakes.len().saturating_sub(WAKE_ROWS_MAX);
     let mut wakes: Vec<WakeFigures> = counts.wakes.iter().map(wake).collect();
@@ -52,7 +52,7 @@ pub fn trace(counts: &KernelCounts, began_ns: u64, is_split: bool, cost: ProbeCo
     }
 }
 
-/// Names that more than one file was opened by, or one file more than once.
+/// File names that were opened more than once.
 fn opened(counts: &KernelCounts) -> Trace {
     let again = counts.opened.iter().filter(|(_, opens)| *opens > 1);
     let mut files: Vec<OpenedFile> =
@@ -63,12 +63,12 @@ fn opened(counts: &KernelCounts) -> Trace {
     Trace { opened_again: files, files_opened_again, opens_of_those, ..Trace::default() }
 }
 
-/// Of the threads that live, with what those had that ended.
+/// A figure summed over living threads, plus the value of ended ones.
 fn of_threads(counts: &KernelCounts, figure: fn(&TracedThread) -> u64, ended: u64) -> u64 {
     total(counts.threads.iter().map(figure).chain([ended]))
 }
 
-/// Calls that returned and calls that did not yet, by kind.
+/// Calls that returned and calls still in progress, by kind.
 fn calls(counts: &KernelCounts, began_ns: u64) -> Vec<CallFigures> {
     let mut in_flight: HashMap<u32, (u64, u64)> = HashMap::new();
     for (number, since_ns) in counts.threads.iter().filter_map(|thread| thread.in_call) {
@@ -119,7 +119,7 @@ fn call(number: u32, sums: &TracedCall, (in_flight, in_flight_ns): (u64, u64)) -
     }
 }
 
-/// The name of a kind of call, also of one that has none.
+/// The name of a kind of call; also for unknown numbers.
 pub(crate) fn name_of(number: u32) -> String {
     match number {
         _ if syscalls::name(number).is_some() => syscalls::name(number).unwrap_or_default().to_owned(),
@@ -129,7 +129,7 @@ pub(crate) fn name_of(number: u32) -> String {
     }
 }
 
-/// How a kind of call failed, most often first.
+/// Errors of a kind of call, most frequent first.
 fn errors_of(counts: &KernelCounts, call: u32) -> Vec<ErrorFigures> {
     let own = counts.errors.range((call, 0)..=(call, u32::MAX));
     let of = |(&(_, number), &count): (&(u32, u32), &u64)| ErrorFigures {
@@ -142,7 +142,7 @@ fn errors_of(counts: &KernelCounts, call: u32) -> Vec<ErrorFigures> {
     found
 }
 
-/// What a call is for.
+/// The purpose of a call.
 pub fn purpose(name: &str) -> Purpose {
     match name {
         "read" | "write" | "readv" | "writev" | "pread64" | "pwrite64" | "preadv" | "pwritev" | "preadv2"

@@ -1,10 +1,10 @@
-//! Programs at work: loading them, attaching them, reading their tables.
+//! Loads and attaches the programs, and reads their tables.
 //!
-//! While a [`Tracer`] lives, every system call and every switch of the whole machine runs a few dozen instructions
-//! more, from when it is told to begin until it is told to stop. Programs and tables stay in the kernel between, where
-//! nothing runs them, because letting them in costs more than most of what is observed. Nothing is sampled and
-//! nothing is copied out for each event: the kernel keeps the sums, and a reading takes them as they are. Dropping
-//! the tracer, or dying, takes everything out of the kernel.
+//! While a [`Tracer`] counts, every system call and every switch of the whole machine runs a few dozen extra
+//! instructions. Programs and tables stay in the kernel while counting is stopped, where nothing runs them, because
+//! loading them costs more than most of what is observed. Nothing is sampled and no events are copied to user space:
+//! the kernel keeps sums, and a reading returns them. Dropping the tracer, or the end of the process, removes
+//! everything from the kernel.
 
 mod reading;
 
@@ -31,7 +31,7 @@ use super::{
 };
 use crate::process::family_of;
 
-/// Why nothing can be counted.
+/// Why counting is impossible.
 #[derive(Debug, thiserror::Error)]
 pub enum TracerError {
     /// A table or a program was refused.
@@ -39,16 +39,16 @@ pub enum TracerError {
     Refused {
         /// The table's or the tracepoint's name.
         what: String,
-        /// What the verifier said.
+        /// The verifier's log.
         log: String,
         /// The kernel's error.
         #[source]
         error: io::Error,
     },
-    /// A process number that no kernel gives out.
+    /// A process number that the kernel never uses.
     #[error("no process has the number {0}")]
     NoSuchProcess(u32),
-    /// The kernel's programs see other numbers of processes than this program does.
+    /// Kernel programs see other process numbers than this program.
     #[error("processes have other numbers in this PID namespace than the kernel's programs see")]
     PidNamespace,
 }
@@ -63,25 +63,25 @@ fn words(log: &str) -> String {
     if log.is_empty() { String::new() } else { format!(": {log}") }
 }
 
-/// A group that does not run, although it was asked for.
+/// A requested group that does not run.
 #[derive(Debug)]
 pub struct LeftOut {
     /// The group.
     pub group: Group,
-    /// The tracepoint that could not be had.
+    /// The tracepoint that failed.
     pub tracepoint: &'static str,
     /// Why.
     pub error: io::Error,
 }
 
-/// Programs that count, or rest.
+/// Loaded programs, counting or stopped.
 #[derive(Debug)]
 pub struct Tracer {
     tables: HashMap<&'static str, Map>,
-    /// In the order in which they are to be attached; those of the calls are last.
+    /// In the order of attachment; those of the calls are last.
     programs: Vec<Loaded>,
     attached: Vec<Attachment>,
-    /// Groups that were asked for and are whole.
+    /// Requested groups that are complete.
     groups: Vec<Group>,
     left_out: Vec<LeftOut>,
     run_ns: f64,
@@ -90,74 +90,75 @@ pub struct Tracer {
 
 #[derive(Debug)]
 struct Loaded {
-    /// `None` of those that every group needs.
+    /// `None` for programs that every group needs.
     group: Option<Group>,
     tracepoint: &'static str,
     program: Program,
 }
 
-/// Scheduling first, because a call's time is not split by what is not seen, and calls last.
+/// Scheduling first, because a call's time is not split by unseen switches, and calls last.
 const ORDER: [Group; 5] =
     [Group::Scheduling, Group::Softirqs, Group::Uring, Group::Descriptors, Group::Calls];
 
-/// Looks at the table of threads until none is known any more; a second one finds none unless threads are being born.
+/// Passes over the table of threads until it is empty; a second one finds nothing unless threads are being created.
 const FORGET_PASSES_MAX: usize = 16;
 
-/// Lists families until nobody in them is new; a third time finds nobody unless whoever is not marked yet has children.
+/// Passes over families until no new members are found; a third one finds nothing unless unmarked processes have
+/// children.
 const MARK_PASSES_MAX: usize = 16;
 
-/// Sums since the tracer began.
+/// Sums since the tracer started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
-    /// When they were read, on CLOCK_MONOTONIC.
+    /// Time of the reading, on CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// By number; calls that were never made are absent.
     pub calls: BTreeMap<u32, TracedCall>,
-    /// By the name they were opened by: how often files were. Not in every reading, see [`Tracer::opened`].
+    /// Number of opens by file name. Only in some readings, see [`Tracer::opened`].
     pub opened: Vec<(String, u64)>,
-    /// By number of the call and of the error: how often it failed so.
+    /// Number of failures, by number of the call and of the error.
     pub errors: BTreeMap<(u32, u32), u64>,
-    /// Calls whose end was seen and whose beginning was not.
+    /// Calls whose end was seen and whose start was not.
     pub calls_cut: u64,
-    /// Threads that are followed.
+    /// Followed threads.
     pub threads: Vec<TracedThread>,
-    /// Threads that ended, and what they had slept and waited.
+    /// Number of threads that ended; their times follow.
     pub threads_ended: u64,
-    /// Time threads that ended had slept.
+    /// Time asleep of ended threads.
     pub ended_blocked_ns: u64,
-    /// Time they had waited for a CPU.
+    /// Their time waiting for a CPU.
     pub ended_queued_ns: u64,
-    /// What our own programs had taken of them.
+    /// Time of our own programs on them.
     pub ended_probe: ProbeTime,
-    /// Time they had had a CPU.
+    /// Their time on a CPU.
     pub ended_ran_ns: u64,
-    /// Times they had gone to sleep, and lost their CPU to another thread.
+    /// Number of their sleeps.
     pub ended_sleeps: u64,
-    /// See there.
+    /// Number of their preemptions.
     pub ended_preemptions: u64,
-    /// Switches that the kernel did not announce, as far as later events betrayed them. What their threads did between
+    /// Switches that the kernel did not report, as far as later events reveal them. What their threads did in between
     /// counts as time without a CPU.
     pub switches_missed: u64,
-    /// Who woke whom.
+    /// Wakes by waker and sleeper.
     pub wakes: Vec<TracedWake>,
-    /// By kind: while an observed thread had the CPU, and elsewhere.
+    /// By kind: while an observed thread had the CPU, and otherwise.
     pub softirqs: BTreeMap<u32, [TracedSoftirq; 2]>,
-    /// By event: in observed threads, elsewhere on the machine.
+    /// By event: in observed threads, and elsewhere on the machine.
     pub uring: BTreeMap<&'static str, (u64, u64)>,
-    /// By kind of operation of io_uring, of observed threads: submitted, and given to workers of the kernel.
+    /// By kind of io_uring operation, for observed threads: submitted, and given to the kernel's workers.
     pub operations: BTreeMap<u32, (u64, u64)>,
-    /// Times a thread could not be followed because [`super::tables::THREADS_MAX`] were.
+    /// Threads that could not be followed because there were [`super::tables::THREADS_MAX`].
     pub threads_lost: u64,
-    /// Wakes without room among [`super::tables::WAKES_MAX`].
+    /// Wakes that found no room among [`super::tables::WAKES_MAX`].
     pub wakes_lost: u64,
     /// Events at which a program could not run.
     pub misses: u64,
 }
 
 impl Tracer {
-    /// Begins to count what these processes and the children they will have do.
+    /// Starts counting what these processes and their future children do.
     ///
-    /// Groups that the kernel cannot give are left out and named, but for the calls, without which there is nothing.
+    /// Groups that the kernel does not support are left out and named, except for the calls, which are required.
     pub fn start(members: &[u32], groups: &[Group]) -> Result<Self, TracerError> {
         let mut tracer = Self::load(groups)?;
         tracer.add_members(members, Side::First)?;
@@ -165,10 +166,10 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Lets the programs into the kernel, where nothing runs them yet.
+    /// Loads the programs into the kernel, without attaching them.
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// As for [`Self::start`].
     pub fn load(groups: &[Group]) -> Result<Self, TracerError> {
         if !rung::knows_numbers() {
             return Err(TracerError::PidNamespace);
@@ -206,11 +207,11 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Begins to count with these groups of those that were let in. What was known of threads is forgotten; sums go on,
-    /// so that only differences of readings say anything.
+    /// Starts counting with these of the loaded groups. Known threads are forgotten; sums continue, so that only
+    /// differences of readings are meaningful.
     ///
     /// # Errors
-    /// When calls cannot be counted, or the tables not be written.
+    /// Fails when calls cannot be counted, or the tables cannot be written.
     pub fn attach(&mut self, groups: &[Group]) -> Result<(), TracerError> {
         self.stop();
         self.clear().map_err(|error| TracerError::of("a table", Refused { error, log: String::new() }))?;
@@ -234,27 +235,27 @@ impl Tracer {
         self.groups.contains(&group)
     }
 
-    /// Whether operations of io_uring are told by their kind: not every kernel describes them.
+    /// Whether io_uring operations are counted by kind: not every kernel describes them.
     pub fn knows_operations(&self) -> bool {
         self.kernel.opcode_offset.is_some()
     }
 
-    /// What a run of a program takes beyond the time that it measures of itself.
+    /// Time of a program's run that the program cannot measure itself.
     pub fn run_ns(&self) -> f64 {
         self.run_ns
     }
 
-    /// The groups that were asked for and do not run, or not whole.
+    /// The requested groups that do not run, or only partly.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
     }
 
-    /// The kernel's numbers of the programs.
+    /// The kernel's ids of the programs.
     pub fn program_ids(&self) -> Vec<u32> {
         self.programs.iter().filter_map(|it| it.program.id().ok()).collect()
     }
 
-    /// How often each program has run and for how long, in nanoseconds, while the kernel counts that
+    /// Number and total nanoseconds of each program's runs, while the kernel counts them
     /// ([`weir_sys::bpf::count_runs`]), by tracepoint.
     pub fn runs(&self) -> Vec<(&'static str, u64, u64)> {
         let of_program = |it: &Loaded| {
@@ -264,12 +265,11 @@ impl Tracer {
         self.programs.iter().map(of_program).collect()
     }
 
-    /// Adds processes with all below them, and says which that were.
+    /// Adds processes with all their descendants, and returns all of them.
     ///
-    /// A child that is born after its parent was listed and before it was marked is in no list and follows from no
-    /// mark, and neither do its own. So they are listed again. One that has ended and was not waited for yet does
-    /// nothing any more, and nothing would take its mark away: it gets none, or whoever has its number next would be
-    /// taken for it.
+    /// A child that is created after its parent was listed and before it was marked is in no list and inherits no
+    /// mark, and neither do its own children. So the families are listed again. A zombie gets no mark: it does
+    /// nothing any more, nothing would clear its mark, and a later process with its number would be mistaken for it.
     pub fn add_families(&self, roots: &[(u32, Side)]) -> Result<Vec<u32>, TracerError> {
         let mut found: BTreeSet<u32> = BTreeSet::new();
         until_nobody_is_new(|| {
@@ -278,7 +278,7 @@ impl Tracer {
                 let mut members = family_of(root).map_err(|_| TracerError::NoSuchProcess(root))?;
                 members.retain(|member| *member == root || !is_over(*member));
                 has_new |= self.add_members(&members, side)?;
-                // Whoever ended before its mark was there.
+                // Members that ended before they were marked.
                 for member in members.iter().filter(|member| is_over(**member)) {
                     let refused = |error| TracerError::Refused {
                         what: "a member".to_owned(),
@@ -294,16 +294,16 @@ impl Tracer {
         Ok(found.into_iter().collect())
     }
 
-    /// Adds processes; what they did before is not known. Says whether one of them had no mark, or the other side's.
+    /// Adds processes; what they did before is unknown. Returns whether one of them had no mark, or the other side's.
     ///
-    /// Programs that are at work unmark processes in the same words, each in one step. There is no such step from here:
-    /// a mark that they take away between the reading and the writing of its word is back. So a word is written only
-    /// where that changes something. A mark that is back is of a process that ended, and means a stranger only when the
-    /// kernel gives its number out again.
+    /// Running programs clear marks in the same words, each atomically. User space has no such atomic operation: a
+    /// mark that they clear between the reading and the writing of its word reappears. So a word is written only if
+    /// that changes something. A mark that reappears belongs to an ended process, and matters only when the kernel
+    /// reuses its number.
     pub fn add_members(&self, members: &[u32], side: Side) -> Result<bool, TracerError> {
         let table = self.table(Table::Members);
         let refused = |error| TracerError::Refused { what: "a member".to_owned(), log: String::new(), error };
-        // What a number was before says nothing of the process that has it now.
+        // The earlier state of a number says nothing about the process that has it now.
         let mut bits: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
         for &member in members {
             if member == 0 || member >= PID_LIMIT {
@@ -328,14 +328,14 @@ impl Tracer {
         Ok(has_new)
     }
 
-    /// Takes a process out again, with all that is known of its threads.
+    /// Removes a process, with all data about its threads.
     pub fn forget(&self, member: u32) -> io::Result<()> {
         self.unmark(member)?;
         self.forget_threads(|thread| thread.pid == member).map(|_| ())
     }
 
-    /// Takes out processes and every thread that is known. One that was born meanwhile does not know its process yet:
-    /// it is over when no thread is found.
+    /// Removes processes and every known thread. A thread that is created meanwhile does not know its process yet, so
+    /// this repeats until no thread is found.
     pub fn forget_all(&self, members: &[u32]) -> io::Result<()> {
         for _ in 0..FORGET_PASSES_MAX {
             members.iter().try_for_each(|member| self.unmark(*member))?;
@@ -354,11 +354,11 @@ impl Tracer {
         members.read(&key, &mut value)?;
         let word = u64::from_ne_bytes(value);
         let without = word & !(3 << place);
-        // As in `add_members`: what is not written loses nothing.
+        // As in `add_members`: a word that is not written loses nothing.
         if without == word { Ok(()) } else { members.write(&key, &without.to_ne_bytes()) }
     }
 
-    /// Returns how many there were.
+    /// Returns the number of removed threads.
     fn forget_threads(&self, is_meant: impl Fn(&TracedThread) -> bool) -> io::Result<usize> {
         let threads = self.table(Table::Threads);
         let mut value = vec![0; threads.read_bytes()];
@@ -372,7 +372,7 @@ impl Tracer {
         Ok(forgotten)
     }
 
-    /// The processes of all threads that are known, also of those that have ended and have no number any more.
+    /// The processes of all known threads, including ended ones whose number is gone.
     pub fn pids(&self) -> io::Result<Vec<u32>> {
         let threads = self.table(Table::Threads);
         let mut value = vec![0; threads.read_bytes()];
@@ -386,7 +386,7 @@ impl Tracer {
         Ok(pids)
     }
 
-    /// Stops counting and gives the sums. Calls that are still going on are in [`KernelCounts::threads`].
+    /// Stops counting and returns the sums. Calls still in progress are in [`KernelCounts::threads`].
     pub fn finish(mut self) -> io::Result<KernelCounts> {
         self.stop();
         self.read()
@@ -394,11 +394,12 @@ impl Tracer {
 
     /// Stops counting; the sums can still be read.
     pub fn stop(&mut self) {
-        // No call may begin unseen while ends are still looked at: the last one attached is where they begin.
+        // No call may start unseen while ends are still traced: the last attached program is the one at the start of
+        // calls, and is detached first.
         while self.attached.pop().is_some() {}
     }
 
-    /// Forgets all threads and who woke them.
+    /// Forgets all threads and their wakers.
     fn clear(&self) -> io::Result<()> {
         for table in [Table::Threads, Table::Wakes].map(|table| self.table(table)) {
             for key in table.keys()? {
@@ -428,7 +429,7 @@ impl Tracer {
         }
     }
 
-    /// Does without a program, where that is possible, and says so once.
+    /// Continues without a program, if possible, and notes that once.
     fn leave_out(
         &mut self,
         group: Option<Group>,
@@ -446,7 +447,8 @@ impl Tracer {
 }
 
 impl KernelCounts {
-    /// What was added since an earlier reading of the same tracer. Threads are those of now, less what they had.
+    /// The difference to an earlier reading of the same tracer. Threads are the current ones, with their earlier
+    /// values subtracted.
     pub fn since(&self, earlier: &Self) -> Self {
         let nothing = TracedCall::default();
         let mut later = self.clone();
@@ -523,8 +525,8 @@ impl KernelCounts {
     }
 }
 
-/// Repeats a pass over families that says whether somebody in them was new. Those that still are after the last pass
-/// are children of marked ones: these are followed from their birth on, without marks.
+/// Repeats a pass over families that returns whether it found new members. Members that are still new after the last
+/// pass are children of marked ones: these are followed from their creation on, without marks.
 fn until_nobody_is_new(mut pass: impl FnMut() -> Result<bool, TracerError>) -> Result<(), TracerError> {
     for _ in 0..MARK_PASSES_MAX {
         if !pass()? {
@@ -534,7 +536,7 @@ fn until_nobody_is_new(mut pass: impl FnMut() -> Result<bool, TracerError>) -> R
     Ok(())
 }
 
-/// Whether a process has ended, with all its threads, waited for or not.
+/// Whether a process has ended, with all its threads, reaped or not.
 fn is_over(pid: u32) -> bool {
     const THREADS: usize = 20;
     let line = process_stat::read(pid);
@@ -542,7 +544,7 @@ fn is_over(pid: u32) -> bool {
     stat.is_none_or(|stat| stat.has_ended() && stat.number(THREADS).is_none_or(|threads| threads <= 1))
 }
 
-/// The word of a process in the table of members, and the place of its two bits in there.
+/// The word of a process in the members table, and the position of its two bits.
 fn place_of(member: u32) -> (u32, u32) {
     (member / MEMBERS_IN_WORD, member % MEMBERS_IN_WORD * 2)
 }

@@ -1,4 +1,4 @@
-//! What /proc says of each process, as far as a selection looks at it.
+//! The data of each process in /proc that a selection uses.
 
 use std::path::Path;
 
@@ -6,36 +6,36 @@ use weir_sys::process_stat::{NAME_BYTES_MAX, ProcessStat};
 
 use crate::{control_group::membership, files};
 
-/// Field of `/proc/PID/stat` with the kernel's flags of a task, and the one of its own threads (`PF_KTHREAD`).
+/// Field of `/proc/PID/stat` with the kernel's flags of a task, and the flag of kernel threads (`PF_KTHREAD`).
 const FLAGS: usize = 9;
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// A process that may be meant.
+/// A process that may be selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
     /// Its number.
     pub pid: u32,
     /// Its name, as the kernel keeps it.
     pub name: String,
-    /// The last part of its program's path; nothing where that may not be read.
+    /// File name of its program; empty if unreadable.
     pub program: String,
-    /// The last parts of what it was called with, where the kernel may keep less than its name: its own, and what
-    /// follows, which is the file of a script.
+    /// File names of its first arguments, because the kernel may truncate its name: the program's own, and the next
+    /// one, which is the file of a script.
     pub words: Vec<String>,
-    /// The control groups that it is in.
+    /// Its control groups.
     pub cgroups: Vec<Membership>,
 }
 
 /// A line of `/proc/PID/cgroup`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Membership {
-    /// The controllers of the hierarchy, with commas; nothing for version 2.
+    /// The controllers of the hierarchy, separated by commas; empty for version 2.
     pub controllers: String,
-    /// From the root of the hierarchy.
+    /// Path from the root of the hierarchy.
     pub path: String,
 }
 
-/// Every process but kernel threads and this one, by rising number.
+/// Every process except kernel threads and this one, by ascending number.
 pub fn candidates(proc: &Path) -> Vec<Candidate> {
     let own = std::process::id();
     let others = files::numbered_entries(proc).into_iter().filter(|pid| *pid != own);
@@ -67,7 +67,7 @@ impl From<(&str, &str)> for Membership {
     }
 }
 
-/// Words of a command line that may be the name of a program.
+/// Arguments of a command line that may be the name of a program.
 const WORDS_MAX: usize = 2;
 
 fn words(folder: &Path) -> Vec<String> {

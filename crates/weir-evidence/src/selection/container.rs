@@ -1,8 +1,8 @@
-//! Containers: their identifiers in paths of control groups, and the programs that know their names.
+//! Containers: their identifiers in paths of control groups, and the runtimes that know their names.
 //!
 //! docker, podman, containerd and CRI-O write the identifier of a container, 64 digits, into the path of its control
-//! group; LXC and systemd-nspawn write its name there. Only a name that docker or podman gave is known to nobody but
-//! them, so they are asked, and only then.
+//! group; LXC and systemd-nspawn write its name there. Only docker or podman know the names that they gave, so they
+//! are asked, and only for such a name.
 
 use std::{
     collections::BTreeSet,
@@ -17,40 +17,40 @@ use weir_record::observation::FoundContainer;
 use super::{Candidate, Rule, SelectionError, Wanted, near};
 use crate::files;
 
-/// Programs that know containers by name.
+/// Runtimes that know containers by name.
 const RUNTIMES: [(&str, FoundContainer); 2] =
     [("docker", FoundContainer::Docker), ("podman", FoundContainer::Podman)];
-/// Longest time that one of them is waited for: its service may hang.
+/// Longest wait for one of them: its service may hang.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// Most bytes of an answer that are read.
 const ANSWER_BYTES_MAX: u64 = 4096;
 /// Digits of an identifier.
 const IDENTIFIER_DIGITS: usize = 64;
-/// Digits by which one is told from others, as `docker ps` writes them.
+/// Digits of a short identifier, as `docker ps` prints them.
 const SHORT_DIGITS: usize = 12;
-/// Fewer digits are a name.
+/// A text with fewer digits is a name.
 const DIGITS_MIN: usize = 4;
 
-/// What a program that knows containers said.
+/// Answer of a container runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// Its name.
     pub program: &'static str,
-    /// What it said.
+    /// Its answer.
     pub answer: Answer,
 }
 
-/// An answer to whether there is a container.
+/// Whether a container exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// There is: its identifier, and the process that it began with, where one runs.
+    /// It exists: its identifier, and its first process, if it runs.
     Known {
         /// 64 digits.
         identifier: String,
-        /// By number.
+        /// Process number.
         first: Option<u32>,
     },
-    /// There is none, or it could not say, in its own words.
+    /// It does not exist, or the runtime failed; contains its message.
     Refused(String),
     /// It is not installed.
     NotInstalled,
@@ -63,7 +63,7 @@ pub(super) struct Container {
     pub(super) how: FoundContainer,
 }
 
-/// By the begin of its identifier or by its name in a path, and by asking for it else.
+/// Finds a container by the start of its identifier or by its name in a path, or else by asking the runtimes.
 pub(super) fn find(
     text: &str,
     all: &[Candidate],
@@ -101,7 +101,7 @@ pub(super) fn find(
         return Err(SelectionError::Nothing { near, asked });
     };
     let by_path = Rule::Container(identifier.clone());
-    // One without a control group of its own is the process that it began with.
+    // A container without its own control group is represented by its first process.
     let rule = match first {
         Some(pid) if !all.iter().any(|candidate| by_path.takes(candidate)) => Rule::Pids(vec![pid]),
         _ => by_path,
@@ -115,8 +115,8 @@ fn is_digit(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
-/// The identifier of the container that this part of a path is of: `docker-ID.scope`, `libpod-ID.scope`,
-/// `cri-containerd-ID.scope`, `crio-ID.scope`, or `ID` alone. That of the process which watches it is none.
+/// The container identifier in a path component: `docker-ID.scope`, `libpod-ID.scope`, `cri-containerd-ID.scope`,
+/// `crio-ID.scope`, or `ID` alone. The component of its monitor process does not count.
 pub(super) fn identifier(part: &str) -> Option<&str> {
     let part = part.strip_suffix(".scope").unwrap_or(part);
     let last = part.rsplit(['-', ':']).next()?;
@@ -125,18 +125,18 @@ pub(super) fn identifier(part: &str) -> Option<&str> {
     (is_whole && !is_of_watcher).then_some(last)
 }
 
-/// The name of the container or machine that this part of a path is of.
+/// The name of the container or machine in a path component.
 fn named(part: &str) -> Option<&str> {
     let machine = part.strip_prefix("machine-").and_then(|rest| rest.strip_suffix(".scope"));
     machine.or_else(|| part.strip_prefix("lxc.payload."))
 }
 
-/// Containers in a path, as an error lists them.
+/// Containers in a path, in the form of an error message.
 pub(super) fn names_in(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| identifier(part).map(|it| &it[..SHORT_DIGITS]).or_else(|| named(part)))
 }
 
-/// Asks those of the programs that are installed.
+/// Asks the installed runtimes.
 pub fn ask_runtimes(name: &str) -> Vec<Asked> {
     RUNTIMES.iter().map(|&(program, _)| Asked { program, answer: asked(program, name) }).collect()
 }
@@ -158,7 +158,7 @@ fn asked(program: &str, name: &str) -> Answer {
     }
 }
 
-/// Waits for a child's answer, and ends one that takes too long.
+/// Waits for a child's answer, and kills it after too long.
 fn answer_of(mut child: Child) -> Answer {
     let begun = Instant::now();
     let status = loop {
@@ -166,7 +166,7 @@ fn answer_of(mut child: Child) -> Answer {
             Ok(Some(status)) => break status,
             Ok(None) if begun.elapsed() < ANSWER_MAX => thread::park_timeout(Duration::from_millis(10)),
             Ok(None) | Err(_) => {
-                // Fails only for one that has ended.
+                // Fails only if it has already ended.
                 let _ = child.kill().and_then(|()| child.wait());
                 return Answer::Silent;
             }
@@ -174,7 +174,7 @@ fn answer_of(mut child: Child) -> Answer {
     };
     let text = |pipe: Option<&mut dyn Read>| {
         let mut bytes = Vec::new();
-        // What could not be read was not said.
+        // Unreadable output counts as empty.
         let _ = pipe.map(|pipe| pipe.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes));
         String::from_utf8_lossy(&bytes).trim().to_owned()
     };
@@ -186,7 +186,7 @@ fn answer_of(mut child: Child) -> Answer {
     answer(&said)
 }
 
-/// `IDENTIFIER PID`, with 0 where it does not run.
+/// Parses `IDENTIFIER PID`, with 0 if it does not run.
 fn answer(said: &str) -> Answer {
     let mut words = said.split_ascii_whitespace();
     match words.next().and_then(identifier) {

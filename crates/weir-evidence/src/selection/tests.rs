@@ -1,4 +1,4 @@
-//! Selections in a folder like /proc, without a process of this machine.
+//! Selections in a folder like /proc, independent of this machine's processes.
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
@@ -9,7 +9,7 @@ use super::*;
 const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 const OTHER_ID: &str = "0123456789ffffff0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// A folder like /proc that goes with the test.
+/// A folder like /proc that is removed with the test.
 struct Proc(PathBuf);
 
 impl Drop for Proc {
@@ -55,7 +55,7 @@ impl Proc {
     }
 }
 
-/// Version 2 and version 1 of control groups, and both.
+/// Control groups of version 2, version 1, and both.
 fn machine(test: &str) -> Proc {
     let scope = format!("0::/system.slice/docker-{ID}.scope\n");
     let older =

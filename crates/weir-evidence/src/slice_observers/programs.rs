@@ -1,4 +1,4 @@
-//! The observer whose eyes are programs of our own in the kernel, and the rows that it makes of their tables.
+//! The observer that uses our own kernel programs, and the rows that it makes of their tables.
 
 use std::{
     cell::RefCell,
@@ -23,12 +23,12 @@ use crate::{
     softirq_time,
 };
 
-/// Programs of our own that stay in the kernel from slice to slice, and rest between: letting them in costs more CPU
+/// Our own programs, which stay loaded from slice to slice and are detached in between: loading them costs more CPU
 /// than most of what they observe.
 #[derive(Debug, Default)]
 pub struct LoadedPrograms(RefCell<Option<Tracer>>);
 
-/// L2: programs of our own at the kernel's tracepoints, for the length of the slice.
+/// L2: our own programs at the kernel's tracepoints, attached for the slice.
 #[derive(Debug)]
 pub struct Programs<'a> {
     pid: u32,
@@ -46,12 +46,12 @@ struct Tracing {
 }
 
 impl<'a> Programs<'a> {
-    /// Observes a process and everything below it, by these groups of programs.
+    /// Observes a process and all its descendants, with these groups of programs.
     pub fn new(pid: u32, groups: &'a [Group], loaded: &'a LoadedPrograms) -> Self {
         Self { pid, groups, loaded, tracing: None }
     }
 
-    /// Whether this process may let programs into the kernel.
+    /// Whether this process may load programs into the kernel.
     pub fn are_allowed() -> bool {
         rung::highest(&rung::ladder(&rung::Facts::read()), Rung::Programs) == Rung::Programs
     }
@@ -81,7 +81,8 @@ impl Observer for Programs<'_> {
         let Tracing { mut tracer, mut members, baseline, cost } = tracing;
         tracer.stop();
         let counts = tracer.read()?;
-        // Also those that are gone: the tables outlive the slice, and their numbers may be others' in the next one.
+        // Including those that are gone: the tables outlive the slice, and their numbers may be reused in the next
+        // one.
         members.extend(family_of(self.pid).unwrap_or_default());
         members.extend(tracer.pids()?);
         let counts = counts.since(&baseline);
@@ -89,7 +90,7 @@ impl Observer for Programs<'_> {
         let mut rows = trace_rows(&trace);
         rows.extend(probe_rows(&cost));
         rows.extend(in_calls_rows(&counts, &ProcessTree::snapshot(self.pid).unwrap_or_default()));
-        // A group that could not run, or not whole, cost nothing that could be told.
+        // The cost of a group that did not run, or only partly, cannot be reported.
         let ran = self.groups.iter().filter(|group| tracer.counts(**group));
         rows.extend(ran.map(|group| reading("trace", &format!("group-{}", group.key()), 1.0)));
         let are_apart = softirq_time::is_apart();
@@ -104,7 +105,7 @@ impl Observer for Programs<'_> {
     }
 }
 
-/// What threads of one name did together within their calls and outside of them.
+/// Times of threads by name, within their calls and outside of them.
 fn in_calls_rows(counts: &KernelCounts, tree: &ProcessTree) -> Vec<Reading> {
     let threads = tree.processes.iter().flat_map(|process| &process.threads);
     let names: HashMap<u32, &str> = threads.map(|thread| (thread.tid, thread.name.as_str())).collect();
@@ -149,7 +150,7 @@ fn in_calls_rows(counts: &KernelCounts, tree: &ProcessTree) -> Vec<Reading> {
     rows_by_name(&by_name, KEYS)
 }
 
-/// What being traced costs a call, and what a reading of the clock costs: what was added to the slice by looking.
+/// Cost of tracing per call, and of a clock reading: the overhead of observing.
 fn probe_rows(cost: &ProbeCost) -> [Reading; 5] {
     [
         ("untraced-ns", cost.untraced_ns),
@@ -223,7 +224,7 @@ fn trace_rows(trace: &Trace) -> Vec<Reading> {
     rows
 }
 
-/// Wakes and the sleeps they ended, by who woke: a thread's name, or a softirq.
+/// Wakes and the sleeps they ended, by waker: a thread's name, or a softirq.
 fn wakers(trace: &Trace) -> BTreeMap<String, (u64, u64)> {
     let mut wakers: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for wake in &trace.wakes {

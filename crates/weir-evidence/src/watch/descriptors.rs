@@ -1,4 +1,4 @@
-//! What descriptors are: names from /proc while they are open, beside what was moved through them.
+//! Identities of descriptors: names from /proc while they are open, and the amounts moved through them.
 
 use std::{collections::HashMap, fs, path::PathBuf};
 
@@ -13,15 +13,15 @@ use crate::{
     sockets::{self, InetSocket},
 };
 
-/// So many descriptors are looked at ten times a second,
+/// Up to this many descriptors are checked ten times a second,
 const FEW: usize = 128;
-/// as long as the kernel's tables of sockets have no more bytes than these: it writes them anew for each look.
+/// as long as the kernel's tables of sockets are no longer than this: the kernel generates them for each reading.
 const TABLES_BYTES_FEW: usize = 128 << 10;
 
 /// A process and the number of its descriptor.
 type Key = (u32, u32);
 
-/// What a descriptor is.
+/// The identity of a descriptor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct What {
     kind: DescriptorKind,
@@ -29,17 +29,17 @@ struct What {
     local: Option<String>,
 }
 
-/// What a descriptor was at its last look.
+/// The identity of a descriptor at its last check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
-    /// How often its number had been closed then.
+    /// How often its number had been closed by then.
     closes: u64,
     what: What,
-    /// The second in which it was looked at first.
+    /// The second in which it was first checked.
     second: u64,
 }
 
-/// When descriptors are looked at.
+/// When descriptors are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
     /// In between, because some live for less than a second.
@@ -50,20 +50,20 @@ pub(super) enum Moment {
     End,
 }
 
-/// Descriptors of one side: what had been moved when the window began, and what they were when they were looked at. As
-/// many at most as the programs tell apart.
+/// Descriptors of one side: the amounts moved before the window, and their identities when they were checked. At most
+/// as many as the programs distinguish.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     before: HashMap<Key, TracedDescriptor>,
     others_before: TracedDescriptor,
     known: HashMap<Key, Seen>,
-    /// How many there were at the last look.
+    /// Their number at the last check.
     seen: usize,
-    /// Looks at all of them so far.
+    /// Number of full checks so far.
     seconds: u64,
-    /// Of the kernel's tables of sockets when they were read last.
+    /// Length of the kernel's tables of sockets at their last reading.
     tables_bytes: usize,
-    /// One of them was longer than what is read of a file.
+    /// Whether one of them exceeded the read limit.
     are_tables_cut: bool,
 }
 
@@ -72,14 +72,13 @@ fn key(it: &TracedDescriptor) -> Key {
 }
 
 impl Files {
-    /// The window begins here.
+    /// Starts the window.
     pub(super) fn begin((now, others): (Vec<TracedDescriptor>, TracedDescriptor)) -> Self {
         let before = now.iter().map(|it| (key(it), *it)).collect();
         Self { seen: now.len(), before, others_before: others, ..Self::default() }
     }
 
-    /// Looks at those that were not looked at since they have been opened, and again at sockets that may have got a
-    /// peer.
+    /// Checks descriptors that were opened since their last check, and again sockets that may have got a peer.
     pub(super) fn look(&mut self, now: &[TracedDescriptor], moment: Moment) {
         let may_read = moment != Moment::Between || self.tables_bytes <= TABLES_BYTES_FEW;
         let mut sockets = Sockets { may_read, ..Sockets::default() };
@@ -90,7 +89,7 @@ impl Files {
         }
     }
 
-    /// The same by whoever says what a descriptor is, or nothing where that is not to be known now.
+    /// The same with a function that returns a descriptor's identity, or `None` if it cannot be known now.
     fn look_by(
         &mut self,
         now: &[TracedDescriptor],
@@ -112,8 +111,8 @@ impl Files {
         }
     }
 
-    /// Whether something that was not closed is to be looked at again. That happens after 1, 2, 4 seconds and so on,
-    /// because most servers that receive datagrams never have a peer.
+    /// Whether an open descriptor must be checked again. That happens after 1, 2, 4 seconds and so on, because most
+    /// servers that receive datagrams never have a peer.
     fn may_have_changed(&self, seen: &Seen, moment: Moment) -> bool {
         let is_time = match moment {
             Moment::Between => false,
@@ -123,12 +122,12 @@ impl Files {
         is_time && seen.what.may_be_known_better()
     }
 
-    /// Whether a look at them is next to nothing.
+    /// Whether checking them is cheap.
     pub(super) fn are_few(&self) -> bool {
         self.seen <= FEW
     }
 
-    /// What was moved in the window.
+    /// The amounts moved in the window.
     pub(super) fn table(
         &self,
         (now, others): &(Vec<TracedDescriptor>, TracedDescriptor),
@@ -162,13 +161,14 @@ impl Files {
         DescriptorTable { rows, others: rest, are_sockets_cut: self.are_tables_cut }
     }
 
-    /// Of a descriptor now, and what it moved in the window.
+    /// The row of a descriptor: its current state, and the amounts moved in the window.
     fn row(&self, now: &TracedDescriptor, moved: &TracedDescriptor, is_open: bool) -> DescriptorFigures {
         let seen = self.known.get(&key(now));
         let what = seen.map(|seen| seen.what.clone()).unwrap_or_default();
-        // Of a process without a number here /proc has nothing: what moved something last is taken to be open.
+        // /proc has nothing about a process without a number here: the last user of the descriptor is assumed to be
+        // open.
         let is_open = is_open || now.is_below() && now.is_in_use;
-        // The last one may have ended with its process, which closes nothing.
+        // The last user may have ended with its process, which closes nothing explicitly.
         let was_seen = seen.is_some_and(|seen| seen.closes == now.closes);
         let has_another = is_open || now.is_in_use || was_seen;
         let users = moved.users_ended.saturating_add(u64::from(has_another)).max(1);
@@ -196,12 +196,12 @@ fn transfers(it: &TracedTransfers) -> Transfers {
     Transfers { calls: it.calls, failed: it.failed, bytes: it.bytes, sizes: it.buckets[..used].to_vec() }
 }
 
-/// Whether a process has a descriptor by this number.
+/// Whether a process has a descriptor with this number.
 pub(super) fn is_open((pid, descriptor): Key) -> bool {
     fs::symlink_metadata(format!("/proc/{pid}/fd/{descriptor}")).is_ok()
 }
 
-/// Nothing of one that is gone, and of a socket for which no table may be read now.
+/// `None` for a descriptor that is gone, and for a socket whose table must not be read now.
 fn look_at((pid, descriptor): Key, sockets: &mut Sockets) -> Option<What> {
     let link = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
     let link = link.to_string_lossy();
@@ -216,7 +216,7 @@ fn look_at((pid, descriptor): Key, sockets: &mut Sockets) -> Option<What> {
     }
 }
 
-/// By what the link says: a path, or the kernel's words.
+/// The identity from the link: a path, or the kernel's description.
 fn without_socket(link: &str) -> What {
     let kind = match link {
         _ if link.starts_with('/') => DescriptorKind::File,
@@ -227,8 +227,8 @@ fn without_socket(link: &str) -> What {
 }
 
 impl What {
-    /// A socket that had no peer when it was looked at may be connected later. One that stood in no table may have been
-    /// passed by: a walk through a table of the kernel skips entries while others leave it.
+    /// A socket without a peer at its check may be connected later. One that was in no table may have been missed: a
+    /// walk through a kernel table skips entries while others are removed.
     fn may_be_known_better(&self) -> bool {
         let is_without_peer =
             self.name.is_none() && matches!(self.kind, DescriptorKind::Tcp | DescriptorKind::Udp);
@@ -236,14 +236,14 @@ impl What {
     }
 }
 
-/// Sockets by their inodes, of each network namespace that was asked for.
+/// Sockets by inode, for each network namespace that was needed.
 #[derive(Default)]
 struct Sockets {
     may_read: bool,
     by_namespace: HashMap<PathBuf, HashMap<u64, What>>,
-    /// Of all tables that were read.
+    /// Total length of the tables read.
     bytes: usize,
-    /// One of them was longer than what is read of a file.
+    /// Whether one of them exceeded the read limit.
     are_cut: bool,
 }
 
@@ -328,7 +328,7 @@ mod tests {
             1 + u64::from(SECONDS.ilog2()) + 1,
             "at first, and after 1, 2, 4 seconds and so on"
         );
-        // At the end it is asked once more, and what it is then stays.
+        // At the end it is checked once more, and keeps that identity.
         let peer = || What { name: Some("127.0.0.1:99".to_owned()), ..alone() };
         files.look_by(&now, Moment::End, &mut |_| Some(peer()));
         files.look_by(&now, Moment::End, &mut |_| panic!("it has a peer"));
@@ -357,11 +357,11 @@ mod tests {
 
     #[test]
     fn the_last_user_counts_though_it_ended_with_its_process_and_those_that_moved_nothing_do_not() {
-        // One moved something and was closed; what was opened then moved something too, and closed nothing.
+        // One moved something and was closed; the next one moved something too, and is still open.
         let ended = TracedDescriptor { users_ended: 1, is_in_use: true, ..moved(3, 1, 50) };
-        // Closed by that number again and again, and nothing was moved by any other.
+        // That number was closed repeatedly, and only one user moved anything.
         let one = TracedDescriptor { users_ended: 0, is_in_use: true, ..moved(4, 16, 50) };
-        // Opened after the last was closed, seen, and gone with its process before it moved anything.
+        // Opened after the last close, seen, and gone with its process before it moved anything.
         let seen = TracedDescriptor { users_ended: 1, is_in_use: false, ..moved(5, 1, 50) };
         let mut files = Files::default();
         files.look_by(&[seen], Moment::Second, &mut |_| Some(without_socket("/dev/null")));
@@ -463,7 +463,7 @@ mod tests {
             let is_it = |row: &&DescriptorFigures| row.descriptor == descriptor.cast_unsigned();
             table.rows.iter().find(is_it).expect("it moved something").clone()
         };
-        // A walk through a table of the kernel can pass by a socket while others come and go; the next look finds it.
+        // A walk through a kernel table can miss a socket while others come and go; the next check finds it.
         let is_known = |table: &DescriptorTable| {
             let sockets = [stream.as_raw_fd(), listener.as_raw_fd()];
             sockets.iter().all(|socket| find(table, *socket).kind == DescriptorKind::Tcp)

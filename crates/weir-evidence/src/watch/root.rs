@@ -1,4 +1,4 @@
-//! A process that is watched with all below it, and whether it has ended.
+//! A process that is watched with all its descendants, and whether it has ended.
 
 use std::os::fd::OwnedFd;
 
@@ -10,24 +10,24 @@ use weir_sys::process_stat::{self, ProcessStat};
 
 use crate::{files, parse};
 
-/// Most processes that have a descriptor each; further ones are looked at in /proc.
+/// Most processes with a pidfd each; further ones are checked in /proc.
 const DESCRIPTORS_MAX: usize = 64;
 /// Field of `/proc/PID/stat`.
 const STARTED: usize = 22;
 
-/// See the head of this file.
+/// A watched process, see the head of this file.
 #[derive(Debug)]
 pub(super) struct Root {
     pub(super) pid: u32,
-    /// With the number it identifies the process.
+    /// Identifies the process together with its number.
     pub(super) started_ticks: u64,
     pub(super) descriptor: Option<OwnedFd>,
-    /// One that was not waited for yet still has its last figures in /proc.
+    /// A zombie still has its last figures in /proc.
     pub(super) has_ended: bool,
 }
 
 impl Root {
-    /// The process with this number beside so many others that have a descriptor; none where it is gone.
+    /// The process with this number, next to `others` processes that have a pidfd; `None` if it is gone.
     pub(super) fn of(pid: u32, others: usize) -> Option<Self> {
         let open = |pid| pidfd_open(pid, PidfdFlags::empty()).ok();
         let descriptor = Pid::from_raw(i32::try_from(pid).ok()?).filter(|_| others < DESCRIPTORS_MAX);
@@ -37,12 +37,12 @@ impl Root {
         Some(Self { pid, started_ticks, descriptor, has_ended: false })
     }
 
-    /// Another process beside these.
+    /// Another process next to these.
     pub(super) fn beside(pid: u32, roots: &[Self]) -> Option<Self> {
         Self::of(pid, roots.iter().filter(|root| root.descriptor.is_some()).count())
     }
 
-    /// Whether it has ended, with all its threads, waited for or not. One that has needs no descriptor any more.
+    /// Whether it has ended, with all its threads, reaped or not. An ended process needs no pidfd any more.
     pub(super) fn notice_end(&mut self) -> bool {
         self.has_ended = self.has_ended
             || match &self.descriptor {
@@ -79,7 +79,7 @@ mod tests {
         let has_one =
             |beside: &[Root]| Root::beside(own, beside).is_some_and(|root| root.descriptor.is_some());
         assert!(!has_one(&beside));
-        // One that ended makes room for another.
+        // An ended one makes room for another.
         beside[3].has_ended = true;
         assert!(beside[3].notice_end() && has_one(&beside));
         assert!(Root::of(1 << 29, 0).is_none() && Root::of(u32::MAX, 0).is_none() && is_over(1 << 29));

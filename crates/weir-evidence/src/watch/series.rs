@@ -1,4 +1,4 @@
-//! What was done in each interval of a window: differences of sums that only grow. Pure.
+//! Figures of each interval of a window: differences of cumulative sums. Pure.
 
 use std::{
     collections::BTreeMap,
@@ -12,32 +12,32 @@ use weir_record::observation::{
 
 use crate::ladder::{trace::name_of, tracer::KernelCounts};
 
-/// CPU and waiting since the window began.
+/// CPU and waiting since the start of the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Used {
     pub(super) cpu_ns: u64,
     pub(super) run_delay_ns: u64,
 }
 
-/// See the head of this file.
+/// Collects the series, see the head of this file.
 #[derive(Clone, Debug)]
 pub(super) struct Collector {
     asked: Duration,
-    /// Longer than what was asked for, once neighbours were joined.
+    /// Longer than requested, once intervals were joined.
     interval: Duration,
     began: Instant,
-    /// When the next interval ends.
+    /// End of the next interval.
     due: Instant,
-    /// Where the last one ended.
+    /// End of the last one.
     last: Instant,
     used: Used,
-    /// By number of the call: what is in an interval already.
+    /// By number of the call: the counts already assigned to intervals.
     counted: Option<BTreeMap<u32, IntervalKind>>,
     intervals: Vec<(Interval, BTreeMap<u32, IntervalKind>)>,
 }
 
 impl Collector {
-    /// From a moment on, with what had been counted then; without a trace there are no counts.
+    /// Starts at a moment, with the counts at that time; `None` without a trace.
     pub(super) fn new(interval: Duration, began: Instant, counts: Option<&KernelCounts>) -> Self {
         Self {
             asked: interval,
@@ -51,7 +51,7 @@ impl Collector {
         }
     }
 
-    /// When the next interval ends.
+    /// End of the next interval.
     pub(super) fn due(&self) -> Instant {
         self.due
     }
@@ -65,21 +65,21 @@ impl Collector {
         let interval = Interval {
             from_ns: nanoseconds(self.last - self.began),
             length_ns: nanoseconds(at - self.last),
-            // The clocks of a process that ended may be behind those of its last reading.
+            // The clocks of an ended process may be behind its last reading.
             cpu_ns: used.cpu_ns.saturating_sub(self.used.cpu_ns),
             run_delay_ns: used.run_delay_ns.saturating_sub(self.used.run_delay_ns),
             traced: by_kind.as_ref().map(of_all),
         };
         self.intervals.push((interval, by_kind.unwrap_or_default()));
         (self.last, self.used) = (at, used);
-        // A late reading moves no later end.
+        // A late reading does not move later ends.
         while self.due <= at {
             self.due += self.interval;
         }
     }
 
-    /// What each sum grew by. The tables are read one after another while calls go on, so a sum may seem to fall: what
-    /// it has again later was counted before.
+    /// The increase of each sum. The tables are read one after another while calls continue, so a sum may seem to
+    /// fall: the increase back to its old value was counted before.
     fn since_last(&mut self, now: BTreeMap<u32, IntervalKind>) -> BTreeMap<u32, IntervalKind> {
         let counted = self.counted.get_or_insert_default();
         let mut grown = BTreeMap::new();
@@ -103,7 +103,7 @@ impl Collector {
         grown
     }
 
-    /// Half as many, each as long as two.
+    /// Joins pairs of adjacent intervals.
     fn join_neighbours(&mut self) {
         let mut joined: Vec<(Interval, BTreeMap<u32, IntervalKind>)> = Vec::with_capacity(INTERVALS_MAX);
         for (index, (interval, kinds)) in mem::take(&mut self.intervals).into_iter().enumerate() {
@@ -121,7 +121,7 @@ impl Collector {
         self.interval *= 2;
     }
 
-    /// The record, with figures of the kinds that were made most often.
+    /// The record, with figures of the most frequent kinds.
     pub(super) fn finish(self) -> Series {
         let mut calls: BTreeMap<u32, u64> = BTreeMap::new();
         for (number, kind) in self.intervals.iter().flat_map(|(_, kinds)| kinds) {
@@ -151,7 +151,7 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// By number, with the sleep of calls that go on.
+/// Sums by number, including the sleep of calls in progress.
 fn sums(counts: &KernelCounts) -> BTreeMap<u32, IntervalKind> {
     let mut sums: BTreeMap<u32, IntervalKind> = BTreeMap::new();
     for (number, call) in &counts.calls {
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::ladder::tables::{TracedCall, TracedThread};
 
-    /// Numbers on this architecture.
+    /// The call's number on this architecture.
     fn number(name: &str) -> u32 {
         (0..512).find(|number| name_of(*number) == name).expect("every Linux has it")
     }
@@ -249,7 +249,7 @@ mod tests {
         // It had slept for 100 ns before the window began.
         let (mut it, began) = collector(SECOND, Some(&asleep(100, 0)));
         it.add(began + SECOND, Used::default(), Some(&asleep(1_100, 0)));
-        // It returned between the reading of calls and that of threads: it is in neither.
+        // It returned between the readings of calls and of threads: it is in neither.
         it.add(began + SECOND * 2, Used::default(), Some(&counts(2_100, &[])));
         it.add(began + SECOND * 3, Used::default(), Some(&counts(3_100, &[("read", 1, 1_700)])));
         let blocked: Vec<u64> = it

@@ -1,4 +1,4 @@
-//! Processes that are watched together, each with its children: their readings, and what lies between two of them.
+//! Processes that are watched together, each with its children: their readings, and the differences.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,19 +23,19 @@ use crate::{
     selection::{Rule, Selection},
 };
 
-/// Below this, ticks say nothing of how CPU is split.
+/// In shorter windows, ticks are too coarse to split CPU time.
 const SPLIT_WINDOW_NS: u64 = 2_000_000_000;
-/// Most descriptors that are looked at.
+/// Most descriptors that are checked.
 const DESCRIPTORS_MAX: usize = 1 << 20;
-/// It is told that CPU was used which no reading of a thread has from this share of all on,
+/// A note reports CPU that no thread reading contains from this share on,
 const UNREAD_SHARE_NOTED: f64 = 0.01;
-/// if it is more than some ticks: by so much clocks differ that are not read at the same moment.
+/// if it exceeds a few ticks: clocks that are not read at the same moment differ by that much.
 const UNREAD_NS_NOTED: u64 = 30_000_000;
 
 /// Why processes cannot be watched.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// There is none.
+    /// It does not exist.
     #[error("no process {0}")]
     NoSuchProcess(u32),
     /// It could not be read.
@@ -47,10 +47,10 @@ pub enum WatchError {
         #[source]
         error: io::Error,
     },
-    /// /proc is that of another PID namespace: its numbers mean other processes to the kernel.
+    /// /proc belongs to another PID namespace: its numbers mean other processes to the kernel.
     #[error("/proc shows another PID namespace than this process lives in")]
     ForeignProc,
-    /// It is to be compared with itself.
+    /// It would be compared with itself.
     #[error("{0} is the same process; name another one")]
     SameProcess(u32),
     /// Children are observed with their parent, so these two would be one.
@@ -58,14 +58,14 @@ pub enum WatchError {
         "process {child} is a child of {parent}, and children are observed with their parent; name one of both"
     )]
     Relatives {
-        /// One of them.
+        /// One of the two.
         child: u32,
-        /// The other, or the one that it descends from.
+        /// The other, or its ancestor.
         parent: u32,
     },
 }
 
-/// What /proc tells at one moment.
+/// A reading of /proc at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Reading {
     pub(super) tree: ProcessTree,
@@ -79,15 +79,15 @@ impl Reading {
         Self { tree, descriptors, at: Instant::now() }
     }
 
-    /// That of a process's first thread, whose number is the process's. Numbers of others may be smaller: they begin
-    /// anew when all have been given out.
+    /// Name of a process's first thread, whose number is the process's. Other threads may have smaller numbers,
+    /// because numbers wrap around.
     fn name_of(&self, pid: u32) -> Option<&str> {
         let process = self.tree.processes.iter().find(|process| process.pid == pid)?;
         process.threads.iter().find(|thread| thread.tid == pid).map(|thread| thread.name.as_str())
     }
 }
 
-/// What was done, summed from each reading to the next: so it has what threads did that ended in the meantime.
+/// Sums over all readings, so that they include threads that ended in between.
 #[derive(Clone, Debug, Default)]
 struct Sums {
     tree: TreeDelta,
@@ -101,7 +101,7 @@ impl Sums {
     }
 }
 
-/// A stretch between two readings.
+/// The difference between two readings.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) from: Reading,
@@ -117,7 +117,7 @@ impl Window {
             cpu_ns: did.cpu_ns,
             system_ns: (self.length_ns() >= SPLIT_WINDOW_NS).then_some(did.system_ns.min(did.cpu_ns)),
             kernel_thread_cpu_ns: did.kernel_thread_cpu_ns.min(did.cpu_ns),
-            // Not the sum's, which has only what no reading saw of them.
+            // Not the sum's value, which only has what no reading saw of them.
             ended_cpu_ns: did.cpu_ns.saturating_sub(living_ns),
             run_delay_ns: did.run_delay_ns,
             context_switches_voluntary: did.context_switches_voluntary,
@@ -132,7 +132,8 @@ impl Window {
         (self.to.at - self.from.at).as_nanos() as u64
     }
 
-    /// What each thread did, those with most CPU first, and how many more there were. A trace knows of those that live.
+    /// The rows of threads, those with most CPU first, and the number of further ones. A trace only knows living
+    /// threads.
     pub(super) fn thread_rows(&self, counts: Option<&KernelCounts>) -> (Vec<ThreadFigures>, u64) {
         let traced: HashMap<u32, _> =
             counts.into_iter().flat_map(|counts| &counts.threads).map(|it| (it.tid, it)).collect();
@@ -145,7 +146,7 @@ impl Window {
     }
 }
 
-/// Processes that are being watched together.
+/// Processes that are watched together.
 #[derive(Debug)]
 pub(super) struct Subject {
     /// The first of them.
@@ -153,36 +154,36 @@ pub(super) struct Subject {
     pub(super) command: String,
     pub(super) notes: Vec<Note>,
     pub(super) has_ended: bool,
-    /// Whether a program of 32 bits was among its processes at a reading, while the kernel's programs counted.
+    /// Whether a 32-bit program was among its processes at a reading, while the kernel's programs counted.
     pub(super) had_32_bits: bool,
-    /// It was gone at the last look, so that the figures of /proc are older than the end.
+    /// Whether it was gone at the last reading, so that the figures of /proc are older than the end.
     pub(super) is_read_late: bool,
-    /// Those that were selected, and those that joined; children are below them.
+    /// Selected processes, and those that joined; children are below them.
     roots: Vec<Root>,
-    /// Who joins.
+    /// The rule for processes that join.
     rule: Option<Rule>,
     selection: Option<observation::Selection>,
-    /// Those that joined since they were asked for.
+    /// Those that joined since the last query.
     joined: Vec<u32>,
     before: Reading,
-    /// When the window began, in ticks since boot.
+    /// Start of the window, in ticks since boot.
     began_ticks: u64,
-    /// Absent where nothing is traced, or its tables could not be read.
+    /// Absent if nothing is traced, or its tables could not be read.
     counts_before: Option<KernelCounts>,
     glimpsed: Reading,
     counts_glimpsed: KernelCounts,
     last: Reading,
-    /// Since the window began.
+    /// Sums since the start of the window.
     did: Sums,
     did_since_glimpse: Sums,
-    /// Absent where nobody asked for intervals.
+    /// Absent if no intervals were requested.
     intervals: Option<Collector>,
-    /// When the window ended.
+    /// End of the window.
     ended: Option<Instant>,
 }
 
 impl Subject {
-    /// Of a selection that somebody wrote as numbers, all must be there.
+    /// All processes of a selection by numbers must exist.
     pub(super) fn of(selected: &Selection, interval: Duration) -> Result<Self, WatchError> {
         let mut roots = Vec::new();
         for &pid in &selected.pids {
@@ -219,7 +220,7 @@ impl Subject {
         })
     }
 
-    /// The window begins here.
+    /// Starts the window.
     pub(super) fn begin(&mut self, counts: Option<KernelCounts>) -> Result<(), WatchError> {
         self.began_ticks = ticks_since_boot();
         self.before = Reading::of(snapshot(self.pid, &self.roots)?);
@@ -230,12 +231,12 @@ impl Subject {
         Ok(())
     }
 
-    /// Keeps what is done in each interval of the window, which began then.
+    /// Keeps the figures of each interval of the window, which started at `began`.
     pub(super) fn keep_intervals(&mut self, interval: Duration, began: Instant) {
         self.intervals = Some(Collector::new(interval, began, self.counts_before.as_ref()));
     }
 
-    /// Ends an interval with what was read last.
+    /// Ends an interval with the latest reading.
     pub(super) fn end_interval(&mut self, at: Instant, counts: Option<&KernelCounts>) {
         let did = &self.did.tree;
         let used = Used { cpu_ns: did.cpu_ns, run_delay_ns: did.run_delay_ns };
@@ -244,14 +245,14 @@ impl Subject {
         }
     }
 
-    /// What was done in each interval, the last of which ends with the window: what is done with the programs
-    /// afterwards takes time in which nothing is counted.
+    /// The figures of each interval, the last of which ends with the window: the later work on the programs is not
+    /// counted.
     pub(super) fn take_series(&mut self, counts: Option<&KernelCounts>) -> Option<Series> {
         self.end_interval(self.ended.unwrap_or_else(Instant::now), counts);
         self.intervals.take().map(Collector::finish)
     }
 
-    /// When the next interval ends.
+    /// End of the next interval.
     pub(super) fn interval_due(&self) -> Option<Instant> {
         self.intervals.as_ref().map(Collector::due)
     }
@@ -261,18 +262,18 @@ impl Subject {
         self.last.tree.processes.iter().map(|process| process.pid).collect()
     }
 
-    /// Those whose families are watched, as far as /proc has them.
+    /// The roots of the watched families, as far as /proc shows them.
     pub(super) fn roots(&self) -> Vec<u32> {
         numbers(&self.roots)
     }
 
-    /// Ready when the first one that lives has ended.
+    /// Ready when the first living one has ended.
     pub(super) fn descriptor(&self) -> Option<&OwnedFd> {
         self.roots.iter().find(|root| !root.has_ended)?.descriptor.as_ref()
     }
 
-    /// Whether all of them have ended, with all their threads, waited for or not. Children that go on are nobody's
-    /// then.
+    /// Whether all of them have ended, with all their threads, reaped or not. Children that continue are then
+    /// ignored.
     pub(super) fn notice_end(&mut self) -> bool {
         if !self.has_ended && !self.has_living() {
             self.join();
@@ -285,18 +286,18 @@ impl Subject {
         self.roots.iter_mut().any(|root| !root.notice_end())
     }
 
-    /// Those that joined since this was asked last.
+    /// Those that joined since the last call.
     pub(super) fn take_joined(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.joined)
     }
 
-    /// What a record says of the selection.
+    /// The selection for the record.
     pub(super) fn selection(&self) -> Option<observation::Selection> {
         self.selection.clone()
     }
 
-    /// Takes in whoever belongs to the selection by now and is no child of those that are known. All processes of the
-    /// machine are looked at, so not more often than it is told to readers.
+    /// Adds processes that now match the selection and are not children of known ones. It reads all processes of the
+    /// machine, so not more often than the documented interval.
     pub(super) fn join(&mut self) {
         if let Some(members) = self.rule.as_ref().map(Rule::members_now) {
             self.take_members(members);
@@ -316,30 +317,30 @@ impl Subject {
             let Some(root) = Root::beside(pid, &self.roots) else { continue };
             self.roots.push(root);
             self.joined.push(pid);
-            // A child whose parent has ended was there before.
+            // A child whose parent has ended was known before.
             if let Some(selection) = self.selection.as_mut().filter(|_| !seen.contains(&pid)) {
                 selection.joined += 1;
             }
         }
     }
 
-    /// Reads /proc; false when the processes are gone or cannot be read any more, and the last reading stays.
+    /// Reads /proc; returns false when the processes are gone or unreadable, and keeps the last reading.
     pub(super) fn look(&mut self) -> bool {
         let Some(tree) = self.tree() else { return false };
         let mut reading = Reading::of(tree);
         self.begin_with_older(&reading.tree);
-        // One that has ended and was not waited for yet has times, and no descriptors any more.
+        // A zombie has times, but no descriptors any more.
         reading.descriptors = reading.descriptors.filter(|found| found.open > 0).or(self.last.descriptors);
         self.take_in(reading);
-        // All of them each time: one that was looked at before may have become another program.
+        // All of them each time: a known one may have become another program.
         if self.counts_before.is_some() && !self.had_32_bits {
             self.had_32_bits = self.family().into_iter().any(is_of_32_bits);
         }
         true
     }
 
-    /// The processes now, without those that only have the number of one that ended. Roots that are gone go: what they
-    /// did is in the sums, and in a long window there may be any number of them.
+    /// The current processes, without those that only reuse the number of an ended one. Roots that are gone are
+    /// removed: their figures are in the sums, and in a long window there may be any number of them.
     fn tree(&mut self) -> Option<ProcessTree> {
         loop {
             let tree = ProcessTree::snapshot_of(&self.roots()).ok()?;
@@ -358,7 +359,7 @@ impl Subject {
         }
     }
 
-    /// What a process did before the window began is not of the window, though it is seen for the first time.
+    /// Excludes what a newly seen process did before the window began.
     fn begin_with_older(&mut self, tree: &ProcessTree) {
         let key = |process: &ProcessSample| (process.pid, process.started_ticks);
         let known: HashSet<_> = self.last.tree.processes.iter().map(key).collect();
@@ -371,7 +372,7 @@ impl Subject {
         }
     }
 
-    /// Adds up what was done since the last reading: what ends before the next one is in no later reading.
+    /// Adds the difference to the last reading: what ends before the next one is in no later reading.
     fn take_in(&mut self, reading: Reading) {
         let tree = ProcessTree::delta(&self.last.tree, &reading.tree);
         let threads = ProcessTree::thread_deltas(&self.last.tree, &reading.tree);
@@ -380,7 +381,7 @@ impl Subject {
         self.last = reading;
     }
 
-    /// The last look, and what a reader must know of the whole window.
+    /// Takes the last reading, and notes about the whole window.
     pub(super) fn end(&mut self, interval: Duration) {
         let was_read = self.look();
         self.ended = Some(Instant::now());
@@ -401,31 +402,31 @@ impl Subject {
         }
     }
 
-    /// From the first reading to the last.
+    /// The difference between the first and the last reading.
     pub(super) fn window(&self) -> Window {
         Window { from: self.before.clone(), to: self.last.clone(), did: self.did.clone() }
     }
 
-    /// Counts of the window, and when they began.
+    /// Counts of the window, and when they started.
     pub(super) fn traced(&self, counts: Option<KernelCounts>) -> Option<(KernelCounts, u64)> {
         let before = self.counts_before.as_ref()?;
         Some((counts?.since(before), before.at_ns))
     }
 
-    /// What was read since the last glimpse.
+    /// The difference since the last glimpse.
     pub(super) fn glimpse(&mut self) -> Window {
         let from = std::mem::replace(&mut self.glimpsed, self.last.clone());
         Window { from, to: self.last.clone(), did: std::mem::take(&mut self.did_since_glimpse) }
     }
 
-    /// Counts since the last glimpse, and when that was.
+    /// Counts since the last glimpse, and its time.
     pub(super) fn traced_since_glimpse(&mut self, counts: KernelCounts) -> (KernelCounts, u64) {
         let earlier = std::mem::replace(&mut self.counts_glimpsed, counts);
         (self.counts_glimpsed.since(&earlier), earlier.at_ns)
     }
 }
 
-/// What ended within a window, and how much of that is missing in its sums.
+/// Notes about what ended within a window, and how much of it is missing in the sums.
 fn notes_of_ended(did: &TreeDelta) -> Vec<Note> {
     let mut notes = Vec::new();
     if did.threads_vanished > 0 {
@@ -441,7 +442,7 @@ fn notes_of_ended(did: &TreeDelta) -> Vec<Note> {
     notes
 }
 
-/// Refuses two processes of which one is the other, or below it.
+/// Refuses two processes if one is the other, or its descendant.
 pub(super) fn refuse_relatives(subjects: &[Subject]) -> Result<(), WatchError> {
     let [one, other] = subjects else { return Ok(()) };
     if one.pid == other.pid {
@@ -465,15 +466,15 @@ fn numbers(roots: &[Root]) -> Vec<u32> {
     roots.iter().map(|root| root.pid).collect()
 }
 
-/// Those of a selection that are in no family that is known. Where families could not be listed nobody is new: whoever
-/// is known already must not be taken for another one.
+/// Members of a selection that are in no known family. If families could not be listed nothing counts as new: a known
+/// process must not be taken for another one.
 fn strangers(members: Vec<u32>, known: io::Result<Vec<u32>>) -> Vec<u32> {
     let Ok(known) = known else { return Vec::new() };
     let known: HashSet<u32> = known.into_iter().collect();
     members.into_iter().filter(|pid| !known.contains(pid)).collect()
 }
 
-/// What a record says of a selection at its begin.
+/// The record of a selection at its start.
 fn of_record(selected: &Selection, roots: &[Root], interval: Duration) -> Option<observation::Selection> {
     let process = |root: &Root| SelectedProcess { pid: root.pid, command: command(root.pid) };
     Some(observation::Selection {
@@ -485,7 +486,7 @@ fn of_record(selected: &Selection, roots: &[Root], interval: Duration) -> Option
     })
 }
 
-/// As `/proc/PID/stat` has the start of processes.
+/// In the unit of process starts in `/proc/PID/stat`.
 fn ticks_since_boot() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let (seconds, ns) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
@@ -493,7 +494,7 @@ fn ticks_since_boot() -> u64 {
     seconds.saturating_mul(ticks_per_second) + ns.saturating_mul(ticks_per_second) / 1_000_000_000
 }
 
-/// What it was called with; its name where that may not be read.
+/// Its command line; its name if that is unreadable.
 fn command(pid: u32) -> String {
     let words = files::read_text(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = words.trim_end_matches('\0').replace('\0', " ");
@@ -503,7 +504,7 @@ fn command(pid: u32) -> String {
     files::read_value(format!("/proc/{pid}/comm")).unwrap_or_default()
 }
 
-/// What the processes have open; nothing where it may not be listed.
+/// Open descriptors of the processes; `None` if they may not be listed.
 fn descriptors(tree: &ProcessTree) -> Option<Descriptors> {
     let mut found = Descriptors::default();
     let mut left = DESCRIPTORS_MAX;
@@ -522,7 +523,7 @@ fn descriptors(tree: &ProcessTree) -> Option<Descriptors> {
     Some(found)
 }
 
-/// Whether its program is one of 32 bits, by the fifth byte of the file (`elf(5)`, EI_CLASS).
+/// Whether its program is a 32-bit one, by the fifth byte of the file (`elf(5)`, EI_CLASS).
 pub(super) fn is_of_32_bits(pid: u32) -> bool {
     let mut head = [0; 5];
     let opened = std::fs::File::open(format!("/proc/{pid}/exe"));
@@ -580,9 +581,9 @@ mod tests {
     fn threads_that_begin_and_end_within_a_window_are_counted_up_to_their_last_reading() {
         const MS: u64 = 1_000_000;
         let mut subject = subject(reading(100 * MS, vec![thread(5, 100 * MS)]));
-        // Thread 6 was born, and another one had 50 ms and is gone already.
+        // Thread 6 started, and another one used 50 ms and is already gone.
         subject.take_in(reading(400 * MS, vec![thread(5, 150 * MS), thread(6, 200 * MS)]));
-        // Thread 6 had 50 ms more before it ended.
+        // Thread 6 used 50 ms more before it ended.
         subject.take_in(reading(500 * MS, vec![thread(5, 200 * MS)]));
         let totals = subject.window().totals();
         assert_eq!((totals.cpu_ns, totals.ended_cpu_ns, totals.threads), (400 * MS, 300 * MS, 1));
@@ -618,12 +619,12 @@ mod tests {
         assert_eq!(rows.iter().map(|row| row.cpu_ns).collect::<Vec<_>>(), [50, 40, 10]);
     }
 
-    /// A root of a process that is not there.
+    /// The root of a process that does not exist.
     fn gone(pid: u32) -> Root {
         Root { pid, started_ticks: 0, descriptor: None, has_ended: false }
     }
 
-    /// Of a process that lives, beside others.
+    /// A living process next to other roots.
     fn with_roots(others: impl Iterator<Item = Root>) -> Subject {
         let own = Root::of(std::process::id(), 0).expect("it lives");
         Subject { roots: std::iter::once(own).chain(others).collect(), ..subject(reading(0, Vec::new())) }
@@ -641,7 +642,7 @@ mod tests {
         assert!(subject.look() && subject.look());
         assert_eq!(subject.roots(), [std::process::id()]);
         assert!(subject.did.tree.cpu_ns >= 77_000 && subject.did.tree.processes_vanished >= 1);
-        // Nobody is left.
+        // All are gone.
         subject.roots = vec![gone(1 << 29)];
         assert!(!subject.look() && subject.roots.is_empty() && subject.notice_end());
     }

@@ -32,12 +32,12 @@ fn one_that_ends_meanwhile_leaves_its_last_figures() {
 #[test]
 #[expect(clippy::print_stdout, reason = "says why the test was skipped")]
 fn what_it_did_between_its_last_reading_and_its_end_is_in_the_whole_where_it_is_traced() {
-    // Byte by byte: far more than what the window has before it.
+    // Byte by byte: far more than the window contains before it.
     let mut child = becoming("dd if=/dev/zero of=/dev/null bs=1 count=200000 status=none");
     let plan = Plan { rung: Rung::Programs, groups: &Group::ALL };
     let mut watch = Watch::begin(child.id(), None, plan).expect("it lives");
     drop(child.stdin.take());
-    // It is waited for before anybody reads it again.
+    // It is reaped before the next reading.
     child.wait().expect("it can be reaped");
     let observation = watch.run(None, &AtomicBool::new(false));
     let observation = watch.end(observation);
@@ -50,7 +50,7 @@ fn what_it_did_between_its_last_reading_and_its_end_is_in_the_whole_where_it_is_
     assert!(observation.totals.cpu_ns >= trace.ran_ns / 2 && trace.ran_ns > 0, "{:?}", observation.totals);
     let is_known = |note: &Note| matches!(note, Note::EndedBetween { by_programs: true, .. });
     assert!(observation.notes.iter().any(is_known), "{:?}", observation.notes);
-    // They were of what the shell had before, which is next to nothing.
+    // They belonged to the shell before, which used next to nothing.
     let parts = observation.parts_ns() / observation.unwatched_cpu_ns();
     assert!(trace.switches_missed > 0 || parts < 2.0, "{parts}");
 }
@@ -104,7 +104,7 @@ fn becoming(program: &str) -> std::process::Child {
         .expect("sh, waiting for its input")
 }
 
-/// Gives it the line, and waits until it is the other program.
+/// Sends the line, and waits until it is the other program.
 fn let_it_become(child: &mut std::process::Child, name: &str) {
     use std::io::Write;
     child.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it reads");
@@ -128,14 +128,14 @@ fn an_exec_meanwhile_is_told_and_nothing_is_lost() {
     let note = Note::BecameAnother { from: "sh".to_owned(), to: "cat".to_owned() };
     assert!(observation.notes.contains(&note), "{:?}", observation.notes);
     if let Some(trace) = &observation.trace {
-        // It is tried in each folder of the path.
+        // It is tried in each folder of `PATH`.
         let exec = trace.calls.iter().find(|call| call.name == "execve").expect("it did");
         assert_eq!(exec.count - exec.errors, 1, "{exec:?}");
     }
     end(child);
 }
 
-/// The smallest program of 32 bits: it pauses for ever.
+/// The smallest 32-bit program: it pauses forever.
 fn program_of_32_bits(path: &std::path::Path) {
     use std::os::unix::fs::PermissionsExt;
     const BASE: u32 = 0x0804_8000;
@@ -193,7 +193,7 @@ fn running(program: &std::path::Path) -> std::process::Child {
         .expect("sh, waiting for its input")
 }
 
-/// Gives it the next line, and waits until a program of 32 bits is among its processes, or none.
+/// Sends the next line, and waits until a 32-bit program is among its processes, or none.
 fn let_it_go_on(child: &mut std::process::Child, has_32_bits: bool) {
     use std::io::Write;
     child.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it reads");
@@ -283,7 +283,7 @@ fn relatives_are_not_compared() {
     end(child);
 }
 
-/// A copy of `cat` under a name that no other program has, which goes with the test.
+/// A copy of `cat` with a unique name, which is removed with the test.
 struct Named(std::path::PathBuf);
 
 impl Named {
@@ -314,7 +314,7 @@ impl Drop for Named {
     }
 }
 
-/// Has it echo so many bytes, one at a time.
+/// Makes it echo this many bytes, one at a time.
 fn echo(child: &mut std::process::Child, times: u64) {
     use std::io::{Read, Write};
     let (input, output) = (child.stdin.as_mut().expect("a pipe"), child.stdout.as_mut().expect("a pipe"));
@@ -334,7 +334,7 @@ fn calls_of_several_processes_and_of_one_that_joins_are_counted_exactly() {
     let (mut one, mut other) = (named.start(), named.start());
     let wanted = crate::selection::Wanted::Name(named.name());
     for child in [&mut one, &mut other] {
-        // They are that program by now, and wait for more.
+        // They are that program by now, and wait for input.
         echo(child, BEFORE);
     }
     let selected = Selection::find(&wanted).expect("they run");
@@ -389,7 +389,7 @@ fn bytes_by_descriptor_are_counted_exactly() {
         found.unwrap_or_else(|| panic!("{descriptor}: {table:?}"))
     };
     let (input, output) = (of(0), of(1));
-    // It was in its first read when the window began.
+    // It was in its first read when the window started.
     assert_eq!((input.read.calls, input.read.bytes), (ECHOES - 1, ECHOES - 1));
     assert_eq!((output.written.calls, output.written.bytes, output.written.failed), (ECHOES, ECHOES, 0));
     assert_eq!(output.written.sizes, [0, ECHOES], "each of one byte");

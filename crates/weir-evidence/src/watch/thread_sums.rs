@@ -1,5 +1,4 @@
-//! What each thread of a process did, from one reading to the next: threads that ended keep what they had done at their
-//! last reading.
+//! Sums of each thread of a process over the readings: an ended thread keeps its values from its last reading.
 
 use std::{collections::HashMap, mem};
 
@@ -7,20 +6,20 @@ use weir_record::observation::{THREAD_ROWS_MAX, ThreadFigures};
 
 use crate::process::ThreadDelta;
 
-/// See the head of this file.
+/// The sums, see the head of this file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadSums {
-    /// Of the last reading, by process and thread.
+    /// Threads of the last reading, by process and thread.
     living: HashMap<(u32, u32), ThreadFigures>,
-    /// In no more than twice the rows that a record has.
+    /// At most twice the number of rows in a record.
     ended: Vec<ThreadFigures>,
-    /// Threads that ended and have no place, because others that ended had more CPU.
+    /// Ended threads without a place, because other ended ones used more CPU.
     ended_left_out: u64,
 }
 
 impl ThreadSums {
-    /// Adds what every thread that lives did since the last reading. Those that are not named have ended, and whoever
-    /// has their number later is another one.
+    /// Adds what every living thread did since the last reading. Threads that are missing have ended, and a later
+    /// thread with their number is another one.
     pub(super) fn add(&mut self, did: &[ThreadDelta]) {
         let mut before = mem::take(&mut self.living);
         for thread in did {
@@ -36,7 +35,7 @@ impl ThreadSums {
         }
     }
 
-    /// Those with most CPU first, and how many more there were.
+    /// Those with most CPU first, and the number of further ones.
     pub(super) fn rows(&self) -> (Vec<ThreadFigures>, u64) {
         let mut rows: Vec<ThreadFigures> = self.living.values().chain(&self.ended).cloned().collect();
         let left_out = keep_busiest(&mut rows);
@@ -44,7 +43,7 @@ impl ThreadSums {
     }
 }
 
-/// As many as a record has, those with most CPU first; the number of others.
+/// Keeps as many as a record has, those with most CPU first; returns the number of others.
 fn keep_busiest(rows: &mut Vec<ThreadFigures>) -> u64 {
     rows.sort_by_key(|row| (std::cmp::Reverse(row.cpu_ns), row.pid, row.tid));
     let left_out = rows.len().saturating_sub(THREAD_ROWS_MAX) as u64;

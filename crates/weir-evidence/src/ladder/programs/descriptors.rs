@@ -1,7 +1,7 @@
-//! What system calls move through each descriptor, by their answers and their arguments.
+//! The amounts that system calls move through each descriptor, from their results and arguments.
 //!
-//! It runs before the program that ends the call, while the thread is still in it, so that it sees the calls that are
-//! counted there and no others. What it takes beyond a look at the call's number is kept as the time of a program.
+//! It runs before the program that ends the call, while the thread is still in it, so that it sees exactly the calls
+//! that are counted there. Its time, except for the check of the call's number, is stored as program time.
 
 use std::mem::offset_of;
 
@@ -21,14 +21,14 @@ use crate::ladder::{
     tables::{BELOW, DescriptorKey, DescriptorState, SIZE_BUCKETS, Table, ThreadState, TransferState},
 };
 
-/// Place of the registers with the third, the second and the first argument of a call (`dx`, `si` and `di` of
-/// `struct pt_regs`). Where they are not known nothing is counted.
+/// Offset of the registers with the third, second and first argument of a call (`dx`, `si` and `di` of `struct
+/// pt_regs`). Where they are unknown nothing is counted.
 #[cfg(target_arch = "x86_64")]
 const ARGUMENTS: Option<i32> = Some(96);
 #[cfg(not(target_arch = "x86_64"))]
 const ARGUMENTS: Option<i32> = None;
 
-/// Whether descriptors can be counted on this kind of machine.
+/// Whether descriptors can be counted on this architecture.
 pub(in crate::ladder) const ARE_KNOWN: bool = ARGUMENTS.is_some();
 
 /// The call's arguments on the stack.
@@ -37,14 +37,14 @@ const SECOND: i16 = WAKE_KEY + 8;
 const FIRST: i16 = WAKE_KEY + 16;
 /// A key of the table.
 const KEY: i16 = FRESH;
-/// Descriptors that bytes come from and go to; [`NONE`] for none.
+/// Source and target descriptors; [`NONE`] if there is none.
 const FROM: i16 = FRESH + 8;
 const TO: i16 = FRESH + 16;
 const NONE: i32 = -1;
 
 const _: () = assert!(THIRD + 24 == BEGAN && size_of::<DescriptorKey>() == 8);
 
-/// Arguments: registers, answer.
+/// Arguments: registers, result.
 pub(super) fn exit(kernel: Kernel) -> Assembled {
     let mut it = begin().on(kernel);
     let leave = it.label();
@@ -87,11 +87,11 @@ fn count(it: &mut Assembler, leave: Label) {
     end_of_descriptor(it, done);
     it.bind(done);
     own_time(it);
-    // The way to this program and back is that of any call, and taken out with it.
+    // The overhead of entering and leaving this program is the same for every call, and is subtracted with it.
     it.add_to(R9, of_thread!(probe_ns), R0, R1);
 }
 
-/// Says which descriptors a call is about, and goes to `moves`, or to `ends` with the descriptor in [`FROM`].
+/// Determines the descriptors of a call; goes to `moves`, or to `ends` with the descriptor in [`FROM`].
 fn choose(it: &mut Assembler, moves: Label, ends: Label) {
     let (reads, writes, splices, sends, closes, duplicates) =
         (it.label(), it.label(), it.label(), it.label(), it.label(), it.label());
@@ -119,7 +119,7 @@ fn choose(it: &mut Assembler, moves: Label, ends: Label) {
     it.jump(moves);
     it.bind(splices);
     take(it, FIRST, FROM);
-    // The second one of `tee` is its second argument, that of the others the third.
+    // The second descriptor of `tee` is its second argument; for the others it is the third.
     let (is_tee, known) = (it.label(), it.label());
     it.jump_if(Condition::Equal, R7, weir_sys::syscalls::TEE as i32, is_tee);
     take(it, THIRD, TO);
@@ -136,7 +136,7 @@ fn choose(it: &mut Assembler, moves: Label, ends: Label) {
     take(it, FIRST, FROM);
     it.jump(ends);
     it.bind(duplicates);
-    // What had the number that is answered is closed, unless it is the very one that was given.
+    // The previous owner of the returned number is closed, unless source and target are the same.
     let is_same = it.label();
     it.load(Four, R1, Frame, FIRST);
     it.with(Operation::Subtract, R1, R8);
@@ -146,8 +146,8 @@ fn choose(it: &mut Assembler, moves: Label, ends: Label) {
     it.jump(ends);
 }
 
-/// Adds the answer in `R8` to the sums of the descriptor at `place`, if there is one. All but `R6`, `R8` and `R9` is
-/// lost.
+/// Adds the result in `R8` to the sums of the descriptor at `place`, if there is one. Clobbers all but `R6`, `R8` and
+/// `R9`.
 fn transfer(it: &mut Assembler, place: i16, sums: i16, leave: Label) {
     let (none, failed, empty) = (it.label(), it.label(), it.label());
     it.load(Eight, R1, Frame, place);
@@ -174,7 +174,7 @@ fn transfer(it: &mut Assembler, place: i16, sums: i16, leave: Label) {
     it.bind(none);
 }
 
-/// Adds a number, or 1, to a sum of the descriptor in `R7`, which other CPUs may change as well.
+/// Adds a number, or 1, to a sum of the descriptor in `R7`, which other CPUs may also change.
 fn add(it: &mut Assembler, sum: i16, amount: Option<crate::ladder::assembler::Register>) {
     match amount {
         Some(register) => it.copy(R1, register),
@@ -183,14 +183,14 @@ fn add(it: &mut Assembler, sum: i16, amount: Option<crate::ladder::assembler::Re
     it.atomically(Atomic::Add, R7, sum, R1);
 }
 
-/// The key of the descriptor in `R1`, of the process of the thread in `R9`. `R0` to `R5` are lost.
+/// The key of the descriptor in `R1`, for the process of the thread in `R9`. Clobbers `R0` to `R5`.
 fn key_of(it: &mut Assembler) {
     it.store(Four, Frame, KEY + field(offset_of!(DescriptorKey, descriptor)), R1);
     it.load(Eight, R0, R9, of_thread!(ids));
     if it.kernel().namespace.is_some() {
         let has_number = it.label();
         it.jump_if(Condition::NotEqual, R0, 0, has_number);
-        // Processes of namespaces further below would all be process 0.
+        // Otherwise all processes of nested namespaces would be process 0.
         it.call(Helper::CurrentIds);
         it.set_unsigned(R1, BELOW);
         it.with_number(Operation::ShiftLeft, R1, 32);
@@ -201,12 +201,12 @@ fn key_of(it: &mut Assembler) {
     it.store(Four, Frame, KEY + field(offset_of!(DescriptorKey, pid)), R0);
 }
 
-/// `R7 =` the state of the descriptor whose key is on the stack, or that of all for which there is no room.
+/// `R7 =` the state of the descriptor whose key is on the stack, or the shared one if there is no room.
 fn state(it: &mut Assembler, absent: Label) {
     let known = it.label();
     it.lookup(Table::Descriptors, KEY);
     it.jump_if(Condition::NotEqual, R0, 0, known);
-    // There is no room on the stack for a new one.
+    // The stack has no room for a new one.
     element(it, Table::NewDescriptor, 0, absent);
     it.load(Eight, R1, R9, of_thread!(side));
     it.store(Eight, R0, field(offset_of!(DescriptorState, side)), R1);
@@ -225,9 +225,9 @@ fn state(it: &mut Assembler, absent: Label) {
     it.copy(R7, R0);
 }
 
-/// The descriptor in [`FROM`] has been closed, unless the answer says that there was none: whoever has its number next
-/// is another one. What is closed may never have moved anything, or never have been: a number that `close` freed is
-/// given to `dup2` to be closed again.
+/// The descriptor in [`FROM`] was closed, unless the result says that it did not exist: a later user of its number is
+/// a new one. A closed descriptor may never have moved anything, or not exist: a number that `close` freed may be
+/// passed to `dup2`, which closes it again.
 fn end_of_descriptor(it: &mut Assembler, done: Label) {
     const NO_DESCRIPTOR: i32 = -9;
     it.jump_if(Condition::Equal, R8, NO_DESCRIPTOR, done);

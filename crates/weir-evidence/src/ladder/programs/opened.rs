@@ -1,8 +1,8 @@
-//! What tells which files are opened again and again: the name that a file was opened by, and how often.
+//! Counts how often each file name is opened, to find files that are opened repeatedly.
 //!
-//! A name is read when the call comes back and has succeeded. It is that of one file as long as nobody renames anything
-//! and no process changes its folder; names that count from a folder which the call names as well (`openat` with a
-//! descriptor) say nothing alone and are in no count.
+//! A name is read when the call returns successfully. It identifies one file as long as no file is renamed and no
+//! process changes its working directory. Names relative to a folder given in the call (`openat` with a descriptor)
+//! are ambiguous and not counted.
 
 use std::mem::offset_of;
 
@@ -18,21 +18,21 @@ use crate::ladder::{
     tables::{NAME_BYTES, NameKey, Table, ThreadState},
 };
 
-/// Place of the registers with the second argument of a call and then the first (`si` and `di` of `struct pt_regs`).
-/// Where they are not known no name is counted.
+/// Offset of the registers with the second argument of a call and then the first (`si` and `di` of `struct pt_regs`).
+/// Where they are unknown no name is counted.
 #[cfg(target_arch = "x86_64")]
 const ARGUMENTS: Option<i32> = Some(104);
 #[cfg(not(target_arch = "x86_64"))]
 const ARGUMENTS: Option<i32> = None;
 
-/// In place of a folder's descriptor: the name counts from the process's own folder (`AT_FDCWD`).
+/// Replaces a folder's descriptor: the name is relative to the process's working directory (`AT_FDCWD`).
 const OWN_FOLDER: i32 = -100;
 
-/// Place of the first argument, behind the second.
+/// Slot of the first argument, after the second.
 const FIRST: i16 = REGISTER + 8;
 
-/// Counts the file that the thread in `R9` has opened, if that is what the call did that it comes back from. All but
-/// `R6` and `R9` is lost.
+/// Counts the file that the thread in `R9` has opened, if the returning call opened one. Clobbers all but `R6` and
+/// `R9`.
 pub(super) fn count(it: &mut Assembler) {
     let Some(place) = ARGUMENTS else { return };
     let (opens, named, counts, known, done) = (it.label(), it.label(), it.label(), it.label(), it.label());
@@ -90,7 +90,7 @@ pub(super) fn count(it: &mut Assembler) {
 
 const NAME: i16 = offset_of!(NameKey, name) as i16;
 
-/// `R7 =` a name without letters, of the side of the thread in `R9`; `R0` to `R5` are lost.
+/// `R7 =` an empty name, for the side of the thread in `R9`; clobbers `R0` to `R5`.
 fn begin_name(it: &mut Assembler, absent: Label) {
     element(it, Table::Name, 0, absent);
     it.copy(R7, R0);
@@ -101,7 +101,7 @@ fn begin_name(it: &mut Assembler, absent: Label) {
     it.store(Eight, R7, field(offset_of!(NameKey, side)), R1);
 }
 
-/// `R0 =` how often the name in `R7` was opened, or 0.
+/// `R0 =` the count of the name in `R7`, or 0.
 fn look_up(it: &mut Assembler) {
     it.table(R1, Table::Opened);
     it.copy(R2, R7);

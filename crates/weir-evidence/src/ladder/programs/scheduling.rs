@@ -1,8 +1,8 @@
 //! The programs that follow threads on and off their CPUs, and to their children.
 //!
-//! Kernels exist that do not announce every switch. A thread that enters or leaves a call, or is switched from, has a
-//! CPU, whatever was announced; one that is switched to while it counts as running had lost it since it was last seen.
-//! What was not seen to run did not run: that time counts as without a CPU, and the gap is counted.
+//! Some kernels do not report every switch. A thread that enters or leaves a call, or is switched from, has a CPU,
+//! whatever was reported; one that is switched to while it counts as running had lost its CPU unseen since it was
+//! last seen. Time without evidence of running counts as time without a CPU, and the gap is counted.
 
 use std::mem::offset_of;
 
@@ -20,7 +20,7 @@ use crate::ladder::{
     tables::{CallState, Counter, CpuState, IN_TIMER, OUTSIDE, Table, ThreadState, WakeKey, WakeState},
 };
 
-/// Arguments: whether it was preempted, the thread that stops, the one that goes on, why the first one stops.
+/// Arguments: whether it was preempted, the stopping thread, the next thread, the state of the stopping thread.
 pub(super) fn switch(kernel: Kernel) -> Assembled {
     let mut it = begin_timed().on(kernel);
     let (next, preempted, resumes, leave) = (it.label(), it.label(), it.label(), it.label());
@@ -41,7 +41,7 @@ pub(super) fn switch(kernel: Kernel) -> Assembled {
     it.jump(next);
     it.bind(preempted);
     it.add_number_to(R9, of_thread!(preemptions), 1, R2);
-    // It could go on at once: all that follows is waiting for a CPU.
+    // It is runnable at once: the rest is waiting for a CPU.
     it.store(Eight, R9, of_thread!(woken_ns), R0);
 
     it.bind(next);
@@ -67,23 +67,23 @@ pub(super) fn switch(kernel: Kernel) -> Assembled {
     it.with(Operation::Subtract, R2, R1);
     it.add_to(R9, of_thread!(switch_probe_ns), R2, R1);
     add_absence(&mut it, leave);
-    // The way to this program was the one thread's time, and the way back is the other's.
+    // Entering this program took time of the one thread, leaving it takes time of the other.
     it.add_number_to(R9, of_thread!(probe_runs), 1, R1);
     it.bind(leave);
     it.exit();
     it.finish()
 }
 
-/// When a thread is known to have a CPU.
+/// From when on a thread is known to have a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
-    /// When the program began, for one that keeps that time.
+    /// The start of the program, if it stores that time.
     Began,
     Now,
 }
 
-/// The thread in `R9` has a CPU: if it counts as without one, it got it unseen, and has it from this moment on. All
-/// but `R6`, `R7` and `R9` is lost.
+/// The thread in `R9` has a CPU: if it counts as without one, it got it unseen, and has it from this moment on.
+/// Clobbers all but `R6`, `R7` and `R9`.
 pub(super) fn has_cpu(it: &mut Assembler, moment: Moment) {
     let is_known = it.label();
     it.load(Eight, R8, R9, of_thread!(parked_ns));
@@ -98,8 +98,8 @@ pub(super) fn has_cpu(it: &mut Assembler, moment: Moment) {
     it.bind(is_known);
 }
 
-/// Adds the time without a CPU of the thread in `R9`, until `R0`; goes to `nothing` where it had one. `R0` to `R3` and
-/// `R8` are lost.
+/// Adds the time without a CPU of the thread in `R9`, until `R0`; goes to `nothing` if it had one. Clobbers `R0` to
+/// `R3` and `R8`.
 fn add_absence(it: &mut Assembler, nothing: Label) {
     let (slept, woken) = (it.label(), it.label());
     it.load(Eight, R8, R9, of_thread!(parked_ns));
@@ -115,14 +115,14 @@ fn add_absence(it: &mut Assembler, nothing: Label) {
     it.bind(slept);
     it.copy(R2, R0);
     it.bind(woken);
-    // Slept until R2, waited from then on.
+    // It slept until R2, and waited from then on.
     it.with(Operation::Subtract, R0, R2);
     it.add_to(R9, of_thread!(queued_ns), R0, R1);
     it.with(Operation::Subtract, R2, R8);
     it.add_to(R9, of_thread!(blocked_ns), R2, R1);
 }
 
-/// Adds what the thread in `R9` had its CPU for, until `R0`.
+/// Adds the time that the thread in `R9` had its CPU, until `R0`.
 fn add_run(it: &mut Assembler) {
     let is_added = it.label();
     it.load(Eight, R1, R9, of_thread!(resumed_ns));
@@ -130,13 +130,13 @@ fn add_run(it: &mut Assembler) {
     it.jump_if(Condition::Equal, R1, 0, is_added);
     it.copy(R2, R0);
     it.with(Operation::Subtract, R2, R1);
-    // This very run of the program may have seen it first.
+    // This run of the program may have seen it first.
     it.jump_if(Condition::Less, R2, 0, is_added);
     it.add_to(R9, of_thread!(ran_ns), R2, R1);
     it.bind(is_added);
 }
 
-/// The thread in `R9`, whose address is at [`TASK`], runs no more.
+/// The thread in `R9`, whose address is at [`TASK`], has ended.
 fn end_of_thread(it: &mut Assembler) {
     let (is_over, is_first, done) = (it.label(), it.label(), it.label());
     it.load(Eight, R1, R9, of_thread!(entered_ns));
@@ -163,14 +163,15 @@ fn end_of_thread(it: &mut Assembler) {
     delete_thread(it);
     it.jump(done);
     it.bind(is_first);
-    // Others of its process may go on, of which some were not seen yet: its number goes, that of the process stays.
+    // Other threads of its process may continue, some of them unseen yet: the thread's id is cleared, the process's
+    // stays.
     it.with_number(Operation::ShiftRight, R8, 32);
     it.with_number(Operation::ShiftLeft, R8, 32);
     it.store(Eight, R9, of_thread!(ids), R8);
     it.bind(done);
 }
 
-/// `R1 =` the number of the process in `R8` less that of the thread in there: 0 for its first one. `R2 =` the latter.
+/// `R1 =` the difference between the process and thread ids in `R8`: 0 for the first thread. `R2 =` the thread id.
 fn compare_numbers(it: &mut Assembler) {
     it.copy(R1, R8);
     it.with_number(Operation::ShiftRight, R1, 32);
@@ -180,14 +181,14 @@ fn compare_numbers(it: &mut Assembler) {
     it.with(Operation::Subtract, R1, R2);
 }
 
-/// The thread whose address is at [`TASK`] is followed no more; `R0` to `R5` are lost.
+/// Stops following the thread whose address is at [`TASK`]; clobbers `R0` to `R5`.
 fn delete_thread(it: &mut Assembler) {
     it.table(R1, Table::Threads);
     it.address(R2, TASK);
     it.call(Helper::MapDelete);
 }
 
-/// Argument: the thread that is woken. Runs on whoever wakes it.
+/// Argument: the woken thread. Runs on the waking thread.
 pub(super) fn waking(kernel: Kernel) -> Assembled {
     let mut it = begin_timed().on(kernel);
     let (leave, known, lost) = (it.label(), it.label(), it.label());
@@ -229,7 +230,7 @@ pub(super) fn waking(kernel: Kernel) -> Assembled {
     it.address(R1, FRESH + field(offset_of!(WakeState, waker_name)));
     it.set(R2, 16);
     it.call(Helper::CurrentName);
-    // Another CPU may have been faster: then it is there, and that is as good.
+    // If another CPU created it first, the update fails and the lookup finds that one.
     update(&mut it, Table::Wakes, WAKE_KEY, FRESH, NEW_ONLY);
     it.lookup(Table::Wakes, WAKE_KEY);
     it.jump_if(Condition::Equal, R0, 0, lost);
@@ -246,8 +247,8 @@ pub(super) fn waking(kernel: Kernel) -> Assembled {
     it.finish()
 }
 
-/// `R0 =` the numbers of the thread that runs; 0 where the CPU is idle, and [`OUTSIDE`] of a thread that has none where
-/// this process sees them. `R1` to `R5` are lost.
+/// `R0 =` the ids of the current thread; 0 if the CPU is idle, and [`OUTSIDE`] for a thread that is not visible to
+/// this process. Clobbers `R1` to `R5`.
 fn waker_ids(it: &mut Assembler) {
     let (known, outside) = (it.label(), it.label());
     it.call(Helper::CurrentIds);
@@ -262,12 +263,12 @@ fn waker_ids(it: &mut Assembler) {
     it.bind(known);
 }
 
-/// Argument: the timer. It interrupts whatever thread runs, which has no part in what it does.
+/// Argument: the timer. It interrupts an arbitrary thread that is not involved.
 pub(super) fn timer_begins() -> Assembled {
     in_timer(1)
 }
 
-/// The same.
+/// Argument: the timer.
 pub(super) fn timer_ends() -> Assembled {
     in_timer(0)
 }
@@ -282,7 +283,7 @@ fn in_timer(mark: i32) -> Assembled {
     it.finish()
 }
 
-/// Arguments: the thread that runs, the one it made.
+/// Arguments: the current thread, the new one.
 pub(super) fn fork(kernel: Kernel) -> Assembled {
     let mut it = begin().on(kernel);
     let (leave, fits) = (it.label(), it.label());
@@ -304,12 +305,12 @@ pub(super) fn fork(kernel: Kernel) -> Assembled {
     it.finish()
 }
 
-/// Argument: a thread that ended, whose address may be another one's from here on. Where switches are not looked at
-/// nothing else says that it ended, and whoever has the address next would be taken for it.
+/// Argument: an ended thread, whose address may be reused from here on. If switches are not traced nothing else
+/// reports its end, and the next user of the address would be mistaken for it.
 ///
-/// The first thread of a process is the last that goes, and the number of the process is free then. Where another
-/// thread has called exec it goes first: then the process is followed by the threads of it that are known. What the
-/// programs took of a thread whose end was not seen is in no sum.
+/// The first thread of a process is freed last, and then the number of the process is free. If another thread has
+/// called exec, the first one is freed earlier: then the process is followed by its known threads. Program time of a
+/// thread whose end was not seen is in no sum.
 pub(super) fn free() -> Assembled {
     let mut it = begin();
     let (leave, is_last) = (it.label(), it.label());
@@ -321,7 +322,7 @@ pub(super) fn free() -> Assembled {
     delete_thread(&mut it);
     compare_numbers(&mut it);
     it.jump_if(Condition::Equal, R1, 0, is_last);
-    // One whose end was seen has no number any more.
+    // A thread whose end was seen has no id any more.
     it.jump_if(Condition::NotEqual, R2, 0, leave);
     it.bind(is_last);
     unmark_member(&mut it);

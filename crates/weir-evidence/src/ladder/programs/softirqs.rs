@@ -1,7 +1,7 @@
-//! The programs at the begin and at the end of a softirq.
+//! The programs at the start and at the end of a softirq.
 //!
-//! What they take themselves is not in the softirq's time. It is the time of the thread that was interrupted, where
-//! that is observed, and kept there; what other programs take meanwhile is in the softirq's time, and kept with it.
+//! Their own time does not count as the softirq's time. It is time of the interrupted thread, and is stored there if
+//! the thread is observed; time of other programs meanwhile counts as the softirq's time, and is stored with it.
 
 use std::mem::offset_of;
 
@@ -27,7 +27,7 @@ pub(super) fn entry() -> Assembled {
     it.with_number(Operation::Add, R1, 1);
     it.store(Eight, R9, of_cpu!(softirq), R1);
     it.store_number(Eight, R9, of_cpu!(probe_ns), 0);
-    // The way back from this program, and the way to the one at its end.
+    // Covers leaving this program, and entering the one at its end.
     it.store_number(Eight, R9, of_cpu!(probe_runs), 1);
     it.call(Helper::MonotonicNs);
     it.store(Eight, R9, of_cpu!(softirq_entered_ns), R0);
@@ -48,12 +48,12 @@ pub(super) fn exit() -> Assembled {
     it.jump_if(Condition::Equal, R8, 0, leave);
     it.store_number(Eight, R9, of_cpu!(softirq_entered_ns), 0);
     it.with(Operation::Subtract, R7, R8);
-    // What the program at its begin took, in the place of when it began: it is the thread's, as this one's is.
+    // Time of the program at its start, stored in place of the start time: it belongs to the thread, like this one's.
     it.load(Eight, R2, R9, of_cpu!(softirq_began_ns));
     it.with(Operation::Subtract, R8, R2);
     it.store(Eight, R9, of_cpu!(softirq_began_ns), R8);
     argument(&mut it, R8, 0);
-    // A kind that is not known yet would be another one's: it is left out.
+    // A kind that is not known yet would use another one's index: it is skipped.
     it.jump_if(Condition::Above, R8, SOFTIRQS_MAX as i32 - 1, leave);
     it.call(Helper::CurrentTask);
     it.store(Eight, Frame, TASK, R0);

@@ -1,4 +1,4 @@
-//! The programs on an interpreter, with events as the kernel announces them and as some kernels do not.
+//! The programs on an interpreter, with events as the kernel reports them and as some kernels do not.
 
 use weir_sys::bpf::INSTRUCTIONS_MAX;
 
@@ -9,7 +9,7 @@ use crate::ladder::{
     tables::{self, SIZE_BUCKETS, TracedThread},
 };
 
-/// Without anything that differs between kernels.
+/// A kernel without version-specific features.
 const HERE: Kernel = Kernel { namespace: None, opcode_offset: None };
 
 #[test]
@@ -29,12 +29,12 @@ fn every_program_is_short_and_ends() {
     }
 }
 
-/// The observed thread, the one that wakes it, and the call it makes.
+/// The observed thread, the one that wakes it, and its call.
 const OWN: u64 = 0x7000;
 const OTHER: u64 = 0x8000;
 const IDS: u64 = 7 << 32 | 7;
 const CALL: u32 = 202;
-/// Why a thread stops: it sleeps (`TASK_INTERRUPTIBLE`).
+/// The state of a stopping thread: it sleeps (`TASK_INTERRUPTIBLE`).
 const SLEEPS: u64 = 1;
 
 /// A CPU on which one thread of process 7 is observed.
@@ -84,7 +84,7 @@ impl Scene {
         TracedThread::decode(self.0.value(Table::Threads, &OWN.to_ne_bytes()).expect("it is followed"))
     }
 
-    /// On a CPU, asleep, waiting for a CPU in calls that returned; switches that were missed.
+    /// Times on a CPU, asleep, waiting for a CPU in calls that returned; missed switches.
     fn times(&mut self) -> ([u64; 3], u64) {
         let call = self.0.value(Table::Calls, &CALL.to_ne_bytes()).expect("an array");
         let call = tables::TracedCall::decode(call);
@@ -112,7 +112,7 @@ fn a_thread_that_leaves_a_call_has_a_cpu_although_no_switch_to_it_was_announced(
     let mut scene = Scene::new();
     scene.enters(100).sleeps(110).is_woken(1_110).leaves(1_135);
     assert_eq!(scene.times(), ([10, 1_000, 25], 1));
-    // Unseen, the next sleep would begin while the last one lasts, and be taken for work.
+    // An unseen sleep would start during the last one, and be counted as work.
     scene.enters(2_000).sleeps(2_010).is_woken(9_010).goes_on(9_010).leaves(9_020);
     assert_eq!(scene.times(), ([30, 8_000, 25], 1));
 }
@@ -165,7 +165,7 @@ fn whoever_has_the_address_of_a_thread_that_is_gone_is_not_taken_for_it() {
     assert!(scene.0.value(Table::Threads, &OWN.to_ne_bytes()).is_none(), "its address is free");
     let members = scene.0.value(Table::Members, &0_u32.to_ne_bytes()).expect("an array");
     assert_eq!(members[..], [0_u8; 8], "the number of its process is, too");
-    // A thread of another process has the address now.
+    // A thread of another process now has the address.
     (scene.0.now_ns, scene.0.task, scene.0.ids) = (300, OWN, 9 << 32 | 9);
     scene.0.run(&sys_enter(HERE), &[0, CALL.into()]);
     scene.0.run(&sys_exit(HERE), &[0, 0]);
@@ -206,14 +206,14 @@ fn whoever_has_the_number_of_a_child_that_ended_is_not_taken_for_it() {
         (scene.0.now_ns, scene.0.task, scene.0.ids) = (at_ns, CHILD, IDS_OF_CHILD);
         scene.0.run(&program, arguments);
     };
-    // It comes back from the call that made it, makes one of its own and ends.
+    // It returns from the call that created it, makes a call of its own and ends.
     of_child(&mut scene, 200, sys_exit(HERE), &[0, 0]);
     of_child(&mut scene, 210, sys_enter(HERE), &[0, CALL.into()]);
     of_child(&mut scene, 220, sys_exit(HERE), &[0, 0]);
     assert_eq!(scene.times().0, [20 + 10, 0, 0], "its call is counted");
     let dies = [0, CHILD, OTHER, u64::from(TASK_DEAD.unsigned_abs())];
     of_child(&mut scene, 300, scheduling::switch(HERE), &dies);
-    // The kernel forgets its task later than it gives its number to a process that is none of ours.
+    // The kernel frees its task after it has reused its number for a foreign process.
     (scene.0.now_ns, scene.0.task, scene.0.ids) = (310, STRANGER, IDS_OF_CHILD);
     scene.0.run(&sys_enter(HERE), &[0, CALL.into()]);
     scene.0.run(&sys_exit(HERE), &[0, 0]);
@@ -222,7 +222,7 @@ fn whoever_has_the_number_of_a_child_that_ended_is_not_taken_for_it() {
     assert_eq!(scene.thread().calls, 1, "its parent is followed");
 }
 
-/// Registers of a program, with what says of how many bits it is.
+/// Saved registers of a program, with the one that determines 32 or 64 bits.
 fn registers(of_32_bits: bool) -> Vec<u8> {
     let mut bytes = vec![0; 168];
     bytes[136] = if of_32_bits { 0x23 } else { 0x33 };
@@ -306,7 +306,7 @@ fn files_are_counted_by_the_name_they_were_opened_by_if_that_says_which_they_are
     }
     opens(OPEN.expect("it was kept here"), "/etc/hosts", [0o644, NAME_AT], 3);
     opens(OPENAT, "here", [NAME_AT, OWN_FOLDER], 3);
-    // Of a folder that is not known, in vain, too long, no open at all, and a name that cannot be read.
+    // Relative to an unknown folder, failed, too long, not an open, and an unreadable name.
     opens(OPENAT, "there", [NAME_AT, 7], 3);
     opens(OPENAT, "/etc/hosts", [NAME_AT, 7], -2);
     opens(OPENAT, &format!("/{}", "x".repeat(247)), [NAME_AT, 7], 3);
@@ -394,7 +394,7 @@ fn no_order_of_events_makes_parts_larger_than_their_call() {
     }
 }
 
-/// A call on its way out, with its first three arguments: what the program of descriptors makes of it.
+/// A call at its exit, with its first three arguments: input of the descriptors program.
 fn moves(scene: &mut Scene, number: u32, arguments: [u64; 3], answer: i64) {
     let mut registers = [0_u64; 21];
     // `dx`, `si` and `di` of `struct pt_regs`.
@@ -417,7 +417,7 @@ fn bytes_are_those_of_the_descriptors_that_a_call_was_given() {
     use weir_sys::syscalls::{COPY_FILE_RANGE, READS, SENDFILE, SPLICES, TEE, WRITES};
     let mut scene = Scene::new();
     let (read, write) = (READS[0], WRITES[0]);
-    // The upper half of a register is no part of a descriptor.
+    // The upper half of a register does not belong to a descriptor.
     moves(&mut scene, read, [0xdead << 32 | 5, 0, 0], 100);
     moves(&mut scene, read, [5, 0, 0], 0);
     moves(&mut scene, read, [5, 0, 0], -11);
@@ -497,13 +497,13 @@ fn a_call_that_began_unseen_moves_nothing_through_a_descriptor() {
     assert_eq!(scene.0.values_of(Table::Descriptors).count(), 0);
 }
 
-/// That of whoever looks, and one further below.
+/// The observer's namespace, and a nested one.
 const NAMESPACE: PidNamespace = PidNamespace { device: 4, inode: 0xf000_0001 };
 const BELOW_IT: [u32; 2] = [4, 0xf000_0002];
 const NAMESPACED: Kernel = Kernel { namespace: Some(NAMESPACE), ..HERE };
 
 impl Scene {
-    /// The same event, of a thread with these numbers in the first namespace and those in its own.
+    /// The same event, for a thread with these ids in the first namespace and those in its own.
     fn namespaced(
         &mut self,
         task: u64,
@@ -521,7 +521,7 @@ impl Scene {
 fn in_a_namespace_threads_have_its_numbers_and_those_of_others_have_none() {
     const STRANGER: u64 = 0xa000;
     let here = [NAMESPACE.device, NAMESPACE.inode];
-    // In the first namespace they have other numbers, which no program may take.
+    // In the first namespace they have other ids, which no program may use.
     let (own, waker) = ((here, IDS), (here, 9 << 32 | 9));
     let mut scene = Scene::new();
     scene.0.now_ns = 100;
@@ -540,7 +540,7 @@ fn in_a_namespace_threads_have_its_numbers_and_those_of_others_have_none() {
     let mut wakers: Vec<_> = wakes.iter().map(|wake| (wake.waker_pid, wake.waker_tid)).collect();
     wakers.sort_unstable();
     assert_eq!(wakers, [(0, tables::OUTSIDE), (9, 9)]);
-    // A stranger with the number of a member in the first namespace is none.
+    // A foreign process with a member's number in the first namespace is not a member.
     scene.namespaced(STRANGER, IDS, (BELOW_IT, IDS), sys_enter(NAMESPACED), &[0, CALL.into()]);
     assert!(scene.0.value(Table::Threads, &STRANGER.to_ne_bytes()).is_none(), "it is nobody's");
 }
@@ -553,7 +553,7 @@ fn descriptors_of_processes_in_namespaces_further_below_are_kept_apart() {
     let here = ([NAMESPACE.device, NAMESPACE.inode], IDS);
     scene.0.now_ns = 100;
     scene.namespaced(OWN, 70 << 32 | 70, here, sys_enter(NAMESPACED), &[0, CALL.into()]);
-    // Two children in namespaces of their own, each of which reads from its descriptor 5.
+    // Two children in separate namespaces, each of which reads from its descriptor 5.
     for (child, ids, bytes) in [(0x9000, 71 << 32 | 71, 10_u64), (0xb000, 72 << 32 | 72, 30)] {
         scene.namespaced(OWN, 70 << 32 | 70, here, scheduling::fork(NAMESPACED), &[OWN, child]);
         let below = (BELOW_IT, 1 << 32 | 1);

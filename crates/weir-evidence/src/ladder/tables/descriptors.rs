@@ -1,4 +1,4 @@
-//! What was moved through each descriptor, as the programs keep it and as it is read.
+//! The amounts moved through each descriptor, in the programs' layout and decoded.
 
 use std::mem::offset_of;
 
@@ -6,11 +6,12 @@ use weir_record::observation::SIZE_BUCKETS;
 
 use super::{Side, half, side, word};
 
-/// Most descriptors with sums of their own; what further ones move is in one sum.
+/// Most descriptors with separate sums; further ones share one sum.
 pub const DESCRIPTORS_MAX: u32 = 4_096;
 
-/// Bit of a key's process number that has no number for whoever looks: it lives in a PID namespace further below. The
-/// rest is its number in the first namespace, which keeps such processes apart and means nothing else here.
+/// Bit that marks the process number of a key as invisible to the observer: the process lives in a nested PID
+/// namespace. The rest is its number in the first namespace, which distinguishes such processes and has no other
+/// meaning here.
 pub(in crate::ladder) const BELOW: u32 = 1 << 31;
 const _: () = assert!(BELOW >= super::PID_LIMIT);
 
@@ -21,22 +22,22 @@ pub(in crate::ladder) struct DescriptorKey {
     pub(in crate::ladder) descriptor: u32,
 }
 
-/// What it moved.
+/// Amounts of a descriptor.
 #[repr(C)]
 pub(in crate::ladder) struct DescriptorState {
     /// The process's [`Side`].
     pub(in crate::ladder) side: u64,
-    /// How often something by its number was closed: whatever has the number afterwards is another one.
+    /// How often this number was closed: a later user of the number is another descriptor.
     pub(in crate::ladder) closes: u64,
-    /// How often what was closed had moved something.
+    /// How many of the closed descriptors had moved something.
     pub(in crate::ladder) users_ended: u64,
-    /// 1 where a call moved something and nothing was closed since.
+    /// 1 if a call has moved something since the last close.
     pub(in crate::ladder) is_in_use: u64,
     pub(in crate::ladder) read: TransferState,
     pub(in crate::ladder) written: TransferState,
 }
 
-/// One way.
+/// Sums of one direction.
 #[repr(C)]
 pub(in crate::ladder) struct TransferState {
     pub(in crate::ladder) calls: u64,
@@ -45,37 +46,37 @@ pub(in crate::ladder) struct TransferState {
     pub(in crate::ladder) buckets: [u64; SIZE_BUCKETS],
 }
 
-/// What calls moved one way.
+/// Transfers in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracedTransfers {
-    /// Those that did not fail.
+    /// Successful calls.
     pub calls: u64,
-    /// Those that did, also because there was nothing to do.
+    /// Failed calls, including those that found nothing to do.
     pub failed: u64,
-    /// Sum of what they answered.
+    /// Sum of their results.
     pub bytes: u64,
-    /// Calls by what they answered: none in the first place, in place `i` from 2^(i-1) bytes up to twice that.
+    /// Calls by result: index 0 for none, index `i` from 2^(i-1) bytes up to twice that.
     pub buckets: [u64; SIZE_BUCKETS],
 }
 
-/// A descriptor, whatever was behind its number in turn.
+/// A descriptor number, whatever used it in turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracedDescriptor {
-    /// Of this process. One without a number here has another one that no process has; see [`Self::is_below`].
+    /// Its process. A process that is invisible here has a number that no process has; see [`Self::is_below`].
     pub pid: u32,
     /// Its number.
     pub descriptor: u32,
     /// The process's side.
     pub side: Side,
-    /// How often something by its number was closed.
+    /// How often this number was closed.
     pub closes: u64,
-    /// How often what was closed had moved something.
+    /// How many of the closed descriptors had moved something.
     pub users_ended: u64,
-    /// Whether a call moved something since.
+    /// Whether a call has moved something since.
     pub is_in_use: bool,
-    /// Bytes that came from it.
+    /// Transfers from it.
     pub read: TracedTransfers,
-    /// Bytes that went to it.
+    /// Transfers to it.
     pub written: TracedTransfers,
 }
 
@@ -102,7 +103,7 @@ impl TracedTransfers {
 }
 
 impl TracedDescriptor {
-    /// With no key: what found no room.
+    /// An empty key stands for descriptors that found no room.
     pub(in crate::ladder) fn decode(key: &[u8], value: &[u8]) -> Self {
         Self {
             pid: half(key, offset_of!(DescriptorKey, pid)),
@@ -116,7 +117,7 @@ impl TracedDescriptor {
         }
     }
 
-    /// What was added since an earlier reading.
+    /// The difference to an earlier reading.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             closes: self.closes.saturating_sub(earlier.closes),
@@ -127,12 +128,12 @@ impl TracedDescriptor {
         }
     }
 
-    /// Whether anything was tried with it.
+    /// Whether any transfer was attempted.
     pub fn is_used(&self) -> bool {
         [self.read, self.written].iter().any(|it| it.calls > 0 || it.failed > 0)
     }
 
-    /// Whether its process lives in a PID namespace further below, where this program sees no number of it.
+    /// Whether its process lives in a nested PID namespace and has no number visible to this program.
     pub fn is_below(&self) -> bool {
         self.pid & BELOW != 0
     }

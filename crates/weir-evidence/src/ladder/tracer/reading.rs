@@ -14,12 +14,13 @@ use crate::ladder::{
 };
 
 impl Tracer {
-    /// The sums now, of the first side.
+    /// The current sums of the first side.
     pub fn read(&self) -> io::Result<KernelCounts> {
         self.read_side(Side::First)
     }
 
-    /// The sums now. What the other side did on the machine is elsewhere; what found no room is of both.
+    /// The current sums of a side. The other side's activity on the machine counts as elsewhere; what found no room
+    /// is for both sides.
     pub fn read_side(&self, side: Side) -> io::Result<KernelCounts> {
         let mut counts = KernelCounts { at_ns: monotonic_ns(), ..KernelCounts::default() };
         self.read_calls(side, &mut counts)?;
@@ -32,8 +33,8 @@ impl Tracer {
         Ok(counts)
     }
 
-    /// Names that files were opened by, since the programs were let in. Reading them takes two system calls for each,
-    /// so it is left to the end.
+    /// Number of opens by file name, since the programs were loaded. Reading them takes two system calls per name, so
+    /// it is done at the end.
     pub fn opened(&self, side: Side) -> io::Result<Vec<(String, u64)>> {
         let table = self.table(Table::Opened);
         let mut value = vec![0; table.read_bytes()];
@@ -47,7 +48,7 @@ impl Tracer {
         Ok(opened)
     }
 
-    /// One kind of call, of the first side.
+    /// One kind of call of the first side.
     pub(in crate::ladder) fn read_call(&self, number: u32) -> io::Result<TracedCall> {
         self.call_of(Side::First, number)
     }
@@ -76,13 +77,13 @@ impl Tracer {
         let threads = self.table(Table::Threads);
         let mut value = vec![0; threads.read_bytes()];
         for key in threads.keys()? {
-            // One that ended since the keys were listed is in the sums of the ended.
+            // A thread that ended since the keys were listed is in the sums of ended threads.
             if threads.read(&key, &mut value)? {
                 counts.threads.push(TracedThread::decode(&value));
             }
         }
-        // A new thread has no number before it first comes back from the kernel, and the first one of a process none
-        // from its end on.
+        // A new thread has no number before its first return from the kernel, and the first thread of a process has
+        // none after its end.
         counts.threads.retain(|thread| thread.tid > 0 && thread.side == side);
         counts.threads.sort_by_key(|thread| (thread.pid, thread.tid));
         let wakes = self.table(Table::Wakes);
@@ -179,8 +180,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// What was moved through each descriptor since the programs were let in, and through those without room; nothing
-    /// where that is not counted. Reading them takes two system calls for each.
+    /// Amounts moved through each descriptor since the programs were loaded, and through those without room; empty if
+    /// that is not counted. Reading them takes two system calls each.
     pub fn descriptors(&self, side: Side) -> io::Result<(Vec<TracedDescriptor>, TracedDescriptor)> {
         if !self.counts(Group::Descriptors) {
             return Ok(Default::default());
