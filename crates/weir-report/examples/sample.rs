@@ -1,5 +1,5 @@
-//! Writes the reports of every made-up study of the tests into a folder, to look at:
-//! `cargo run -p weir-report --example sample -- FOLDER`.
+//! Writes the reports of every study of the test fixtures into a folder: `cargo run -p weir-report --example sample
+//! -- FOLDER`.
 
 #[path = "../tests/it/every_study.rs"]
 mod every_study;

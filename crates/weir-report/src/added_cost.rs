@@ -1,4 +1,5 @@
-//! What arms add to the baseline's cost: the least costly against the reference in a sentence, and the numbers.
+//! Added cost of arms over the baseline: a sentence that compares the least costly arm with the reference, and the
+//! numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,11 +24,11 @@ use crate::{
 /// The rows of one question.
 struct Costs<'a> {
     asked: &'a AddedCostSpec,
-    /// What an arm adds in a cell, by metric.
+    /// Added cost of an arm in a cell, by metric.
     added: BTreeMap<(&'a str, &'a str, Metric), &'a Effect>,
-    /// That of the first metric over what the reference adds, for every arm that is held against it.
+    /// Added cost of the first metric as a share of the reference's, for every arm that is compared with it.
     shares: BTreeMap<(&'a str, &'a str), &'a Effect>,
-    /// The arm whose largest share is the smallest.
+    /// The arm with the smallest maximum share.
     least: Option<&'a Effect>,
     /// Cells and arms in the order of the table.
     subjects: Vec<(&'a str, &'a str)>,
@@ -54,18 +55,18 @@ impl<'a> Costs<'a> {
         }
     }
 
-    /// What an arm adds of a metric in a cell; absent where nothing was measured.
+    /// Added cost of an arm for a metric in a cell; `None` where nothing was measured.
     fn cost(&self, cell: &str, arm: &str, metric: Metric) -> Option<&'a Effect> {
         self.added.get(&(cell, arm, metric)).copied().filter(|row| row.estimate.is_some())
     }
 
-    /// What it adds over what the reference adds; absent for the reference itself, and where that cannot be told from
-    /// zero.
+    /// Its added cost as a share of the reference's; `None` for the reference itself, and where the reference's added
+    /// cost is not distinguishable from zero.
     fn share(&self, cell: &str, arm: &str) -> Option<&'a Effect> {
         self.shares.get(&(cell, arm)).copied().filter(|row| row.estimate.is_some())
     }
 
-    /// How many arms are held against the reference.
+    /// Number of arms that are compared with the reference.
     fn arms(&self) -> usize {
         self.shares.keys().map(|(_, arm)| *arm).collect::<BTreeSet<_>>().len()
     }
@@ -75,7 +76,7 @@ impl<'a> Costs<'a> {
     }
 }
 
-/// The sentence of the primary comparison's cell; `None` where the study asks something else.
+/// The sentence of the primary comparison's cell; `None` if the study has another question.
 pub(crate) fn headline(view: &View<'_>) -> Option<String> {
     let cell_id = &view.primary()?.cell_id;
     let all = Costs::all(view);
@@ -120,7 +121,7 @@ fn sentence(view: &View<'_>, found: &Costs<'_>) -> Option<String> {
     ))
 }
 
-/// What came of the limit.
+/// Whether the limit was met.
 fn within(
     view: &View<'_>,
     outcome: Outcome,
@@ -172,7 +173,7 @@ fn of_cell(view: &View<'_>, found: &Costs<'_>, cell: &str, label: &str) -> Optio
     ))
 }
 
-/// Costs by cell and arm: one table for all that have the same columns.
+/// Costs by cell and arm: one table for all questions with the same columns.
 fn tables(view: &View<'_>, all: &[Costs<'_>]) -> Vec<Table> {
     let mut tables: Vec<(Vec<String>, Vec<Vec<String>>)> = Vec::new();
     for found in all.iter().filter(|it| it.has_figures()) {

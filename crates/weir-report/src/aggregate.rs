@@ -1,4 +1,4 @@
-//! The rows of a load tester for each server, beside those that were published.
+//! The figures of a load tester for each server, next to the published ones.
 
 use weir_record::{
     overview::{Aggregate, Statistic},
@@ -16,7 +16,7 @@ use crate::{
     words::Word,
 };
 
-/// The section, where the messages are requests.
+/// The section, if the messages are requests.
 pub(crate) fn section(view: &View<'_>) -> Content {
     Content::unless(view.result.aggregates.is_empty(), || Section {
         sentences: published(view)
@@ -60,7 +60,7 @@ fn row(cell: &str, server: &str, of: impl Fn(Statistic) -> String) -> Vec<String
     [cell.to_owned(), server.to_owned()].into_iter().chain(Statistic::ALL.map(of)).collect()
 }
 
-/// A figure; of a peak that is of a slice, with the slice's length.
+/// A measured figure; a peak over slices includes the slice's length.
 fn own(it: &Aggregate, statistic: Statistic, slice_ns: Option<u64>) -> String {
     let found = it.rows.iter().find(|row| row.statistic == statistic);
     let bound = if it.is_bound && is_rate(statistic) { "≥ " } else { "" };
@@ -94,12 +94,12 @@ fn number(statistic: Statistic, value: f64) -> String {
     }
 }
 
-/// A share of failures, never rounded down to none.
+/// A share of failures, never rounded down to zero.
 fn errors(share: f64) -> String {
     if share <= 0.0 { "0 %".to_owned() } else { format!("{:.4} %", (share * 1e6).ceil() / 1e4) }
 }
 
-/// A figure of the source with the digits it has there; its times are milliseconds and its errors percent.
+/// A published figure with its original digits; its times are milliseconds and its errors percent.
 fn as_published(statistic: Statistic, value: f64) -> String {
     match statistic {
         Statistic::Errors => format!("{value:.2} %"),

@@ -1,5 +1,5 @@
-//! Causes that were put to the test: the share of a difference that one switch accounts for. Only here does a report
-//! say "because".
+//! Tested causes: the share of a difference that one switch accounts for. Only this section of a report says
+//! "because".
 
 use weir_record::{
     cause::CauseSpec,
@@ -17,7 +17,7 @@ use crate::{
     words::Word,
 };
 
-/// What a switch accounts for in one cell.
+/// The effect of a switch in one cell.
 struct Found<'a> {
     asked: &'a CauseSpec,
     /// The arm over the one without the switch.
@@ -25,7 +25,7 @@ struct Found<'a> {
     share: &'a Effect,
 }
 
-/// Every switch that was tried, in each of its cells.
+/// Every tested switch, in each of its cells.
 fn all<'a>(view: &View<'a>) -> Vec<Found<'a>> {
     let of_cause = |(place, asked): (u32, &'a CauseSpec)| {
         let effects = view.answering(Question::Switch(place));
@@ -70,8 +70,8 @@ fn table(view: &View<'_>, all: &[Found<'_>]) -> Table {
     Table::new(view, &text, &numbers, all.iter().map(row).collect())
 }
 
-/// Why the primary comparison came out as it did, as far as switches were tried; `None` without a difference that was
-/// called, and where no switch is known to account for a part of it.
+/// Why the primary comparison has its result, as far as switches were tested; `None` if no difference was called, or
+/// no switch is known to account for a part of it.
 pub(crate) fn because(view: &View<'_>, primary: &Effect) -> Option<String> {
     if !matches!(primary.verdict, Verdict::Better | Verdict::Worse) {
         return None;

@@ -1,14 +1,14 @@
-//! A ratio as people say it: `2.1 % less`, and its interval: `1.2 to 3.0 % less`, `1.2 % less to 2.8 % more`.
+//! A ratio in words: `2.1 % less`, and its interval: `1.2 to 3.0 % less`, `1.2 % less to 2.8 % more`.
 
 use crate::{
     format::{self, percent},
     language::{Language, localized},
 };
 
-/// From here on the factor stands beside the share: nobody pictures "240 % more".
+/// From this ratio on the factor is shown in addition to the percentage: "240 % more" is hard to picture.
 const FACTOR_MIN: f64 = 2.0;
 
-/// How far a ratio lies from one, with the direction.
+/// The distance of a ratio from one, with the direction.
 pub(crate) fn amount(language: Language, ratio: f64) -> String {
     let amount = bare(ratio);
     if ratio < 1.0 {
@@ -26,9 +26,9 @@ pub(crate) fn amount(language: Language, ratio: f64) -> String {
     }
 }
 
-/// From where to where an interval reaches.
+/// The interval in words.
 pub(crate) fn range(language: Language, (low, high): (f64, f64)) -> String {
-    // The smaller change first, whichever way it goes.
+    // The smaller change first, whatever its direction.
     let (least, most) = if high < 1.0 { (high, low) } else { (low, high) };
     let (from, to) = (bare(least), bare(most));
     let from = from.trim_end_matches(" %");

@@ -1,5 +1,5 @@
-//! The charts of document 000: in the report before their tables, and as pages of their own, so that a document can
-//! frame one: what is seen first fits into 400 pixels.
+//! The charts of document 000: in the report before their tables, and as separate pages that a document can embed in
+//! a frame; the first chart fits into 400 pixels.
 
 use maud::html;
 use weir_record::{
@@ -30,17 +30,17 @@ pub enum ChartPage {
     Connections,
     /// Throughput by server threads.
     Threads,
-    /// The most that each number of threads does.
+    /// The highest throughput of each number of threads.
     ThreadsBest,
     /// The share of right answers by connections.
     Success,
     /// Throughput by cores.
     Cores,
-    /// What is reached of ideal scaling.
+    /// Efficiency relative to ideal scaling.
     Efficiency,
-    /// Throughput for each core.
+    /// Throughput per core.
     PerCore,
-    /// What system calls cost for a message, by connections.
+    /// System call cost per message, by connections.
     SystemCalls,
 }
 
@@ -57,7 +57,7 @@ impl ChartPage {
         Self::SystemCalls,
     ];
 
-    /// Its name in an address, as the document has it.
+    /// Its name in an address, as in the document.
     pub fn path(self) -> &'static str {
         match self {
             Self::Connections => "connection-chart",
@@ -71,7 +71,7 @@ impl ChartPage {
         }
     }
 
-    /// Height of the frame that the document gives it.
+    /// Height of its frame in the document.
     pub fn frame_height_px(self) -> u32 {
         match self {
             Self::Connections | Self::Threads | Self::Success => 400,
@@ -81,7 +81,7 @@ impl ChartPage {
         }
     }
 
-    /// What it shows, in a few words.
+    /// Its title.
     pub fn title(self, language: Language) -> &'static str {
         language.choose(match self {
             Self::Connections => ["TPS by connections", "연결 수별 TPS", "各连接数下的 TPS"],
@@ -95,7 +95,7 @@ impl ChartPage {
         })
     }
 
-    /// The table of the report that it draws.
+    /// The report's table that it draws.
     fn table(self) -> TableName {
         match self {
             Self::Connections => TableName::Connections,
@@ -132,7 +132,7 @@ pub(crate) fn section(view: &View<'_>) -> Content {
     })
 }
 
-/// Charts stand before the table of what they draw: of the best, that by threads.
+/// Charts are before the table that they draw; for the best configurations, the one by threads.
 fn charted(view: &View<'_>, map: &Overview, table: TableName) -> Vec<Table> {
     let mut tables = overview::of_name(view, map, table);
     let page = ChartPage::ALL.into_iter().find(|page| page.table() == table);
@@ -143,7 +143,7 @@ fn charted(view: &View<'_>, map: &Overview, table: TableName) -> Vec<Table> {
     tables
 }
 
-/// What stands on a page.
+/// The contents of a page.
 #[derive(Default)]
 struct Shown {
     plots: Vec<Drawing>,
@@ -151,7 +151,7 @@ struct Shown {
     tables: Vec<Table>,
 }
 
-/// One chart with its tables as a whole page. `study_href` leads to the study's report.
+/// One chart with its tables as a complete page. `study_href` leads to the study's report.
 pub fn chart_page(result: &StudyResult, page: ChartPage, language: Language, study_href: &str) -> String {
     let view = &View::new(result, language);
     let shown = match page {
@@ -204,7 +204,7 @@ fn reading(view: &View<'_>) -> &'static str {
     ])
 }
 
-/// Both ways of counting what a server does, on every map.
+/// Both throughput measures, on every map.
 fn of_maps(view: &View<'_>, page: ChartPage) -> Shown {
     let mut shown = Shown::default();
     for map in &view.result.overviews {
@@ -214,7 +214,7 @@ fn of_maps(view: &View<'_>, page: ChartPage) -> Shown {
     shown
 }
 
-/// The charts of a map; none where it has nothing to draw.
+/// The charts of a map; empty if it has nothing to draw.
 fn drawings(view: &View<'_>, page: ChartPage, map: &Overview) -> Vec<Drawing> {
     let quantities: &[Quantity] = match page {
         ChartPage::Success => &[Quantity::Throughput],
@@ -223,7 +223,7 @@ fn drawings(view: &View<'_>, page: ChartPage, map: &Overview) -> Vec<Drawing> {
     quantities.iter().filter_map(|quantity| plot(view, page, map, *quantity)).collect()
 }
 
-/// How a figure is written.
+/// Formats a figure.
 type Format = fn(f64) -> String;
 
 fn plot(view: &View<'_>, page: ChartPage, map: &Overview, quantity: Quantity) -> Option<Drawing> {
@@ -252,7 +252,7 @@ fn plot(view: &View<'_>, page: ChartPage, map: &Overview, quantity: Quantity) ->
     (!levels.points.is_empty()).then(|| Drawing { id, title, image: image() })
 }
 
-/// What the levels are of.
+/// The factor of the levels.
 fn factor(page: ChartPage, map: &Overview) -> Word {
     match page {
         ChartPage::Connections | ChartPage::Success | ChartPage::SystemCalls => Word::MapConnections,
@@ -306,7 +306,7 @@ fn of_success(row: &SuccessRow) -> Option<Point> {
     Some(Point { arm: row.arm.clone(), level: row.level, figure, is_bound: false })
 }
 
-/// The mean of throughput is over lines in which the generator was not the limit.
+/// The mean of throughput over lines in which the generator was not the limit.
 fn of_scaling(mean: &ScalingMean, quantity: Quantity) -> Option<Point> {
     let figure = match quantity {
         Quantity::Throughput => mean.throughput,
@@ -315,7 +315,7 @@ fn of_scaling(mean: &ScalingMean, quantity: Quantity) -> Option<Point> {
     Some(Point { arm: mean.arm.clone(), level: u64::from(mean.workers), figure: figure?, is_bound: false })
 }
 
-/// `99.95`: the title says of what, for there is little room.
+/// `99.95`: the unit is in the title, because there is little room.
 fn share_tick(share: f64) -> String {
     ((share * 1e4).round() / 1e2).to_string()
 }

@@ -1,10 +1,10 @@
-//! What validity checks are called: a line for each.
+//! Names of validity checks.
 
 use weir_record::check::CheckName;
 
 use crate::words::Word;
 
-/// What a validity check asserts; a check of another version has its name alone.
+/// The assertion of a validity check; an unknown check, from another version, only has its name.
 pub(crate) fn check(name: &CheckName) -> Result<Word, &str> {
     Ok(match name {
         CheckName::BytesVerified => Word::CheckBytes,

@@ -1,11 +1,11 @@
-//! Sentences that name the cells they rest on, so that a page can lead to these.
+//! Sentences with the cells they are based on, for links on a page.
 
-/// A sentence with the cells that it rests on.
+/// A sentence with the cells that it is based on.
 #[derive(Clone)]
 pub(crate) struct Sentence {
     /// The sentence.
     pub text: String,
-    /// Identifiers; a page leads to them.
+    /// Identifiers of cells; a page links to them.
     pub cells: Vec<String>,
 }
 
@@ -15,12 +15,12 @@ impl From<String> for Sentence {
     }
 }
 
-/// Sentences that speak of no cell.
+/// Sentences without cells.
 pub(crate) fn of_no_cell(texts: impl IntoIterator<Item = String>) -> Vec<Sentence> {
     texts.into_iter().map(Sentence::from).collect()
 }
 
-/// Cells that are named, each once.
+/// The named cells, each once.
 pub(crate) fn distinct<'c>(cells: impl IntoIterator<Item = &'c String>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for cell in cells {

@@ -1,4 +1,4 @@
-//! What connections cost by themselves: those that are silent, and those that carry one message.
+//! Costs of connections themselves: silent ones, and connections for a single message.
 
 use weir_record::{
     connection_costs::{ChurnCost, ConnectionCosts, IdleCost, KernelCost},
@@ -52,14 +52,14 @@ fn micros(figure: Option<Figure>) -> String {
     overview::figure(figure, format::micros)
 }
 
-/// Marked where the generator was the limit.
+/// Marked if the generator was the limit.
 fn ratio(figure: Option<Figure>, is_bound: bool) -> String {
     let mark = if is_bound { " †" } else { "" };
     let marked = |it: Figure| format!("{}{mark}", format::ratio_and_interval(Some(it.value), it.interval));
     figure.map_or_else(|| ABSENT.to_owned(), marked)
 }
 
-/// CPU for a message with silent connections and without.
+/// CPU per message with silent connections and without.
 fn idle(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     let head = heads(
         view,
@@ -89,8 +89,8 @@ fn idle(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     Table::with_head(head, 3, costs.idle.iter().map(row).collect()).titled(title, sentences)
 }
 
-/// Why figures are missing: what several arms share is told once, with the cells of all of them. Arms are named where
-/// there are several reasons.
+/// Why figures are missing: a reason that several arms share is given once, with the cells of all of them. Arms are
+/// named if there are several reasons.
 fn missing<'c>(
     view: &View<'_>,
     without: impl Iterator<Item = (&'c String, Option<&'c Finding>, Vec<&'c String>)>,
@@ -115,7 +115,7 @@ fn missing<'c>(
     groups.into_iter().map(line).collect()
 }
 
-/// What the mark at a ratio means, where some cells have it.
+/// The meaning of the mark at a ratio, if some cells have it.
 fn limited(view: &View<'_>, cells: Vec<String>) -> Option<Sentence> {
     let text = localized!(
         view.language,
@@ -146,7 +146,7 @@ fn memory(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     Table::with_head(head, 2, rows.map(row).collect()).titled(title, Vec::new())
 }
 
-/// A few hundred bytes, or a few thousand: differences of pages over connections.
+/// A few hundred or thousand bytes: differences of pages divided by connections.
 fn byte_count(bytes: f64) -> String {
     format!("{} B", format::grouped(bytes.round()))
 }
@@ -175,7 +175,7 @@ fn kernel(view: &View<'_>, costs: &ConnectionCosts) -> Table {
         .titled(title, vec![text.into()])
 }
 
-/// A connection for each message.
+/// The costs of a connection per message.
 fn churn(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     let head = heads(
         view,
@@ -214,7 +214,7 @@ fn churn(view: &View<'_>, costs: &ConnectionCosts) -> Table {
     Table::with_head(head, 2, costs.churn.iter().map(row).collect()).titled(title, sentences)
 }
 
-/// The cell, and that on whose connections messages follow each other.
+/// The cell, and the one with persistent connections.
 fn cells_of(it: &ChurnCost) -> Vec<&String> {
     [&it.cell_id].into_iter().chain(&it.cell_id_base).collect()
 }

@@ -28,9 +28,9 @@ const HELP: [&str; 3] = [
     "某些水平或某个条件下，方案与基线之比是否不同于另一侧，或在等效界限内相当：对其余水平都相同的条件取几何平均。这些对比是预先声明的，与所有结论一起校正（Holm）。",
 ];
 
-/// A contrast, and what came of it.
+/// A contrast, and its result.
 pub(crate) struct Contrast<'a> {
-    /// Its place in the study.
+    /// Its index in the study.
     pub place: u32,
     pub asked: &'a ContrastSpec,
     pub found: &'a Effect,
@@ -101,7 +101,7 @@ fn sentence(view: &View<'_>, it: &Contrast<'_>) -> Sentence {
     Sentence { text, cells: asked.of.iter().chain(&asked.to).cloned().collect() }
 }
 
-/// Both sides. One cell against another is named whole, since nothing else says which levels they share.
+/// Both sides. A comparison of two single cells uses full names, because nothing else says which levels they share.
 fn sides(view: &View<'_>, asked: &ContrastSpec) -> (String, String) {
     let of = match (&asked.of[..], &asked.to[..]) {
         ([cell], [_]) => view.cell_label(cell),
@@ -110,7 +110,7 @@ fn sides(view: &View<'_>, asked: &ContrastSpec) -> (String, String) {
     (of, side(view, &asked.to, &asked.of))
 }
 
-/// A side by what its cells have and the other's have not.
+/// A side by the conditions that its cells have and the other's lack.
 fn side(view: &View<'_>, own: &[String], other: &[String]) -> String {
     let labels = |cells: &[String]| cells.iter().map(|cell| view.cell_label(cell)).collect::<Vec<_>>();
     let others = labels(other);
@@ -118,7 +118,7 @@ fn side(view: &View<'_>, own: &[String], other: &[String]) -> String {
     let mut texts: Vec<String> = Vec::new();
     for label in labels(own) {
         let parts: Vec<&str> = label.split(" · ").filter(|part| !is_shared(part)).collect();
-        // A level that is the usual one is in no label.
+        // A usual level is in no label.
         let apart = if parts.is_empty() { label.clone() } else { parts.join(" · ") };
         if !texts.contains(&apart) {
             texts.push(apart);

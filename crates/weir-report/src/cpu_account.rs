@@ -18,7 +18,7 @@ use crate::{
 
 const BEYOND: [&str; 3] = ["EXPLAINS MORE THAN THERE IS", "실제보다 많이 설명됨", "解释多于实际"];
 
-/// The section: differences first, because they are what was asked.
+/// The section: differences first, because they answer the question.
 pub(crate) fn section(view: &View<'_>) -> Content {
     let accounts: Vec<(&ArmEvidence, &CpuAccount)> =
         view.result.evidence.iter().filter_map(|arm| Some((arm, arm.account.as_ref()?))).collect();
@@ -49,7 +49,7 @@ fn differences(view: &View<'_>) -> Table {
     Table::new(view, &[Word::Cell, Word::DifferenceOf, Word::CpuPlace], &[Word::ServerCpuHere], rows)
 }
 
-/// Whether the parts of each arm make up its CPU.
+/// Whether the parts of each arm add up to its CPU.
 fn closings(view: &View<'_>, accounts: &[(&ArmEvidence, &CpuAccount)]) -> Table {
     let row = |(arm, account): &(&ArmEvidence, &CpuAccount)| {
         let (outcome, share) = match &account.explained {
@@ -112,7 +112,7 @@ pub(crate) fn parts(view: &View<'_>, accounts: &[(&ArmEvidence, &CpuAccount)]) -
     Table::new(view, &text, &[Word::ServerCpuHere, Word::CallShare], rows)
 }
 
-/// Places by name, each call followed by what it comes to with the softirqs within it.
+/// Places by name, each call followed by its sum with the softirqs within it.
 fn with_softirqs(
     view: &View<'_>,
     parts: &[(CpuPart, Amount)],

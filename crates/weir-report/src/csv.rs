@@ -1,5 +1,5 @@
-//! Every figure in long form (RFC 4180): `cell,arm,baseline,metric,statistic,value,unit`, one figure a line.
-//! Names and units are fixed and do not depend on a language. Figures that do not exist have no line.
+//! Every figure in long form (RFC 4180): `cell,arm,baseline,metric,statistic,value,unit`, one figure per line. Names
+//! and units are fixed and do not depend on a language. Figures that do not exist have no line.
 
 mod connections;
 
@@ -91,7 +91,7 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
     rows.text
 }
 
-/// What was seen of what messages need, and where the server's CPU went.
+/// Coverage of the kernel's observation, and where the server's CPU went.
 fn evidence(rows: &mut Rows, arm: &ArmEvidence) {
     let subject = [arm.cell_id.as_str(), &arm.arm, ""];
     if let Some(needed) = &arm.needed {
@@ -112,7 +112,7 @@ fn evidence(rows: &mut Rows, arm: &ArmEvidence) {
     }
 }
 
-/// The rows of a load tester.
+/// The figures of a load tester.
 fn aggregate(rows: &mut Rows, it: &Aggregate) {
     let subject = [it.cell_id.as_str(), &it.arm, ""];
     for row in &it.rows {
@@ -134,7 +134,8 @@ fn aggregate(rows: &mut Rows, it: &Aggregate) {
     }
 }
 
-/// The tables of a map. What is of no one cell has the map's name in its place; the level is in the statistic.
+/// The tables of a map. A figure that belongs to no single cell has the map's name in the cell column; the level is
+/// in the statistic.
 fn overview(rows: &mut Rows, result: &StudyResult, map: &Overview) {
     let baseline = result.spec.arms.first().map_or("", |arm| arm.name.as_str());
     let name = map_name(map.map);
@@ -250,12 +251,12 @@ fn scaling(rows: &mut Rows, map: &Overview) {
     }
 }
 
-/// Stands where a figure of one cell has its name.
+/// The name of a map, in place of a cell.
 fn map_name(map: u32) -> String {
     format!("map-{}", map + 1)
 }
 
-/// Parts of an arm's CPU for each message, or of its difference from the baseline's, and the whole.
+/// Parts of an arm's CPU per message, or of its difference from the baseline, and the total.
 fn cpu_parts(rows: &mut Rows, subject: [&str; 3], parts: &[(CpuPart, Amount)], whole: Amount) {
     for (part, amount) in parts {
         cpu(rows, subject, &part.key(), *amount);
@@ -360,7 +361,7 @@ fn by_state(rows: &mut Rows, view: &View<'_>, it: &Effect) {
     }
 }
 
-/// What is compared as a difference, in the metric's unit.
+/// A comparison by difference, in the metric's unit.
 fn difference(rows: &mut Rows, it: &Effect) {
     if it.scale != EffectScale::Difference {
         return;
@@ -390,7 +391,7 @@ fn units(rows: &mut Rows, view: &View<'_>, it: &Effect) {
     each("pair-self", view.itself(it).map(Effect::shown_values).unwrap_or_default(), "ratio");
 }
 
-/// What a map says beyond the comparisons it is made of.
+/// The results of a map beyond its comparisons.
 fn grid(rows: &mut Rows, it: &Grid) {
     let key = format!("map-{}", it.metric.row().key);
     for cell in &it.cells {
@@ -440,7 +441,7 @@ fn interaction(rows: &mut Rows, subject: [&str; 3], key: &str, it: &Interaction)
     }
 }
 
-/// A declared contrast, by its place in the study.
+/// A declared contrast, by its index in the study.
 fn contrast(rows: &mut Rows, it: &Contrast<'_>) {
     let Contrast { place, asked, found, difference } = it;
     let name = format!("contrast-{}", place + 1);
@@ -529,7 +530,7 @@ impl Rows {
         }
     }
 
-    /// Those that there are, each with its unit.
+    /// The existing figures, each with its unit.
     fn known(&mut self, subject: [&str; 3], metric: &str, figures: &[(&str, Option<f64>, &str)]) {
         for (statistic, value, unit) in figures {
             if let Some(value) = value {
@@ -556,7 +557,7 @@ impl Rows {
     }
 }
 
-/// Quotes a field when it needs it.
+/// Quotes a field if necessary.
 pub(crate) fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

@@ -1,4 +1,4 @@
-//! What the words mean: one term and one paragraph each, per language.
+//! Definitions of terms: a term and a paragraph each, per language.
 
 use weir_record::{finding::MessageKind, metric::Metric, metric_rows::METRICS, verdict::Verdict};
 
@@ -24,7 +24,7 @@ pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
         MessageKind::Operation => &STORAGE_TERMS,
         MessageKind::Order => &ORDER_TERMS,
     };
-    // A disk is asked at once; there is no second clock, and no engine of ours.
+    // A disk has no second clock and no engine of ours, so these terms do not apply.
     let of_servers = [Of::Word(Word::ServiceTime), Of::Word(Word::Syscalls)];
     let is_told = |of: &Of| match of {
         Of::Metric(Metric::ServerCpuWithWaiting) => {
@@ -56,17 +56,17 @@ fn verdict_words(view: &View<'_>, verdict: Verdict) -> String {
     words.join(view.language.list())
 }
 
-/// A word and what it means, in English, Korean and Chinese.
+/// A term and its definition, in English, Korean and Chinese.
 type Term = (Of, [&'static str; 3]);
 
-/// What is explained.
+/// The defined term.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Of {
     Metric(Metric),
     Word(Word),
 }
 
-/// Those of [`TERMS`] that speak of messages, for studies of storage.
+/// Replacements of those [`TERMS`] that mention messages, for studies of storage.
 const STORAGE_TERMS: [Term; 4] = [
     (
         Of::Metric(Metric::ServerCpuPerMessage),
@@ -112,7 +112,7 @@ const STORAGE_TERMS: [Term; 4] = [
     ),
 ];
 
-/// Those of [`TERMS`] that speak of messages, for studies of orders.
+/// Replacements of those [`TERMS`] that mention messages, for studies of orders.
 const ORDER_TERMS: [Term; 5] = [
     (
         Of::Metric(Metric::ServerCpuPerMessage),
@@ -165,7 +165,7 @@ const ORDER_TERMS: [Term; 5] = [
     ),
 ];
 
-/// Those of [`TERMS`] that speak of messages, for studies of HTTP.
+/// Replacements of those [`TERMS`] that mention messages, for studies of HTTP.
 const REQUEST_TERMS: [Term; 5] = [
     (
         Of::Metric(Metric::ServerCpuPerMessage),

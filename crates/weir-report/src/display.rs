@@ -1,6 +1,6 @@
 //! Text measured in terminal columns: Hangul, Han and full-width characters take two.
 
-/// Unit signs that stay with their number.
+/// Unit signs that must not be separated from their number.
 const UNITS: [&str; 4] = ["%", "ns", "µs", "ms"];
 
 /// Columns one character takes. Covers the scripts of the report's languages; everything else is one column.
@@ -26,7 +26,7 @@ pub fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
-/// Shortens to at most `limit` columns; a cut is shown by `…`.
+/// Shortens to at most `limit` columns; `…` marks a cut.
 pub(crate) fn truncate(text: &str, limit: usize) -> String {
     if columns(text) <= limit {
         return text.to_owned();
@@ -77,12 +77,13 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A finished line with ordinary spaces, so that it can be searched for.
+/// A finished line with ordinary spaces, so that a search finds its text.
 pub fn spaced(line: &str) -> String {
     line.trim_end().replace('\u{a0}', " ")
 }
 
-/// Spaces that must not break, inside the innermost brackets (an interval) and before a unit sign, as no-break spaces.
+/// Replaces spaces that must not break, inside the innermost brackets (an interval) and before a unit sign, by
+/// no-break spaces.
 pub fn keep_together(text: &str) -> String {
     let mut is_interval = false;
     let mut kept = String::with_capacity(text.len());
@@ -101,8 +102,8 @@ pub fn keep_together(text: &str) -> String {
     kept
 }
 
-/// Stretches that must not be broken. Han characters break anywhere except before closing punctuation; Hangul
-/// breaks at spaces only, as Korean is set.
+/// Unbreakable pieces of a text. Han characters break anywhere except before closing punctuation; Hangul breaks at
+/// spaces only, as is usual in Korean.
 pub fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
@@ -119,7 +120,7 @@ pub fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// Cuts a piece that no line could hold.
+/// Cuts a piece that is longer than a line.
 fn cut(piece: &str, width: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut used) = (0, 0);
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn an_interval_stays_on_one_line() {
         assert_eq!(wrap("needs 0.78× [0.77, 0.79] of 3 %", 22), ["needs 0.78×", "[0.77, 0.79] of 3 %"]);
-        // Brackets around intervals hold a sentence, which breaks between its words.
+        // Outer brackets contain a sentence, which breaks between its words.
         let lines = wrap("[rate measured: 1.28 [1.24, 1.33] no claim; CPU: 0.76 [0.74, 0.78] less CPU].", 24);
         let expected =
             ["[rate measured: 1.28", "[1.24, 1.33] no claim;", "CPU: 0.76 [0.74, 0.78]", "less CPU]."];

@@ -1,4 +1,4 @@
-//! What `weir doctor` found, as a table for a terminal.
+//! The findings of `weir doctor`, as a table for a terminal.
 
 use weir_record::{
     doctor::{Diagnosis, FindingState},
@@ -11,10 +11,10 @@ use crate::{
     language::{Language, localized},
 };
 
-/// Fewest columns in which an explanation stands beside its name; with less room it stands below.
+/// Fewest columns of an explanation next to its name; with less room it is placed below.
 const DETAIL_COLUMNS_MIN: usize = 40;
 
-/// Sections and what is looked at in them, by their stable names. What is not here is called the same everywhere.
+/// Sections and their checks, by their stable names. Other names are the same in every language.
 const NAMES: [(&str, [&str; 3]); 17] = [
     ("drivers", ["drivers", "드라이버", "驱动"]),
     ("cpus", ["cpus", "CPU", "CPU"]),
@@ -47,7 +47,7 @@ fn state(language: Language, state: FindingState) -> &'static str {
     })
 }
 
-/// The findings, section by section, in lines of at most so many columns.
+/// The findings, section by section, in lines of at most `columns_max` columns.
 pub(crate) fn table(diagnoses: &[Diagnosis], language: Language, columns_max: usize) -> String {
     let names = diagnoses.iter().map(|diagnosis| columns(name(language, &diagnosis.name)));
     let states = [FindingState::Yes, FindingState::Limited, FindingState::No];
@@ -82,7 +82,7 @@ pub(crate) fn table(diagnoses: &[Diagnosis], language: Language, columns_max: us
     text
 }
 
-/// What would mend it. A command stands as it is, to be copied.
+/// The remedy of a finding. A command is unchanged, so that it can be copied.
 pub(crate) fn remedy(language: Language, remedy: &Finding) -> String {
     match remedy {
         Finding::RunCommand { command } => command.clone(),

@@ -1,5 +1,5 @@
-//! What the kernel did for each message, from slices of evidence: who looked and what looking cost, switches, wake-ups
-//! and batches, and the system calls by kind with their time on a CPU and asleep.
+//! What the kernel did per message, from slices of evidence: the observers and their cost, switches, wake-ups and
+//! batches, and the system calls by kind with their time on a CPU and asleep.
 
 use weir_record::{
     evidence::{ArmEvidence, CallEvidence, Coverage, Needed, SeenOfNeeded},
@@ -16,7 +16,7 @@ use crate::{
     words::Word,
 };
 
-/// Calls below this part of the time of all, which are also rare, stand in one row.
+/// Rare calls with less than this share of the total time are combined in one row.
 const SMALL: f64 = 0.005;
 
 const SEEN_OF_NEEDED: [&str; 3] =
@@ -34,7 +34,7 @@ pub(crate) fn section(view: &View<'_>) -> Content {
     })
 }
 
-/// Who looked, for how long, what it cost, and whether engine and kernel agree.
+/// The observers, their duration and cost, and whether engine and kernel agree.
 fn observers(view: &View<'_>) -> Table {
     let row = |arm: &ArmEvidence| {
         let tax = arm.tax.map(|tax| (tax.ratio - 1.0, tax.interval));
@@ -71,7 +71,7 @@ fn observers(view: &View<'_>) -> Table {
     Table::with_head(head, 5, rows)
 }
 
-/// What was seen to move against what the messages need, by the least of it.
+/// The observed amount relative to what the messages need, using the smallest ratio.
 fn covered(view: &View<'_>, needed: Option<&Needed>) -> String {
     let Some(needed) = needed else { return format::ABSENT.to_owned() };
     let language = view.language;
@@ -94,7 +94,7 @@ fn covered(view: &View<'_>, needed: Option<&Needed>) -> String {
     if needed.is_covered() { said } else { format!("{}{}{said}", language.choose(NOT_ALL), language.colon()) }
 }
 
-/// Of slices that nobody watched, where there are any.
+/// From unobserved slices, if there are any.
 fn generator_cpu(arm: &ArmEvidence) -> String {
     arm.generator_cpu_ns.map_or_else(|| format::ABSENT.to_owned(), format::nanos)
 }
@@ -115,7 +115,7 @@ fn agreement(view: &View<'_>, coverage: Option<&Coverage>) -> String {
     )
 }
 
-/// What each group of the kernel's programs costs, and over what.
+/// Cost of each group of the kernel's programs, and its base.
 fn groups(view: &View<'_>) -> Table {
     let rows = view.result.evidence.iter().flat_map(|arm| {
         arm.tax_by_group.iter().map(|tax| {
@@ -162,7 +162,7 @@ fn change(change: f64, interval: Option<(f64, f64)>) -> String {
     }
 }
 
-/// What each arm did for a message, beside its calls.
+/// Figures of each arm per message, other than its calls.
 fn per_message(view: &View<'_>) -> Table {
     let batch = |found: Option<f64>| found.map_or_else(|| format::ABSENT.to_owned(), format::per_message);
     let time = |ns: Option<f64>| ns.map_or_else(|| format::ABSENT.to_owned(), format::nanos);
@@ -204,7 +204,7 @@ fn trouble(network: &NetworkCounters) -> String {
     [listen_overflows, listen_drops, tcp_retransmits].map(format::count).join(" / ")
 }
 
-/// Who woke the threads of every arm.
+/// Wakers of the threads of every arm.
 fn wakers(view: &View<'_>) -> Table {
     let rows = view.result.evidence.iter().flat_map(|arm| {
         arm.wakers.iter().map(|waker| {
@@ -222,7 +222,7 @@ fn wakers(view: &View<'_>) -> Table {
     Table::new(view, &text, &[Word::Wakeups, Word::SleptBefore], rows.collect())
 }
 
-/// The calls of every arm, and what server CPU is not in them.
+/// The calls of every arm, and the server CPU outside of them.
 fn calls(view: &View<'_>) -> Table {
     let rows = view.result.evidence.iter().filter(|arm| !arm.calls.is_empty()).flat_map(|arm| {
         let all_ns: f64 = arm.calls.iter().map(|call| call.on_cpu_ns).sum();

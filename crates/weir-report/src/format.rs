@@ -2,7 +2,7 @@
 
 use weir_record::figure::Spread;
 
-/// What stands for a value that does not exist.
+/// Placeholder for a value that does not exist.
 pub(crate) const ABSENT: &str = "–";
 
 fn finite(value: f64, text: impl Fn(f64) -> String) -> String {
@@ -43,12 +43,12 @@ pub(crate) fn rate(per_second: f64) -> String {
     finite(per_second, |value| format!("{}/s", grouped(value)))
 }
 
-/// A rate of what may be rare: `25,000/s`, `0.3/s`.
+/// A possibly small rate: `25,000/s`, `0.3/s`.
 pub(crate) fn rare_rate(per_second: f64) -> String {
     finite(per_second, |value| format!("{}/s", rare(value)))
 }
 
-/// The same without its unit. What happened at all is never told as nothing.
+/// The same without its unit. A nonzero rate is never shown as zero.
 pub(crate) fn rare(per_second: f64) -> String {
     finite(per_second, |value| match value.abs() {
         0.0 => "0".to_owned(),
@@ -63,7 +63,7 @@ pub(crate) fn micros(us: f64) -> String {
     finite(us, |value| format!("{} µs", significant(value)))
 }
 
-/// A time in the unit that suits it: `57.0 µs`, `1.20 ms`.
+/// A time in a suitable unit: `57.0 µs`, `1.20 ms`.
 pub(crate) fn nanos(ns: f64) -> String {
     finite(ns, |value| match value.abs() {
         magnitude if magnitude < 1e3 => format!("{value:.0} ns"),
@@ -82,7 +82,7 @@ pub(crate) fn percent(fraction: f64) -> String {
     })
 }
 
-/// An optional share or effect in a table. Beyond once the figure itself it says no more than that.
+/// An optional share or effect in a table. If it exceeds the figure itself, only that is shown.
 pub(crate) fn percent_or_absent(fraction: Option<f64>) -> String {
     match fraction {
         Some(beyond) if beyond > 1.0 => ">100 %".to_owned(),
@@ -106,12 +106,12 @@ pub(crate) fn per_message_in_prose(count: f64) -> String {
     if (0.0095..100.0).contains(&count) { format!("{count:.2}") } else { per_message(count) }
 }
 
-/// A time on an axis, without zeros that say nothing: `50 µs`.
+/// A time on an axis, without trailing zeros: `50 µs`.
 pub(crate) fn nanos_tick(ns: f64) -> String {
     nanos(ns).replace(".00 ", " ").replace(".0 ", " ")
 }
 
-/// Seconds on an axis, without zeros that say nothing: `0.6 s`.
+/// Seconds on an axis, without trailing zeros: `0.6 s`.
 pub(crate) fn seconds_tick(seconds: f64) -> String {
     match seconds.abs() {
         magnitude if magnitude > 0.0 && magnitude < 0.001 => nanos_tick(seconds * 1e9),
@@ -119,7 +119,7 @@ pub(crate) fn seconds_tick(seconds: f64) -> String {
     }
 }
 
-/// A bound as it was asked: no more digits than it has.
+/// A bound as requested, with no additional digits.
 pub(crate) fn bound(bound: f64) -> String {
     finite(bound, |value| {
         if value.abs() < 1e4 {
@@ -146,8 +146,8 @@ pub(crate) fn ratio_and_interval(estimate: Option<f64>, interval: Option<(f64, f
     }
 }
 
-/// An end of a ratio's interval. Beyond a hundredth and a hundredfold it says only that: very few units decide nothing,
-/// and their digits would look as if they did.
+/// An end of a ratio's interval. Below a hundredth and above a hundredfold only that is shown: very few units decide
+/// nothing, and digits would suggest that they do.
 fn end_of_interval(value: f64, number: impl Fn(f64) -> String) -> String {
     match value {
         0.0..0.01 => "<0.01".to_owned(),
@@ -156,7 +156,7 @@ fn end_of_interval(value: f64, number: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// A ratio in prose: two decimals, three when the interval is narrower than 0.01. Gives (`0.78`, `[0.77, 0.79]`).
+/// A ratio in prose: two decimals, three when the interval is narrower than 0.01. Returns (`0.78`, `[0.77, 0.79]`).
 pub(crate) fn ratio_in_prose(estimate: f64, interval: Option<(f64, f64)>) -> (String, String) {
     let decimals = match interval {
         Some((low, high)) if high - low < 0.01 => 3,
@@ -168,7 +168,7 @@ pub(crate) fn ratio_in_prose(estimate: f64, interval: Option<(f64, f64)>) -> (St
     (number(estimate), range)
 }
 
-/// What a figure between the smallest and the largest looks like in a table: `5.10 µs (4.98 µs – 5.31 µs)`.
+/// A figure with its smallest and largest value in a table: `5.10 µs (4.98 µs – 5.31 µs)`.
 pub(crate) fn with_range(figure: f64, range: (f64, f64), number: impl Fn(f64) -> String) -> String {
     format!("{} ({} – {})", number(figure), number(range.0), number(range.1))
 }
@@ -178,7 +178,7 @@ pub(crate) fn spread(spread: Spread, number: impl Fn(f64) -> String) -> String {
     with_range(spread.median, (spread.min, spread.max), number)
 }
 
-/// An amount of memory that was measured: `930 B`, `12.3 MiB`.
+/// A measured amount of memory: `930 B`, `12.3 MiB`.
 pub(crate) fn memory(amount: f64) -> String {
     finite(amount, |value| bytes(value.round().max(0.0) as u64))
 }
@@ -210,15 +210,15 @@ pub(crate) fn probability(p: Option<f64>) -> String {
     }
 }
 
-/// A share of a capacity, which is known to about a per cent.
+/// A share of a capacity, which is known to about one per cent.
 pub(crate) fn whole_percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-/// So many names stand in a row before the rest is counted.
+/// Names in a row before the rest is counted.
 const NAMES_SHOWN: usize = 3;
 
-/// The first of several names, and how many further ones there are.
+/// The first of several names, and the number of further ones.
 pub(crate) fn few(mut names: Vec<String>) -> String {
     let further = names.len().saturating_sub(NAMES_SHOWN);
     names.truncate(NAMES_SHOWN);

@@ -1,4 +1,4 @@
-//! Ways to wait in the plane of misses and CPU: the answer in words, and the numbers.
+//! Ways to wait in the plane of misses and CPU: the result in words, and the numbers.
 
 use weir_record::{
     effect::{Effect, EffectScale},
@@ -9,7 +9,7 @@ use weir_record::{
 
 use crate::{cited::Sentence, format, language::localized, metrics, table::Table, view::View, words::Word};
 
-/// The primary comparison in one sentence; `None` where the study asks something else.
+/// The primary comparison in one sentence; `None` if the study has another question.
 pub(crate) fn headline(view: &View<'_>) -> Option<String> {
     let answer = view.frontier_answer()?;
     let FrontierAnswer { candidate, family, settings, behind, .. } = answer;
@@ -32,7 +32,7 @@ pub(crate) fn headline(view: &View<'_>) -> Option<String> {
     ))
 }
 
-/// What the other cells say, and which settings are neither ahead nor behind, a line for each cell.
+/// The results of the other cells, and the settings that are neither ahead nor behind, a line for each cell.
 pub(crate) fn elsewhere(view: &View<'_>) -> Vec<Sentence> {
     let Some(primary) = view.frontier_answer() else { return Vec::new() };
     let one = |answer: &FrontierAnswer| {
@@ -54,11 +54,11 @@ pub(crate) fn elsewhere(view: &View<'_>) -> Vec<Sentence> {
     answers.iter().filter_map(one).collect()
 }
 
-/// Shares of operations below this are not worth a sentence.
+/// Smaller shares of operations are not mentioned.
 const INTERRUPTED_MIN: f64 = 0.01;
 
-/// How much the candidate leaves to the interrupt where it answers the primary comparison: that much is another way to
-/// wait, and no better prediction. It stands right below the claim.
+/// The share of operations that the candidate leaves to the interrupt in the primary comparison: for these it waits
+/// in another way, which is no better prediction. The sentence follows the claim.
 pub(crate) fn by_interrupt(view: &View<'_>) -> Option<String> {
     let answer = view.frontier_answer()?;
     let share = view.summary(&answer.cell_id, &answer.candidate)?.mean(Metric::InterruptedRate)?;
@@ -78,7 +78,7 @@ pub(crate) fn by_interrupt(view: &View<'_>) -> Option<String> {
     })
 }
 
-/// `; 100 % of its operations are left to the interrupt`, where that is the answer.
+/// `; 100 % of its operations are left to the interrupt`, if that is the result.
 fn to_interrupt(view: &View<'_>, answer: &FrontierAnswer) -> String {
     if !answer.is_of_interrupts() {
         return String::new();
@@ -114,7 +114,7 @@ fn others(view: &View<'_>, answer: &FrontierAnswer) -> String {
     groups.iter().map(sentence).collect()
 }
 
-/// How the arm stands to the baseline.
+/// The standing of the arm relative to the baseline.
 pub(crate) fn word(standing: Standing) -> Word {
     match standing {
         Standing::Behind => Word::StandingBehind,
@@ -135,7 +135,7 @@ pub(crate) fn cells<'a>(view: &View<'a>) -> Vec<&'a str> {
     view.cells.iter().copied().filter(|cell| !rows(view, cell).is_empty()).collect()
 }
 
-/// Figures that stand beside misses and CPU.
+/// Figures next to misses and CPU.
 const FURTHER: [Metric; 6] = [
     Metric::ServerCpuPerMessage,
     Metric::Throughput,
@@ -145,7 +145,7 @@ const FURTHER: [Metric; 6] = [
     Metric::InterruptedRate,
 ];
 
-/// Every arm of a cell with its figures, and what is known of it against the baseline.
+/// Every arm of a cell with its figures, and its result against the baseline.
 pub(crate) fn table(view: &View<'_>, cell: &str) -> Table {
     let mut head = vec![view.word(Word::Arm).to_owned(), view.word(Word::Standing).to_owned()];
     for metric in [Metric::MissRate, Metric::WaitingCpuShare] {
@@ -178,7 +178,7 @@ pub(crate) fn narrow_table(view: &View<'_>, cell: &str) -> Table {
     Table::with_head(head.collect(), 2, rows(view, cell).into_iter().map(row).collect())
 }
 
-/// The arm, marked where nothing but an oracle has less of both.
+/// The arm, marked if it is on the frontier (only an oracle has less of both).
 fn name(view: &View<'_>, row: &FrontierRow) -> String {
     let mark = if row.is_on_frontier { " ◆" } else { "" };
     let baseline = if view.baseline() == Some(&row.arm) { view.word(Word::Baseline) } else { "" };
@@ -197,7 +197,7 @@ fn figure(view: &View<'_>, row: &FrontierRow, metric: Metric) -> String {
     mean.map_or_else(|| format::ABSENT.to_owned(), |mean| metrics::bare(metric, mean))
 }
 
-/// Head of a column of differences.
+/// Header of a column of differences.
 fn points(view: &View<'_>) -> String {
     view.language.choose(["difference, points", "차이, 포인트", "差值，百分点"]).to_owned()
 }
@@ -212,7 +212,7 @@ fn difference(comparison: &Effect) -> Option<String> {
     })
 }
 
-/// What is simulated and what was chosen beforehand, for the devices of the study.
+/// What is simulated and what was chosen in advance, for the devices of the study.
 pub(crate) fn simulated(view: &View<'_>) -> Vec<String> {
     use StorageDevice::{Disk, Model, ModelLate, Synthetic, Trace};
     let devices = || view.result.spec.cells.iter().filter_map(|cell| Some(&cell.storage.as_ref()?.device));

@@ -1,4 +1,4 @@
-//! What a study asked beside its verdicts, and what came of it: one table, and the same in a paragraph each.
+//! A study's further questions, and their results: one table, and the same as paragraphs.
 
 use weir_record::{
     effect::Effect,
@@ -21,7 +21,7 @@ pub(crate) fn section(view: &View<'_>) -> Content {
     Content::unless(!has_any(view), || Section::of_table(Word::GoalsTitle, Word::GoalsHelp, table(view)))
 }
 
-/// Whether the study asked anything.
+/// Whether the study has further questions.
 pub(crate) fn has_any(view: &View<'_>) -> bool {
     view.result.asked().next().is_some()
 }
@@ -51,7 +51,7 @@ pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
     view.result.asked().map(|(asked, found)| line(view, asked, found)).collect()
 }
 
-/// What was asked, what it came to, and why no more.
+/// The question, its result, and its limitation.
 pub(crate) fn line(view: &View<'_>, asked: &ComparisonSpec, found: &Effect) -> String {
     let head = format!("{} · {}", subject(view, asked), metric(view, asked));
     let parts = [goal(view, asked, found), outcome(view, asked, found).to_owned(), why(view, found)];
@@ -60,7 +60,7 @@ pub(crate) fn line(view: &View<'_>, asked: &ComparisonSpec, found: &Effect) -> S
     format!("{head}{}{}{tail}", view.language.colon(), figure(view, asked, found))
 }
 
-/// The two sides; what they share is said once.
+/// The two sides; their common part is named once.
 fn subject(view: &View<'_>, asked: &ComparisonSpec) -> String {
     let of = &asked.of;
     let cell = |side: &Side| view.cell_label(&side.cell_id);

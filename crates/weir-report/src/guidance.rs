@@ -1,4 +1,4 @@
-//! What a study comes to for someone who must choose.
+//! Guidance from a study for someone who must choose an I/O model.
 
 use std::collections::BTreeSet;
 
@@ -23,10 +23,10 @@ use crate::{
     words::Word,
 };
 
-/// What guidance is about.
+/// The metric of the guidance.
 const METRIC: Metric = Metric::ServerCpuPerMessage;
 
-/// The section: access, each arm's standing, its regions, how far they reach, and options of io_uring.
+/// The section: access, each arm's standing, its regions, how far they apply, and options of io_uring.
 pub(crate) fn section(view: &View<'_>) -> Content {
     view.result.guidance.as_ref().map_or(Content::Absent, |guidance| {
         Content::Shown(Box::new(Section {
@@ -40,7 +40,7 @@ pub(crate) fn section(view: &View<'_>) -> Content {
     })
 }
 
-/// The sentences that matter most: whether io_uring may be used, and what each arm's map says.
+/// The most important sentences: whether io_uring may be used, and the result of each arm's map.
 pub(crate) fn short(view: &View<'_>) -> Vec<String> {
     sentences(view).into_iter().map(|it| it.text).collect()
 }
@@ -110,7 +110,7 @@ fn access(view: &View<'_>, it: &Access) -> Vec<String> {
     std::iter::once(may).chain((!it.lacking.is_empty()).then_some(lacks)).collect()
 }
 
-/// The comparison that decides the study's verdict, beside cells of a map that have other loads and rates.
+/// The comparison that decides the study's verdict, next to a map with other loads and rates.
 fn primary(view: &View<'_>) -> Option<Sentence> {
     let cell_id = view.primary()?.cell_id.clone();
     let headline = sentence::headline(view);
@@ -124,13 +124,13 @@ fn primary(view: &View<'_>) -> Option<Sentence> {
     Some(Sentence { text, cells: vec![cell_id] })
 }
 
-/// Cells in which the arm has less, or more: those that a standing is made of.
+/// Cells in which the arm has less, or more: the basis of a standing.
 fn known(it: &Advice) -> Vec<String> {
     let is_known = |region: &&Region| matches!(region.difference, Difference::Less | Difference::More);
     it.regions.iter().filter(is_known).flat_map(|region| region.cells.clone()).collect()
 }
 
-/// What is known of an arm, in how many cells.
+/// The result of an arm, and in how many cells.
 fn standing(view: &View<'_>, it: &Advice) -> String {
     let Advice { baseline, less, more, undetected, equivalent, cells, .. } = it;
     let arm = maps::arm(view, &it.arm, it.map);
@@ -175,7 +175,7 @@ fn standing(view: &View<'_>, it: &Advice) -> String {
     text + &beside(view, it).concat()
 }
 
-/// How many cells of the map are not in its standing, and why.
+/// Number of the map's cells outside of its standing, and why.
 fn beside(view: &View<'_>, it: &Advice) -> Vec<String> {
     let Advice { undetected, equivalent, not_borne_out, not_comparable, generator_limited, .. } = it;
     let language = view.language;
@@ -217,7 +217,7 @@ fn beside(view: &View<'_>, it: &Advice) -> Vec<String> {
     parts.filter(|(cells, _)| *cells > 0).map(|(_, part)| part).collect()
 }
 
-/// How much of the observed process's CPU the choice can touch, or how that is found out.
+/// The share of the observed process's CPU that the choice affects, or how to determine it.
 fn touched(view: &View<'_>, guidance: &Guidance) -> String {
     let Some(observed) = &guidance.observed else { return observe(view) };
     let language = view.language;
@@ -242,8 +242,8 @@ fn touched(view: &View<'_>, guidance: &Guidance) -> String {
     )
 }
 
-/// The page to print and hand on: sentences, the regions in a drawing and in figures, how far all of it reaches, and
-/// options of io_uring.
+/// The page to print and share: sentences, the regions in a drawing and in figures, how far they apply, and options
+/// of io_uring.
 pub(crate) fn page(view: &View<'_>) -> Option<String> {
     let guidance = view.result.guidance.as_ref()?;
     let language = view.language;
@@ -278,7 +278,7 @@ const DRAWN: [&str; 3] = [
     "线框围住结论相同的条件。▼ 服务器 CPU 更少，▲ 更多，≈ 未检出差异，? 其他数值不予佐证，† 受限于负载生成器，* 忙碌线程多于 CPU。",
 ];
 
-/// How that is found out.
+/// How to determine that.
 fn observe(view: &View<'_>) -> String {
     view.language
         .choose([
@@ -291,7 +291,7 @@ fn observe(view: &View<'_>) -> String {
         .to_owned()
 }
 
-/// How far what was measured reaches.
+/// How far the measurements apply.
 fn scope(view: &View<'_>) -> String {
     let Fingerprint { kernel_release, cpu_model, hypervisor, .. } = &view.result.fingerprint;
     let language = view.language;
@@ -351,7 +351,7 @@ fn regions(view: &View<'_>, guidance: &Guidance) -> Table {
     Table::with_head(words.chain(figures).collect(), 3, rows.collect())
 }
 
-/// What is known, and of nothing found which effect is found with 80 % power.
+/// The result; if there is none, the effect that is found with 80 % power.
 fn found(view: &View<'_>, region: &Region) -> String {
     let word = view.word(chart::difference_word(region.difference));
     match region.detectable {
@@ -380,7 +380,7 @@ fn place(view: &View<'_>, advice: &Advice, region: &Region) -> String {
         true => chart::level(view, grid.factors[0], from),
         false => {
             let [low, high] = [from, to].map(|it| chart::level(view, grid.factors[0], it));
-            // In Korean the noun stands before its number.
+            // In Korean the noun is before its number.
             let from = if view.language == Language::Korean { low } else { format::count(from) };
             localized!(view.language, "{from} to {high}", "{from} – {high}", "{from} 至 {high}")
         }

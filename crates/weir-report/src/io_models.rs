@@ -1,5 +1,5 @@
-//! I/O models side by side: what each is, from the manual pages, and whether this machine has it, as the
-//! laboratory found it when the study was made.
+//! I/O models side by side: a description from the manual pages, and whether this machine supports each, as the
+//! laboratory found when the study was made.
 
 use weir_record::{doctor::FindingState, spec::IoModel};
 
@@ -11,9 +11,9 @@ type Text = [&'static str; 3];
 /// What an I/O model is.
 struct Guide {
     name: &'static str,
-    /// What a program gets: that it may act, or that it has been done.
+    /// Readiness or completion: what the program is notified of.
     model: Text,
-    /// The system, or the kernel, that brought it.
+    /// The system, or the kernel version, that introduced it.
     since: &'static str,
     strength: Text,
     weakness: Text,
@@ -140,12 +140,12 @@ const GUIDES: [Guide; 8] = [
     },
 ];
 
-/// Whether the study compares I/O models at large.
+/// Whether the study compares I/O models in general.
 pub(crate) fn has_io_models(view: &View<'_>) -> bool {
     !view.result.spec.io_models.is_empty()
 }
 
-/// Each way with what it is, whether it is here, and what told that.
+/// Each model with its description, its availability, and the source of that.
 pub(crate) fn table(view: &View<'_>) -> Table {
     let rows = view.result.spec.io_models.iter().map(|way| {
         let guide = GUIDES.iter().find(|guide| guide.name == way.name);

@@ -1,4 +1,4 @@
-//! Arms that run as an older kernel would let them: what they leave unused, and what that cannot show.
+//! Arms that emulate an older kernel: the features they leave unused, and the limits of that emulation.
 
 use weir_record::{
     kernel::{self, KernelFeature},
@@ -35,8 +35,8 @@ pub(crate) fn section(view: &View<'_>) -> Content {
     })
 }
 
-/// Whether the arm would receive many times by one request, were it not for its version: it may say itself that it does
-/// not, and by itself it does not on every kernel.
+/// Whether the arm would use multishot receive if its emulated version permitted it: it may disable that itself, and
+/// by default it does not use it on every kernel.
 fn receives_many_times(view: &View<'_>, arm: &ArmSpec) -> bool {
     let Subject::Weir { options, .. } = &arm.subject else { return false };
     match options.get("receive").map(String::as_str) {

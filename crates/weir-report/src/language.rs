@@ -6,8 +6,8 @@ mod alike;
 
 pub use alike::assert_translations_alike;
 
-/// One sentence in the reader's [`Language`], with the variables its words name: English, Korean, Chinese. It does not
-/// compile where a translation lacks a variable, or is not there.
+/// A sentence in the reader's [`Language`], with variables in its text: English, Korean, Chinese. It does not compile
+/// if a translation lacks a variable, or is missing.
 #[macro_export]
 macro_rules! localized {
     ($language:expr, $english:literal, $korean:literal, $chinese:literal $(,)?) => {{
@@ -47,7 +47,7 @@ impl Language {
         }
     }
 
-    /// The text in this language, of one in each: English, Korean, Chinese.
+    /// The text in this language, from English, Korean and Chinese.
     pub fn choose(self, [english, korean, chinese]: [&'static str; 3]) -> &'static str {
         match self {
             Language::English => english,
@@ -56,22 +56,22 @@ impl Language {
         }
     }
 
-    /// What stands between a title and what it is about. Chinese has one kind of colon, whatever is beside it.
+    /// Separator between a title and its subject. Chinese has one kind of colon in every context.
     pub fn colon(self) -> &'static str {
         self.choose([": ", ": ", "："])
     }
 
-    /// What stands between the items of a list.
+    /// Separator between the items of a list.
     pub fn list(self) -> &'static str {
         self.choose([", ", ", ", "、"])
     }
 
-    /// What stands between findings.
+    /// Separator between findings.
     pub fn semicolon(self) -> &'static str {
         self.choose(["; ", "; ", "；"])
     }
 
-    /// A length of time for people: `3 min 12 s`, `12.5 s`.
+    /// A duration in readable form: `3 min 12 s`, `12.5 s`.
     pub fn duration(self, ns: u64) -> String {
         let seconds = ns / 1_000_000_000;
         let (hours, minutes, rest) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
@@ -115,10 +115,10 @@ impl Language {
     }
 }
 
-/// The code names no language a report can be written in.
+/// The code is not a language of reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownLanguage {
-    /// What was given.
+    /// The given code.
     pub given: String,
 }
 

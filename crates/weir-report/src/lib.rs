@@ -1,8 +1,8 @@
 //! Views of a judged study: one HTML page, Markdown, a terminal table, CSV, and the verdict in one sentence.
 //!
-//! Pure text out: no I/O, no clock, no randomness, so the same result always gives the same bytes. Nothing
-//! is judged or estimated here; numbers are arranged, rounded for reading and drawn. Values that are not finite
-//! are left out of charts and printed as a dash.
+//! Pure text output: no I/O, no clock, no randomness, so the same result always gives the same bytes. Nothing is
+//! judged or estimated here; numbers are arranged, rounded for reading and drawn. Values that are not finite are left
+//! out of charts and printed as a dash.
 //!
 //! ```
 //! use weir_record::study::StudyResult;
@@ -90,14 +90,14 @@ pub fn html(result: &StudyResult, language: Language) -> String {
     html_below(result, language, &Markup::default())
 }
 
-/// The same page with something above it, where it is one of several.
+/// The same page with a header, if it is one of several.
 pub fn html_below(result: &StudyResult, language: Language, above: &Markup) -> String {
     let view = view::View::new(result, language);
     let (shown, empty) = sections::all(&view);
     html::page(&view, above, (&shown, &empty))
 }
 
-/// A page about something else than one study, in the clothes of the report.
+/// A page about something other than one study, in the style of the report.
 pub fn document(language: Language, title: &str, body: &Markup) -> String {
     html::document(language, title, body)
 }
@@ -107,20 +107,20 @@ pub fn markdown(result: &StudyResult, language: Language) -> String {
     markdown::document(&view::View::new(result, language))
 }
 
-/// What the study comes to for someone who must choose, as one page of Markdown to hand on; none without a map.
+/// Guidance from the study for someone who must choose, as one page of Markdown to share; `None` without a map.
 pub fn guidance(result: &StudyResult, language: Language) -> Option<String> {
     let view = view::View::new(result, language);
     let section::Content::Shown(section) = guidance::section(&view) else { return None };
     Some(markdown::page_of(&view, &section))
 }
 
-/// The same as one page to print, with the regions of the map drawn; none without a map.
+/// The same as one page to print, with the regions of the map drawn; `None` without a map.
 pub fn guidance_html(result: &StudyResult, language: Language) -> Option<String> {
     guidance::page(&view::View::new(result, language))
 }
 
-/// The verdict table for a terminal. `width_columns` is taken as at least [`TERMINAL_COLUMNS_MIN`] and at most
-/// [`TERMINAL_COLUMNS_MAX`]; `color` adds ANSI escapes and never carries information of its own.
+/// The verdict table for a terminal. `width_columns` is limited to the range from [`TERMINAL_COLUMNS_MIN`] to
+/// [`TERMINAL_COLUMNS_MAX`]; `color` adds ANSI escapes and never carries additional information.
 pub fn terminal(result: &StudyResult, language: Language, width_columns: usize, color: bool) -> String {
     terminal::table(&view::View::new(result, language), width_columns, color)
 }
@@ -130,43 +130,43 @@ pub fn csv(result: &StudyResult) -> String {
     csv::long_form(result)
 }
 
-/// Every slice of a study whose arms took turns, one per line; the header alone where none did.
+/// Every slice of a study whose arms took turns, one per line; only the header if there are none.
 pub fn slices_csv(trials: &[TrialRecord]) -> String {
     slices_csv::lines(trials)
 }
 
-/// What the laboratory found, in one language.
+/// A finding of the laboratory, in one language.
 pub fn finding(found: &Finding, language: Language) -> String {
     findings::localized(language, found)
 }
 
-/// What `weir doctor` found, as a table in lines of at most so many columns.
+/// The findings of `weir doctor`, as a table in lines of at most `columns_max` columns.
 pub fn doctor(diagnoses: &[Diagnosis], language: Language, columns_max: usize) -> String {
     doctor::table(diagnoses, language, columns_max)
 }
 
-/// What would mend what `weir doctor` found; a command as it is, to be copied.
+/// The remedy of a finding of `weir doctor`; a command is unchanged, so that it can be copied.
 pub fn remedy(remedy: &Finding, language: Language) -> String {
     doctor::remedy(language, remedy)
 }
 
-/// Every reading of every slice of evidence, one per line; the header alone where a study has none.
+/// Every reading of every slice of evidence, one per line; only the header if a study has none.
 pub fn evidence_csv(trials: &[TrialRecord]) -> String {
     evidence_csv::lines(trials)
 }
 
-/// The threads of every whole trial as `pidstat -w -t` prints them, a reading for each trial's window; the header alone
-/// where no trial has any. A line that begins with `#` says which trial follows.
+/// The threads of every whole trial in the format of `pidstat -w -t`, a reading for each trial's window; only the
+/// header if no trial has any. A line that begins with `#` names the trial that follows.
 pub fn pidstat(result: &StudyResult, trials: &[TrialRecord]) -> String {
     pidstat::lines(&result.fingerprint, trials)
 }
 
-/// The word of the study's verdict, and the class that gives it its colour in a page.
+/// The word of the study's verdict, and the class for its colour in a page.
 pub fn verdict(result: &StudyResult, language: Language) -> (&'static str, &'static str) {
     (view::View::new(result, language).own_verdict(), html::verdict_class(result.verdict))
 }
 
-/// What whoever wrote a study said in it: in the language where it was translated, and else in English.
+/// A text by the study's author: in the given language if it was translated, otherwise in English.
 pub fn localized(text: &Text, language: Language) -> &str {
     titles::localized(text, language)
 }

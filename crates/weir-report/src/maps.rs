@@ -1,4 +1,4 @@
-//! What sets a map of a study apart from its others: cells that differ in more than levels are on maps of their own.
+//! What distinguishes a map of a study from its others: cells that differ in more than levels are on separate maps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +6,13 @@ use weir_record::spec::LoadMode;
 
 use crate::{format, language::localized, view::View};
 
-/// An arm on one of its maps: `uring`, or `uring · HTML page 592 B` where there are several.
+/// An arm on one of its maps: `uring`, or `uring · HTML page 592 B` if there are several.
 pub(crate) fn arm(view: &View<'_>, arm: &str, map: u32) -> String {
     apart(view, map).map_or_else(|| arm.to_owned(), |apart| format!("{arm} · {apart}"))
 }
 
-/// What all cells of the map have in their labels and those of other maps have not, or its number; `None` of the only
-/// one.
+/// The label part that all cells of the map share and those of other maps lack, or its number; `None` for a single
+/// map.
 pub(crate) fn apart(view: &View<'_>, map: u32) -> Option<String> {
     let mut maps: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
     for grid in &view.result.grids {
@@ -36,7 +36,7 @@ pub(crate) fn apart(view: &View<'_>, map: u32) -> Option<String> {
     })
 }
 
-/// How they are loaded: as fast as each arm can, or at one rate for all arms, each cell at its own.
+/// The load: at full speed for each arm, or at one rate for all arms, which may differ between cells.
 fn load(view: &View<'_>, cells: &BTreeSet<&str>) -> Option<String> {
     match cells.first().and_then(|cell| view.cell(cell))?.load.without_rate() {
         LoadMode::Closed => Some(view.language.choose(["closed loop", "폐쇄형 부하", "闭环"]).to_owned()),
@@ -53,7 +53,7 @@ fn load(view: &View<'_>, cells: &BTreeSet<&str>) -> Option<String> {
     }
 }
 
-/// The parts of their labels that all cells have.
+/// The label parts that all cells share.
 pub(crate) fn in_all(view: &View<'_>, cells: &BTreeSet<&str>) -> Vec<String> {
     let parts = |cell: &&str| view.cell_label(cell).split(" · ").map(str::to_owned).collect::<Vec<_>>();
     let shared = |one: Vec<String>, other: Vec<String>| {

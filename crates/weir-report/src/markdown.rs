@@ -7,16 +7,16 @@ use crate::{
     view::View, when, words::Word,
 };
 
-/// Most characters of sections and what stands around them: a comment on GitHub holds 65,536, and the sentence about
-/// what was left out is among the rest.
+/// Most characters of sections and their surroundings: a comment on GitHub has at most 65,536, and the sentence about
+/// omitted parts is in the remainder.
 const CHARACTERS_MAX: usize = 62_000;
 
-/// Most characters of what could not run, and of the checks: however many they are, sections have room beside them.
+/// Most characters of what could not run, and of the checks, so that sections always have room.
 const MISSING_CHARACTERS_MAX: usize = 8_000;
 const CHECKS_CHARACTERS_MAX: usize = 16_000;
 /// Most characters of one text among them.
 const TEXT_CHARACTERS_MAX: usize = 1_000;
-/// Most characters of the document, whatever a study is called.
+/// Most characters of the document, whatever the study's name.
 const DOCUMENT_CHARACTERS_MAX: usize = 65_000;
 
 /// The document.
@@ -69,7 +69,7 @@ pub(crate) fn document(view: &View<'_>) -> String {
     whole(view, &format!("{}\n", out.trim_end()))
 }
 
-/// A document that is not too long, or its first lines.
+/// The whole document if it is short enough, otherwise its first lines.
 fn whole(view: &View<'_>, document: &str) -> String {
     if characters(document) <= DOCUMENT_CHARACTERS_MAX {
         return document.to_owned();
@@ -91,7 +91,7 @@ fn whole(view: &View<'_>, document: &str) -> String {
     format!("{kept}{}\n{rest}\n", if is_code { "```\n" } else { "" })
 }
 
-/// The first entries, as many as there is room for, and how many more there are.
+/// As many of the first entries as fit, and the number of further ones.
 fn first(mut entries: Vec<String>, characters_max: usize) -> (Vec<String>, usize) {
     let mut room = Some(characters_max);
     let fits = |entry: &&String| {
@@ -116,7 +116,7 @@ fn and_more(view: &View<'_>, count: usize) -> String {
     )
 }
 
-/// A text as long as one may be.
+/// A text within the limit.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(TEXT_CHARACTERS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -124,14 +124,14 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Appends what begins with a heading, behind one empty line.
+/// Appends a block that begins with a heading, after one empty line.
 fn append(out: &mut String, text: &str) {
     out.truncate(out.trim_end().len());
     out.push_str("\n\n");
     out.push_str(text.trim_start_matches('\n'));
 }
 
-/// What stands behind the sections: the checks, the definitions, and how to measure it again.
+/// The part after the sections: the checks, the definitions, and how to reproduce the measurement.
 fn behind(view: &View<'_>) -> String {
     let mut out = String::new();
     heading(view, &mut out, Word::ChecksTitle);
@@ -151,7 +151,7 @@ fn characters(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Where there is no room for all checks, those that failed are the first.
+/// If there is no room for all checks, the failed ones come first.
 fn checks(view: &View<'_>, out: &mut String) {
     let table_of = |checks: &[&Check]| {
         let mut table = tables::checks_of(view, checks);
@@ -195,13 +195,13 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
     paragraph(out, &and_more(view, more));
 }
 
-/// A section as a page of its own, with how to measure it again.
+/// A section as a separate page, with how to reproduce the measurement.
 pub(crate) fn page_of(view: &View<'_>, section: &Section) -> String {
     let mut out = format!("# {}\n\n", section.title.localized(view));
     paragraph(&mut out, &escape(titles::localized(&view.result.spec.title, view.language)));
     section.sentences.iter().for_each(|it| out.push_str(&format!("- {}\n", escape(&it.text))));
     out.push('\n');
-    // The section's own explanation is of its first table.
+    // The section's explanation belongs to its first table.
     let (own, others) = section.tables.split_at(section.tables.len().min(1));
     own.iter().for_each(|one| table(view, &mut out, one));
     paragraph(&mut out, section.help.localized(view));
@@ -228,7 +228,7 @@ fn reproduce(view: &View<'_>, out: &mut String) {
     paragraph(out, &format!("{}{}{}", view.word(Word::Seed), view.language.colon(), view.result.spec.seed));
 }
 
-/// A section of the list; charts are their tables.
+/// A section of the list; charts appear as their tables.
 fn section(view: &View<'_>, out: &mut String, section: &Section) {
     titled(out, section.title.localized(view));
     section.sentences.iter().for_each(|it| paragraph(out, &escape(&it.text)));
@@ -298,7 +298,7 @@ fn join(view: &View<'_>, title: &str, detail: &str) -> String {
     if detail.is_empty() { title.to_owned() } else { format!("{title}{}{detail}", view.language.colon()) }
 }
 
-/// Text that Markdown and the HTML inside it leave alone; one line.
+/// Escapes text for Markdown and the HTML inside it; one line.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -314,7 +314,7 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// Text inside a code span, which takes no escapes.
+/// Text for a code span, which has no escapes.
 fn code(text: &str) -> String {
     text.chars()
         .map(|character| if character == '`' || character.is_control() { '\'' } else { character })

@@ -1,5 +1,5 @@
-//! How the figures and verdicts of a metric are written, and what it is called. What a metric is, its words among it,
-//! stands in the record's table.
+//! Names of metrics, and the format of their figures and verdicts. The metrics themselves, including their words, are
+//! in the record's table.
 
 use weir_record::{
     effect::{Effect, EffectScale},
@@ -15,7 +15,7 @@ use crate::{
     view::View,
 };
 
-/// A storage job is no server, and its times are latencies of operations: name, prose, short.
+/// A storage job is not a server, and its times are latencies of operations: name, prose, short.
 const OF_STORAGE: [(Metric, [MetricText; 3]); 5] = [
     (
         Metric::ServerCpuPerMessage,
@@ -92,7 +92,7 @@ pub(crate) fn of_kind(metric: Metric, kind: MessageKind, language: Language) -> 
     filled(metric.row().words.prose, kind, language)
 }
 
-/// One of what is counted, where there is little room.
+/// One of the counted units, in short.
 pub(crate) fn one_of_study(view: &View<'_>) -> &'static str {
     one(view.language, view.kind())
 }
@@ -121,7 +121,7 @@ pub(crate) fn figure(view: &View<'_>, metric: Metric, value: f64) -> String {
     }
 }
 
-/// A figure without a unit that its column has.
+/// A figure without the unit, which is in its column's title.
 pub(crate) fn bare(metric: Metric, value: f64) -> String {
     match metric.row().unit {
         MetricUnit::Micros => format::micros(value),
@@ -133,7 +133,7 @@ pub(crate) fn bare(metric: Metric, value: f64) -> String {
     }
 }
 
-/// Title of a column of figures: the unit where figures have none.
+/// Title of a column of figures, with the unit if the figures lack it.
 pub(crate) fn column(view: &View<'_>, metric: Metric) -> String {
     match metric.row().unit {
         MetricUnit::PerSecond => findings::rate(view.language, view.kind()).to_owned(),
@@ -141,7 +141,7 @@ pub(crate) fn column(view: &View<'_>, metric: Metric) -> String {
     }
 }
 
-/// The shortest name that says what is counted: the unit where figures have none.
+/// The shortest name of the metric, with the unit if the figures lack it.
 pub(crate) fn brief(view: &View<'_>, metric: Metric) -> String {
     match metric.row().unit {
         MetricUnit::PerSecond => column(view, metric),
@@ -161,7 +161,7 @@ pub(crate) fn effect(comparison: &Effect) -> String {
     }
 }
 
-/// A figure of the study's own questions: a ratio, a difference with its sign, a share, or one in the metric's unit.
+/// A figure of a further question: a ratio, a difference with its sign, a share, or one in the metric's unit.
 pub(crate) fn answered(view: &View<'_>, metric: Metric, scale: EffectScale, value: f64) -> String {
     match scale {
         EffectScale::Ratio => format::ratio(Some(value)),
@@ -175,7 +175,7 @@ pub(crate) fn answered(view: &View<'_>, metric: Metric, scale: EffectScale, valu
     }
 }
 
-/// The same with its interval: `0.782 [0.774, 0.790]`; a dash where there is none.
+/// The same with its interval: `0.782 [0.774, 0.790]`; a dash if there is none.
 pub(crate) fn with_interval(
     view: &View<'_>,
     metric: Metric,
@@ -193,7 +193,7 @@ pub(crate) fn with_interval(
     }
 }
 
-/// The same of a row; a dash where there is neither.
+/// The same for a row; a dash if there is neither.
 pub(crate) fn found(view: &View<'_>, row: Option<&Effect>) -> String {
     row.map_or_else(
         || ABSENT.to_owned(),
@@ -201,12 +201,12 @@ pub(crate) fn found(view: &View<'_>, row: Option<&Effect>) -> String {
     )
 }
 
-/// The equivalence margin that would have been found.
+/// The smallest effect that would have been detected.
 pub(crate) fn detectable(comparison: &Effect) -> String {
     size(comparison.scale, comparison.detectable)
 }
 
-/// How far the baseline may differ from itself. Beside a difference that was not measured nothing is said of it.
+/// The noise floor: how far the baseline may differ from itself. Omitted if the difference itself was not measured.
 pub(crate) fn floor(view: &View<'_>, comparison: &Effect) -> String {
     let is_told = comparison.scale == EffectScale::Ratio || comparison.estimate.is_some();
     let itself = view.itself(comparison).filter(|_| is_told);

@@ -1,5 +1,5 @@
-//! What a reader must know about comparisons, by cell: why there is no verdict, what stands beside one, and which units
-//! were kept out. What several metrics of an arm carry is said once.
+//! Notes about comparisons, by cell: why there is no verdict, what accompanies one, and which units were excluded. A
+//! note that several metrics of an arm share appears once.
 
 use weir_record::{
     effect::{Effect, EffectScale, Question},
@@ -13,22 +13,22 @@ use crate::{
     view::View, words::Word,
 };
 
-/// A note and every metric of one arm in one cell that carries it.
+/// A note, with all metrics of one arm in one cell that have it.
 struct Note<'a> {
     arm: &'a str,
-    /// What it is compared with.
+    /// The baseline of the comparison.
     baseline: &'a str,
     cell_id: &'a str,
-    /// The metrics; empty when all that were compared there carry it.
+    /// The metrics; empty if all compared ones have it.
     metrics: Vec<Metric>,
     text: String,
-    /// It is English in a page that is not.
+    /// Whether it is in English on a page in another language.
     is_foreign: bool,
-    /// Ratios with the units that were kept out, a metric each, where these would change the figure.
+    /// Ratios including the excluded units, by metric, if these would change the figure.
     ratios_with_noise: Vec<(Metric, f64)>,
 }
 
-/// `uring, poll · CPU/msg, throughput`: arms that carry one note for the same metrics.
+/// `uring, poll · CPU/msg, throughput`: arms that share a note for the same metrics.
 fn subject(view: &View<'_>, notes: &[&Note<'_>]) -> String {
     let list = |words: Vec<String>| words.join(view.language.list());
     let arms = notes.iter().map(|note| view.compared(note.arm, note.baseline)).collect();
@@ -37,7 +37,7 @@ fn subject(view: &View<'_>, notes: &[&Note<'_>]) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
 }
 
-/// Notes of all comparisons, in the order of the cells. What several arms carry in a cell is said once.
+/// Notes of all comparisons, in the order of the cells. A note that several arms of a cell share appears once.
 pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
     let notes = notes(view);
     let of_cell = |cell: &&str| {
@@ -60,12 +60,12 @@ pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
     view.cells.iter().filter_map(of_cell).collect()
 }
 
-/// Notes of all comparisons: what they carry, and the pairs kept out. A note that several metrics of an arm carry in a
-/// cell is said once.
+/// Notes of all comparisons, and the excluded pairs. A note that several metrics of an arm in a cell share appears
+/// once.
 fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
     let mut notes: Vec<Note<'a>> = Vec::new();
     for comparison in view.result.effects.comparisons().filter(|it| !view.is_simulated(&it.cell_id)) {
-        // What stands below the primary comparison, or above all plots, is not said again.
+        // Notes that already appear below the primary comparison, or above all plots, are not repeated.
         let is_primary = view.primary().is_some_and(|primary| std::ptr::eq(primary, comparison));
         let is_said = |it: &&Finding| match it {
             Finding::AlsoSyscalls { .. } => is_primary,
@@ -101,7 +101,7 @@ fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
     notes
 }
 
-/// The effect in each state of the machine, where both were met often enough.
+/// The effect in each state of the machine, if both occurred often enough.
 fn by_state(view: &View<'_>, near: &Effect, far: &Effect) -> String {
     let ratio = |it: &Effect| format::ratio_and_interval(it.estimate, it.interval);
     let [near_ratio, far_ratio] = [near, far].map(ratio);
@@ -142,19 +142,19 @@ fn add_note<'a>(
     }
 }
 
-/// The ratio with the units that were kept out, where it is beyond the interval of those that are left. Inside it adds
-/// nothing; with none left it is of units that may not be compared.
+/// The ratio including the excluded units, if it is outside the interval of the remaining ones. Inside the interval
+/// it adds nothing; with no remaining units its values are not comparable.
 fn changed_by_noise(view: &View<'_>, comparison: &Effect) -> Option<f64> {
     let (low, high) = comparison.interval.filter(|_| comparison.scale == EffectScale::Ratio)?;
     let with_noise = view.beside(comparison, Question::WithNoise)?.estimate;
     with_noise.filter(|ratio| ratio.is_finite() && !(low..=high).contains(ratio))
 }
 
-/// `; ratio with all pairs: CPU/msg 0.900, throughput 0.920`, arm by arm where several share the note.
+/// `; ratio with all pairs: CPU/msg 0.900, throughput 0.920`, by arm if several share the note.
 fn ratios_with_noise(view: &View<'_>, notes: &[&Note<'_>]) -> String {
     let ratio = |note: &Note<'_>, metric: Metric, ratio: f64| {
         let number = format::ratio(Some(ratio));
-        // The note names its metric where it is of one.
+        // A note about a single metric names that metric.
         if note.metrics.len() == 1 { number } else { format!("{} {number}", metrics::short(view, metric)) }
     };
     let of_note = |note: &&Note<'_>| {
@@ -174,7 +174,7 @@ fn ratios_with_noise(view: &View<'_>, notes: &[&Note<'_>]) -> String {
     }
 }
 
-/// The cells that a check's finding speaks of: those that it names, and else those in which it was so.
+/// The cells of a check's finding: those that it names, or else those to which it applies.
 pub(crate) fn cells_of(view: &View<'_>, finding: &Finding) -> Vec<String> {
     let result = view.result;
     match finding {

@@ -1,8 +1,8 @@
-//! Threads as `pidstat -w -t` (sysstat) prints them: a header about the machine, then a reading for every window, with
-//! a row for each process and one for each of its threads.
+//! Threads in the format of `pidstat -w -t` (sysstat): a header about the machine, then a reading for every window,
+//! with a row for each process and one for each of its threads.
 //!
-//! Rates are over the window, which ended at the time that stands before them. As in pidstat, the row of a process has
-//! the switches of its first thread, not the sum. A line that begins with `#` names the trial.
+//! Rates are over the window, which ended at the time at the start of the row. As in pidstat, the row of a process
+//! has the switches of its first thread, not the sum. A line that begins with `#` names the trial.
 
 use std::fmt::Write;
 
@@ -83,8 +83,8 @@ mod tests {
 
     use super::*;
 
-    /// A row by the manual page of pidstat: `-t` adds TGID and TID, of which one is `-`, and marks threads with `|__`;
-    /// `-w` gives cswch/s and nvcswch/s; a time stands before, in one word where the clock has 24 hours.
+    /// A row as in the manual page of pidstat: `-t` adds TGID and TID, of which one is `-`, and marks threads with
+    /// `|__`; `-w` adds cswch/s and nvcswch/s; a time comes first, as one word in 24-hour form.
     #[derive(Debug, PartialEq)]
     struct Row<'a> {
         time: &'a str,

@@ -1,5 +1,5 @@
-//! What was published, beside what was measured: the tables. The sentences are the study's own, in the languages that
-//! whoever wrote it gave.
+//! Published figures next to measured ones: the tables. The sentences are the study's own, in the languages provided
+//! by its author.
 
 use weir_record::{
     effect::{Effect, Question},
@@ -20,7 +20,7 @@ use crate::{
     words::Word,
 };
 
-/// What was published, after where it was.
+/// The published claim, after its source.
 fn localized_claim(view: &View<'_>, claim: &PublishedClaim) -> String {
     let localized = |text| titles::localized(text, view.language);
     if claim.source.is_empty() {
@@ -29,7 +29,7 @@ fn localized_claim(view: &View<'_>, claim: &PublishedClaim) -> String {
     format!("{}{}{}", localized(&claim.source), view.language.colon(), localized(&claim.claim))
 }
 
-/// Each claim with its figure, what was measured beside it, and why.
+/// Each claim with its figure, its measured counterpart, and the explanation.
 pub(crate) fn claims(view: &View<'_>) -> Table {
     let rows = view.result.spec.published.iter().map(|claim| {
         vec![
@@ -47,7 +47,7 @@ pub(crate) fn claims(view: &View<'_>) -> Table {
     Table::new(view, &text, &numbers, rows.collect()).of_cells(cells)
 }
 
-/// Whether the claim has a counterpart of its own here.
+/// Whether the claim has a measured counterpart.
 fn has_pair(claim: &PublishedClaim) -> bool {
     claim.arm != claim.baseline
 }
@@ -57,8 +57,8 @@ fn subject(view: &View<'_>, claim: &PublishedClaim) -> String {
     if has_pair(claim) { format!("{} / {} · {cell}", claim.arm, claim.baseline) } else { cell }
 }
 
-/// What was measured of the claim's own metric: a ratio, or the figures themselves where they may be zero or where the
-/// claim is about one arm.
+/// The measurement for the claim's own metric: a ratio, or the figures themselves if they may be zero or if the claim
+/// is about one arm.
 fn measured_own(view: &View<'_>, claim: &PublishedClaim) -> String {
     let row = claim.metric.row();
     if has_pair(claim) && row.scale == Scale::Ratio {
@@ -75,7 +75,7 @@ fn measured_own(view: &View<'_>, claim: &PublishedClaim) -> String {
     text.unwrap_or_else(|| format::ABSENT.to_owned())
 }
 
-/// Runs with their figures, each beside what its counterparts do here.
+/// Runs with their figures, each next to its measured counterparts.
 pub(crate) fn runs(view: &View<'_>) -> Content {
     let runs = &view.result.spec.published_runs;
     Content::unless(runs.is_empty(), || {
@@ -151,15 +151,15 @@ pub(crate) fn paragraphs(view: &View<'_>) -> Vec<String> {
         .collect()
 }
 
-/// A cause of a published difference, and what it makes in one metric.
+/// A cause of a published difference, and its effect on one metric.
 pub(crate) struct CauseOf<'a> {
-    /// The published pair with the cause switched on.
+    /// The published pair with the cause enabled.
     pub with: Option<&'a Effect>,
-    /// The share of the published difference that the cause makes.
+    /// The share of the published difference that the cause accounts for.
     pub share: Option<&'a Effect>,
 }
 
-/// A cause of a published difference, where its cell was measured.
+/// A cause of a published difference, if its cell was measured.
 pub(crate) struct Attribution<'a> {
     pub claim: &'a PublishedClaim,
     pub cause: &'a Cause,
@@ -185,7 +185,7 @@ pub(crate) fn attributions<'a>(view: &View<'a>) -> Vec<Attribution<'a>> {
     causes.filter_map(one).collect()
 }
 
-/// What each cause of a published difference makes.
+/// The effect of each cause of a published difference.
 pub(crate) fn causes(view: &View<'_>) -> Content {
     let all = attributions(view);
     Content::unless(all.is_empty(), || {
@@ -216,7 +216,7 @@ fn causes_table(view: &View<'_>, all: &[Attribution<'_>]) -> Table {
     Table::new(view, &[Word::PublishedClaim, Word::Arm, Word::Cell], &numbers, rows.collect())
 }
 
-/// How connections came about.
+/// How connections were established.
 pub(crate) fn listening(view: &View<'_>) -> Table {
     let rows = view.result.listening.iter().map(|it| listening_row(view, it));
     let numbers = [
@@ -260,16 +260,16 @@ fn times(times: &TimesSummary) -> String {
     format!("{} / {} / {}", known(times.p50_ns), known(times.p99_ns), format::nanos(times.ns_max as f64))
 }
 
-/// Steps of the ladder that are named.
+/// Steps of the ladder that are listed.
 const STEPS_SHOWN: usize = 7;
 
-/// The ladder of kernels before 6.5.
+/// The SYN retransmission ladder of kernels before 6.5.
 const OLD_LADDER: &str = "1, 3, 7, 15";
 
-/// The ladder of kernels from 6.5 on, as they come.
+/// The ladder of kernels from 6.5 on.
 const NEW_LADDER: &str = "1, 2, 3, 4, 5, 7, 11";
 
-/// When this kernel sends an unanswered SYN again, beside what kernels of the other kind do.
+/// When this kernel retransmits an unanswered SYN, next to the times of the other kind of kernel.
 pub(crate) fn ladder(view: &View<'_>) -> Option<String> {
     let steps = &view.result.syn_ladder_s;
     let second = *steps.get(1)?;
@@ -277,7 +277,7 @@ pub(crate) fn ladder(view: &View<'_>) -> Option<String> {
     let shown = shown.join(", ");
     let linear = view.result.fingerprint.limits.get("tcp_syn_linear_timeouts");
     let sysctl = linear.map(|value| format!("tcp_syn_linear_timeouts = {value}")).unwrap_or_default();
-    // Waits that double at once have their second step at three seconds.
+    // With exponential backoff from the start, the second step is at three seconds.
     let is_linear = second < 3;
     Some(match is_linear {
         true => localized!(
@@ -296,7 +296,7 @@ pub(crate) fn ladder(view: &View<'_>) -> Option<String> {
     })
 }
 
-/// Whether the table of claims is worth its place.
+/// Whether the table of claims should be shown.
 pub(crate) fn has_claims(view: &View<'_>) -> bool {
     !view.result.spec.published.is_empty()
 }

@@ -1,6 +1,6 @@
-//! Options of io_uring beside a map's guidance: what each changes, where it is expected to pay and to cost, the kernel
-//! that it needs, and whether the study has an arm with it. What an arm comes to is its standing on the map and nothing
-//! else; without such an arm the study is named that measures it.
+//! Options of io_uring next to a map's guidance: what each changes, where it is expected to help and to cost, the
+//! required kernel, and whether the study has an arm with it. The result of an arm is its standing on the map and
+//! nothing else; without such an arm the study that measures it is named.
 
 use weir_record::{
     finding::MessageKind,
@@ -22,7 +22,7 @@ use crate::{
 /// A text in three languages.
 type Text = [&'static str; 3];
 
-/// The driver that has them.
+/// The driver with these options.
 const RING: &str = "uring";
 
 const TITLE: Text = ["Options of io_uring", "io_uring의 옵션", "io_uring 的选项"];
@@ -49,16 +49,16 @@ const HEAD: [Text; 6] = [
 
 /// An option.
 struct RingOption {
-    /// Its name, as `--option` takes it.
+    /// Its name, as accepted by `--option`.
     name: &'static str,
-    /// The value that asks for it; `None` where any number but zero does.
+    /// The value that enables it; `None` if any nonzero number does.
     value: Option<&'static str>,
     changes: Text,
     pays: Text,
     costs: Text,
-    /// The version that brought what it needs.
+    /// The kernel version that introduced what it needs.
     since: KernelVersion,
-    /// Built-in studies that measure it; none where it is not offered.
+    /// Built-in studies that measure it; empty if the option is not available.
     studies: &'static [&'static str],
 }
 
@@ -196,12 +196,12 @@ const OPTIONS: [RingOption; 6] = [
 ];
 
 impl RingOption {
-    /// `receive=bundle`, or the name alone where it takes a number.
+    /// `receive=bundle`, or the name alone if its value is a number.
     fn shown(&self) -> String {
         self.value.map_or_else(|| self.name.to_owned(), |value| format!("{}={value}", self.name))
     }
 
-    /// Whether the server of an arm has it. A command may run such a server too.
+    /// Whether the server of an arm uses it. A command may also run such a server.
     fn is_set(&self, subject: &Subject) -> bool {
         let is_asked = |value: &str| self.value.map_or(value != "0", |asked| value == asked);
         match subject {
@@ -215,19 +215,19 @@ impl RingOption {
     }
 }
 
-/// The table as a section of its own.
+/// The table as a separate section.
 pub(crate) fn section(view: &View<'_>) -> Option<Section> {
     table(view)
         .map(|table| Section { tables: vec![table], ..Section::new(Caption::Own(TITLE), Caption::Own(HELP)) })
 }
 
-/// The table as one of several, with its name and what must be known of it.
+/// The table as one of several, with its name and notes.
 pub(crate) fn titled(view: &View<'_>) -> Option<Table> {
     let [title, help] = [TITLE, HELP].map(|text| view.language.choose(text));
     table(view).map(|table| table.titled(title, of_no_cell([help.to_owned()])))
 }
 
-/// A row for each option; none where nothing is served on io_uring.
+/// A row for each option; `None` if no server uses io_uring.
 fn table(view: &View<'_>) -> Option<Table> {
     let is_served = matches!(view.kind(), MessageKind::Message | MessageKind::Request);
     let has_ring = view.result.spec.arms.iter().any(|arm| is_on_ring(&arm.subject));
@@ -237,7 +237,7 @@ fn table(view: &View<'_>) -> Option<Table> {
     })
 }
 
-/// Whether an arm says that its server runs on io_uring.
+/// Whether an arm's server uses io_uring.
 fn is_on_ring(subject: &Subject) -> bool {
     match subject {
         Subject::Command { argv } => argv.windows(2).any(|two| two[0] == "--driver" && two[1] == RING),
@@ -257,7 +257,7 @@ fn row(view: &View<'_>, option: &RingOption) -> Vec<String> {
     ]
 }
 
-/// The kernel that it needs, and whether this one is older.
+/// The required kernel, and whether this one is older.
 fn since(view: &View<'_>, version: KernelVersion) -> String {
     let own = KernelVersion::of_release(&view.result.fingerprint.kernel_release);
     if own.is_none_or(|own| own >= version) {
@@ -271,7 +271,7 @@ fn since(view: &View<'_>, version: KernelVersion) -> String {
     )
 }
 
-/// What the study says of it, or where it is measured.
+/// The study's result for it, or where it is measured.
 fn here(view: &View<'_>, option: &RingOption) -> String {
     let language = view.language;
     if option.studies.is_empty() {
@@ -292,7 +292,7 @@ fn here(view: &View<'_>, option: &RingOption) -> String {
     )
 }
 
-/// What became of an arm with the option: its standing on each map, or why there is none.
+/// The result of an arm with the option: its standing on each map, or why there is none.
 fn of_arm(view: &View<'_>, arm: &ArmSpec) -> Vec<String> {
     let (language, result, name) = (view.language, view.result, &arm.name);
     if let Some(missing) = result.missing_arms.iter().find(|missing| missing.name == *name) {

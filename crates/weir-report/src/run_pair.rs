@@ -1,6 +1,6 @@
-//! Views of two runs side by side: text for a terminal, Markdown for a pull request's comment, and a page. All draw the
-//! same sections; the page has the changes as a chart too. The figures of the first are column A, those of the other
-//! column B.
+//! Views of two runs side by side: text for a terminal, Markdown for a pull request's comment, and a page. All draw
+//! the same sections; the page also has the changes as a chart. The figures of the first run are in column A, those
+//! of the other in column B.
 
 use maud::Markup;
 use weir_record::{
@@ -25,8 +25,8 @@ use crate::{
     words::{self, Word},
 };
 
-/// Two runs for a terminal of so many columns. `other` is the judged second run, which has the names of what both
-/// measured.
+/// Two runs for a terminal of `width_columns` columns. `other` is the judged second run, which provides the names of
+/// what both measured.
 pub fn terminal(
     pair: &RunPair,
     other: &StudyResult,
@@ -44,14 +44,14 @@ pub fn markdown(pair: &RunPair, other: &StudyResult, language: Language) -> Stri
     document(&view, (&title(&view), &head(&view, pair)), &sections(&view, pair))
 }
 
-/// The same as a page, with something above it where it is one of several.
+/// The same as a page, with a header if it is one of several.
 pub fn html(pair: &RunPair, other: &StudyResult, language: Language, above: &Markup) -> String {
     let view = View::new(other, language);
     let mut all = sections(&view, pair);
     let verdict = |change: &Change| verdict(&view, change);
     let numbers = |own: &[Change]| changes(&view, own);
     let plots = chart::changes(&view, &pair.changes, &Telling { verdict: &verdict, numbers: &numbers });
-    // Below a chart its table is folded, with what has no figure to draw.
+    // The table below a chart is folded, with rows that have no figure to draw.
     if let Some(first) = all.first_mut().filter(|_| !plots.is_empty()) {
         first.plots = plots;
     }
@@ -60,7 +60,7 @@ pub fn html(pair: &RunPair, other: &StudyResult, language: Language, above: &Mar
     page::of_sections(&view, above, (&title(&view), &head(&view, pair)), class, &all)
 }
 
-/// One sentence on why a run cannot be held against another.
+/// A sentence that says why two runs cannot be compared.
 pub fn obstacle(found: &PairObstacle, language: Language) -> String {
     match found {
         PairObstacle::Protocols { one, other } => localized!(
@@ -103,7 +103,7 @@ fn title(view: &View<'_>) -> String {
     view.language.choose(["Two runs side by side", "두 실행 나란히 보기", "两次运行并列对照"]).to_owned()
 }
 
-/// What both are, what follows, and what must be known before the tables are read.
+/// Description of both, the conclusion, and notes that precede the tables.
 fn head(view: &View<'_>, pair: &RunPair) -> Vec<String> {
     let language = view.language;
     let mut lines = vec![run(view, "A", &pair.one), run(view, "B", &pair.other)];
@@ -123,7 +123,7 @@ fn head(view: &View<'_>, pair: &RunPair) -> Vec<String> {
     lines
 }
 
-/// What the interval of a change does not hold.
+/// What the interval of a change does not include.
 const BETWEEN: [&str; 3] = [
     "The intervals of changes are made of the rounds within each run. What else was different at the two times is not in \
      them: twenty runs of the study quick on one machine scattered twice as far as their intervals say. A change found here is a \

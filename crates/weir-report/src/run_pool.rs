@@ -1,5 +1,5 @@
-//! Views of several runs of one study, pooled: text for a terminal, Markdown, and a page, which has a forest of runs as
-//! well: a row for each run, a diamond for what they have in common, a bar for where the next one is expected.
+//! Views of several pooled runs of one study: text for a terminal, Markdown, and a page, which also has a forest of
+//! runs: a row for each run, a diamond for their common mean, a bar where the next one is expected.
 
 use maud::Markup;
 use weir_record::{
@@ -26,11 +26,11 @@ use crate::{
     words::{self, Word},
 };
 
-/// Most effects of which a page draws the runs.
+/// Most effects whose runs a page draws.
 const PLOTS_MAX: usize = 12;
 
-/// The pool for a terminal of so many columns. `named` is one of the judged runs, which has the names of what all of
-/// them measured.
+/// The pool for a terminal of `width_columns` columns. `named` is one of the judged runs, which provides the names of
+/// what all of them measured.
 pub fn terminal(
     pool: &RunPool,
     named: &StudyResult,
@@ -55,14 +55,14 @@ pub fn html(pool: &RunPool, named: &StudyResult, language: Language) -> String {
     html_below(pool, named, language, &Markup::default())
 }
 
-/// The same below what its page begins with.
+/// The same with a header.
 pub fn html_below(pool: &RunPool, named: &StudyResult, language: Language, above: &Markup) -> String {
     let named = at_shares(named);
     let view = View::new(&named, language);
     let mut all = sections(&view, pool);
     if let Some(runs) = all.iter_mut().find(|it| it.title.localized(&view) == language.choose(EACH)) {
         runs.plots = plots(&view, pool);
-        // A chart has its title, and its numbers stand folded below it.
+        // A chart has its title, and its numbers are folded below it.
         runs.sentences.clear();
         runs.tables.clear();
     }
@@ -71,7 +71,7 @@ pub fn html_below(pool: &RunPool, named: &StudyResult, language: Language, above
     page::of_sections(&view, above, (&title(&view), &head(&view, pool)), class, &all)
 }
 
-/// The judged run with cells at a share of a capacity as they were asked: each run found another rate for it.
+/// The judged run with cells at a share of a capacity in their requested form: each run found another rate for it.
 fn at_shares(named: &StudyResult) -> StudyResult {
     let asked = |cell: &CellSpec| CellSpec { load: cell.load.without_rate(), ..cell.clone() };
     let spec = StudySpec { cells: named.spec.cells.iter().map(asked).collect(), ..named.spec.clone() };
@@ -82,7 +82,7 @@ fn title(view: &View<'_>) -> String {
     view.language.choose(["Several runs, pooled", "여러 실행 종합", "多次运行合并"]).to_owned()
 }
 
-/// What was pooled, what came out, and what must be known before the tables are read.
+/// What was pooled, the result, and notes that precede the tables.
 fn head(view: &View<'_>, pool: &RunPool) -> Vec<String> {
     let mut lines = vec![counted(view, pool)];
     match pool.primary.and_then(|index| pool.effects.get(index)) {
@@ -129,7 +129,7 @@ fn counted(view: &View<'_>, pool: &RunPool) -> String {
 
 fn machine(view: &View<'_>, group: &MachineGroup) -> String {
     let MachineGroup { number, cpus_online, .. } = group;
-    // Not every kernel names its CPU.
+    // Some kernels do not name their CPU.
     let known = [&group.cpu_model, &group.architecture].into_iter().filter(|it| !it.is_empty());
     let cpu =
         known.map(|it| printable(it)).collect::<Vec<_>>().join(view.language.choose([", ", ", ", "，"]));
@@ -166,7 +166,7 @@ fn of_group(view: &View<'_>, effect: &PooledEffect, group: u32, pooled: &PooledF
     )
 }
 
-/// `0.789 [0.771, 0.807]`, and without it the range of the runs and how many an interval takes.
+/// `0.789 [0.771, 0.807]`; without an interval the range of the runs, and the number of runs that an interval needs.
 fn found(view: &View<'_>, effect: &PooledEffect, pooled: &PooledFigure) -> String {
     if pooled.figure.is_some() {
         return number(view, effect, pooled.figure, pooled.interval);
@@ -192,7 +192,7 @@ fn number(
     metrics::with_interval(view, effect.metric, effect.scale, figure, interval)
 }
 
-/// `0.771 – 0.807`; a dash where there is none.
+/// `0.771 – 0.807`; a dash if there is none.
 fn range(view: &View<'_>, effect: &PooledEffect, range: Option<(f64, f64)>) -> String {
     when::between(view, effect.metric, effect.scale, range)
 }
@@ -201,7 +201,7 @@ fn verdict(view: &View<'_>, effect: &PooledEffect) -> String {
     view.word(words::verdict(effect.metric, effect.verdict)).to_owned()
 }
 
-/// How far runs lie apart, as text.
+/// The spread between runs, as text.
 fn apart(effect: &PooledEffect, pooled: &PooledFigure) -> String {
     metrics::size(effect.scale, pooled.between)
 }
@@ -225,7 +225,7 @@ const NO_FURTHER: [&str; 3] = [
     "各次运行之间的差异不超出其自身区间所能解释的范围。",
 ];
 
-/// Where the next run is expected, or from how many runs on that is said.
+/// Where the next run is expected, or the number of runs that this needs.
 fn next(view: &View<'_>, effect: &PooledEffect) -> Option<String> {
     let confidence = format::percent(effect.all.confidence);
     match effect.all.lacks {
@@ -248,7 +248,7 @@ fn next(view: &View<'_>, effect: &PooledEffect) -> Option<String> {
     }
 }
 
-/// Why a run is left out, within a sentence.
+/// Why a run is left out, as a clause.
 fn reason_of(view: &View<'_>, reason: &LeftOut) -> String {
     let language = view.language;
     match reason {
@@ -453,7 +453,7 @@ fn began(pool: &RunPool, run: u32) -> String {
     found.unwrap_or_else(|| format::ABSENT.to_owned())
 }
 
-/// Runs that are left out of single effects. What is the same of several metrics of a cell stands once.
+/// Runs that are left out of single effects. A reason shared by several metrics of a cell appears once.
 fn aside(view: &View<'_>, pool: &RunPool) -> Table {
     let mut rows: Vec<(Vec<String>, Vec<Metric>, String)> = Vec::new();
     for (effect, left_out) in pool.effects.iter().flat_map(|it| it.left_out.iter().map(move |own| (it, own)))
@@ -477,7 +477,7 @@ fn aside(view: &View<'_>, pool: &RunPool) -> Table {
     Table::with_head(head.concat(), 5, rows.into_iter().map(row).collect())
 }
 
-/// Every run that was given.
+/// Every given run.
 fn runs(view: &View<'_>, pool: &RunPool) -> Table {
     let row = |it: &PoolRun| {
         vec![
@@ -555,7 +555,7 @@ fn plot(view: &View<'_>, pool: &RunPool, (index, effect): (usize, &PooledEffect)
     )
 }
 
-/// What an effect is of.
+/// The subject of an effect.
 fn subject(view: &View<'_>, effect: &PooledEffect) -> String {
     let PooledEffect { cell_id, arm, baseline, metric, .. } = effect;
     format!("{} · {arm} / {baseline} · {}", metrics::name(view, *metric), view.cell_label(cell_id))

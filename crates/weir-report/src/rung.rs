@@ -1,11 +1,10 @@
-//! What the rungs of evidence are called, what keeps them from being used, and what must be known of the kernel's own
-//! account.
+//! Names of the rungs of evidence, their obstacles, and caveats of the kernel's CPU accounting.
 
 use weir_record::observation::{Obstacle, Rung};
 
 use crate::{display::printable, language::Language};
 
-/// What it means for figures of CPU that the kernel charges no process for softirqs, in the order of languages.
+/// The consequence for CPU figures of a kernel that charges no process for softirqs, in the order of languages.
 pub(crate) const SOFTIRQS_ARE_APART: [&str; 3] = [
     "This kernel charges no process for softirqs (CONFIG_IRQ_TIME_ACCOUNTING). So the work in the network that a server \
      causes (on loopback its peer's receiving too) is not in its CPU, and in none of the parts: the figures are smaller \
@@ -26,7 +25,7 @@ pub(crate) fn name(rung: Rung, language: Language) -> &'static str {
     }
 }
 
-/// What keeps a rung from being used.
+/// The obstacle to using a rung.
 pub(crate) fn obstacle(obstacle: &Obstacle, language: Language) -> String {
     if language == Language::English {
         return obstacle.to_string();

@@ -1,5 +1,5 @@
-//! What the arms do in a closed loop, each at its own rate, beside a primary comparison at one rate: how much more
-//! an arm serves, and what a message costs there. They are other questions, and have words of their own.
+//! The arms in a closed loop, each at its own rate, next to a primary comparison at one rate: how much more an arm
+//! serves, and the cost of a message there. They are different questions, with different words.
 
 use weir_record::{
     effect::Effect,
@@ -11,8 +11,8 @@ use weir_record::{
 
 use crate::{change, format, language::localized, metrics, view::View};
 
-/// One sentence for what was found beside the primary comparison; `None` where that is one of saturation itself, or
-/// nothing was measured in a closed loop.
+/// A sentence about saturation next to the primary comparison; `None` if that itself is at saturation, or nothing was
+/// measured in a closed loop.
 pub(crate) fn beside(view: &View<'_>, primary: &Effect) -> Option<String> {
     let shape = view.cell(&primary.cell_id).filter(|cell| cell.load != LoadMode::Closed)?;
     let cell = view.result.spec.cells.iter().find(|cell| is_closed_loop_of(cell, shape))?;
@@ -41,7 +41,7 @@ pub(crate) fn beside(view: &View<'_>, primary: &Effect) -> Option<String> {
     ))
 }
 
-/// What a comparison at saturation is at one rate for every arm, where it was held against that.
+/// The same comparison at one rate for every arm, next to one at saturation, if it was measured.
 pub(crate) fn at_one_rate(view: &View<'_>, primary: &Effect) -> Option<String> {
     let (rate, seen) = primary.notes.iter().find_map(|note| match note {
         Finding::Witness { witness: Witness::EqualRate { per_second }, seen, .. } => {
@@ -60,12 +60,12 @@ pub(crate) fn at_one_rate(view: &View<'_>, primary: &Effect) -> Option<String> {
     ))
 }
 
-/// Whether a cell is the closed loop beside a rung: the same in all but how messages come.
+/// Whether a cell is the closed loop that belongs to a rung: the same except for the arrival of messages.
 fn is_closed_loop_of(cell: &CellSpec, rung: &CellSpec) -> bool {
     cell.load == LoadMode::Closed && is_alike_but_for_rate(cell, rung)
 }
 
-/// Whether two cells differ in nothing but how messages come.
+/// Whether two cells differ only in the arrival of messages.
 pub(crate) fn is_alike_but_for_rate(one: &CellSpec, other: &CellSpec) -> bool {
     let bare = |cell: &CellSpec| CellSpec {
         id: String::new(),
@@ -79,8 +79,8 @@ pub(crate) fn is_alike_but_for_rate(one: &CellSpec, other: &CellSpec) -> bool {
     bare(one) == bare(other)
 }
 
-/// How much more it can do. Where the generator was the limit for the arm alone, at least that; where it was for the
-/// baseline, nobody knows.
+/// How much more it serves. If the generator was the limit for the arm alone, this is a lower bound; if it was for
+/// the baseline, it is unknown.
 fn serves(view: &View<'_>, cell: &CellSpec, (arm, baseline): (&str, &str)) -> Option<String> {
     let throughput = view.pair(&cell.id, (arm, baseline), Metric::Throughput)?;
     let is_limit = |name: &str| view.summary(&cell.id, name).is_some_and(|summary| summary.generator_bound);
@@ -90,7 +90,7 @@ fn serves(view: &View<'_>, cell: &CellSpec, (arm, baseline): (&str, &str)) -> Op
         return None;
     }
     if is_limit(arm) {
-        // The server may do more than the generator let it.
+        // The generator may have limited the server.
         let amount = change::amount(view.language, Some(interval.0).filter(|least| *least > 1.0)?);
         return Some(localized!(
             view.language,
@@ -113,7 +113,7 @@ fn costs(view: &View<'_>, cell: &CellSpec, pair: (&str, &str)) -> Option<String>
     let (ratio, interval) = (cpu.estimate?, cpu.interval?);
     let noun = metrics::prose(view, Metric::ServerCpuPerMessage);
     let (amount, range) = (change::amount(view.language, ratio), change::range(view.language, interval));
-    // What a check bars is no figure; that it claims nothing is no reason to hide it.
+    // A figure barred by a check is not shown; one without a claim may be.
     let is_barred = cpu.verdict == Verdict::NotComparable && !cpu.reasons.is_empty();
     (!is_barred).then(|| {
         localized!(

@@ -1,4 +1,4 @@
-//! What a part of a report is made of, before it is a page or a document: a title, charts with their numbers, tables.
+//! The elements of a report's section, independent of page or document: a title, charts with their numbers, tables.
 
 use maud::Markup;
 
@@ -7,9 +7,9 @@ use crate::{cited::Sentence, table::Table, view::View, words::Word};
 /// A text of a section.
 #[derive(Clone, Copy)]
 pub(crate) enum Caption {
-    /// One that is told in other words for other kinds of message.
+    /// One that has other words for other kinds of message.
     Word(Word),
-    /// One of the section's own, in English, Korean and Chinese.
+    /// The section's own, in English, Korean and Chinese.
     Own([&'static str; 3]),
 }
 
@@ -35,15 +35,15 @@ pub(crate) struct Section {
     pub title: Caption,
     /// What it shows and how to read it.
     pub help: Caption,
-    /// What is said before anything is drawn.
+    /// Sentences before the drawings.
     pub sentences: Vec<Sentence>,
-    /// Stands above the charts: arms with their markers.
+    /// Above the charts: arms with their markers.
     pub legend: Option<Markup>,
     /// Charts, each with its numbers.
     pub plots: Vec<Plot>,
-    /// Tables of their own.
+    /// Further tables.
     pub tables: Vec<Table>,
-    /// What must be known, by cell.
+    /// Notes, by cell.
     pub notes: Vec<CellNotes>,
     /// What the limits left out, in words.
     pub left_out: Option<String>,
@@ -70,13 +70,13 @@ impl Section {
     }
 }
 
-/// What a part of a report comes to.
+/// The result of building a section.
 pub(crate) enum Content {
     /// It is shown.
     Shown(Box<Section>),
-    /// There is nothing to show, and why: all such reasons stand in one line at the end.
+    /// There is nothing to show, for this reason: all such reasons are in one line at the end.
     Nothing(Word),
-    /// The study is not about that.
+    /// The study does not cover this.
     Absent,
 }
 
@@ -89,7 +89,7 @@ impl Content {
 
 /// A chart with the numbers it draws.
 pub(crate) struct Plot {
-    /// Names it within the page.
+    /// Identifies it within the page.
     pub id: String,
     /// Its title.
     pub title: String,
@@ -97,17 +97,17 @@ pub(crate) struct Plot {
     pub image: Markup,
     /// The same numbers.
     pub numbers: Table,
-    /// The drawing is a table itself and shows all of them.
+    /// The drawing is itself a table and contains all of them.
     pub is_table: bool,
-    /// Drawn half as wide, beside the next.
+    /// Drawn at half width, next to the following one.
     pub is_half: bool,
-    /// Folded away: it is not among the first things to see.
+    /// Folded, because it is less important.
     pub is_folded: bool,
 }
 
-/// What a row is about.
+/// The subject of a row.
 pub(crate) struct Subject {
-    /// The arm whose marker stands before it.
+    /// The arm whose marker precedes it.
     pub arm: Option<String>,
     /// In words.
     pub text: String,
@@ -115,10 +115,10 @@ pub(crate) struct Subject {
 
 /// Notes of one cell.
 pub(crate) struct CellNotes {
-    /// The cell's identifier; a page leads to it.
+    /// The cell's identifier; a page links to it.
     pub cell_id: String,
     /// The cell in words.
     pub cell: String,
-    /// Subject, text, and whether it is English in a page that is not.
+    /// Subject, text, and whether it is in English on a page in another language.
     pub notes: Vec<(String, String, bool)>,
 }

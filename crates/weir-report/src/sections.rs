@@ -1,5 +1,5 @@
-//! What a report shows between its verdict and its checks, in reading order. Page and document go through this list; a
-//! further chart or table is a line here.
+//! The sections of a report between its verdict and its checks, in reading order. Page and document use this list; a
+//! new chart or table is a line here.
 
 use crate::{
     added_cost, aggregate, cause, chart, chart_page,
@@ -45,7 +45,7 @@ const SECTIONS: [fn(&View<'_>) -> Content; 30] = [
     chart::simulated,
 ];
 
-/// The sections that have something to show, and the reasons of those that have not.
+/// The nonempty sections, and the reasons for the empty ones.
 pub(crate) fn all(view: &View<'_>) -> (Vec<Section>, Vec<Word>) {
     let (mut shown, mut empty) = (Vec::new(), Vec::new());
     for content in SECTIONS.iter().map(|section| section(view)) {

@@ -1,5 +1,5 @@
-//! Sentences with numbers in them, per language: the primary comparison, what the study could have missed, why nothing
-//! was called, definitions. Korean sentences avoid particles after names, whose form would depend on the name.
+//! Sentences with numbers, per language: the primary comparison, what the study could have missed, why nothing was
+//! called, definitions. Korean sentences avoid particles after names, because their form would depend on the name.
 
 use weir_record::{
     effect::{Effect, EffectScale, Question},
@@ -20,7 +20,7 @@ use crate::{
     words::Word,
 };
 
-/// The verdict of the primary cell in one sentence: what was found, or first why nothing was.
+/// The verdict of the primary cell in one sentence: the result, or first why there is none.
 pub(crate) fn headline(view: &View<'_>) -> String {
     if let Some(answer) = added_cost::headline(view).or_else(|| frontier::headline(view)) {
         return answer;
@@ -40,13 +40,12 @@ pub(crate) fn headline(view: &View<'_>) -> String {
     localized!(view.language, "{situation}: {claim}.", "{situation}: {claim}.", "{situation}：{claim}。")
 }
 
-/// The ratio of a comparison, where it is a number.
+/// The ratio of a comparison, if it is finite.
 fn finite_ratio(view: &View<'_>, comparison: &Effect) -> Option<Figure> {
     view.ratio(comparison).filter(|ratio| ratio.value.is_finite())
 }
 
-/// What the arms do at saturation, why it came out so, where that was put to the test, and what else differs, where the
-/// judge noted it.
+/// The arms at saturation, the tested causes, and further differences noted by the judge.
 pub(crate) fn beside(view: &View<'_>) -> Option<String> {
     if let Some(text) = frontier::by_interrupt(view) {
         return Some(text);
@@ -66,8 +65,8 @@ pub(crate) fn beside(view: &View<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(if view.language == Language::Chinese { "" } else { " " }))
 }
 
-/// The second estimate of a comparison of which slices missed the offered rate: with these slices, each at the rate
-/// that its arm achieved.
+/// The second estimate of a comparison some of whose slices missed the offered rate: including these slices, each at
+/// the rate that its arm achieved.
 pub(crate) fn at_achieved_rates(view: &View<'_>, comparison: &Effect) -> Option<String> {
     let row = view.beside(comparison, Question::AchievedRates)?;
     let ratio = format::ratio_and_interval(row.estimate, row.interval);
@@ -80,7 +79,7 @@ pub(crate) fn at_achieved_rates(view: &View<'_>, comparison: &Effect) -> Option<
     ))
 }
 
-/// What a comparison leaves open that is measured at one offered rate and not on rungs.
+/// The limitation of a comparison that is measured at one offered rate and not on rungs.
 fn one_rate(view: &View<'_>, primary: &Effect) -> Option<String> {
     let cell = view.cell(&primary.cell_id).filter(|cell| cell.load != LoadMode::Closed && !cell.is_rung)?;
     let is_again = |other: &&CellSpec| {
@@ -102,7 +101,7 @@ fn one_rate(view: &View<'_>, primary: &Effect) -> Option<String> {
     )
 }
 
-/// What to do next, where there is no verdict, an arm is missing, or a difference has no known cause.
+/// The next step, if there is no verdict, an arm is missing, or a difference has no known cause.
 pub(crate) fn next_step(view: &View<'_>) -> Option<String> {
     if let Some(unlock) = view.result.missing_arms.iter().find_map(|missing| missing.unlock.as_ref()) {
         let unlock = view.finding(unlock);
@@ -114,7 +113,7 @@ pub(crate) fn next_step(view: &View<'_>) -> Option<String> {
     Some(format!("{}{}{step}", view.word(Word::Next), view.language.colon()))
 }
 
-/// Which study asks why: where epoll and io_uring were found to differ, and no switch was tried.
+/// The study that asks why, if epoll and io_uring differ and no switch was tested.
 fn ask_why(view: &View<'_>, primary: &Effect) -> Option<String> {
     let driver = |name: &str| {
         let arm = view.result.spec.arms.iter().find(|arm| arm.name == name)?;
@@ -139,14 +138,14 @@ fn ask_why(view: &View<'_>, primary: &Effect) -> Option<String> {
     })
 }
 
-/// The rounds to ask for where a claim wants so many: of a primary comparison on rungs the deciding one has three
+/// The rounds to request if a claim needs `wanted`: of a primary comparison on rungs the deciding one gets three
 /// fifths.
 fn rounds_asked(view: &View<'_>, primary: &Effect, wanted: u32) -> u32 {
     let is_rung = view.cell(&primary.cell_id).is_some_and(|cell| cell.is_rung);
     if is_rung { wanted.saturating_mul(5).div_ceil(3) } else { wanted }
 }
 
-/// What a reason asks for.
+/// The next step that follows from a reason.
 fn step_after(view: &View<'_>, primary: &Effect, reason: &Finding) -> Option<String> {
     let language = view.language;
     let units = primary.units;
@@ -217,7 +216,7 @@ fn step_after(view: &View<'_>, primary: &Effect, reason: &Finding) -> Option<Str
     })
 }
 
-/// As a sentence begins; a name stays as it is.
+/// Capitalises the start of a sentence; a name stays unchanged.
 fn capitalised(view: &View<'_>, text: &str) -> String {
     let is_name = view.arms.iter().any(|arm| text.starts_with(arm));
     if is_name || view.language != Language::English {
@@ -244,7 +243,7 @@ fn no_primary(view: &View<'_>) -> String {
 fn situation(view: &View<'_>, comparison: &Effect) -> String {
     let Some(cell) = view.cell(&comparison.cell_id) else { return comparison.cell_id.clone() };
     let conditions = conditions(view, cell);
-    // A machine that was met in one state has no need to be told apart from itself.
+    // If the machine was in one state only, the state is not mentioned.
     let has_both = view.by_state(comparison).is_some();
     let state = match (comparison.notes.contains(&Finding::FarState), has_both) {
         (true, _) => view.language.choose([
@@ -286,11 +285,11 @@ fn situation(view: &View<'_>, comparison: &Effect) -> String {
     }
 }
 
-/// How a sentence speaks of the load.
+/// How a sentence describes the load.
 enum Load {
-    /// Every arm is offered so many messages.
+    /// Every arm is offered this rate.
     OneRate(String),
-    /// Each arm runs as fast as it can, by request.
+    /// Each arm runs at full speed, as requested.
     Saturation,
     AsIs,
 }
@@ -304,12 +303,12 @@ fn conditions(view: &View<'_>, cell: &CellSpec) -> String {
         return view.order_conditions(cell, orders).join(separator);
     }
     let mut parts = vec![view.connections(cell.connections), view.message_size_in_prose(cell)];
-    // The rate stands before them.
+    // The rate precedes them.
     parts.extend(view.further_conditions(&CellSpec { load: LoadMode::Closed, ..cell.clone() }));
     parts.join(separator)
 }
 
-/// What the ratio means: `uring uses 2.1 % less server CPU per message than epoll (99 % interval 1.2 to 3 % less)`.
+/// The ratio in words: `uring uses 2.1 % less server CPU per message than epoll (99 % interval 1.2 to 3 % less)`.
 fn effect(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
     let amount = change::amount(view.language, ratio.value);
     let range = interval(view, comparison, ratio);
@@ -332,7 +331,7 @@ fn effect(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
     )
 }
 
-/// The interval behind a sentence, where there is one.
+/// The interval after a sentence, if there is one.
 fn interval(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
     let Some(ends) = ratio.interval.filter(|(low, high)| low.is_finite() && high.is_finite()) else {
         return String::new();
@@ -364,7 +363,7 @@ fn equivalent(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
     )
 }
 
-/// First why nothing was called, then what was seen.
+/// First why nothing was called, then the observed figures.
 fn inconclusive(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
     let amount = change::amount(view.language, ratio.value);
     let range = interval(view, comparison, ratio);
@@ -391,7 +390,7 @@ fn unmeasured(view: &View<'_>, comparison: &Effect) -> String {
     )
 }
 
-/// Why nothing was called, as sentences of their own; empty where the judge gave no reason.
+/// Why nothing was called, as separate sentences; empty if the judge gave no reason.
 fn cause(view: &View<'_>, comparison: &Effect) -> String {
     let reasons = comparison.reasons.iter().map(|reason| view.finding(reason));
     sentences(view, &reasons.collect::<Vec<_>>())
@@ -419,7 +418,7 @@ fn not_comparable(view: &View<'_>, comparison: &Effect) -> String {
     )
 }
 
-/// The figures of a comparison that is valid by itself, where another figure bars its verdict.
+/// The figures of a comparison that is valid itself, but whose verdict is barred by another figure.
 fn unconfirmed(view: &View<'_>, comparison: &Effect) -> String {
     let is_of_witness = |reason: &Finding| {
         matches!(
@@ -441,7 +440,7 @@ fn unconfirmed(view: &View<'_>, comparison: &Effect) -> String {
     )
 }
 
-/// What the primary comparison could not have seen, and how loud the machine was; empty without a primary comparison.
+/// The detection limit of the primary comparison, and the noise of the machine; empty without a primary comparison.
 pub(crate) fn sensitivity(view: &View<'_>) -> String {
     let Some(comparison) = view.primary() else { return String::new() };
     let is_ratio = comparison.scale == EffectScale::Ratio;
@@ -469,7 +468,7 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
     parts.join(if view.language == Language::Chinese { "" } else { " " })
 }
 
-/// The absolute figures behind the primary comparison, a line an arm: from the same units as its ratio.
+/// The absolute figures of the primary comparison, a line per arm, from the same units as its ratio.
 pub(crate) fn absolute(view: &View<'_>) -> Vec<String> {
     let Some(primary) = view.primary() else { return Vec::new() };
     let Effect { cell_id, arm, baseline, .. } = primary;
@@ -487,7 +486,7 @@ pub(crate) fn absolute(view: &View<'_>) -> Vec<String> {
                 let bound = view.summary(cell_id, name).map_or("", |summary| view.bound(summary, it.metric));
                 let (name, figure) =
                     (metrics::short(view, it.metric), metrics::figure(view, it.metric, value));
-                // Of IOPS the unit says it all.
+                // For IOPS the unit is enough.
                 let is_named = figure.ends_with(name.as_str());
                 Some(if is_named { format!("{bound}{figure}") } else { format!("{name} {bound}{figure}") })
             })
@@ -498,7 +497,7 @@ pub(crate) fn absolute(view: &View<'_>) -> Vec<String> {
     [line(baseline, |(_, baseline)| baseline), line(arm, |(arm, _)| arm)].into_iter().flatten().collect()
 }
 
-/// Where threads have to share CPUs, and what that means for the figures.
+/// Where threads share CPUs, and the consequence for the figures.
 pub(crate) fn oversubscribed(view: &View<'_>) -> Option<String> {
     let cells = &view.result.oversubscribed;
     let OversubscribedCell { threads, cpus, .. } = cells.iter().max_by_key(|cell| cell.threads)?;
@@ -515,7 +514,7 @@ pub(crate) fn oversubscribed(view: &View<'_>) -> Option<String> {
     ))
 }
 
-/// How many trials were used.
+/// Number of trials used.
 pub(crate) fn trials_used(view: &View<'_>) -> String {
     let timeline = &view.result.timeline;
     let clean = timeline.iter().filter(|entry| entry.clean).count();
@@ -528,7 +527,7 @@ pub(crate) fn trials_used(view: &View<'_>) -> String {
     )
 }
 
-/// How much the hypervisor took, as the check found it.
+/// The hypervisor's steal, from the check.
 pub(crate) fn steal(view: &View<'_>) -> String {
     let found = view.result.checks.iter().find_map(|check| match &check.detail {
         Finding::Steal { share, .. } => Some(format::percent(*share)),
@@ -565,7 +564,7 @@ pub(crate) fn states(view: &View<'_>) -> (Word, String) {
     (Word::TwoStates, detail)
 }
 
-/// `42 more are left out here` for lists that were cut to a limit.
+/// `42 more are left out here` for lists that were cut.
 pub(crate) fn left_out(view: &View<'_>, count: usize) -> String {
     localized!(
         view.language,
@@ -575,7 +574,7 @@ pub(crate) fn left_out(view: &View<'_>, count: usize) -> String {
     )
 }
 
-/// What stands over rows in which nothing differs.
+/// Heading of rows without a difference.
 pub(crate) fn rows_alike(view: &View<'_>, count: usize) -> String {
     localized!(
         view.language,
@@ -585,7 +584,7 @@ pub(crate) fn rows_alike(view: &View<'_>, count: usize) -> String {
     )
 }
 
-/// The rungs of evidence that were reached.
+/// The reached rungs of evidence.
 pub(crate) fn evidence(result: &StudyResult) -> Word {
     let has_counters = result.arms.iter().any(|summary| !summary.engine_per_message.is_empty());
     match result.evidence.iter().map(|arm| arm.rung).max() {

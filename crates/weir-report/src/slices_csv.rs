@@ -1,4 +1,4 @@
-//! Every slice of a study whose arms took turns, one line each: what the round's figures are made of.
+//! Every slice of a study whose arms took turns, one per line: the values behind the round's figures.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! System calls as strace sums them, beside what becomes of the sum when strace itself and waiting are taken out.
+//! System calls as strace sums them, next to the sum without strace's own effect and without waiting.
 
 use std::cmp::Ordering;
 
@@ -20,7 +20,7 @@ use crate::{
     words::Word,
 };
 
-/// Kinds of calls that are shown of an arm; those with most time.
+/// Kinds of calls shown per arm; those with most time.
 const CALLS_SHOWN: usize = 12;
 
 const SEEN_OF_NEEDED: [&str; 3] = [
@@ -29,7 +29,7 @@ const SEEN_OF_NEEDED: [&str; 3] = [
     "strace：所见收发占所需的比例",
 ];
 
-/// The section; where it was asked for and nothing came of it, that.
+/// The section; if it was requested but failed, the reason.
 pub(crate) fn section(view: &View<'_>) -> Content {
     let found = &view.result.strace;
     let is_asked = view.result.spec.cells.iter().any(|cell| {
@@ -53,7 +53,7 @@ pub(crate) fn section(view: &View<'_>) -> Content {
     })
 }
 
-/// What was published under strace.
+/// The published figures under strace.
 fn published(view: &View<'_>, theirs: &PublishedTable) -> Table {
     let row = |arm: &String| {
         let of = |key: &str| theirs.figure(key, arm);
@@ -70,7 +70,7 @@ fn published(view: &View<'_>, theirs: &PublishedTable) -> Table {
     table.titled(overview::name(view, TableName::SystemCalls), sentences)
 }
 
-/// What part of strace's sum each call has: as published, and in each cell here.
+/// Each call's share of strace's sum: as published, and in each cell here.
 fn shares(view: &View<'_>, theirs: &PublishedTable) -> Table {
     let cells = distinct(in_order(view).map(|it| &it.cell_id));
     let row = |arm: &str, call: &str| {
@@ -94,7 +94,7 @@ fn shares(view: &View<'_>, theirs: &PublishedTable) -> Table {
     table.titled(overview::name(view, TableName::SystemCallShares), sentences)
 }
 
-/// Calls of an arm: those that were published, the largest first, and then those that strace sees here.
+/// Calls of an arm: the published ones, largest first, and then those that strace sees here.
 fn calls_of<'v>(view: &View<'v>, theirs: &'v PublishedTable, arm: &str) -> Vec<&'v str> {
     let published = |call: &str| published_share(theirs, call, arm);
     let mut calls: Vec<&str> = theirs.rows.iter().map(|row| row.key.as_str()).collect();
@@ -110,12 +110,12 @@ fn calls_of<'v>(view: &View<'v>, theirs: &'v PublishedTable, arm: &str) -> Vec<&
     calls
 }
 
-/// In percent; nothing is a call that the source does not have of this arm.
+/// In percent; zero for a call that the source lacks for this arm.
 fn published_share(theirs: &PublishedTable, call: &str, arm: &str) -> Option<f64> {
     theirs.figure(call, arm).filter(|percent| *percent > 0.0)
 }
 
-/// What part of the time in all calls a call has; absent where strace did not see it.
+/// A call's share of the time in all calls; `None` if strace did not see it.
 fn share(of: &UnderStrace, call: &str) -> Option<f64> {
     let all_ns: u64 = of.rows.iter().map(|row| row.time_ns).sum();
     let row = of.rows.iter().find(|row| row.name == call)?;
@@ -131,7 +131,7 @@ fn not_held(view: &View<'_>) -> String {
     view.language.choose(text).to_owned()
 }
 
-/// `c1: uring has 4 calls that receive or send in strace's count, and 4,000 messages need 8,000 …`, where that is so.
+/// `c1: uring has 4 calls that receive or send in strace's count, and 4,000 messages need 8,000 …`, if that is so.
 fn not_seen(view: &View<'_>, it: &UnderStrace) -> Option<String> {
     let needed = it.needed.filter(|needed| needed.share() < Needed::SHARE_MIN)?;
     let (cell, arm) = (view.cell_label(&it.cell_id), &it.arm);
@@ -154,7 +154,7 @@ fn baseline<'v>(view: &View<'v>, of: &UnderStrace) -> Option<&'v UnderStrace> {
     view.result.strace.iter().find(|it| it.arm == first && it.cell_id == of.cell_id)
 }
 
-/// How many times the baseline has of it what the arm has.
+/// Ratio of the baseline's value to the arm's.
 fn times(baseline: f64, own: f64) -> Option<f64> {
     Some(baseline / own).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
 }
@@ -239,12 +239,12 @@ fn in_order<'v>(view: &View<'v>) -> impl Iterator<Item = &'v UnderStrace> {
     view.cells.clone().into_iter().flat_map(move |cell| found.iter().filter(move |it| it.cell_id == cell))
 }
 
-/// Time for each second of load: `1.98 s/s`.
+/// Time per second of load: `1.98 s/s`.
 fn per_second(ns: f64) -> String {
     format!("{:.3} s/s", ns / 1e9)
 }
 
-/// Document 000's columns, and what the kernel's programs say of one call of the same kind.
+/// Document 000's columns, and the kernel programs' figures for one call of the same kind.
 fn calls(view: &View<'_>) -> Table {
     let rows = in_order(view).flat_map(|it| {
         let evidence = view.result.evidence.iter().find(|own| own.cell_id == it.cell_id && own.arm == it.arm);

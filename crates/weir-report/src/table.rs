@@ -1,19 +1,19 @@
-//! A table of text, as page and document draw it, with the charts that stand before it.
+//! A table of text, for page and document, with the charts that precede it.
 
 use maud::Markup;
 
 use crate::{cited::Sentence, view::View, words::Word};
 
-/// Most rows of any table; what is left out is said and is in the CSV export.
+/// Most rows of any table; further ones are counted, and are in the CSV export.
 pub(crate) const ROWS_MAX: usize = 400;
 
 /// A table of text.
 pub(crate) struct Table {
-    /// Its name, where a section has several.
+    /// Its name, if a section has several.
     pub title: Option<String>,
-    /// What is said before it.
+    /// Sentences before it.
     pub sentences: Vec<Sentence>,
-    /// Charts of what is in it; a page shows them before the table.
+    /// Charts of its contents; a page shows them before the table.
     pub charts: Vec<Drawing>,
     /// Column titles.
     pub head: Vec<String>,
@@ -21,9 +21,9 @@ pub(crate) struct Table {
     pub text_columns: usize,
     /// Rows, each as wide as the head.
     pub rows: Vec<Vec<String>>,
-    /// Cells that each row speaks of, where its texts are sentences; a page leads to them.
+    /// Cells of each row, if its texts are sentences; a page links to them.
     pub cells: Vec<Vec<String>>,
-    /// Rows that were left out.
+    /// Number of omitted rows.
     pub left_out: usize,
 }
 
@@ -33,12 +33,12 @@ impl Table {
         Table::with_head(head, text.len(), rows)
     }
 
-    /// The same with a name and what is said before it.
+    /// Adds a name and preceding sentences.
     pub(crate) fn titled(self, title: &str, sentences: Vec<Sentence>) -> Self {
         Table { title: Some(title.to_owned()), sentences, ..self }
     }
 
-    /// The same with the cells that each row speaks of.
+    /// Adds the cells of each row.
     pub(crate) fn of_cells(self, cells: Vec<Vec<String>>) -> Self {
         Table { cells, ..self }
     }
@@ -59,9 +59,9 @@ impl Table {
     }
 }
 
-/// A chart whose numbers are in a table that it stands before.
+/// A chart whose numbers are in the table that it precedes.
 pub(crate) struct Drawing {
-    /// Names it within the page.
+    /// Identifies it within the page.
     pub id: String,
     /// Its title.
     pub title: String,

@@ -24,10 +24,10 @@ use crate::{
 /// Most cells whose latency or counters are shown.
 pub(crate) const CELLS_MAX: usize = 24;
 
-/// A counter below this per message in every arm is not worth a row.
+/// A counter below this per message in every arm is omitted.
 const COUNT_MIN: f64 = 0.0005;
 
-/// Facts about the run in short pairs of a title and a detail.
+/// Facts about the run as short pairs of a title and a detail.
 pub(crate) fn chips(view: &View<'_>) -> Vec<(String, String)> {
     let result = view.result;
     let complete = if result.complete { Word::Complete } else { Word::Incomplete };
@@ -201,7 +201,7 @@ pub(crate) fn figures_of(view: &View<'_>, metric: Metric) -> Table {
     figures_table(view, &[metric])
 }
 
-/// The metrics that an arm has figures of, but for these.
+/// The metrics with figures of an arm, except for these.
 pub(crate) fn further_figures(view: &View<'_>, drawn: &[Metric]) -> Table {
     let measured = || view.result.arms.iter().filter(|it| !view.is_simulated(&it.cell_id));
     let has_figures = |metric: &Metric| measured().any(|it| it.figures(*metric).is_some());
@@ -246,28 +246,28 @@ pub(crate) fn latency(view: &View<'_>, cell: &str) -> Table {
     Table::new(view, &[Word::Arm], &numbers, rows.collect())
 }
 
-/// Cells in which an arm has counters of its own, or switches were seen.
+/// Cells in which an arm has its own counters, or switches were observed.
 pub(crate) fn why_cells<'a>(view: &View<'a>) -> Vec<&'a str> {
     let has_reasons =
         |cell: &&str| !view.is_simulated(cell) && !why_rows(view, &view.summaries(cell)).is_empty();
     view.cells.iter().copied().filter(has_reasons).collect()
 }
 
-/// One quantity per message over the arms of a cell; `None` where an arm has no such counter.
+/// One quantity per message over the arms of a cell; `None` if an arm lacks the counter.
 pub(crate) struct WhyRow {
-    /// What is counted.
+    /// The counted quantity.
     pub name: String,
-    /// The counter's own name when there is an explanation in `name`.
+    /// The counter's own name if `name` is an explanation.
     pub counter: Option<String>,
-    /// One value an arm.
+    /// One value per arm.
     pub values: Vec<Option<f64>>,
 }
 
-/// Counts per message nearer to each other than this are told as the same.
+/// Counts per message closer than this count as the same.
 const ALIKE: f64 = 0.01;
 
 impl WhyRow {
-    /// Whether the arms do not differ by more than a hair.
+    /// Whether the arms differ only negligibly.
     pub(crate) fn is_same(&self) -> bool {
         let known: Vec<f64> = self.values.iter().flatten().copied().collect();
         let largest = known.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -276,7 +276,7 @@ impl WhyRow {
     }
 }
 
-/// What differs per message: system calls, switches, then the engine's counters.
+/// Differences per message: system calls, switches, then the engine's counters.
 pub(crate) fn why_rows(view: &View<'_>, summaries: &[&ArmSummary]) -> Vec<WhyRow> {
     let row = |name: String, value: &dyn Fn(&ArmSummary) -> Option<f64>| WhyRow {
         name,

@@ -1,4 +1,4 @@
-//! The verdict table for a terminal: the sentence, then per cell one row an arm, then notes.
+//! The verdict table for a terminal: the sentence, then for each cell one row per arm, then notes.
 
 use weir_record::{
     effect::Effect,
@@ -21,15 +21,15 @@ use crate::{
     words::Word,
 };
 
-/// The narrowest table that is drawn; a narrower terminal breaks its lines itself.
+/// The narrowest table; a narrower terminal wraps its lines itself.
 pub const TERMINAL_COLUMNS_MIN: usize = 60;
-/// The widest; wider lines are hard to follow.
+/// The widest table; wider lines are hard to follow.
 pub const TERMINAL_COLUMNS_MAX: usize = 120;
 
 /// Columns between two fields.
 const GAP: usize = 2;
 
-/// Most lines of a failed check; a map has one cell after the other in it.
+/// Most lines of a failed check; for a map it lists many cells.
 const CHECK_LINES_MAX: usize = 5;
 
 /// The document.
@@ -105,7 +105,7 @@ fn title(view: &View<'_>, out: &mut Output) {
     when::sentences(view).iter().for_each(|line| out.wrapped(line, ""));
 }
 
-/// Series with their means, and what was published of each part.
+/// Series with their means, and the published figures of each part.
 fn over_time(view: &View<'_>, out: &mut Output) {
     for series in &view.result.wait_series {
         out.blank();
@@ -118,7 +118,7 @@ fn over_time(view: &View<'_>, out: &mut Output) {
     }
 }
 
-/// A table of few columns, as wide as its texts; nothing where it is empty.
+/// A table of few columns, as wide as its texts; empty for an empty table.
 pub(crate) fn columns_of(table: &Table, out: &mut Output) {
     if table.rows.is_empty() {
         return;
@@ -140,7 +140,7 @@ fn widths_of(table: &Table) -> Vec<usize> {
     (0..table.head.len()).map(width).collect()
 }
 
-/// How wide [`columns_of`] draws a table.
+/// The width of a table drawn by [`columns_of`].
 pub(crate) fn width_of(table: &Table) -> usize {
     let widths = widths_of(table);
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
@@ -150,7 +150,7 @@ pub(crate) fn width_of(table: &Table) -> usize {
 #[derive(Clone)]
 struct Row {
     name: String,
-    /// A further metric of the arm above: its name runs over the columns of the figures.
+    /// A further metric of the arm above: its name spans the columns of the figures.
     further: bool,
     throughput: String,
     server_cpu: String,
@@ -161,7 +161,7 @@ struct Row {
     floor: String,
 }
 
-/// What stands in one line below the arms where no comparison of the cell has a figure.
+/// The line below the arms if no comparison of the cell has a figure.
 fn not_compared(view: &View<'_>, cell: &str) -> Option<String> {
     let of_cell: Vec<&Effect> = view.compared_in(cell).filter(|_| !view.is_simulated(cell)).collect();
     view.not_compared(&of_cell)
@@ -193,7 +193,7 @@ fn cell_rows(view: &View<'_>, cell: &str) -> Vec<Row> {
     rows
 }
 
-/// Times that are measured in the cell and not compared there: those to the first and to the last byte, side by side.
+/// Times that are measured in the cell and not compared: to the first and to the last byte, side by side.
 fn times_alone(view: &View<'_>, cell: &str, summary: Option<&ArmSummary>) -> Option<String> {
     let (cell, summary) = (view.cell(cell)?, summary?);
     let is_alone = |row: &&MetricRow| {
@@ -240,12 +240,12 @@ fn comparison_row(view: &View<'_>, comparison: Option<&Effect>) -> Row {
     }
 }
 
-/// Narrowest column of names: with less room for them, what was compared stands below what was measured.
+/// Narrowest column of names: with less room the comparison is placed below the measurement.
 const NAME_COLUMNS_MIN: usize = 8;
 
-/// Widths of the columns. A name that finds no room gets a line of its own.
+/// Widths of the columns. A name that does not fit gets a separate line.
 struct Layout {
-    /// The ratio and what belongs to it have a line of their own.
+    /// Whether the ratio and its columns have a separate line.
     is_stacked: bool,
     name: usize,
     throughput: usize,
@@ -287,7 +287,7 @@ impl Layout {
         layout
     }
 
-    /// Columns of everything but the name, gaps included.
+    /// Columns of everything except the name, including gaps.
     fn rest(&self) -> usize {
         let fields =
             [self.throughput, self.server_cpu, self.ratio, self.verdict, self.detectable, self.floor];
@@ -398,7 +398,7 @@ fn published(view: &View<'_>, out: &mut Output) {
     }
 }
 
-/// The tables of a map in a line for each arm, and what scales too well; response times against offered load.
+/// The tables of a map in a line per arm, and implausible scaling; response times against offered load.
 fn overview(view: &View<'_>, out: &mut Output) {
     let of_tables = (view.word(Word::OverviewTitle), overview::lines(view));
     let of_rates = (chart::LATENCY_MAP_TITLE.localized(view), chart::latency_lines(view));
@@ -409,7 +409,7 @@ fn overview(view: &View<'_>, out: &mut Output) {
     }
 }
 
-/// What is behind a study's own sentence, a line each: tables of so many columns do not fit a terminal.
+/// Details of a study's own sentence, a line each: tables with this many columns do not fit a terminal.
 fn further(view: &View<'_>, out: &mut Output) {
     if let Some(text) = sentence::oversubscribed(view) {
         out.blank();
@@ -435,7 +435,7 @@ fn further(view: &View<'_>, out: &mut Output) {
     }
 }
 
-/// A title, sentences and sections, without what explains their tables.
+/// A title, sentences and sections, without the explanations of their tables.
 pub(crate) fn of_sections(
     view: &View<'_>,
     (title, sentences): (&str, &[String]),
@@ -454,7 +454,7 @@ pub(crate) fn of_sections(
     out.finish()
 }
 
-/// Each row of a table on a line of its own.
+/// Each row of a table on a separate line.
 fn lines(view: &View<'_>, out: &mut Output, table: &Table) {
     for row in &table.rows {
         let (subject, figures) = row.split_at(table.text_columns.min(row.len()));
@@ -573,7 +573,7 @@ impl Output {
         self.line(&line);
     }
 
-    /// Breaks into lines; all but the first are indented.
+    /// Wraps into lines; all but the first are indented.
     pub(crate) fn wrapped(&mut self, text: &str, indent: &str) {
         let text = printable(text);
         let own_indent = &text[..text.len() - text.trim_start().len()];
@@ -583,7 +583,7 @@ impl Output {
         }
     }
 
-    /// The same; what is longer than a few lines ends with where the rest is.
+    /// The same; a text longer than a few lines ends with a reference to the rest.
     fn shortened(&mut self, text: &str, indent: &str, rest: &str) {
         let text = printable(text);
         let lines = wrap(&text, self.width - columns(indent));

@@ -1,4 +1,4 @@
-//! What each thread did, by name: first those of published runs beside what was published of them, then all.
+//! The activity of each thread, by name: first those of published runs next to the published figures, then all.
 
 use weir_record::{published::PublishedRun, threads::ThreadUse};
 
@@ -22,7 +22,7 @@ pub(crate) fn section(view: &View<'_>) -> Content {
     })
 }
 
-/// Each thread by itself.
+/// Each thread separately.
 fn all(view: &View<'_>) -> Table {
     let row = |it: &ThreadUse| {
         let mut row = vec![view.cell_label(&it.cell_id), it.arm.clone(), process(view, it), it.name.clone()];
@@ -55,7 +55,7 @@ fn switches(it: &ThreadUse) -> [String; 4] {
     ]
 }
 
-/// What its process is: that of the arm, or what stands beside it.
+/// Its process: the arm's, or one beside it.
 fn process(view: &View<'_>, it: &ThreadUse) -> String {
     match it.node.as_str() {
         "" if view.result.spec.is_orders() => "gateway".to_owned(),
@@ -64,7 +64,7 @@ fn process(view: &View<'_>, it: &ThreadUse) -> String {
     }
 }
 
-/// Published threads beside those of the arm that does the same: the busiest beside the busiest.
+/// Published threads next to those of the corresponding arm: the busiest next to the busiest.
 fn published(view: &View<'_>) -> Table {
     let runs = &view.result.spec.published_runs;
     let of_run = |run: &PublishedRun| {

@@ -1,10 +1,10 @@
-//! What whoever wrote a study said in it, in the reader's language: its question, and what others published.
+//! Texts by a study's author in the reader's language: its question, and published claims.
 
 use weir_record::text::Text;
 
 use crate::language::Language;
 
-/// The sentence as the reader reads it, or in English where it was not translated.
+/// The text in the language, or in English if it was not translated.
 pub(crate) fn localized(text: &Text, language: Language) -> &str {
     let own = match language {
         Language::English => None,

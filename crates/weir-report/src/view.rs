@@ -1,4 +1,4 @@
-//! A result arranged for reading: cells and arms in the order of the plan, names, what belongs together.
+//! A result arranged for reading: cells and arms in the order of the plan, names, and groups.
 
 use std::collections::BTreeMap;
 
@@ -27,31 +27,30 @@ pub(crate) struct View<'a> {
     pub result: &'a StudyResult,
     /// The language.
     pub language: Language,
-    /// Identifiers of all cells, primary first, then as planned, then any only the results know.
+    /// Identifiers of all cells, primary first, then as planned, then those that only the results contain.
     pub cells: Vec<&'a str>,
-    /// Names of all arms, as planned, then any only the results know; the position decides the colour.
+    /// Names of all arms, as planned, then those that only the results contain; the index determines the colour.
     pub arms: Vec<&'a str>,
-    /// Its messages are operations on a disk.
+    /// Whether its messages are operations on a disk.
     pub is_storage: bool,
-    /// Its messages are orders.
+    /// Whether its messages are orders.
     pub is_orders: bool,
-    /// Cells of the plan by their identifiers. A map has more than a hundred, and each is asked for by most of
-    /// what is drawn.
+    /// Cells of the plan by identifier. A map has more than a hundred, and most drawings look up each.
     planned: BTreeMap<&'a str, &'a CellSpec>,
     /// Comparisons by cell, as they were found.
     compared: BTreeMap<&'a str, Vec<&'a Effect>>,
-    /// Those that are shown by metric, cells and arms in order.
+    /// Shown comparisons by metric, in the order of cells and arms.
     shown: BTreeMap<Metric, Vec<&'a Effect>>,
-    /// Rows that stand beside comparisons, by cell and metric: a map asks for those of each of its cells.
+    /// Rows that accompany comparisons, by cell and metric: a map looks them up for each of its cells.
     beside: BTreeMap<(&'a str, Metric), Vec<&'a Effect>>,
-    /// All other rows, by the place of what they answer in the specification.
+    /// All other rows, by the index of their question in the specification.
     answering: BTreeMap<Question, Vec<&'a Effect>>,
 }
 
 impl<'a> View<'a> {
     pub(crate) fn new(result: &'a StudyResult, language: Language) -> Self {
         let is_primary = |cell: &&CellSpec| cell.role == CellRole::Primary;
-        // Those that are drawn over time have a section of their own.
+        // Cells that are drawn over time have a separate section.
         let compared = || result.spec.cells.iter().filter(|cell| !cell.is_series());
         let primary = compared().filter(is_primary);
         let others = compared().filter(|cell| !is_primary(cell));
@@ -68,7 +67,7 @@ impl<'a> View<'a> {
             arms: distinct(planned_arms.chain(found_arms).chain(timed_arms)),
             is_storage: result.spec.is_storage(),
             is_orders: result.spec.is_orders(),
-            // Of two with one name the first.
+            // Of two cells with one name, keep the first.
             planned: result.spec.cells.iter().rev().map(|cell| (cell.id.as_str(), cell)).collect(),
             compared: BTreeMap::new(),
             shown: BTreeMap::new(),
@@ -80,7 +79,7 @@ impl<'a> View<'a> {
         view
     }
 
-    /// Keeps a row where it is asked for.
+    /// Indexes a row by how it is looked up.
     fn index(&mut self, row: &'a Effect) {
         let rows = match row.question {
             Question::Comparison => self.compared.entry(&row.cell_id).or_default(),
@@ -105,12 +104,12 @@ impl<'a> View<'a> {
         word.text(self.language)
     }
 
-    /// What is counted.
+    /// The counted unit.
     pub(crate) fn kind(&self) -> MessageKind {
         MessageKind::of_study(&self.result.spec)
     }
 
-    /// So many of what the primary comparison's values come from: `12 rounds`.
+    /// A number of the primary comparison's units: `12 rounds`.
     pub(crate) fn units(&self, count: u64) -> String {
         let cell = self.primary().and_then(|primary| self.cell(&primary.cell_id));
         findings::units_of(self.language, count, cell.map(UnitKind::of_cell).unwrap_or_default())
@@ -126,8 +125,8 @@ impl<'a> View<'a> {
         self.word(words::verdict(metric, verdict))
     }
 
-    /// The words of a comparison's row: of its verdict, or, where it claims nothing by itself and its map tells a
-    /// difference in the cell, of that.
+    /// The words of a comparison's row: its verdict; or, if it has no claim but its map found a difference in the
+    /// cell, that difference.
     pub(crate) fn outcome_words(&self, it: &Effect) -> String {
         match self.called_on_map(it) {
             Some(verdict) => {
@@ -139,7 +138,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The direction of the difference that a map found in the cell of a comparison that claims nothing by itself.
+    /// The direction of the difference that a map found in the cell of a comparison without a claim.
     pub(crate) fn called_on_map(&self, it: &Effect) -> Option<Verdict> {
         let is_it =
             |grid: &&Grid| (grid.metric, &grid.arm, &grid.baseline) == (it.metric, &it.arm, &it.baseline);
@@ -154,7 +153,7 @@ impl<'a> View<'a> {
         Some(if is_better { Verdict::Better } else { Verdict::Worse })
     }
 
-    /// The word of the study's own verdict, which is on its primary comparison.
+    /// The word of the study's own verdict, which is that of its primary comparison.
     pub(crate) fn own_verdict(&self) -> &'static str {
         if let Some(answer) = self.frontier_answer() {
             let is_open = answer.others.iter().any(|(_, standing)| *standing == Standing::Open);
@@ -164,13 +163,13 @@ impl<'a> View<'a> {
         self.verdict_word(metric, self.result.verdict)
     }
 
-    /// What the frontier says in the primary cell, where that is on a simulated device.
+    /// The frontier's answer in the primary cell, if that is on a simulated device.
     pub(crate) fn frontier_answer(&self) -> Option<&'a FrontierAnswer> {
         let primary = self.primary()?;
         self.result.frontier_answers.iter().find(|answer| answer.cell_id == primary.cell_id)
     }
 
-    /// The primary comparison, when there is one.
+    /// The primary comparison, if there is one.
     pub(crate) fn primary(&self) -> Option<&'a Effect> {
         self.result.primary()
     }
@@ -202,12 +201,12 @@ impl<'a> View<'a> {
         self.answering.get(&question).map_or(&[], Vec::as_slice)
     }
 
-    /// The row that answers another question about the arms, the cell and the metric of a comparison.
+    /// The row that answers another question about the same arms, cell and metric as a comparison.
     pub(crate) fn beside(&self, it: &Effect, question: Question) -> Option<&'a Effect> {
         self.find_beside(it, |row| row.question == question && row.is_about(it))
     }
 
-    /// What the study's first arm shows against itself in the cell and by the metric of a comparison.
+    /// The study's first arm compared with itself, in the cell and metric of a comparison.
     pub(crate) fn itself(&self, it: &Effect) -> Option<&'a Effect> {
         self.find_beside(it, |row| row.question == Question::Itself)
     }
@@ -217,12 +216,12 @@ impl<'a> View<'a> {
         rows.iter().copied().find(|row| is_asked(row))
     }
 
-    /// A comparison in the machine's near state and in its far one, where both were met often enough.
+    /// A comparison in the machine's near state and in its far one, if both occurred often enough.
     pub(crate) fn by_state(&self, it: &Effect) -> Option<[&'a Effect; 2]> {
         Some([self.beside(it, Question::NearState)?, self.beside(it, Question::FarState)?])
     }
 
-    /// A comparison as a ratio: of figures that are compared as differences it has no interval.
+    /// A comparison as a ratio; figures that are compared as differences have no interval for it.
     pub(crate) fn ratio(&self, it: &Effect) -> Option<Figure> {
         match it.scale {
             EffectScale::Ratio => Some(Figure { value: it.estimate?, interval: it.interval }),
@@ -230,7 +229,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How far the first arm may differ from itself, where a comparison is one of ratios.
+    /// The noise floor of the first arm, if a comparison is a ratio.
     pub(crate) fn ratio_floor(&self, it: &Effect) -> Option<f64> {
         self.itself(it).filter(|_| it.scale == EffectScale::Ratio)?.reach()
     }
@@ -251,7 +250,7 @@ impl<'a> View<'a> {
         self.compared_in(cell_id).find(is_asked)
     }
 
-    /// What is compared in short: the arm, with the other one where that is not the study's baseline.
+    /// The compared arms in short: the arm, with the other one if that is not the study's baseline.
     pub(crate) fn compared(&self, arm: &str, baseline: &str) -> String {
         match self.baseline().is_none_or(|first| first == baseline) {
             true => arm.to_owned(),
@@ -259,8 +258,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// `not comparable: uring, poll`: what all comparisons of a cell come to where several arms were compared there and
-    /// none has a figure.
+    /// `not comparable: uring, poll`: the summary of a cell in which several arms were compared and none has a
+    /// figure.
     pub(crate) fn not_compared(&self, of_cell: &[&Effect]) -> Option<String> {
         let is_void = |it: &&Effect| it.verdict == Verdict::NotComparable && it.estimate.is_none();
         let mut arms: Vec<String> = Vec::new();
@@ -274,7 +273,7 @@ impl<'a> View<'a> {
         (arms.len() > 1 && of_cell.iter().all(is_void)).then(text)
     }
 
-    /// Position of an arm; decides colour and marker everywhere.
+    /// Index of an arm; determines colour and marker everywhere.
     pub(crate) fn arm_index(&self, arm: &str) -> usize {
         self.arms.iter().position(|name| *name == arm).unwrap_or(0)
     }
@@ -284,15 +283,15 @@ impl<'a> View<'a> {
         self.result.spec.arms.first().map(|arm| arm.name.as_str())
     }
 
-    /// Whether nothing in the cell is of this machine; its arms stand in a plane instead of rows.
+    /// Whether nothing in the cell was measured on this machine; its arms are shown in a plane instead of rows.
     pub(crate) fn is_simulated(&self, cell_id: &str) -> bool {
         self.cell(cell_id).is_some_and(CellSpec::is_simulated)
     }
 
-    /// Whether it says once more what server CPU says: an arm that does next to nothing while it waits costs the same
-    /// with waiting included.
+    /// Whether a comparison repeats server CPU: for an arm that uses almost no CPU while it waits, the cost including
+    /// waiting is the same.
     pub(crate) fn is_server_cpu_again(&self, comparison: &Effect) -> bool {
-        /// Ratios that are as close stand beside each other as one number.
+        /// Ratios closer than this are shown as one number.
         const APART_MAX: f64 = 0.005;
         if comparison.metric != Metric::ServerCpuWithWaiting {
             return false;
@@ -326,7 +325,7 @@ impl<'a> View<'a> {
         by_metric
     }
 
-    /// A cell in a few words: `100 connections · 64 B`; its identifier when the plan does not know it.
+    /// A cell in a few words: `100 connections · 64 B`; its identifier if the plan lacks it.
     pub(crate) fn cell_label(&self, id: &str) -> String {
         let Some(cell) = self.cell(id) else { return id.to_owned() };
         let mut parts = match (&cell.storage, &cell.orders) {
@@ -341,7 +340,7 @@ impl<'a> View<'a> {
         parts.join(" · ")
     }
 
-    /// Labels of cells without what all of them say; the whole label where nothing else is left.
+    /// Labels of cells without their common parts; the whole label if nothing else is left.
     pub(crate) fn labels_apart(&self, cells: &[String]) -> Vec<String> {
         let parts = |cell: &String| -> Vec<String> {
             self.cell_label(cell).split(" · ").map(str::to_owned).collect()
@@ -355,7 +354,7 @@ impl<'a> View<'a> {
         all.iter().map(apart).collect()
     }
 
-    /// How the arms take turns, where this alone sets the cell apart from another.
+    /// How the arms take turns, if only this distinguishes the cell from another.
     fn turns_apart(&self, cell: &CellSpec) -> Option<String> {
         let asked = |cell: &CellSpec| CellSpec {
             id: String::new(),
@@ -365,7 +364,7 @@ impl<'a> View<'a> {
             arms: Vec::new(),
             ..cell.clone()
         };
-        // Most cells differ in a level: whole ones are compared where none does.
+        // Most cells differ in a level: other conditions are only compared if none does.
         let levels = |cell: &CellSpec| (cell.connections, cell.workers, cell.depth, cell.message_bytes);
         let is_twin = |other: &&CellSpec| {
             other.id != cell.id
@@ -380,7 +379,7 @@ impl<'a> View<'a> {
         Some(localized!(self.language, "slices of {length}", "슬라이스 {length}", "时间片 {length}"))
     }
 
-    /// What is asked of a disk: `4 KiB random read`, `32 in flight`, `32 more in the background`.
+    /// The load on a disk: `4 KiB random read`, `32 in flight`, `32 more in the background`.
     pub(crate) fn storage_conditions(&self, cell: &CellSpec, storage: &StorageCell) -> Vec<String> {
         if storage.device.is_simulated() {
             return self.simulated_conditions(storage);
@@ -455,12 +454,12 @@ impl<'a> View<'a> {
             (Language::Korean, _) => format!("배경 읽기 {cores} × {depth}"),
             (Language::Chinese, _) => format!("背景读 {cores} × {depth}"),
         };
-        // A trace has its load in its latencies.
+        // A trace includes its load in its latencies.
         let has_load = matches!(storage.device, StorageDevice::Model | StorageDevice::ModelLate);
         std::iter::once(device).chain(has_load.then_some(beside)).collect()
     }
 
-    /// What is asked of a gateway: driver, kind of load, sessions, workers.
+    /// The load on a gateway: driver, kind of load, sessions, workers.
     pub(crate) fn order_conditions(&self, cell: &CellSpec, orders: &OrdersCell) -> Vec<String> {
         let mut parts = vec![orders.driver.clone(), load_name(self.language, &orders.load)];
         match cell.load {
@@ -494,7 +493,7 @@ impl<'a> View<'a> {
         parts
     }
 
-    /// The size of a message, or what a response carries: `64 B`, `HTML page 592 B`.
+    /// The size of a message, or the contents of a response: `64 B`, `HTML page 592 B`.
     fn message_size(&self, cell: &CellSpec) -> String {
         let size = format::bytes(u64::from(cell.message_bytes));
         let Some(http) = &cell.http else { return size };
@@ -537,7 +536,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Everything about a cell that is out of the ordinary.
+    /// All unusual conditions of a cell.
     pub(crate) fn further_conditions(&self, cell: &CellSpec) -> Vec<String> {
         let (depth, idle, workers) = (cell.depth, cell.idle_connections, cell.workers);
         let mut parts = Vec::new();
@@ -584,7 +583,7 @@ impl<'a> View<'a> {
         parts
     }
 
-    /// How connections reach its workers, where they do not take them in turn.
+    /// How connections are assigned to its workers, if not in turn.
     fn spread_by_kernel(&self, cell: &CellSpec) -> Option<String> {
         let texts = match cell.accept.as_str() {
             _ if cell.workers < 2 => return None,
@@ -602,7 +601,7 @@ impl<'a> View<'a> {
         (!names.is_empty()).then_some(text)
     }
 
-    /// CPUs of the servers that are not the study's.
+    /// CPUs of the servers, if they differ from the study's.
     fn server_cpus(&self, cell: &CellSpec) -> Option<String> {
         let all = &self.result.spec.server_cpus;
         let is_own = !cell.server_cpus.is_empty() && cell.server_cpus != *all;
@@ -674,19 +673,20 @@ impl<'a> View<'a> {
         self.cells.iter().copied().filter(|id| is_open(id) && has_curve(id)).collect()
     }
 
-    /// The sign of a lower bound, where the figure is one. At an offered rate nothing is a bound: the rate was kept or
-    /// it was not.
+    /// The sign of a lower bound, if the figure is one. At an offered rate no figure is a bound: the rate was kept or
+    /// not.
     pub fn bound(&self, summary: &ArmSummary, metric: Metric) -> &'static str {
         let is_bound = self.is_lower_bound(summary) && metric.row().family == Family::Rate;
         if is_bound { "≥ " } else { "" }
     }
 
-    /// Whether the arm may do more than its figure says.
+    /// Whether the arm may achieve more than its figure.
     pub fn is_lower_bound(&self, summary: &ArmSummary) -> bool {
         summary.generator_bound && !self.is_at_offered_rate(summary)
     }
 
-    /// What the sign of a lower bound means, and where the generator was late at an offered rate, each with its cells.
+    /// The meaning of the sign of a lower bound, and where the generator was late at an offered rate, each with its
+    /// cells.
     pub fn generator_limits(&self) -> Vec<(String, Vec<String>)> {
         let cells = |is_offered: bool| -> Vec<String> {
             let bound = self.result.arms.iter().filter(|arm| arm.generator_bound);

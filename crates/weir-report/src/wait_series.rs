@@ -1,4 +1,4 @@
-//! How arms waited over time: each part of a series with its means, beside what was published of it.
+//! How arms waited over time: each part of a series with its means, next to the published ones.
 
 use weir_record::wait_series::{
     LevelBeside, LevelOf, LevelSense, SeriesKind, SeriesMetric, WaitPart, WaitSeries,
@@ -6,7 +6,7 @@ use weir_record::wait_series::{
 
 use crate::{format, language::localized, table::Table, titles, view::View};
 
-/// What a series shows, in a few words.
+/// Title of a series.
 pub(crate) fn title(view: &View<'_>, series: &WaitSeries) -> String {
     let place = view.cell_label(&series.cell_id);
     let first = series.parts.first().map_or("", |part| part.arm.as_str());
@@ -19,7 +19,7 @@ pub(crate) fn title(view: &View<'_>, series: &WaitSeries) -> String {
     }
 }
 
-/// What a part is called.
+/// Name of a part.
 pub(crate) fn part(view: &View<'_>, kind: SeriesKind, part: &WaitPart) -> String {
     let cores = part.background_cores;
     match (kind, cores) {
@@ -46,7 +46,7 @@ pub(crate) fn name(view: &View<'_>, metric: SeriesMetric) -> &'static str {
     })
 }
 
-/// How a figure is written.
+/// Format of a figure.
 pub(crate) fn written(metric: SeriesMetric) -> fn(f64) -> String {
     match metric {
         SeriesMetric::MissRate | SeriesMetric::CpuShare => format::percent,
@@ -81,7 +81,7 @@ pub(crate) fn table(view: &View<'_>, series: &WaitSeries) -> Table {
     Table::with_head(head, 2, series.parts.iter().map(row).collect())
 }
 
-/// The same without what was published.
+/// The same without published figures.
 pub(crate) fn narrow_table(view: &View<'_>, series: &WaitSeries) -> Table {
     let mut whole = table(view, series);
     whole.head.remove(1);
@@ -89,12 +89,12 @@ pub(crate) fn narrow_table(view: &View<'_>, series: &WaitSeries) -> Table {
     Table { text_columns: 1, ..whole }
 }
 
-/// What was published of each part, a line for each.
+/// The published figures of each part, a line for each.
 pub(crate) fn published(view: &View<'_>, series: &WaitSeries) -> Vec<String> {
     series.parts.iter().flat_map(|part| &part.published).map(|level| beside(view, level)).collect()
 }
 
-/// `misses stay at about 30 %: 37 %`, with a sign where a bound holds or not.
+/// `misses stay at about 30 %: 37 %`, with a sign if a bound holds or not.
 fn beside(view: &View<'_>, level: &LevelBeside) -> String {
     let claim = titles::localized(&level.published.claim, view.language);
     let written = match level.published.of {
@@ -110,7 +110,7 @@ fn beside(view: &View<'_>, level: &LevelBeside) -> String {
     format!("{claim}{}{measured}{sign}", view.language.colon())
 }
 
-/// A published level as its mark in a drawing says it: `published: at least 10 %`.
+/// A published level as the label of its mark: `published: at least 10 %`.
 pub(crate) fn level(view: &View<'_>, beside: &LevelBeside) -> String {
     let published = &beside.published;
     let figure = written(published.metric)(published.level);

@@ -1,4 +1,4 @@
-//! What the ways to wait of a study are, in a sentence each: a name with a number in it says nothing by itself.
+//! Explanations of a study's ways to wait, a sentence each: a name with a number is not self-explanatory.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use weir_record::spec::Subject;
 
 use crate::view::View;
 
-/// A family of ways to wait, and what it does.
+/// A family of ways to wait, and its explanation.
 type Way = (&'static str, [&'static str; 3]);
 
 const WAYS: [Way; 14] = [
@@ -119,7 +119,7 @@ const WAYS: [Way; 14] = [
     ),
 ];
 
-/// The terms of a study's ways to wait, where it has several.
+/// The terms of a study's ways to wait, if it has several.
 pub(crate) fn terms(view: &View<'_>) -> Vec<(String, String)> {
     let predictors: BTreeSet<&str> = view
         .result

@@ -1,4 +1,4 @@
-//! Which minutes a run describes, and where it stands among earlier runs of its study on the same kind of machine.
+//! The time of a run, and its rank among earlier runs of its study on the same kind of machine.
 
 use weir_record::{
     calendar::utc,
@@ -20,7 +20,7 @@ pub(crate) fn minute(unix_s: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
 }
 
-/// `2026-11-29 07:10 to 07:12 UTC`. The day is named again where it is another.
+/// `2026-11-29 07:10 to 07:12 UTC`. The second day is named if it differs.
 pub(crate) fn range(language: Language, began_unix_s: u64, ended_unix_s: u64) -> String {
     let (began, ended) = (minute(began_unix_s), minute(ended_unix_s));
     let (day, _) = began.split_once(' ').unwrap_or_default();
@@ -33,7 +33,7 @@ pub(crate) fn range(language: Language, began_unix_s: u64, ended_unix_s: u64) ->
     )
 }
 
-/// `0.975 – 0.990`; one figure where both ends look alike, and a dash where there is none.
+/// `0.975 – 0.990`; one figure if both ends look alike, and a dash if there is none.
 pub(crate) fn between(
     view: &View<'_>,
     metric: Metric,
@@ -45,7 +45,7 @@ pub(crate) fn between(
     if low == high { low } else { format!("{low} – {high}") }
 }
 
-/// Which minutes a run describes.
+/// The minutes that a run describes.
 pub(crate) fn describes(view: &View<'_>) -> Option<String> {
     let Period { began_unix_s, ended_unix_s, sessions } = view.result.period?;
     let range = range(view.language, began_unix_s, ended_unix_s);
@@ -65,7 +65,7 @@ pub(crate) fn describes(view: &View<'_>) -> Option<String> {
     })
 }
 
-/// Where the primary comparison stands among earlier runs.
+/// The rank of the primary comparison among earlier runs.
 pub(crate) fn among(view: &View<'_>) -> Option<String> {
     let AmongRuns { arm, baseline, metric, scale, figure, earlier, .. } = view.result.among_runs.as_ref()?;
     let shown = |range| between(view, *metric, *scale, range);

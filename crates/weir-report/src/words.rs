@@ -583,7 +583,7 @@ words! {
     CheckItself: "the baseline agrees with itself" | "기준이 자기 자신과 일치" | "基线与自身一致";
 }
 
-/// What is said of requests where echo has messages.
+/// The words for requests in place of echo's for messages.
 pub(crate) fn of_requests(word: Word) -> Word {
     match word {
         Word::LatencyHelp => Word::LatencyHelpRequest,
@@ -592,7 +592,7 @@ pub(crate) fn of_requests(word: Word) -> Word {
     }
 }
 
-/// What is said of orders where echo has messages.
+/// The words for orders in place of echo's for messages.
 pub(crate) fn of_orders(word: Word) -> Word {
     match word {
         Word::LatencyHelp => Word::LatencyHelpOrder,
@@ -602,7 +602,7 @@ pub(crate) fn of_orders(word: Word) -> Word {
     }
 }
 
-/// What is said of operations on a disk where echo has messages.
+/// The words for operations on a disk in place of echo's for messages.
 pub(crate) fn of_operations(word: Word) -> Word {
     match word {
         Word::FiguresTitle => Word::FiguresTitleOperation,
@@ -630,8 +630,8 @@ pub(crate) fn verdict(metric: Metric, verdict: Verdict) -> Word {
     }
 }
 
-/// The word of a verdict on a frontier, which is that of the baseline. Where nothing is open, what is neither ahead nor
-/// behind is a trade-off, and known to be one.
+/// The word of a verdict on a frontier, which is about the baseline. If nothing is undecided, a setting that is
+/// neither ahead nor behind is a trade-off, and known to be one.
 pub(crate) fn frontier_verdict(verdict: Verdict, is_open: bool) -> Word {
     match verdict {
         Verdict::Better => Word::AheadOfAll,
@@ -664,7 +664,7 @@ fn worse(family: Family) -> Word {
     }
 }
 
-/// A sign that goes with the word, so that shape and not only colour tells verdicts apart.
+/// A sign for the word, so that verdicts differ by shape and not only by colour.
 pub(crate) fn verdict_sign(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "✓",
@@ -685,7 +685,7 @@ pub(crate) fn role(role: CellRole) -> Word {
     }
 }
 
-/// What engine counters count, for those a reader needs most.
+/// Explanations of the most important engine counters.
 const COUNTERS: [(&str, [&str; 3]); 24] = [
     ("turns", ["turns of the event loop", "이벤트 루프 회전", "事件循环轮次"]),
     ("waits", ["turns that could sleep", "대기 가능했던 회전", "允许休眠的轮次"]),
@@ -720,7 +720,7 @@ const COUNTERS: [(&str, [&str; 3]); 24] = [
     ("task_polls", ["task polls", "태스크 실행", "任务轮询"]),
 ];
 
-/// What an engine counter counts; `None` when its name must do.
+/// The explanation of an engine counter; `None` if its name must do.
 pub(crate) fn counter(name: &str, language: Language) -> Option<&'static str> {
     COUNTERS.iter().find(|(counter, _)| *counter == name).map(|(_, texts)| language.choose(*texts))
 }

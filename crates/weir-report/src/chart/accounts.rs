@@ -1,4 +1,4 @@
-//! Where the server CPU of each arm goes, as one bar made of places: a chart for each cell, its numbers behind it.
+//! Where the server CPU of each arm goes, as one bar per arm: a chart for each cell, followed by its numbers.
 
 use weir_record::{cpu_account::CpuAccount, cpu_account::CpuPart, evidence::ArmEvidence};
 
@@ -11,7 +11,7 @@ use crate::{
     view::View,
 };
 
-/// Most places with a part of their own; the others are one.
+/// Most places with separate parts; the others are combined.
 const PARTS_MAX: usize = 8;
 
 const TITLE: [&str; 3] = ["Server CPU by place, drawn", "서버 CPU가 쓰인 곳, 차트", "服务器 CPU 去向图"];
@@ -81,8 +81,7 @@ fn chart(view: &View<'_>, arms: &[Accounted<'_>]) -> Stacked {
     Stacked { parts: names, bars, text: format::nanos, tick: format::nanos_tick }
 }
 
-/// Places that are drawn, those that were measured first and the largest of them before the others; and those that are
-/// one part together.
+/// The places that are drawn, first the measured ones, the largest first; and those that are combined.
 fn places(arms: &[Accounted<'_>]) -> (Vec<CpuPart>, Vec<CpuPart>) {
     let mut parts: Vec<(CpuPart, f64)> = Vec::new();
     for (part, amount) in arms.iter().flat_map(|(_, account)| &account.parts) {

@@ -24,7 +24,7 @@ use crate::{
 
 const ROW: f64 = 22.0;
 
-/// The section: a plot for each metric that somebody claims something about, and for those that belong side by side.
+/// The section: a plot for each metric with a claim, and for metrics that belong next to them.
 pub(crate) fn bars(view: &View<'_>) -> Content {
     if groups(view).is_empty() {
         return Content::Nothing(Word::NoFigures);
@@ -93,14 +93,14 @@ fn tick(metric: Metric, value: f64) -> String {
     }
 }
 
-/// Cells with figures that the chart has no room for.
+/// Number of cells with figures that the chart has no room for.
 fn cells_left_out(view: &View<'_>) -> usize {
     let is_measured = |cell: &&&str| !view.is_simulated(cell) && !view.summaries(cell).is_empty();
     let with_figures = view.cells.iter().filter(is_measured).count();
     with_figures - groups(view).len()
 }
 
-/// The cells that have the metric; the others say nothing of it.
+/// The cells that have the metric.
 fn with_figures<'a>(view: &View<'a>, metric: Metric) -> Vec<(&'a str, Vec<&'a ArmSummary>)> {
     let has_it = |(_, arms): &(&str, Vec<&ArmSummary>)| arms.iter().any(|it| it.figures(metric).is_some());
     groups(view).into_iter().filter(has_it).collect()

@@ -1,5 +1,5 @@
-//! What system calls cost for a message, against the number of connections: how many there are, and their time on a
-//! CPU. A line for each arm in each plot; cells that differ in more than connections have plots of their own.
+//! Cost of system calls per message, against the number of connections: their number, and their time on a CPU. A line
+//! for each arm in each plot; cells that differ in more than connections have plots of their own.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{
     words::Word,
 };
 
-/// What is drawn of an arm in a cell.
+/// The drawn figure of an arm in a cell.
 #[derive(Clone, Copy)]
 enum Figure {
     Calls,
@@ -27,7 +27,7 @@ enum Figure {
 impl Figure {
     const ALL: [Self; 2] = [Self::Calls, Self::OnCpu];
 
-    /// Over rounds; of evidence that does not have them by itself, over all slices together.
+    /// Over rounds; for evidence without rounds, over all slices together.
     fn of(self, arm: &ArmEvidence) -> Value {
         let over_rounds = arm.all_calls.as_ref().map(|all| match self {
             Self::Calls => all.count.mean,
@@ -65,10 +65,10 @@ impl Figure {
     }
 }
 
-/// Cells by rising connections, which differ in nothing else.
+/// Cells that differ only in connections, in ascending order.
 type Line<'v> = Vec<&'v CellSpec>;
 
-/// The section, where the kernel's programs saw more than one number of connections.
+/// The section, if the kernel's programs observed more than one number of connections.
 pub(crate) fn call_overhead(view: &View<'_>) -> Content {
     let lines = lines(view);
     let is_alone = lines.len() == 1;
@@ -83,7 +83,7 @@ pub(crate) fn call_overhead(view: &View<'_>) -> Content {
     })
 }
 
-/// What was published of it, why some marks have no interval, and some figures no ends of theirs.
+/// Published statements about it, why some marks have no interval, and why some intervals are not shown.
 fn sentences(view: &View<'_>, lines: &BTreeMap<String, Line<'_>>, plots: &[Plot]) -> Vec<Sentence> {
     let is_bare = |arm: &ArmEvidence| Figure::ALL.iter().any(|it| it.of(arm).interval.is_none());
     let has_bare =
@@ -103,7 +103,7 @@ const BARE: [&str; 3] = [
     "没有区间的点：内核程序观测到的轮次不足三轮，或记录中没有各轮的数值。",
 ];
 
-/// Two beside each other.
+/// Two plots next to each other.
 fn plots(view: &View<'_>, rest: &str, cells: &Line<'_>, is_alone: bool) -> [Plot; 2] {
     let title = |figure: Figure| match view.word(figure.title()) {
         name if is_alone => name.to_owned(),
@@ -120,13 +120,13 @@ fn plots(view: &View<'_>, rest: &str, cells: &Line<'_>, is_alone: bool) -> [Plot
     })
 }
 
-/// What the labels of all these cells say.
+/// The part that the labels of all these cells share.
 fn in_common(view: &View<'_>, cells: &Line<'_>) -> String {
     maps::in_all(view, &cells.iter().map(|cell| cell.id.as_str()).collect()).join(" · ")
 }
 
-/// Of each set of cells that differ in connections alone those in which some arm's calls were seen, if they are
-/// several; by what they have in common.
+/// For each set of cells that differ only in connections, those in which some arm's calls were observed, if there are
+/// several; keyed by what they share.
 fn lines<'v>(view: &View<'v>) -> BTreeMap<String, Line<'v>> {
     let result = view.result;
     let is_seen =
@@ -143,7 +143,7 @@ fn lines<'v>(view: &View<'v>) -> BTreeMap<String, Line<'v>> {
     lines
 }
 
-/// What a cell's identifier says beside its connections, which it begins with.
+/// A cell's identifier without its connections, with which it begins.
 fn without_connections(cell: &CellSpec) -> String {
     let connections = format!("c{}", cell.connections);
     cell.id.strip_prefix(&connections).unwrap_or(&cell.id).to_owned()

@@ -1,5 +1,5 @@
-//! A sheet that marks are put on. Text is escaped; a mark with a coordinate that is not finite is left out. A page has
-//! tens of thousands of marks: what they share is said once, and coordinates have no digit that nobody sees.
+//! A drawing surface for marks. Text is escaped; a mark with a coordinate that is not finite is left out. A page has
+//! tens of thousands of marks: common attributes are written once, and coordinates have no invisible digits.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,17 @@ use maud::{Markup, PreEscaped};
 
 use crate::display;
 
-/// Arms beyond this share a colour with an earlier one, and differ by marker.
+/// Further arms reuse the colour of an earlier one, and differ by marker.
 pub(crate) const ARM_STYLES: usize = 8;
 const MARKER_SHAPES: usize = 5;
 
-/// Pixels one terminal column of text takes at the charts' font size, on the wide side.
+/// Pixels of one terminal column of text at the charts' font size, rounded up.
 const PIXELS_PER_COLUMN: f64 = 7.3;
 
-/// Units across a fluid image that its lines and areas are drawn in: one is less than a pixel or about one.
+/// Units across a fluid image in which its lines and areas are drawn: one is about a pixel or less.
 const UNITS_ACROSS: f64 = 1000.0;
 
-/// What a path ends with, before which more of it may be put.
+/// The end of a path, before which more of it may be inserted.
 const PATH_END: &str = r#""/>"#;
 
 /// Where a text is anchored.
@@ -28,29 +28,29 @@ pub(super) enum Anchor {
     End,
 }
 
-/// Where an arrow points.
+/// Direction of an arrow.
 #[derive(Clone, Copy)]
 pub(super) enum Heading {
     Up,
     Down,
 }
 
-/// An SVG image under construction. A *scaled* one has a width of its own, and shrinks with all its text. A *fluid* one
-/// is as wide as the page lets it be: its horizontal coordinates are per cent of that, and text and marks keep their
-/// size on any screen. Lines and areas have no such size, and coordinates of a path cannot be per cent: they are drawn
-/// in an image of their own that is stretched, in which the style sheet keeps the strokes as wide as they are.
+/// An SVG image under construction. A *scaled* one has a fixed width, and shrinks with all its text. A *fluid* one is
+/// as wide as the page permits: its horizontal coordinates are per cent of that, and text and marks keep their size
+/// on any screen. Lines and areas have no such size, and coordinates of a path cannot be per cent: they are drawn in
+/// a separate image that is stretched, in which the style sheet keeps the stroke widths.
 pub(super) struct Canvas {
     width: Option<f64>,
     height: f64,
-    /// Areas, lines and dots, in the order in which they were put.
+    /// Areas, lines and dots, in drawing order.
     below: String,
-    /// The class of the lines with which `below` ends; empty where it ends with something else.
+    /// The class of the lines at the end of `below`; empty if it ends with something else.
     line: String,
-    /// Texts and marks: no line goes through them.
+    /// Texts and marks, above all lines.
     above: String,
 }
 
-/// Pixels a text takes, roughly.
+/// Approximate pixels of a text.
 pub(super) fn text_width(text: &str) -> f64 {
     display::columns(text) as f64 * PIXELS_PER_COLUMN
 }
@@ -83,7 +83,7 @@ fn element(name: &str, attributes: &str, title: &str) -> String {
     }
 }
 
-/// To so many steps in one. Nothing is never less than nothing: `-0` would be read as well, and look odd.
+/// Rounds to `steps` steps per unit. A zero never has a sign: `-0` would be valid too, but look odd.
 fn rounded(value: f64, steps: f64) -> f64 {
     (value * steps).round() / steps + 0.0
 }
@@ -120,7 +120,7 @@ impl Canvas {
         if self.width.is_some() { value } else { value * UNITS_ACROSS / 100.0 }
     }
 
-    /// The height is known once all rows are laid out.
+    /// Sets the height, once all rows are laid out.
     pub(super) fn set_height(&mut self, height: f64) {
         self.height = height;
     }
@@ -158,8 +158,8 @@ impl Canvas {
         }
     }
 
-    /// Dots as one path with one title: lines of next to no length, of which the round ends are seen. Those that nobody
-    /// could tell apart are one. No length at all would do by the standard, but not in each browser.
+    /// Dots as one path with one title: nearly zero-length lines, whose round ends are visible. Indistinguishable
+    /// dots are merged. The standard also permits zero length, but not every browser draws it.
     pub(super) fn dots(
         &mut self,
         class: &str,
@@ -177,7 +177,7 @@ impl Canvas {
         }
     }
 
-    /// A line through points; those that are not finite are skipped.
+    /// A line through points; points that are not finite are skipped.
     pub(super) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
         let finite = points.iter().filter(|(x, y)| x.is_finite() && y.is_finite());
         let points: Vec<(f64, f64)> = finite.map(|(x, y)| (tenth(self.across(*x)), tenth(*y))).collect();
@@ -193,7 +193,7 @@ impl Canvas {
         self.stroke(class, &path);
     }
 
-    /// Lines of a class that follow each other are one path.
+    /// Consecutive lines of a class become one path.
     fn stroke(&mut self, class: &str, path: &str) {
         if self.line == class {
             self.below.truncate(self.below.len() - PATH_END.len());
@@ -212,13 +212,13 @@ impl Canvas {
         }
         match self.width {
             Some(_) => self.above.push_str(&marker(class, arm, (x, y), size, title)),
-            // A circle may be so many per cent across, a path must be in an image that is.
+            // A circle's position may be in per cent, a path must be in an image positioned that way.
             None if arm.is_multiple_of(MARKER_SHAPES) => self.dot(class, x, y, size / 2.0, title),
             None => self.put_at((x, y), &marker(class, arm, (0.0, 0.0), size, title)),
         }
     }
 
-    /// A head with its tip here: what ends here goes on.
+    /// An arrowhead with its tip here: the interval continues beyond the chart.
     pub(super) fn arrow(&mut self, class: &str, (x, y): (f64, f64), heading: Heading) {
         if !(x.is_finite() && y.is_finite()) {
             return;
@@ -275,7 +275,7 @@ fn diamond((x, y): (f64, f64), radius: f64) -> String {
     format!("M{x} {top}l{radius} {radius}-{radius} {radius}-{radius}-{radius}z")
 }
 
-/// An arm's marker by itself, to stand beside its name in text.
+/// An arm's marker alone, for use next to its name in text.
 pub(crate) fn swatch(arm: usize) -> Markup {
     let class = format!("{} mark", arm_class(arm));
     let mark = marker(&class, arm, (6.0, 6.0), 9.0, "");

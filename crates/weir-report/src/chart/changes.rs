@@ -1,5 +1,5 @@
-//! How the effects of arms changed from one run to another: a row for each, with its interval, and a line where nothing
-//! changed. Drawn as the comparisons of one study are.
+//! Changes of arms' effects from one run to another: a row for each, with its interval, and a line at no change.
+//! Drawn like the comparisons of one study.
 
 use weir_record::{
     effect::EffectScale, metric::Metric, metric_rows::METRICS, run_pair::Change, verdict::Verdict,
@@ -22,13 +22,13 @@ use crate::{
 /// Least width of an axis of differences, to each side.
 const DIFFERENCE_MIN: f64 = 0.01;
 
-/// How the changes of a metric are told: the word of a verdict, and their numbers as a table.
+/// How the changes of a metric are shown: the word of a verdict, and the table of their numbers.
 pub(crate) struct Telling<'t> {
     pub verdict: &'t dyn Fn(&Change) -> String,
     pub numbers: &'t dyn Fn(&[Change]) -> Table,
 }
 
-/// A plot for each metric and scale of which a change has a figure.
+/// A plot for each metric and scale with at least one figure.
 pub(crate) fn changes(view: &View<'_>, all: &[Change], telling: &Telling<'_>) -> Vec<Plot> {
     let of = |metric: Metric, scale: EffectScale| -> Vec<Change> {
         all.iter().filter(|it| it.metric == metric && it.scale == scale).cloned().collect()

@@ -1,5 +1,5 @@
 //! Latency by percentile of one cell: response time solid, service time dashed. The horizontal axis counts nines, so
-//! that each further nine takes the same room.
+//! that each further nine takes the same width.
 
 use maud::{Markup, html};
 use weir_record::study::ArmSummary;
@@ -20,12 +20,12 @@ use crate::{
 
 const HEIGHT: f64 = 340.0;
 const PLOT_Y: (f64, f64) = (306.0, 18.0);
-/// Labels keep this distance, in per cent: room for one on the narrowest screen.
+/// Minimum distance of labels, in per cent: room for one on the narrowest screen.
 const LABEL_STEP: f64 = 14.0;
-/// Percentiles that may get a tick.
+/// Percentiles that may have a tick.
 const TICKS: [f64; 8] = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999];
 
-/// The section: a plot for each cell whose latency may be drawn.
+/// The section: a plot for each cell whose latency can be drawn.
 pub(crate) fn curves(view: &View<'_>) -> Content {
     let cells = view.latency_cells();
     if cells.is_empty() {
@@ -56,7 +56,7 @@ fn legend(view: &View<'_>, cell: &str) -> Markup {
     }
 }
 
-/// Where a quantile lies before scaling; the largest sample has q = 1 and is not drawn.
+/// Position of a quantile before scaling; the largest sample has q = 1 and is not drawn.
 fn nines(quantile: f64) -> Option<f64> {
     ((0.0..1.0).contains(&quantile)).then(|| -(1.0 - quantile).log10())
 }

@@ -1,5 +1,5 @@
-//! All comparisons of one metric: effect with interval, one faint dot a unit, what the baseline does against itself,
-//! and a line where nothing differs.
+//! All comparisons of one metric: effect with interval, one faint dot per unit, the baseline compared with itself,
+//! and a line at no difference.
 
 use maud::{Markup, html};
 use weir_record::{
@@ -73,7 +73,7 @@ fn legend(view: &View<'_>) -> Markup {
     }
 }
 
-/// Metrics of which no comparison has a figure; the notes say why.
+/// Metrics without a figure in any comparison; the notes say why.
 fn not_drawn(view: &View<'_>, empty: &[Metric]) -> Option<String> {
     let names: Vec<String> = empty.iter().map(|metric| metrics::name(view, *metric)).collect();
     let names = names.join(view.language.list());
@@ -102,7 +102,7 @@ fn plot(view: &View<'_>, metric: Metric, axes: &Axes) -> Plot {
     }
 }
 
-/// What takes the place of a plot that would repeat that of server CPU.
+/// Replaces a plot that would repeat the one of server CPU.
 fn without_waiting(view: &View<'_>) -> String {
     let name = metrics::name(view, Metric::ServerCpuWithWaiting);
     localized!(
@@ -113,8 +113,8 @@ fn without_waiting(view: &View<'_>) -> String {
     )
 }
 
-/// Axes of ratios. Metrics of a kind share one, so that plots above each other can be compared by eye; response
-/// times have one of their own, because their ratios spread over decades where those of CPU differ by per cent.
+/// Axes of ratios. Metrics of a kind share one, so that plots above each other can be compared by eye; response times
+/// have a separate one, because their ratios spread over decades, while those of CPU differ by per cent.
 struct Axes {
     times: Scale,
     others: Scale,
@@ -141,14 +141,14 @@ fn is_time(metric: Metric) -> bool {
     metric.row().family == Family::Time
 }
 
-/// The axis of a metric that is compared by differences, which is its own.
+/// The separate axis of a metric that is compared by differences.
 fn differences_scale(view: &View<'_>, metric: Metric) -> Option<Scale> {
     let Compared::Difference { margin } = metric.row().scale else { return None };
     let values = view.comparisons_of(metric).into_iter().flat_map(|row| differences(view, row));
     Some(Scale::differences(values, margin, 0.0, 100.0))
 }
 
-/// Everything of a comparison that must be inside the axis.
+/// Values of a comparison that must be inside the axis.
 fn ratios(view: &View<'_>, row: &Effect) -> Vec<f64> {
     let interval = row.interval.map(|(low, high)| [low, high]);
     let floor = view.ratio_floor(row).map(|floor| [1.0 / (1.0 + floor), 1.0 + floor]);
@@ -167,14 +167,14 @@ fn is_difference(metric: Metric) -> bool {
     matches!(metric.row().scale, Compared::Difference { .. })
 }
 
-/// What is drawn of a comparison, on its scale.
+/// The drawn values of a comparison, on its scale.
 pub(super) struct Drawn {
     pub(super) value: Option<f64>,
     pub(super) interval: Option<(f64, f64)>,
-    /// What the baseline does against itself.
+    /// The baseline compared with itself.
     pub(super) band: Option<(f64, f64)>,
     pub(super) units: Vec<f64>,
-    /// No difference.
+    /// Position of no difference.
     pub(super) none: f64,
 }
 
@@ -195,7 +195,7 @@ impl Drawn {
     }
 }
 
-/// The rows of a cell: one in which none of its arms has a figure says so once.
+/// The rows of a cell; a cell without any figure has one row that says so.
 fn rows_of_cell(view: &View<'_>, scale: &Scale, of_cell: &[&Effect]) -> Vec<Row> {
     let Some(text) = view.not_compared(of_cell) else {
         return of_cell.iter().map(|it| row(view, scale, it)).collect();
@@ -212,7 +212,7 @@ fn rows_of_cell(view: &View<'_>, scale: &Scale, of_cell: &[&Effect]) -> Vec<Row>
 
 fn row(view: &View<'_>, scale: &Scale, row: &Effect) -> Row {
     let cell = view.cell_label(&row.cell_id);
-    // With two arms in the study the arm is always the same one; with more, those of a cell stand below its name.
+    // With two arms the name is always the same and omitted; with more, the arms of a cell are listed below its name.
     let (group, text) = match view.arms.len() > 2 {
         true => (cell, view.compared(&row.arm, &row.baseline)),
         false => (String::new(), cell),
@@ -230,7 +230,7 @@ fn row(view: &View<'_>, scale: &Scale, row: &Effect) -> Row {
     }
 }
 
-/// The row of a comparison; nothing where it has no figure.
+/// The row of a comparison; `None` if it has no figure.
 pub(super) fn draw(
     view: &View<'_>,
     scale: &Scale,
@@ -242,7 +242,7 @@ pub(super) fn draw(
     draw_of_arm(scale, drawn, (view.arm_index(arm), fill), title, view.word(Word::Floor))
 }
 
-/// The same with the place of its arm, which decides colour and marker, and what its band is.
+/// The same with the arm's index, which determines colour and marker, and the meaning of its band.
 pub(super) fn draw_of_arm(
     scale: &Scale,
     drawn: &Drawn,
@@ -275,14 +275,14 @@ pub(super) fn draw_of_arm(
     Some(canvas.finish())
 }
 
-/// `0.752 – 0.813 (24)`: the least unit and the largest, and how many there are.
+/// `0.752 – 0.813 (24)`: the smallest and the largest unit, and their number.
 fn range(units: &[f64]) -> String {
     let over = |pick: fn(f64, f64) -> f64, from| units.iter().copied().fold(from, pick);
     let (least, most) = (over(f64::min, f64::INFINITY), over(f64::max, f64::NEG_INFINITY));
     format!("{least:.3} – {most:.3} ({})", units.len())
 }
 
-/// Ticks, and which way is better.
+/// Ticks, and the better direction.
 pub(super) fn axis(view: &View<'_>, metric: Metric, is_difference: bool, scale: &Scale) -> Markup {
     axis_in(view.language, metric, is_difference, scale)
 }

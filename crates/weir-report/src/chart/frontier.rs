@@ -1,4 +1,4 @@
-//! Misses against CPU: every way to wait of a cell, its families as curves, and the frontier.
+//! Misses against CPU: all ways to wait of a cell, its families as curves, and the frontier.
 
 use maud::html;
 use weir_record::{frontier::FrontierRow, metric::Metric};
@@ -22,7 +22,7 @@ pub(crate) fn frontier(view: &View<'_>) -> Content {
     })
 }
 
-/// What is simulated, in a section of its own.
+/// What is simulated, in a separate section.
 pub(crate) fn simulated(view: &View<'_>) -> Content {
     let texts = frontier::simulated(view);
     Content::unless(texts.is_empty(), || Section {
@@ -41,7 +41,7 @@ fn plot(view: &View<'_>, cell: &str) -> Plot {
         }
     }
     let mut drawn: Vec<PlaneFamily> = families.iter().map(|(_, rows)| family(view, rows)).collect();
-    // The candidate is drawn last, above the others.
+    // The candidate is drawn last, on top.
     drawn.sort_by_key(|family| family.is_candidate);
     Plot {
         id: format!("frontier-{cell}"),
@@ -58,7 +58,7 @@ fn family(view: &View<'_>, rows: &[&FrontierRow]) -> PlaneFamily {
     let point = |(index, row): (usize, &&FrontierRow)| {
         let mean = |metric: Metric| view.summary(&row.cell_id, &row.arm)?.mean(metric);
         let (x, y) = (mean(Metric::MissRate)?, mean(Metric::WaitingCpuShare)?);
-        // One of a family has its name; of the others the parameter is enough.
+        // One member of a family has its full name; for the others the parameter is enough.
         let short =
             row.arm.strip_prefix(&row.family).map(|parameter| parameter.trim_start_matches('-').to_owned());
         Some(PlanePoint {

@@ -1,6 +1,6 @@
-//! Response times against offered load: the median and the 99th percentile of every arm at rates that all of them were
-//! offered, with the intervals over rounds. Times that are upper bounds have hollow marks; an arm that has no latency
-//! at a rate has one at the upper edge, and its table says why.
+//! Response times against offered load: the median and the 99th percentile of every arm at common rates, with the
+//! intervals over rounds. Times that are upper bounds have hollow marks; an arm without a latency at a rate has one
+//! at the upper edge, and its table says why.
 
 use maud::{Markup, html};
 use weir_record::{
@@ -31,19 +31,19 @@ use crate::{
 const HEIGHT: f64 = 280.0;
 const PLOT_Y: (f64, f64) = (234.0, 22.0);
 
-/// Labels keep this distance, in per cent: room for one on the narrowest screen.
+/// Minimum distance of labels, in per cent: room for one on the narrowest screen.
 const LABEL_STEP: f64 = 24.0;
 
-/// Arms stand beside each other at a rate, so that none hides another.
+/// Arms are next to each other at a rate, so that none hides another.
 const ARM_STEP: f64 = 1.8;
 
-/// Most arms and rates of a ladder that are told in a sentence; the tables have all.
+/// Most arms and rates of a ladder in a sentence; the tables contain all.
 const SHOWN_MAX: usize = 4;
 
-/// Where marks stand of arms that have no latency.
+/// Position of marks of arms without a latency.
 const BEYOND_Y: f64 = 10.0;
 
-/// What the section is called.
+/// Title of the section.
 pub(crate) const TITLE: Caption =
     Caption::Own(["Latency against offered load", "부하율별 응답시간", "不同负载速率下的响应时间"]);
 
@@ -78,7 +78,7 @@ pub(crate) fn latency_map(view: &View<'_>) -> Content {
     })
 }
 
-/// The 99th percentile of every arm at every rate, in a line for each ladder.
+/// The 99th percentile of every arm at every rate, one line per ladder.
 pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
     let p99 = |point: &LatencyPoint| {
         let least = if point.is_upper_bound { "≤ " } else { "" };
@@ -96,8 +96,8 @@ pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
     view.result.latency_ladders.iter().map(line).collect()
 }
 
-/// Server CPU for a message at rates that all arms were offered: in closed loop each runs as fast as it can, and a
-/// server that has time left may show another ratio. A line for each ladder in which an arm may be compared.
+/// Server CPU per message at common rates: in closed loop each arm runs at full speed, and a server with idle time
+/// may have another ratio. A line for each ladder in which an arm can be compared.
 pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> Vec<Sentence> {
     let ratio = |cell_id: &str| {
         let found = view.pair(cell_id, (arm, baseline), Metric::ServerCpuPerMessage)?;
@@ -126,7 +126,7 @@ pub(crate) fn cpu_at_equal_rates(view: &View<'_>, arm: &str, baseline: &str) -> 
     view.result.latency_ladders.iter().filter_map(line).take(SHOWN_MAX).collect()
 }
 
-/// What all cells of a ladder have in common, in words.
+/// The common conditions of a ladder's cells, in words.
 fn shape(view: &View<'_>, ladder: &LatencyLadder) -> String {
     let Some(cell) = ladder.rungs.first().and_then(|rung| view.cell(&rung.cell_id)) else {
         return String::new();

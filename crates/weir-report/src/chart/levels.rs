@@ -1,7 +1,7 @@
-//! Figures of arms at levels of a factor: a line for each arm, with the intervals of its points. Levels stand in order
-//! and equally far apart, for they are conditions that were chosen; so that 1 and 4,000 connections fit on a phone.
-//! A figure that is only a lower bound has a hollow mark, and an interval that goes on beyond the chart an arrow.
-//! Rounds may be drawn behind their figure.
+//! Figures of arms at levels of a factor: a line for each arm, with the intervals of its points. Levels are in order
+//! and equally spaced, because they are chosen conditions; thus 1 and 4,000 connections fit on a phone. A lower bound
+//! has a hollow mark, and an interval that extends beyond the chart has an arrow. Rounds may be drawn behind their
+//! figure.
 
 use std::collections::BTreeSet;
 
@@ -18,23 +18,23 @@ use crate::{format, overview, view::View};
 const HEIGHT: f64 = 260.0;
 const PLOT_Y: (f64, f64) = (214.0, 14.0);
 
-/// Arms stand beside each other at a level, so that none hides another: so much of the width apart.
+/// Arms are next to each other at a level, so that none hides another: their distance as a part of the width.
 const ARM_STEP: f64 = 1.6;
 
-/// Labels keep this distance, in per cent: room for one on the narrowest screen.
+/// Minimum distance of labels, in per cent: room for one on the narrowest screen.
 const LABEL_STEP: f64 = 12.0;
 
-/// Least part of the vertical axis of shares that are close to one.
+/// Smallest range of the vertical axis of shares close to one.
 const SHARE_SPAN_MIN: f64 = 0.001;
 
-/// How far an interval may stretch an axis from zero: so many times the largest figure. What is wider is cut, or it
+/// How far an interval may stretch an axis from zero: this many times the largest figure. A wider one is cut, or it
 /// would leave the figures no height.
 const REACH_MAX: f64 = 2.0;
 
 /// The same on an axis of factors, beyond the largest figure and below the least.
 const REACH_FACTOR_MAX: f64 = 10.0;
 
-/// Most rounds that are drawn at a level; a row of dots is full long before.
+/// Most rounds drawn at a level; a row of dots is full long before.
 const UNITS_MAX: usize = 60;
 
 /// An arm's figure at a level.
@@ -42,11 +42,11 @@ pub(crate) struct Point {
     pub arm: String,
     pub level: u64,
     pub figure: Figure,
-    /// It may be more.
+    /// Whether it is a lower bound.
     pub is_bound: bool,
 }
 
-/// What an arm's figure at a level is made of.
+/// The values behind an arm's figure at a level.
 pub(crate) struct Raw {
     pub arm: String,
     pub level: u64,
@@ -54,35 +54,35 @@ pub(crate) struct Raw {
     pub units: Vec<f64>,
 }
 
-/// Where a vertical axis begins, and how it goes on.
+/// Start and scale of a vertical axis.
 #[derive(Clone, Copy)]
 pub(crate) enum Axis {
-    /// At nothing, in equal steps.
+    /// From zero, linear.
     FromZero,
-    /// Equal steps are equal factors.
+    /// Logarithmic.
     Factors,
-    /// The same around one.
+    /// Logarithmic around one.
     Ratios,
-    /// Of shares that may not pass one: just below the least of them.
+    /// Shares of at most one: starts just below the smallest.
     ToOne,
 }
 
-/// What is drawn.
+/// The contents of the chart.
 pub(crate) struct Levels<'v> {
-    /// The factor; empty where it stands above several charts.
+    /// The factor; empty if several charts share its name.
     pub factor: &'v str,
     pub points: Vec<Point>,
     /// Drawn behind them; empty for none.
     pub raw: Vec<Raw>,
     pub axis: Axis,
-    /// A figure in full, and the same at a tick.
+    /// Formats a figure in full, and as a tick.
     pub text: fn(f64) -> String,
     pub tick: fn(f64) -> String,
-    /// Where a line of reference stands.
+    /// Position of a reference line.
     pub ideal: Option<f64>,
 }
 
-/// The chart with its legend, which names the arms that have points.
+/// The chart with its legend of the arms that have points.
 pub(crate) fn levels(view: &View<'_>, of: &Levels<'_>) -> Markup {
     html! { (legend(view, &arms(view, of))) (without_legend(view, of)) }
 }
@@ -97,7 +97,7 @@ fn arms<'v>(view: &View<'v>, of: &Levels<'_>) -> Vec<&'v str> {
     view.arms.iter().filter(has_points).copied().collect()
 }
 
-/// The chart where one legend is above several.
+/// The chart without a legend, for charts that share one.
 pub(super) fn without_legend(view: &View<'_>, of: &Levels<'_>) -> Markup {
     html! {
         (draw(view, of, &arms(view, of)))
@@ -151,7 +151,7 @@ fn draw(view: &View<'_>, of: &Levels<'_>, arms: &[&str]) -> Markup {
     framed(HEIGHT, &y, of.tick, &canvas.finish())
 }
 
-/// The least and the most that the axis shows of intervals.
+/// The smallest and the largest value that the axis shows of intervals.
 fn reach(of: &Levels<'_>) -> (f64, f64) {
     let figures = of.points.iter().map(|point| point.figure.value).chain(of.ideal);
     let figures = figures.filter(|figure| figure.is_finite() && *figure > 0.0);
@@ -165,7 +165,7 @@ fn reach(of: &Levels<'_>) -> (f64, f64) {
     }
 }
 
-/// Whether an interval goes on below what the axis shows, and above it.
+/// Whether an interval extends below the axis, and above it.
 fn goes_on(point: &Point, (least, most): (f64, f64)) -> (bool, bool) {
     point.figure.interval.map_or((false, false), |(low, high)| (low < least, high > most))
 }
@@ -188,7 +188,7 @@ fn vertical(of: &Levels<'_>) -> Scale {
     }
 }
 
-/// The points of an arm, their intervals, and what joins them.
+/// The points of an arm, their intervals, and the lines between them.
 fn line(
     canvas: &mut Canvas,
     index: usize,

@@ -1,6 +1,6 @@
-//! The map of a study: a table with a cell for each cell, shaded by how far the arm is ahead or behind, hatched where
-//! no difference may be told, grey where nothing may be compared, and lighter where threads share CPUs. All of that is
-//! a sign and a mark as well.
+//! The map of a study: a table with a field for each cell, shaded by how far the arm is ahead or behind, hatched
+//! where no difference was found, grey where no comparison is valid, and lighter where threads share CPUs. Signs and
+//! marks show the same.
 
 use std::collections::BTreeSet;
 
@@ -26,13 +26,13 @@ use crate::{
 /// The mark of a cell whose arms ran at rates that the generator set.
 const LIMITED: &str = "† ";
 
-/// A difference of so much has the full colour.
+/// A difference of this size has the full colour.
 const FULL: f64 = 0.3;
 
-/// What is left of the colour where threads share CPUs.
+/// Remaining part of the colour where threads share CPUs.
 const OVER: f64 = 0.4;
 
-/// The section: a map for each arm and metric, what they say of crossings, and the means by level.
+/// The section: a map for each arm and metric, sentences about crossings, and the means by level.
 pub(crate) fn map(view: &View<'_>) -> Content {
     let grids = &view.result.grids;
     Content::unless(grids.is_empty(), || {
@@ -51,19 +51,19 @@ pub(crate) fn map(view: &View<'_>) -> Content {
     })
 }
 
-/// The maps of a metric by themselves: adjacent cells with the same result are outlined.
+/// The maps of a metric alone: adjacent cells with the same result are outlined.
 pub(crate) fn regions(view: &View<'_>, metric: Metric) -> Vec<Plot> {
     let grids: Vec<Grid> = view.result.grids.iter().filter(|grid| grid.metric == metric).cloned().collect();
     together(&grids).iter().map(|grids| Plot { image: draw(view, grids), ..plot(view, grids) }).collect()
 }
 
-/// Where arms pass the baseline by this metric, in sentences.
+/// Where arms cross the baseline by this metric, in sentences.
 pub(crate) fn crossings(view: &View<'_>, metric: Metric) -> Vec<Sentence> {
     let own = view.result.grids.iter().filter(|grid| grid.metric == metric);
     own.flat_map(|grid| of_grid(view, grid)).collect()
 }
 
-/// Lines of the map that cross at the same place, as it is told, are one sentence.
+/// Lines of the map that cross at the same displayed place share a sentence.
 fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<Sentence> {
     let mut alike: Vec<Vec<&Crossing>> = Vec::new();
     let key = |it: &Crossing| (place(it), it.beyond, it.cells_left_out);
@@ -80,7 +80,7 @@ fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<Sentence> {
     alike.iter().map(sentence).collect()
 }
 
-/// The cells between whose levels a crossing lies.
+/// The cells on both sides of a crossing.
 fn beside(grid: &Grid, crossing: &Crossing) -> Vec<String> {
     let Some(place) = grid.factors.iter().position(|it| *it == GridFactor::Connections) else {
         return Vec::new();
@@ -99,7 +99,7 @@ fn beside(grid: &Grid, crossing: &Crossing) -> Vec<String> {
     below.into_iter().chain(above).map(|cell| cell.cell_id.clone()).collect()
 }
 
-/// What is drawn in one map: arms of which each has one row share it.
+/// The arms of each map: arms with one row each share a map.
 fn together(grids: &[Grid]) -> Vec<Vec<&Grid>> {
     let mut all: Vec<Vec<&Grid>> = Vec::new();
     for grid in grids {
@@ -113,7 +113,7 @@ fn together(grids: &[Grid]) -> Vec<Vec<&Grid>> {
     all
 }
 
-/// A map of these grids, which are all of one metric.
+/// A map of these grids, which all have the same metric.
 fn plot(view: &View<'_>, grids: &[&Grid]) -> Plot {
     let first = grids[0];
     let (metric, key) = (metrics::name(view, first.metric), first.metric.row().key);
@@ -135,7 +135,7 @@ fn plot(view: &View<'_>, grids: &[&Grid]) -> Plot {
     }
 }
 
-/// The map, its rows as charts, and its numbers: intervals and p-values have no room in it.
+/// The map, its rows as charts, and its numbers: the map has no room for intervals and p-values.
 fn image(view: &View<'_>, grids: &[&Grid]) -> Markup {
     let rows = multiples(view, grids);
     let (open, folded) = rows.split_at(rows.len().min(OPEN_MAX));
@@ -169,13 +169,14 @@ const MULTIPLES: [&str; 3] = [
     "与基线之比及其 99 % 区间，每个点是一轮。不可比较的条件未画出。",
 ];
 
-/// Most rows of a map whose charts are open; those of further rows are folded away.
+/// Most rows of a map with open charts; those of further rows are folded.
 const OPEN_MAX: usize = 8;
 
-/// A row of a map: its place, its levels but the first, and its ratios with the rounds they are of.
+/// A row of a map: its index, its levels except the first, and its ratios with their rounds.
 type Row<'a> = (usize, &'a [u64], (Vec<Point>, Vec<Raw>));
 
-/// Each row of a map of CPU as a chart: the ratio at every level of the first factor, with its interval and its rounds.
+/// Each row of a map of CPU as a chart: the ratio at every level of the first factor, with its interval and its
+/// rounds.
 fn multiples(view: &View<'_>, grids: &[&Grid]) -> Vec<Drawing> {
     let first = grids[0];
     if first.metric.row().family != Family::Cpu {
@@ -192,7 +193,7 @@ fn multiples(view: &View<'_>, grids: &[&Grid]) -> Vec<Drawing> {
         rows.iter().enumerate().map(|(place, row)| (place, *row, of_row(view, grids, row))).filter(is_line);
     let chart = |(index, (place, row, (points, raw))): (usize, Row<'_>)| {
         let is_open = index < OPEN_MAX;
-        // What few will open is not to make the page much longer.
+        // Rarely opened charts should not make the page much longer.
         let raw = if is_open { raw } else { Vec::new() };
         let shown = Levels {
             factor: if is_open { factor(view, first.factors[0]) } else { "" },
@@ -213,7 +214,7 @@ fn multiples(view: &View<'_>, grids: &[&Grid]) -> Vec<Drawing> {
     lines.enumerate().map(chart).collect()
 }
 
-/// Ratios of a row that may be compared, and the rounds they are of.
+/// Valid ratios of a row, and their rounds.
 fn of_row(view: &View<'_>, grids: &[&Grid], row: &[u64]) -> (Vec<Point>, Vec<Raw>) {
     let (mut points, mut raw) = (Vec::new(), Vec::new());
     for grid in grids {
@@ -234,7 +235,7 @@ fn of_row(view: &View<'_>, grids: &[&Grid], row: &[u64]) -> (Vec<Point>, Vec<Raw
     (points, raw)
 }
 
-/// `0.95`: steps of an axis around one.
+/// `0.95`: a tick of an axis around one.
 fn ratio_tick(ratio: f64) -> String {
     ((ratio * 1e3).round() / 1e3).to_string()
 }
@@ -267,7 +268,7 @@ fn draw(view: &View<'_>, grids: &[&Grid]) -> Markup {
     }
 }
 
-/// The cells of a map by their places.
+/// The cells of a map by position.
 struct Lines<'g> {
     rows: &'g [(&'g Grid, Vec<u64>)],
     columns: &'g [u64],
@@ -279,14 +280,14 @@ impl<'g> Lines<'g> {
         cell_at(grid, *self.columns.get(across)?, row)
     }
 
-    /// Sides beyond which something else is known, or nothing: the outline of a region.
+    /// Sides with another or no result on their other side: the outline of a region.
     fn edges(&self, (down, across): (usize, usize)) -> [(&'static str, bool); 4] {
         let own = self.at((down, across)).map(|cell| cell.difference);
         let differs = |place: Option<(usize, usize)>| {
             let other = place.and_then(|place| self.at(place)).map(|cell| cell.difference);
             own.is_some() && own != other
         };
-        // Rows of several arms are no neighbours of each other.
+        // Rows of several arms are not adjacent to each other.
         let rows_of_arms = self.rows.iter().any(|(_, row)| row.is_empty());
         let down_to = |down: Option<usize>| down.filter(|_| !rows_of_arms).map(|down| (down, across));
         [
@@ -308,7 +309,7 @@ pub(crate) fn levels(view: &View<'_>, factors: &[GridFactor], levels: &[u64]) ->
     parts.collect::<Vec<_>>().join(" · ")
 }
 
-/// A level of a factor, with what is counted.
+/// A level of a factor, with its unit.
 pub(crate) fn level(view: &View<'_>, factor: GridFactor, level: u64) -> String {
     let (number, language) = (format::count(level), view.language);
     match factor {
@@ -352,7 +353,7 @@ fn square(view: &View<'_>, grid: &Grid, lines: &Lines<'_>, place: (usize, usize)
     let is_over = view.result.oversubscribed.iter().any(|it| it.cell_id == cell.cell_id);
     let (class, word) = (tone(grid, cell.difference), difference_word(cell.difference));
     let effect = cell.ratio.map_or(0.0, |ratio| ratio - 1.0);
-    // Of a cell with more threads than CPUs less may be said, and it looks so.
+    // Cells with more threads than CPUs support weaker conclusions, and are lighter.
     let full = if is_over { OVER } else { 1.0 };
     let strength = match cell.difference {
         Difference::Less | Difference::More => full * (12.0 + 48.0 * (effect.abs() / FULL).min(1.0)),
@@ -375,7 +376,7 @@ fn square(view: &View<'_>, grid: &Grid, lines: &Lines<'_>, place: (usize, usize)
     }
 }
 
-/// Whether it is an improvement, by the metric.
+/// Whether it is an improvement for the metric.
 fn tone(grid: &Grid, difference: Difference) -> &'static str {
     let is_good = match difference {
         Difference::Less => grid.metric.row().better == Better::Smaller,
@@ -388,7 +389,7 @@ fn tone(grid: &Grid, difference: Difference) -> &'static str {
     if is_good { "good" } else { "bad" }
 }
 
-/// What a cell comes to, in a word.
+/// A cell's result in a word.
 pub(crate) fn difference_word(difference: Difference) -> Word {
     match difference {
         Difference::Less => Word::MapLess,
@@ -417,7 +418,7 @@ fn mark(difference: Difference) -> &'static str {
 
 fn change(cell: &GridCell) -> String {
     let Some(ratio) = cell.ratio else { return format::ABSENT.to_owned() };
-    // Beyond what is printed there is no sign.
+    // A printed zero has no sign.
     let effect = Some(ratio - 1.0).filter(|effect| effect.abs() >= 0.0005).unwrap_or(0.0);
     let sign = if effect > 0.0 { "+" } else { "" };
     format!("{sign}{}", format::percent(effect))
@@ -425,7 +426,7 @@ fn change(cell: &GridCell) -> String {
 
 fn numbers(view: &View<'_>, grids: &[&Grid]) -> Table {
     let head = [Word::Arm, Word::Cell, Word::MapDifference];
-    // One arm stands in the title.
+    // A single arm is in the title.
     let left_out = usize::from(grids.len() == 1);
     let row = |grid: &Grid, cell: &GridCell| {
         let all = [
@@ -465,7 +466,7 @@ fn place(crossing: &Crossing) -> String {
     format!("{} [{}, {}]", number(crossing.connections), end(crossing.low), end(crossing.high))
 }
 
-/// `uring needs less server CPU from about 30 [12, 70] connections on`, of lines that are alike in that.
+/// `uring needs less server CPU from about 30 [12, 70] connections on`, for lines with the same direction.
 fn crossed(view: &View<'_>, grid: &Grid, alike: &[&Crossing]) -> String {
     let (language, crossing) = (view.language, alike[0]);
     let at = place(crossing);
@@ -507,10 +508,10 @@ fn crossed(view: &View<'_>, grid: &Grid, alike: &[&Crossing]) -> String {
     text + &left_out
 }
 
-/// A metric, of how many cells the generator limited how many, the arms of which that is said, and those cells.
+/// A metric, the number of limited cells and of all cells, the arms with these numbers, and the limited cells.
 type Limited = ((Metric, u32, usize), Vec<String>, BTreeSet<String>);
 
-/// How many cells say less than they seem to, and why. Arms of which the same is said share a sentence.
+/// How many cells were limited by the generator, and what follows. Arms with the same statement share a sentence.
 fn limited(view: &View<'_>) -> Vec<Sentence> {
     let mut alike: Vec<Limited> = Vec::new();
     for grid in view.result.grids.iter().filter(|grid| grid.cells_left_out > 0) {
@@ -533,7 +534,7 @@ fn limited(view: &View<'_>) -> Vec<Sentence> {
     alike.into_iter().map(sentence).collect()
 }
 
-/// Why cells that the generator limited are in no mean: an equal rate may bear out a cost, and never a rate.
+/// Why cells limited by the generator are in no mean: an equal rate may support a cost, but never a rate.
 fn left_out(view: &View<'_>, (metric, limited, all): (Metric, u32, usize), arms: &str) -> String {
     let (family, metric) = (metric.row().family, metrics::name(view, metric));
     if family == Family::Rate {
@@ -558,7 +559,7 @@ fn left_out(view: &View<'_>, (metric, limited, all): (Metric, u32, usize), arms:
     )
 }
 
-/// Whether the effect of one factor depends on another, where that was found, and what would have been seen.
+/// Whether the effect of one factor depends on another, with the largest interaction.
 fn interactions(view: &View<'_>) -> Vec<Sentence> {
     let sentence = |(grid, it): (&Grid, &Interaction)| {
         let (language, arm) = (view.language, maps::arm(view, &grid.arm, grid.map));
@@ -592,10 +593,10 @@ fn interactions(view: &View<'_>) -> Vec<Sentence> {
     grids.flat_map(|grid| grid.interactions.iter().map(move |it| (grid, it))).map(sentence).collect()
 }
 
-/// From this p-value on an interaction is told as one; it is corrected for all that were looked at.
+/// Largest p-value at which an interaction is reported; it is corrected for all tested ones.
 const INTERACTION_P_MAX: f64 = 0.01;
 
-/// Cells with the levels at which an interaction is.
+/// Cells with the levels of an interaction.
 fn at_levels(grid: &Grid, it: &Interaction) -> Vec<String> {
     let asked = [(it.factors.0, it.levels.0), (it.factors.1, it.levels.1)];
     let is_there = |cell: &&GridCell| {
@@ -607,7 +608,7 @@ fn at_levels(grid: &Grid, it: &Interaction) -> Vec<String> {
     grid.cells.iter().filter(is_there).map(|cell| cell.cell_id.clone()).collect()
 }
 
-/// Means that cells contradict.
+/// Means that are contradicted by cells.
 fn reversals(view: &View<'_>, grid: &Grid) -> Vec<Sentence> {
     let language = view.language;
     let sentence = |marginal: &Marginal| {

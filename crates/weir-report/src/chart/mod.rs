@@ -1,12 +1,12 @@
-//! Charts as inline SVG, drawn by hand so that they follow the page: colours are CSS classes (light, dark and
-//! print come from one style sheet), text is real text, nothing needs an id, and every mark has a tooltip, which dots
-//! of one row share.
+//! Charts as inline SVG, drawn by hand so that they follow the page: colours are CSS classes (light, dark and print
+//! come from one style sheet), text is real text, no ids are needed, and every mark has a tooltip, which dots of one
+//! row share.
 //!
-//! Colours never carry meaning alone: each arm has a marker shape too, and every chart has its table beside it. What a
-//! reader must see at once (which arm, which cell, which verdict) is text of the page and not of the image, so that it
-//! stands above the plot where the page is narrow.
+//! Colours never carry meaning alone: each arm also has a marker shape, and every chart has its table next to it.
+//! Essential information (arm, cell, verdict) is text of the page and not of the image, so that it moves above the
+//! plot on a narrow page.
 //!
-//! A further chart is a file here that gives a section with its texts, a line below, and one in `sections.rs`.
+//! A new chart is a file here that returns a section with its texts, a line below, and one in `sections.rs`.
 
 mod accounts;
 mod bars;
@@ -55,28 +55,28 @@ use scale::Scale;
 
 use crate::{section::Subject, view::View};
 
-/// Most rows of a forest or bar chart; the tables have more.
+/// Most rows of a forest or bar chart; the tables contain more.
 const ROWS_MAX: usize = 60;
 /// Most trials on the timeline.
 const TRIALS_MAX: usize = 2000;
 
-/// One row of a chart: what it is about, its plot, and what it says.
+/// One row of a chart: its subject, its plot, and its number.
 struct Row {
-    /// What it shares with the rows around it, said once above them; empty where nothing is.
+    /// Text shared with adjacent rows, shown once above them; empty if there is none.
     group: String,
     subject: Subject,
-    /// Absent where there is no figure: such a row is a line of text.
+    /// Absent without a figure: such a row is a line of text.
     plot: Option<Markup>,
     number: String,
     verdict: String,
-    /// Shown faintly: nothing may be read from it.
+    /// Shown faintly: it must not be interpreted.
     is_void: bool,
 }
 
-/// Width of the texts beside a vertical axis: seven figures with their commas.
+/// Width of the texts next to a vertical axis: seven figures with their commas.
 const GUTTER: f64 = 64.0;
 
-/// A fluid plot with the texts of its vertical axis in a column of fixed width beside it.
+/// A fluid plot next to a column of fixed width with the texts of its vertical axis.
 fn framed(height: f64, scale: &Scale, text: fn(f64) -> String, plot: &Markup) -> Markup {
     let mut gutter = Canvas::new(GUTTER);
     gutter.set_height(height);
@@ -104,7 +104,7 @@ fn axis(scale: &Scale, text: impl Fn(f64) -> String) -> Markup {
     canvas.finish()
 }
 
-/// Rows over one axis, which they have where one of them has a plot.
+/// Rows over a common axis, which is drawn if one of them has a plot.
 fn rows(view: &View<'_>, rows: &[Row], axis: &Markup) -> Markup {
     rows_with(rows, axis, |arm| view.arm_index(arm))
 }

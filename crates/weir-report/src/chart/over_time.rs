@@ -1,4 +1,4 @@
-//! Figures over time: a line for each, in steps, because a figure is of a whole interval.
+//! Figures over time: a line for each, in steps, because a figure covers a whole interval.
 
 use maud::{Markup, html};
 
@@ -12,12 +12,12 @@ use crate::format;
 const HEIGHT: f64 = 200.0;
 const PLOT_Y: (f64, f64) = (170.0, 12.0);
 
-/// What is drawn.
+/// The contents of the chart.
 pub(crate) struct OverTime {
-    /// Begin and end of each interval, in seconds.
+    /// Start and end of each interval, in seconds.
     pub(crate) intervals: Vec<(f64, f64)>,
     pub(crate) lines: Vec<Line>,
-    /// What an amount on the vertical axis is called.
+    /// Formats an amount on the vertical axis.
     pub(crate) tick: fn(f64) -> String,
 }
 
@@ -81,7 +81,7 @@ mod tests {
         };
         let drawn = over_time(&chart).into_string();
         assert!(drawn.contains("calls &lt;all&gt;") && drawn.contains("10/s"), "{drawn}");
-        // Ticks are multiples of a step, which binary numbers miss by a little.
+        // Ticks are multiples of a step, which binary numbers represent inexactly.
         let narrow = OverTime { intervals: vec![(0.0, 0.65)], ..chart };
         let drawn_narrow = over_time(&narrow).into_string();
         assert!(drawn_narrow.contains("0.6 s") && !drawn_narrow.contains("0.6000"), "{drawn_narrow}");

@@ -11,9 +11,9 @@ const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 340.0;
 const PLOT_X: (f64, f64) = (52.0, 466.0);
 const PLOT_Y: (f64, f64) = (292.0, 22.0);
-/// Labels keep this distance.
+/// Minimum distance of labels.
 const LABEL_STEP: f64 = 15.0;
-/// Texts below the axis keep this one.
+/// Minimum distance of texts below the axis.
 const TICK_STEP: f64 = 46.0;
 
 /// A way to wait.
@@ -24,28 +24,28 @@ pub(crate) struct PlanePoint {
     pub y: f64,
     /// Tooltip.
     pub title: String,
-    /// Written beside the mark.
+    /// Label next to the mark.
     pub label: String,
-    /// Whether the frontier goes through it.
+    /// Whether it is on the frontier.
     pub is_on_frontier: bool,
 }
 
-/// Ways that differ in a parameter, from left to right; they are joined.
+/// Ways that differ in a parameter, from left to right, connected by a line.
 pub(crate) struct PlaneFamily {
     /// Colour and marker.
     pub style: usize,
-    /// An oracle: hollow, and not joined.
+    /// An oracle: hollow, and not connected.
     pub is_oracle: bool,
-    /// The one everything is about: larger.
+    /// The candidate: larger.
     pub is_candidate: bool,
     /// From left to right.
     pub points: Vec<PlanePoint>,
 }
 
-/// Least width of the first axis: what differs by less is beside each other.
+/// Smallest range of the first axis: smaller differences are drawn close together.
 const MISSES_MIN: f64 = 0.02;
 
-/// The chart, with what stands below the first axis and above the second. Both are shares.
+/// The chart, with the titles of the first axis (below) and the second (above). Both are shares.
 pub(crate) fn plane((x_title, y_title): (&str, &str), families: &[PlaneFamily]) -> Markup {
     let points = || families.iter().flat_map(|family| &family.points);
     let x = Scale::from_zero(points().map(|point| point.x).chain([MISSES_MIN]), PLOT_X.0, PLOT_X.1);
@@ -79,7 +79,7 @@ fn percent(share: f64) -> String {
     format!("{} %", (share * 1e4).round() / 1e2)
 }
 
-/// The line below which nothing is: from each of its points to the right, and down at the next.
+/// The frontier as steps: from each of its points to the right, and down at the next.
 fn steps(mut points: Vec<&PlanePoint>, (x, y): (&Scale, &Scale)) -> Vec<(f64, f64)> {
     points.sort_by(|a, b| a.x.total_cmp(&b.x).then(b.y.total_cmp(&a.y)));
     let mut line: Vec<(f64, f64)> = Vec::new();
@@ -109,11 +109,11 @@ fn draw(canvas: &mut Canvas, family: &PlaneFamily, (x, y): (&Scale, &Scale)) {
     }
 }
 
-/// Steps up or down that a label may stand away from its mark.
+/// Most steps up or down between a label and its mark.
 const STEPS_MAX: i32 = 3;
 
-/// Names beside their marks, moved where they would overlap, on the side that has room: first the candidate's, then
-/// those of whole families. A label without a place is in the tooltip and in the table.
+/// Names next to their marks, moved where they would overlap, on the side with room: first the candidate's, then
+/// those of whole families. A label that does not fit is in the tooltip and in the table.
 fn label(canvas: &mut Canvas, families: &[PlaneFamily], (x, y): (&Scale, &Scale)) {
     let rank = |family: &PlaneFamily| (!family.is_candidate, family.points.len() > 1);
     let mut ordered: Vec<&PlaneFamily> = families.iter().collect();
@@ -133,7 +133,7 @@ fn label(canvas: &mut Canvas, families: &[PlaneFamily], (x, y): (&Scale, &Scale)
             };
             inside && !taken.iter().any(overlaps)
         };
-        // Beside the mark, then a step below, a step above, two below.
+        // Next to the mark, then a step below, a step above, two below.
         let steps = (0..=2 * STEPS_MAX).map(|n| if n % 2 == 1 { (n + 1) / 2 } else { -n / 2 });
         let places = steps.map(|step| y + 4.0 + f64::from(step) * LABEL_STEP);
         let Some(baseline) = places.into_iter().find(is_free) else { continue };

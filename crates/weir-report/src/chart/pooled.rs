@@ -1,5 +1,5 @@
-//! A forest of runs: a row for each run with its interval, a diamond as wide as the interval of what they have in
-//! common, and a bar where the next run is expected.
+//! A forest of runs: a row for each run with its interval, a diamond as wide as the interval of the common mean, and
+//! a bar where the next run is expected.
 
 use maud::Markup;
 use weir_record::{metric::Metric, verdict::Verdict};
@@ -23,17 +23,17 @@ const ROW: f64 = 28.0;
 /// Half the height of a diamond.
 const DIAMOND: f64 = 8.0;
 
-/// Most rows of one plot; its table has more.
+/// Most rows of one plot; its table contains more.
 const ROWS_MAX: usize = 120;
 
-/// Least width of an axis of differences, to each side.
+/// Smallest half-width of an axis of differences.
 const DIFFERENCE_MIN: f64 = 0.01;
 
-/// What is drawn of one effect, in words and numbers.
+/// One effect, in words and numbers.
 pub(crate) struct PooledPlot<'a> {
     pub id: String,
     pub title: String,
-    /// The arm, which has a colour and a marker.
+    /// The arm, which determines colour and marker.
     pub arm: &'a str,
     pub metric: Metric,
     pub is_difference: bool,
@@ -41,7 +41,7 @@ pub(crate) struct PooledPlot<'a> {
     pub numbers: Table,
 }
 
-/// A row of it. Rows of a group stand below its name.
+/// A row. Rows of a group are below its name.
 pub(crate) enum PooledRow {
     /// One run.
     Run {
@@ -52,7 +52,7 @@ pub(crate) enum PooledRow {
         figure: f64,
         interval: Option<(f64, f64)>,
     },
-    /// Several together; without an interval there is nothing to draw.
+    /// Several runs together; without an interval nothing is drawn.
     Pooled {
         group: String,
         text: String,
@@ -60,12 +60,12 @@ pub(crate) enum PooledRow {
         verdict: Option<(Verdict, String)>,
         interval: Option<(f64, f64)>,
     },
-    /// The run that has not been.
+    /// The next run.
     Next { group: String, text: String, number: String, range: (f64, f64) },
 }
 
 impl PooledRow {
-    /// Everything that must be inside the axis.
+    /// Values that must be inside the axis.
     fn ends(&self) -> Vec<f64> {
         let both = |range: Option<(f64, f64)>| range.into_iter().flat_map(|(low, high)| [low, high]);
         match self {
@@ -132,7 +132,7 @@ fn row(row: &PooledRow, (scale, none): (&Scale, f64), arm: usize) -> Row {
     }
 }
 
-/// A row with its grid and the line where nothing differs.
+/// A row with its grid and the line at no difference.
 fn empty(scale: &Scale, none: f64) -> Canvas {
     let mut canvas = Canvas::fluid(ROW);
     for tick in scale.ticks(5.0) {

@@ -1,4 +1,4 @@
-//! From values to pixels, and where the ticks go.
+//! Maps values to pixels, and chooses the ticks.
 
 /// A linear or logarithmic axis. Values outside the domain land on its ends.
 pub(super) struct Scale {
@@ -9,7 +9,7 @@ pub(super) struct Scale {
     logarithmic: bool,
 }
 
-/// No axis has more ticks than this.
+/// Most ticks of an axis.
 const TICKS_MAX: usize = 12;
 
 impl Scale {
@@ -20,7 +20,7 @@ impl Scale {
         Scale { low: 0.0, high, start, end, logarithmic: false }
     }
 
-    /// Around all ratios and 1, symmetric in nothing, at least 5 % to each side; ratios beyond a factor of 100 are cut.
+    /// Around all ratios and 1, not symmetric, at least 5 % to each side; ratios beyond a factor of 100 are cut.
     pub(super) fn ratios(values: impl Iterator<Item = f64>, start: f64, end: f64) -> Self {
         let (mut low, mut high) = (0.95_f64, 1.05_f64);
         for value in values.filter(|value| value.is_finite() && *value > 0.0) {
@@ -37,7 +37,7 @@ impl Scale {
         }
     }
 
-    /// Around all differences and 0, with `least` to each side at least.
+    /// Around all differences and 0, with at least `least` to each side.
     pub(super) fn differences(values: impl Iterator<Item = f64>, least: f64, start: f64, end: f64) -> Self {
         let (mut low, mut high) = (-least, least);
         for value in values.filter(|value| value.is_finite()) {

@@ -1,5 +1,5 @@
-//! Bars made of parts: a bar for each subject, a part for each place, in the order of the legend above them. A part has
-//! its number of the legend in it where there is room, so that its colour is not all that tells it.
+//! Bars made of parts: a bar for each subject, a part for each place, in the order of the legend above them. A part
+//! contains its number in the legend if there is room, so that it is not identified by colour alone.
 
 use maud::{Markup, html};
 
@@ -18,7 +18,7 @@ pub(crate) struct Stacked {
     /// Names of the parts.
     pub(crate) parts: Vec<String>,
     pub(crate) bars: Vec<StackedBar>,
-    /// An amount in words.
+    /// Formats an amount.
     pub(crate) text: fn(f64) -> String,
     pub(crate) tick: fn(f64) -> String,
 }
@@ -26,11 +26,11 @@ pub(crate) struct Stacked {
 /// A bar.
 pub(crate) struct StackedBar {
     pub(crate) name: String,
-    /// An amount for each part; one that is not more than nothing is not drawn.
+    /// An amount for each part; zero and negative ones are not drawn.
     pub(crate) amounts: Vec<f64>,
-    /// What the parts should make up, where that was measured by itself: a line.
+    /// The independently measured total of the parts: a line.
     pub(crate) whole: Option<f64>,
-    /// What stands beside it.
+    /// Text next to the bar.
     pub(crate) number: String,
 }
 
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_part_has_its_width_its_number_and_its_amount_and_the_whole_is_a_line() {
         let drawn = chart(vec![50.0, 30.0, 20.0], Some(100.0));
-        // The axis goes 2 % beyond the longest.
+        // The axis extends 2 % beyond the longest.
         assert!(drawn.contains(r#"x="0" y="3" width="490.2""#), "{drawn}");
         assert!(drawn.contains("uring · softirqs: 30 ns") && drawn.contains(">3</text>"), "{drawn}");
         assert!(drawn.contains(r#"class="one" d="M980.4 0V26""#), "{drawn}");

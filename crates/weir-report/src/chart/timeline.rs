@@ -17,20 +17,19 @@ use crate::{
     words::Word,
 };
 
-/// Width of the narrowest and of a usual drawing: a label that has room on the usual one alone is left out on the
-/// other.
+/// Width of the narrowest and of a usual drawing: a label that only fits the usual one is omitted in the other.
 const WIDTHS: [f64; 2] = [340.0, 1000.0];
 const CELLS: f64 = 24.0;
-/// The arm's name and its trials below.
+/// The arm's name with its trials below.
 const LANE: f64 = 36.0;
 const NAME: f64 = 14.0;
 const READINGS: f64 = 96.0;
 const AXIS: f64 = 26.0;
 /// Width of the smallest box, and of the smallest stripe of a cell, in per cent.
 const BOX_MIN: f64 = 0.15;
-/// Two readings nearer than this, in per cent and in pixels, are one dot.
+/// Readings closer than this, in per cent and in pixels, are one dot.
 const DOTS_APART: (f64, f64) = (BOX_MIN, 2.0);
-/// Between the lanes and the readings, with room for their title.
+/// Gap between the lanes and the readings, with room for their title.
 const GAP: f64 = 30.0;
 
 const TITLE: Caption = Caption::Own(["The session, trial by trial", "시행별 진행 기록", "逐次试验时间线"]);
@@ -104,13 +103,13 @@ fn draw(view: &View<'_>) -> Markup {
     framed(bottom + AXIS, &scale, format::nanos_tick, &canvas.finish())
 }
 
-/// Trials of one arm that are drawn as one box: a trial, or several that nobody could tell apart.
+/// Trials of one arm that are drawn as one box: a trial, or several indistinguishable ones.
 struct Run<'a> {
     left: f64,
     right: f64,
     first: &'a TimelineEntry,
     trials: usize,
-    /// They are the turns of one round.
+    /// Whether they are the turns of one round.
     is_one_block: bool,
 }
 
@@ -124,8 +123,8 @@ impl Run<'_> {
     }
 }
 
-/// The boxes of a lane, in per cent of its width. Trials that would be drawn over one another are one box, as far as
-/// they have one outcome: in a session of hours a trial is less than a pixel wide.
+/// The boxes of a lane, in per cent of its width. Overlapping trials with the same outcome are one box: in a session
+/// of hours a trial is less than a pixel wide.
 fn boxes<'a>(time: &Scale, entries: impl Iterator<Item = &'a TimelineEntry>) -> Vec<Run<'a>> {
     let mut runs: Vec<Run<'a>> = Vec::new();
     for entry in entries {
@@ -152,14 +151,14 @@ fn describe(view: &View<'_>, entry: &TimelineEntry) -> String {
     format!("{} · {cell} · {block} {} · {outcome} · {reading}", entry.arm, entry.block)
 }
 
-/// Whether two trials are slices of the same round, which was read once.
+/// Whether two trials are slices of the same round, which has one reading.
 fn is_one_reading(a: &TimelineEntry, b: &TimelineEntry) -> bool {
     (&a.cell_id, a.block, a.started_ns, a.elapsed_ns) == (&b.cell_id, b.block, b.started_ns, b.elapsed_ns)
         && a.round_trip_ns == b.round_trip_ns
         && a.steal_share == b.steal_share
 }
 
-/// Marks where a run of trials of one cell begins, with the cell's name where there is room.
+/// Marks the start of a run of trials of one cell, with the cell's name if there is room.
 fn cells(canvas: &mut Canvas, view: &View<'_>, time: &Scale, entries: &[TimelineEntry]) {
     let runs = entries.chunk_by(|a, b| a.cell_id == b.cell_id);
     for (index, run) in runs.enumerate() {
@@ -167,7 +166,7 @@ fn cells(canvas: &mut Canvas, view: &View<'_>, time: &Scale, entries: &[Timeline
         let left = time.at(first.started_ns as f64 / 1e9);
         let right = time.at((last.started_ns.saturating_add(last.elapsed_ns)) as f64 / 1e9);
         if right - left < BOX_MIN {
-            // Stripes of less than a pixel or two tell nothing.
+            // Stripes of less than a pixel or two are invisible.
             continue;
         }
         let label = view.cell_label(&first.cell_id);
@@ -181,7 +180,7 @@ fn cells(canvas: &mut Canvas, view: &View<'_>, time: &Scale, entries: &[Timeline
     }
 }
 
-/// The readings; gives their scale.
+/// Draws the readings; returns their scale.
 fn readings(
     canvas: &mut Canvas,
     view: &View<'_>,

@@ -1,5 +1,5 @@
-//! How arms waited over time: misses, operations a second, effective sleep and CPU, one below the other, with the
-//! levels that were published as dashed lines.
+//! How arms waited over time: misses, operations a second, effective sleep and CPU, one below the other, with
+//! published levels as dashed lines.
 
 use maud::{Markup, html};
 use weir_record::wait_series::{LevelOf, SeriesMetric, WaitFigures, WaitPart, WaitSeries};
@@ -18,9 +18,9 @@ use crate::{
 
 const HEIGHT: f64 = 132.0;
 const PLOT_Y: (f64, f64) = (108.0, 24.0);
-/// Names of parts stand above the first panel, times below each.
+/// Names of parts are above the first panel, times below each.
 const NAMES_Y: f64 = 12.0;
-/// Width for which labels of parts must have room: the narrowest screen and a usual one.
+/// Widths at which labels of parts must fit: the narrowest screen and a usual one.
 const WIDTHS: [f64; 2] = [340.0, 900.0];
 
 const TITLE: Caption = Caption::Own(["Waiting over time", "시간에 따른 대기", "随时间变化的等待"]);
@@ -58,7 +58,7 @@ fn plot(view: &View<'_>, series: &WaitSeries) -> Plot {
     }
 }
 
-/// The label of a published level stands above its line, and would else lie on the name of the part.
+/// The label of a published level is above its line, and would otherwise overlap the name of the part.
 const ROOM_FOR_LABEL: f64 = 1.4;
 
 fn end_ns(part: &WaitPart) -> u64 {
@@ -111,7 +111,7 @@ fn panel(view: &View<'_>, series: &WaitSeries, metric: SeriesMetric) -> Markup {
     }
 }
 
-/// The name of a part, where there is room for it.
+/// The name of a part, if there is room for it.
 fn name_part(canvas: &mut Canvas, name: &str, (from, to): (f64, f64)) {
     let [narrow, usual] = WIDTHS.map(|width| text_width(name) + 6.0 < (to - from) / 100.0 * width);
     if usual {
@@ -120,7 +120,7 @@ fn name_part(canvas: &mut Canvas, name: &str, (from, to): (f64, f64)) {
     }
 }
 
-/// What was measured in a part. Between two parts nothing is joined: something was changed there.
+/// The measurements of a part. Parts are not connected, because something was changed between them.
 fn curve(
     canvas: &mut Canvas,
     (view, series, part): (&View<'_>, &WaitSeries, &WaitPart),

@@ -1,4 +1,4 @@
-//! What differs per message: system calls, switches and the engine's counters, as a table with a bar in each field.
+//! Differences per message: system calls, switches and the engine's counters, as a table with a bar in each field.
 
 use maud::{Markup, html};
 use weir_record::study::ArmSummary;

@@ -1,4 +1,4 @@
-//! Latency against offered load, and what connections cost.
+//! Latency against offered load, and costs of connections.
 
 use weir_record::{connection_costs::ConnectionCosts, latency_map::LatencyLadder};
 

@@ -1,4 +1,4 @@
-//! Whether arms are what the study says that they are.
+//! Whether arms match the study's description.
 
 use weir_record::finding::{OfArmChecks, ProgramBuild, ProgramChange, RingApart, SamePair};
 

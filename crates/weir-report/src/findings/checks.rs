@@ -1,4 +1,4 @@
-//! What checks of a study's validity found.
+//! Results of a study's validity checks.
 
 use weir_record::finding::{
     ArmExclusions, CallsApart, CallsLacking, FailedTrial, MessageKind, MessagesInSlices, OfBaseline,
@@ -86,7 +86,7 @@ pub(super) fn of_responses(language: Language, finding: OfResponses<'_>) -> Stri
     }
 }
 
-/// How many trials gave no report, and what befell the first.
+/// Number of trials without a report, and the first failure.
 fn reports(language: Language, (missing, trials): (u64, u64), first: Option<&FailedTrial>) -> String {
     let first = first
         .as_ref()
@@ -225,7 +225,7 @@ pub(super) fn of_storage(language: Language, finding: OfStorage<'_>) -> String {
     }
 }
 
-/// How many of an arm's trials were excluded.
+/// Number of an arm's excluded trials.
 fn excluded(language: Language, arm: &ArmExclusions) -> String {
     match language {
         Language::English => format!("{} {} of {}", arm.arm, arm.excluded, arm.trials),
@@ -340,7 +340,7 @@ fn drift(
     )
 }
 
-/// Segments for each message, in short slices and in long ones.
+/// Segments per message, in short slices and in long ones.
 fn segments(language: Language, arms: &[SegmentsOfArm], change_max: f64) -> String {
     let one = |of: &SegmentsOfArm| {
         let [slices, long] = [of.in_slices, of.in_long].map(|each| format!("{each:.3}"));
@@ -404,7 +404,7 @@ fn warming(language: Language, arms: &[WarmingArm], change_max: f64) -> String {
     )
 }
 
-/// What rounds scatter by.
+/// Components of the rounds' variance.
 fn components(language: Language, arms: &[RoundComponents]) -> String {
     let one = |of: &RoundComponents| {
         let RoundComponents { arm, permutations, rounds, permutations_best, rounds_best, .. } = of;

@@ -1,4 +1,4 @@
-//! What `weir doctor` found about the machine.
+//! Findings of `weir doctor` about the machine.
 
 use weir_record::{
     finding::{OfConnections, OfCpus, OfMemory, OfQuiet, OfRungs, OfSpeed, SharedPart},

@@ -1,10 +1,10 @@
-//! What this machine has and lacks, what told it, and what would mend it.
+//! Features that this machine has and lacks, the source of that, and the remedy.
 
 use weir_record::finding::{OfDrivers, OfProbes, OfPrograms, OfRemedies};
 
 use crate::language::{Language, localized};
 
-/// What a driver was granted.
+/// Features granted to a driver.
 const FEATURES: [(&str, [&str; 3]); 23] = [
     ("edge-triggered", ["edge-triggered", "에지 트리거", "边沿触发"]),
     ("level-triggered", ["level-triggered", "레벨 트리거", "水平触发"]),
@@ -40,7 +40,7 @@ const FEATURES: [(&str, [&str; 3]); 23] = [
     ("virtual-time", ["virtual time", "가상 시간", "虚拟时间"]),
 ];
 
-/// What a driver was granted, or left unused, by its stable name.
+/// A feature that a driver was granted, or left unused, by its stable name.
 pub(crate) fn feature(language: Language, name: &str) -> String {
     let known = FEATURES.iter().find(|(own, _)| *own == name);
     known.map_or_else(|| name.to_owned(), |(_, texts)| language.choose(*texts).to_owned())

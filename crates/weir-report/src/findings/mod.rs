@@ -1,6 +1,6 @@
-//! What the laboratory found, told in the reader's language. A finding is a code with arguments, so that every language
-//! has the same numbers and names; the sentence of an older record stays as it was recorded. A file for each of those
-//! who find something, and a function for each group of findings, which the compiler holds to be complete.
+//! Findings of the laboratory in the reader's language. A finding is a code with arguments, so that every language
+//! has the same numbers and names; a sentence from an older record is unchanged. There is a file for each source of
+//! findings, and a function for each group, whose completeness the compiler checks.
 
 mod arms;
 mod checks;

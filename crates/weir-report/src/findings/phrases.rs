@@ -1,4 +1,4 @@
-//! Parts of sentences that several findings have: what is counted, what was excluded, what failed.
+//! Phrases that several findings share: units, exclusions, failures.
 
 use weir_record::finding::{ExclusionKind, FailedTrial, FailureClass, FailureCount, MessageKind, UnitKind};
 
@@ -7,7 +7,7 @@ use crate::{
     language::{Language, localized},
 };
 
-/// Why a trial failed, as far as it knows: `server failed: exited with status 1, reset (2)`.
+/// Why a trial failed, as far as known: `server failed: exited with status 1, reset (2)`.
 pub(super) fn failed_trial(language: Language, failed: &FailedTrial) -> String {
     let reason = failed.reason.map(|reason| exclusion(language, reason).to_owned());
     let lost = [
@@ -88,7 +88,7 @@ pub(crate) fn units_of(language: Language, units: u64, unit: UnitKind) -> String
     }
 }
 
-/// One of what is counted, as it stands behind "per".
+/// The unit in the singular, as after "per".
 pub(crate) fn per(language: Language, kind: MessageKind) -> &'static str {
     language.choose(match kind {
         MessageKind::Message => ["message", "메시지", "条消息"],
@@ -98,7 +98,7 @@ pub(crate) fn per(language: Language, kind: MessageKind) -> &'static str {
     })
 }
 
-/// Several of them.
+/// The unit in the plural.
 pub(crate) fn plural(language: Language, kind: MessageKind) -> &'static str {
     language.choose(match kind {
         MessageKind::Message => ["messages", "메시지", "消息"],
@@ -108,7 +108,7 @@ pub(crate) fn plural(language: Language, kind: MessageKind) -> &'static str {
     })
 }
 
-/// Their rate: the same unit in every language.
+/// The unit of its rate, the same in every language.
 pub(crate) fn rate(language: Language, kind: MessageKind) -> &'static str {
     language.choose(match kind {
         MessageKind::Message => ["messages/s", "메시지/초", "消息/秒"],

@@ -1,4 +1,4 @@
-//! Why there is a verdict on a comparison, or none, and what stands beside it.
+//! Why a comparison has a verdict or none, and its notes.
 
 use weir_record::finding::{
     OfArms, OfCells, OfDecision, OfFigures, OfUnits, UnitKind, Witness, WitnessBearing, WitnessFigure,
@@ -236,7 +236,7 @@ pub(super) fn of_cells(language: Language, finding: OfCells<'_>) -> String {
     }
 }
 
-/// Two builds, and nothing that shows what layout does.
+/// Two builds, without a placebo that shows the effect of code layout.
 const NO_PLACEBO: [&str; 3] = [
     "two builds of one program: the layout of their code alone can move a figure by more than its interval; \
                  the baseline's source built once more, as a further arm (--placebo), shows by how much",
@@ -312,7 +312,7 @@ pub(super) fn of_decision(language: Language, finding: OfDecision<'_>) -> String
     }
 }
 
-/// What another figure says of a verdict.
+/// Whether another figure supports a verdict.
 fn held(language: Language, witness: Witness, (seen, bearing): (&WitnessFigure, WitnessBearing)) -> String {
     let witness = witness_name(language, witness);
     let ratio = format::ratio_and_interval(Some(seen.ratio), Some(seen.interval));

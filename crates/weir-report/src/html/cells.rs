@@ -1,5 +1,4 @@
-//! The cells of a study in one table at the end of the page, and the way there: a sentence that speaks of cells leads
-//! to them.
+//! The table of a study's cells at the end of the page, and links to it from sentences that mention cells.
 
 use maud::{Markup, html};
 use weir_record::{effect::Effect, metric::Metric, verdict::Verdict};
@@ -7,21 +6,21 @@ use weir_record::{effect::Effect, metric::Metric, verdict::Verdict};
 use super::scrolled;
 use crate::{format, language::localized, metrics, table::ROWS_MAX, view::View, words};
 
-/// Most cells that a sentence names; what is beyond is counted.
+/// Most cells linked from a sentence; further ones are counted.
 const LINKS_MAX: usize = 6;
 
-/// Most arms that a row has.
+/// Most arms per row.
 const ARMS_MAX: usize = 6;
 
-/// The identifier of a cell's row: its own, where that may stand in an address.
+/// The identifier of a cell's row: the cell's own, if that is valid in an address.
 fn anchor(view: &View<'_>, id: &str) -> Option<String> {
     let place = view.cells.iter().take(ROWS_MAX).position(|cell| *cell == id)?;
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     Some(if id.chars().all(is_plain) { format!("cell-{id}") } else { format!("cell-{place}-") })
 }
 
-/// `→ 100 connections · 2 workers, 1,000 connections · 2 workers`, each leading to its row. Parts that all of them
-/// share are left out.
+/// `→ 100 connections · 2 workers, 1,000 connections · 2 workers`, each linked to its row. Parts that all of them
+/// share are omitted.
 pub(super) fn links(view: &View<'_>, cells: &[String]) -> Markup {
     let there: Vec<String> = cells.iter().filter(|cell| anchor(view, cell).is_some()).cloned().collect();
     let further = there.len().saturating_sub(LINKS_MAX);
@@ -41,7 +40,7 @@ pub(super) fn links(view: &View<'_>, cells: &[String]) -> Markup {
     }
 }
 
-/// A cell's label that leads to its row.
+/// A cell's label that links to its row.
 pub(super) fn link(view: &View<'_>, id: &str, label: &str) -> Markup {
     match anchor(view, id) {
         Some(anchor) => html! { a href=(format!("#{anchor}")) { (label) } },
@@ -49,7 +48,7 @@ pub(super) fn link(view: &View<'_>, id: &str, label: &str) -> Markup {
     }
 }
 
-/// Every cell with what was found in it by the metric of the study's claim.
+/// Every cell with its result for the metric of the study's claim.
 pub(super) fn section(view: &View<'_>) -> Markup {
     let metric = view.primary().map_or(Metric::ServerCpuPerMessage, |primary| primary.metric);
     let left_out = view.cells.len().saturating_sub(ROWS_MAX);
@@ -90,7 +89,7 @@ fn found(view: &View<'_>, cell: &str, metric: Metric) -> Markup {
     let own: Vec<&Effect> = view.compared_in(cell).filter(|it| it.metric == metric).collect();
     let further = own.len().saturating_sub(ARMS_MAX);
     let more = localized!(view.language, "{further} more", "외 {further}개", "另 {further} 个");
-    // A cell that claims nothing has a ratio and no word for it.
+    // A cell without a claim has a ratio and no word for it.
     let word = |it: &Effect| match it.verdict {
         Verdict::NoClaim => String::new(),
         verdict => format!(" · {}", view.word(words::verdict(it.metric, verdict))),

@@ -1,4 +1,4 @@
-//! Whether text of the page can be read: each of its colours on what it stands on, in each scheme and on paper.
+//! Whether the page's text is readable: each colour on its background, in each scheme and on paper.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use super::STYLE;
 /// Least contrast of text that is not large (WCAG 2.2, 1.4.3).
 const CONTRAST_MIN: f64 = 4.5;
 
-/// Arms before their colours come again.
+/// Arms before their colours repeat.
 const ARM_STYLES: usize = 8;
 
-/// How much of its tone is in the strongest cell of a map.
+/// Share of the tone in the strongest cell of a map.
 const TONE_SHARE_MAX: f64 = 0.6;
 
 type Scheme = BTreeMap<&'static str, &'static str>;
 
 type Color = [f64; 3];
 
-/// What the style calls its colours: in the light, in the dark, and printed by a reader who prefers the dark.
+/// The style's colours: light, dark, and printed by a reader who prefers dark.
 fn schemes() -> [(&'static str, Scheme); 3] {
     let blocks = STYLE.split(":root{").skip(1).map(|rest| rest.split('}').next().unwrap_or_default());
     let blocks: Vec<&'static str> = blocks.collect();
@@ -55,7 +55,7 @@ fn contrast(one: Color, other: Color) -> f64 {
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
-/// Texts and what is behind them, with the contrast of the two.
+/// Texts and their backgrounds, with the contrast of the two.
 fn pairs(scheme: &Scheme) -> Vec<(String, &'static str, f64)> {
     let own = ["ink", "soft", "good", "bad", "even", "doubt"].map(str::to_owned);
     let of_arms = (0..ARM_STYLES).map(|arm| format!("arm{arm}-text"));

@@ -1,17 +1,17 @@
-//! A table of text. What holds for a whole column, its title and where its texts stand, is said once in the table and
-//! not in every cell of it: cells are most of a page.
+//! A table of text. Properties of a whole column, its title and alignment, are stated once in the table and not in
+//! every cell, because cells are most of a page.
 
 use maud::{Markup, html};
 
 use crate::{format::ABSENT, table::Table};
 
-/// Most columns that have their titles beside their texts on a narrow page.
+/// Most columns that have their titles next to their texts on a narrow page.
 const COLUMNS_MAX: usize = 40;
 
 /// Most columns that are text.
 const TEXT_COLUMNS_MAX: usize = 8;
 
-/// The table, and what stands after the first text of each row.
+/// The table, with additional content after the first text of each row.
 pub(crate) fn columns(content: &Table, after: impl Fn(usize) -> Markup) -> Markup {
     html! {
         table class=(classes(content)) style=(titles(&content.head)) {
@@ -27,8 +27,8 @@ pub(crate) fn columns(content: &Table, after: impl Fn(usize) -> Markup) -> Marku
     }
 }
 
-/// What the rules of the style sheet must know of a table: how many columns are text, and which have nothing in
-/// them. On a narrow page, where each cell is a line, those are left out.
+/// Facts about a table for the style sheet's rules: the number of text columns, and the empty columns. On a narrow
+/// page, where each cell is a line, the empty ones are omitted.
 fn classes(content: &Table) -> String {
     let is_empty = |column: &usize| {
         let of_row = |row: &Vec<String>| row.get(*column).is_none_or(|cell| cell == ABSENT);
@@ -39,14 +39,14 @@ fn classes(content: &Table) -> String {
     format!("columns text-{}{empty}", content.text_columns)
 }
 
-/// The titles for the rules of the style sheet, which know a column by its place alone.
+/// The titles for the style sheet's rules, which identify a column only by its position.
 fn titles(head: &[String]) -> String {
     let one = |(place, title): (usize, &String)| format!("--h{}:'{}'", place + 1, in_apostrophes(title));
     head.iter().enumerate().map(one).collect::<Vec<_>>().join(";")
 }
 
-/// What a style sheet reads as this text: a backslash or an apostrophe is itself after a backslash, and the end of a
-/// line would be that of the text.
+/// Escapes a text for a style sheet: a backslash or an apostrophe needs a backslash, and a line break would end the
+/// text.
 fn in_apostrophes(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -58,8 +58,8 @@ fn in_apostrophes(text: &str) -> String {
     escaped
 }
 
-/// Numbers stand at the right, in a line whose title need not be one, and each cell of a narrow page, where the head is
-/// not shown, begins with its title, unless nothing is in its column.
+/// Numbers are right-aligned, in a line whose title need not be one. On a narrow page, which hides the header, each
+/// cell starts with its title, unless its column is empty.
 pub(super) fn rules() -> String {
     let number = |text: usize| {
         let of = |cells: &str| format!(".text-{text} {cells}:nth-child(n+{})", text + 1);

@@ -1,5 +1,5 @@
-//! The page: one file without scripts or outside resources. Sections are in `sections.rs`, what sentences lead to in
-//! `cells.rs`, tables of text in `columns.rs`.
+//! The page: one file without scripts or outside resources. Sections are in `sections.rs`, the targets of sentences
+//! in `cells.rs`, tables of text in `columns.rs`.
 
 mod cells;
 #[cfg(test)]
@@ -26,7 +26,7 @@ pub(crate) use columns::columns;
 
 const STYLE: &str = include_str!("style.css");
 
-/// A whole page in the language: style, fonts and what stands on it.
+/// A complete page in the language: style, fonts and body.
 pub(crate) fn document(language: Language, title: &str, body: &Markup) -> String {
     let document = html! {
         (DOCTYPE)
@@ -47,8 +47,7 @@ pub(crate) fn document(language: Language, title: &str, body: &Markup) -> String
     document.into_string()
 }
 
-/// The report with its sections and the reasons of those that have nothing to show; with something above it where it is
-/// one page of several.
+/// The report with its sections and the reasons for empty ones; with a header if it is one page of several.
 pub(crate) fn page(view: &View<'_>, above: &Markup, (shown, empty): (&[Section], &[Word])) -> String {
     let result = view.result;
     let title = format!(
@@ -79,7 +78,7 @@ pub(crate) fn page(view: &View<'_>, above: &Markup, (shown, empty): (&[Section],
     document(view.language, &title, &body)
 }
 
-/// A page of sections below a card that says what they come to, in the colour of a class.
+/// A page of sections below a card with their summary, in the colour of a class.
 pub(crate) fn of_sections(
     view: &View<'_>,
     above: &Markup,
@@ -174,7 +173,7 @@ fn reason(view: &View<'_>, found: &Finding) -> Markup {
     html! { p lang=[is_foreign.then_some("en")] { (display::keep_together(&view.finding(found))) } }
 }
 
-/// A table; what has no room stands below each other on a phone.
+/// A table; on a phone, cells that do not fit are placed below each other.
 pub(crate) fn table(view: &View<'_>, content: &Table) -> Markup {
     let links = |row: usize| {
         html! { @if let Some(cells) = content.cells.get(row) { " " (cells::links(view, cells)) } }
@@ -187,13 +186,13 @@ pub(crate) fn table(view: &View<'_>, content: &Table) -> Markup {
     }
 }
 
-/// What may be wider than the page: a keyboard reaches it and moves it too.
+/// Content that may be wider than the page, with keyboard scrolling.
 pub(crate) fn scrolled(language: Language, content: &Markup) -> Markup {
     let label = language.choose(["Table", "표", "表格"]);
     html! { div.scroll tabindex="0" role="group" aria-label=(label) { (content) } }
 }
 
-/// A chart that stands before the table with its numbers: one image to a screen reader.
+/// A chart before the table with its numbers: one image to a screen reader.
 pub(crate) fn figure(drawing: &Drawing) -> Markup {
     html! {
         div.chart { figure role="img" aria-labelledby=(drawing.id) {

@@ -51,7 +51,7 @@ pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
     titled(section.title.localized(view), Some(section.help.localized(view)), &body)
 }
 
-/// A sentence and the way to its cells.
+/// A sentence with links to its cells.
 fn sentence(view: &View<'_>, of: &Sentence) -> Markup {
     html! {
         p {
@@ -61,8 +61,8 @@ fn sentence(view: &View<'_>, of: &Sentence) -> Markup {
     }
 }
 
-/// A chart with its title and the same numbers as a table. The figure is one image to a screen reader; the table
-/// stands outside it so that it stays readable.
+/// A chart with its title and the same numbers as a table. The figure is one image to a screen reader; the table is
+/// outside of it so that it stays readable.
 fn plot(view: &View<'_>, plot: &Plot) -> Markup {
     if plot.is_table {
         return html! { h3 { (plot.title) } (plot.image) };
@@ -97,7 +97,7 @@ fn notes(view: &View<'_>, cell: &CellNotes) -> Markup {
     }
 }
 
-/// Why some sections have nothing to show, in one line.
+/// Why some sections are empty, in one line.
 pub(super) fn empty(view: &View<'_>, reasons: &[Word]) -> Markup {
     let texts: Vec<&str> = reasons.iter().map(|reason| view.word(*reason)).collect();
     html! {
@@ -160,7 +160,7 @@ pub(super) fn reproduce(view: &View<'_>) -> Markup {
     titled(view.word(Word::ReproduceTitle), None, &body)
 }
 
-/// A text between tags. Quotes mean nothing there, and JSON is full of them.
+/// A text between tags. Quotes need no escape there, and JSON has many of them.
 fn literal(text: &str) -> Markup {
     PreEscaped(text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"))
 }

@@ -1,13 +1,13 @@
-//! Whether the three texts of a sentence can be one sentence. [`localized`](crate::localized) asks while the program is
-//! compiled, so that no text is left out of it.
+//! Checks that three texts can be translations of one sentence. [`localized`](crate::localized) runs it at compile
+//! time, so that every text is checked.
 
-/// Fails where the texts name different variables, or where one of them is in another's language or missing.
+/// Fails if the texts name different variables, or if one of them is in another's language or missing.
 ///
 /// ```
 /// const _: () = weir_report::assert_translations_alike("{count} rounds", "라운드 {count}회", "{count} 轮");
 /// ```
 ///
-/// A variable that a translation forgot:
+/// A variable that is missing in a translation:
 ///
 /// ```compile_fail
 /// const _: () = weir_report::assert_translations_alike("{count} rounds", "라운드", "{count} 轮");
@@ -21,12 +21,12 @@ pub const fn assert_translations_alike(english: &str, korean: &str, chinese: &st
     assert!(!has_letter(korean, HANGUL) || has_letter(chinese, HAN), "the Chinese text is missing");
 }
 
-/// Whether each names every variable of the other.
+/// Whether both texts name the same variables.
 const fn name_alike(one: &str, other: &str) -> bool {
     names_all_of(one.as_bytes(), other.as_bytes()) && names_all_of(other.as_bytes(), one.as_bytes())
 }
 
-/// Whether every variable of `of` is one of `text`.
+/// Whether every variable of `of` occurs in `text`.
 const fn names_all_of(text: &[u8], of: &[u8]) -> bool {
     let mut at = 0;
     while let Some((start, end)) = next_name(of, at) {
@@ -38,7 +38,7 @@ const fn names_all_of(text: &[u8], of: &[u8]) -> bool {
     true
 }
 
-/// Whether `text` has the variable that `of` has there.
+/// Whether `text` has the variable at this place of `of`.
 const fn has_name(text: &[u8], of: &[u8], (start, end): (usize, usize)) -> bool {
     let mut at = 0;
     while let Some((own_start, own_end)) = next_name(text, at) {
@@ -69,8 +69,8 @@ const fn is_same(
     true
 }
 
-/// Where the next variable stands at or behind a place: from behind its brace to its format or its end. Two braces are
-/// one that is printed.
+/// Position of the next variable at or after a place: from after its brace to its format or its end. A double brace
+/// is a literal one.
 const fn next_name(text: &[u8], mut at: usize) -> Option<(usize, usize)> {
     while at < text.len() {
         if text[at] != b'{' {
@@ -95,7 +95,7 @@ type Script = (u32, u32);
 const HANGUL: Script = (0xAC00, 0xD7A3);
 const HAN: Script = (0x4E00, 0x9FFF);
 
-/// Whether a text has a letter of a script.
+/// Whether a text contains a letter of a script.
 const fn has_letter(text: &str, (first, last): Script) -> bool {
     let text = text.as_bytes();
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! What follows from the calls of an observed process, in sentences. Each says what is known and what its remedy
-//! changes: a number of calls. None says how much faster a process becomes.
+//! Advice from the calls of an observed process, in sentences. Each states a fact and the number of calls that its
+//! remedy changes. None states how much faster a process becomes.
 
 use weir_record::observation::{Advice, BATCHED_OPERATIONS, GATHERED_BYTES, Observation, WaitsFor};
 
@@ -10,7 +10,7 @@ use crate::{
     language::{Language, localized},
 };
 
-/// All that follows, what it slept in together and first.
+/// All advice, starting with where it slept.
 pub(super) fn lines(observation: &Observation, language: Language) -> Vec<String> {
     let slept = slept(observation, language);
     slept.into_iter().chain(observation.advice.iter().filter_map(|advice| line(advice, language))).collect()
@@ -113,7 +113,7 @@ fn line(advice: &Advice, language: Language) -> Option<String> {
     }
 }
 
-/// What could be waited for together; nothing where that is not up to the process.
+/// What could be waited for at the same time; `None` if that is not up to the process.
 fn overlap(call: &str, waits_for: WaitsFor, calls: u64, language: Language) -> Option<String> {
     let (call, calls) = (printable(call), count(calls));
     Some(match waits_for {

@@ -1,4 +1,4 @@
-//! What a view of an observation shows, in order: sentences and tables, in one language.
+//! The blocks of an observation's view, in order: sentences and tables, in one language.
 
 use maud::Markup;
 use weir_record::observation::{Observation, Rung, StraceTable, Trace, total};
@@ -11,40 +11,40 @@ use crate::{
     table::Table,
 };
 
-/// Lines of the sums that a view has room for that is drawn every second.
+/// Lines of the summary in a view that is drawn every second.
 const LIVE_LINES: usize = 2;
 
-/// A part of the view.
+/// A block of the view.
 #[derive(Default)]
 pub(super) struct Block {
-    /// Heading; none for the first part.
+    /// Heading; empty for the first block.
     pub title: String,
-    /// What it is, in a sentence.
+    /// Explanation, in a sentence.
     pub help: String,
     /// Sentences.
     pub lines: Vec<String>,
     /// Figures.
     pub table: Option<Columns>,
-    /// The figures drawn, on a page; the table stands behind it there.
+    /// The figures drawn, on a page; the table follows there.
     pub picture: Option<Markup>,
 }
 
-/// A table whose less important columns may be left out where there is no room.
+/// A table whose less important columns may be omitted if there is no room.
 pub(super) struct Columns {
     pub table: Table,
-    /// Columns that may go, the least important first.
+    /// Omittable columns, the least important first.
     pub optional: Vec<usize>,
-    /// How many go at a time.
+    /// How many are omitted at a time.
     pub together: usize,
-    /// What columns have in them, where a terminal has no other help: each with its place.
+    /// Explanations of columns, with their indices, for a terminal without other help.
     pub legend: Vec<(usize, &'static str)>,
 }
 
-/// The parts of a view.
+/// The blocks of a view.
 pub(super) struct Blocks {
-    /// What was observed, in a line.
+    /// The observed processes, in a line.
     pub title: String,
-    /// What follows for who thinks of another I/O model.
+    /// Conclusions for a reader who considers another I/O model.
     pub conclusion: Vec<String>,
     pub blocks: Vec<Block>,
 }
@@ -79,7 +79,7 @@ pub(super) fn all(observation: &Observation, language: Language) -> Blocks {
     }
 }
 
-/// What a view that is drawn every second has room for: tables, and no sentences.
+/// The content of a view that is drawn every second: tables without sentences.
 pub(super) fn live(observation: &Observation, language: Language) -> Blocks {
     if let Some(beside) = &observation.beside {
         return compared::live(observation, beside, language);
@@ -335,7 +335,7 @@ fn under_strace(observation: &Observation, strace: &StraceTable, language: Langu
     }
 }
 
-/// How it is known, and what would show more.
+/// The source of the data, and what would show more.
 pub(super) fn evidence(observation: &Observation, language: Language) -> Block {
     let title = language.choose(["How this is known", "근거", "依据"]);
     let mut lines = vec![sentences::when_and_where(observation, language)];
@@ -343,7 +343,7 @@ pub(super) fn evidence(observation: &Observation, language: Language) -> Block {
     if let Some(trace) = &observation.trace {
         lines.push(sentences::cost(trace, language));
     }
-    // Of two processes it stands in the table beside their CPU.
+    // For two processes it is in the table next to their CPU.
     if observation.beside.is_none() {
         lines.extend(sentences::share_of_tracing(observation, language));
     }

@@ -1,4 +1,5 @@
-//! Two processes of the same window, side by side: what each did a second, and no word on which is faster.
+//! Two processes of the same window, side by side: what each did per second, without a statement about which is
+//! faster.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +40,7 @@ pub(super) fn all(one: &Observation, other: &Observation, language: Language) ->
     Blocks { title: title(pair, language), conclusion, blocks }
 }
 
-/// What a view that is drawn every second has room for.
+/// The content of a view that is drawn every second.
 pub(super) fn live(one: &Observation, other: &Observation, language: Language) -> Blocks {
     let pair = [one, other];
     let blocks = [processes(pair, language), calls(pair, language), threads(pair, language)];
@@ -84,7 +85,7 @@ fn of(observation: &Observation, line: &str, language: Language) -> String {
     format!("{}{}{line}", name(observation), language.colon())
 }
 
-/// What stands side by side with nothing: parts of one process, under its name.
+/// Blocks without a counterpart: those of one process, under its name.
 fn alone(observation: &Observation, language: Language) -> Vec<Block> {
     let trace = observation.trace.as_ref();
     let blocks = [
@@ -96,7 +97,7 @@ fn alone(observation: &Observation, language: Language) -> Vec<Block> {
     blocks.into_iter().flatten().map(named).collect()
 }
 
-/// How it is known: what a reader must know of each, and then of both.
+/// The source of the data: notes about each process, and then about both.
 fn known(pair: Pair<'_>, language: Language) -> Block {
     let [one, _] = pair;
     let notes = pair.into_iter().flat_map(|it| {
@@ -107,7 +108,7 @@ fn known(pair: Pair<'_>, language: Language) -> Block {
     Block { lines: notes.chain(block.lines).collect(), title: block.title, ..Block::default() }
 }
 
-/// A heading of a group of two columns: the figure with the first process, and the second process alone.
+/// Headings of a group of two columns: the figure with the first process, and the second process alone.
 fn twice(figure: &str, [one, other]: Pair<'_>) -> [String; 2] {
     [format!("{figure}: {}", one.pid), other.pid.to_string()]
 }
@@ -126,7 +127,7 @@ fn processes(pair: Pair<'_>, language: Language) -> Block {
     Block { title: title.to_owned(), help: help.to_owned(), table, ..Block::default() }
 }
 
-/// A figure's name in each language, and how it is written.
+/// A figure's name in each language, and its format.
 type Row = ([&'static str; 3], fn(&Observation) -> String);
 
 const ROWS: [Row; 18] = [
@@ -227,7 +228,7 @@ fn table_of_calls(pair: Pair<'_>, language: Language) -> Option<Columns> {
         }
     }
     let mut kinds: Vec<_> = kinds.into_iter().collect();
-    // Those of the same time stay by their names.
+    // Kinds with equal time are ordered by name.
     kinds.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     let rows = kinds.into_iter().map(|(name, _)| {
         let cells = pair.map(|it| cells_of_call(it, found(it, name).as_ref()));
@@ -253,15 +254,15 @@ fn cells_of_call(observation: &Observation, call: Option<&CallFigures>) -> [Stri
     ]
 }
 
-/// A table in which all columns but the first are pairs.
+/// A table in which all columns except the first come in pairs.
 fn pairs(head: Vec<String>, rows: Vec<Vec<String>>, optional: &[usize]) -> Option<Columns> {
     columns(head, 1, rows, optional).map(|content| Columns { together: 2, ..content })
 }
 
-/// What threads of one name did together.
+/// Sums over the threads with one name.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Named {
-    /// Those that live at the end.
+    /// Number of those alive at the end.
     threads: u64,
     cpu_ns: u64,
     run_delay_ns: u64,

@@ -1,8 +1,7 @@
-//! What its calls for I/O cost a process, and what stands before that: times that cannot be right, a CPU that others
-//! had.
+//! The cost of a process's calls for I/O, preceded by caveats: invalid times, a CPU shared with others.
 //!
-//! No sentence has a factor, and none says that batches or concurrency bring nothing: what another I/O model would do
-//! to a program does not follow from its calls.
+//! No sentence contains a factor, and none says that batches or concurrency bring nothing: the effect of another I/O
+//! model on a program does not follow from its calls.
 
 use weir_record::observation::{Bound, Conclusion, Observation, Trace, total};
 
@@ -12,14 +11,14 @@ use crate::{
     language::{Language, localized},
 };
 
-/// A process waits for CPUs when it does so for more than this share of the time that it has one.
+/// A process waits for CPUs if its waiting exceeds this share of its time on a CPU.
 const QUEUED_PER_CPU: f64 = 0.25;
-/// Less waiting than this share of the window hinders nobody.
+/// Waiting below this share of the window is harmless.
 const QUEUED_SHARE_MIN: f64 = 0.05;
-/// From this share of the CPU on, opening and closing files is worth a sentence.
+/// From this share of the CPU on, opening and closing files is mentioned.
 const FILES_SHARE_MIN: f64 = 0.10;
 
-/// What follows, and on which grounds; the most important first.
+/// Conclusions with their reasons; the most important first.
 pub(super) fn lines(observation: &Observation, language: Language) -> Vec<String> {
     let mut lines = headlines(observation, language);
     lines.extend(advice::lines(observation, language));
@@ -31,7 +30,7 @@ pub(super) fn lines(observation: &Observation, language: Language) -> Vec<String
     lines
 }
 
-/// The same without grounds.
+/// The same without reasons.
 pub(super) fn headlines(observation: &Observation, language: Language) -> Vec<String> {
     let waited = is_short_of_cpu(observation).then(|| waited_for_cpu(observation, language));
     let headline = match bound(observation) {
@@ -42,7 +41,7 @@ pub(super) fn headlines(observation: &Observation, language: Language) -> Vec<St
     waited.into_iter().chain(headline).collect()
 }
 
-/// The bound; none where times are wrong, whatever an older record has.
+/// The bound; `None` if times are wrong, even if an older record contains one.
 pub(super) fn bound(observation: &Observation) -> Option<&Bound> {
     observation.bound.as_ref().filter(|_| !observation.are_times_wrong())
 }
@@ -54,7 +53,7 @@ fn is_short_of_cpu(observation: &Observation) -> bool {
         && queued_ns > QUEUED_SHARE_MIN * observation.window_ns as f64
 }
 
-/// Before all else: whoever is kept off the CPU finds nothing in its own calls.
+/// Comes first: a process that lacks CPU time learns nothing from its own calls.
 fn waited_for_cpu(observation: &Observation, language: Language) -> String {
     let window = Window(observation.window_ns);
     let cpu = window.share(observation.totals.cpu_ns);
@@ -123,7 +122,7 @@ fn not_busy(observation: &Observation, bound: &Bound, language: Language) -> Str
     )
 }
 
-/// What its calls for I/O cost, and of that asking and entering the kernel.
+/// The cost of its calls for I/O, and the parts for asking and for entering the kernel.
 fn busy_with_calls(bound: &Bound, language: Language) -> String {
     let share = percent(bound.share_max);
     let Some(parts) = asking_and_entering(bound) else {
@@ -147,14 +146,14 @@ fn busy_with_calls(bound: &Bound, language: Language) -> String {
     )
 }
 
-/// Of its CPU, asking, and entering the kernel. Older records do not know.
+/// The shares of its CPU for asking and for entering the kernel. Older records lack them.
 fn asking_and_entering(bound: &Bound) -> Option<[f64; 2]> {
     let whole_ns = bound.io_ns / bound.share_max;
     let shares = [bound.asking_ns, bound.entering_ns].map(|ns| ns / whole_ns);
     (bound.entering_ns > 0.0 && shares.iter().sum::<f64>().is_finite()).then_some(shares)
 }
 
-/// What /proc alone allows to say.
+/// The conclusion from /proc alone.
 fn of_proc(observation: &Observation, language: Language) -> Option<String> {
     let system_ns = observation.totals.system_ns?;
     let share = percent(system_ns as f64 / observation.totals.cpu_ns.max(1) as f64);
@@ -167,7 +166,7 @@ fn of_proc(observation: &Observation, language: Language) -> Option<String> {
     ))
 }
 
-/// What it does with files beside moving bytes.
+/// Its work on files other than transfers.
 fn files(observation: &Observation, language: Language) -> Option<String> {
     let share = files_ns(observation.trace.as_ref()?) / observation.unwatched_cpu_ns();
     let is_much = share.is_finite() && share > FILES_SHARE_MIN;
@@ -182,8 +181,8 @@ fn files(observation: &Observation, language: Language) -> Option<String> {
     })
 }
 
-/// CPU of calls that open, look up and close files. Of the closes as many as there were opens: the others were
-/// sockets.
+/// CPU of calls that open, look up and close files. It includes as many closes as there were opens: the others were
+/// for sockets.
 fn files_ns(trace: &Trace) -> f64 {
     let opens = trace.calls.iter().filter(|call| matches!(call.name.as_str(), "open" | "openat" | "openat2"));
     let opened = total(opens.map(|call| call.count)) as f64;
@@ -225,7 +224,7 @@ mod tests {
         CallFigures { name: name.to_owned(), count, on_cpu_ns, ..CallFigures::default() }
     }
 
-    /// A process that had a CPU for so long in a window of a second, and waited for one.
+    /// A process with this much CPU time in a window of a second, and this much waiting for a CPU.
     fn observed(cpu_ns: u64, run_delay_ns: u64, calls: Vec<CallFigures>) -> Observation {
         let bound = Bound {
             io_ns: 0.6 * cpu_ns as f64,
@@ -269,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Words that no conclusion may have: of what batches or another I/O model bring nothing is known.
+    /// Words that no conclusion may contain, because the effect of batches or another I/O model is unknown.
     const UNKNOWN: [&str; 6] = ["×", "throughput", "io_uring", "can remove", "could save", "nothing to gain"];
 
     #[test]
@@ -311,7 +310,7 @@ mod tests {
 
     #[test]
     fn where_times_are_wrong_counts_are_said_to_be_right_and_no_bound_is_given() {
-        // A record of before that was found out has a bound.
+        // An older record contains a bound despite this.
         let wrong = observed(100_000_000, 0, vec![call("futex", 10, 1_600_000_000)]);
         let text = text_of(&wrong);
         assert!(text.starts_with("Times on a CPU are wrong in this window, counts are not"), "{text}");
@@ -332,7 +331,7 @@ mod tests {
         };
         let text = text_of(&observed(900_000_000, 0, of_files(100)));
         assert!(text.contains("12.2 % of its CPU opens, looks up and closes files"), "{text}");
-        // Three in four closes were of sockets.
+        // Three in four closes were for sockets.
         let text = text_of(&observed(900_000_000, 0, of_files(400)));
         assert!(!text.contains("closes files"), "{text}");
     }

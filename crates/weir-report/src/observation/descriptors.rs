@@ -1,4 +1,4 @@
-//! What a process moved through each of its descriptors.
+//! Amounts that a process moved through each of its descriptors.
 
 use weir_record::observation::{
     DescriptorFigures, DescriptorKind, DescriptorMark, DescriptorTable, OUTSIDE, OtherDescriptors,
@@ -16,7 +16,7 @@ use crate::{
     language::{Language, localized},
 };
 
-/// Most rows in a view; the record has more.
+/// Most rows in a view; the record contains more.
 const ROWS_MAX: usize = 24;
 /// Most columns of a name.
 const NAME_COLUMNS_MAX: usize = 60;
@@ -98,7 +98,7 @@ fn table(found: &DescriptorTable, trace: &Trace, language: Language) -> Option<C
     Some(explained(table, &LEGEND, language))
 }
 
-/// Those without a row here, in one.
+/// Descriptors without a row here, combined.
 fn others(found: &DescriptorTable, language: Language) -> Option<(String, OtherDescriptors)> {
     let mut all = found.others.clone();
     for row in found.rows.iter().skip(ROWS_MAX) {
@@ -157,7 +157,7 @@ fn cells(it: &Transfers, window: &Window) -> [String; 3] {
     [bytes, window.rate(it.calls), half_below(it)]
 }
 
-/// The bytes that half of the calls did not reach.
+/// The size that half of the calls did not reach.
 fn half_below(it: &Transfers) -> String {
     match it.below_bytes(0.5) {
         _ if it.calls == 0 => ABSENT.to_owned(),

@@ -18,13 +18,13 @@ use weir_record::observation::Observation;
 
 use crate::language::Language;
 
-/// The observation as text of at most so many columns.
+/// The observation as text of at most `width_columns` columns.
 pub fn terminal(observation: &Observation, language: Language, width_columns: usize, color: bool) -> String {
     text::document(&blocks::all(observation, language), language, width_columns, color)
 }
 
-/// What was seen of it since the last look, as lines that fit a terminal of that size: tables with as many rows as
-/// there is room for, those with most CPU first.
+/// The activity since the last look, as lines that fit a terminal of this size: tables with as many rows as fit,
+/// those with most CPU first.
 pub fn live(
     observation: &Observation,
     language: Language,
@@ -39,7 +39,7 @@ pub fn html(observation: &Observation, language: Language) -> String {
     html_below(observation, language, &Markup::default())
 }
 
-/// The same page with something above it, where it is one of several.
+/// The same page with a header, if it is one of several.
 pub fn html_below(observation: &Observation, language: Language, above: &Markup) -> String {
     page::document(&blocks::all(observation, language), language, above)
 }
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// The same with the largest number in place of each.
+    /// The same with each number replaced by the largest one.
     fn forged(value: serde_json::Value) -> serde_json::Value {
         use serde_json::Value;
         match value {
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// Some fields have no room for it, and a reader refuses more than they have.
+    /// Some fields are smaller, and a reader refuses larger numbers.
     fn forged_field(name: String, value: serde_json::Value) -> (String, serde_json::Value) {
         const NARROW: [&str; 11] = [
             "schema_version",
@@ -236,7 +236,7 @@ mod tests {
         (name, value)
     }
 
-    /// A record that somebody made of the largest numbers there are, with several rows in each list.
+    /// A forged record with the largest numbers, and several rows in each list.
     fn forgery() -> Observation {
         let kinds = || vec![IntervalKind { calls: 1, ..IntervalKind::default() }; 2];
         let traced = IntervalCalls { kinds: kinds(), ..IntervalCalls::default() };

@@ -1,4 +1,4 @@
-//! The blocks as one page, without scripts or outside resources, in the clothes of the study's page.
+//! The blocks as one page, without scripts or outside resources, in the style of the study's page.
 
 use maud::{Markup, html};
 

@@ -14,14 +14,14 @@ use crate::{
     language::Language,
 };
 
-/// Calls with a bar of their own; the tables have more.
+/// Calls with separate bars; the tables contain more.
 const BARS_MAX: usize = 10;
-/// A share that is told as more than nothing.
+/// Smallest share that is shown as more than zero.
 const SHARE_MIN: f64 = 0.000_5;
 /// Columns of a terminal that the longest bar takes.
 const BAR_COLUMNS: usize = 10;
 
-/// A call, as shares of one CPU's time.
+/// A call's times as shares of one CPU's time.
 struct Shares {
     name: String,
     /// In the call itself, and in softirqs that ran within it.
@@ -34,7 +34,7 @@ fn sum(parts: [f64; 2]) -> f64 {
     parts.iter().sum()
 }
 
-/// `None` where the kernel's programs did not tell time asleep from work.
+/// `None` if the kernel's programs did not separate time asleep from work.
 pub(super) fn picture(observation: &Observation, trace: &Trace, language: Language) -> Option<Block> {
     let mut calls: Vec<Shares> = trace.calls.iter().map(|call| shares(call, trace)).collect();
     calls.retain(|call| sum(call.on_cpu) > 0.0 || sum(call.off_cpu) > 0.0);
@@ -65,7 +65,7 @@ pub(super) fn picture(observation: &Observation, trace: &Trace, language: Langua
 
 fn shares(call: &CallFigures, trace: &Trace) -> Shares {
     let share = |ns: f64| (ns / trace.window_ns as f64).max(0.0);
-    // Where the kernel charges no process for softirqs they are in no time of the process.
+    // If the kernel charges no process for softirqs, they are in no time of the process.
     let softirq_ns = if trace.softirqs_are_apart == Some(true) { 0 } else { call.softirq_ns };
     Shares {
         name: printable(&call.name),
@@ -74,7 +74,7 @@ fn shares(call: &CallFigures, trace: &Trace) -> Shares {
     }
 }
 
-/// Those with most of it first; calls of which a bar would show nothing are left out.
+/// The largest first; calls whose bar would be empty are omitted.
 fn most(calls: &[Shares], of: fn(&Shares) -> [f64; 2]) -> Vec<&Shares> {
     let mut most: Vec<&Shares> = calls.iter().filter(|call| sum(of(call)) >= SHARE_MIN).collect();
     most.sort_by(|one, other| sum(of(other)).total_cmp(&sum(of(one))));
@@ -144,13 +144,13 @@ fn bar(name: &str, amounts: Vec<f64>) -> StackedBar {
     StackedBar { name: name.to_owned(), amounts, whole: None, number }
 }
 
-/// Its CPU that is in no call, as a share of one.
+/// Its CPU outside of calls, as a share of one CPU.
 fn outside_share(observation: &Observation, trace: &Trace) -> f64 {
     let calls_ns: f64 = trace.calls.iter().map(|call| call.cpu_ns(&trace.cost)).sum();
     (observation.unwatched_cpu_ns() - calls_ns - trace.softirqs_ns()).max(0.0) / trace.window_ns as f64
 }
 
-/// The same numbers; each with a bar against the largest of its column.
+/// The same numbers, each with a bar relative to the largest of its column.
 fn table(calls: &[Shares], language: Language) -> Option<Columns> {
     let head = [["call", "호출", "调用"], ON_CPU, OFF_CPU].map(|texts| language.choose(texts).to_owned());
     let mut rows: Vec<&Shares> = calls.iter().collect();

@@ -10,10 +10,10 @@ use crate::{
 
 /// Most columns of a command in a list of processes.
 const COMMAND_COLUMNS_MAX: usize = 40;
-/// Processes that are listed; the record has more.
+/// Processes that are listed; the record contains more.
 const LISTED_MAX: usize = 12;
 
-/// What was observed, as a title begins.
+/// The observed processes, as the start of a title.
 pub(super) fn subject(observation: &Observation, language: Language) -> String {
     let Some(selection) = &observation.selection else {
         let (pid, command) = (observation.pid, printable(&observation.command));
@@ -54,12 +54,12 @@ pub(super) fn subject(observation: &Observation, language: Language) -> String {
     }
 }
 
-/// At the begin, without children that are not selected themselves.
+/// The number at the start, without children that are not selected themselves.
 fn processes(selection: &Selection) -> u64 {
     selection.processes_left_out.saturating_add(selection.processes.len() as u64)
 }
 
-/// Which they were, and who joined.
+/// The initial processes, and those that joined.
 pub(super) fn lines(observation: &Observation, language: Language) -> Vec<String> {
     let Some(selection) = &observation.selection else { return Vec::new() };
     let mut lines = vec![listed(selection, language)];

@@ -15,7 +15,7 @@ use crate::{
     rung,
 };
 
-/// Most kinds of calls whose errors are told, and most errors of each.
+/// Most kinds of calls whose errors are listed, and most errors of each.
 const FAILURES_MAX: usize = 3;
 
 pub(super) fn ending(ending: Ending, language: Language) -> &'static str {
@@ -29,7 +29,7 @@ pub(super) fn ending(ending: Ending, language: Language) -> &'static str {
     }
 }
 
-/// Waits for readiness, and what each gave on the mean; nothing where they hardly ever happen, which says nothing of
+/// Waits for readiness, and their mean number of events; `None` if they hardly ever occur, which says nothing about
 /// how a program waits.
 fn waits(trace: &Trace) -> Option<(u64, f64)> {
     let waits = || trace.calls.iter().filter(|call| call.purpose == Purpose::Readiness);
@@ -39,7 +39,7 @@ fn waits(trace: &Trace) -> Option<(u64, f64)> {
     is_often.then(|| (waited, events as f64 / waited as f64))
 }
 
-/// Events that a wait for readiness gave on the mean.
+/// Mean number of events per wait for readiness.
 pub(super) fn events_of_a_wait(observation: &Observation) -> Option<f64> {
     observation.trace.as_ref().and_then(waits).map(|(_, each)| each)
 }
@@ -57,7 +57,7 @@ pub(super) fn threads_left_out(observation: &Observation, language: Language) ->
     (count > 0).then(line)
 }
 
-/// Those that have no row of their own because it would show nothing.
+/// Threads without a row, because it would be empty.
 pub(super) fn threads_at_rest(observation: &Observation, language: Language) -> Option<String> {
     let threads = tables::threads_at_rest(observation);
     let count = threads.len();
@@ -75,7 +75,7 @@ pub(super) fn threads_at_rest(observation: &Observation, language: Language) -> 
     (count > 0).then(line)
 }
 
-/// What watching cost on this machine, beside what it costs the process itself.
+/// The observer's cost on this machine, in addition to its cost to the process.
 pub(super) fn observer(observation: &Observation, language: Language) -> Option<String> {
     let share = Window(observation.window_ns).share(observation.observer_cpu_ns?);
     if observation.trace.is_none() {
@@ -94,7 +94,7 @@ pub(super) fn observer(observation: &Observation, language: Language) -> Option<
     ))
 }
 
-/// What stands below the calls: how full waits are, and what was going on at the edges.
+/// Sentences below the calls: events per wait, and calls in progress at the edges.
 pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
     let mut lines = Vec::new();
     let window = Window(trace.window_ns);
@@ -140,7 +140,7 @@ pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
     lines
 }
 
-/// That bytes are those of system calls alone, of who used a ring.
+/// Note that bytes cover only system calls, for users of a ring.
 pub(super) fn bytes_of_rings(trace: &Trace, language: Language) -> Option<String> {
     let has_events = trace.uring.iter().any(|it| it.event == "submit_req" && it.count > 0);
     let is_used = has_events || trace.calls.iter().any(|call| call.name == "io_uring_enter");
@@ -152,7 +152,7 @@ pub(super) fn bytes_of_rings(trace: &Trace, language: Language) -> Option<String
     is_used.then(|| line.to_owned())
 }
 
-/// Kinds of calls that failed, most often first, with the errors that they answered.
+/// Kinds of calls that failed, most often first, with their errors.
 fn failures(trace: &Trace, language: Language) -> Option<String> {
     let mut failed: Vec<&CallFigures> = trace.calls.iter().filter(|call| call.errors > 0).collect();
     failed.sort_by_key(|call| std::cmp::Reverse(call.errors));
@@ -175,7 +175,7 @@ fn failures(trace: &Trace, language: Language) -> Option<String> {
     Some(line)
 }
 
-/// When and on which machine it was observed.
+/// Time and machine of the observation.
 pub(super) fn when_and_where(observation: &Observation, language: Language) -> String {
     let [year, month, day, hour, minute, second] = utc(observation.began_unix_s);
     let began = format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC");
@@ -190,7 +190,7 @@ pub(super) fn when_and_where(observation: &Observation, language: Language) -> S
     )
 }
 
-/// What is missing in the sums.
+/// What the sums lack.
 pub(super) fn losses(observation: &Observation, trace: &Trace, language: Language) -> Vec<String> {
     let mut lines = Vec::new();
     if trace.calls_cut > 0 {
@@ -235,7 +235,7 @@ pub(super) fn losses(observation: &Observation, trace: &Trace, language: Languag
     lines
 }
 
-/// What being traced cost.
+/// The cost of tracing.
 pub(super) fn cost(trace: &Trace, language: Language) -> String {
     let ns = |value: f64| format::nanos(value);
     let (without, with) = (ns(trace.cost.untraced_ns), ns(trace.cost.traced_ns));
@@ -259,7 +259,7 @@ pub(super) fn cost(trace: &Trace, language: Language) -> String {
     )
 }
 
-/// The same of the process itself, which is what matters to it.
+/// The same for the process itself, which is what matters to it.
 pub(super) fn share_of_tracing(observation: &Observation, language: Language) -> Option<String> {
     let share = tracing(observation)?;
     Some(localized!(
@@ -277,7 +277,7 @@ pub(super) fn tracing(observation: &Observation) -> Option<String> {
     (cpu_ns > 0).then(|| percent((added_ns / cpu_ns as f64).min(1.0)))
 }
 
-/// What would show more.
+/// How to see more.
 pub(super) fn next_rung(state: &RungState, language: Language) -> String {
     let name = rung::name(state.rung, language);
     match (&state.obstacle, &state.unlock) {
@@ -329,7 +329,7 @@ fn joined_too_many(processes_max: u32, language: Language) -> String {
     )
 }
 
-/// What a reader must know beside the figures.
+/// Notes on the figures.
 pub(super) fn note(note: &Note, language: Language) -> String {
     match note {
         Note::ThreadsEnded { count, in_sums } => threads_ended(*count, *in_sums, language),
@@ -373,7 +373,7 @@ pub(super) fn note(note: &Note, language: Language) -> String {
         Note::EndedBetween { interval_ns, by_programs: true } => up_to_its_end(*interval_ns, language),
         Note::SwitchesOfEnded { by } => switches_of_ended(*by, language),
         Note::Unread { interval_ns, error } => of_last_reading(*interval_ns, Some(error), language),
-        // Why, and the command that unlocks it, stand with the rung.
+        // The reason, and the command that unlocks it, are with the rung.
         Note::NotTraced { .. } => localized!(
             language,
             "Tracing was asked for and could not be had; the next lower rung was used.",
@@ -419,7 +419,7 @@ fn threads_ended(count: u32, in_sums: bool, language: Language) -> String {
     )
 }
 
-/// What ended between two readings of /proc, after the last that had it.
+/// CPU of what ended between two readings of /proc, after its last reading.
 fn ended_unread(cpu_ns: u64, of_cpu_ns: u64, language: Language) -> String {
     let share = percent((cpu_ns as f64 / of_cpu_ns.max(1) as f64).min(1.0));
     localized!(
@@ -431,7 +431,7 @@ fn ended_unread(cpu_ns: u64, of_cpu_ns: u64, language: Language) -> String {
     )
 }
 
-/// CPU and switches are the programs', the rest is of the last reading.
+/// CPU and switches come from the programs, the rest from the last reading.
 fn up_to_its_end(interval_ns: u64, language: Language) -> String {
     let interval = language.duration(interval_ns);
     localized!(
@@ -460,7 +460,7 @@ fn switches_of_ended(by: SwitchCounter, language: Language) -> String {
     )
 }
 
-/// Figures are of the last reading: because it ended, or for another reason.
+/// Figures are from the last reading, because the process ended or for another reason.
 fn of_last_reading(interval_ns: u64, error: Option<&str>, language: Language) -> String {
     let interval = language.duration(interval_ns);
     match error.map(printable) {

@@ -1,4 +1,4 @@
-//! What a process did over time: rows on a terminal, lines on a page.
+//! A process's activity over time: rows on a terminal, lines on a page.
 
 use maud::{Markup, html};
 use weir_record::observation::{Interval, IntervalCalls, IntervalKind, Observation, Series};
@@ -15,9 +15,9 @@ use crate::{
     language::{Language, localized},
 };
 
-/// Most rows of the table; neighbours are joined where there are more intervals.
+/// Most rows of the table; adjacent intervals are joined if there are more.
 const ROWS_MAX: usize = 60;
-/// Kinds of calls with a column of their own, and with a line.
+/// Kinds of calls with a separate column, and with a line.
 const KIND_COLUMNS: usize = 3;
 const KIND_LINES: usize = 5;
 
@@ -39,7 +39,7 @@ pub(super) fn block(observation: &Observation, language: Language) -> Option<Blo
     })
 }
 
-/// That intervals are longer than asked for.
+/// Note that intervals are longer than requested.
 fn joined(series: &Series, language: Language) -> Option<String> {
     let (asked, length) = (language.duration(series.asked_ns), language.duration(series.interval_ns));
     let line = || {
@@ -57,7 +57,7 @@ fn of_rings(observation: &Observation, language: Language) -> Option<String> {
     sentences::bytes_of_rings(observation.trace.as_ref()?, language)
 }
 
-/// As many rows as there is room for.
+/// As many rows as fit.
 fn rows(series: &Series) -> Vec<Interval> {
     let together = series.intervals.len().div_ceil(ROWS_MAX).max(1);
     let join = |few: &[Interval]| {

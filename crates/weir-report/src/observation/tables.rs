@@ -12,19 +12,19 @@ use crate::{
     table::Table,
 };
 
-/// Most rows of a table in a view; the record has more.
+/// Most rows of a table in a view; the record contains more.
 const ROWS_MAX: usize = 24;
 
 /// Columns of the table of calls.
 const HEAD_OF_CALLS: usize = 13;
-/// Among them the time that threads were runnable without a CPU. It and time asleep go last: without them nobody sees
-/// why a call takes long.
+/// The column of time that threads were runnable without a CPU. It and time asleep are omitted last: they explain why
+/// a call takes long.
 const QUEUED: usize = 6;
 
-/// Those that may go where room is short, the least important first: percentiles before their curve.
+/// Columns that may be omitted, the least important first: percentiles before their curve.
 const OPTIONAL_OF_CALLS: [usize; 9] = [10, 11, ERRORS, 4, 12, 7, 9, QUEUED, 5];
-/// The share of calls that failed. Where it is noticeable it goes after all others: whoever makes calls in vain should
-/// see that first.
+/// The share of failed calls. If it is noticeable it is omitted after all others, because calls made in vain are
+/// important.
 const ERRORS: usize = 8;
 const ERRORS_NOTICED: f64 = 0.01;
 
@@ -38,10 +38,10 @@ fn optional_of_calls(trace: &Trace) -> Vec<usize> {
     }
     optional
 }
-/// Errors of fewer calls than this say nothing: every program looks for files that are not there when it begins.
+/// Errors are ignored below this number of calls: every program looks for missing files at its start.
 const CALLS_NOTICED: u64 = 1_000;
 
-/// A table, unless it has no rows.
+/// A table; `None` without rows.
 pub(super) fn columns(
     head: Vec<String>,
     text_columns: usize,
@@ -66,7 +66,7 @@ pub(super) fn all_columns(
     (!content.table.rows.is_empty()).then_some(content)
 }
 
-/// What columns have in them: place, and words in each language.
+/// Explanation of a column: index, and words in each language.
 pub(super) type Legend = (usize, [&'static str; 3]);
 
 const LEGEND_OF_CALLS: [Legend; 7] = [
@@ -127,7 +127,7 @@ const LEGEND_OF_STRACE: [Legend; 1] = [(
     ],
 )];
 
-/// The table with what its columns have in them.
+/// The table with explanations of its columns.
 pub(super) fn explained(content: Columns, legend: &[Legend], language: Language) -> Columns {
     let legend = legend.iter().map(|(column, words)| (*column, language.choose(*words))).collect();
     Columns { legend, ..content }
@@ -218,9 +218,9 @@ pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language
     Some(found)
 }
 
-/// What else the CPU went to: rows of the same columns, so that the shares are of one whole.
+/// Further uses of the CPU: rows with the same columns, so that all shares have the same base.
 fn beside_calls(trace: &Trace, calls_ns: f64, whole_ns: f64, language: Language) -> Vec<Vec<String>> {
-    // Without the scheduler's part, time asleep would pass for work.
+    // Without the scheduler's data, time asleep would count as work.
     if !trace.is_split || whole_ns <= 0.0 {
         return Vec::new();
     }
@@ -252,7 +252,7 @@ pub(super) fn time_or_absent(ns: u64) -> String {
     if ns == 0 { ABSENT.to_owned() } else { format::nanos(ns as f64) }
 }
 
-/// A share of the calls of a kind; what happened at all is never told as nothing.
+/// A share of the calls of a kind; a nonzero share is never shown as zero.
 pub(super) fn part_or_absent(part: u64, calls: u64) -> String {
     let share = part as f64 / calls as f64;
     match part {
@@ -262,7 +262,7 @@ pub(super) fn part_or_absent(part: u64, calls: u64) -> String {
     }
 }
 
-/// What a call answers on the mean, where that is an amount.
+/// Mean result of a call, if that is an amount.
 pub(super) fn answer(call: &CallFigures) -> String {
     let answered = call.count.saturating_sub(call.errors).saturating_sub(call.again);
     let mean = call.returned as f64 / answered as f64;
@@ -274,8 +274,8 @@ pub(super) fn answer(call: &CallFigures) -> String {
     }
 }
 
-/// A time below which this share of the calls returned; their buckets tell it to a factor of two, and of the
-/// longest calls only that they are longer.
+/// A time below which this share of the calls returned; the buckets have a resolution of a factor of two, and the
+/// last one is open.
 fn below(call: &CallFigures, share: f64) -> String {
     match call.wall_bounds_ns(share) {
         None => ABSENT.to_owned(),
@@ -284,7 +284,7 @@ fn below(call: &CallFigures, share: f64) -> String {
     }
 }
 
-/// Calls by wall time: where the first column begins, and a column for each factor of two.
+/// Calls by wall time: the start of the first column, and a column for each factor of two.
 fn curve(buckets: &[u64]) -> String {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const COLUMNS_MAX: usize = 16;
@@ -326,14 +326,14 @@ pub(super) fn threads(observation: &Observation, language: Language) -> Option<C
     Some(explained(found, &LEGEND_OF_THREADS, language))
 }
 
-/// Threads whose rows would show nothing, to be told together; none where that would leave no row, or saves none.
+/// Threads whose rows would be empty, to be listed together; empty if that would leave no row, or saves none.
 pub(super) fn threads_at_rest(observation: &Observation) -> Vec<&ThreadFigures> {
     let threads = &observation.threads;
     let at_rest: Vec<_> = threads.iter().filter(|thread| is_at_rest(thread, observation.window_ns)).collect();
     if (2..threads.len()).contains(&at_rest.len()) { at_rest } else { Vec::new() }
 }
 
-/// Whether its shares round to nothing, and it was switched less than once a second.
+/// Whether its shares round to zero, and it switched less than once a second.
 fn is_at_rest(thread: &ThreadFigures, window_ns: u64) -> bool {
     let least_ns = window_ns / 2_000;
     let switches = total([thread.context_switches_voluntary, thread.context_switches_involuntary]);
@@ -373,7 +373,7 @@ pub(super) fn wakes(observation: &Observation, trace: &Trace, language: Language
     Some(explained(found, &LEGEND_OF_WAKES, language))
 }
 
-/// strace's time beside what the kernel's programs say, each as a share of its window.
+/// strace's time next to the kernel programs', each as a share of its window.
 pub(super) fn strace(observation: &Observation, strace: &StraceTable, language: Language) -> Option<Columns> {
     let head = match language {
         Language::English => ["call", "strace: calls", "time", "each", "kernel: on CPU", "asleep", "each"],
@@ -422,7 +422,7 @@ pub(super) fn softirqs(trace: &Trace, language: Language) -> Option<Columns> {
     columns(owned(&head), 1, rows.collect(), &[])
 }
 
-/// Only of who has a ring, or used one: others' rings have events in whatever thread a softirq interrupts.
+/// Only for processes with a ring: other processes' rings have events in any thread that a softirq interrupts.
 pub(super) fn uring(observation: &Observation, trace: &Trace, language: Language) -> Option<Columns> {
     let is_open = observation.descriptors.is_some_and(|open| open.rings > 0);
     let is_used =
@@ -453,14 +453,14 @@ pub(super) fn operations(trace: &Trace, language: Language) -> Option<Columns> {
     };
     let window = Window(trace.window_ns);
     let rows = trace.operations.iter().map(|it| {
-        // One that is given to a worker twice is no more than itself.
+        // An operation that is given to a worker twice counts once.
         let share = part_or_absent(it.to_workers.min(it.submitted), it.submitted);
         vec![printable(&it.name), window.rate(it.submitted), window.rate(it.to_workers), share]
     });
     columns(owned(&head), 1, rows.collect(), &[])
 }
 
-/// What an event of io_uring says of the process.
+/// The meaning of an io_uring event for the process.
 fn meaning_of_event(event: &str) -> Option<[&'static str; 3]> {
     Some(match event {
         "submit_req" => ["operation submitted", "제출된 작업", "提交的操作"],
@@ -525,20 +525,20 @@ mod tests {
     #[test]
     fn percentiles_of_wall_time_stand_beside_the_curve_and_say_what_is_below_them() {
         let call = |buckets: &[u64]| CallFigures { buckets: buckets.to_vec(), ..CallFigures::default() };
-        // Of a hundred calls half took less than 1024 ns, and all but one less than 4096.
+        // Of a hundred calls half took less than 1024 ns, and all except one less than 4096.
         let mut buckets = vec![0; 9];
         buckets.extend([50, 40, 9, 0, 0, 1]);
         let texts = [0.5, 0.99, 1.0].map(|share| below(&call(&buckets), share));
         assert_eq!(texts, ["<1.02 µs", "<4.10 µs", "<32.8 µs"]);
         assert_eq!(below(&call(&[]), 0.5), ABSENT);
         assert_eq!(below(&call(&[1]), 0.99), "<2 ns");
-        // The last bucket has all that took longer than nine minutes.
+        // The last bucket contains all calls longer than nine minutes.
         let mut buckets = vec![0; CALL_BUCKETS - 2];
         buckets.extend([1, 1]);
         let longest = call(&buckets);
         let from = format::nanos_tick(2_f64.powi(39));
         assert_eq!([0.5, 1.0].map(|share| below(&longest, share)), [format!("<{from}"), format!("≥{from}")]);
-        // A forged record says anything.
+        // A forged record may contain anything.
         assert_eq!(below(&call(&[u64::MAX; 3]), 0.5), "<2 ns");
         buckets.extend([u64::MAX; 30]);
         assert_eq!(below(&call(&buckets), 1.0), format!("≥{from}"));

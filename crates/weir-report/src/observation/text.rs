@@ -8,8 +8,8 @@ use crate::{
     terminal::{Output, Style, TERMINAL_COLUMNS_MAX, TERMINAL_COLUMNS_MIN, columns_of, width_of},
 };
 
-/// The widest table that is drawn. Sentences are broken at the width of other reports: wider lines are hard to follow,
-/// which columns are not.
+/// The widest table that is drawn. Sentences are wrapped at the width of other reports, because wider lines of prose
+/// are hard to follow.
 const TABLE_COLUMNS_MAX: usize = 240;
 
 pub(super) fn document(blocks: &Blocks, language: Language, width_columns: usize, color: bool) -> String {
@@ -80,7 +80,7 @@ fn draw(block: &Block, language: Language, width_of_tables: usize, out: &mut Out
     }
 }
 
-/// What those of the columns have in them that are shown.
+/// Explanations of the columns that are shown.
 fn legend(content: &Columns, kept: &[usize], language: Language) -> String {
     let shown = content.legend.iter().filter(|(column, _)| kept.contains(column));
     let texts = shown.map(|(column, words)| {
@@ -90,8 +90,8 @@ fn legend(content: &Columns, kept: &[usize], language: Language) -> String {
     texts.collect::<Vec<String>>().join(language.semicolon())
 }
 
-/// The table with as many columns as there is room for, and names cut where even that is too wide; and which columns
-/// those are.
+/// The table with as many columns as fit, and names shortened if even that is too wide; and the indices of those
+/// columns.
 fn fitting(content: &Columns, width: usize) -> (Table, Vec<usize>) {
     let source = &content.table;
     let mut kept: Vec<usize> = (0..source.head.len()).collect();
@@ -104,7 +104,7 @@ fn fitting(content: &Columns, width: usize) -> (Table, Vec<usize>) {
     let mut table = selected(source, &kept);
     let beyond = width_of(&table).saturating_sub(width);
     if beyond > 0 {
-        // The widest name gives way.
+        // The widest name is shortened.
         let width_of_column =
             |column: usize| table.rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
         let widest = (0..table.text_columns).max_by_key(|column| width_of_column(*column)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The map in tables, each under the name it has where it was published, and beside what was published there.
+//! The map in tables, under their published names, and next to the published figures.
 
 mod scaling;
 mod success;
@@ -22,10 +22,10 @@ use crate::{
     words::Word,
 };
 
-/// Efficiencies that are too large and told in sentences in a terminal.
+/// Efficiencies above the plausible limit that a terminal mentions in sentences.
 const ALARMS_SHOWN: usize = 2;
 
-/// What it comes to in a few lines, for a terminal: each arm over all cells, and what scales too well.
+/// Summary in a few lines, for a terminal: each arm over all cells, and implausible scaling.
 pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
     let maps = &view.result.overviews;
     let of_map = |map: &Overview| -> Vec<String> {
@@ -36,7 +36,7 @@ pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
     over_all.chain(alarms.map(|it| it.text)).collect()
 }
 
-/// What a map has under a name, empty tables left out.
+/// The nonempty tables of a map under a name.
 pub(crate) fn of_name(view: &View<'_>, map: &Overview, table: TableName) -> Vec<Table> {
     let mut tables = match table {
         TableName::Overall => vec![means(view, map, table, &map.overall)],
@@ -68,7 +68,7 @@ pub(crate) fn of_name(view: &View<'_>, map: &Overview, table: TableName) -> Vec<
     tables
 }
 
-/// Which cells were met in another state of the machine than the others.
+/// Cells that were measured in another state of the machine than the others.
 fn states(view: &View<'_>, map: &Overview) -> Option<Sentence> {
     let (far, both, all) = (map.cells_far.len(), map.cells_in_both_states.len(), map.cells.len());
     let are_alike = [far, both].contains(&all) || far + both == 0;
@@ -85,7 +85,7 @@ fn states(view: &View<'_>, map: &Overview) -> Option<Sentence> {
     (!are_alike).then_some(Sentence { text, cells })
 }
 
-/// The names of the tables, as document 000 has them.
+/// The names of the tables, as in document 000.
 pub(crate) fn name(view: &View<'_>, table: TableName) -> &'static str {
     view.language.choose(match table {
         TableName::Overall => ["Overall mean TPS", "전체 평균 TPS", "总体平均 TPS"],
@@ -115,12 +115,12 @@ pub(crate) fn name(view: &View<'_>, table: TableName) -> &'static str {
     })
 }
 
-/// What was published under a table's name.
+/// The published table with this name.
 pub(crate) fn published<'v>(view: &View<'v>, table: TableName) -> Option<&'v PublishedTable> {
     view.result.spec.published_tables.iter().find(|it| it.table == table)
 }
 
-/// Why ours differs: `Beside it, Document 000. …`.
+/// Why our figures differ: `Beside it, Document 000. …`.
 pub(crate) fn explained(view: &View<'_>, table: &PublishedTable) -> String {
     let (source, why) = (
         titles::localized(&table.source, view.language),
@@ -134,7 +134,7 @@ pub(crate) fn explained(view: &View<'_>, table: &PublishedTable) -> String {
     )
 }
 
-/// The same where a sentence was published and nothing that it rests on.
+/// The same if only a sentence was published, without data.
 pub(crate) fn published_as_text(view: &View<'_>, table: &PublishedTable) -> String {
     let (source, why) = (
         titles::localized(&table.source, view.language),
@@ -148,26 +148,26 @@ pub(crate) fn published_as_text(view: &View<'_>, table: &PublishedTable) -> Stri
     )
 }
 
-/// Both columns of what was published.
+/// Headers of both columns of published figures.
 pub(super) fn published_heads(view: &View<'_>) -> [String; 2] {
     let heads = [["published", "발표", "已发表"], ["published ratio", "발표된 비율", "已发表比值"]];
     heads.map(|head| view.language.choose(head).to_owned())
 }
 
-/// A figure of a published table, and its ratio to the baseline's.
+/// A figure of a published table, and its ratio to the baseline's figure.
 fn published_cells(view: &View<'_>, table: Option<&PublishedTable>, key: &str, arm: &str) -> [String; 2] {
     let number = table.and_then(|it| it.figure(key, arm)).map_or_else(|| ABSENT.to_owned(), format::grouped);
     let baseline = view.baseline().unwrap_or_default();
     [number, format::ratio(table.and_then(|it| it.ratio(key, arm, baseline)))]
 }
 
-/// What stands for the ends of an interval that are too far apart to say anything.
+/// Placeholder for interval ends that are too far apart to be informative.
 const OPEN_INTERVAL: &str = "[–]";
 
-/// How many times the lower end of an interval its upper one may be.
+/// Largest ratio of the ends of an informative interval.
 const ENDS_APART_MAX: f64 = 1_000.0;
 
-/// `195,432 [190,001, 201,113]`: a figure whose interval is one of factors; `45,392 [–]` where that says nothing.
+/// `195,432 [190,001, 201,113]`: a figure with an interval of factors; `45,392 [–]` if that is uninformative.
 pub(crate) fn figure(figure: Option<Figure>, number: impl Fn(f64) -> String) -> String {
     match figure {
         Some(Figure { value, interval: Some(ends) }) if says_nothing(ends) => {
@@ -177,19 +177,19 @@ pub(crate) fn figure(figure: Option<Figure>, number: impl Fn(f64) -> String) -> 
     }
 }
 
-/// Very few rounds give such an interval, and its digits would look as if they said something.
+/// Very few rounds give such an interval, and its digits would look informative.
 fn says_nothing((low, high): (f64, f64)) -> bool {
     high.is_infinite() || (low > 0.0 && high > ENDS_APART_MAX * low)
 }
 
-/// The table, with what the mark at a figure means where one has it.
+/// The table, with an explanation of the mark if a figure has it.
 pub(crate) fn with_open_intervals(view: &View<'_>, mut table: Table) -> Table {
     let note = open_intervals(view, table.rows.iter().flatten());
     table.sentences.extend(note);
     table
 }
 
-/// What the mark at a figure means, where one of the texts has it.
+/// The explanation of the mark, if one of the texts has it.
 pub(crate) fn open_intervals<'t>(
     view: &View<'_>,
     texts: impl IntoIterator<Item = &'t String>,
@@ -205,7 +205,7 @@ pub(crate) fn open_intervals<'t>(
     is_met.then(|| text.into())
 }
 
-/// The same with the ends of its interval, whatever they are: that of a difference may come close to zero.
+/// The same with the ends of its interval in every case: that of a difference may be close to zero.
 pub(crate) fn with_ends(figure: Option<Figure>, number: impl Fn(f64) -> String) -> String {
     match figure {
         None => ABSENT.to_owned(),
@@ -216,7 +216,7 @@ pub(crate) fn with_ends(figure: Option<Figure>, number: impl Fn(f64) -> String) 
     }
 }
 
-/// The name of a quantity as the head of a column.
+/// The name of a quantity as a column header.
 pub(crate) fn quantity(view: &View<'_>, quantity: Quantity) -> String {
     let rate = findings::rate(view.language, view.kind());
     let several = findings::plural(view.language, view.kind());
@@ -228,7 +228,7 @@ pub(crate) fn quantity(view: &View<'_>, quantity: Quantity) -> String {
     }
 }
 
-/// The same where the column has little room.
+/// The same for a narrow column.
 fn brief(view: &View<'_>, of: Quantity) -> String {
     match of {
         Quantity::Throughput => quantity(view, of),
@@ -243,7 +243,7 @@ fn cells_head(view: &View<'_>) -> String {
     view.language.choose(head).to_owned()
 }
 
-/// Levels of a table: those that were measured, and those that were published.
+/// Levels of a table: measured and published ones.
 fn levels(rows: &[MeanRow], published: Option<&PublishedTable>) -> Vec<Option<u64>> {
     let own = rows.iter().map(|row| row.level);
     let theirs =
@@ -291,12 +291,12 @@ fn level_head(view: &View<'_>, table: TableName) -> Option<String> {
     Some(view.word(word).to_owned())
 }
 
-/// Means by level, or over all cells, with ratios to the baseline and what was published.
+/// Means by level, or over all cells, with ratios to the baseline and published figures.
 fn means(view: &View<'_>, map: &Overview, table: TableName, rows: &[MeanRow]) -> Table {
     means_beside(view, map, rows, (table, published(view, table).filter(|_| !rows.is_empty())))
 }
 
-/// The same beside what was published, also where nothing was measured.
+/// The same next to published figures, even if nothing was measured.
 fn means_beside(
     view: &View<'_>,
     map: &Overview,
@@ -343,7 +343,7 @@ fn measured(view: &View<'_>, row: &MeanRow) -> Vec<String> {
     ]
 }
 
-/// `1.084 [1.071, 1.097]`, with the number of cells it is of where that is another.
+/// `1.084 [1.071, 1.097]`, with its number of cells if that differs.
 fn ratio(view: &View<'_>, row: &MeanRow, ratio: Option<&MeanRatio>) -> String {
     let Some(found) = ratio else { return ABSENT.to_owned() };
     let text = format::ratio_and_interval(Some(found.ratio.value), found.ratio.interval);
@@ -359,7 +359,7 @@ fn ratio(view: &View<'_>, row: &MeanRow, ratio: Option<&MeanRatio>) -> String {
     }
 }
 
-/// That ratios are of pairs, where some are of other cells than the figures beside them.
+/// Note that ratios are paired, if some cover other cells than the adjacent figures.
 fn ratios_of_fewer(view: &View<'_>, rows: &[MeanRow]) -> Option<Sentence> {
     let is_fewer = |row: &MeanRow| {
         let ratios = [&row.throughput_ratio, &row.per_cpu_second_ratio];
@@ -373,7 +373,7 @@ fn ratios_of_fewer(view: &View<'_>, rows: &[MeanRow]) -> Option<Sentence> {
     rows.iter().any(is_fewer).then(|| view.language.choose(texts).to_owned().into())
 }
 
-/// A mean over all cells that some of them contradict.
+/// A mean over all cells that is contradicted by some of them.
 fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow, of: Quantity) -> Option<Sentence> {
     let ratio = match of {
         Quantity::Throughput => &row.throughput_ratio,
@@ -391,10 +391,10 @@ fn reversed(view: &View<'_>, map: &Overview, row: &MeanRow, of: Quantity) -> Opt
     Some(Sentence { text, cells: found.reversed.clone() })
 }
 
-/// An arm against the baseline over all cells, in one sentence.
+/// An arm compared with the baseline over all cells, in one sentence.
 fn sentence(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<String> {
     let (arm, baseline) = (maps::arm(view, &row.arm, map.map), view.baseline()?);
-    // One cell has no mean, and its own ratio stands in the table of cells.
+    // One cell has no mean, and its ratio is in the table of cells.
     let found = row.per_cpu_second_ratio.as_ref().filter(|found| found.cells > 1)?;
     let ratio = format::ratio_and_interval(Some(found.ratio.value), found.ratio.interval);
     let (what, cells) = (quantity(view, Quantity::PerCpuSecond), found.cells);
@@ -408,8 +408,8 @@ fn sentence(view: &View<'_>, map: &Overview, row: &MeanRow) -> Option<String> {
     ))
 }
 
-/// A study has one number of server CPUs: there are no figures of ours by it, and the reader is told so
-/// before those that were published.
+/// A study has one number of server CPUs, so there are no measured figures by CPUs; the reader learns that before the
+/// published ones.
 fn no_cores(view: &View<'_>, map: &Overview) -> Table {
     let theirs = published(view, TableName::Cores);
     let cpus = view.result.spec.server_cpus.len();
@@ -434,8 +434,8 @@ fn no_cores(view: &View<'_>, map: &Overview) -> Table {
     table
 }
 
-/// Throughput over the CPUs the server has, and over the CPU time it used, by CPUs, or by workers where these are of
-/// one number.
+/// Throughput per CPU of the server, and per second of CPU time, by CPUs, or by workers if the number of CPUs is
+/// fixed.
 fn per_core(view: &View<'_>, level: Word, rows: &[MeanRow]) -> Table {
     let theirs = published(view, TableName::PerCore).filter(|_| !rows.is_empty());
     let rate = findings::rate(view.language, view.kind());

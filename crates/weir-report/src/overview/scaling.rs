@@ -1,4 +1,4 @@
-//! Scaling by workers: what is reached of the ideal, and what scales too well to be believed.
+//! Scaling by workers: efficiency relative to ideal scaling, and implausibly good scaling.
 
 use weir_record::{
     overview::{EFFICIENCY_MAX, Overview, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean},
@@ -15,10 +15,10 @@ use crate::{
     words::Word,
 };
 
-/// Alarms that are told in sentences; all of them are marked in the table.
+/// Alarms in sentences; the table marks all of them.
 const ALARMS_SHOWN: usize = 4;
 
-/// Means over lines beside what was published, and every line.
+/// Means over lines next to the published ones, and every line.
 pub(super) fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
     if map.scaling.is_empty() {
         return Vec::new();
@@ -59,7 +59,7 @@ fn means(view: &View<'_>, map: &Overview) -> Table {
             format!("{} ({})", it.lines, it.lines_free),
         ];
         cells.extend(theirs.map(|theirs| {
-            // Theirs is against one worker.
+            // The published figures are relative to one worker.
             let own = theirs.figure(&it.workers.to_string(), &it.arm);
             let found = own.filter(|_| it.workers_base == 1);
             found.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent} %"))
@@ -121,7 +121,7 @@ fn efficiency(it: &Scaling) -> String {
     if it.is_alarm { format!("{text} !") } else { text }
 }
 
-/// What scales too well, with what may be behind it: so many in sentences. All of them are marked in the table.
+/// Implausible scaling, with possible explanations: at most `shown` sentences. The table marks all of them.
 pub(super) fn alarms(view: &View<'_>, map: &Overview, shown: usize) -> Vec<Sentence> {
     let found: Vec<&Scaling> = map.scaling_lines.iter().filter(|it| it.is_alarm).collect();
     let further = found.len().saturating_sub(shown);

@@ -15,7 +15,7 @@ use crate::{
     words::Word,
 };
 
-/// Where each arm does most, and which cells cannot be told from there.
+/// The best cell of each arm, and the cells that are indistinguishable from it.
 pub(super) fn best(view: &View<'_>, map: &Overview) -> Table {
     let theirs = published(view, TableName::Best);
     let sentences = of_no_cell(theirs.map(|it| explained(view, it)));
@@ -69,7 +69,7 @@ fn best_of(theirs: &PublishedTable, arm: &str) -> String {
     format!("{throughput} ({connections} × {threads}, {success} %)")
 }
 
-/// Right answers and failures by class, all trials counted.
+/// Right answers and failures by class, over all trials.
 pub(super) fn by_class(view: &View<'_>, map: &Overview) -> Table {
     let theirs = published(view, TableName::Success);
     let heads = [
@@ -116,12 +116,12 @@ pub(super) fn by_class(view: &View<'_>, map: &Overview) -> Table {
     Table::with_head(head, 3, rows).titled(name(view, TableName::Success), sentences)
 }
 
-/// A share of successes, never rounded up to all of them.
+/// A share of successes, never rounded up to 100 %.
 pub(crate) fn share(share: f64) -> String {
     if share >= 1.0 { "100 %".to_owned() } else { format!("{:.4} %", (share * 1e6).floor() / 1e4) }
 }
 
-/// `99.9998 % [99.9990, 100]`: its ends are rounded away from it.
+/// `99.9998 % [99.9990, 100]`: the ends are rounded outwards.
 fn with_interval(success: f64, interval: Option<(f64, f64)>) -> String {
     let Some((low, high)) = interval else { return share(success) };
     let percent =

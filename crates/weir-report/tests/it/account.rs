@@ -1,4 +1,4 @@
-//! Where the server CPU goes: parts, whether they close, and differences, in three languages.
+//! Where the server CPU goes: parts, whether they add up, and differences, in three languages.
 
 use weir_record::{
     cpu_account::{Amount, CpuAccount, CpuDifference, CpuPart, Explained},

@@ -1,4 +1,4 @@
-//! What holds of every document in Markdown, and what stands beside its verdict.
+//! Properties of every Markdown document, and what accompanies its verdict.
 
 use weir_record::{
     check::{Check, CheckName},
@@ -31,7 +31,7 @@ fn every_document_fits_a_comment_and_says_what_it_leaves_out() {
     }
 }
 
-/// A study with so many checks and cells that could not run, and texts of such a length.
+/// A study with this many checks and cells that could not run, and texts of this length.
 fn with_many(checks: usize, missing_cells: usize, length: usize) -> StudyResult {
     let mut result = quick();
     let text = || Finding::Text("<long> ".repeat(length.div_ceil(7)));
@@ -53,7 +53,7 @@ fn many_long_checks_and_missing_cells_are_cut_where_sections_need_the_room() {
             let document = markdown(&result, language);
             let characters = document.chars().count();
             assert!(characters <= CHARACTERS_MAX, "{checks} {missing_cells} {length}: {characters}");
-            // What failed stays, and so does what stands behind the checks.
+            // Failed checks stay, and so does what follows the checks.
             assert!(
                 document.contains("✗") && document.contains(&result.reproduce),
                 "{checks} {missing_cells}"

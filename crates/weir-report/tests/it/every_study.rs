@@ -1,4 +1,4 @@
-//! Every study of the fixtures, for what must hold of all reports.
+//! Every study of the fixtures, for properties of all reports.
 
 use weir_record::{study::StudyResult, verdict::Verdict};
 

@@ -40,7 +40,7 @@ fn group(group: &str, ratio: f64) -> GroupTax {
     GroupTax { group: group.to_owned(), ratio }
 }
 
-/// One arm that the kernel's programs saw, and one that only /proc tells of.
+/// One arm observed by the kernel's programs, and one known only from /proc.
 pub fn observed() -> StudyResult {
     let mut result = fixture::quick();
     let epoll = ArmEvidence {
@@ -307,7 +307,8 @@ fn calls_against_connections_have_intervals_where_rounds_have_them_and_say_where
     assert!(page(&result).contains(bare[0]) && page(&result).contains("class=\"whisker\""));
 }
 
-/// The primary difference with two switches tried: one that makes half of it, and one that may do nothing.
+/// The primary difference with two tested switches: one that accounts for half of it, and one that may have no
+/// effect.
 fn with_causes() -> StudyResult {
     let mut result = fixture::quick();
     let primary = &mut result.effects.rows[result.primary.expect("there is one")];

@@ -17,7 +17,7 @@ use weir_report::{Language, markdown};
 
 use crate::fixture;
 
-/// A finding, and what must stand in its text in every language.
+/// A finding, and parts of its text in every language.
 type Example = (Finding, Vec<&'static str>);
 
 const KIND: MessageKind = MessageKind::Request;
@@ -49,7 +49,7 @@ fn planted_apart() -> PlantedApart {
     }
 }
 
-/// One of each, with arguments that cannot be confused.
+/// One of each, with distinguishable arguments.
 fn every() -> Vec<Example> {
     let of_slices = [of_the_baseline(), of_evidence(), of_slices(), of_arm_checks()].concat();
     [of_responses(), of_the_session(), of_slices, of_comparisons(), of_the_machine(), of_the_doctor()]

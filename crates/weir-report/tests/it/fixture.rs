@@ -161,7 +161,7 @@ fn summary(jitter: &mut Jitter, cell: &CellSpec, arm: &str, cpu_us: f64, through
     }
 }
 
-/// A comparison, and what the first arm shows against itself.
+/// A comparison, and the first arm compared with itself.
 fn compared(
     jitter: &mut Jitter,
     cell: &CellSpec,
@@ -195,7 +195,7 @@ fn compared(
     [comparison, own]
 }
 
-/// The first arm against itself, which reaches so far from no difference.
+/// The first arm compared with itself, with an interval of this reach around no difference.
 pub fn itself(cell_id: &str, metric: Metric, reach: f64) -> Effect {
     let scale = EffectScale::of(metric);
     Effect {
@@ -416,7 +416,7 @@ fn checks() -> Vec<Check> {
     ]
 }
 
-/// `weir study quick` as it comes out on a good day.
+/// `weir study quick` with a good result.
 pub fn quick() -> StudyResult {
     let mut jitter = Jitter(7);
     let spec = spec();
@@ -572,10 +572,10 @@ pub fn not_finite() -> StudyResult {
     result
 }
 
-/// The text that names are made of in [`hostile_names`].
+/// The text of names in [`hostile_names`].
 pub const HOSTILE: &str = "<script>alert(\"x\")</script>&|`*,\u{1b}[2J";
 
-/// Every text that comes from outside tries to be markup.
+/// Every external text tries to be markup.
 pub fn hostile_names() -> StudyResult {
     let mut result = with_verdict(Verdict::NotComparable);
     let hostile = || HOSTILE.to_owned();
@@ -619,7 +619,7 @@ pub fn two_hundred_cells() -> StudyResult {
     result
 }
 
-/// Ten servers against each other, some with long names, two of them foreign.
+/// Ten servers compared with each other, some with long names, two of them foreign.
 pub fn ten_arms() -> StudyResult {
     const NAMES: [&str; 10] = [
         "epoll",

@@ -20,7 +20,7 @@ use crate::fixture;
 
 const CELL: &str = "model-bg32-cores4";
 
-/// Name, wait, misses, CPU, and how the candidate stands to it.
+/// Name, wait, misses, CPU, and the candidate's standing relative to it.
 type Arm = (&'static str, &'static str, f64, f64, Option<Standing>);
 
 const ARMS: [Arm; 5] = [
@@ -44,7 +44,7 @@ fn beside_four_cores() -> StorageCell {
     }
 }
 
-/// A study of one simulated cell, whose disk could not be used.
+/// A study of one simulated cell, whose real disk could not be used.
 fn polling() -> StudyResult {
     let mut result = fixture::quick();
     let mut cell = result.spec.cells[0].clone();

@@ -1,4 +1,4 @@
-//! Latency against offered load, and what connections cost.
+//! Latency against offered load, and costs of connections.
 
 use weir_record::{
     connection_costs::{ChurnCost, ConnectionCosts, IdleCost, KernelCost},
@@ -35,7 +35,7 @@ fn point(arm: &str, p50_us: f64, achieved: f64, reasons: Vec<Finding>) -> Latenc
     }
 }
 
-/// Three rates, of which one arm does not keep the last and the generator was late for the other there.
+/// Three rates; one arm does not keep the last, and the generator was late for the other there.
 fn result() -> StudyResult {
     let mut result = fixture::quick();
     let shape = result.spec.cells[1].clone();
@@ -148,7 +148,7 @@ fn an_arm_without_latency_has_a_hollow_mark_and_no_line_to_it_and_so_has_an_uppe
     let from = page.find("id=\"load-latency-p99-").expect("the chart is there");
     let chart = &page[from..from + page[from..].find("</figure>").unwrap_or(page.len() - from)];
     assert!(chart.contains("uring: rate not kept") && chart.contains("epoll: ≤ 520 µs"), "{chart}");
-    // Three points that are joined, and two.
+    // Three connected points, and two.
     let joined = |class: &str| paths(chart, class).matches(['V', 'H', 'L']).count();
     assert_eq!(joined("a0 curve") + joined("a1 curve"), 2 + 1, "{chart}");
     assert_eq!(chart.matches("mark hollow").count(), 2);

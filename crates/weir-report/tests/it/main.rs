@@ -1,4 +1,4 @@
-//! What people read, checked on studies made by hand: snapshots of the texts, properties of the page.
+//! Readable output, tested on hand-made studies: snapshots of the texts, properties of the page.
 
 mod account;
 mod documents;

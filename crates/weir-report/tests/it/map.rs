@@ -19,8 +19,8 @@ use weir_report::{Language, html, markdown, terminal};
 
 use crate::{fixture, page::paths};
 
-/// Two rows of three cells: one crossing, one cell without a difference, one that the generator limited, one that may
-/// not be compared.
+/// Two rows of three cells: one crossing, one cell without a difference, one limited by the generator, one that is
+/// not comparable.
 fn mapped() -> StudyResult {
     let mut result = fixture::quick();
     let shape = result.spec.cells[0].clone();
@@ -253,7 +253,7 @@ fn rows_of_a_map_are_charts_with_intervals_and_rounds() {
     };
     let mut result = mapped();
     let plain = html(&result, Language::English);
-    // Of the second row one cell may be compared, which is no line.
+    // In the second row one cell is comparable, which makes no line.
     assert_eq!(plain.matches("id=\"rounds-1-uring-").count(), 1);
     assert!(!row(&plain).contains("class=\"a1 point\""), "nothing was compared");
     let mut compared = result.effects.rows[0].clone();
@@ -400,7 +400,7 @@ fn guidance_to_print_has_its_regions_outlined_and_no_way_to_another_page() {
     for language in Language::ALL {
         let page = weir_report::guidance_html(&mapped(), language).expect("there is a map");
         assert!(page.contains("table class=\"map\"") && !page.contains("href="), "{language:?}");
-        // Of three neighbours that differ each has its own line on both sides.
+        // Each of three differing adjacent cells has its own line on both sides.
         assert_eq!(page.matches("edge-left edge-right").count(), 6, "{language:?}");
         assert!(page.contains("weir observe -p PID") && page.contains(&mapped().reproduce), "{language:?}");
     }
@@ -467,7 +467,7 @@ fn option_row(result: &StudyResult, language: Language, option: &str) -> String 
     row.unwrap_or_else(|| panic!("{option} has no row: {page}")).to_owned()
 }
 
-/// The study with an option of its second arm.
+/// The study with an option on its second arm.
 fn with_option(name: &str, value: &str) -> StudyResult {
     let mut result = mapped();
     let options = BTreeMap::from([(name.to_owned(), value.to_owned())]);

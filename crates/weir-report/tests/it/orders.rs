@@ -1,4 +1,4 @@
-//! A study of the order gateway: what arms add in one sentence, published runs, costs and figures per order.
+//! A study of the order gateway: added costs of arms in one sentence, published runs, costs and figures per order.
 
 use weir_record::{
     added_cost::AddedCostSpec,
@@ -40,7 +40,7 @@ fn added_cost_asked() -> AddedCostSpec {
     }
 }
 
-/// What an arm adds to CPU, switches and the median round trip.
+/// An arm's added CPU, switches and median round trip.
 fn cost(load: &str, arm: &str, cpu_us: f64) -> [Effect; 3] {
     let added = [
         (Metric::ServerCpuPerMessage, cpu_us),
@@ -61,7 +61,7 @@ fn cost(load: &str, arm: &str, cpu_us: f64) -> [Effect; 3] {
     })
 }
 
-/// What an arm adds over what the reference adds, where that is known.
+/// An arm's added cost as a share of the reference's, where known.
 fn share(load: &str, arm: &str, ratio: Option<f64>) -> Effect {
     Effect {
         question: Question::AddedShare(0),
@@ -76,7 +76,7 @@ fn share(load: &str, arm: &str, ratio: Option<f64>) -> Effect {
     }
 }
 
-/// What two arms add in three cells; four further arms have no share that is known.
+/// Added costs of two arms in three cells; four further arms have no known share.
 fn added_costs() -> Vec<Effect> {
     let added = LOADS.iter().flat_map(|(load, naive, mesh)| {
         [cost(load, "naive", *naive), cost(load, "mesh", *mesh)].into_iter().flatten()
@@ -243,7 +243,7 @@ fn the_runs_costs_and_figures_stand_in_every_view_and_language() {
                 assert!(text.contains(told), "{language:?}: no {told} in {text}");
             }
         }
-        // The page has the specification as well, in its own words.
+        // The page also contains the specification, in its own words.
         for message in ["essage", "메시지", "消息"] {
             let text = markdown(&result, language);
             let found = text.lines().find(|line| line.contains(message));

@@ -1,5 +1,5 @@
-//! The tables of a map under their published names, what scales too well, the rows of a load tester, and how large a
-//! page of many cells is.
+//! The tables of a map under their published names, implausible scaling, the figures of a load tester, and the size
+//! of a page with many cells.
 
 use weir_record::{
     cpu_account::CpuDifference,
@@ -169,7 +169,7 @@ pub fn mapped() -> StudyResult {
     result
 }
 
-/// A published table of each name.
+/// A published table for each name.
 fn published_tables() -> Vec<PublishedTable> {
     vec![
         published(TableName::Overall, &[("all", [293_805.0, 391_839.0])]),
@@ -313,7 +313,7 @@ fn two_maps_of_a_study_share_no_key_and_no_title() {
     (second.map, second.cells) = (1, second.cells.split_off(4));
     let text = csv(&result);
     let key = |line: &str| line.splitn(6, ',').take(5).collect::<Vec<_>>().join(",");
-    // Of a comparison there are several of each of these, and of a block two of the baseline's trials.
+    // A comparison has several of each of these, and a block has two of the baseline's trials.
     let several = [",reason,", ",note,", ",excluded,", ",trial,"];
     let is_one_of_several = |line: &&str| several.iter().any(|it| line.contains(it));
     let mut keys: Vec<String> = text.lines().filter(|line| !is_one_of_several(line)).map(key).collect();
@@ -437,7 +437,7 @@ fn the_rows_of_a_load_tester_stand_beside_the_published_ones() {
 /// Rounds of each cell of the large map.
 const ROUNDS: usize = 40;
 
-/// 120 cells, half of them at one rate for all arms, with everything that a study asks for and observes of each.
+/// 120 cells, half of them at one rate for all arms, each with all questions and observations of a study.
 fn large() -> StudyResult {
     let base = fixture::quick();
     let mut result = base.clone();
@@ -478,7 +478,7 @@ fn large() -> StudyResult {
     result
 }
 
-/// Figures, comparisons and trials of a cell: those of a cell of the base that was loaded in the same way.
+/// Figures, comparisons and trials of a cell, copied from a cell of the base with the same load.
 fn measured(result: &mut StudyResult, base: &StudyResult, number: usize) {
     let cell = result.spec.cells[number].clone();
     let like = base.spec.cells.iter().rfind(|it| it.load == cell.load).expect("there is one").id.as_str();
@@ -507,7 +507,7 @@ fn measured(result: &mut StudyResult, base: &StudyResult, number: usize) {
     }
 }
 
-/// What the kernel, the clock of the engine and the threads said of a cell.
+/// Observations of a cell by the kernel, the engine's clock and the threads.
 fn observed(result: &mut StudyResult, number: usize) {
     let cell_id = result.spec.cells[number].id.clone();
     let accounted = account::accounted(Outcome::Met);
@@ -587,7 +587,7 @@ fn a_session_of_thousands_of_trials_is_a_small_drawing() {
     };
     result.timeline = (0..2000).map(of).collect();
     let page = html(&result, Language::English);
-    // Most of it is the table.
+    // The table is most of it.
     assert!(page.len() < without + 300_000, "{} bytes more", page.len() - without);
     assert!(page.matches("trial aside").count() >= 40, "what was left out is seen all the same");
 }

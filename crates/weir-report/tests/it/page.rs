@@ -1,4 +1,4 @@
-//! The page: well-formed, self-contained, accessible, and harmless whatever the names are.
+//! The page: well-formed, self-contained, accessible, and safe with any names.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
     tag[start..].split('"').next()
 }
 
-/// Every line or dot of a class, as coordinates: lines that follow each other are one path, and so are dots.
+/// Every line or dot of a class, as coordinates: consecutive lines are one path, and so are dots.
 pub fn paths(drawn: &str, class: &str) -> String {
     let start = format!("<path class=\"{class}\"");
     let paths = drawn.split(&start).skip(1).filter_map(|path| path.split('>').next());

@@ -56,7 +56,7 @@ fn change(metric: Metric, scale: EffectScale, verdict: Verdict) -> Change {
     }
 }
 
-/// Two runs with everything that a pair can have.
+/// Two runs with all elements of a pair.
 pub fn pair() -> RunPair {
     let differs = |name: &str, one: &str, other: &str| FactDifference {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Several runs pooled, in each form and language; and what a single run says of its minutes and its place.
+//! Several pooled runs, in each form and language; and a single run's time and rank.
 
 use weir_record::{
     SCHEMA_VERSION,
@@ -103,7 +103,7 @@ fn effect(metric: Metric, scale: EffectScale, verdict: Verdict) -> PooledEffect 
     }
 }
 
-/// A pool with everything that one can have.
+/// A pool with all elements.
 pub fn pool() -> RunPool {
     let group = |number: u32, cpu_model: &str, runs: &[u32]| MachineGroup {
         number,
@@ -178,7 +178,7 @@ fn the_page_draws_each_run_the_diamond_and_the_bar_and_has_their_numbers() {
         let page = run_pool::html(&pool(), &fixture::quick(), language);
         assert_eq!(page.matches("<figure").count(), 1, "{language:?}: only the claim is drawn");
         let count = |class: &str| page.matches(&format!("class=\"{class}\"")).count();
-        // The group of two has no diamond: all, and the first machine.
+        // The group of two has no diamond: all runs have one, and the first machine.
         assert_eq!((count("a1 diamond"), count("a1 bar")), (2, 1), "{page}");
         assert_eq!(count("a1 interval"), 7, "one for each run");
         for fact in ["0.805 [0.785, 0.826]", "0.745 – 0.865", "2026-11-29 07:10", "AMD EPYC 9R14", "57,100/s"]

@@ -23,7 +23,7 @@ fn the_verdict_table_fits_sixty_columns_with_every_figure() {
     for (language, name) in [(Language::English, "en"), (Language::Korean, "ko"), (Language::Chinese, "zh")] {
         let text = terminal(&fixture::quick(), language, 60, false);
         assert!(text.lines().all(|line| columns(line) <= 60), "{name}: {text}");
-        // The same words as on a wide terminal, whatever line they stand on.
+        // The same words as on a wide terminal, in any lines.
         let words = |text: &str| -> Vec<String> {
             let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
             words.sort();
@@ -129,7 +129,7 @@ fn io_models_stand_in_a_table_of_what_was_found_and_what_they_are_in_every_langu
             for text in shown {
                 assert!(view.contains(text), "{language:?}: {text} in {view}");
             }
-            // The page has the record itself as well.
+            // The page also contains the record itself.
             if view.starts_with("<!DOCTYPE") {
                 continue;
             }
@@ -152,7 +152,7 @@ fn chinese_has_one_kind_of_colon_and_korean_says_no_word_twice() {
         let chinese =
             [terminal(&result, Language::Chinese, 100, false), markdown(&result, Language::Chinese)];
         for line in chinese.iter().flat_map(|text| text.lines()) {
-            // Names of fields and what programs said stay as they are.
+            // Names of fields and output of programs are not translated.
             let own = line.replace("Connection: close", "").replace("Connection: Keep-Alive", "");
             let is_table = own.trim_start().starts_with("| ---");
             assert!(is_table || !own.contains(": "), "{line}");
@@ -271,8 +271,8 @@ fn not_comparable_names_every_cause() {
     );
 }
 
-/// Comparisons of one cell lack two units, and nothing else is to be said of any. `with_noise` gives by place the ratio
-/// with these.
+/// Comparisons of one cell lack two units, and have no other notes. `with_noise` returns by index the ratio including
+/// these.
 fn lacking_units(result: &mut StudyResult, with_noise: impl Fn(usize, &Effect) -> Option<f64>) {
     result.effects.rows.retain(|row| matches!(row.question, Question::Comparison | Question::Itself));
     let mut noisy: Vec<Effect> = Vec::new();
@@ -304,7 +304,7 @@ fn a_note_of_several_metrics_is_said_once() {
     ");
 }
 
-/// A third arm, compared as the second is.
+/// A third arm, compared like the second.
 fn with_third_arm() -> StudyResult {
     let mut result = fixture::quick();
     result.spec.arms.push(fixture::arm("poll"));
@@ -360,7 +360,7 @@ fn a_cell_without_a_figure_says_so_in_one_line_for_all_arms() {
         let text = terminal(&result, language, 120, false);
         assert_eq!(text.matches(told).count(), 1, "{language:?}: {text}");
     }
-    // The table behind the plots has every row.
+    // The table after the plots contains every row.
     let text = markdown(&result, Language::English);
     let rows = text.lines().filter(|line| line.contains("/ epoll | not comparable | – |"));
     assert_eq!(rows.count(), 2 * metrics, "{text}");
@@ -391,7 +391,7 @@ fn no_terminal_line_is_wider_than_the_terminal() {
     }
 }
 
-/// Columns counted another way than the crate does: everything from Hangul Jamo up is wide here.
+/// Columns counted in another way than by the crate: everything from Hangul Jamo up is wide here.
 fn columns(line: &str) -> usize {
     line.chars().map(|letter| if letter >= '\u{2e80}' { 2 } else { 1 }).sum()
 }

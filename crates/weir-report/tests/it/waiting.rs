@@ -1,18 +1,18 @@
-//! CPU with waiting included: told where it says something, and not where it repeats server CPU.
+//! CPU including waiting: mentioned where it is informative, and not where it repeats server CPU.
 
 use weir_record::{effect::Effect, metric::Metric, study::StudyResult};
 use weir_report::{Language, html, markdown, terminal};
 
 use crate::fixture;
 
-/// The quick study with a further comparison, whose ratio is so many times that of server CPU.
+/// The quick study with a further comparison, whose ratio is this many times the ratio of server CPU.
 fn study(factor: f64) -> StudyResult {
     let mut result = fixture::quick();
     let primary = result.primary().expect("it has one");
     let with_waiting = Effect {
         metric: Metric::ServerCpuWithWaiting,
         estimate: primary.estimate.map(|ratio| factor * ratio),
-        // Notes would name the metric as well.
+        // Notes would name the metric too.
         notes: Vec::new(),
         reasons: Vec::new(),
         excluded: Vec::new(),
