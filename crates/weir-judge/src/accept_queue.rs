@@ -1,9 +1,10 @@
-//! How connections came about: what listeners lost, and which connections waited for the kernel to try again. Pure.
+//! How connections were established: what listeners lost, and which connections waited for a SYN retransmission.
+//! Pure.
 //!
-//! A listener whose accept queue is full drops what comes, and the client's kernel sends its first segment again at
-//! the steps of a ladder (`weir_evidence::network`). A connection that took as long as a step has waited there, and a
-//! server's I/O model has nothing to do with it. So this is told over all trials of an arm, excluded ones
-//! too: an arm that loses connections may have no clean trial at all.
+//! A listener whose accept queue is full drops new connections, and the client's kernel retransmits its SYN at the
+//! steps of a ladder (`weir_evidence::network`). A connection that took as long as a step has waited for a
+//! retransmission, which is independent of the server's I/O model. So this is reported over all trials of an arm,
+//! including excluded ones: an arm that loses connections may have no clean trial at all.
 
 use hdrhistogram::Histogram;
 use weir_record::{
@@ -18,14 +19,14 @@ use weir_record::{
 
 use crate::histogram::{merged, quantile_ns};
 
-/// How much later than a step of the ladder a connection may come about and count as one that waited for it: the
-/// handshake, and a generator that is busy. The steps are a second apart at least.
+/// How much later than a step of the ladder a connection may be established and still count as having waited for it:
+/// for the handshake, and for a busy generator. The steps are at least a second apart.
 const STEP_LATE_NS_MAX: u64 = 250_000_000;
 
-/// How much earlier: kernels count in ticks, and several segments of one connection share a timer.
+/// How much earlier: kernel timers have tick resolution, and several segments of one connection share a timer.
 const STEP_EARLY_NS_MAX: u64 = 30_000_000;
 
-/// One line for each arm and cell; none at all unless a listener lost a connection or was given a short queue.
+/// One line for each arm and cell; empty unless a listener lost a connection or had a short queue.
 pub(crate) fn all(spec: &StudySpec, trials: &[&TrialRecord], syn_ladder_s: &[u32]) -> Vec<ListenSummary> {
     let has_lost = |trial: &&TrialRecord| trial.network.listen_overflows + trial.network.listen_drops > 0;
     if !trials.iter().any(has_lost) && !spec.arms.iter().any(has_short_queue) {
@@ -38,7 +39,7 @@ pub(crate) fn all(spec: &StudySpec, trials: &[&TrialRecord], syn_ladder_s: &[u32
         .collect()
 }
 
-/// Whether the arm's listener was given a backlog of its own.
+/// Whether the arm's listener has its own backlog setting.
 fn has_short_queue(arm: &ArmSpec) -> bool {
     let Subject::Weir { arguments, .. } = &arm.subject else { return false };
     arguments.iter().any(|word| word.starts_with("--backlog"))
@@ -81,7 +82,7 @@ fn times(summaries: &[&LatencySummary]) -> TimesSummary {
     }
 }
 
-/// How many took as long as each step, for the steps that some did.
+/// Number of connections that took as long as each step, without empty steps.
 fn stalled(connect: &Option<Histogram<u64>>, syn_ladder_s: &[u32]) -> Vec<(u32, u64)> {
     let Some(connect) = connect else { return Vec::new() };
     let at = |step_s: &u32| {

@@ -1,10 +1,10 @@
-//! Figures of one arm in several cells, by the number of their round or block. Pure.
+//! Figures of one arm in several cells, by the number of the round or block. Pure.
 //!
-//! Of a cell with n rounds the plan draws each within its own n-th part of the session (`plan`). Two rounds of one
-//! number belong to one stratum where both cells have equally many: there they meet the same slow drift, though not the
-//! same moment, and such cells are compared by their differences within rounds. That is right whether or not the two
-//! rounds have anything in common, and narrower where they have. Of cells with different numbers of rounds nothing is
-//! paired: each has its own error over all its rounds, and what drift they share is not seen.
+//! For a cell with n rounds the plan draws each within its own n-th part of the session (`plan`). Two rounds with the
+//! same number belong to one stratum if both cells have equally many: there they meet the same slow drift, though not
+//! at the same moment, and such cells are compared by their differences within rounds. That is valid whether or not
+//! the two rounds are correlated, and narrower if they are. Cells with different numbers of rounds are unpaired: each
+//! has its own error over all its rounds, and common drift is not removed.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use crate::{
     units::{self},
 };
 
-/// How many rounds the cell was given, and the number of this one: equal where two rounds share a stratum.
+/// The number of the cell's rounds, and the number of this one: both equal for two rounds of one stratum.
 pub(crate) type Round = (u32, u32);
 
-/// Logarithms of a figure by round, of one cell or of cells with equally many.
+/// Logarithms of a figure by round, of one cell or of cells with equally many rounds.
 pub(crate) type ByRound = BTreeMap<Round, f64>;
 
 /// A sum of means, each with its weight.
@@ -30,18 +30,18 @@ pub(crate) type Terms = Vec<(f64, ByRound)>;
 /// Microseconds in a second.
 const MICROS: f64 = 1e6;
 
-/// What one arm does in one cell.
+/// One arm's measurements in one cell.
 pub(crate) struct Measured<'a> {
     /// By round.
     pub(crate) logs: ByRound,
-    /// The trials that the figures are of.
+    /// The trials behind the figures.
     pub(crate) trials: Vec<&'a TrialRecord>,
     /// Whether the generator was the limit.
     pub(crate) is_bound: bool,
 }
 
 impl<'a> Measured<'a> {
-    /// The arm's figures in the cell's state; `None` where something makes them invalid, or there are none.
+    /// The arm's figures in the cell's state; `None` if they are invalid or missing.
     pub(crate) fn of(
         gate: &ValidityGate,
         cell: &CellTrials<'a>,
@@ -68,8 +68,8 @@ impl<'a> Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// Moves the figures so that their mean is the baseline's with this effect, on the scale of logarithms: two figures
-    /// that stand in one table have the ratio of their pairs, and not that of two averages.
+    /// Shifts the figures so that their mean is the baseline's plus this effect, on the logarithmic scale: then two
+    /// figures in a table have the ratio of their pairs, not the ratio of two averages.
     pub(crate) fn set_beside(&mut self, baseline: &ByRound, effect: f64) {
         if let (Some(own), Some(base)) = (mean(&self.logs), mean(baseline)) {
             let shift = base + effect - own;
@@ -78,7 +78,7 @@ impl Measured<'_> {
     }
 }
 
-/// One less the other: in the rounds that both have, or unpaired where they were given different numbers of rounds.
+/// The difference of two: within common rounds, or unpaired if the cells have different numbers of rounds.
 pub(crate) fn difference(of: &ByRound, to: &ByRound) -> Terms {
     let planned = |it: &ByRound| it.keys().next().map(|(planned, _)| *planned);
     if planned(of) != planned(to) {
@@ -99,17 +99,17 @@ pub(crate) fn mean_over(cells: &[&ByRound]) -> Option<Figure> {
     figure_of(&cells.iter().map(|cell| (weight, *cell)).collect::<Vec<_>>())
 }
 
-/// What a sum of logarithms comes to; without an interval where a term has a single round.
+/// The value of a sum of logarithms; without an interval if a term has a single round.
 pub(crate) fn figure_of(terms: &[(f64, &ByRound)]) -> Option<Figure> {
     let mean = sum(terms)?;
     let interval = estimate_of(terms, ALPHA).map(|it| (it.low.exp(), it.high.exp()));
     Some(Figure { value: mean.exp(), interval })
 }
 
-/// A sum of means of logarithms. Its error is that of the rounds: of each what its cells together have more or less
-/// than their own means, so that a drift which cells of one stratum share widens the interval as it should, and so does
-/// one that lasts for several rounds. Strata of different lengths are independent parts; one has the degrees of freedom
-/// of its cell with fewest rounds.
+/// A sum of means of logarithms. Its error is computed from the rounds: for each, the sum over its cells of the
+/// deviations from their means, so that a drift which cells of one stratum share widens the interval correctly, and
+/// so does one that lasts for several rounds. Strata of different lengths are independent parts; each has the degrees
+/// of freedom of its cell with fewest rounds.
 pub(crate) fn estimate_of(terms: &[(f64, &ByRound)], alpha: f64) -> Option<Estimate> {
     let sum = sum(terms)?;
     let mut residuals = ByRound::new();
@@ -152,7 +152,7 @@ fn mean(logs: &ByRound) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// A cell that was given as many rounds as it has.
+    /// A cell with all of its planned rounds.
     fn by_round(values: &[f64]) -> ByRound {
         let planned = u32::try_from(values.len()).expect("they are few");
         (0..).zip(values).map(|(round, value)| ((planned, round), value.ln())).collect()
@@ -212,7 +212,7 @@ mod tests {
         };
         let (long, short, calm) = (scattered(44, 0.01), scattered(6, 0.1), scattered(6, 0.0));
         let mean = mean_over(&[&long, &short, &calm]).expect("there are cells");
-        // The six rounds that scatter decide: 4.032 is the quantile of t with five degrees of freedom.
+        // The six noisier rounds dominate: 4.032 is the quantile of t with five degrees of freedom.
         let error = (0.01_f64.powi(2) / 43.0 + 0.1_f64.powi(2) / 5.0).sqrt() / 3.0;
         assert!((width(mean) / (2.0 * 4.032 * error) - 1.0).abs() < 1e-3, "{mean:?} {error}");
         let unpaired = ratio(&long, &short).expect("there are rounds");

@@ -1,12 +1,13 @@
-//! What arms cost beyond the baseline by themselves, and whether the least costly stays within its share of a
-//! reference's cost. Pure.
+//! Added cost of arms over the baseline, and whether the least costly one stays within its share of a reference's
+//! added cost. Pure.
 //!
-//! The cost is a difference within a block: a figure of the arm less that of the baseline, which does the same work
-//! without what the arm adds. What one arm costs over what another costs is the quotient of the means of such
-//! differences; there is none where the cost below the line cannot be told from zero.
+//! The added cost is a difference within a block: a figure of the arm less the baseline's, which does the same work
+//! without the arm's addition. An arm's share is the quotient of the means of its added costs and the reference's; it
+//! does not exist if the reference's added cost is not distinguishable from zero.
 //!
-//! The least costly arm is chosen by its worst share over all cells: one has to be the default. It is judged on the
-//! data that chose it, so its intervals are as wide as for all arms that could have been chosen together (Bonferroni).
+//! The least costly arm is the one with the smallest maximum share over all cells, because one arm has to be the
+//! default. It is judged on the data that chose it, so its intervals hold simultaneously for all candidates
+//! (Bonferroni).
 
 use std::collections::BTreeSet;
 
@@ -66,7 +67,7 @@ impl Asked<'_> {
         [Term { weight: 1.0, cell, arm, baseline: Some(measured.first), row: metric.row() }]
     }
 
-    /// Figures beyond the baseline's of the same block.
+    /// Added cost over the baseline in the same block.
     fn added(&self, measured: Measured<'_>, cell: &CellTrials<'_>, arm: &str, metric: Metric) -> Effect {
         let terms = Self::term(measured, cell, arm, metric);
         let found = measured.sum(&terms, Summed::InItsUnit, ALPHA);
@@ -80,8 +81,8 @@ impl Asked<'_> {
         }
     }
 
-    /// What the arm adds of the first metric over what the reference adds, with confidence `1 - alpha`; no estimate
-    /// where what the reference adds cannot be told from zero.
+    /// The arm's added cost as a share of the reference's, for the first metric, with confidence `1 - alpha`; no
+    /// estimate if the reference's is not distinguishable from zero.
     fn share(&self, measured: Measured<'_>, cell: &CellTrials<'_>, arm: &str, alpha: f64) -> Option<Effect> {
         let reference = self.spec.reference.as_str();
         let metric = *self.spec.metrics.first().filter(|_| arm != reference)?;
@@ -98,13 +99,13 @@ impl Asked<'_> {
         })
     }
 
-    /// The arm whose worst share is the smallest, and whether it is within the limit everywhere.
+    /// The arm with the smallest maximum share, and whether it is within the limit everywhere.
     fn least(&self, rows: &[Effect], limit: f64) -> Option<Effect> {
         let shares = || rows.iter().filter(|row| row.question == Question::AddedShare(self.place));
         let worst =
             |arm: &str| shares().filter(|row| row.arm == arm).filter_map(|row| row.estimate).reduce(f64::max);
         let arms: BTreeSet<&str> = shares().map(|row| row.arm.as_str()).collect();
-        // Of two that are alike, the one that the study names first.
+        // Of two equal ones, the one that the study names first.
         let in_order = self.spec.arms.iter().map(String::as_str).filter(|arm| arms.contains(arm));
         let (arm, share) = in_order
             .filter_map(|arm| Some((arm, worst(arm)?)))
@@ -125,7 +126,7 @@ impl Asked<'_> {
     }
 }
 
-/// What came of a limit that must hold in every cell.
+/// The outcome of a limit that must hold in every cell.
 fn of_all(outcomes: &[Outcome]) -> Outcome {
     match () {
         () if outcomes.contains(&Outcome::Missed) => Outcome::Missed,
@@ -143,7 +144,7 @@ mod tests {
 
     const CELLS: [&str; 3] = ["one", "paced", "flood"];
 
-    /// Three cells; what `share` costs is looked at beside, and is no candidate.
+    /// Three cells; `share` is reported but is not a candidate.
     fn study() -> StudySpec {
         let mut spec = sample::study(&["plain", "naive", "edge", "mesh", "share"], 6, 7);
         let cell = |id: &str| CellSpec { id: id.to_owned(), ..spec.cells[0].clone() };
@@ -169,7 +170,8 @@ mod tests {
         trial
     }
 
-    /// A machine on which the baseline costs 10 µs, and arms what they are given beyond it, a little more each block.
+    /// A machine on which the baseline costs 10 µs, and arms cost the given amounts more, increasing slightly with
+    /// each block.
     fn found(extra_us: &[(&str, [f64; 3])]) -> Vec<Effect> {
         let spec = study();
         let mut trials = Vec::new();

@@ -1,8 +1,8 @@
-//! The rows of a load tester's aggregate report for each server of an HTTP study. Pure.
+//! The aggregate report of a load tester, for each server of an HTTP study. Pure.
 //!
-//! Times are those of right responses, counted from the intended start where the load is open. They come from merged
-//! histograms: of the trials that are compared, and of those that were set aside because responses failed, for a table
-//! without the trials that went wrong would show the survivors. Failures are counted over all trials.
+//! Times are those of right responses, from the intended start in an open loop. They come from merged histograms of
+//! the compared trials and of those that were excluded because responses failed: without the trials that went wrong
+//! the table would only show the survivors. Failures are counted over all trials.
 
 use hdrhistogram::Histogram;
 use weir_record::{
@@ -20,7 +20,7 @@ use crate::{
     obstacle,
 };
 
-/// One for each server of each cell; none where the messages are no requests.
+/// One for each server of each cell; empty if the messages are not requests.
 pub(crate) fn all(spec: &StudySpec, gate: &ValidityGate, cells: &[CellTrials<'_>]) -> Vec<Aggregate> {
     let cells = cells.iter().filter(|cell| cell.spec.http.is_some());
     cells.flat_map(|cell| spec.arms.iter().filter_map(|arm| aggregate(gate, cell, &arm.name))).collect()
@@ -69,7 +69,7 @@ fn aggregate(gate: &ValidityGate, cell: &CellTrials<'_>, arm: &str) -> Option<Ag
     })
 }
 
-/// Of all that ended in all trials, the share that failed.
+/// Share of failures among everything that ended in all trials.
 fn errors(cell: &CellTrials<'_>, arm: &str) -> Option<f64> {
     let loads = || cell.of_arm(arm).filter_map(|trial| trial.load.as_ref());
     let failed: u64 = loads().map(|load| load.failures.errors()).sum();
@@ -77,7 +77,7 @@ fn errors(cell: &CellTrials<'_>, arm: &str) -> Option<f64> {
     (failed + right > 0).then(|| failed as f64 / (failed + right) as f64)
 }
 
-/// The quantile that it is, where it is one.
+/// The quantile of a statistic, if it is one.
 fn quantile_of(statistic: Statistic) -> Option<f64> {
     match statistic {
         Statistic::Median => Some(0.5),
@@ -88,7 +88,7 @@ fn quantile_of(statistic: Statistic) -> Option<f64> {
     }
 }
 
-/// Most messages of a second; where arms take turns the rate of the best slice, which has no whole second.
+/// Most messages in a second; if arms take turns the rate of the best slice, which is shorter than a second.
 fn peak(trials: &[&TrialRecord]) -> Option<f64> {
     let slices = trials.iter().flat_map(|trial| &trial.slices).filter(|slice| slice.length_ns > 0);
     let of_slices = slices.map(|slice| slice.messages as f64 * 1e9 / slice.length_ns as f64);
@@ -96,7 +96,7 @@ fn peak(trials: &[&TrialRecord]) -> Option<f64> {
     seconds.map(|second| second.messages as f64).chain(of_slices).reduce(f64::max)
 }
 
-/// Every statistic of several trials as one, in their order. The distribution is read once for all of them.
+/// Every statistic over several trials combined, in their order. The distribution is decoded once for all of them.
 fn figures(trials: &[&TrialRecord]) -> Vec<Option<f64>> {
     let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
     let times = merged(loads.iter().map(|load| load.response.histogram_v2_base64.as_str())).ok();
@@ -107,7 +107,7 @@ fn figures(trials: &[&TrialRecord]) -> Vec<Option<f64>> {
     Statistic::ALL.into_iter().map(figure).collect()
 }
 
-/// A figure of several reports as one; `None` where there are too few samples for it.
+/// A figure over several reports combined; `None` if there are too few samples for it.
 fn of_loads(statistic: Statistic, loads: &[&LoadReport], times: Option<&Histogram<u64>>) -> Option<f64> {
     let quantile = |quantile: f64| Some(quantile_ns(times?, quantile)? as f64);
     let known = |of: fn(&Histogram<u64>) -> f64| times.filter(|it| !it.is_empty()).map(of);
@@ -147,7 +147,7 @@ mod tests {
         spec
     }
 
-    /// A trial with `count` responses of so many milliseconds and a hundredth as many of ten times that.
+    /// A trial with `count` responses of this many milliseconds and a hundredth as many of ten times that.
     fn trial(block: u32, count: u64, milliseconds: u64) -> TrialRecord {
         let mut histogram = empty_histogram();
         histogram.saturating_record_n(milliseconds * 1_000_000, count);

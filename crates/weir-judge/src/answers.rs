@@ -1,13 +1,14 @@
-//! What a study's own comparisons and goals came to. Pure.
+//! Answers to a study's own comparisons and goals. Pure.
 //!
-//! The rule is the one that decides everything else: a two-sided t at 1 % over the values of rounds or blocks, usable
-//! ones of one state of the machine. How two sides are compared depends on how they were measured:
+//! The rule is the same as everywhere: a two-sided t test at 1 % over the values of usable rounds or blocks in one
+//! state of the machine. How two sides are compared depends on how they were measured:
 //!
-//! - Two figures of one cell within each round or block, and of two cells unpaired (`question`).
-//! - The best of several: the interval is made for all candidates together (Bonferroni), and of the differences to each
-//!   the largest counts, with its ends. Nothing is chosen, so there is no choice to correct for afterwards.
+//! - Two figures of one cell within each round or block; figures of two cells unpaired (`question`).
+//! - The best of several: the intervals hold for all candidates simultaneously (Bonferroni), and of the differences
+//!   to each the largest counts, with its ends. No candidate is chosen, so no correction for a choice is needed.
 //!
-//! A goal is held against the interval. It is no claim, takes no part in Holm's correction, and each stands for itself.
+//! A goal is compared with the interval. It is no claim, takes no part in Holm's correction, and is independent of
+//! other goals.
 
 use weir_record::{
     effect::{Effect, EffectScale, Question},
@@ -31,8 +32,8 @@ use crate::{
     witnesses::{Claim, Witnesses},
 };
 
-/// One answer for each comparison of the specification, in its order. `beside` tells what stands beside the server CPU
-/// of one arm against another's.
+/// One answer for each comparison of the specification, in its order. `beside` returns the witnesses of one arm's
+/// server CPU against another's.
 pub(crate) fn all(
     spec: &StudySpec,
     missing: &[MissingArm],
@@ -48,7 +49,7 @@ pub(crate) fn all(
     rows
 }
 
-/// What one comparison comes to; a goal is held against whatever was measured by now.
+/// The answer to one comparison; a goal is compared with whatever was measured so far.
 pub(crate) fn one(
     spec: &StudySpec,
     missing: &[MissingArm],
@@ -58,8 +59,8 @@ pub(crate) fn one(
     Judge { spec, missing, gate, cells }.answer(asked, 0)
 }
 
-/// A threshold on server CPU is held against what a verdict on it is held against: where other figures contradict what
-/// it came to, or nothing bears it out, it is not known whether the threshold holds.
+/// Checks thresholds on server CPU against the same witnesses as a verdict on it: if other figures contradict the
+/// outcome, or nothing confirms it, it is unknown whether the threshold holds.
 fn hold_thresholds(
     spec: &StudySpec,
     rows: &mut [Effect],
@@ -83,7 +84,7 @@ fn hold_thresholds(
     }
 }
 
-/// Whether other figures of the comparison contradict it, or fail to bear it out.
+/// Whether a finding says that other figures contradict the comparison, or fail to confirm it.
 pub(crate) fn is_of_witness(found: &Finding) -> bool {
     matches!(
         found,
@@ -94,7 +95,7 @@ pub(crate) fn is_of_witness(found: &Finding) -> bool {
     )
 }
 
-/// A schedule that is not finished decides nothing.
+/// Withholds the answer while the schedule is unfinished.
 pub(crate) fn withheld(mut answer: Effect, progress: &Progress) -> Effect {
     let Progress { blocks_done, blocks, .. } = *progress;
     if blocks_done < blocks && answer.outcome.is_some() {
@@ -104,8 +105,8 @@ pub(crate) fn withheld(mut answer: Effect, progress: &Progress) -> Effect {
     answer
 }
 
-/// The answer to a comparison or goal by values in time order alone: differences on the metric's scale, or figures on
-/// it.
+/// The answer to a comparison or goal from values in time order alone: differences on the metric's scale, or figures
+/// on it.
 pub(crate) fn of_values(
     asked: &ComparisonSpec,
     place: u32,
@@ -122,7 +123,7 @@ pub(crate) fn of_values(
     answered(asked, place, CellRole::Primary, found)
 }
 
-/// The row of what was found.
+/// The row of an answer.
 fn answered(asked: &ComparisonSpec, place: u32, role: CellRole, found: Found) -> Effect {
     let of = &asked.of;
     let scale = if asked.to.is_empty() { EffectScale::Figure } else { EffectScale::of(of.metric) };
@@ -153,12 +154,12 @@ struct Judge<'a> {
     cells: &'a [CellTrials<'a>],
 }
 
-/// A side as it was measured.
+/// The measurements of one side.
 struct Figures<'a> {
     cell: CellTrials<'a>,
     arm: &'a str,
     row: &'static MetricRow,
-    /// Those that have a figure, one for each round or block.
+    /// Trials with a figure, one for each round or block.
     trials: Vec<&'a TrialRecord>,
 }
 
@@ -189,7 +190,7 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// What the values say before a goal is looked at.
+/// The result before the goal is applied.
 #[derive(Default)]
 struct Found {
     estimate: Option<Estimate>,
@@ -197,7 +198,7 @@ struct Found {
     /// Whether every side has trials, usable or not.
     was_tried: bool,
     obstacles: Vec<Finding>,
-    /// The true figure may be larger, or smaller, because the generator limited a side.
+    /// Whether the true figure may be larger, or smaller, because the generator limited a side.
     may_be_larger: bool,
     may_be_smaller: bool,
     bounds: Vec<Finding>,
@@ -261,7 +262,7 @@ impl<'a> Judge<'a> {
             return self.across_cells((of, above), (to, below), alpha);
         }
         let sides = [Figures::of(self.gate, of, above.clone()), Figures::of(self.gate, to, below.clone())];
-        // An arm against another is compared as it is with the baseline.
+        // A comparison between two arms is computed like one with the baseline.
         let terms = if of.metric == to.metric {
             vec![Term { baseline: Some(&to.arm), ..sides[0].term(1.0) }]
         } else {
@@ -271,7 +272,7 @@ impl<'a> Judge<'a> {
         Found { is_paired: true, ..found_of(&sides, estimate) }
     }
 
-    /// Of a machine with two states, both cells in the one in which the side with fewer units has more.
+    /// On a machine with two states, both cells are compared in the one in which the side with fewer units has more.
     fn across_cells(
         &self,
         (of, above): (&'a Side, &'a CellTrials<'a>),
@@ -323,7 +324,7 @@ fn found_of([of, to]: &[Figures<'_>; 2], estimate: Option<Estimate>) -> Found {
     }
 }
 
-/// Against the best: where less is better the largest of the differences, and else the smallest.
+/// Against the best: the largest of the differences if less is better, otherwise the smallest.
 fn against_best(found: Vec<Found>, larger_is_better: bool) -> Found {
     let estimates: Option<Vec<Estimate>> = found.iter().map(|it| it.estimate).collect();
     let extreme = |one: f64, other: f64| if larger_is_better { one.min(other) } else { one.max(other) };
@@ -355,7 +356,7 @@ fn against_best(found: Vec<Found>, larger_is_better: bool) -> Found {
     all
 }
 
-/// What came of the goal. A figure that may really be larger meets no upper bound and misses no lower one.
+/// The outcome of the goal. A figure that may be larger in truth meets no upper bound and misses no lower one.
 fn outcome(goal: Goal, interval: Option<(f64, f64)>, found: &Found) -> Outcome {
     let is_enough = found.estimate.is_some_and(|it| it.units >= UNITS_MIN) && found.obstacles.is_empty();
     let Some((low, high)) = interval.filter(|_| is_enough) else { return Outcome::Open };
@@ -364,7 +365,7 @@ fn outcome(goal: Goal, interval: Option<(f64, f64)>, found: &Found) -> Outcome {
     goal.outcome((low, high))
 }
 
-/// Why the figure is not enough: without a goal only what makes it invalid.
+/// Why the figure is not enough; without a goal only its invalidity.
 fn reasons(asked: &ComparisonSpec, answer: &Effect, found: Found) -> Vec<Finding> {
     let mut reasons = found.obstacles;
     match found.estimate {
@@ -405,8 +406,8 @@ mod tests {
         spec
     }
 
-    /// Eight blocks: epoll costs 10 µs, uring 8, poll 9 and in the large cell everything a fifth more; each block has a
-    /// noise of its own, and each trial a little.
+    /// Eight blocks: epoll costs 10 µs, uring 8, poll 9, and in the large cell everything a fifth more; each block
+    /// has common noise, and each trial a little.
     fn trials() -> Vec<TrialRecord> {
         let mut all = Vec::new();
         for (cell, factor) in [(SMALL, 1.0), (LARGE, 1.2)] {
@@ -450,7 +451,7 @@ mod tests {
         let grown = across(Goal::AtMost(1.25));
         assert_eq!((grown.outcome, grown.is_paired), (Some(Outcome::Met), false));
         assert!((grown.estimate.expect("it has") - 1.2).abs() < 0.001, "{grown:?}");
-        // The noise of the blocks cancels within them, and between cells it does not.
+        // The blocks' noise cancels within a cell, but not between cells.
         let width =
             |answer: &Effect| answer.interval.map(|(low, high)| high / low - 1.0).expect("it has one");
         assert!(width(&grown) > 3.0 * width(&within), "{grown:?} {within:?}");

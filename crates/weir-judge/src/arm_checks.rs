@@ -1,7 +1,7 @@
-//! Checks that arms are what the study says that they are: different from each other, on the driver that they name,
-//! built for release, and of one content from the first round to the last. Pure.
+//! Checks that arms match the study's description: different from each other, on the driver that they name, release
+//! builds, and unchanged from the first round to the last. Pure.
 //!
-//! Of a foreign program nothing is known but its file, and nothing is claimed of its driver or its build.
+//! For a foreign program only its file is known; its driver and its build are not checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,16 +14,16 @@ use weir_record::{
     trial::TrialRecord,
 };
 
-/// Most that a check names.
+/// Most items that a check names.
 const NAMED_MAX: usize = 8;
 
 /// The driver that enters a ring.
 const RING: &str = "uring";
 
-/// How a build for development is named first.
+/// First word of the description of a development build.
 const DEBUG: &str = "debug";
 
-/// All of them, those of which nothing is known left out.
+/// All arm checks, without those that lack data.
 pub(crate) fn all(spec: &StudySpec, fingerprint: &Fingerprint, trials: &[&TrialRecord]) -> Vec<Check> {
     let known = [ring_use(spec, trials), release_build(spec, fingerprint), programs_unchanged(trials)];
     std::iter::once(distinct(spec)).chain(known.into_iter().flatten()).collect()
@@ -41,18 +41,19 @@ fn distinct(spec: &StudySpec) -> Check {
     Check { name: CheckName::DistinctArms, passed, detail }
 }
 
-/// What an arm did with rings in a cell, over its trials.
+/// An arm's use of rings in a cell, over its trials.
 #[derive(Default)]
 struct RingCounts {
     /// Whether an engine or the kernel counted.
     is_counted: bool,
     /// Calls of `io_uring_enter`.
     enters: u64,
-    /// Whether anything went through a ring: with a polling kernel thread a busy server hardly ever enters.
+    /// Whether anything went through a ring: with a polling kernel thread a busy server hardly ever calls
+    /// `io_uring_enter`.
     is_used: bool,
 }
 
-/// Whether arms of Weir's on io_uring use its ring, and those on other drivers do not; absent where nothing counted.
+/// Whether Weir arms on io_uring use its ring, and those on other drivers do not; `None` if nothing was counted.
 fn ring_use(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<Check> {
     let driver = |name: &str| {
         let arm = spec.arms.iter().find(|arm| arm.name == name)?;
@@ -93,8 +94,8 @@ fn ring_use(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<Check> {
     (servers > 0).then_some(Check { name: CheckName::RingUse, passed, detail })
 }
 
-/// Adds what the engine counted in the window, and what the kernel's programs saw in slices of evidence. A window
-/// without messages shows nothing.
+/// Adds the engine's counts in the window, and the kernel programs' in slices of evidence. A window without messages
+/// shows nothing.
 fn add(counts: &mut RingCounts, trial: &TrialRecord) {
     let load = trial.load.as_ref().filter(|load| load.messages > 0);
     let engine = load.and_then(|load| load.observed.as_ref()?.engine.as_ref());
@@ -111,9 +112,9 @@ fn add(counts: &mut RingCounts, trial: &TrialRecord) {
     counts.enters += if engine.is_none() { entered as u64 } else { 0 };
 }
 
-/// Whether no program of Weir that was measured is built for development; absent where no build is known.
+/// Whether all measured Weir programs are release builds; `None` if no build is known.
 fn release_build(spec: &StudySpec, fingerprint: &Fingerprint) -> Option<Check> {
-    // Arms that name another program leave this one the generator, which is measured as well.
+    // If arms name another program, this one is still the generator, which is measured too.
     let own = (!spec.cells.iter().all(|cell| cell.is_simulated())).then_some(("weir", &fingerprint.build));
     let others = fingerprint.program_builds.iter().map(|(program, build)| (program.as_str(), build));
     let known: Vec<(&str, &String)> =
@@ -129,7 +130,7 @@ fn release_build(spec: &StudySpec, fingerprint: &Fingerprint) -> Option<Check> {
     (!known.is_empty()).then_some(Check { name: CheckName::ReleaseBuild, passed, detail })
 }
 
-/// Whether every file of a program had one content at every start; absent where none was read.
+/// Whether every program file had the same content at every start; `None` if none was read.
 fn programs_unchanged(trials: &[&TrialRecord]) -> Option<Check> {
     let mut files: BTreeMap<&str, (&str, BTreeSet<&str>)> = BTreeMap::new();
     for trial in trials {

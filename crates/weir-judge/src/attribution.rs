@@ -1,13 +1,14 @@
-//! What each cause of a published difference makes on this machine. Pure.
+//! The effect of each cause of a published difference on this machine. Pure.
 //!
-//! A published figure says that one server did so many times the work of another, and names the I/O model
-//! as the reason. Where such a comparison had other causes, a study has arms in which one of them is switched on. The
-//! ratio of the published pair with the cause in it, over the same ratio without, is what the cause makes; on the scale
-//! of logarithms, where ratios add up, it is a share of the published one. Shares of several causes need not add up to
-//! one: causes may overlap, and a machine may have others.
+//! A published figure says that one server did several times the work of another, and names the I/O model as the
+//! reason. If such a comparison had other causes, a study has arms in which one of them is enabled. The ratio of the
+//! published pair with the cause, divided by the same ratio without it, is the effect of the cause; on the
+//! logarithmic scale, where ratios add up, it is a share of the published one. Shares of several causes need not add
+//! up to one: causes may overlap, and a machine may have others.
 //!
-//! Throughput is what was published, but where the generator is the limit it hides what a server could do; so the same
-//! is told from the server's CPU per message, whose inverse is the work one CPU can do. Nothing here has a verdict.
+//! Throughput is what was published, but if the generator is the limit it hides what a server could do; so the same
+//! is computed from the server's CPU per message, whose inverse is the work one CPU can do. Nothing here has a
+//! verdict.
 
 use weir_record::{
     effect::{Effect, EffectScale, Question},
@@ -22,13 +23,13 @@ use crate::{
     question::{self, Measured, Summed, Term},
 };
 
-/// A published ratio nearer to one than this has no difference to hand out shares of.
+/// A published ratio closer to one than this has no difference to attribute.
 const PUBLISHED_RATIO_MIN: f64 = 1.1;
 
-/// What is shared out, and which way it counts: less CPU is more of the work that was published.
+/// The attributed metrics and their signs: less CPU corresponds to more of the published work.
 const METRICS: [(Metric, f64); 2] = [(Metric::Throughput, 1.0), (Metric::ServerCpuPerMessage, -1.0)];
 
-/// The ratio of each cause and its share by both metrics, for each claim whose cell was measured.
+/// The ratio and the share of each cause for both metrics, for each claim whose cell was measured.
 pub(crate) fn all(spec: &StudySpec, measured: Measured<'_>, cells: &[CellTrials<'_>]) -> Vec<Effect> {
     let mut rows = Vec::new();
     for (claim_place, claim) in spec.published.iter().enumerate() {
@@ -54,7 +55,7 @@ pub(crate) fn all(spec: &StudySpec, measured: Measured<'_>, cells: &[CellTrials<
     rows
 }
 
-/// The arm over the baseline with the cause switched on.
+/// The arm over the baseline with the cause enabled.
 fn ratio(
     measured: Measured<'_>,
     cell: &CellTrials<'_>,
@@ -65,12 +66,12 @@ fn ratio(
     let found = found.and_then(|term| measured.sum(&[term], Summed::OnItsScale, ALPHA));
     let row =
         question::row(Question::PublishedCause(claim_place, cause_place), EffectScale::Ratio, found.as_ref());
-    // An arm against itself was not measured, and is one.
+    // An arm compared with itself was not measured; its ratio is one.
     let is_itself = cause.arm == cause.baseline;
     Effect { estimate: row.estimate.or(is_itself.then_some(1.0)), ..row }
 }
 
-/// What the cause makes of the published difference: the pair with it over the pair without, by round or block.
+/// The cause's share of the published difference: the pair with it over the pair without, by round or block.
 fn share(
     measured: Measured<'_>,
     cell: &CellTrials<'_>,
@@ -88,7 +89,7 @@ fn share(
     question::row(Question::PublishedShare(claim_place, cause_place), EffectScale::Share, found.as_ref())
 }
 
-/// An arm against itself has no effect, and is no term.
+/// An arm compared with itself has no effect, and is no term.
 fn term<'a>(
     weight: f64,
     cell: &'a CellTrials<'a>,
@@ -139,7 +140,7 @@ mod tests {
         }
     }
 
-    /// uring and epoll alike at 100 a second and 5 µs; with the log epoll gives 83.3 a second at 6 µs.
+    /// uring and epoll equal at 100 a second and 5 µs; with the log epoll achieves 83.3 a second at 6 µs.
     fn rows(claim: PublishedClaim) -> Vec<Effect> {
         let mut spec = sample::study(&["epoll", "uring", "epoll-log"], 6, 1);
         spec.published = vec![claim];
@@ -194,7 +195,7 @@ mod tests {
         missing.causes[0].baseline = "epoll-gone".to_owned();
         let found = rows(missing);
         assert!(found.iter().all(|row| row.estimate.is_none()), "{found:?}");
-        // Without a clean pair, one against itself is one.
+        // Without a clean pair, the ratio of an arm to itself is still one.
         let alone = rows(PublishedClaim { arm: "epoll".to_owned(), ..claim(Some(1.44), "epoll") });
         let share = of(&alone, SHARE, Metric::Throughput).estimate.expect("a share");
         assert!((share - 0.5).abs() < 1e-9);

@@ -1,17 +1,18 @@
-//! What the system calls for I/O of a process cost, and what follows from them (`advice`).
+//! The cost of a process's system calls for I/O, and the advice that follows (`advice`).
 //!
-//! The share is one of accounting: their time on a CPU, and the way into the kernel and out of it. It is neither a
-//! bound of what fewer calls bring nor a forecast. What the program itself does around each call goes with it, and is
-//! in no call; what the transfers do in there (TCP, copying) stays. Told beside are asking (what is ready, what is of
-//! interest, tries that found nothing), and entering the kernel once for each other call.
+//! The share is an accounting figure: the calls' time on a CPU, plus entering and leaving the kernel. It is neither a
+//! bound on the gain from fewer calls nor a forecast. The program's own work around each call would also disappear,
+//! but is in no call; the transfers' work in the kernel (TCP, copying) would remain. Two parts are reported
+//! separately: asking (what is ready, what is of interest, attempts that found nothing), and entering the kernel once
+//! for each other call.
 //!
-//! A traced process is slower, by a cost a call that was measured beside, and by what the programs take at events
-//! within its calls and outside of them, which they measure themselves. It is taken out: of the calls for I/O the least
-//! that was measured, of the whole process the median. So the share without tracing is not larger than the one that is
-//! told, as far as that cost is known. Softirqs are in the calls they interrupt, unless they are in no process's CPU;
-//! what the programs took within them is known by kind of softirq only, and taken out of calls in proportion.
+//! A traced process is slower, by a separately measured cost per call, and by the programs' time at events within its
+//! calls and outside of them, which they measure themselves. Both are subtracted: the lowest measured cost for the
+//! calls for I/O, the median for the whole process. So the share without tracing is at most the reported one, as far
+//! as that cost is known. Softirqs are in the calls they interrupt, unless they count in no process's CPU; the
+//! programs' time within them is only known by kind of softirq, and is subtracted from calls in proportion.
 //!
-//! Where calls and softirqs add up to more than the process had, their times are wrong, and no bound follows.
+//! If calls and softirqs add up to more CPU than the process had, their times are wrong, and there is no bound.
 
 mod advice;
 
@@ -26,21 +27,21 @@ use weir_record::{
 
 /// Below this share of a CPU a process is idle.
 const IDLE_SHARE: f64 = 0.01;
-/// Below this share of the CPU, most of it goes elsewhere than to system calls for I/O.
+/// Below this share of the CPU, most of it is spent outside of system calls for I/O.
 const SMALL_SHARE: f64 = 0.10;
-/// A thread that wanted a CPU for less of the window was not limited by it.
+/// A thread that wanted a CPU for less of the window than this was not limited by it.
 const BUSY_SHARE: f64 = 0.70;
-/// With so many operations a submission, a ring is used in batches.
+/// From this number of operations per submission on, a ring is used in batches.
 const BATCH: f64 = 4.0;
 
-/// What calls for I/O cost a process that was traced.
+/// The cost of calls for I/O in a traced process.
 pub fn bound(observation: &Observation) -> Option<Bound> {
     let trace = observation.trace.as_ref()?;
-    // Without the scheduler's part, or with one that missed switches, time asleep would pass for work.
+    // Without the scheduler's data, or with missed switches, time asleep would count as work.
     if !trace.is_split || observation.are_times_wrong() {
         return None;
     }
-    // As if watching a call cost the least that was measured.
+    // Assumes the lowest measured cost per call.
     let cost = ProbeCost { untraced_ns: trace.cost.traced_ns - trace.cost.added_ns.0.max(0.0), ..trace.cost };
     let softirqs_left = softirqs_left(trace);
     let of_call = |call: &CallFigures| {
@@ -74,7 +75,7 @@ pub fn bound(observation: &Observation) -> Option<Bound> {
     Some(Bound { conclusion: conclusion(&bound, &concerned, window_ns, goes_to_workers), ..bound })
 }
 
-/// Of the time of softirqs, the share that is in the process's CPU and is not the programs that looked.
+/// Share of softirq time that is in the process's CPU and does not belong to the observing programs.
 fn softirqs_left(trace: &Trace) -> f64 {
     if trace.softirqs_are_apart == Some(true) {
         return 0.0;
@@ -83,10 +84,10 @@ fn softirqs_left(trace: &Trace) -> f64 {
     if whole_ns == 0 { 1.0 } else { trace.softirqs_ns() / whole_ns as f64 }
 }
 
-/// What guidance says of an observed process; nothing of one that was not traced, whose calls nobody counted, and of
-/// one whose times are wrong.
+/// Guidance about an observed process; `None` if it was not traced, because its calls were not counted, or if its
+/// times are wrong.
 pub fn observed(observation: &Observation) -> Option<ObservedProcess> {
-    // A record of before that was found out has a bound.
+    // An older record contains a bound despite this.
     if observation.are_times_wrong() {
         return None;
     }
@@ -100,28 +101,29 @@ pub fn observed(observation: &Observation) -> Option<ObservedProcess> {
     })
 }
 
-/// How long the busiest thread had a CPU or waited for one; or all threads by the CPUs there are, if that is longer:
-/// runtimes move their work between threads, so that none of them is busy and the process is.
+/// How long the busiest thread had a CPU or waited for one; or the sum of all threads divided by the number of CPUs,
+/// if that is longer: runtimes move work between threads, so that the process may be busy although no single thread
+/// is.
 fn wanted_ns(observation: &Observation) -> f64 {
     let Totals { cpu_ns, run_delay_ns, ended_cpu_ns, .. } = observation.totals;
     let threads = observation.threads.iter().map(|thread| thread.cpu_ns.saturating_add(thread.run_delay_ns));
-    // A thread that ended may have been the busiest one.
+    // An ended thread may have been the busiest one.
     let busiest_ns = threads.max().unwrap_or(0).max(ended_cpu_ns);
     let cpus = f64::from(observation.fingerprint.cpus_online.max(1));
     (busiest_ns as f64).max(cpu_ns.saturating_add(run_delay_ns) as f64 / cpus)
 }
 
-/// Of what calls of one kind cost, the part that is asking.
+/// The part of a kind of call's cost that is asking.
 fn asking_ns(call: &CallFigures, whole_ns: f64, cost: &ProbeCost) -> f64 {
     match call.purpose {
         Purpose::Readiness | Purpose::Interest => whole_ns,
-        // What found nothing woke nobody: no programs ran within it.
+        // A call that found nothing woke no thread, so no programs ran within it.
         Purpose::Transfer => cost.without(call.again_ns as f64, call.again as f64, (0.0, 0.0)).max(0.0),
         Purpose::Ring | Purpose::Other => 0.0,
     }
 }
 
-/// Calls that moved something, or handed over or collected operations.
+/// Calls that transferred something, or submitted or collected operations.
 fn transfers(call: &CallFigures) -> u64 {
     match call.purpose {
         Purpose::Transfer | Purpose::Ring => call.count.saturating_sub(call.again),
@@ -139,7 +141,7 @@ fn conclusion(bound: &Bound, calls: &[&CallFigures], window_ns: f64, goes_to_wor
     if bound.cpu_ns as f64 / window_ns < IDLE_SHARE {
         Conclusion::Idle
     } else if bound.busiest_share < BUSY_SHARE {
-        // Before its calls are looked at: whoever waits is not limited by what they cost.
+        // Checked before its calls: a process that waits is not limited by their cost.
         Conclusion::NotBusy
     } else if bound.share_max < SMALL_SHARE {
         Conclusion::NotIo
@@ -166,7 +168,7 @@ mod tests {
         CallFigures { name: name.to_owned(), purpose, count, on_cpu_ns, ..CallFigures::default() }
     }
 
-    /// A process that was busy for so long in a window of a second.
+    /// A process with this much CPU time in a window of a second.
     fn observed(cpu_ns: u64, calls: Vec<CallFigures>) -> Observation {
         let cost = ProbeCost {
             untraced_ns: 150.0,
@@ -202,7 +204,7 @@ mod tests {
         receives.again_ns = 2_000_000;
         let waits = call("epoll_wait", Purpose::Readiness, 100_000, 40_000_000);
         let found = bound(&observed(900_000_000, vec![receives, waits])).expect("it was traced");
-        // 300 ns outside the programs' own measure for each of 200,000 calls, of which tracing added 200 at least.
+        // 300 ns outside the programs' own measure for each of 200,000 calls, of which tracing added at least 200.
         assert_eq!((found.io_ns, found.cpu_ns), (100e6 + 200_000.0 * 100.0, 900_000_000));
         assert_eq!(found.asking_ns, 40e6 + 100_000.0 * 100.0 + 2e6 + 10_000.0 * 100.0);
         assert_eq!((found.calls, found.conclusion), (200_000, Conclusion::AtMost));
@@ -219,9 +221,9 @@ mod tests {
         let trace = observation.trace.as_mut().expect("it was traced");
         (trace.cost.run_ns, trace.probe_ns, trace.probe_runs) = (10.0, 12_000_000, 300_000);
         let io_ns = |observation: &Observation| bound(observation).expect("it was traced").io_ns;
-        // The programs' own 9 ms, and 10 ns beyond for each run; 100 ns a call are the way in and out.
+        // The programs' own 9 ms, and 10 ns more for each run; entering and leaving takes 100 ns per call.
         assert_eq!(io_ns(&observation), 100e6 - 9e6 - 1e6 + 10e6);
-        // Of the whole process all that they took, and 250 ns a call.
+        // For the whole process all program time, and 250 ns per call.
         assert_eq!(observation.unwatched_cpu_ns(), 900e6 - 25e6 - 12e6 - 3e6);
         observation.trace.as_mut().expect("it was traced").softirqs_are_apart = Some(true);
         assert_eq!(io_ns(&observation), 60e6 - 9e6 - 1e6 + 10e6);
@@ -240,7 +242,7 @@ mod tests {
         };
         let trace = observation.trace.as_mut().expect("it was traced");
         (trace.cost.run_ns, trace.softirqs) = (10.0, vec![softirqs]);
-        // A quarter of them was the programs, and half of them came within these calls.
+        // A quarter of them belonged to the programs, and half of them were within these calls.
         let found = bound(&observation).expect("it was traced");
         assert_eq!(found.io_ns, 60e6 + 40e6 * 0.75 + 10e6);
         assert_eq!(observation.unwatched_cpu_ns(), 900e6 - 25e6 - 20e6);
@@ -249,7 +251,7 @@ mod tests {
     #[test]
     fn where_the_parts_exceed_the_whole_no_bound_follows() {
         let waits = |ns| vec![call("epoll_wait", Purpose::Readiness, 1_000, ns)];
-        // A sleep of 300 ms that passed for work.
+        // A sleep of 300 ms was counted as work.
         let mut wrong = observed(100_000_000, waits(380_000_000));
         assert!(wrong.are_times_wrong());
         assert_eq!(bound(&wrong), None);

@@ -1,11 +1,12 @@
-//! What part of a difference between two arms one switch accounts for. Pure.
+//! The share of a difference between two arms that one switch accounts for. Pure.
 //!
-//! The switch was turned back in an arm of its own, which is the same otherwise, so what that arm lacks of the
-//! difference is due to the switch: an experiment, where a count of system calls is an observation. On the scale of
-//! logarithms differences add up, so a share is a quotient of two means over the same rounds or blocks. Shares of
-//! several switches need not add up to one: a switch may do more, or less, when another is turned back as well.
+//! The switch was turned off in a separate arm that is otherwise the same, so the part of the difference that this
+//! arm lacks is due to the switch: an experiment, whereas a count of system calls is only an observation. On the
+//! logarithmic scale differences add up, so a share is a quotient of two means over the same rounds or blocks. Shares
+//! of several switches need not add up to one: a switch may have more or less effect when another is also turned off.
 //!
-//! The intervals of the causes of one difference hold together (Bonferroni): they are looked at beside each other.
+//! The intervals of the causes of one difference hold simultaneously (Bonferroni), because they are reported
+//! together.
 
 use weir_record::{
     cause::CauseSpec,
@@ -19,9 +20,9 @@ use crate::{
     question::{self, Measured, Summed, Term},
 };
 
-/// The effect of each switch in each of its cells, and its share of the arm's difference from the study's first, in
-/// their order. Before the schedule is finished no share has an interval, and nothing is a cause: whoever looks again
-/// and again finds some.
+/// The effect of each switch in each of its cells, and its share of the arm's difference from the study's first arm,
+/// in their order. Before the schedule is finished no share has an interval, and nothing is called a cause: repeated
+/// looks find some by chance.
 pub(crate) fn all(
     spec: &StudySpec,
     measured: Measured<'_>,
@@ -56,8 +57,8 @@ fn switch(measured: Measured<'_>, cell: &CellTrials<'_>, (asked, place): (&Cause
     }
 }
 
-/// The effect of the switch over the difference: 1 is all of it, less than nothing works against it. Absent where
-/// there is no difference that can be told from none.
+/// The effect of the switch over the difference: 1 is all of it, a negative value works against it. `None` if the
+/// difference is not distinguishable from zero.
 fn share(
     spec: &StudySpec,
     measured: Measured<'_>,
@@ -69,7 +70,7 @@ fn share(
     };
     let alpha = ALPHA / spec.causes.iter().filter(beside).count().max(1) as f64;
     let difference = |weight: f64| [term(weight, cell, asked, measured.first)];
-    // A quotient needs what is below the line above zero; a difference may be either way.
+    // The quotient requires a positive denominator, while a difference may have either sign.
     let sign = measured.sum(&difference(1.0), Summed::OnItsScale, ALPHA).map(|it| it.mean.signum());
     let found = sign.and_then(|sign| {
         let effect = [term(sign, cell, asked, &asked.without)];
@@ -103,7 +104,7 @@ mod tests {
         share: Effect,
     }
 
-    /// epoll at 10 µs, uring at 6.4, and at what is given with a switch turned back; noise of 1 % each.
+    /// epoll at 10 µs, uring at 6.4, and the given cost with a switch turned off; noise of 1 % each.
     fn found(without: f64, uring: f64) -> Found {
         of_study(without, uring, 8, true)
     }

@@ -1,4 +1,4 @@
-//! What a reader must know of how the arms of a cell were measured, as notes beside its comparisons. Pure.
+//! Notes on how the arms of a cell were measured, for its comparisons. Pure.
 
 use weir_record::{
     finding::{Finding, UnitKind},
@@ -8,12 +8,12 @@ use weir_stats::order::median;
 
 use crate::{cell_trials::CellTrials, rungs};
 
-/// An arm that is not told how many workers a cell has.
+/// The note about an arm that does not receive the cell's number of workers.
 pub(crate) fn workers_not_told(spec: &StudySpec, arm: &str) -> Option<Finding> {
     Some(Finding::WorkersNotTold { arm: arm.to_owned(), workers: spec.workers_not_told(arm)? })
 }
 
-/// An arm that the laboratory did not start.
+/// The note about an arm that the laboratory did not start.
 pub(crate) fn ran_before(spec: &StudySpec, arm: &str) -> Option<Finding> {
     let found = spec.arms.iter().find(|it| it.name == arm)?;
     found.running().map(|_| Finding::RanBefore { arm: arm.to_owned() })
@@ -25,7 +25,7 @@ pub(crate) fn whole_trials(spec: &StudySpec, cell: &CellSpec) -> Option<Finding>
     Some(Finding::WholeTrials { why: whole.why })
 }
 
-/// The side that kept the offered rate least often, where that is too seldom.
+/// The note about the side that kept the offered rate least often, if that was too seldom.
 pub(crate) fn rate_missed(cell: &CellTrials<'_>, arm: &str, baseline: &str) -> Option<Finding> {
     if cell.spec.load == LoadMode::Closed {
         return None;
@@ -36,7 +36,7 @@ pub(crate) fn rate_missed(cell: &CellTrials<'_>, arm: &str, baseline: &str) -> O
     Some(Finding::RateMissed { arm, kept, of, unit: UnitKind::of_cell(cell.spec) })
 }
 
-/// Counts the connections that an arm had closed since its slice before.
+/// Number of connections that an arm had closed since its previous slice.
 pub(crate) fn reopened(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
     let slices = || cell.of_arm(arm).flat_map(|trial| &trial.slices);
     let connections: u64 = slices().map(|slice| u64::from(slice.reopened)).sum();
@@ -44,7 +44,7 @@ pub(crate) fn reopened(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
     (connections > 0).then(|| Finding::Reopened { arm: arm.to_owned(), connections, slices })
 }
 
-/// Names an arm that was stopped between its slices, so that it took nothing from the others.
+/// The note about an arm that was stopped between its slices, so that it used no CPU of the others.
 pub(crate) fn stopped(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
     let (mut runs, mut shares) = (0, Vec::new());
     for trial in cell.of_arm(arm).filter(|trial| !trial.slices.is_empty()) {
@@ -61,7 +61,7 @@ pub(crate) fn stopped(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
     })
 }
 
-/// Two builds of one program that nothing shows the effect of layout beside.
+/// The note about two builds of one program without a placebo for the effect of code layout.
 pub(crate) fn without_placebo(spec: &StudySpec, arm: &str, baseline: &str) -> Option<Finding> {
     let find = |name: &str| spec.arms.iter().find(|arm| arm.name == name);
     let has_placebo = spec.arms.iter().any(|arm| arm.is_placebo && spec.baseline_of(arm) == baseline);

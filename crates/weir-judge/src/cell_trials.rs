@@ -9,19 +9,20 @@ use weir_record::{
 
 use crate::gate::{TrialState, ValidityGate};
 
-/// A cell as it was measured.
+/// The measurements of a cell.
 #[derive(Clone, Debug)]
 pub(crate) struct CellTrials<'a> {
     pub(crate) spec: &'a CellSpec,
     /// In the order they ran.
     pub(crate) trials: Vec<&'a TrialRecord>,
-    /// Absent where no state has enough rounds: then those of every state count.
+    /// `None` if no state has enough rounds: then all states count together.
     pub(crate) state: Option<TrialState>,
-    /// Its rounds, or attempts at its blocks, in the order they ran. Every metric asks for them, in each state.
+    /// Its rounds, or attempts at its blocks, in the order they ran. Cached because every metric needs them, in each
+    /// state.
     rounds: Rc<[Round<'a>]>,
 }
 
-/// The trials that were up together, or followed one another in a block.
+/// The trials that ran at the same time, or followed one another in a block.
 #[derive(Clone, Debug)]
 pub(crate) struct Round<'a> {
     pub(crate) trials: Vec<&'a TrialRecord>,
@@ -35,7 +36,7 @@ impl<'a> Round<'a> {
 }
 
 impl<'a> CellTrials<'a> {
-    /// The cell's own of these trials.
+    /// The trials that belong to the cell.
     pub(crate) fn of(spec: &'a CellSpec, gate: &ValidityGate, trials: &[&'a TrialRecord]) -> Self {
         let mut own: Vec<&TrialRecord> =
             trials.iter().copied().filter(|trial| trial.cell_id == spec.id).collect();
@@ -64,8 +65,8 @@ impl<'a> CellTrials<'a> {
     }
 }
 
-/// The primary cell first, then confirmatory, then exploratory cells, each in the spec's order. Those that are drawn
-/// over time are compared with nothing.
+/// The primary cell first, then confirmatory, then exploratory cells, each in the spec's order. Cells that are drawn
+/// over time are excluded, because they have no comparisons.
 pub(crate) fn by_role<'a>(
     spec: &'a StudySpec,
     gate: &ValidityGate,

@@ -1,4 +1,4 @@
-//! The validity checks a reader sees: each with what was found, in numbers. Pure.
+//! The validity checks of a report, each with its result in numbers. Pure.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +76,7 @@ pub(crate) fn all(
     checks
 }
 
-/// The checks of storage; those about the machine are of the trials that ran on it.
+/// The checks of storage; those about the machine use the trials that ran on it.
 fn of_storage(
     spec: &StudySpec,
     gate: &ValidityGate,
@@ -109,8 +109,8 @@ fn of_storage(
     checks
 }
 
-/// Whether the baseline's second run, with the same seed, is the first one bit for bit: nothing of the machine is in
-/// what was computed.
+/// Whether the baseline's second run, with the same seed, equals the first one bit for bit: computed results do not
+/// depend on the machine.
 fn repeatable(trials: &[&TrialRecord]) -> Check {
     let repeats: Vec<&&TrialRecord> = trials.iter().filter(|trial| trial.repeat).collect();
     let first_of = |repeat: &TrialRecord| {
@@ -130,7 +130,7 @@ fn repeatable(trials: &[&TrialRecord]) -> Check {
     )
 }
 
-/// Every reply has the next sequence number, and comes in its order's turn.
+/// Every reply has the next sequence number, and arrives in its order's turn.
 fn replies_checked(loads: &[&LoadReport]) -> Check {
     let orders = || loads.iter().filter_map(|load| load.orders.as_ref());
     let checked: u64 = orders().map(|it| it.sequenced_checked).sum();
@@ -140,7 +140,7 @@ fn replies_checked(loads: &[&LoadReport]) -> Check {
     check(CheckName::RepliesChecked, checked > 0 && inversions == 0 && unbalanced == 0, found)
 }
 
-/// Whether the gateway received twice what the exchange did: every order once, and its reply.
+/// Whether the gateway received twice as many messages as the exchange: every order once, and its reply.
 fn chain_whole(trials: &[&TrialRecord]) -> Check {
     let chains: Vec<_> = trials.iter().filter_map(|trial| trial.chain).collect();
     let whole = count(chains.iter().filter(|chain| chain.is_whole()).count());
@@ -149,7 +149,7 @@ fn chain_whole(trials: &[&TrialRecord]) -> Check {
     check(CheckName::ChainWhole, reported > 0 && whole == reported, found)
 }
 
-/// Whether nobody had to be found asleep on work.
+/// Whether no thread was found asleep although it had work.
 fn wakes_recovered(loads: &[&LoadReport]) -> Check {
     let handoffs = loads.iter().filter_map(|load| load.observed.as_ref()?.node.as_ref()?.handoff.as_ref());
     let (recovered, pushed) =
@@ -157,11 +157,11 @@ fn wakes_recovered(loads: &[&LoadReport]) -> Check {
     check(CheckName::WakesRecovered, recovered == 0, Finding::WakesRecovered { recovered, pushed })
 }
 
-/// Largest difference between a tool's own operations a second and the kernel's account of them, in the median trial.
+/// Largest difference between a tool's own operations a second and the kernel's count, in the median trial.
 const COUNT_ERROR_MAX: f64 = 0.05;
 
-/// Whether the tools' own counts are borne out by the kernel's account of the bytes. The tools' windows are a little
-/// longer than ours, so that a disk that changes its speed makes some difference in single trials.
+/// Whether the kernel's byte counts confirm the tools' own counts. The tools' windows are a little longer than ours,
+/// so that a disk with varying speed causes some difference in single trials.
 fn operations_counted(loads: &[&LoadReport]) -> Check {
     let error = |load: &&LoadReport| {
         let reported = load.storage.as_ref()?.iops_reported;
@@ -177,7 +177,7 @@ fn operations_counted(loads: &[&LoadReport]) -> Check {
     check(CheckName::OperationsCounted, error.is_some_and(|error| error <= COUNT_ERROR_MAX), found)
 }
 
-/// Little's law for a job that says what it has in flight: it cannot be more than it was given.
+/// Little's law for a job that reports its operations in flight: they cannot exceed the configured depth.
 fn in_flight_as_given(trials: &[&TrialRecord], loads: &[&LoadReport]) -> Check {
     let surplus: Vec<f64> = loads.iter().filter_map(|load| exclusion::surplus_in_flight(load)).collect();
     let over = trials.iter().filter(|trial| trial.exclusions.contains(&Exclusion::LittlesLaw)).count();
@@ -206,8 +206,8 @@ fn bytes_verified(loads: &[&LoadReport]) -> Check {
     check(CheckName::BytesVerified, passed, Finding::BytesCompared { compared, expected, wrong })
 }
 
-/// The same for HTTP, where every response has its framing and its length checked, and is compared byte for byte where
-/// its content is known.
+/// The same for HTTP: every response's framing and length are checked, and its content is compared byte for byte if
+/// it is known.
 fn responses_checked(loads: &[&LoadReport]) -> Check {
     let bytes: u64 = loads.iter().map(|load| load.bytes_verified).sum();
     let bytes_expected: u64 = loads.iter().map(|load| exclusion::bytes_expected(load)).sum();
@@ -216,7 +216,7 @@ fn responses_checked(loads: &[&LoadReport]) -> Check {
     let compared: u64 = https.map(|http| http.responses_compared).sum();
     let wrong: u64 = loads.iter().map(|load| load.failures.wrong_bytes).sum();
     let compared_share = if responses == 0 { 0.0 } else { compared as f64 / responses as f64 };
-    // A mix may have answers without content, and contents that are another one each time.
+    // A mix may have answers without content, and contents that differ each time.
     let is_mix = !loads.is_empty() && loads.iter().all(|load| exclusion::is_mix(load));
     let has_content = is_mix || bytes_expected > 0 && compared > 0;
     let passed = bytes == bytes_expected && wrong == 0 && responses > 0 && has_content;
@@ -267,7 +267,7 @@ fn generator_headroom(loads: &[&LoadReport]) -> Check {
     )
 }
 
-/// Whether every arm kept the rates that something is claimed about; where nothing is, all rates.
+/// Whether every arm kept the rates with a claim; without claims, all rates.
 fn rate_kept(spec: &StudySpec, trials: &[&TrialRecord]) -> Check {
     let is_open = |cell: &&CellSpec| cell.load != LoadMode::Closed && cell.storage.is_none();
     let open = || spec.cells.iter().filter(is_open);
@@ -321,8 +321,8 @@ fn machine_states(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]
     check(CheckName::MachineStates, !unread && 2 * changed_trials <= trials.len(), found)
 }
 
-/// The trials that noise can spoil: whole ones. Slices that are compared meet the same machine, and only where there is
-/// nothing else are they what is told of.
+/// The trials that noise can affect: whole ones. Slices that are compared run under the same conditions, and are only
+/// reported if there is nothing else.
 fn noise_can_spoil<'a>(trials: &[&'a TrialRecord]) -> (Vec<&'a TrialRecord>, UnitKind) {
     let whole: Vec<&TrialRecord> = trials.iter().copied().filter(|trial| trial.slices.is_empty()).collect();
     if whole.is_empty() && !trials.is_empty() {
@@ -360,7 +360,7 @@ fn foreign_cpu(trials: &[&TrialRecord]) -> Check {
     check(CheckName::ForeignCpu, unit == UnitKind::Round || 4 * over <= used.len(), found)
 }
 
-/// Slices have no warm-up of their own: each is primed.
+/// Slices have no separate warm-up: each is primed.
 fn warm_up(trials: &[&TrialRecord]) -> Check {
     let whole = trials.iter().filter(|trial| trial.slices.is_empty());
     let loads: Vec<&LoadReport> = whole.filter_map(|trial| trial.load.as_ref()).collect();
@@ -394,15 +394,15 @@ fn interleaving(spec: &StudySpec, trials: &[&TrialRecord]) -> Check {
     check(CheckName::Interleaving, matching == blocks, found)
 }
 
-/// Whether the schedule was finished. The time cap stands beside the time, because it is what cuts most studies short.
-/// Another session helps only while there are arms to compare.
+/// Whether the schedule was finished. The time limit is shown with the elapsed time, because it is what ends most
+/// studies early. Another session only helps while there are arms to compare.
 pub(crate) fn schedule(
     spec: &StudySpec,
     missing: &[MissingArm],
     progress: &Progress,
     elapsed_ns: u64,
 ) -> Check {
-    // Blocks that noise spoilt and that nobody ran again are told, and cut nothing short.
+    // Blocks that were excluded for noise and not repeated are reported, but did not cut the study short.
     let stopped = match progress.is_finished() {
         true => None,
         false if progress::has_nothing_to_compare(spec, missing) => {
@@ -413,7 +413,7 @@ pub(crate) fn schedule(
     check(CheckName::Schedule, stopped.is_none(), progress.finding(stopped))
 }
 
-/// The baseline against itself in the primary cell, by the rule that decides.
+/// The baseline compared with itself in the primary cell, by the decision rule.
 fn baseline_itself(spec: &StudySpec, effects: &Effects) -> Check {
     const NAME: CheckName = CheckName::BaselineAgainstItself;
     let mut comparisons = effects.comparisons();

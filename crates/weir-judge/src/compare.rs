@@ -1,14 +1,15 @@
-//! Two stored runs side by side. Pure.
+//! Compares two stored runs. Pure.
 //!
-//! Machines drift, so figures of two times say nothing of each other. What each run measured within itself does: the
-//! ratio of an arm to its baseline, of the same rounds or blocks. Two such ratios are compared by the rule that decides
-//! everything else, unpaired (Welch), because no round of one run has anything to do with a round of the other; the
-//! claims of cells that claim something in both runs share Holm's correction. An effect that is not comparable in its
-//! own run, or that others of its figures contradict there, is not compared, nor are two that were met in different
-//! states of the machine.
+//! Machines drift, so figures of two times are not comparable. Comparable is what each run measured within itself:
+//! the ratio of an arm to its baseline, in the same rounds or blocks. Two such ratios are compared by the same rule
+//! as everything else, unpaired (Welch), because rounds of one run are unrelated to rounds of the other. The claims
+//! of cells with a claim in both runs share Holm's correction. An effect that is not comparable in its own run, or
+//! that is contradicted there by its other figures, is not compared, nor are two effects in different states of the
+//! machine.
 //!
-//! The interval is made of the scatter of rounds within the runs. What moved between the runs, and would move between
-//! two runs of one program, is not in it, and no number of rounds brings it in: whoever shows a change says so.
+//! The interval follows from the scatter of rounds within the runs. It does not include what moved between the runs
+//! and would also move between two runs of one program, whatever the number of rounds: every view of a change must
+//! say so.
 
 use std::collections::BTreeMap;
 
@@ -32,16 +33,16 @@ use weir_stats::{
 
 use crate::{answers, judge, progress::Progress};
 
-/// A run as it is stored.
+/// A stored run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// What it came to.
+    /// Its result.
     pub result: &'a StudyResult,
-    /// How far it is.
+    /// Its progress.
     pub progress: &'a Progress,
 }
 
-/// Holds one run against another, and the changes against thresholds on ratios.
+/// Compares one run with another, and the changes with thresholds on ratios.
 pub fn compare(one: Run<'_>, other: Run<'_>, thresholds: &[ComparisonSpec]) -> RunPair {
     let (before, after) = (one.result, other.result);
     let obstacles = obstacles(one, other);
@@ -79,7 +80,7 @@ fn arms(result: &StudyResult) -> impl Iterator<Item = &ArmSpec> {
     result.spec.arms.iter().filter(ran)
 }
 
-/// Cells and arms of one run that another lacks.
+/// Cells and arms of one run that the other lacks.
 fn only(of: &StudyResult, without: &StudyResult) -> Parts {
     let cells = of.spec.cells.iter().filter(|cell| find(&without.spec, &cell.id).is_none());
     let has = |arm: &&ArmSpec| arms(without).all(|other| other.name != arm.name);
@@ -93,7 +94,7 @@ fn find<'s>(spec: &'s StudySpec, cell_id: &str) -> Option<&'s CellSpec> {
     spec.cells.iter().find(|cell| cell.id == cell_id)
 }
 
-/// What was not asked alike of parts that both have.
+/// Differences in the specifications of common parts.
 fn asked_differently(one: &StudySpec, other: &StudySpec) -> Vec<FactDifference> {
     let mut all = Vec::new();
     let mut add = |part: &str, found: Vec<FactDifference>| {
@@ -107,8 +108,8 @@ fn asked_differently(one: &StudySpec, other: &StudySpec) -> Vec<FactDifference> 
         let Some(twin) = other.arms.iter().find(|it| it.name == arm.name) else { continue };
         add(&arm.name, record_differences(arm, twin));
     }
-    // How often a cell was measured is in its interval, and what it claims in its verdict.
-    // How connections are spread is asked where there are as many workers.
+    // The number of rounds is reflected in the interval, and the claim in the verdict. The distribution of
+    // connections is only compared for equal numbers of workers.
     let accept = |cell: &CellSpec, twin: &CellSpec| match cell.workers == twin.workers {
         true => cell.accept().to_owned(),
         false => String::new(),
@@ -177,7 +178,7 @@ fn figures(one: &StudyResult, other: &StudyResult) -> Vec<FigurePair> {
     all
 }
 
-/// The effects of both, and how they differ.
+/// The effects of both, and their changes.
 fn changes(one: &StudyResult, other: &StudyResult) -> Vec<Change> {
     let pairs = other.effects.comparisons().filter_map(|after| Some((twin(one, after)?, after)));
     let mut drafts: Vec<Draft> = pairs.filter_map(|pair| Draft::of(one, other, pair)).collect();
@@ -269,10 +270,10 @@ pub(crate) fn is_not_comparable(comparison: &Effect) -> bool {
     comparison.verdict == Verdict::NotComparable
 }
 
-/// Why an effect may not be held against that of another run.
+/// Why an effect must not be compared with that of another run.
 pub(crate) fn barred(comparison: &Effect) -> Vec<Finding> {
     let is_reason = |it: &&Finding| is_not_comparable(comparison) || answers::is_of_witness(it);
-    // What is left of a rate that was missed too often is of good slices alone, whether or not it claims something.
+    // If a rate was missed too often, the remaining good slices are biased, with or without a claim.
     let is_missed = |it: &&Finding| matches!(it, Finding::RateMissed { .. });
     let missed = comparison.reasons.iter().chain(&comparison.notes).filter(is_missed);
     comparison.reasons.iter().filter(|it| is_reason(it) && !is_missed(it)).chain(missed).cloned().collect()
@@ -287,7 +288,7 @@ pub(crate) fn effect(comparison: &Effect) -> RunEffect {
     }
 }
 
-/// What came of a threshold on a ratio: the change must keep it with its whole interval.
+/// The outcome of a threshold on a ratio: the change must satisfy it with its whole interval.
 fn answer(changes: &[Change], asked: &ComparisonSpec, place: u32) -> Effect {
     let of = &asked.of;
     let key = |metric: Metric| (of.cell_id.as_str(), of.arm.as_str(), metric);
@@ -343,7 +344,7 @@ mod tests {
         sample::study(&["epoll", "uring"], 8, 7)
     }
 
-    /// Eight blocks: epoll costs so much a message and uring so many times that, each block with a noise of its own.
+    /// Eight blocks: epoll costs `epoll_us` per message and uring `ratio` times that, each block with its own noise.
     fn trials(epoll_us: f64, ratio: f64) -> Vec<TrialRecord> {
         let of_block = |block: u32| {
             let shared = 1.0 + 0.04 * (f64::from(block * 3 % 8) / 8.0 - 0.5);
@@ -409,7 +410,7 @@ mod tests {
         let change = cpu(&pair(&wrong, &trials(10.0, 0.8))).clone();
         assert_eq!((change.verdict, change.figure), (Verdict::NotComparable, None), "{change:?}");
         assert!(!change.reasons.is_empty());
-        // Nor is a verdict that the CPU of both sides does not confirm.
+        // A verdict that the CPU of both sides does not confirm is not compared either.
         let mut alone = trials(10.0, 0.8);
         for seen in alone.iter_mut().filter_map(|trial| trial.load.as_mut()?.observed.as_mut()) {
             seen.noise.machine_busy_ns = 0;

@@ -1,9 +1,8 @@
-//! What connections cost by themselves, from cells that differ in silent connections alone, or in whether every message
-//! has a connection of its own. Pure.
+//! Costs of connections themselves, from cells that differ only in silent connections, or in whether every message
+//! has its own connection. Pure.
 //!
-//! Each is a comparison of two cells by the rule of all of them (`answers`): unpaired, at 99 %. What memory a
-//! connection takes is the difference of the same server under the same load with more connections and with fewest:
-//! what it takes once, whatever there is, is in neither.
+//! Each is a comparison of two cells by the common rule (`answers`): unpaired, at 99 %. Memory per connection is the
+//! difference of the same server under the same load with more connections and with fewest: fixed memory cancels.
 
 use weir_record::{
     connection_costs::{ChurnCost, ConnectionCosts, IdleCost, KernelCost},
@@ -18,7 +17,7 @@ use weir_record::{
 
 use crate::{answers, cell_trials::CellTrials, gate::ValidityGate, witnesses::is_same_shape};
 
-/// Costs of a study that asks for any.
+/// The costs of a study that requests any.
 pub(crate) fn all(
     spec: &StudySpec,
     missing: &[MissingArm],
@@ -37,7 +36,7 @@ pub(crate) fn all(
     (!(found.idle.is_empty() && found.churn.is_empty())).then_some(found)
 }
 
-/// The cell that has fewest silent connections and is the same in all else; `None` where this one has.
+/// The otherwise equal cell with the fewest silent connections; `None` if that is this one.
 fn fewest_silent<'a>(spec: &'a StudySpec, cell: &CellSpec) -> Option<&'a CellSpec> {
     let is_its = |other: &&CellSpec| {
         let with = CellSpec { idle_connections: cell.idle_connections, ..(*other).clone() };
@@ -48,7 +47,7 @@ fn fewest_silent<'a>(spec: &'a StudySpec, cell: &CellSpec) -> Option<&'a CellSpe
     spec.cells.iter().filter(is_its).min_by_key(|other| other.idle_connections)
 }
 
-/// The cell on whose connections messages follow each other.
+/// The cell with persistent connections.
 fn without_churn<'a>(spec: &'a StudySpec, cell: &CellSpec) -> Option<&'a CellSpec> {
     let mut kept = CellSpec { close: false, ..cell.clone() };
     if let Some(http) = &mut kept.http {
@@ -97,7 +96,7 @@ impl Costs<'_> {
         }
     }
 
-    /// Every arm of a round has the same figure: the first speaks for all.
+    /// Every arm of a round has the same figure, so the first is used.
     fn kernel(&self, (cell, base): (&CellSpec, &CellSpec)) -> Option<KernelCost> {
         let first = &self.spec.arms.first()?.name;
         let connections = cell.idle_connections - base.idle_connections;
@@ -134,7 +133,7 @@ impl Costs<'_> {
     }
 }
 
-/// What is not valid is no figure.
+/// An invalid figure is omitted.
 fn figure(answer: &Effect) -> Option<Figure> {
     let is_valid = answer.reasons.iter().all(|reason| matches!(reason, Finding::LowerBound { .. }));
     Some(Figure { value: answer.estimate.filter(|_| is_valid)?, interval: answer.interval })
@@ -157,7 +156,7 @@ mod tests {
     const MESSAGES: u64 = 10_000;
 
     fn trial(cell: &CellSpec, arm: &str, block: u32) -> TrialRecord {
-        // Silent connections cost the second arm a tenth more for each thousand, and everybody memory.
+        // Silent connections cost the second arm a tenth more per thousand, and every arm memory.
         let silent = u64::from(cell.idle_connections);
         let each_ns = match (cell.close, arm) {
             (true, _) => 40_000,

@@ -1,15 +1,15 @@
-//! Declared contrasts: whether the ratio of an arm to its baseline at some levels, or in one cell, differs from that at
-//! others, or is the same within a margin. Pure.
+//! Declared contrasts: whether the ratio of an arm to its baseline at some levels, or in one cell, differs from that
+//! at others, or is equivalent within a margin. Pure.
 //!
-//! The means of two sets of cells are geometric, each cell with the same weight. Rounds of different cells share
-//! nothing, so the error is that of all cells, with degrees of freedom by Welch and Satterthwaite. A contrast is a
-//! claim: its p-value is corrected with those of all others (Holm). A cell that may not be compared, or in which the
-//! generator was the limit, bars it: at rates that differ the ratio may be one of the rates. Where all its cells have
-//! the same levels, one equal rate speaks for all of them, and the limit bars nothing that is borne out there.
+//! The means of two sets of cells are geometric, with equal weights. Rounds of different cells are independent, so
+//! the error combines those of all cells, with degrees of freedom by Welch and Satterthwaite. A contrast is a claim:
+//! its p-value is corrected with those of all others (Holm). A cell that is not comparable, or in which the generator
+//! was the limit, bars it: at different rates the ratio may reflect the rates. If all its cells have the same levels,
+//! one equal rate covers all of them, and the limit bars nothing that is confirmed there.
 //!
-//! The rule is that of verdicts (`weir_stats::decide`): *equivalent* where the interval lies inside the margin, which
-//! is the contrast's own or the study's. One of server CPU is held against the same contrast of CPU of both sides and
-//! of CPU with waiting included, as a verdict is against those figures.
+//! The rule is that of verdicts (`weir_stats::decide`): *equivalent* if the interval lies inside the margin, which is
+//! the contrast's own or the study's. A contrast of server CPU is checked against the same contrast of CPU of both
+//! sides and of CPU including waiting, like a verdict.
 
 use weir_record::{
     contrast::ContrastSpec,
@@ -22,18 +22,18 @@ use weir_stats::decide::{ALPHA, Bearing, Direction, Estimate, Reading, bearing, 
 
 use crate::{grid::direction, question};
 
-/// Figures beside server CPU that must not contradict a contrast of it, where cells have them.
+/// Figures that must not contradict a contrast of server CPU, if cells have them.
 const BESIDE: [Metric; 2] = [Metric::MachineCpuPerMessage, Metric::ServerCpuWithWaiting];
 
-/// What is known of one cell.
+/// The effect in one cell.
 pub(crate) enum CellEffect {
     /// Something bars it.
     Barred,
     /// The generator was the limit for a side.
     Limited,
-    /// An effect that may be compared.
+    /// A valid effect.
     Known(Estimate),
-    /// Nobody measured it there.
+    /// It was not measured there.
     Absent,
 }
 
@@ -41,13 +41,13 @@ pub(crate) enum CellEffect {
 pub(crate) struct Draft<'s> {
     asked: &'s ContrastSpec,
     effect: Result<Estimate, Difference>,
-    /// The same contrast of the figures beside it; none where one is not valid.
+    /// The same contrast of the witness figures; `None` for an invalid one.
     beside: Vec<Option<Estimate>>,
     margin: f64,
 }
 
 impl<'s> Draft<'s> {
-    /// One for each that the study declares, with what is known of a metric of its arms in a cell.
+    /// One for each declared contrast; the argument returns the effect of a metric of its arms in a cell.
     pub(crate) fn all(
         spec: &'s StudySpec,
         known: impl Fn(&ContrastSpec, Metric, &str) -> CellEffect,
@@ -81,13 +81,13 @@ impl<'s> Draft<'s> {
         spec.contrasts.iter().map(draft).collect()
     }
 
-    /// Whether nothing beside it may go the other way than what is claimed: a log-ratio, zero for equivalence.
+    /// Whether no witness contradicts the claim: `claimed` is a log-ratio, zero for equivalence.
     fn is_borne_out(&self, claimed: f64) -> bool {
         let supports = |other: &Estimate| bearing(claimed, other, self.margin) == Bearing::Supports;
         self.beside.iter().all(|other| other.as_ref().is_some_and(supports))
     }
 
-    /// Its own p-value, where it takes part in the correction.
+    /// Its uncorrected p-value, if it takes part in the correction.
     pub(crate) fn p_value(&self) -> Option<f64> {
         self.effect.as_ref().ok().map(|effect| effect.p_value)
     }
@@ -103,7 +103,7 @@ impl<'s> Draft<'s> {
         if self.is_borne_out(claimed) { difference } else { Difference::NotBorneOut }
     }
 
-    /// Its row, whose place in the specification is this.
+    /// Its row, with its index in the specification.
     pub(crate) fn decided(&self, place: u32, p_value_holm: Option<f64>) -> Effect {
         let effect = self.effect.as_ref().ok();
         let difference = match &self.effect {
@@ -123,7 +123,7 @@ impl<'s> Draft<'s> {
     }
 }
 
-/// Contrasts as they may be told: before the schedule is finished, nothing is told to differ.
+/// Contrasts for the report: before the schedule is finished, no difference is called.
 pub(crate) fn withhold_unfinished(mut rows: Vec<Effect>, is_finished: bool) -> Vec<Effect> {
     for row in rows.iter_mut().filter(|_| !is_finished) {
         row.difference = Some(Difference::Unfinished);
@@ -131,7 +131,7 @@ pub(crate) fn withhold_unfinished(mut rows: Vec<Effect>, is_finished: bool) -> V
     rows
 }
 
-/// How far the mean of some effects lies above that of others.
+/// The difference of the means of two sets of effects.
 fn apart(of: &[Estimate], to: &[Estimate]) -> Option<Estimate> {
     let sides = [(1.0, of), (-1.0, to)].into_iter();
     let terms = sides.flat_map(|(sign, effects)| {

@@ -1,26 +1,26 @@
-//! Where an arm's CPU goes, and where it is more than the baseline's. Pure.
+//! Where an arm's CPU goes, and where it exceeds the baseline's. Pure.
 //!
-//! A round has a slice in which the kernel's programs watched an arm and one in which nobody did. The parts are of the
-//! first, with what watching added taken out:
+//! A round has a slice in which the kernel's programs observed an arm, and one without observers. The parts come from
+//! the first, with the cost of observing subtracted:
 //!
-//! - A call is slower for being watched. Of that, what passes between the programs' two readings of the clock is in
-//!   its time, and the way into the kernel and out of it is not: both were measured on a call that does nothing.
-//! - Programs at what happens within a call or a softirq (wake-ups, switches, softirqs, events of io_uring) are in its
-//!   time too. They measure themselves, where they run and as cold as they are there, and are counted by the call or
-//!   the softirq they came in. What a run takes beyond its own two readings was measured on a program that does
-//!   nothing.
-//! - A server of Weir's times what it does between its calls. A reading of the clock is in each stretch. What else its
-//!   threads did there, and only they, is taken out: calls that its engine does not time, softirqs, programs. So is the
-//!   time in which others had the worker's CPU: an interrupt that takes it away comes anywhere, and takes effect at the
-//!   end of a call if it came in one, which the engine counts to the call.
-//! - The scheduler charges a thread from the moment at which its CPU begins to switch to it. On an idle CPU that is
-//!   microseconds before the thread runs, and in no call: the CPU of the threads by the scheduler's clock is held
-//!   against the time for which the programs saw them run.
-//! - Softirqs are a part where the kernel charges the process they interrupt for them. Where it does not
-//!   (`CONFIG_IRQ_TIME_ACCOUNTING`), they are in none.
+//! - A call is slower when it is observed. The overhead between the programs' two clock readings is in its time,
+//!   while the overhead of entering and leaving the kernel is not: both were measured on a trivial call.
+//! - Programs at events within a call or a softirq (wake-ups, switches, softirqs, events of io_uring) are also in its
+//!   time. They measure themselves, in place and with the same cold caches, and count for the call or the softirq
+//!   they ran in. The part of a run outside of its own two readings was measured on an empty program.
+//! - A Weir server times its work between its calls. Each stretch includes one clock reading. Other work of these
+//!   threads in the stretches is subtracted: calls that the engine does not time, softirqs, programs. So is the time
+//!   in which others had the worker's CPU: a preempting interrupt may come anywhere, and takes effect at the end of a
+//!   call if it came in one, which the engine counts in the call.
+//! - The scheduler charges a thread from the moment at which its CPU starts to switch to it. On an idle CPU that is
+//!   microseconds before the thread runs, and in no call: the CPU of the threads by the scheduler's clock is compared
+//!   with the time for which the programs saw them run.
+//! - Softirqs are a part if the kernel charges the process they interrupt for them. If it does not
+//!   (`CONFIG_IRQ_TIME_ACCOUNTING`), they are in no part.
 //!
-//! What is left when the parts are taken from the CPU of the other slice is told as that, and is never spread over
-//! them. A watched server takes its work in other batches: the rest shows how much that is.
+//! The difference between the sum of the parts and the CPU of the other slice is reported as unexplained, and is
+//! never distributed over them. An observed server works in different batches: the rest shows the size of this
+//! effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,38 +35,38 @@ use weir_stats::decide::estimate;
 
 use crate::sums::{ENGINE_CALLS, Sums, right, softirqs_are_apart};
 
-/// With fewer rounds there is no interval that says anything.
+/// With fewer rounds there is no useful interval.
 const ROUNDS_MIN: usize = 4;
 
-/// Kinds of calls below this share of the CPU stand together.
+/// Kinds of calls below this share of the CPU are combined.
 const SMALL: f64 = 0.005;
 
-/// Rows of the threads whose engine has a clock begin so: they serve connections, or accept them for others.
+/// Prefixes of the rows of threads whose engine has a clock: they serve connections, or accept them for others.
 const WORKERS: [&str; 3] = ["thread weir-worker", THREADS_OF_CONNECTIONS, "thread weir-acceptor"];
 
-/// Of blocking calls: each has one connection after the other.
+/// Threads of blocking calls: each serves one connection after the other.
 const THREADS_OF_CONNECTIONS: &str = "thread weir-connection";
 
-/// By it threads of blocking calls wait for connections, and are told of them. Their clock takes that for a call like
-/// any other, so that the beginning and the end of a connection are a server's own work.
+/// Threads of blocking calls wait for new connections with it. Their clock counts that like any other call, so that
+/// setting up and closing a connection count as the server's own work.
 const HAND_OVER: &str = "futex";
 
-/// Names of the threads that the kernel runs for io_uring begin so.
+/// Prefix of the rows of kernel threads for io_uring.
 const URING_THREADS: &str = "thread iou-";
 
-/// An arm in one round, in nanoseconds for each message.
+/// An arm in one round, in nanoseconds per message.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Round {
     cpu_ns: f64,
     parts: BTreeMap<CpuPart, f64>,
-    /// Of the softirqs those that ran within a call, by the call.
+    /// Softirqs that ran within a call, by call.
     softirqs_in: BTreeMap<CpuPart, f64>,
 }
 
-/// By block and attempt.
+/// Keyed by block and attempt.
 pub(crate) type Rounds = BTreeMap<(u32, u32), Round>;
 
-/// The rounds in which an arm was watched and also not.
+/// The rounds with both an observed and an unobserved slice of an arm.
 pub(crate) fn rounds(cell_id: &str, arm: &str, trials: &[&TrialRecord]) -> Rounds {
     let own = trials.iter().filter(|trial| trial.cell_id == cell_id && trial.arm == arm);
     own.filter_map(|trial| Some(((trial.block, trial.attempt), round(trial)?))).collect()
@@ -77,7 +77,7 @@ fn round(trial: &TrialRecord) -> Option<Round> {
         .filter(|slice| slice.rung < Rung::Strace)
         .partition(|slice| slice.rung >= Rung::Programs);
     let (watched, others) = (Sums::of(&watched), Sums::of(&others));
-    // Without the scheduler's part, time asleep would pass for work.
+    // Without the scheduler's data, time asleep would count as work.
     let is_split = watched.value("trace", "is-split") as usize == watched.slices;
     if watched.messages == 0 || others.messages == 0 || !is_split {
         return None;
@@ -95,10 +95,10 @@ fn round(trial: &TrialRecord) -> Option<Round> {
     Some(Round { cpu_ns, parts, softirqs_in })
 }
 
-/// What watching does, as it was tried by the same programs.
+/// The cost of observing, as measured by the same programs.
 struct Probe {
     cost: ProbeCost,
-    /// A reading of the clock.
+    /// Time of a clock reading.
     clock_ns: f64,
 }
 
@@ -115,7 +115,7 @@ impl Probe {
         Self { cost, clock_ns: value("clock-ns") }
     }
 
-    /// What a call that is watched takes of its caller beyond its own time.
+    /// Overhead of an observed call for its caller outside of the call's own time.
     fn watched_way_ns(&self) -> f64 {
         self.cost.traced_ns - self.cost.inside_ns
     }
@@ -131,7 +131,7 @@ fn measured(sums: &Sums<'_>) -> BTreeMap<CpuPart, f64> {
         (CpuPart::Call(name.to_owned()), ns)
     };
     let mut parts: BTreeMap<CpuPart, f64> = sums.calls().map(call).collect();
-    // Where that is not known they stay in the calls; where the kernel charges nobody for them they are in no CPU.
+    // If their place is unknown they stay in the calls; if the kernel charges no process for them they are in no CPU.
     if tells_softirqs(sums) && softirqs_are_apart(sums) != Some(true) {
         let each = |source: &str, key| sums.each(source, key);
         let softirq = |source: &str| {
@@ -142,7 +142,7 @@ fn measured(sums: &Sums<'_>) -> BTreeMap<CpuPart, f64> {
     parts
 }
 
-/// The part that is softirqs, as far as they ran within calls. What watching took of them is spread over them evenly.
+/// The part of softirqs that ran within calls. The observers' time within them is distributed evenly.
 fn softirqs_in_calls(sums: &Sums<'_>, part_ns: Option<f64>) -> BTreeMap<CpuPart, f64> {
     let all_ns: f64 = sums.sources("softirq ").map(|source| sums.each(source, "ns")).sum();
     let Some(part_ns) = part_ns.filter(|_| all_ns > 0.0) else { return BTreeMap::new() };
@@ -156,8 +156,8 @@ fn uring_threads(sums: &Sums<'_>) -> f64 {
     own.map(|(_, ns)| ns).sum::<f64>() / sums.messages as f64
 }
 
-/// CPU of the server's threads beyond the time for which they ran, without what the program at the switches took of it;
-/// nothing of evidence that does not tell how long they ran.
+/// CPU of the server's threads beyond the time for which they ran, without the switch program's time; zero for
+/// evidence without run times.
 fn switching(sums: &Sums<'_>) -> f64 {
     let has_run = |(source, key): &&(&str, &str)| {
         *key == "ran-ns" && !source.starts_with(URING_THREADS) && sums.rows.contains_key(&(*source, "cpu-ns"))
@@ -169,8 +169,8 @@ fn switching(sums: &Sums<'_>) -> f64 {
     sums.rows.keys().filter(has_run).map(beyond).sum()
 }
 
-/// Time between the engine's calls by its own clock, without the clock and without what else its threads did there;
-/// `None` of a server that has no such clock.
+/// Time between the engine's calls by its own clock, without clock readings and without other work of its threads
+/// there; `None` for a server without such a clock.
 fn own_work(sums: &Sums<'_>) -> Option<f64> {
     let outside_ns = Some(sums.each("engine", "outside-calls-ns")).filter(|ns| *ns > 0.0)?;
     let probe = Probe::of(sums);
@@ -181,9 +181,9 @@ fn own_work(sums: &Sums<'_>) -> Option<f64> {
     Some(without_others(own_ns, of_others.calls_ns, of_others.queued_ns))
 }
 
-/// What threads with a clock did between the calls that it times, and was not their work.
+/// Other activities of threads with a clock, between the calls that it times.
 struct BesideWork {
-    /// Calls that are not timed, softirqs, programs that watch.
+    /// Calls that are not timed, softirqs, observing programs.
     ns: f64,
     /// Their time in calls.
     calls_ns: f64,
@@ -191,14 +191,14 @@ struct BesideWork {
     queued_ns: f64,
 }
 
-/// Sums of the threads with a clock, by what the programs kept of each.
+/// Sums over the threads with a clock, by the programs' key.
 fn of_workers(sums: &Sums<'_>, key: &str) -> f64 {
     let is_worker = |source: &str| WORKERS.iter().any(|name| source.starts_with(name));
     let own = sums.rows.iter().filter(|((source, own), _)| *own == key && is_worker(source));
     own.map(|(_, value)| value).sum::<f64>() / sums.messages as f64
 }
 
-/// Older evidence does not tell threads apart.
+/// Older evidence does not distinguish threads.
 fn has_threads(sums: &Sums<'_>) -> bool {
     of_workers(sums, "in-calls-ns") > 0.0
 }
@@ -222,8 +222,8 @@ fn beside_work(sums: &Sums<'_>, probe: &Probe) -> BesideWork {
     }
 }
 
-/// The same of evidence that tells calls apart by kind alone. Calls that slept are other threads', because a worker
-/// sleeps in its engine's calls.
+/// The same for evidence that only distinguishes calls by kind. Calls that slept belong to other threads, because a
+/// worker sleeps in its engine's calls.
 fn beside_work_by_kind(sums: &Sums<'_>, probe: &Probe) -> BesideWork {
     let not_timed = sums.calls().filter(|name| !ENGINE_CALLS.contains(name)).map(|name| {
         let each = |key| sums.each(&format!("call {name}"), key);
@@ -238,7 +238,7 @@ fn beside_work_by_kind(sums: &Sums<'_>, probe: &Probe) -> BesideWork {
     }
 }
 
-/// Softirqs that came between calls: they have a part of their own. Nothing of evidence that does not tell them apart.
+/// Softirqs between calls, which are a separate part. Zero for evidence that does not distinguish them.
 fn softirqs_outside(sums: &Sums<'_>) -> f64 {
     if !tells_softirqs(sums) {
         return 0.0;
@@ -248,24 +248,24 @@ fn softirqs_outside(sums: &Sums<'_>) -> f64 {
     (all_ns - in_calls_ns).max(0.0)
 }
 
-/// Whether it is known how much of the softirqs is within calls. Older evidence does not tell.
+/// Whether the share of softirqs within calls is known. Older evidence lacks it.
 fn tells_softirqs(sums: &Sums<'_>) -> bool {
     sums.rows.keys().any(|(_, key)| *key == "softirq-ns")
 }
 
-/// The server's own time without that in which others had its CPU.
+/// The server's own time without the time in which others had its CPU.
 ///
-/// Of the time `q` that others had outside of calls, the part `q u / (u + c)` is in the server's own time
-/// `own = u + q u / (u + c)`, when `c` is its time in calls: that is solved for `u`.
+/// Of the time `q` that others had outside of calls, the part `q u / (u + c)` is in the server's own time `own = u +
+/// q u / (u + c)`, where `c` is its time in calls: this equation is solved for `u`.
 fn without_others(own_ns: f64, calls_ns: f64, others_ns: f64) -> f64 {
     let own_ns = own_ns.max(0.0);
     let linear = calls_ns + others_ns - own_ns;
     ((linear * linear + 4.0 * own_ns * calls_ns).sqrt() - linear) / 2.0
 }
 
-/// What the rounds of an arm come to.
+/// The account of an arm over its rounds.
 pub(crate) fn of_arm(rounds: &Rounds) -> Option<CpuAccount> {
-    // A round in which the server's clock could not be read would have nothing of its own.
+    // A round in which the server's clock was unreadable would lack the own part.
     let is_timed = |round: &&Round| round.parts.contains_key(&CpuPart::Unexplained);
     let has_clock = rounds.values().any(|round| is_timed(&round));
     let all: Vec<&Round> = rounds.values().filter(|round| !has_clock || is_timed(round)).collect();
@@ -302,7 +302,7 @@ pub(crate) fn differences(spec: &StudySpec, trials: &[&TrialRecord]) -> Vec<CpuD
 
 fn difference(of: &Rounds, to: &Rounds) -> Option<CpuDifference> {
     let notable = Notable::of(&[of, to]);
-    // What one side cannot tell apart is not told apart.
+    // Parts that one side does not distinguish are combined.
     let is_whole =
         |rounds: &Rounds| rounds.values().all(|round| round.parts.contains_key(&CpuPart::Unexplained));
     let are_whole = is_whole(of) && is_whole(to);
@@ -314,7 +314,7 @@ fn difference(of: &Rounds, to: &Rounds) -> Option<CpuDifference> {
     let rounds: Vec<Round> = pairs.map(|(of, to)| of.less(&to)).collect();
     let whole = amount(&rounds.iter().map(|round| round.cpu_ns).collect::<Vec<f64>>())?;
     let mut parts = amounts(&rounds);
-    // What may be noise does not lead, however large it is.
+    // Parts that may be noise come last, however large they are.
     let place = |amount: &Amount| (amount.is_told_from_nothing(), amount.ns.abs());
     parts.sort_by(|(_, own), (_, its)| {
         let (own, its) = (place(own), place(its));
@@ -330,10 +330,10 @@ fn difference(of: &Rounds, to: &Rounds) -> Option<CpuDifference> {
     })
 }
 
-/// What is more than a small part of the CPU of one of the arms.
+/// Parts that exceed a small share of the CPU of one of the arms.
 struct Notable {
     parts: BTreeSet<CpuPart>,
-    /// Calls by the softirqs within them.
+    /// Calls whose softirqs are shown with them.
     softirqs_in: BTreeSet<CpuPart>,
 }
 
@@ -356,7 +356,7 @@ fn notable(rounds: &Rounds, figures: fn(&Round) -> &BTreeMap<CpuPart, f64>) -> V
 }
 
 impl Round {
-    /// With the calls that are a small part together.
+    /// With small calls combined.
     fn folded(&self, notable: &Notable) -> Self {
         let place = |part: &CpuPart| match part {
             CpuPart::Call(_) if !notable.parts.contains(part) => CpuPart::OtherCalls,
@@ -365,7 +365,7 @@ impl Round {
         self.moved(place)
     }
 
-    /// As if the engine had no clock.
+    /// The same as for an engine without a clock.
     fn without_own_work(&self) -> Self {
         let place = |part: &CpuPart| match part {
             CpuPart::Server | CpuPart::Unexplained => CpuPart::OutsideCalls,
@@ -396,7 +396,7 @@ fn take(from: &mut BTreeMap<CpuPart, f64>, taken: &BTreeMap<CpuPart, f64>) {
     }
 }
 
-/// Each part over the rounds; one that a round does not have was nothing there.
+/// Each part over the rounds; a part that a round lacks is zero there.
 fn amounts(rounds: &[Round]) -> Vec<(CpuPart, Amount)> {
     let parts: BTreeSet<&CpuPart> = rounds.iter().flat_map(|round| round.parts.keys()).collect();
     let of_part = |part: &CpuPart| {
@@ -406,7 +406,7 @@ fn amounts(rounds: &[Round]) -> Vec<(CpuPart, Amount)> {
     parts.into_iter().filter_map(of_part).collect()
 }
 
-/// Calls with what ran within them, those that stand by themselves and in which that is no small part.
+/// Calls including what ran within them, for calls shown separately in which that is no small part.
 fn with_softirqs(rounds: &[Round], notable: &Notable) -> Vec<(String, Amount)> {
     let of_call = |part: &CpuPart| {
         let CpuPart::Call(name) = part else { return None };
@@ -420,7 +420,7 @@ fn figure(figures: &BTreeMap<CpuPart, f64>, part: &CpuPart) -> f64 {
     figures.get(part).copied().unwrap_or_default()
 }
 
-/// `None` of nothing.
+/// `None` for an empty slice.
 fn amount(values: &[f64]) -> Option<Amount> {
     if values.is_empty() {
         return None;
@@ -430,7 +430,7 @@ fn amount(values: &[f64]) -> Option<Amount> {
     Some(Amount { ns, interval: found.map(|found| (found.low, found.high)) })
 }
 
-/// `None` where the server's own work is not measured: then everything is explained by what it is called.
+/// `None` if the server's own work is not measured: then everything counts as explained by definition.
 fn explained(rounds: &[Round]) -> Option<Explained> {
     let share = |round: &Round| {
         let share = 1.0 - round.parts.get(&CpuPart::Unexplained)? / round.cpu_ns;

@@ -1,8 +1,8 @@
-//! Comparisons before their verdicts: the effect of an arm against its baseline by one metric in one cell, with all
-//! that a verdict needs. Pure.
+//! Comparisons before their verdicts: the effect of an arm relative to its baseline by one metric in one cell, with
+//! all data that a verdict needs. Pure.
 //!
-//! What bars a comparison and what stands beside it is found here; what it is called is decided in `judge`, when all
-//! claims of the study are known.
+//! This module finds what bars a comparison and what accompanies it; `judge` decides its verdict when all claims of
+//! the study are known.
 
 use std::collections::BTreeSet;
 
@@ -33,32 +33,32 @@ use crate::{
     witnesses::equal_rate_of,
 };
 
-/// A comparison before its verdict, with what the verdict needs.
+/// A comparison before its verdict, with the data that the verdict needs.
 pub(crate) struct Draft {
     pub(crate) comparison: Effect,
-    /// The same comparison otherwise: by state, with what noise excluded, at achieved rates.
+    /// Further estimates of the same comparison: by state, including excluded units, at achieved rates.
     pub(crate) beside: Vec<Effect>,
     pub(crate) row: &'static MetricRow,
     pub(crate) part: Part,
     pub(crate) role: CellRole,
     /// Index of its cell in the judge's order.
     pub(crate) cell: usize,
-    /// The machine's state that it is of; of a machine with one state the near one.
+    /// The machine's state of its units; near on a machine with one state.
     pub(crate) state: Option<TrialState>,
     pub(crate) effect: Option<Estimate>,
-    /// The same with the slices that missed the offered rate, where there are any.
+    /// The same including the slices that missed the offered rate, if there are any.
     pub(crate) achieved: Option<Estimate>,
     /// Why there is no verdict at the offered rate.
     pub(crate) rate_missed: Option<Finding>,
-    /// What its values come from.
+    /// The kind of its units.
     pub(crate) unit: UnitKind,
     /// Why the cell is not valid for this metric.
     pub(crate) obstacles: Vec<Finding>,
-    /// Lower bounds of throughput, when the generator was the limit for either side.
+    /// Lower bounds of throughput, if the generator was the limit for either side.
     pub(crate) bounds: Vec<Finding>,
 }
 
-/// A draft of each arm against its baseline by each metric, in every cell that has both.
+/// A draft for each arm against its baseline by each metric, in every cell with both.
 pub(crate) fn all(
     spec: &StudySpec,
     missing: &[MissingArm],
@@ -91,8 +91,8 @@ pub(crate) fn all(
     drafts
 }
 
-/// Pairs of arms without the study's first that published figures stand beside: in the cell they name, and in those
-/// that show the two at one equal rate.
+/// Pairs of arms other than the study's first with published figures: in the cell they name, and in those that show
+/// the two at one equal rate.
 fn published_pairs<'s>(spec: &'s StudySpec, cells: &[CellTrials<'_>]) -> BTreeSet<(usize, &'s str, &'s str)> {
     let first = &spec.arms[0].name;
     let own = spec.published.iter().filter(|it| ![&it.arm, &it.baseline].contains(&first));
@@ -178,13 +178,13 @@ fn draft(
     }
 }
 
-/// Units kept out, counted by reason.
+/// Excluded units, counted by reason.
 fn excluded(units: &Units) -> Vec<Finding> {
     let counted = units.excluded.iter();
     counted.map(|(reason, count)| Finding::Excluded { reason: *reason, count: *count }).collect()
 }
 
-/// The ratio of figures that are compared as differences. It is shown, and nothing rests on it.
+/// The ratio of figures that are compared as differences. It is only displayed.
 fn ratio_beside(row: &MetricRow, units: &Units) -> Option<Effect> {
     let logs = match row.scale {
         Scale::Ratio => Vec::new(),
@@ -199,17 +199,17 @@ fn without_interval(question: Question, log: f64) -> Effect {
     Effect { question, estimate: Some(log.exp()), is_paired: true, ..Effect::default() }
 }
 
-/// Units of each state that it takes to tell an effect by state.
+/// Units per state that an effect by state requires.
 pub const UNITS_BY_STATE_MIN: usize = 4;
 
-/// The effect in each state of the machine, where both were met often enough, and how far they differ: pairing removes
-/// noise that adds, and no interaction. Rounds of one state belong to none of the other.
+/// The effect in each state of the machine, if both occurred often enough, and their difference: pairing removes
+/// additive noise, but no interaction. Rounds of one state are never counted in the other.
 fn by_state(
     gate: &ValidityGate,
     cell: &CellTrials<'_>,
     compared: Compared<'_>,
 ) -> (Vec<Effect>, Option<Finding>) {
-    // A trial whose state was not read would count in both. A machine of one state has no effect in the other.
+    // A trial without a state reading would count in both. A machine with one state has no effect in the other.
     let has_states = gate.has_two_states() && cell.trials.iter().all(|trial| has_reading(trial));
     if !has_states || compared.row.scale != Scale::Ratio {
         return (Vec::new(), None);
@@ -232,7 +232,7 @@ fn by_state(
     (vec![of_near, of_far], interaction)
 }
 
-/// Everything that makes the cell invalid for this metric.
+/// All reasons that make the cell invalid for this metric.
 fn obstacles(
     cell: &CellTrials<'_>,
     baseline: &str,
@@ -251,27 +251,27 @@ fn sides<'a, 's>(pairs: &Pairs<'a>, baseline: &'s str, arm: &'s str) -> [(&'s st
     ]
 }
 
-/// A lower bound for each side whose pairs were mostly limited by the generator.
+/// A lower bound for each side most of whose pairs were limited by the generator.
 fn generator_bounds(pairs: &Pairs<'_>, baseline: &str, arm: &str, cell: &CellSpec) -> Vec<Finding> {
     let sides = sides(pairs, baseline, arm).into_iter();
     sides.filter_map(|(side, trials)| obstacle::generator_bound(cell, side, &trials)).collect()
 }
 
 impl Draft {
-    /// Whether nothing speaks against deciding it but what its values say.
+    /// Whether only its values can still prevent a decision.
     pub(crate) fn is_open(&self) -> bool {
         let is_bound = self.row.family == Family::Rate && !self.bounds.is_empty();
         self.obstacles.is_empty() && !is_bound && self.effect.is_some()
     }
 
-    /// Whether it claims something. What is barred cannot be called, so it takes no part in the correction; nor does a
-    /// condition of another claim.
+    /// Whether it has a claim. A barred comparison cannot be called, so it takes no part in the correction; nor does
+    /// a condition of another claim.
     pub(crate) fn is_claim(&self) -> bool {
         self.role != CellRole::Exploratory && self.part == Part::Claim && self.is_open()
     }
 }
 
-/// The study's first arm against its own second run in a cell, by every metric that is compared there.
+/// The study's first arm compared with its own second run in a cell, by every metric that is compared there.
 pub(crate) fn itself(spec: &StudySpec, gate: &ValidityGate, cell: &CellTrials<'_>) -> Vec<Effect> {
     let Some(first) = spec.arms.first().map(|arm| arm.name.as_str()) else { return Vec::new() };
     let one = |row: &'static MetricRow| {

@@ -1,11 +1,11 @@
-//! Whether the machine stayed what it was from the first rounds to the last. Pure.
+//! Whether the machine stayed the same from the first rounds to the last. Pure.
 //!
-//! Arms that take turns meet the same noise, so that a machine which changes leaves their ratios as they are. It does
-//! spoil what stands beside: absolute figures, means over cells, best cells. The rounds of every cell are spread over
-//! the whole session (`plan`), so that the first half of each against its second half is the session's beginning
-//! against its end, for all cells alike. What is looked at is the baseline, which every cell has, in the state of the
-//! machine in which the cell is compared; and what other processes used. Neighbouring rounds are not independent, so
-//! there is no test: a change is told where it is larger than one that a reader of the figures would put up with.
+//! Arms that take turns run under the same conditions, so that a changing machine does not affect their ratios. It
+//! does affect other results: absolute figures, means over cells, best cells. The rounds of every cell are spread
+//! over the whole session (`plan`), so the first and the second half of each compare the session's beginning with its
+//! end, for all cells alike. The check uses the baseline, which every cell has, in the state of the machine in which
+//! the cell is compared; and the CPU of other processes. Consecutive rounds are not independent, so there is no test:
+//! a change is reported if it is larger than a reader of the figures would accept.
 
 use weir_record::{
     check::{Check, CheckName},
@@ -18,25 +18,25 @@ use weir_stats::order::median;
 
 use crate::{cell_trials::CellTrials, gate::ValidityGate, units};
 
-/// Most that the baseline's figures may change from one half to the other, as a share. In recorded sessions of a
-/// virtual machine that nobody disturbed (`tests/planted.rs`) they change by up to 14 %, within one of its states.
+/// Largest change of the baseline's figures from one half to the other, as a share. In recorded undisturbed sessions
+/// of a virtual machine (`tests/planted.rs`) they change by up to 14 %, within one of its states.
 const CHANGE_MAX: f64 = 0.2;
 
-/// Most that the CPU of other processes may change, in CPUs.
+/// Largest change of other processes' CPU, in CPUs.
 const FOREIGN_CPUS_CHANGE_MAX: f64 = 0.1;
 
-/// With fewer rounds of a cell in a half its median says nothing.
+/// With fewer rounds of a cell per half the median is unreliable.
 const ROUNDS_MIN: usize = 6;
 
-/// The check; `None` where no cell has rounds enough and what other processes used has not changed either. Where it
-/// has, that may be why: rounds that it spoiled are no rounds of the baseline any more.
+/// The check; `None` if no cell has enough rounds and the CPU of other processes has not changed either. If that has
+/// changed, it may be the reason: rounds excluded for it are missing.
 pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let cells: Vec<CellTrials<'_>> = spec
         .cells
         .iter()
         .filter(|cell| matches!(cell.load, LoadMode::Closed))
         .map(|cell| CellTrials::of(cell, gate, trials))
-        // Figures of both states differ with how often each was met.
+        // Figures of both states combined would depend on how often each occurred.
         .filter(|cell| cell.state.is_some() || !gate.has_two_states())
         .collect();
     let baseline = &spec.arms[0].name;
@@ -79,7 +79,7 @@ fn change(gate: &ValidityGate, cell: &CellTrials<'_>, arm: &str, metric: Metric)
     Some(median(&second)? - median(&first)?)
 }
 
-/// CPUs of other processes in the trials of both halves; `None` with too few of them.
+/// CPUs of other processes in the trials of both halves; `None` with too few trials.
 fn foreign_cpus(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<(f64, f64)> {
     let blocks = |id: &str| spec.cells.iter().find(|cell| cell.id == id).map_or(0, |cell| cell.blocks);
     let half = |late: bool| {
@@ -100,12 +100,13 @@ mod tests {
 
     const WINDOW_NS: u64 = 1_000_000_000;
 
-    /// A study of whole trials whose second half is so much dearer and slower, with so much of a CPU gone to others.
+    /// A study of whole trials whose second half costs more and is slower by these factors, with this much of a CPU
+    /// used by others.
     fn checked(blocks: u32, second_half: (f64, f64, f64)) -> Option<Check> {
         checked_of(blocks, second_half, false)
     }
 
-    /// The same; the machine may change its state in each round of the second half.
+    /// The same; optionally the machine changes its state in each round of the second half.
     fn checked_of(
         blocks: u32,
         (dearer, slower, foreign): (f64, f64, f64),

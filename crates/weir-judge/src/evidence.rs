@@ -1,7 +1,8 @@
-//! What the slices of evidence come to: the sums over them, for each message. They are in no comparison. Pure.
+//! Sums over the slices of evidence, per message. They are used in no comparison. Pure.
 //!
-//! Where engine and kernel both count the calls for I/O, they must agree, of every kind: a difference is a mistake of
-//! ours, not of the machine. What observing costs is a ratio of two slices of the same round, one observed and one not.
+//! If engine and kernel both count the calls for I/O, they must agree for every kind: a difference is a bug, not a
+//! property of the machine. The cost of observing is a ratio of two slices of the same round, one observed and one
+//! not.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +30,7 @@ use crate::{
     syscall_coverage,
 };
 
-/// With fewer rounds what observing costs has no interval that says anything.
+/// With fewer rounds the cost of observing has no useful interval.
 const TAX_ROUNDS_MIN: usize = 4;
 
 /// With fewer rounds the interval of a figure of calls would be a guess of two values.
@@ -40,8 +41,8 @@ const ENTERS: [&str; 1] = ["io_uring_enter"];
 /// Most differences that a check names.
 const APART_MAX: usize = 8;
 
-/// Whether engine and kernel counted the same calls of every kind; absent where no engine of Weir's was seen by the
-/// kernel's programs, or where it is of a time when it did not count all kinds.
+/// Whether engine and kernel counted the same calls of every kind; `None` if the kernel's programs observed no Weir
+/// engine, or if it is older and did not count all kinds.
 pub(crate) fn calls_agree(evidence: &[ArmEvidence]) -> Option<Check> {
     let known =
         || evidence.iter().filter_map(|arm| Some((arm, arm.coverage.as_ref().filter(|it| !it.is_unknown)?)));
@@ -63,8 +64,7 @@ pub(crate) fn calls_agree(evidence: &[ArmEvidence]) -> Option<Check> {
     Some(Check { name: CheckName::CallsAgree, passed, detail: Finding::CallsAgree { servers, apart } })
 }
 
-/// Whether the calls that the kernel's programs saw are enough to have moved the messages, of every arm; absent where
-/// they saw none.
+/// Whether the observed calls suffice to transfer the messages, for every arm; `None` if none were observed.
 pub(crate) fn calls_cover(evidence: &[ArmEvidence]) -> Option<Check> {
     let seen = || {
         let arms = evidence.iter().filter(|arm| arm.rung >= Rung::Programs);
@@ -85,7 +85,7 @@ pub(crate) fn calls_cover(evidence: &[ArmEvidence]) -> Option<Check> {
     Some(Check { name: CheckName::CallsCover, passed, detail })
 }
 
-/// Whether the kernel's programs saw all that they were to see; absent where they were to see nothing.
+/// Whether the kernel's programs observed everything they should; `None` if they were not requested.
 pub(crate) fn check(trials: &[&TrialRecord]) -> Option<Check> {
     let slices = || trials.iter().flat_map(|trial| right(trial).filter(|slice| slice.rung == Rung::Programs));
     let rows = || slices().flat_map(|slice| &slice.readings).filter(|row| row.source == "trace");
@@ -100,7 +100,7 @@ pub(crate) fn check(trials: &[&TrialRecord]) -> Option<Check> {
     (slices + failed > 0).then_some(Check { name: CheckName::ProgramsComplete, passed, detail })
 }
 
-/// One entry for each arm and cell with slices that are right.
+/// One entry for each arm and cell with valid slices.
 pub(crate) fn all(spec: &StudySpec, trials: &[&TrialRecord]) -> Vec<ArmEvidence> {
     let arms = |cell| spec.arms.iter().map(move |arm| (cell, arm.name.as_str()));
     spec.cells.iter().flat_map(arms).filter_map(|(cell, arm)| of_arm(cell, arm, trials)).collect()
@@ -144,7 +144,7 @@ fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<ArmEvid
     })
 }
 
-/// What one call does: by the engine where it counts, or else by what calls returned and the kernel's events.
+/// Operations per call: from the engine if it counts them, otherwise from the calls' results and the kernel's events.
 fn batches(sums: &Sums<'_>) -> Batches {
     let over = |above: f64, below: f64| (below > 0.0 && above > 0.0).then(|| above / below);
     let engine = |key| sums.value("engine", key);
@@ -168,7 +168,7 @@ fn batches(sums: &Sums<'_>) -> Batches {
     }
 }
 
-/// Who woke the server's threads; the rarest stand together.
+/// Wakers of the server's threads; the rarest are combined.
 fn wakers(sums: &Sums<'_>) -> Vec<Waker> {
     let waker = |source: &str| Waker {
         name: source.trim_start_matches("wake ").to_owned(),
@@ -186,19 +186,19 @@ fn wakers(sums: &Sums<'_>) -> Vec<Waker> {
             slept_ns: sum(|it| it.slept_ns),
         });
     }
-    // From here on for each wake-up.
+    // From here on per wake-up.
     wakers.iter_mut().for_each(|waker| waker.slept_ns /= waker.count.max(f64::MIN_POSITIVE));
     wakers
 }
 
-/// On the server's threads and elsewhere; `None` where nobody looked.
+/// On the server's threads and elsewhere; `None` if it was not observed.
 fn softirq_ns(sums: &Sums<'_>) -> Option<(f64, f64)> {
     let kinds: Vec<&str> = sums.sources("softirq ").collect();
     let sum = |key| kinds.iter().map(|kind| sums.each(kind, key)).sum::<f64>();
     (!kinds.is_empty()).then(|| (sum("ns"), sum("elsewhere-ns")))
 }
 
-/// CPU for each message, by the slices on the lowest rung there is: the higher ones cost CPU themselves.
+/// CPU per message, from the slices on the lowest rung available: the higher ones cost CPU themselves.
 fn of_lowest_rung(slices: &[&EvidenceSlice], cpu_ns: fn(&SliceRecord) -> u64) -> f64 {
     let lowest = slices.iter().map(|slice| slice.rung).min();
     let of_lowest = || slices.iter().filter(|slice| Some(slice.rung) == lowest).map(|slice| &slice.slice);
@@ -249,7 +249,7 @@ fn all_calls(trials: &[&TrialRecord], rung: Rung) -> Option<AllCalls> {
     Some(AllCalls { count: over_rounds(count)?, on_cpu_ns: over_rounds(on_cpu_ns)? })
 }
 
-/// The rule of every comparison, over logarithms. `None` of no round, and where one has nothing of it.
+/// The rule of every comparison, on logarithms. `None` without rounds, and if one has no value.
 fn over_rounds(rounds: Vec<f64>) -> Option<OverRounds> {
     let logs: Vec<f64> = rounds.iter().map(|value| value.ln()).collect();
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
@@ -267,7 +267,7 @@ fn coverage(sums: &Sums<'_>) -> Option<Coverage> {
     }
     let of_kind = |kind: &Kind| {
         let engine = kind.counters.iter().map(|key| sums.value("engine", key)).sum::<f64>();
-        // An engine counts a call when it makes it: one that is under way at the end is in its count.
+        // An engine counts a call at its start, including one in progress at the end.
         let begun = |name: &&str| {
             let source = format!("call {name}");
             sums.value(&source, "count") + sums.value(&source, "in-flight")
@@ -280,7 +280,7 @@ fn coverage(sums: &Sums<'_>) -> Option<Coverage> {
     Some(Coverage {
         engine: kinds.iter().map(|kind| kind.engine).sum(),
         kernel: kinds.iter().map(|kind| kind.kernel).sum(),
-        // A timer of a server's own may end a wait between the two readings.
+        // A server's own timer may end a wait between the two readings.
         at_edges: sums.slices as u64,
         is_unknown: counters.any(|key| !sums.rows.contains_key(&("engine", *key))),
         kinds,
@@ -298,13 +298,13 @@ fn unwatched(trial: &TrialRecord) -> Slices<'_> {
     right(trial).filter(|slice| slice.rung < Rung::Programs).collect()
 }
 
-/// What observing costs: in each round the server's CPU for a message in some slices over that in others.
+/// The cost of observing: the ratio of the server's CPU per message in some slices to that in others, in each round.
 fn tax<'a>(
     trials: &[&'a TrialRecord],
     with: impl Fn(&'a TrialRecord) -> Slices<'a>,
     without: impl Fn(&'a TrialRecord) -> Slices<'a>,
 ) -> Option<PairedRatio> {
-    // Of the rows nothing is needed, which are most of what a slice has.
+    // The rows, which are most of a slice, are not needed.
     let log_cpu = |slices: Slices<'a>| {
         let sum = |of: fn(&SliceRecord) -> u64| slices.iter().map(|it| of(&it.slice)).sum::<u64>();
         let cost = sum(|it| it.server_cpu_ns) as f64 / sum(|it| it.messages) as f64;
@@ -321,10 +321,10 @@ fn tax<'a>(
     })
 }
 
-/// Groups whose slices are held against those that nobody watched; those of the others have the calls beside.
+/// Groups whose slices are compared with unobserved ones; slices of the other groups include the calls.
 const ALONE: [&str; 2] = [GROUP_OF_CALLS, GROUP_OF_PROC];
 
-/// Those at system calls first.
+/// The groups at system calls first.
 fn tax_by_group(trials: &[&TrialRecord]) -> Vec<GroupTax> {
     let found: BTreeSet<&str> =
         trials.iter().flat_map(|trial| by_group(trial)).map(|(group, _)| group).collect();
@@ -359,7 +359,7 @@ mod tests {
         EvidenceSlice { rung, slice, readings }
     }
 
-    /// Rounds of one arm: a message costs 5 µs, and 6 µs while the programs watch.
+    /// Rounds of one arm: a message costs 5 µs, and 6 µs while the programs observe.
     fn trials(kernel_sends: f64) -> Vec<TrialRecord> {
         let spec = study(&["epoll", "uring"], 8, 1);
         let of_engine = |key: &&str| {
@@ -529,7 +529,7 @@ mod tests {
     #[test]
     fn engine_and_kernel_agree_of_every_kind_when_calls_that_began_are_the_same() {
         let coverage = |sends| found(&trials(sends))[0].coverage.clone().expect("both counted");
-        // One receive was under way at the end of each slice, and the engine had counted it.
+        // One receive was in progress at the end of each slice, and the engine had counted it.
         let even = coverage(1_000.0);
         assert_eq!((even.engine, even.kernel, even.at_edges), (12_000, 12_006, 6));
         let of = |name: &str| even.kinds.iter().find(|it| it.kind == name).map(|it| (it.engine, it.kernel));
@@ -620,7 +620,7 @@ mod tests {
     fn an_engine_that_never_waits_for_readiness_has_no_events_of_a_wait() {
         let mut trials = trials(1_000.0);
         for slice in trials.iter_mut().map(|trial| &mut trial.evidence[1]) {
-            // Connections that were silent, on blocking calls.
+            // Silent connections, on blocking calls.
             slice
                 .readings
                 .extend([("count", 50.0), ("returned", 50.0)].map(|(key, it)| row("call ppoll", key, it)));

@@ -1,7 +1,7 @@
-//! Whether noise sets trials of all arms aside alike. Pure.
+//! Whether noise excludes trials of all arms equally often. Pure.
 //!
-//! The order of a block is random, so noise of the machine meets every arm as often. Where it sets trials of one arm
-//! aside more often, what was called noise comes from the arm, and leaving those trials out flatters it.
+//! The order of a block is random, so the machine's noise affects every arm equally often. If it excludes trials of
+//! one arm more often, the supposed noise comes from the arm, and excluding those trials flatters it.
 
 use weir_record::{
     check::{Check, CheckName},
@@ -13,7 +13,7 @@ use weir_stats::{decide::ALPHA, fisher, holm::holm};
 
 use crate::{exclusion, gate::ValidityGate};
 
-/// The check, over whole trials; `None` where all arms take turns, whose rounds noise does not excluded.
+/// The check, over whole trials; `None` if all arms take turns, because noise does not exclude rounds.
 pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let of_arm = |name: &str| {
         let own = trials.iter().filter(|trial| trial.arm == name && trial.slices.is_empty());

@@ -1,8 +1,8 @@
-//! The factors of a map, and which level of each a cell has. Pure.
+//! The factors of a map, and the level of each in a cell. Pure.
 
 use weir_record::{grid::GridFactor, spec::CellSpec};
 
-/// All factors there are.
+/// All factors.
 pub(crate) const FACTORS: [GridFactor; 5] = [
     GridFactor::Connections,
     GridFactor::Workers,

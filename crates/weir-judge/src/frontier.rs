@@ -1,7 +1,7 @@
 //! Ways to wait in the plane of misses and CPU. Pure.
 //!
-//! A frontier is drawn of every cell whose arms have both figures. Who is ahead of whom is decided where the two are
-//! claims, from their verdicts and from nothing else.
+//! Every cell whose arms have both figures gets a frontier. If the two are claims, the standing of arms follows only
+//! from their verdicts.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use weir_record::{
     verdict::Verdict,
 };
 
-/// What ends the name of a family whose sleeps the completion ends too, and of one that is told true times.
+/// Suffix of a family with armed sleeps, and of one with true times.
 const ARMED: &str = " armed";
 const TRUE_TIMES: &str = " true-times";
 
@@ -45,7 +45,7 @@ pub(crate) fn rows(spec: &StudySpec, arms: &[ArmSummary], effects: &Effects) -> 
     rows
 }
 
-/// Whether some arm of the cell waits otherwise than for its interrupt; without one there are no misses to speak of.
+/// Whether some arm of the cell does not wait for its interrupt; otherwise there are no misses.
 fn asks_how_to_wait(spec: &StudySpec, cell: &CellSpec) -> bool {
     let waits_otherwise = |subject: &Subject| match subject {
         Subject::Storage(storage) => storage.completion.predictor != "interrupt",
@@ -67,7 +67,7 @@ impl<'a> Point<'a> {
     fn of(arm: &'a str, subject: &Subject, summary: &ArmSummary) -> Option<Self> {
         let Subject::Storage(storage) = subject else { return None };
         let wait = &storage.completion;
-        // A parameter is a number; what follows otherwise is another way to wait.
+        // A numeric suffix is a parameter; another suffix is another way to wait.
         let is_number = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
         let family = match wait.predictor.split_once(':') {
             Some((family, rest)) if is_number(rest) => family,
@@ -108,7 +108,7 @@ fn standing(effects: &Effects, cell_id: &str, (arm, candidate): (&str, &str)) ->
     })
 }
 
-/// What the rows say of the family of the study's second arm, the primary cell first.
+/// The frontier's answers about the family of the study's second arm, the primary cell first.
 pub(crate) fn answers(spec: &StudySpec, arms: &[ArmSummary], rows: &[FrontierRow]) -> Vec<FrontierAnswer> {
     let Some(second) = spec.arms.get(1) else { return Vec::new() };
     let Some(family) = rows.iter().find(|row| row.arm == second.name).map(|row| &row.family) else {
@@ -148,16 +148,16 @@ pub(crate) fn answers(spec: &StudySpec, arms: &[ArmSummary], rows: &[FrontierRow
     cells.into_iter().filter_map(|cell| answer(&cell.id)).collect()
 }
 
-/// The verdict of a study: that of its primary comparison, or of the frontier in that cell, where there is one.
+/// The verdict of a study: that of its primary comparison, or of the frontier in that cell, if there is one.
 pub(crate) fn verdict_of(primary: Option<&Effect>, answers: &[FrontierAnswer]) -> Verdict {
     let Some(primary) = primary else { return Verdict::NotComparable };
     let answer = answers.iter().find(|it| it.cell_id == primary.cell_id);
     answer.map_or(primary.verdict, verdict)
 }
 
-/// The verdict of a study whose primary is a frontier: the candidate is ahead of the whole family, or one of its arms
-/// is ahead of the candidate, or none differs. Where the candidate leaves the wait to the interrupt, nothing is said of
-/// predictions.
+/// The verdict of a study whose primary result is a frontier: the candidate is ahead of the whole family, or one of
+/// its arms is ahead of the candidate, or none differs. If the candidate leaves the wait to the interrupt, nothing
+/// can be said about predictions.
 fn verdict(answer: &FrontierAnswer) -> Verdict {
     if answer.is_of_interrupts() {
         return Verdict::NotComparable;

@@ -1,11 +1,11 @@
-//! Which trials may be compared: machine states, and the pairs that lie within one of them. Pure.
+//! Which trials are comparable: machine states, and the pairs within one of them. Pure.
 //!
-//! The rules are fixed before the data are seen and never look at an outcome. A trial has a state only when its
-//! readings before and after agree. A pair is an arm and a baseline run of the same attempt at the same block, both
-//! clean and both in the cell's state; of several attempts the first that gives a pair counts. A cell is compared in
-//! the state in which it has more clean trials, because ratios themselves differ between states: their mix would be a
-//! figure of how the states happened to alternate. This holds for rounds in which the arms took turns as well. Only
-//! where no state has enough of those for a decision are all compared together.
+//! The rules are fixed before the data are seen and never use an outcome. A trial has a state only if its readings
+//! before and after agree. A pair is an arm and a baseline run of the same attempt at the same block, both clean and
+//! both in the cell's state; of several attempts the first with a pair counts. A cell is compared in the state in
+//! which it has more clean trials, because ratios differ between states: a mixture would depend on how the states
+//! happened to alternate. This holds for rounds in which the arms took turns as well. If no state has enough of those
+//! for a decision all are compared together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,13 +33,13 @@ pub enum TrialState {
     Changed,
 }
 
-/// Says which trials may be compared, by the machine's states as the study's own readings show them.
+/// Decides which trials are comparable, by the machine's states in the study's own readings.
 #[derive(Clone, Debug)]
 pub struct ValidityGate {
     states: Option<States>,
 }
 
-/// Which run of an arm in a block.
+/// What the baseline's first run is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against<'a> {
     /// The named arm against the baseline.
@@ -48,7 +48,7 @@ pub enum Against<'a> {
     Itself,
 }
 
-/// An arm's trial and the baseline's it is compared with.
+/// An arm's trial and the baseline's trial it is compared with.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
     /// The arm's.
@@ -60,11 +60,11 @@ pub struct Pair<'a> {
 /// The pairs of one comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Pairs<'a> {
-    /// One per block at most, in block order.
+    /// At most one per block, in block order.
     pub used: Vec<Pair<'a>>,
     /// Blocks without a pair, counted by reason.
     pub excluded: BTreeMap<ExclusionKind, u32>,
-    /// Pairs of every attempt in which both trials gave figures, those excluded for noise included.
+    /// Pairs of every attempt in which both trials gave figures, including those excluded for noise.
     pub all: Vec<Pair<'a>>,
 }
 
@@ -90,7 +90,7 @@ impl ValidityGate {
         is_taken(reading) && self.states.is_some_and(|states| states.is_far(reading.round_trip_ns))
     }
 
-    /// State of the machine during a trial. A reading that was not taken agrees with the other one.
+    /// State of the machine during a trial. A missing reading agrees with the other one.
     pub fn state(&self, trial: &TrialRecord) -> TrialState {
         let readings = [&trial.reading_before, &trial.reading_after];
         let has = |is_far: bool| {
@@ -103,7 +103,7 @@ impl ValidityGate {
         }
     }
 
-    /// All reasons to keep a trial out, its machine state included.
+    /// All reasons to exclude a trial, including its machine state.
     pub fn exclusions(&self, trial: &TrialRecord) -> Vec<Exclusion> {
         let mut exclusions = trial.exclusions.clone();
         if self.has_changed(trial) && !exclusions.contains(&Exclusion::StateChanged) {
@@ -112,19 +112,18 @@ impl ValidityGate {
         exclusions
     }
 
-    /// Whether the machine changed its state during a trial that did not take turns: what takes turns meets the change
-    /// in all its arms.
+    /// Whether the machine changed its state during a trial without turns: with turns the change affects all arms.
     fn has_changed(&self, trial: &TrialRecord) -> bool {
         self.state(trial) == TrialState::Changed && !took_turns(trial)
     }
 
-    /// Whether nothing speaks against the trial.
+    /// Whether there is no reason to exclude the trial.
     pub fn is_clean(&self, trial: &TrialRecord) -> bool {
         trial.exclusions.is_empty() && !self.has_changed(trial)
     }
 
-    /// Whether the machine has two states and a clean trial ran in the near one. Spoilt trials and those that changed
-    /// state help to find the states; but one in which nothing was measured is no state to wait for.
+    /// Whether the machine has two states and a clean trial ran in the near one. Excluded trials and those that
+    /// changed state help to find the states; but a state without a valid measurement is not worth waiting for.
     pub fn has_near_state<'a>(&self, trials: impl IntoIterator<Item = &'a TrialRecord>) -> bool {
         self.has_two_states() && self.has_met(TrialState::Near, trials)
     }
@@ -145,8 +144,8 @@ impl ValidityGate {
             .any(|trial| has_reading(trial) && self.state(trial) == state && self.is_clean(trial))
     }
 
-    /// The state in which a cell is compared: the one with more clean trials, near when equal. `None` where its arms
-    /// took turns and neither state has [`UNITS_MIN`] rounds.
+    /// The state in which a cell is compared: the one with more clean trials, near if equal. `None` if its arms took
+    /// turns and neither state has [`UNITS_MIN`] rounds.
     pub fn cell_state(&self, trials: &[&TrialRecord]) -> Option<TrialState> {
         let own = |state| -> Vec<&TrialRecord> {
             let is_own = |trial: &&TrialRecord| self.is_clean(trial) && self.state(trial) == state;
@@ -182,10 +181,10 @@ impl ValidityGate {
 
     /// The pairs of one comparison within a cell.
     ///
-    /// The baseline's first run is the partner: the arm and the repeat then stand in the same relation to it, and the
-    /// A/A ratios show exactly the noise the arm's ratios have. (The mean of both runs would be a better baseline
-    /// but would make A/A overstate that noise.) When the first run is not usable the repeat takes its place; both
-    /// are the same program in a random place of the block.
+    /// The baseline's first run is the partner: the arm and the repeat then have the same relation to it, and the A/A
+    /// ratios show exactly the noise of the arm's ratios. (The mean of both runs would be a better baseline but would
+    /// make A/A overstate that noise.) If the first run is not usable the repeat takes its place; both are the same
+    /// program at a random position in the block.
     pub fn pairs<'a>(
         &self,
         cell: &[&'a TrialRecord],
@@ -215,12 +214,12 @@ impl ValidityGate {
                 (None, None) => {}
             }
         }
-        // An attempt may have run after blocks of higher number.
+        // An attempt may have run after blocks with higher numbers.
         pairs.used.sort_by_key(|pair| pair.arm.started_ns);
         pairs
     }
 
-    /// Whether the trial may be compared in this state, or in any.
+    /// Whether the trial is comparable in this state, or in any.
     pub fn is_usable(&self, trial: &TrialRecord, state: Option<TrialState>) -> bool {
         self.obstacle(trial, state).is_none()
     }
@@ -235,7 +234,7 @@ impl ValidityGate {
         }
         match (self.state(trial), state?) {
             (own, wanted) if own == wanted => None,
-            // What was computed met no state at all.
+            // A computed trial has no state.
             _ if !has_reading(trial) => None,
             (TrialState::Far, _) => Some(ExclusionKind::InFarState),
             (TrialState::Near, _) => Some(ExclusionKind::InNearState),
@@ -244,7 +243,7 @@ impl ValidityGate {
     }
 }
 
-/// The runs of one attempt that a comparison looks at.
+/// The runs of one attempt that a comparison uses.
 struct Runs<'a> {
     arm: Option<&'a TrialRecord>,
     /// In order of preference.
@@ -271,13 +270,13 @@ impl<'a> Runs<'a> {
         Some(Pair { arm, baseline })
     }
 
-    /// Why there is no pair, for the first run that stands in the way.
+    /// Why there is no pair, for the first run with an obstacle.
     fn obstacle(&self, obstacle: impl Fn(&TrialRecord) -> Option<ExclusionKind>) -> Option<ExclusionKind> {
         self.arm.into_iter().chain(self.baselines.iter().copied()).find_map(obstacle)
     }
 }
 
-/// Whether it is one of several that were up together and loaded in turn.
+/// Whether it is one of several that ran at the same time and were loaded in turn.
 fn took_turns(trial: &TrialRecord) -> bool {
     !trial.slices.is_empty()
 }
@@ -287,7 +286,7 @@ pub(crate) fn is_comparable(trial: &TrialRecord) -> bool {
     trial.load.is_some() && trial.exclusions.iter().all(exclusion::is_noise)
 }
 
-/// Whether the machine's state was read around it; around a trial that is computed it is not.
+/// Whether the machine's state was read around it; a computed trial has no reading.
 pub(crate) fn has_reading(trial: &TrialRecord) -> bool {
     is_taken(&trial.reading_before) || is_taken(&trial.reading_after)
 }

@@ -1,18 +1,16 @@
-//! The map: what cells say together that differ in levels of factors alone. Pure.
+//! The map: joint results of cells that differ only in levels of factors. Pure.
 //!
-//! Cells are looked at as estimates, not as claims: which of them differ is told with a known share of false ones among
-//! those that are told (5 %), over all arms and cells of a metric, and only where the interval that stands beside it
-//! (99 %) leaves none out. A level's mean is geometric, over ratios and never over raw figures, and its interval is of
-//! the cells that were measured: it says nothing of others. Where the ratio passes one as connections grow, the
-//! crossing lies on the line between two levels on the scale of logarithms, and its interval is every number of
-//! connections at which no difference could be told (Fieller, "Some Problems in Interval Estimation", Journal of the
-//! Royal Statistical Society B 16, 1954).
+//! Cells are estimates, not claims: cells are called different with a false discovery rate of 5 %, over all arms and
+//! cells of a metric, and only if the displayed interval (99 %) also excludes no difference. A level's mean is
+//! geometric, over ratios and never over raw figures, and its interval covers the measured cells: it says nothing
+//! about others. Where the ratio passes one as connections increase, the crossing lies on the line between two levels
+//! on the logarithmic scale, and its interval contains every number of connections at which no difference could be
+//! found (Fieller, "Some Problems in Interval Estimation", Journal of the Royal Statistical Society B 16, 1954).
 //!
-//! Where the generator was the limit the arms run at rates of their own, and CPU for each message falls as the rate
-//! grows, because more is found waiting at each look. Such a cell has its ratio and no direction, unless an equal rate
-//! bears it out; it is in no mean and in no crossing, and is counted beside them. That is the rule of claims: a map
-//! must not say more softly what a verdict may not say. Where cells have an equal rate each, those are a map of their
-//! own.
+//! If the generator was the limit the arms run at different rates, and CPU per message falls as the rate grows,
+//! because each poll finds more messages. Such a cell has a ratio and no direction, unless an equal rate confirms it;
+//! it is in no mean and in no crossing, and is counted separately. That is the rule of claims: a map must not suggest
+//! what a verdict must not say. Cells with one equal rate each form a separate map.
 
 use std::{
     cmp::Reverse,
@@ -38,21 +36,21 @@ use crate::{
     witnesses::{Claim, Witnesses, is_generator_limited},
 };
 
-/// Expected share of false ones among the cells that are told to differ.
+/// False discovery rate among the cells that are called different.
 pub const FALSE_SHARE_MAX: f64 = 0.05;
 
-/// What is looked at on a map.
+/// The metrics of a map.
 const METRICS: [Metric; 2] = [Metric::ServerCpuPerMessage, Metric::Throughput];
 
-/// With fewer cells there is nothing to draw a map of.
+/// With fewer cells there is no map.
 const CELLS_MIN: usize = 3;
 
-/// An interval of a crossing is sought at so many places between two levels.
+/// Number of points between two levels at which the interval of a crossing is searched.
 const STEPS: u32 = 400;
 
-/// Grids of a study, those of the claim's metric first.
+/// Grids of a study, the claim's metric first.
 ///
-/// Nothing is told to differ before the schedule is finished: whoever looks again and again finds something.
+/// No difference is called before the schedule is finished: repeated looks find some by chance.
 pub(crate) fn all(
     spec: &StudySpec,
     effects: &Effects,
@@ -64,19 +62,19 @@ pub(crate) fn all(
     METRICS.iter().flat_map(of).collect()
 }
 
-/// Cells in closed loop that differ in levels of factors alone, where they are enough, in the order of the study.
+/// Cells in closed loop that differ only in levels of factors, if there are enough, in the order of the study.
 ///
-/// How a cell's arms take turns is no level: cells that differ in that are on one map, unless some have equal
-/// levels, of which one would stand in for the other. Which map a cell is on follows from what it is and never from
-/// its place in the study: cells whose arms take turns alike stay together, but for the second by name of two with
-/// the same levels; each such set, the largest first and of two as large the one with the shorter slices, joins the
-/// first map on which none of its cells finds its own levels, or is a map of its own.
+/// The turns of a cell's arms are not a level: cells that differ in them share a map, unless some have equal levels,
+/// where one would replace the other. The map of a cell follows from its properties and never from its position in
+/// the study: cells with equal turns stay together, except that of two cells with the same levels the second by name
+/// does not; each such set (the largest first, and of two equally large ones the one with the shorter slices) joins
+/// the first map without a cell of equal levels, or becomes a separate map.
 pub(crate) fn groups(spec: &StudySpec) -> Vec<Group<'_>> {
     grouped(spec, |cell| cell.load == LoadMode::Closed)
 }
 
-/// The same of cells in open loop at one share of what their slowest arm can do: the share that most cells have. At
-/// others there are ladders of a few.
+/// The same for cells in open loop at one share of the capacity of their slowest arm: the share that most cells have.
+/// Other shares are short ladders.
 fn at_equal_rates(spec: &StudySpec) -> Vec<Group<'_>> {
     let share = |cell: &CellSpec| match cell.load.without_rate() {
         LoadMode::OpenShare { share, .. } => Some(share),
@@ -118,12 +116,12 @@ fn grouped(spec: &StudySpec, is_meant: impl Fn(&CellSpec) -> bool) -> Vec<Group<
 
 pub(crate) struct Group<'a> {
     pub(crate) cells: Vec<&'a CellSpec>,
-    /// Those with several levels.
+    /// Factors with several levels.
     factors: Vec<GridFactor>,
 }
 
 impl Group<'_> {
-    /// Whether the cell differs from all of these, and in levels alone.
+    /// Whether the cell differs from all of these, and only in levels.
     fn has_room_for(&self, cell: &CellSpec) -> bool {
         let levels = |cell: &CellSpec| FACTORS.map(|factor| level(cell, factor));
         self.cells.iter().all(|own| is_like(own, cell) && levels(own) != levels(cell))
@@ -137,13 +135,13 @@ impl Group<'_> {
     }
 }
 
-/// How long the slices of a cell are; whole trials are longer than any.
+/// The slice length of a cell; whole trials count as longer than any.
 fn slice_ns(cell: &CellSpec) -> u64 {
     cell.alternation.map_or(u64::MAX, |it| it.slice_ns)
 }
 
-/// Whether two cells ask the same but for levels. How long a slice is, is no level; how connections reach the workers
-/// is none either, and one worker gets them all whichever way that is.
+/// Whether two cells are the same except for levels. The slice length is not a level; the distribution of connections
+/// over workers is not either, and makes no difference for one worker.
 fn is_like(one: &CellSpec, other: &CellSpec) -> bool {
     let bare = |cell: &CellSpec| CellSpec {
         id: String::new(),
@@ -209,7 +207,7 @@ fn of_metric(
                 .collect();
             if points.len() >= CELLS_MIN {
                 let found = grid(metric, (arm, baseline), &group.factors, &points);
-                // As little as a difference, an interaction is told early.
+                // An interaction is not called early either.
                 let interactions = if is_finished { found.interactions } else { Vec::new() };
                 grids.push(Grid { map, interactions, ..found });
             }
@@ -218,21 +216,21 @@ fn of_metric(
     grids
 }
 
-/// What may be told of a difference that is found.
+/// How much of a found difference may be called.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Claimable {
     /// Its direction.
     Direction,
-    /// That it is not borne out.
+    /// Only that it is not confirmed.
     Doubt,
-    /// Not even that there is one: the claim of the cell is not decided.
+    /// Not even its existence: the claim of the cell is undecided.
     Nothing,
-    /// Not even that there is none: the schedule is not finished.
+    /// Not even its absence: the schedule is unfinished.
     NothingYet,
 }
 
-/// A difference is told where a claim of it would stand: held against the CPU of both sides, against that with
-/// waiting included, and against equal rates where there are some. What a claim was held against, the judge has told.
+/// A difference is called if a claim of it would stand: checked against the CPU of both sides, against CPU including
+/// waiting, and against equal rates if there are any. For a cell with a claim, the judge has already checked it.
 fn claimable(spec: &StudySpec, comparison: &Effect, witnesses: &Witnesses) -> Claimable {
     let p_value = comparison.p_value_holm.or(comparison.p_value);
     if !comparison.reasons.is_empty() {
@@ -250,7 +248,7 @@ fn claimable(spec: &StudySpec, comparison: &Effect, witnesses: &Witnesses) -> Cl
     if held.iter().all(|(_, verdict)| verdict.is_none()) { Claimable::Direction } else { Claimable::Doubt }
 }
 
-/// p-values corrected for all of which something may be told; of the others, and of too few units, there is none.
+/// Corrected p-values of the cells that may be called; `None` for others, and for too few units.
 fn adjusted(own: &[&Effect], limited: &[bool]) -> Vec<Option<f64>> {
     let valid: Vec<(usize, f64)> = own
         .iter()
@@ -268,13 +266,13 @@ fn adjusted(own: &[&Effect], limited: &[bool]) -> Vec<Option<f64>> {
     all
 }
 
-/// A cell with what was found in it.
+/// A cell with its result.
 struct Point<'a> {
     cell: &'a CellSpec,
     comparison: &'a Effect,
-    /// Absent where nothing may be compared.
+    /// `None` if the cell is not comparable.
     effect: Option<Estimate>,
-    /// The generator was the limit: the effect is shown, and nothing rests on it.
+    /// The generator was the limit: the effect is displayed, and not used further.
     is_limited: bool,
     p_value_adjusted: Option<f64>,
     claimable: Claimable,
@@ -288,7 +286,7 @@ impl<'a> Point<'a> {
         p_value_adjusted: Option<f64>,
         claimable: Claimable,
     ) -> Self {
-        // A rate that the generator limited is a lower bound, and two bounds have no ratio.
+        // A rate limited by the generator is a lower bound, and two bounds have no ratio.
         let is_shown = match comparison.metric.row().family {
             Family::Rate => p_value_adjusted.is_some(),
             _ => is_limited || p_value_adjusted.is_some(),
@@ -297,18 +295,18 @@ impl<'a> Point<'a> {
         Self { cell, comparison, effect, is_limited, p_value_adjusted, claimable }
     }
 
-    /// Whether means and crossings may rest on it.
+    /// Whether means and crossings may use it.
     fn is_sound(&self) -> bool {
         self.effect.is_some() && !self.is_limited
     }
 
-    /// Whether the interval that stands beside it includes none: nobody should read "more" beside [0.999, 1.051].
+    /// Whether the displayed interval includes no difference: "more" must not be displayed next to [0.999, 1.051].
     fn may_be_none(&self) -> bool {
         self.comparison.interval.is_some_and(|(low, high)| low <= 1.0 && high >= 1.0)
     }
 
-    /// What the map says of the cell: its own verdict, where it has a claim that is decided, and else the map's rule.
-    /// Rows of cells that claim nothing say the same, so that map, rows and counts have one source.
+    /// The map's result for the cell: its own verdict, if it has a decided claim, and otherwise the map's rule. Rows
+    /// of cells without a claim use the same result, so that map, rows and counts have one source.
     fn difference(&self) -> Difference {
         match (&self.effect, self.p_value_adjusted) {
             _ if self.is_limited => Difference::GeneratorLimited,
@@ -324,7 +322,7 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// The map's own rule: a false discovery rate over the map, and an interval without none.
+    /// The map's own rule: a false discovery rate over the map, and an interval that excludes no difference.
     fn by_rule(&self, effect: &Estimate, p_value: f64) -> Difference {
         match self.claimable {
             _ if p_value > FALSE_SHARE_MAX || self.may_be_none() => Difference::Undetected,
@@ -362,12 +360,12 @@ fn grid(metric: Metric, (arm, baseline): (&str, &str), factors: &[GridFactor], p
     }
 }
 
-/// One for each level of a factor. Levels are only set beside each other where all of them have the same cells.
+/// One for each level of a factor. Levels are only compared if all of them have the same cells.
 fn marginals(factor: GridFactor, points: &[Point<'_>]) -> Vec<Marginal> {
     let others = |cell: &CellSpec| -> Vec<u64> {
         FACTORS.into_iter().filter(|it| *it != factor).map(|it| level(cell, it)).collect()
     };
-    // Cells with fewer CPUs are for the factor of CPUs, and in no other mean.
+    // Cells with fewer CPUs only count for the factor of CPUs.
     let most_cpus = points.iter().map(|point| level(point.cell, GridFactor::ServerCpus)).max();
     let is_meant = |point: &&Point<'_>| {
         factor == GridFactor::ServerCpus || Some(level(point.cell, GridFactor::ServerCpus)) == most_cpus
@@ -404,12 +402,12 @@ fn marginals(factor: GridFactor, points: &[Point<'_>]) -> Vec<Marginal> {
     if levels.len() < 2 { Vec::new() } else { levels.iter().filter_map(one).collect() }
 }
 
-/// Cells with effects that something may rest on.
+/// Cells with usable effects.
 fn sound<'a>(points: &[Point<'a>]) -> Vec<(&'a CellSpec, Estimate)> {
     points.iter().filter(|it| it.is_sound()).filter_map(|it| Some((it.cell, it.effect?))).collect()
 }
 
-/// How many of these the generator limited.
+/// Number of these that the generator limited.
 fn limited<'p>(points: impl Iterator<Item = &'p Point<'p>>) -> u32 {
     u32::try_from(points.filter(|point| point.is_limited).count()).unwrap_or(u32::MAX)
 }
@@ -418,13 +416,13 @@ pub(crate) fn is_opposite(one: Difference, other: Difference) -> bool {
     matches!((one, other), (Difference::Less, Difference::More) | (Difference::More, Difference::Less))
 }
 
-/// The geometric mean of the cells' ratios and its interval; none without a cell.
+/// The geometric mean of the cells' ratios and its interval; `None` without cells.
 pub(crate) fn mean_of(effects: &[Estimate]) -> Option<(f64, Option<(f64, f64)>)> {
     let mean = decide::mean_of(effects)?;
     Some((mean.mean.exp(), Some((mean.low.exp(), mean.high.exp()))))
 }
 
-/// One for each line of rising connections on which the known differences change their direction once.
+/// One for each line of increasing connections on which the known differences change their direction once.
 fn crossings(points: &[Point<'_>]) -> Vec<Crossing> {
     let mut lines: BTreeMap<(u32, u32, u32, usize), Vec<&Point<'_>>> = BTreeMap::new();
     for point in points {
@@ -451,11 +449,11 @@ fn crossing(line: &[&Point<'_>]) -> Option<Crossing> {
     crossing_between(&line.first()?.cell.id, &line[*near..=*far], *beyond)
 }
 
-/// Where the line crosses between two cells that are known to differ, in opposite directions. What lies before or
-/// behind them may be on either side of none by chance.
+/// The crossing between two cells that are known to differ, in opposite directions. Cells before or after them may
+/// have either sign by chance.
 fn crossing_between(cell_id: &str, line: &[&Point<'_>], beyond: Difference) -> Option<Crossing> {
     let sign = if beyond == Difference::Less { -1.0 } else { 1.0 };
-    // Towards the far side the sign rises from below zero to above.
+    // Towards the far side the sign changes from negative to positive.
     let at = |x: f64| band(line, x).map(|(mean, error, degrees)| (sign * mean, error, degrees));
     let ends =
         (f64::from(line.first()?.cell.connections).ln(), f64::from(line.last()?.cell.connections).ln());
@@ -482,7 +480,7 @@ fn crossing_between(cell_id: &str, line: &[&Point<'_>], beyond: Difference) -> O
     })
 }
 
-/// Mean log-ratio, its standard error and degrees of freedom at a place between two levels.
+/// Mean log-ratio, its standard error and degrees of freedom at a point between two levels.
 fn band(line: &[&Point<'_>], x: f64) -> Option<(f64, f64, u32)> {
     let place = |point: &Point<'_>| f64::from(point.cell.connections).ln();
     let pair = line.windows(2).find(|two| x <= place(two[1]) + 1e-9)?;

@@ -1,9 +1,9 @@
-//! What a map comes to for someone who must choose. Pure: codes with arguments, and never a cause.
+//! Guidance from a map for someone who must choose an I/O model. Pure: codes with arguments, and never a cause.
 //!
-//! Access comes first: what may not be used here needs no figures. Then each arm's standing, and the regions it rests
-//! on: runs of adjacent cells with the same result along the map's first factor; lines of the map that have
-//! the same run are one region. So a mean is only told over cells that agree, and cells that contradict each other are
-//! regions of their own. Cells that the generator limited are a region that tells nothing.
+//! Access comes first: an unavailable I/O model needs no figures. Then each arm's standing, and the regions it is
+//! based on: runs of adjacent cells with the same result along the map's first factor; lines of the map with the same
+//! run are one region. So a mean is only reported over cells that agree, and contradicting cells are in separate
+//! regions. Cells limited by the generator form a region without a result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,10 +23,10 @@ use weir_stats::decide::{Estimate, estimate};
 
 use crate::grid::mean_of;
 
-/// The driver that may not run everywhere.
+/// The driver that may be unavailable.
 const RING: &str = "uring";
 
-/// Guidance, where there is a map of server CPU and the schedule is finished: before, nothing is told to differ.
+/// Guidance, if there is a map of server CPU and the schedule is finished; before that, no difference is called.
 pub(crate) fn of(
     spec: &StudySpec,
     fingerprint: &Fingerprint,
@@ -47,21 +47,21 @@ pub(crate) fn of(
     })
 }
 
-/// Nobody chooses between two builds of one server: a comparison with the older one is no advice.
+/// A comparison with an older build of the same server is no advice, because users do not choose between them.
 fn is_choice(spec: &StudySpec, arm: &str, baseline: &str) -> bool {
     let find = |name: &str| spec.arms.iter().find(|arm| arm.name == name);
     let builds = find(arm).zip(find(baseline));
     builds.is_none_or(|(arm, baseline)| !arm.is_other_build_of(baseline))
 }
 
-/// What is known of it: that it ran is known of an arm that was loaded.
+/// Whether the driver is available; an arm that was loaded has run.
 fn access(
     spec: &StudySpec,
     fingerprint: &Fingerprint,
     missing: &[MissingArm],
     trials: &[TrialRecord],
 ) -> Option<Access> {
-    // An arm that stands for an older kernel says nothing of this one.
+    // An arm that emulates an older kernel says nothing about this one.
     let is_ring = |subject: &Subject| match subject {
         Subject::Weir { driver, .. } => driver == RING && subject.as_on_kernel().is_none(),
         _ => false,
@@ -77,12 +77,13 @@ fn access(
                 | Finding::IoUringTooOld
         )
     };
-    // One that stands for an older kernel is refused on its account. An arm with that option is still in the study.
+    // If an arm that emulates an older kernel is refused, that is because of the emulation. An arm with that option
+    // is still in the study.
     let is_own = |missing: &&MissingArm| {
         let its = spec.arms.iter().find(|arm| arm.name == missing.name);
         its.is_none_or(|arm| arm.subject.as_on_kernel().is_none())
     };
-    // Where others stand in for it, it is no arm of the study any more.
+    // If other arms replace it, it is no longer an arm of the study.
     let refused = missing.iter().filter(is_own).find(|missing| match arm {
         Some(arm) => missing.name == arm.name,
         None => is_of_ring(&missing.reason),
@@ -134,7 +135,7 @@ fn advice(grid: &Grid, effects: &Effects) -> Advice {
     }
 }
 
-/// Runs along the first factor, those of several lines together where they are the same.
+/// Runs along the first factor; equal runs of several lines are combined.
 fn regions(grid: &Grid, effects: &Effects) -> Vec<Region> {
     let mut lines: BTreeMap<&[u64], Vec<&GridCell>> = BTreeMap::new();
     for cell in &grid.cells {
@@ -170,7 +171,7 @@ fn regions(grid: &Grid, effects: &Effects) -> Vec<Region> {
     runs.into_iter().map(region).collect()
 }
 
-/// In which order regions are told.
+/// Display order of regions.
 fn place(difference: Difference) -> usize {
     let order = [
         Difference::Less,
@@ -185,7 +186,7 @@ fn place(difference: Difference) -> usize {
     order.iter().position(|it| *it == difference).unwrap_or(order.len())
 }
 
-/// The region with its figures, where there are any that may be told.
+/// The region with its figures, if it has valid ones.
 fn measured(region: Region, grid: &Grid, effects: &Effects) -> Region {
     let is_told = matches!(
         region.difference,
@@ -201,7 +202,7 @@ fn measured(region: Region, grid: &Grid, effects: &Effects) -> Region {
     };
     let own: Vec<&Effect> = effects.comparisons().filter(is_own).collect();
     let estimates: Vec<Estimate> = own.iter().filter_map(|it| estimate(&it.values)).collect();
-    // Of cells that each may be no different a common interval could rule that out, for cells that were sorted together
+    // A common interval over cells that may each be equal could exclude no difference, because the cells were grouped
     // by their results.
     let mean = mean_of(&estimates).filter(|_| region.difference != Difference::Undetected);
     let figures = |side: fn((f64, f64)) -> f64| range(own.iter().filter_map(|it| it.figures).map(side));

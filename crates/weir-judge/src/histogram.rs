@@ -1,4 +1,4 @@
-//! Merging of latency distributions without loss, from the HdrHistogram V2 text a load report carries.
+//! Lossless merging of latency distributions, from the HdrHistogram V2 text of a load report.
 
 use hdrhistogram::Histogram;
 use weir_record::latency::{HistogramError, add_decoded};
@@ -7,10 +7,10 @@ use weir_record::latency::{HistogramError, add_decoded};
 const QUANTILES: [f64; 13] =
     [0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999];
 
-/// A quantile is printed only with at least this many samples beyond it.
+/// A quantile is printed only with at least this many samples above it.
 const SAMPLES_BEYOND_MIN: f64 = 10.0;
 
-/// The curve of several distributions as one: (quantile, nanoseconds), with each quantile that has samples enough.
+/// The curve of several distributions combined: (quantile, nanoseconds), for each quantile with enough samples.
 pub(crate) fn merged_quantiles<'a>(
     texts: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<(f64, u64)>, HistogramError> {
@@ -18,13 +18,13 @@ pub(crate) fn merged_quantiles<'a>(
     Ok(QUANTILES.into_iter().filter_map(|q| Some((q, quantile_ns(&merged, q)?))).collect())
 }
 
-/// Whether one distribution alone has samples enough beyond a quantile. What is pooled over rounds has no more than
-/// each of them: the rounds are what is independent.
+/// Whether a single distribution has enough samples above a quantile. Pooling over rounds does not lower this
+/// requirement: the rounds are the independent units.
 pub(crate) fn is_held(samples: u64, quantile: f64) -> bool {
     samples as f64 * quantile.min(1.0 - quantile) >= SAMPLES_BEYOND_MIN * (1.0 - 1e-9)
 }
 
-/// Several distributions as one.
+/// Several distributions combined.
 pub(crate) fn merged<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Histogram<u64>, HistogramError> {
     let mut merged =
         Histogram::new_with_bounds(1, u64::from(u32::MAX), 3).map_err(|_| HistogramError::Bounds)?;
@@ -35,7 +35,7 @@ pub(crate) fn merged<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Histogr
     Ok(merged)
 }
 
-/// The value at a quantile that has samples enough beyond it.
+/// The value at a quantile with enough samples above it.
 pub(crate) fn quantile_ns(histogram: &Histogram<u64>, quantile: f64) -> Option<u64> {
     is_held(histogram.len(), quantile).then(|| histogram.value_at_quantile(quantile))
 }
@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// The text of a distribution with so many samples at each value.
+    /// The text of a distribution with these counts at each value.
     fn text(counts: impl IntoIterator<Item = (u64, u64)>) -> String {
         let mut histogram = empty_histogram();
         counts.into_iter().for_each(|(value, count)| histogram.saturating_record_n(value, count));

@@ -1,10 +1,10 @@
 //! Whether the effect of one factor depends on the level of another. Pure.
 //!
-//! On cells of a map that cross two factors completely, what a cell's mean log-ratio has beyond the two factors by
-//! themselves is its residual, a contrast of all these means. Rounds of different cells share nothing, so its error is
-//! that of the cells' own, with degrees of freedom by Welch and Satterthwaite. The largest residual tells: its p-value
-//! is corrected for all residuals and for all pairs of factors of the map (Bonferroni), and its interval holds for all
-//! of them together. Further factors are averaged over, where they have all these cells.
+//! On cells of a map that cross two factors completely, a cell's residual is its mean log-ratio minus the two
+//! factors' main effects: a contrast of all these means. Rounds of different cells are independent, so its error
+//! combines the cells' own, with degrees of freedom by Welch and Satterthwaite. The largest residual decides: its
+//! p-value is corrected for all residuals and for all pairs of factors of the map (Bonferroni), and its interval
+//! holds for all of them simultaneously. Further factors are averaged over, if they have all these cells.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,10 +56,10 @@ impl Crossed {
         Some(Self { factors, levels, tables })
     }
 
-    /// The residual that is least likely to be none.
+    /// The residual with the smallest p-value.
     fn largest(&self, pairs: usize) -> Option<Interaction> {
         let (rows, columns) = (self.levels.0.len(), self.levels.1.len());
-        // With two levels of a factor the residuals of one are those of the other with another sign.
+        // With two levels of a factor the residuals of one equal those of the other with the opposite sign.
         let free = |levels: usize| if levels == LEVELS_MIN { 1 } else { levels };
         let corrected_for = (free(rows) * free(columns) * pairs) as f64;
         let places = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
@@ -78,7 +78,7 @@ impl Crossed {
         })
     }
 
-    /// What the cell at a place has beyond what its row and its column have.
+    /// The effect of a cell minus those of its row and column.
     fn residual(&self, (row, column): (usize, usize), alpha: f64) -> Option<Estimate> {
         let (rows, columns) = (&self.levels.0, &self.levels.1);
         let share =
@@ -97,8 +97,8 @@ impl Crossed {
     }
 }
 
-/// Levels that cross completely: as long as a combination is missing, the level with most gaps is left out. `None`
-/// where too few are left.
+/// Levels that cross completely: while a combination is missing, the level with most gaps is removed. `None` if too
+/// few are left.
 fn rectangle(there: &BTreeSet<Place>) -> Option<(Vec<u64>, Vec<u64>)> {
     let mut rows: BTreeSet<u64> = there.iter().map(|place| place.0).collect();
     let mut columns: BTreeSet<u64> = there.iter().map(|place| place.1).collect();
@@ -112,7 +112,7 @@ fn rectangle(there: &BTreeSet<Place>) -> Option<(Vec<u64>, Vec<u64>)> {
         if in_row == 0 && in_column == 0 {
             break;
         }
-        // Shares of what the level would have.
+        // Shares of a complete level.
         if in_row * rows.len() >= in_column * columns.len() {
             rows.remove(&row);
         } else {

@@ -1,28 +1,28 @@
 //! From trials to verdicts. Pure: judging the same trials again gives the same result.
 //!
-//! The rules, in the order they apply to one comparison (a cell, an arm, a metric):
+//! The rules, in the order in which they apply to one comparison (a cell, an arm, a metric):
 //!
-//! 1. The values come from `units`: one log-ratio (a difference, where figures may be zero) for each round in which the
-//!    arms took turns, or for each block of whole trials; all in one state of the machine (`gate`), and the effect in
-//!    the other one beside it.
-//! 2. A cell is valid only if responses were right: a wrong byte or an unexplained failure, or more than a quarter
-//!    of an arm's trials failing for reasons of its own, makes it *not comparable*. So does, in open loop, an arm that
-//!    did not keep the offered rate. Throughput is barred where the generator was the limit.
-//! 3. One rule decides ([`weir_stats::decide`]): a two-sided t test at 1 % with its interval, and *equivalent* when
-//!    the interval lies inside the margin. The claims of the primary and confirmatory cells that are not barred share
-//!    Holm's correction with the declared contrasts (`contrast`). Exploratory cells claim nothing. The baseline against
-//!    itself is a check beside, and no second test.
-//! 4. A verdict on server CPU stands only if the CPU of both sides, server CPU with waiting included and, where the
-//!    generator was the limit, both arms at the equal rates that were measured (one at least), are known not to go the
-//!    other way by more than the margin (`witnesses`). No verdict comes from an unfinished schedule.
-//! 5. Each arm is compared with the study's first, or with the baseline of its own that it names. A published figure of
-//!    two other arms is set beside a comparison of these two, in its cell and in the open-loop cells of the same shape.
+//! 1. The values come from `units`: one log-ratio (or a difference, if figures may be zero) for each round in which
+//!    the arms took turns, or for each block of whole trials; all in one state of the machine (`gate`), with the
+//!    effect in the other state reported separately.
+//! 2. A cell is valid only if responses were right: a wrong byte or an unexplained failure, or more than a quarter of
+//!    an arm's trials with failures of the arm itself, makes it *not comparable*. So does, in open loop, an arm that
+//!    did not keep the offered rate. Throughput is barred if the generator was the limit.
+//! 3. One rule decides ([`weir_stats::decide`]): a two-sided t test at 1 % with its interval, and *equivalent* if the
+//!    interval lies inside the margin. The claims of the primary and confirmatory cells that are not barred share
+//!    Holm's correction with the declared contrasts (`contrast`). Exploratory cells have no claims. The comparison of
+//!    the baseline with itself is an additional check, not a second test.
+//! 4. A verdict on server CPU stands only if three figures are known not to go the other way by more than the margin
+//!    (`witnesses`): the CPU of both sides, server CPU including waiting and, if the generator was the limit, both
+//!    arms at the measured equal rates (at least one). An unfinished schedule gives no verdict.
+//! 5. Each arm is compared with the study's first, or with the baseline that it names. A published figure of two
+//!    other arms is shown with a comparison of these two, in its cell and in the open-loop cells of the same shape.
 //!    The noise floor is always that of the first arm, the only one that runs twice in a block.
-//! 6. Latency has no verdict when the generator's own lag is more than a tenth of it.
-//! 7. A storage job is its own load. Rules 4 and 6 do not apply to it: there is no generator that could be the limit or
-//!    lag, and all its figures are compared in closed loop.
+//! 6. Latency has no verdict if the generator's own lag is more than a tenth of it.
+//! 7. A storage job generates its own load. Rules 4 and 6 do not apply to it: there is no generator that could be the
+//!    limit or lag, and all its figures are compared in closed loop.
 //! 8. On a simulated device the claims are misses and the share of CPU, and the primary comparison is the joint
-//!    statement on both (`frontier`).
+//!    statement about both (`frontier`).
 
 use weir_record::{
     SCHEMA_VERSION,
@@ -64,12 +64,12 @@ use crate::{
     witnesses::{AtRate, Claim, Seen, Witnesses, equal_rate_of, is_same_shape, verdict_left},
 };
 
-/// What is judged.
+/// The input of the judge.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged<'a> {
-    /// What was asked, rates fixed.
+    /// The specification, with fixed rates.
     pub spec: &'a StudySpec,
-    /// Where it ran.
+    /// The machine.
     pub fingerprint: &'a Fingerprint,
     /// Every stored trial; pilots help to find the machine's states and are not compared.
     pub trials: &'a [TrialRecord],
@@ -87,7 +87,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     judge_settled(&Judged { spec: settled.as_ref().unwrap_or(judged.spec), ..*judged })
 }
 
-/// The same with the claim at the rate that decides.
+/// The same with the claim at the deciding rate.
 fn judge_settled(judged: &Judged<'_>) -> StudyResult {
     let Judged { spec, fingerprint, trials, missing_arms, .. } = *judged;
     let gate = ValidityGate::new(trials);
@@ -148,7 +148,7 @@ fn judge_settled(judged: &Judged<'_>) -> StudyResult {
     }
 }
 
-/// The table, comparisons first; and what stands beside each of these that could contradict it.
+/// The table, comparisons first; and the witnesses that could contradict each of these.
 fn effects(
     judged: &Judged<'_>,
     gate: &ValidityGate,
@@ -174,7 +174,7 @@ fn effects(
     (Effects { rows }, witnesses)
 }
 
-/// What the primary comparison looks like before the schedule is finished. It decides nothing.
+/// The primary comparison before the schedule is finished. It has no verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningEstimate {
     /// The arm compared with the baseline.
@@ -185,15 +185,16 @@ pub struct RunningEstimate {
     pub ratio: f64,
     /// Its interval: lower, upper.
     pub interval: (f64, f64),
-    /// Units it rests on.
+    /// Number of its units.
     pub units: usize,
-    /// Whether they are of the machine's far state; absent when it was met in one state, or the units are of both.
+    /// Whether they are from the machine's far state; `None` on a machine with one state, or if the units are from
+    /// both.
     pub is_far: Option<bool>,
 }
 
-/// The running estimate of the primary comparison; `None` with fewer units than would decide anything.
+/// The running estimate of the primary comparison; `None` with too few units for a decision.
 pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstimate> {
-    // Simulated trials come so fast that there is nothing to wait for.
+    // Simulated trials are so fast that a running estimate is pointless.
     let cell = spec.cells.iter().find(|cell| cell.role == CellRole::Primary && !cell.is_simulated())?;
     let arm = spec.arms.iter().skip(1).find(|arm| cell.has_arm(&arm.name))?;
     let (arm, baseline) = (&arm.name, spec.baseline_of(arm));
@@ -211,7 +212,7 @@ pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstima
     })
 }
 
-/// Holm over the claims, then a verdict for each comparison and each contrast.
+/// Holm's correction over the claims, then a verdict for each comparison and each contrast.
 fn decide_all(
     spec: &StudySpec,
     cells: &[CellTrials<'_>],
@@ -235,7 +236,7 @@ fn decide_all(
     (drafts.iter().map(|draft| decided(spec, draft)).collect(), contrasts)
 }
 
-/// What a contrast finds of a metric in a cell.
+/// The effect of a metric in a cell, for a contrast.
 fn effect_in(
     spec: &StudySpec,
     (cells, drafts): (&[CellTrials<'_>], &[Draft]),
@@ -259,7 +260,7 @@ fn effect_in(
     }
 }
 
-/// Whether the generator was the limit in a cell of a contrast, and no equal rate speaks for all of its cells.
+/// Whether the generator was the limit in a cell of a contrast, and no equal rate covers all of its cells.
 fn is_limited(
     spec: &StudySpec,
     (cells, drafts): (&[CellTrials<'_>], &[Draft]),
@@ -330,7 +331,7 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Effect {
     comparison
 }
 
-/// What matters on a scale: a positive log-ratio, or a difference.
+/// The margin on a scale: a positive log-ratio, or a difference.
 pub(crate) fn margin(scale: Scale, equivalence_margin: f64) -> f64 {
     match scale {
         Scale::Ratio => equivalence_margin.ln_1p(),
@@ -338,14 +339,14 @@ pub(crate) fn margin(scale: Scale, equivalence_margin: f64) -> f64 {
     }
 }
 
-/// What the rule decides of a claim, and why it decides nothing where it does not.
+/// The verdict of the rule on a claim, and why there is none.
 pub(crate) fn claimed(effect: &Estimate, reading: &Reading, scale: Scale) -> (Verdict, Option<Finding>) {
     let verdict = verdict_of(decide(effect, reading));
     let reason = (verdict == Verdict::Inconclusive).then(|| undecided(effect, reading, scale));
     (verdict, reason)
 }
 
-/// The verdict on a claim that the rule has decided so.
+/// The verdict for a direction.
 pub(crate) fn verdict_of(direction: Direction) -> Verdict {
     match direction {
         Direction::Better => Verdict::Better,
@@ -355,7 +356,7 @@ pub(crate) fn verdict_of(direction: Direction) -> Verdict {
     }
 }
 
-/// Why an estimate decides nothing.
+/// Why an estimate does not decide.
 pub(crate) fn undecided(effect: &Estimate, reading: &Reading, scale: Scale) -> Finding {
     if effect.units < UNITS_MIN {
         let units = u32::try_from(effect.units).unwrap_or(u32::MAX);
@@ -364,20 +365,20 @@ pub(crate) fn undecided(effect: &Estimate, reading: &Reading, scale: Scale) -> F
     if effect.low > 0.0 || effect.high < 0.0 {
         return Finding::NotSignificant { p_value: reading.p_value };
     }
-    // What can be detected shrinks with the root of the units.
+    // The detectable effect shrinks with the square root of the units.
     let wanted = effect.units as f64 * (effect.detectable / reading.margin).powi(2);
     let is_known = wanted.is_finite() && wanted > effect.units as f64 && wanted < UNITS_WANTED_MAX;
     let none = if scale == Scale::Ratio { 1.0 } else { 0.0 };
     Finding::IncludesNone { none, units_wanted: is_known.then_some(wanted.ceil() as u32) }
 }
 
-/// More units than this are not worth a hint.
+/// Larger numbers of units are not suggested.
 const UNITS_WANTED_MAX: f64 = 100_000.0;
 
-/// Holds each verdict on server CPU against what could contradict it: the CPU of both sides and softirqs, because on
-/// loopback a server carries work of the generator's; that with waiting included, where arms took turns; and both arms
-/// at one equal rate, because a closed loop gives each arm another load. Where the generator was the limit an equal
-/// rate must have been measured. The most severe of what they say is the verdict. Gives what stands beside each
+/// Checks each verdict on server CPU against figures that could contradict it: the CPU of both sides and softirqs,
+/// because on loopback a server carries work of the generator's; CPU including waiting, if arms took turns; and both
+/// arms at one equal rate, because a closed loop gives each arm another load. If the generator was the limit an equal
+/// rate must have been measured. The most severe of their results becomes the verdict. Returns the witnesses of each
 /// comparison.
 fn confirm_server_cpu(
     spec: &StudySpec,
@@ -401,7 +402,7 @@ fn confirm_server_cpu(
     all
 }
 
-/// What stands beside the server CPU of one arm against another's.
+/// The witnesses of one arm's server CPU compared with another's.
 fn beside(cells: &[CellTrials<'_>], drafts: &[Draft], of: &Side, to: &Side) -> Option<Witnesses> {
     let is_it = |draft: &&Draft| {
         let it = &draft.comparison;
@@ -410,7 +411,7 @@ fn beside(cells: &[CellTrials<'_>], drafts: &[Draft], of: &Side, to: &Side) -> O
     drafts.iter().find(is_it).map(|draft| witnesses(cells, drafts, draft))
 }
 
-/// What stands beside a comparison of server CPU.
+/// The witnesses of a comparison of server CPU.
 fn witnesses(cells: &[CellTrials<'_>], drafts: &[Draft], draft: &Draft) -> Witnesses {
     if draft.comparison.metric != Metric::ServerCpuPerMessage {
         return Witnesses { is_bound: !draft.bounds.is_empty(), ..Witnesses::default() };
@@ -425,7 +426,7 @@ fn witnesses(cells: &[CellTrials<'_>], drafts: &[Draft], draft: &Draft) -> Witne
     let shape = cells[draft.cell].spec;
     let rate = |other: &Draft| {
         let cell = cells[other.cell].spec;
-        // A claim about one rate says nothing of another.
+        // A claim about one rate says nothing about another.
         let per_second = equal_rate_of(cell, shape).filter(|_| shape.load == LoadMode::Closed)?;
         Some(AtRate { per_second, rounds: cell.blocks, effect: seen_in(draft.state, other) })
     };
@@ -441,7 +442,7 @@ fn witnesses(cells: &[CellTrials<'_>], drafts: &[Draft], draft: &Draft) -> Witne
     }
 }
 
-/// What a comparison in another cell shows in this state of the machine.
+/// The effect of another cell's comparison in this state of the machine.
 fn seen_in(state: Option<TrialState>, other: &Draft) -> Seen {
     let is_valid = other.is_open() && other.rate_missed.is_none();
     let Some(effect) = other.effect.filter(|_| is_valid) else { return Seen::Invalid };
@@ -462,11 +463,11 @@ fn seen_in(state: Option<TrialState>, other: &Draft) -> Seen {
     .unwrap_or(Seen::OtherState)
 }
 
-/// System calls per message must differ by this factor before they are named beside a verdict.
+/// System calls per message must differ by this factor to be mentioned with a verdict.
 const SYSCALLS_FACTOR_MIN: f64 = 1.2;
 
-/// Notes where the engines' own counters point the same way as a verdict on server CPU. That it goes together is no
-/// proof of a cause: nothing in the study switches it alone.
+/// Adds notes where the engines' own counters point in the same direction as a verdict on server CPU. A correlation
+/// does not prove a cause: nothing in the study switches it alone.
 fn note_syscalls(spec: &StudySpec, arms: &[ArmSummary], effects: &mut Effects) {
     for comparison in effects.comparisons_mut().filter(|it| it.metric == Metric::ServerCpuPerMessage) {
         let calls = |arm: &str| {
@@ -488,7 +489,8 @@ fn note_syscalls(spec: &StudySpec, arms: &[ArmSummary], effects: &mut Effects) {
     }
 }
 
-/// A schedule that is not finished decides nothing: who looks at every moment until a difference shows will see one.
+/// Withholds all verdicts of an unfinished schedule: looking repeatedly until a difference shows would always find
+/// one.
 fn withhold_unfinished(progress: &Progress, comparisons: &mut [Effect]) {
     if progress.is_finished() {
         return;
@@ -499,7 +501,7 @@ fn withhold_unfinished(progress: &Progress, comparisons: &mut [Effect]) {
     }
 }
 
-/// Takes a verdict back, where there is one, for this reason.
+/// Withdraws a verdict, if there is one, for this reason.
 pub(crate) fn withhold(comparison: &mut Effect, reason: Finding) {
     if matches!(comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Equivalent) {
         comparison.verdict = Verdict::Inconclusive;
@@ -531,7 +533,7 @@ fn arm_summaries(spec: &StudySpec, gate: &ValidityGate, cell: &CellTrials<'_>) -
 }
 
 fn timeline(gate: &ValidityGate, cells: &[CellTrials<'_>]) -> Vec<TimelineEntry> {
-    // What was computed says nothing of the machine over time.
+    // Computed trials say nothing about the machine over time.
     let measured = cells.iter().filter(|cell| !cell.spec.is_simulated());
     let trials = measured.flat_map(|cell| cell.trials.iter().map(move |trial| (cell, *trial)));
     let mut entries: Vec<TimelineEntry> = trials
@@ -554,7 +556,7 @@ fn timeline(gate: &ValidityGate, cells: &[CellTrials<'_>]) -> Vec<TimelineEntry>
     entries
 }
 
-/// What trials come to on a machine of which nothing is known: for tests and simulations.
+/// The result of trials on an unknown machine, for tests and simulations.
 pub fn judged(spec: &StudySpec, trials: &[TrialRecord]) -> StudyResult {
     judge(&Judged {
         spec,

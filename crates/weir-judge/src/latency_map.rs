@@ -1,11 +1,11 @@
-//! Latency against offered load: the arms of cells that differ in the rate alone, each at rates that all of them were
-//! offered. Pure.
+//! Latency against offered load: the arms of cells that differ only in the rate, each at common rates. Pure.
 //!
-//! Times count from the intended start, so that waiting which an overloaded server causes is in them. Where the rate
-//! was not kept there is no latency: the queue grows as long as the load lasts, and the times say how long that was.
-//! Where the generator was late, times are upper bounds: had a message left when it was due, a server that serves in
-//! turn would have answered it and all others no later. Rates that are shares are chosen by a pilot before the first
-//! round; what share of the capacity any rate is, the closed loop of the same study tells.
+//! Times count from the intended start, so that waiting caused by an overloaded server is included (no coordinated
+//! omission). If the rate was not kept there is no latency: the queue grows for as long as the load lasts, and the
+//! times only reflect that duration. If the generator was late, times are upper bounds: if a message had left on
+//! time, a first-come first-served server would have answered it and all others no later. Rates that are shares are
+//! chosen by a pilot before the first round; the closed loop of the same study shows the actual share of the
+//! capacity.
 
 use weir_record::{
     figure::Figure,
@@ -24,14 +24,14 @@ use crate::{cell_trials::CellTrials, gate::ValidityGate, obstacle, witnesses::is
 /// With fewer rates there is no line.
 const RATES_MIN: usize = 2;
 
-/// One for each set of cells in open loop that differ in the rate alone, where they are several.
+/// One for each set of cells in open loop that differ only in the rate, if there are several.
 pub(crate) fn all(
     spec: &StudySpec,
     (gate, cells): (&ValidityGate, &[CellTrials<'_>]),
     arms: &[ArmSummary],
 ) -> Vec<LatencyLadder> {
     let mut ladders: Vec<Vec<(&CellTrials<'_>, f64)>> = Vec::new();
-    // A job on a disk and orders have no rate that arms are offered beside a capacity.
+    // Disk jobs and orders have no common rate that is a share of a capacity.
     for cell in cells.iter().filter(|cell| cell.spec.storage.is_none() && cell.spec.orders.is_none()) {
         let LoadMode::Open { rate_per_second, .. } = cell.spec.load else { continue };
         match ladders.iter_mut().find(|ladder| is_one_ladder(ladder[0].0.spec, cell.spec)) {
@@ -58,7 +58,7 @@ fn is_one_ladder(one: &CellSpec, other: &CellSpec) -> bool {
     is_same_shape(one, other) && is_poisson(one) == is_poisson(other)
 }
 
-/// What the slowest of the ladder's arms does in closed loop, with the same levels.
+/// The capacity of the ladder's slowest arm in closed loop, with the same levels.
 fn capacity(
     spec: &StudySpec,
     cells: &[CellTrials<'_>],
@@ -85,7 +85,7 @@ fn capacity(
     cells.iter().filter(is_its).find_map(of_cell)
 }
 
-/// A figure over the rounds that the arm's ratios are of.
+/// A figure over the rounds of the arm's ratios.
 fn mean_of(summary: &ArmSummary, metric: Metric) -> Option<Figure> {
     let figures = summary.figures(metric)?;
     let logs: Vec<f64> = figures.units.iter().map(|unit| unit.ln()).collect();
@@ -142,7 +142,7 @@ fn is_generator_busy(trials: &[&TrialRecord]) -> bool {
     2 * loads.iter().filter(|load| load.generator_busy_max > GENERATOR_BUSY_MAX).count() > loads.len()
 }
 
-/// Of the messages that were due, those that were answered.
+/// The share of due messages that were answered.
 fn answered(trials: &[&TrialRecord]) -> Option<f64> {
     let loads = || trials.iter().filter_map(|trial| trial.load.as_ref());
     let due: u64 = loads().map(|load| load.messages_started + load.missed_starts).sum();
@@ -171,7 +171,7 @@ mod tests {
         CellSpec { id: format!("c100-{percent}"), load, ..base.clone() }
     }
 
-    /// A trial in which the arm answers so many of what is due, and a generator that is late by this.
+    /// A trial in which the arm answers this share of the due messages, with a generator that is late by this much.
     fn trial(cell: &CellSpec, arm: &str, block: u32, (answers, lag_ns): (f64, u64)) -> TrialRecord {
         let due = match cell.load {
             LoadMode::Open { rate_per_second, .. } => rate_per_second as u64,

@@ -1,4 +1,4 @@
-//! Which arms a study had to do without, as its trials tell. Pure.
+//! Which arms are missing from a study, according to its trials. Pure.
 
 use weir_record::{
     finding::Finding,
@@ -8,14 +8,14 @@ use weir_record::{
     trial::{Exclusion, TrialRecord},
 };
 
-/// What the blocks of a pilot have behind the name of the cell whose rate it finds.
+/// Suffix of pilot blocks, after the name of the cell whose rate they find.
 pub const PILOT_SUFFIX: &str = "-pilot";
 
-/// Trials after which an arm whose server never came up, or never answered, is given up.
+/// Trials after which an arm whose server never started, or never answered, is given up.
 pub const DEAD_TRIALS_MIN: u32 = 2;
 
-/// Arms known to be missing, and those whose server never came up or never answered, in at least [`DEAD_TRIALS_MIN`]
-/// trials with its fewest workers: one that fails with sixteen may run with one.
+/// Arms known to be missing, and those whose server never started or never answered in at least [`DEAD_TRIALS_MIN`]
+/// trials with its fewest workers: an arm that fails with sixteen may run with one.
 pub fn missing_arms<'a>(
     spec: &StudySpec,
     known: &[MissingArm],
@@ -44,7 +44,7 @@ pub fn missing_arms<'a>(
     missing
 }
 
-/// Whether an arm is not tried again in a cell: its server never came up there or never answered, in at least
+/// Whether an arm is not tried again in a cell: its server never started there or never answered, in at least
 /// [`DEAD_TRIALS_MIN`] trials.
 pub fn is_given_up<'a>(cell_id: &str, arm: &str, trials: impl Iterator<Item = &'a TrialRecord>) -> bool {
     let mut failed = 0;
@@ -57,7 +57,7 @@ pub fn is_given_up<'a>(cell_id: &str, arm: &str, trials: impl Iterator<Item = &'
     failed >= DEAD_TRIALS_MIN
 }
 
-/// Whether an arm does not run in a cell any more: it is missing from the study, or given up there.
+/// Whether an arm no longer runs in a cell: it is missing from the study, or given up there.
 pub fn is_gone<'a>(
     missing: &[MissingArm],
     cell_id: &str,
@@ -67,8 +67,8 @@ pub fn is_gone<'a>(
     missing.iter().any(|gone| gone.name == arm) || is_given_up(cell_id, arm, trials)
 }
 
-/// Whether nothing is left to compare in a cell: its baseline is given up there, and those that arms name for
-/// themselves. A study whose baseline is missing is over as well.
+/// Whether a cell has nothing left to compare: its baseline is given up there, and so are the baselines that arms
+/// name. A study whose baseline is missing is also over.
 pub fn is_over<'a>(
     spec: &StudySpec,
     cell: &CellSpec,
@@ -79,7 +79,7 @@ pub fn is_over<'a>(
     baselines.all(|baseline| is_given_up(&cell.id, baseline, trials.clone()))
 }
 
-/// Whether no cell in which the arm runs asks for fewer. A pilot has the workers of the cell it is named after.
+/// Whether no cell of the arm has fewer workers. A pilot has the workers of the cell it is named after.
 fn has_fewest_workers(spec: &StudySpec, trial: &TrialRecord) -> bool {
     let id = trial.cell_id.strip_suffix(PILOT_SUFFIX).unwrap_or(&trial.cell_id);
     let own = spec.cells.iter().find(|cell| cell.id == id).map(|cell| cell.workers);
@@ -87,8 +87,8 @@ fn has_fewest_workers(spec: &StudySpec, trial: &TrialRecord) -> bool {
     own.is_none_or(|own| fewest.is_none_or(|fewest| own <= fewest))
 }
 
-/// Why nothing was served in a trial: its server failed, or had messages in flight of which none came back. A whole
-/// trial of such a server gives a report, and may have waited in it for as long as the generator waits for an answer.
+/// Why a trial served nothing: its server failed, or answered none of the messages in flight. A whole trial of such a
+/// server still has a report, and may have waited for the generator's full timeout.
 fn not_served(trial: &TrialRecord) -> Option<&str> {
     let is_silent = |load: &LoadReport| load.messages == 0 && load.littles_law.in_flight_mean > 0.0;
     let is_silent = trial.slices.is_empty() && trial.load.as_ref().is_some_and(is_silent);
@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    /// A whole trial in which so many messages came back, with so many in flight.
+    /// A whole trial with this many messages answered, and this many in flight.
     fn loaded(block: u32, messages: u64, in_flight_mean: f64) -> TrialRecord {
         let littles_law = LittlesLaw { in_flight_mean, ..LittlesLaw::default() };
         let load = LoadReport { messages, littles_law, ..LoadReport::default() };

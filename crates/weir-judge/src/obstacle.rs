@@ -1,4 +1,4 @@
-//! What makes one side of a comparison invalid, or its figure only a bound. Pure.
+//! Reasons that make one side of a comparison invalid, or its figure only a bound. Pure.
 
 use weir_record::{
     finding::{Finding, MessageKind},
@@ -11,13 +11,13 @@ use weir_stats::order::median;
 
 use crate::{cell_trials::CellTrials, exclusion, rungs};
 
-/// Largest share of an arm's trials in a cell that may fail for reasons of its own.
+/// Largest share of an arm's trials in a cell with failures of the arm itself.
 pub const FAILED_SHARE_MAX: f64 = 0.25;
 
 /// Largest p99 of the generator's lag, as a share of the median response time.
 pub const LAG_SHARE_MAX: f64 = 0.10;
 
-/// Everything that makes the arm's figures of this metric invalid in the cell. The trials are those that are used.
+/// All reasons that make the arm's figures of this metric invalid in the cell. The trials are the used ones.
 pub(crate) fn of_side(
     cell: &CellTrials<'_>,
     arm: &str,
@@ -42,7 +42,7 @@ pub(crate) fn of_side(
     found
 }
 
-/// What the responses to one arm say against the cell.
+/// Failures of an arm's responses that make the cell invalid.
 fn failures(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
     let loads = || cell.of_arm(arm).filter_map(|trial| trial.load.as_ref());
     let responses: u64 = loads().map(|load| load.failures.wrong_bytes).sum();
@@ -66,7 +66,7 @@ fn failures(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
     })
 }
 
-/// An arm that could not be stopped worked in the slices of all others.
+/// An arm that could not be stopped kept running in the slices of all others.
 fn not_stopped(arm: &str, trials: &[&TrialRecord]) -> Option<Finding> {
     let shares: Vec<f64> = trials.iter().filter_map(|trial| trial.stopped_share()).collect();
     Some(Finding::NotStopped { arm: arm.to_owned(), share: median(&shares)?, trials: count(shares.len()) })
@@ -89,7 +89,7 @@ fn lag(arm: &str, trials: &[&TrialRecord], kind: MessageKind) -> Option<Finding>
     }
 }
 
-/// A lower bound of the arm's throughput, where the generator limited most of the trials.
+/// A lower bound of the arm's throughput, if the generator limited most of the trials.
 pub(crate) fn generator_bound(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<Finding> {
     if !matches!(cell.load, LoadMode::Closed) {
         return None;

@@ -9,11 +9,10 @@ use weir_record::{
     study::OversubscribedCell,
 };
 
-/// Option of the engine with which a thread of the kernel submits for each worker, and looks for more as long as
-/// it does not sleep.
+/// Engine option with which a kernel thread submits for each worker, and polls until it goes to sleep.
 const SUBMITTING_THREAD: &str = "sqpoll-idle-ms";
 
-/// The cells that have.
+/// The oversubscribed cells.
 pub(crate) fn oversubscribed_cells(spec: &StudySpec, cpus_allowed: usize) -> Vec<OversubscribedCell> {
     let one = |cell: &CellSpec| {
         let (threads, cpus) = oversubscribed(spec, cell, cpus_allowed)?;
@@ -22,13 +21,13 @@ pub(crate) fn oversubscribed_cells(spec: &StudySpec, cpus_allowed: usize) -> Vec
     spec.cells.iter().filter_map(one).collect()
 }
 
-/// The same where there are more threads: then some wait for a CPU whatever they do, and a figure is one of the
-/// scheduler as well.
+/// Threads and CPUs, if there are more threads: then some always wait for a CPU, and a figure also depends on the
+/// scheduler.
 fn oversubscribed(spec: &StudySpec, cell: &CellSpec, cpus_allowed: usize) -> Option<(u32, u32)> {
     threads_and_cpus(spec, cell, cpus_allowed).filter(|(threads, cpus)| threads > cpus)
 }
 
-/// Threads for each CPU.
+/// Threads per CPU.
 pub(crate) fn for_each_cpu(spec: &StudySpec, cell: &CellSpec, cpus_allowed: usize) -> Option<f64> {
     let (threads, cpus) = threads_and_cpus(spec, cell, cpus_allowed).filter(|(_, cpus)| *cpus > 0)?;
     Some(f64::from(threads) / f64::from(cpus))
@@ -49,7 +48,7 @@ fn threads_and_cpus(spec: &StudySpec, cell: &CellSpec, cpus_allowed: usize) -> O
     Some((threads, u32::try_from(cpus).unwrap_or(u32::MAX)))
 }
 
-/// Threads of the kernel that submit for the workers of an arm of the cell.
+/// Kernel threads that submit for the workers of an arm of the cell.
 fn submitting_threads(spec: &StudySpec, cell: &CellSpec) -> u32 {
     let has_them = |arm: &ArmSpec| match &arm.subject {
         Subject::Weir { options, .. } => options.contains_key(SUBMITTING_THREAD),
@@ -60,7 +59,7 @@ fn submitting_threads(spec: &StudySpec, cell: &CellSpec) -> u32 {
     if is_there { cell.workers } else { 0 }
 }
 
-/// Cells with more threads than CPUs. Whatever is compared there says so.
+/// Cells with more threads than CPUs. Their comparisons get a note.
 pub(crate) fn noted(spec: &StudySpec, cpus_allowed: usize, effects: &mut Effects) -> Vec<OversubscribedCell> {
     let cells = oversubscribed_cells(spec, cpus_allowed);
     for OversubscribedCell { cell_id, threads, cpus } in &cells {

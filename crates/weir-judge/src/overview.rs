@@ -1,10 +1,10 @@
-//! The tables of a map: what arms do over all cells, by connections, by workers, where most, and what failed. Pure.
+//! The tables of a map: arms over all cells, by connections, by workers, their best cells, and failures. Pure.
 //!
-//! Means are geometric: of cells that differ by orders of magnitude an arithmetic one is the figure of the largest. The
-//! cells of a table are the same at every level and for every arm, those in which every arm that was measured at all
-//! has both figures. An arm's figure in a cell is the baseline's with their paired effect, so that two figures of a
-//! table have the ratio of their pairs. Ratios are those of the map (`grid`), within rounds and over the cells in which
-//! arm and baseline may be compared; cells that are known to go the other way than their mean are named with it.
+//! Means are geometric: for cells that differ by orders of magnitude an arithmetic mean would be dominated by the
+//! largest. The cells of a table are the same at every level and for every arm: those in which every measured arm has
+//! both figures. An arm's figure in a cell is the baseline's times their paired effect, so that two figures of a
+//! table have the ratio of their pairs. Ratios are those of the map (`grid`), within rounds and over the cells in
+//! which arm and baseline are comparable; cells known to contradict their mean are named with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ use crate::{
     scaling::{self, Scope},
 };
 
-/// One for each map that was measured.
+/// One for each measured map.
 pub(crate) fn all(scope: &Scope<'_>, effects: &Effects, grids: &[Grid]) -> Vec<Overview> {
     let of = |(map, group): (u32, &grid::Group<'_>)| {
         let found = Map::of(scope, &group.cells, effects, grids).overview()?;
@@ -61,7 +61,7 @@ struct Map<'a> {
     cells: &'a [&'a CellSpec],
     effects: &'a Effects,
     grids: Vec<&'a Grid>,
-    /// Arms that have figures somewhere.
+    /// Arms with figures in some cell.
     arms: Vec<&'a str>,
     figures: BTreeMap<(&'a str, &'a str, Quantity), Measured<'a>>,
 }
@@ -121,7 +121,7 @@ impl<'a> Map<'a> {
         (!found.success.is_empty()).then_some(found)
     }
 
-    /// Of a machine with two states, the cells that are compared in this one.
+    /// On a machine with two states, the cells that are compared in this one.
     fn compared_in(&self, state: Option<TrialState>) -> Vec<String> {
         let is_it = |id: &str| self.scope.cell(id).is_some_and(|cell| cell.state == state);
         let own = self.cells.iter().filter(|cell| self.scope.gate.has_two_states() && is_it(&cell.id));
@@ -156,7 +156,8 @@ impl<'a> Map<'a> {
         rows
     }
 
-    /// Whether the server's side has as many CPUs as anywhere on the map: cells with fewer are for the table by CPUs.
+    /// Whether the server's side has the map's largest number of CPUs: cells with fewer are only in the table by
+    /// CPUs.
     fn has_all_cpus(&self, cell: &CellSpec) -> bool {
         self.cells.iter().all(|other| other.server_cpus.len() <= cell.server_cpus.len())
     }
@@ -178,7 +179,7 @@ impl<'a> Map<'a> {
         let mean =
             |quantity: Quantity| mean_over(&of(quantity).iter().map(|it| &it.logs).collect::<Vec<_>>());
         let throughput = mean(Quantity::Throughput);
-        // The geometric mean over cells of what each does for a CPU, as the mean itself is.
+        // The geometric mean over cells of throughput per CPU, like the mean itself.
         let cpus = self.server_cpus(cells);
         let each = |it: Figure| Figure {
             value: it.value / cpus,
@@ -202,7 +203,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// CPUs of the servers, geometric mean over cells; 0 where a cell's are not pinned.
+    /// CPUs of the servers, geometric mean over cells; 0 if a cell's servers are not pinned.
     fn server_cpus(&self, cells: &[&str]) -> f64 {
         let own = self.cells.iter().filter(|cell| cells.contains(&cell.id.as_str()));
         let logs: Vec<f64> =
@@ -215,7 +216,7 @@ impl<'a> Map<'a> {
         self.grids.iter().copied().find(|it| it.arm == arm && it.baseline == *baseline && it.metric == metric)
     }
 
-    /// What the map has of a level.
+    /// The map's ratio at a level.
     fn ratio_at(&self, arm: &str, metric: Metric, factor: GridFactor, level: u64) -> Option<MeanRatio> {
         let marginals = &self.grid(arm, metric)?.marginals;
         let found = marginals.iter().find(|it| it.factor == factor && it.level == level)?;
@@ -226,14 +227,14 @@ impl<'a> Map<'a> {
         })
     }
 
-    /// The same over all cells in which the two may be compared.
+    /// The same over all cells in which the two are comparable.
     fn ratio_over_all(&self, arm: &str, metric: Metric) -> Option<MeanRatio> {
         let grid = self.grid(arm, metric)?;
         let effect = |cell: &weir_record::grid::GridCell| {
             let comparison = self.effects.comparison(&cell.cell_id, (arm, &grid.baseline), metric)?;
             estimate(&comparison.values)
         };
-        // At rates that the generator set the two are not compared, here as little as on the map.
+        // At rates set by the generator the two are not compared, here as on the map.
         let is_told = |cell: &&weir_record::grid::GridCell| {
             !matches!(cell.difference, Difference::Invalid | Difference::GeneratorLimited)
         };
@@ -254,7 +255,7 @@ impl<'a> Map<'a> {
         })
     }
 
-    /// The cells with most at each number of workers, where there are several.
+    /// The best cells at each number of workers, if there are several.
     fn best_by_workers(&self) -> Vec<BestCell> {
         let workers: BTreeSet<u32> = self.cells.iter().map(|cell| cell.workers).collect();
         if workers.len() < 2 {
@@ -266,8 +267,8 @@ impl<'a> Map<'a> {
         workers.into_iter().flat_map(|workers| self.best(|id| has(id, workers))).collect()
     }
 
-    /// For each arm and quantity the cell with most, of those that are asked about. Its interval holds for all of them
-    /// together, because it was chosen among them; the others are held against it.
+    /// For each arm and quantity the best of the cells in question. Its interval holds simultaneously for all of
+    /// them, because it was chosen among them; the others are compared with it.
     fn best(&self, is_asked: impl Fn(&str) -> bool) -> Vec<BestCell> {
         let of = |arm: &str, quantity: Quantity| {
             let own = self.figures.iter().filter(|((_, own, of), _)| *own == arm && *of == quantity);
@@ -299,7 +300,7 @@ impl<'a> Map<'a> {
         Quantity::ALL.into_iter().flat_map(|quantity| -> Vec<BestCell> { each(quantity) }).collect()
     }
 
-    /// Trials of an arm in these cells, with those that were set aside and the baseline's second runs.
+    /// Trials of an arm in these cells, including excluded ones and the baseline's second runs.
     fn trials(&self, cells: &[&str], arm: &str) -> Vec<&'a TrialRecord> {
         let own = cells.iter().filter_map(|cell| self.scope.cell(cell));
         own.flat_map(|cell| cell.trials.iter().copied().filter(|trial| trial.arm == arm)).collect()
@@ -345,13 +346,13 @@ impl<'a> Map<'a> {
     }
 }
 
-/// Of all that ended, the share that was right.
+/// The share of right answers among everything that ended.
 fn success(completed: u64, failures: &FailureCounts) -> Option<f64> {
     let ended = completed + failures.errors();
     (ended > 0).then(|| completed as f64 / ended as f64)
 }
 
-/// Messages a CPU-second from CPU per message.
+/// Messages per CPU-second from CPU per message.
 fn inverted(it: MeanRatio) -> MeanRatio {
     let ratio = Figure {
         value: 1.0 / it.ratio.value,

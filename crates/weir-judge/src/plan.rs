@@ -1,4 +1,4 @@
-//! In which order a study runs. Pure: spec and seed in, order out, so that a resumed study repeats its plan.
+//! The order of a study. Pure: it follows from spec and seed, so that a resumed study repeats its plan.
 
 use weir_record::spec::StudySpec;
 use weir_stats::random::{Random, derived_seed};
@@ -21,7 +21,7 @@ pub struct PlannedTrial {
     pub repeat: bool,
 }
 
-/// Parts of the study's seed; each random choice has its own sequence, so that one does not move the others.
+/// Parts of the study's seed; each random choice has its own sequence, so that one does not affect the others.
 #[derive(Clone, Copy)]
 enum Choice {
     Schedule = 1,
@@ -30,17 +30,17 @@ enum Choice {
     Permutation = 6,
 }
 
-/// All blocks in the order they run.
+/// All blocks in the order in which they run.
 ///
-/// Each cell's blocks are spread over the whole session: with n blocks, one starts somewhere in each n-th of it. Drift
-/// of the machine then meets every cell, and two blocks of a cell are rarely neighbours, so that they see different
-/// moments. Where in its n-th a block stands is drawn from the seed.
+/// Each cell's blocks are spread over the whole session: with n blocks, one starts somewhere in each n-th of it.
+/// Drift of the machine then affects every cell, and two blocks of a cell are rarely adjacent, so that they run at
+/// different moments. The seed determines the position of a block within its n-th.
 pub fn schedule(spec: &StudySpec) -> Vec<PlannedBlock> {
     remaining(spec, |_| false)
 }
 
-/// The blocks that have not run, spread in the same way over what is left of the session: where a cell has got more
-/// blocks meanwhile, they do not all stand at its beginning.
+/// The remaining blocks, spread in the same way over the rest of the session: additional blocks of a cell are not all
+/// at its beginning.
 pub fn remaining(spec: &StudySpec, is_done: impl Fn(PlannedBlock) -> bool) -> Vec<PlannedBlock> {
     let mut random = Random::seeded(part(spec.seed, Choice::Schedule, &[]));
     let mut placed: Vec<(f64, PlannedBlock)> = Vec::new();
@@ -59,8 +59,7 @@ pub fn remaining(spec: &StudySpec, is_done: impl Fn(PlannedBlock) -> bool) -> Ve
 
 /// The trials of one attempt at a block: every arm once and the baseline twice, in seeded random order.
 ///
-/// Which of the baseline's runs is the repeat is part of the draw. An arm that is missing leaves the others' order
-/// alone.
+/// Which of the baseline's runs is the repeat is also drawn. A missing arm does not change the others' order.
 pub fn order(
     spec: &StudySpec,
     block: PlannedBlock,
@@ -77,7 +76,7 @@ pub fn order(
     trials
 }
 
-/// In which order the runs of a round are loaded, for each permutation: every order is as likely as any other.
+/// The order in which the runs of a round are loaded, for each permutation: all orders are equally likely.
 pub fn permutations(
     spec: &StudySpec,
     block: PlannedBlock,
@@ -95,7 +94,7 @@ pub fn permutations(
     (0..count).map(shuffled).collect()
 }
 
-/// Seed of payloads and arrivals: the same for all arms of an attempt, so that they are asked the same.
+/// Seed of payloads and arrivals: the same for all arms of an attempt, so that they get the same load.
 pub fn trial_seed(spec: &StudySpec, block: PlannedBlock, attempt: u32) -> u64 {
     part(spec.seed, Choice::Trial, &[block.cell as u64, u64::from(block.block), u64::from(attempt)])
 }
@@ -203,9 +202,8 @@ mod tests {
         }
     }
 
-    /// Whether block b of n of each cell starts in the b-th n-th of the order. Where in it is drawn, so that
-    /// of each other cell a block more or less than on average may be before it: so many places it may lie
-    /// beside.
+    /// Whether block b of n of each cell starts in the b-th n-th of the order. Its position within is drawn, so that
+    /// of each other cell one block more or less than on average may precede it: this is the tolerance.
     fn are_cells_spread(order: &[PlannedBlock], blocks: &[u32]) -> bool {
         let (all, others) = (order.len() as u64, blocks.len() as u64 - 1);
         order.iter().zip(0_u64..).all(|(planned, place)| {

@@ -1,13 +1,12 @@
-//! Whether what was planted into an arm is found where it was planted. Pure.
+//! Whether waste planted into an arm is found in the right place. Pure.
 //!
-//! An arm may be told by its arguments to waste something on every message (`--plant`), which is the
-//! laboratory's test of itself. The part in which that is must lead the table of the arm's differences from
-//! the baseline, and have the size: the whole interval is above nothing and, of a time, meets it; of a system
-//! call, one more is made for each message. It must where the arm and its baseline differ in nothing else and
-//! each receive is one message.
+//! An arm may be told by its arguments to waste something on every message (`--plant`), which is the laboratory's
+//! self-test. The part with the waste must lead the table of the arm's differences from the baseline, and have the
+//! right size: the whole interval is above zero and, for a time, contains it; for a system call, there is one more
+//! per message. This is required if the arm and its baseline differ in nothing else and each receive is one message.
 //!
-//! A second write is a second segment too, which over loopback is received in a softirq within the call that
-//! sends it, at about the cost of the call itself. The table has both, and they are taken together.
+//! A second write is also a second segment, which over loopback is received in a softirq within the call that sends
+//! it, at about the cost of the call itself. The table has both, and the check combines them.
 
 use std::collections::BTreeMap;
 
@@ -19,48 +18,47 @@ use weir_record::{
     spec::{CellSpec, StudySpec, Subject},
 };
 
-/// Most differences that the check names.
+/// Most differences that the check lists.
 const APART_MAX: usize = 8;
 
-/// A planted time lies between two readings of the clock, of which the second is the first that is late
-/// enough. What is before the one and after the other, and how late that is, come to no more than two
-/// readings however long the time is: less than this where the kernel is not asked, as with every clock that
-/// a study should be run on.
+/// A planted time lies between two clock readings, of which the second is the first one late enough. The time before
+/// the first and after the second reading, and the excess, amount to at most two readings, however long the planted
+/// time is: less than this if reading the clock needs no system call, as with every clock that a study should use.
 const READINGS_NS: f64 = 100.0;
 
-/// What a longer time meets more of: interrupts within it, which are charged to the thread.
+/// A longer time includes more interrupts, which are charged to the thread.
 const TIME_RATIO_MAX: f64 = 1.02;
 
-/// Least bytes of the engine's buffers (`weir_engine::pool`): a message up to this is one receive.
+/// Smallest size of the engine's buffers (`weir_engine::pool`): a message up to this size is one receive.
 const BUFFER_BYTES: u32 = 2048;
 
-/// How far the further calls for each message may be from one: some are under way at the edges of a slice.
+/// How far the additional calls per message may be from one: some are in progress at the edges of a slice.
 const CALLS_APART_MAX: f64 = 0.01;
 
-/// What a server wastes on every message.
+/// The planted waste on every message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Planted {
     TimeNs(f64),
     Call(&'static str),
-    /// A segment of its own, with the call that sends it.
+    /// A separate segment, with the call that sends it.
     Segment,
-    /// A thread of the server is woken: a call, and the switch to that thread, which often costs more.
+    /// A wake-up of a server thread: a call, and the switch to that thread, which often costs more.
     Wake,
 }
 
 impl Planted {
-    /// `None` of what is no waste of CPU, and of what has no place of its own on the driver.
+    /// `None` if the text is no waste of CPU, or has no separate place on the driver.
     fn of(text: &str, driver: &str) -> Option<Self> {
         match text {
             "getppid" => Some(Self::Call("getppid")),
             "wake" => Some(Self::Wake),
-            // io_uring sends within its own call.
+            // io_uring sends within `io_uring_enter`.
             "split-write" => (driver != "uring").then_some(Self::Segment),
             time => time.strip_suffix("ns")?.parse().ok().map(Self::TimeNs),
         }
     }
 
-    /// Whether it may be this part that leads.
+    /// Whether this part may lead.
     fn is_in(self, part: &CpuPart) -> bool {
         let is_own_call = matches!(part, CpuPart::Call(name) if self.call() == Some(name.as_str()));
         match self {
@@ -75,12 +73,12 @@ impl Planted {
             Self::TimeNs(_) => None,
             Self::Call(name) => Some(name),
             Self::Segment => Some("sendto"),
-            // To the descriptor for which the other thread waits.
+            // To the descriptor that the other thread waits for.
             Self::Wake => Some("write"),
         }
     }
 
-    /// What leads the table where this is to, by its name in exported data, and whether it may.
+    /// The leading part, by its name in exported data, and whether it is the right one.
     fn leading(self, it: &CpuDifference) -> Option<(String, Amount, bool)> {
         let with_softirqs =
             |name| Some((format!("with-softirqs-{name}"), leads_with_softirqs(name, it)?, true));
@@ -88,7 +86,7 @@ impl Planted {
         together.or_else(|| it.parts.first().map(|(part, amount)| (part.key(), *amount, self.is_in(part))))
     }
 
-    /// Whether a part of this interval, with so many further calls for each message, has its size.
+    /// Whether a part with this interval and this number of additional calls per message has the right size.
     fn has_size(self, (low, high): (f64, f64), more_calls: Option<f64>) -> bool {
         let is_size = match self {
             Self::TimeNs(ns) => low <= TIME_RATIO_MAX * ns + READINGS_NS && ns <= high,
@@ -100,8 +98,8 @@ impl Planted {
     }
 }
 
-/// The check over all arms into which something was planted; `None` where it must lead nowhere, and where too
-/// few rounds have evidence for an interval.
+/// The check over all arms with planted waste; `None` if nothing is required, or if too few rounds have evidence for
+/// an interval.
 pub(crate) fn check(
     spec: &StudySpec,
     differences: &[CpuDifference],
@@ -117,9 +115,8 @@ pub(crate) fn check(
     (differences > 0).then_some(Check { name: CheckName::PlantedLeads, passed, detail })
 }
 
-/// What is planted into the arm of a difference, as it is written and as it is meant. `None` where it need
-/// not lead: where the baseline plants too or differs in more, and where receives and messages are not one to
-/// one.
+/// The waste planted into the arm of a difference, as written and as parsed. `None` if it need not lead: if the
+/// baseline also plants waste or differs otherwise, and if receives and messages are not one to one.
 fn must_lead<'spec>(spec: &'spec StudySpec, it: &CpuDifference) -> Option<(&'spec str, Planted)> {
     let subject = |name: &str| spec.arms.iter().find(|arm| arm.name == name).map(|arm| &arm.subject);
     let Subject::Weir { driver, options, arguments } = subject(&it.arm)? else { return None };
@@ -134,14 +131,14 @@ fn must_lead<'spec>(spec: &'spec StudySpec, it: &CpuDifference) -> Option<(&'spe
     Some((text, Planted::of(text, driver)?))
 }
 
-/// What is planted is planted for each receive, which may have several messages where several are in flight;
-/// and of a message that is larger than a buffer there are several.
+/// Waste is planted per receive, which may contain several messages if several are in flight; and a message larger
+/// than a buffer needs several receives.
 fn has_a_message_each(cell: &CellSpec, options: &BTreeMap<String, String>) -> bool {
     let own = options.get("buffer-bytes").and_then(|bytes| bytes.parse().ok());
     cell.depth == 1 && cell.message_bytes <= own.unwrap_or(BUFFER_BYTES)
 }
 
-/// What the arguments say to plant, and what else they say.
+/// The planted waste in the arguments, and the other arguments.
 fn parse_plant(arguments: &[String]) -> (Option<&str>, Vec<&str>) {
     let (mut planted, mut others) = (None, Vec::new());
     let mut words = arguments.iter().map(String::as_str);
@@ -157,7 +154,7 @@ fn parse_plant(arguments: &[String]) -> (Option<&str>, Vec<&str>) {
     (planted, others)
 }
 
-/// What leads in the place of what was planted, or beside its size; `None` within where nothing does.
+/// What leads in place of the planted waste, or its wrong size; the inner value is `None` if nothing leads.
 fn looked_at(
     (text, planted): (&str, Planted),
     it: &CpuDifference,
@@ -180,8 +177,7 @@ fn looked_at(
     }))
 }
 
-/// A call with the softirqs that ran within it, where it is more than every other part and than all other
-/// softirqs.
+/// A call with the softirqs that ran within it, if the sum exceeds every other part and all other softirqs.
 fn leads_with_softirqs(name: &str, it: &CpuDifference) -> Option<Amount> {
     let (_, both) = it.with_softirqs.iter().find(|(own, _)| own == name)?;
     let is_call = |part: &CpuPart| matches!(part, CpuPart::Call(own) if own == name);
@@ -194,7 +190,7 @@ fn leads_with_softirqs(name: &str, it: &CpuDifference) -> Option<Amount> {
     it.parts.iter().all(is_less).then_some(*both)
 }
 
-/// So many more of these calls the arm makes for each message than its baseline.
+/// Additional calls of this name per message, relative to the baseline.
 fn more_calls(name: &str, it: &CpuDifference, observed: &[ArmEvidence]) -> Option<f64> {
     let of_arm = |arm: &str| {
         let own = observed.iter().find(|own| own.cell_id == it.cell_id && own.arm == arm)?;
@@ -210,7 +206,7 @@ mod tests {
     use super::*;
     use crate::sample::study;
 
-    /// A study of two arms alike, but that the second has these arguments.
+    /// A study of two equal arms, except that the second has these arguments.
     fn spec(arguments: &[&str]) -> StudySpec {
         let mut spec = study(&["plain", "other"], 8, 1);
         change(&mut spec, 0, "epoll", &[]);
@@ -227,7 +223,7 @@ mod tests {
         };
     }
 
-    /// The second arm's difference from the first, led by this part; and what both were seen to call.
+    /// The second arm's difference from the first, led by this part; and the observed calls of both.
     fn seen(part: CpuPart, interval: (f64, f64), more: f64) -> ([CpuDifference; 1], [ArmEvidence; 2]) {
         let cell_id = spec(&[]).cells[0].id.clone();
         let amount = |interval: (f64, f64)| Amount {
@@ -302,7 +298,7 @@ mod tests {
         }
     }
 
-    /// A send of 1.8 µs more in whose softirqs so much of the 2 µs is that softirqs take more.
+    /// A send with 1.8 µs more, with this much of the softirqs' additional 2 µs within it.
     fn with_a_segment(within_ns: f64) -> ([CpuDifference; 1], [ArmEvidence; 2]) {
         let (mut differences, observed) = seen(call("sendto"), (1_700.0, 1_900.0), 1.0);
         let amount = |ns: f64| Amount { ns, interval: Some((ns - 300.0, ns + 300.0)) };

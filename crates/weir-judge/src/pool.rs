@@ -1,16 +1,16 @@
-//! Several stored runs of one study, pooled. Pure.
+//! Pools several stored runs of one study. Pure.
 //!
-//! The unit is a run: its effect and the standard error of that (`weir_stats::random_effects` has the method). An
-//! effect is pooled over the runs in which it is of the same question: the same cell, arm and baseline, the same
-//! programs, the same build of Weir. Where runs differ in that, those that most runs agree with stay, and the others
-//! are named with the facts that differ. What is not comparable in its own run is left out as it is in `compare`, and
-//! so is what was measured in another state of the machine than most.
+//! The unit is a run: its effect and the standard error of the effect (`weir_stats::random_effects` describes the
+//! method). An effect is pooled over the runs with the same question: the same cell, arm and baseline, the same
+//! programs, the same build of Weir. If runs differ in that, the majority stays, and the others are listed with the
+//! facts that differ. An effect that is not comparable in its own run is left out as in `compare`, and so is one
+//! measured in another state of the machine than most.
 //!
 //! Cells at a share of a capacity have one identifier, and a rate that differs from run to run: the share is the
-//! question, and each run's rate stands beside its effect.
+//! question, and each run's rate is shown with its effect.
 //!
-//! A group of machines shares what decides a cost: CPU model, architecture, number of CPUs, release of the kernel. Each
-//! group of machines is pooled by itself, and all runs together.
+//! A group of machines shares what determines a cost: CPU model, architecture, number of CPUs, kernel release. Each
+//! group of machines is pooled separately, and all runs together.
 
 mod asked;
 
@@ -44,7 +44,7 @@ use crate::{
 };
 use asked::Asked;
 
-/// A run with the name of the place where it is stored.
+/// A run with its storage location.
 #[derive(Clone, Copy, Debug)]
 pub struct PlacedRun<'a> {
     /// The run.
@@ -56,7 +56,7 @@ pub struct PlacedRun<'a> {
 /// What identifies an effect in a run.
 type Key = (String, String, String, Metric);
 
-/// Pools runs of the study that most of them are of.
+/// Pools the runs of the study that most of them belong to.
 pub fn pool(runs: &[PlacedRun<'_>]) -> RunPool {
     let mut ordered = runs.to_vec();
     ordered.sort_by_key(|it| (it.run.result.period.map(|period| period.began_unix_s), it.place.to_owned()));
@@ -90,12 +90,12 @@ pub fn pool(runs: &[PlacedRun<'_>]) -> RunPool {
     }
 }
 
-/// Where the primary comparison of a run stands among earlier runs of its study on the same kind of machine. `None`
-/// where it has no figure, or no earlier run has one to set beside it.
+/// The rank of a run's primary comparison among earlier runs of its study on the same kind of machine. `None` if it
+/// has no figure, or no earlier run has a comparable one.
 pub fn among(this: PlacedRun<'_>, earlier: &[PlacedRun<'_>]) -> Option<AmongRuns> {
     let result = this.run.result;
     let began = |it: &StudyResult| it.period.map(|period| period.began_unix_s);
-    // Of two that began within one second the other one counts as the earlier.
+    // If two began within one second the other one counts as the earlier.
     let is_earlier = |it: &&PlacedRun<'_>| {
         it.run.result.spec.name == result.spec.name
             && is_same_group(&it.run.result.fingerprint, &result.fingerprint)
@@ -115,7 +115,7 @@ pub fn among(this: PlacedRun<'_>, earlier: &[PlacedRun<'_>]) -> Option<AmongRuns
     let pool = pool(&all);
     let key = (own.cell_id.clone(), own.arm.clone(), own.baseline.clone(), own.metric);
     let effect = pool.effects.into_iter().find(|it| key_of(it) == key)?;
-    // Places are ordered, and this one is the last of those that began as late.
+    // Runs are ordered, and this one is the last of those that began at its time.
     let figure = effect.runs.iter().find(|it| it.run == number)?.figure;
     let before: Vec<&RunFigure> = effect.runs.iter().filter(|it| it.run != number).collect();
     (!before.is_empty()).then(|| AmongRuns {
@@ -129,7 +129,7 @@ pub fn among(this: PlacedRun<'_>, earlier: &[PlacedRun<'_>]) -> Option<AmongRuns
     })
 }
 
-/// Whether two machines are of one group.
+/// Whether two machines belong to one group.
 pub fn is_same_group(one: &Fingerprint, other: &Fingerprint) -> bool {
     let key = |it: &Fingerprint| {
         (it.cpu_model.clone(), it.architecture.clone(), it.cpus_online, it.kernel_release.clone())
@@ -172,13 +172,13 @@ fn facts(placed: &PlacedRun<'_>, member: &Member<'_>, left_out: Option<LeftOut>)
     }
 }
 
-/// What identifies a run, wherever it is stored.
+/// Identity of a run, wherever it is stored.
 fn identity(result: &StudyResult) -> (u64, Option<u64>, &str) {
     let began = result.period.map(|period: Period| period.began_unix_s);
     (result.spec.seed, began, &result.reproduce)
 }
 
-/// Why whole runs are left out, each in its place.
+/// Why whole runs are left out, by index.
 fn left_out(runs: &[PlacedRun<'_>], study: &str) -> Vec<Option<LeftOut>> {
     let why = |(index, it): (usize, &PlacedRun<'_>)| {
         let Progress { blocks_done, blocks, .. } = *it.run.progress;
@@ -195,7 +195,7 @@ fn left_out(runs: &[PlacedRun<'_>], study: &str) -> Vec<Option<LeftOut>> {
     runs.iter().enumerate().map(why).collect()
 }
 
-/// A run with what it asked, and its comparisons by their keys.
+/// A run with its specification, and its comparisons by key.
 struct Member<'a> {
     number: u32,
     group: u32,
@@ -211,7 +211,7 @@ impl<'a> Member<'a> {
         Self { number, group, result, asked: Asked::of(result), comparisons }
     }
 
-    /// Why it has no effect of that key.
+    /// Why it has no effect with this key.
     fn lacks(&self, (cell_id, arm, _, metric): &Key) -> LeftOut {
         let has_cell = self.result.spec.cells.iter().any(|cell| cell.id == *cell_id && cell.blocks > 0);
         let is_missing = self.result.missing_arms.iter().any(|missing| missing.name == *arm);
@@ -234,13 +234,13 @@ fn key_of(it: &PooledEffect) -> Key {
     (it.cell_id.clone(), it.arm.clone(), it.baseline.clone(), it.metric)
 }
 
-/// The primary comparison that most runs have; of several the one that the last of the runs has.
+/// The primary comparison that most runs have; of several, that of the last run.
 fn primary(used: &[&Member<'_>]) -> Option<Key> {
     let keys = used.iter().filter_map(|it| it.result.primary());
     asked::most(keys.map(key_of_comparison))
 }
 
-/// Every effect that a run has, in the order of the last run that has it among its own.
+/// Every effect of the runs, in the order of the last run that has it.
 fn effects(used: &[&Member<'_>], groups: usize) -> Vec<PooledEffect> {
     let mut keys: Vec<Key> = Vec::new();
     let mut known: BTreeSet<Key> = BTreeSet::new();
@@ -318,7 +318,7 @@ fn effect(used: &[&Member<'_>], key: &Key, groups: usize) -> Option<PooledEffect
     })
 }
 
-/// What may be claimed of a cell: the least of what the runs may.
+/// The role of a cell: the weakest one among the runs.
 fn role(used: &[&Member<'_>], cell_id: &str) -> CellRole {
     let rank = |role: &CellRole| match role {
         CellRole::Primary => 0,
@@ -329,7 +329,7 @@ fn role(used: &[&Member<'_>], cell_id: &str) -> CellRole {
     cells.map(|cell| cell.role).max_by_key(rank).unwrap_or(CellRole::Exploratory)
 }
 
-/// Why an effect is not pooled, as far as its own run says it; `None` where it is.
+/// Why an effect is not pooled, according to its own run; `None` if it is.
 fn not_comparable(comparison: &Effect) -> Option<Vec<Finding>> {
     let mut reasons = compare::barred(comparison);
     let units = run_effect(comparison).map_or(0, |(units, _)| units);
@@ -345,7 +345,7 @@ fn not_comparable(comparison: &Effect) -> Option<Vec<Finding>> {
     is_barred.then_some(reasons)
 }
 
-/// Units and effect of a run: the only place where a run's standard error is made.
+/// Units and effect of a run: the only place where a run's standard error is computed.
 fn run_effect(comparison: &Effect) -> Option<(u32, RunEffect)> {
     let estimate = estimate(&comparison.values)?;
     let effect = RunEffect { value: estimate.mean, error: estimate.error };
@@ -373,7 +373,7 @@ fn figure((member, comparison): (&Member<'_>, &Effect)) -> Option<RunFigure> {
     })
 }
 
-/// Runs together, on the scale of the statistics and as it is recorded.
+/// Pools runs, on the statistical scale and in the recorded form.
 fn pooled(runs: &[&RunFigure], scale: EffectScale) -> (Option<Pooled>, PooledFigure) {
     let is_ratio = scale == EffectScale::Ratio;
     let effect = |it: &&RunFigure| RunEffect {
@@ -408,7 +408,7 @@ fn pooled(runs: &[&RunFigure], scale: EffectScale) -> (Option<Pooled>, PooledFig
     (found.ok(), figure)
 }
 
-/// The verdicts, claims corrected for being several.
+/// The verdicts, with claims corrected for multiplicity.
 fn decide_all(effects: &mut [PooledEffect], primary: Option<usize>, used: &[&Member<'_>]) {
     let margins = used.iter().map(|it| it.result.spec.equivalence_margin);
     let margin = margins.fold(f64::INFINITY, f64::min);

@@ -1,5 +1,5 @@
-//! What a schedule can be expected to find before it runs, from earlier rounds of the same cells on a machine like this
-//! one. Pure; without such rounds nothing is said.
+//! The expected sensitivity of a schedule before it runs, from earlier rounds of the same cells on a similar machine.
+//! Pure; without such rounds there is no expectation.
 
 use weir_record::{
     effect::{Effect, Effects},
@@ -11,45 +11,45 @@ use weir_record::{
 };
 use weir_stats::decide::expected_detectable;
 
-/// What a comparison can be expected to find.
+/// The expected sensitivity of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
     /// Cell.
     pub cell_id: String,
     /// Arm.
     pub arm: String,
-    /// What it is compared with.
+    /// The baseline of the comparison.
     pub baseline: String,
-    /// Rounds or blocks that are planned.
+    /// Planned rounds or blocks.
     pub units: u32,
-    /// What is known of it; absent without earlier rounds.
+    /// The expectation; `None` without earlier rounds.
     pub found: Option<Found>,
 }
 
-/// The smallest effect that a comparison finds in four studies of five, and what that rests on.
+/// The smallest effect that a comparison finds in four studies of five, and its basis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// The effect on server CPU per message, as a ratio less one, for a claim that stands alone.
+    /// The effect on server CPU per message, as a ratio less one, for a single claim.
     pub detectable: f64,
     /// Earlier rounds or blocks.
     pub earlier: u32,
-    /// Whether they are of the baseline against itself, and not of this arm.
+    /// Whether they compare the baseline with itself, not with this arm.
     pub is_self: bool,
 }
 
-/// Whether rounds of one machine may tell of another: the same kind and number of CPUs.
+/// Whether rounds of one machine apply to another: the same kind and number of CPUs.
 pub fn is_alike(one: &Fingerprint, other: &Fingerprint) -> bool {
     let key = |it: &Fingerprint| (it.architecture.clone(), it.cpu_model.clone(), it.cpus_online);
     key(one) == key(other)
 }
 
-/// Whether rounds of one cell may tell of another: the same load, measured for as long in the same way.
+/// Whether rounds of one cell apply to another: the same load, measured for the same time in the same way.
 pub fn is_same_cell(one: &CellSpec, other: &CellSpec) -> bool {
     let turns = |cell: &CellSpec| cell.alternation.map(|it| (it.slice_ns, it.permutations));
     (&one.id, one.window_ns, turns(one)) == (&other.id, other.window_ns, turns(other))
 }
 
-/// Whether an arm of this name is the same in both: what runs, and how it is loaded. Two programs may have one name.
+/// Whether an arm with this name is the same in both: its program, and its load. Two programs may share a name.
 fn is_same_arm(one: &StudySpec, other: &StudySpec, name: &str) -> bool {
     let of = |spec: &StudySpec| {
         let arm = spec.arms.iter().find(|arm| arm.name == name)?;
@@ -58,8 +58,8 @@ fn is_same_arm(one: &StudySpec, other: &StudySpec, name: &str) -> bool {
     of(one).is_some_and(|arm| of(other) == Some(arm))
 }
 
-/// What each claim on server CPU can be expected to find, the primary cell first. Every earlier run is one set: the
-/// arms' own rounds where there are any, and else the baseline against itself.
+/// The expected sensitivity of each claim on server CPU, the primary cell first. Every earlier run is one set: the
+/// arms' own rounds if there are any, otherwise the baseline compared with itself.
 pub fn expected(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<Expected> {
     let mut cells: Vec<&CellSpec> =
         spec.cells.iter().filter(|cell| cell.role != CellRole::Exploratory && !cell.is_simulated()).collect();
@@ -94,8 +94,8 @@ pub fn expected(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<Expected> {
     cells.into_iter().flat_map(of_cell).collect()
 }
 
-/// What earlier rounds of the primary cell scatter by, and what would do best in the same time: for each arm what the
-/// first of these runs says that has it.
+/// Variance components of earlier rounds of the primary cell, and the best allocation in the same time: for each arm
+/// from the first run that has it.
 pub fn components(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<RoundComponents> {
     let primary = |spec: &StudySpec| spec.cells.iter().find(|cell| cell.role == CellRole::Primary).cloned();
     let Some(cell) = primary(spec) else { return Vec::new() };
@@ -112,7 +112,7 @@ pub fn components(spec: &StudySpec, earlier: &[StudyResult]) -> Vec<RoundCompone
     spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).filter_map(of_arm).collect()
 }
 
-/// Logarithms of earlier runs, one set for each that has the cell: of the first comparison that is meant.
+/// Logarithms of earlier runs, one set for each that has the cell: from the first matching comparison.
 fn sets(
     cell: &CellSpec,
     earlier: &[StudyResult],
@@ -146,7 +146,7 @@ mod tests {
         TrialRecord { repeat: is_again, ..sample::trial(cell, arm, block, cpu_us) }
     }
 
-    /// A run whose arm scatters by so much a block; the baseline's two trials by a fixed one per cent.
+    /// A run whose arm scatters by this much per block; the baseline's two trials by a fixed one per cent.
     fn run(arms: &[&str], scatter: f64) -> StudyResult {
         let spec = sample::study(arms, 12, 3);
         let of_block = |block: u32| {

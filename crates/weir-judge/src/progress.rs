@@ -1,5 +1,5 @@
-//! How far a study is: which planned blocks have run, and which of them noise kept from giving all their pairs. Pure,
-//! so that a stored study tells the same about itself as the session that stored it.
+//! How far a study is: which planned blocks have run, and which of them lack pairs because of noise. Pure, so that a
+//! stored study gives the same result as the session that stored it.
 
 use weir_record::{
     finding::{Finding, Stopped},
@@ -14,8 +14,8 @@ use crate::{
     plan::{self, PlannedBlock},
 };
 
-/// Attempts at one block at most, the first included. A cell that decides nothing is not worth more than one further
-/// try: on a machine whose near state does not come back the study would take three times as long as planned.
+/// Most attempts at one block, including the first. A cell without a claim gets at most one further attempt: on a
+/// machine whose near state does not return, the study would take three times as long as planned.
 pub const fn attempts_max(role: CellRole) -> u32 {
     match role {
         CellRole::Primary | CellRole::Confirmatory => 4,
@@ -26,18 +26,18 @@ pub const fn attempts_max(role: CellRole) -> u32 {
 /// How far a study is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Planned blocks that ran, and those of cells in which nothing is left to compare.
+    /// Planned blocks that ran, including those of cells with nothing left to compare.
     pub blocks_done: u32,
     /// Planned blocks.
     pub blocks: u32,
-    /// Of those that ran, the ones that lack a clean pair and may be run again.
+    /// Completed blocks that lack a clean pair and may be repeated.
     pub blocks_to_repeat: u32,
-    /// Whether trials ran in the near state of a machine with two. A clean pair is wanted in that one then.
+    /// Whether trials ran in the near state of a machine with two. If so, clean pairs are needed in that one.
     pub has_near_state: bool,
 }
 
 impl Progress {
-    /// How far a study with these trials is.
+    /// The progress of a study with these trials.
     pub fn of(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -> Self {
         let gaps = gaps(spec, trials, missing);
         let to_run = gaps.iter().filter(|(_, attempts)| *attempts == 0).count();
@@ -55,20 +55,20 @@ impl Progress {
         self.blocks_done >= self.blocks
     }
 
-    /// Whether another session would find nothing to do.
+    /// Whether another session would have nothing to do.
     pub fn is_complete(&self) -> bool {
         self.blocks_done == self.blocks && self.blocks_to_repeat == 0
     }
 
-    /// What is found of a schedule that is so far, and why it was not finished.
+    /// The finding about the schedule, and why it was not finished.
     pub fn finding(&self, stopped: Option<Stopped>) -> Finding {
         let Self { blocks_done, blocks, blocks_to_repeat, has_near_state } = *self;
         Finding::Schedule { blocks_done, blocks, blocks_to_repeat, has_near_state, stopped }
     }
 }
 
-/// Blocks that have not run, or lack a pair in the wanted state ([`ValidityGate::wanted_state`]) and may be tried
-/// again, with the number of the next attempt; primary first. A cell in which nothing is left to compare has none.
+/// Blocks that have not run, or lack a pair in the wanted state ([`ValidityGate::wanted_state`]) and may be repeated,
+/// with the number of the next attempt; primary first. A cell with nothing left to compare has none.
 pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -> Vec<(PlannedBlock, u32)> {
     let gate = ValidityGate::new(trials.iter().copied());
     let wanted = gate.wanted_state(trials);
@@ -80,7 +80,7 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
         .filter(|arm| !never_served(trials, arm))
         .collect();
     let first = spec.arms[0].name.as_str();
-    // Of a study that ended because its baseline is missing it is told how far it came.
+    // For a study that ended because its baseline is missing, the actual progress is reported.
     let has_ended = has_nothing_to_compare(spec, missing);
     let is_gone =
         |arm: &str, cell: &CellSpec| missing::is_gone(missing, &cell.id, arm, trials.iter().copied());
@@ -139,7 +139,7 @@ pub fn has_nothing_to_compare(spec: &StudySpec, missing: &[MissingArm]) -> bool 
     spec.arms.iter().skip(1).all(|arm| is_missing(&arm.name) || is_missing(spec.baseline_of(arm)))
 }
 
-/// Whether all that is known of the arm is that its server failed.
+/// Whether the arm's server failed in every trial.
 fn never_served(trials: &[&TrialRecord], arm: &str) -> bool {
     let failed = |trial: &&TrialRecord| {
         trial.exclusions.iter().any(|exclusion| matches!(exclusion, Exclusion::ServerFailed { .. }))

@@ -1,16 +1,15 @@
 //! One function answers every question about effects: a weighted sum of terms. Pure.
 //!
-//! A term is an arm against another one in a cell, or the figure of one arm there. Comparisons, goals, causes, added
-//! costs and shares of published differences are such sums; contrasts and interactions are sums of effects that were
-//! already found ([`weir_stats::decide::weighted_sum`]). What a sum is made of decides how it is answered:
+//! A term is an arm compared with another one in a cell, or the figure of one arm there. Comparisons, goals, causes,
+//! added costs and shares of published differences are such sums; contrasts and interactions are sums of effects that
+//! were computed before ([`weir_stats::decide::weighted_sum`]). The terms determine the method:
 //!
-//! - Terms of one cell: within each round or block, so that what a round's terms share cancels. A unit is a round that
-//!   has all of them.
-//! - Terms of several cells: the plan spreads the rounds of each cell over the session, each somewhere in its own n-th
-//!   part of it (`plan`), so that a round of one cell and a round of the other share neither their processes nor their
-//!   moment, and there may be more of one. Pairing them by number would claim a bond that the design did not make. They
-//!   are compared unpaired (Welch). A slow drift meets both cells alike and widens both: the interval errs towards the
-//!   wide side.
+//! - Terms of one cell: within each round or block, so that what a round's terms share cancels. A unit is a round
+//!   with all of them.
+//! - Terms of several cells: the plan spreads the rounds of each cell over the session, each somewhere in its own
+//!   n-th part of it (`plan`), so that rounds of two cells share neither their processes nor their moment, and their
+//!   numbers may differ. Pairing them by number would assume a relation that the design does not have. They are
+//!   compared unpaired (Welch). A slow drift affects both cells alike and widens both: the interval is conservative.
 //!
 //! A share is the quotient of two sums of one cell, by Fieller's interval.
 
@@ -37,21 +36,21 @@ pub(crate) struct Term<'a> {
     pub(crate) weight: f64,
     pub(crate) cell: &'a CellTrials<'a>,
     pub(crate) arm: &'a str,
-    /// What the arm is held against; `None` where its own figure is meant.
+    /// The arm it is compared with; `None` for the arm's own figure.
     pub(crate) baseline: Option<&'a str>,
     pub(crate) row: &'static MetricRow,
 }
 
-/// On which scale terms are summed.
+/// The scale on which terms are summed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Summed {
-    /// That of the metric: logarithms, or figures that may be zero.
+    /// The metric's scale: logarithms, or figures that may be zero.
     OnItsScale,
-    /// Figures in the metric's unit, whatever its scale is: what an arm adds to a cost.
+    /// Figures in the metric's unit, whatever its scale: for added costs.
     InItsUnit,
 }
 
-/// Trials of which questions are answered.
+/// The trials behind the answers.
 #[derive(Clone, Copy)]
 pub(crate) struct Measured<'a> {
     pub(crate) gate: &'a ValidityGate,
@@ -60,7 +59,7 @@ pub(crate) struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// The estimate of a sum, with confidence `1 - alpha`. `None` of nothing, and below two units in a cell.
+    /// The estimate of a sum, with confidence `1 - alpha`. `None` without terms, and below two units in a cell.
     pub(crate) fn sum(self, terms: &[Term<'_>], summed: Summed, alpha: f64) -> Option<Estimate> {
         let mut by_cell: BTreeMap<&str, Vec<Term<'_>>> = BTreeMap::new();
         for term in terms {
@@ -74,7 +73,7 @@ impl Measured<'_> {
         }
     }
 
-    /// One sum over another of the same cell. `None` where the second cannot be told from zero, or is below it.
+    /// The quotient of two sums of the same cell. `None` if the second is below zero or not distinguishable from it.
     pub(crate) fn quotient(
         self,
         of: &[Term<'_>],
@@ -88,7 +87,7 @@ impl Measured<'_> {
         quotient::quotient(&pairs, alpha)
     }
 
-    /// A sum of terms of one cell by round or block, in the order in which these ran: of those that have every term.
+    /// A sum of terms of one cell by round or block, in the order in which they ran: for rounds with every term.
     fn within(self, terms: &[Term<'_>], summed: Summed) -> Vec<(u32, f64)> {
         let mut series = terms.iter().map(|term| self.series(term, summed));
         let Some(first) = series.next() else { return Vec::new() };
@@ -116,7 +115,7 @@ fn values(series: &[(u32, f64)]) -> Vec<f64> {
     series.iter().map(|(_, value)| *value).collect()
 }
 
-/// A row of the table with what an estimate says, and without its subject.
+/// A row of the table with an estimate, and without its subject.
 pub(crate) fn row(question: Question, scale: EffectScale, found: Option<&Estimate>) -> Effect {
     Effect {
         question,
@@ -147,7 +146,7 @@ pub(crate) fn row_of_quotient(question: Question, scale: EffectScale, found: Opt
     }
 }
 
-/// How an interval was made, as records name it.
+/// The record's name of an interval's method.
 pub(crate) fn method(method: Method) -> IntervalMethod {
     match method {
         Method::Independent => IntervalMethod::StudentT,
@@ -155,12 +154,12 @@ pub(crate) fn method(method: Method) -> IntervalMethod {
     }
 }
 
-/// Confidence of an interval; of several that must hold together, of all of them.
+/// Confidence of an interval; simultaneous for intervals that must hold together.
 fn level(is_there: bool) -> f64 {
     if is_there { 1.0 - ALPHA } else { 0.0 }
 }
 
-/// A place in a list of the specification.
+/// An index in a list of the specification.
 pub(crate) fn place(index: usize) -> u32 {
     count(index)
 }
@@ -178,7 +177,7 @@ mod tests {
 
     const CELL: &str = "c100-d1-m64-closed";
 
-    /// epoll at 10 µs, uring at 8 and poll at 9, in rounds of which each is slow or fast as a whole.
+    /// epoll at 10 µs, uring at 8 and poll at 9, in rounds that are slow or fast as a whole.
     fn trials() -> Vec<TrialRecord> {
         let of_block = |block: u32| {
             let slow = 1.0 + 0.3 * f64::from(block % 3);

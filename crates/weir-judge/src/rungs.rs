@@ -1,13 +1,13 @@
-//! The rates at which a claim is looked at, and which of them decides. Pure.
+//! The rates of a claim, and which of them decides. Pure.
 //!
-//! What a message costs depends on how many come: a busy server finds more of them at each look. Arms that each run as
-//! fast as they can run at rates of their own, so their ratio mixes the cost of a message with the effect of the rate.
-//! A claim is therefore about one rate that every arm is offered. It is looked at on three rungs, shares of what the
-//! slowest arm can do.
+//! The cost of a message depends on the rate: a busy server finds more messages at each poll. Arms that each run at
+//! full speed run at different rates, so their ratio mixes the cost of a message with the effect of the rate. A claim
+//! is therefore about one rate that every arm is offered. It is measured on three rungs, shares of the slowest arm's
+//! capacity.
 //!
-//! The highest rung that every arm keeps decides. Only missed starts choose it; nobody looks at a cost. A rung is
-//! given up once an arm has missed its rate there too often, and is not tried again: a machine that was quiet in the
-//! pilot may have a neighbour by now. The rounds that are left then go to the next lower rung.
+//! The highest rung that every arm keeps decides. Only missed starts choose it; costs are never used. A rung is given
+//! up once an arm has missed its rate there too often, and is not tried again: a machine that was quiet in the pilot
+//! may be shared by now. The remaining rounds then go to the next lower rung.
 
 use std::collections::BTreeMap;
 
@@ -19,33 +19,33 @@ use weir_record::{
 
 use crate::exclusion;
 
-/// Smallest share of the starts intended in a slice that must come back as answers: below, the slice missed its rate.
-/// A slice of 50 ms may so end with a backlog of 5 ms. What a message costs changes by some 2 % when the rate changes
-/// by a tenth, and alike for every arm.
+/// Smallest share of the starts intended in a slice that must be answered: below it, the slice missed its rate. A
+/// slice of 50 ms may thus end with a backlog of 5 ms. The cost of a message changes by some 2 % if the rate changes
+/// by a tenth, equally for every arm.
 pub const SLICE_KEPT_SHARE_MIN: f64 = 0.9;
 
-/// The same of a whole trial, which is longer and has one end.
+/// The same for a whole trial, which is longer and has one end.
 pub const TRIAL_KEPT_SHARE_MIN: f64 = 0.98;
 
 /// Share of its slices in which an arm must keep a rung.
 pub const SLICES_KEPT_MIN: f64 = 0.95;
 
-/// Slices of an arm after which a rung may be given up, or half of those that are planned where they are fewer: one
-/// missed slice of a few is no reason.
+/// Slices of an arm after which a rung may be given up, or half of the planned ones if those are fewer: one missed
+/// slice of a few is no reason.
 const SLICES_SEEN_MIN: u64 = 40;
 
-/// Whole trials of which one may miss its rate, whatever share of them it is.
+/// Up to this number of whole trials one may miss its rate, whatever its share.
 const TRIALS_FEW: u64 = 20;
 
-/// Slices after which it may be given up at once, where an arm missed it by far.
+/// Slices after which it may be given up at once, if an arm missed it by far.
 const SLICES_HOPELESS_MIN: u64 = 16;
 const HOPELESS_SHARE: f64 = 0.8;
 
-/// Share of its rounds that a claim gives to each rung that only shows the curve. The deciding rung has the others:
-/// with three rungs 60 %.
+/// Share of a claim's rounds for each rung that only shows the curve. The deciding rung gets the rest: with three
+/// rungs 60 %.
 pub const CURVE_SHARE: f64 = 0.2;
 
-/// Whether a slice kept its rate. A closed loop has none to miss.
+/// Whether a slice kept its rate. A closed loop always does.
 pub fn is_kept(slice: &SliceRecord) -> bool {
     let intended = slice.messages + slice.missed_starts + slice.errors;
     slice.messages as f64 >= SLICE_KEPT_SHARE_MIN * intended as f64
@@ -66,7 +66,7 @@ pub struct Kept {
     pub arm: String,
     /// Slices, or whole trials, that kept it.
     pub kept: u64,
-    /// All of them.
+    /// All slices or trials.
     pub of: u64,
     is_of_slices: bool,
 }
@@ -82,7 +82,7 @@ impl Kept {
         self.share() >= SLICES_KEPT_MIN || is_accident
     }
 
-    /// Whether the arm has missed the rate of a cell too often, and not by accident.
+    /// Whether the arm has missed the rate of a cell too often to be chance.
     fn gives_up(&self, cell: &CellSpec) -> bool {
         let of_round = cell.alternation.map_or(1, |turns| u64::from(turns.permutations));
         let planned = of_round * u64::from(cell.blocks);
@@ -91,8 +91,8 @@ impl Kept {
     }
 }
 
-/// How often each arm kept the rate of a cell. Runs without a report, and those that noise keeps out of the comparison,
-/// say nothing of a rate.
+/// How often each arm kept the rate of a cell. Runs without a report, and those excluded for noise, say nothing about
+/// a rate.
 pub fn kept<'t>(cell: &CellSpec, trials: impl Iterator<Item = &'t TrialRecord>) -> Vec<Kept> {
     let mut arms: BTreeMap<&str, Kept> = BTreeMap::new();
     let counts = |trial: &&TrialRecord| {
@@ -116,7 +116,7 @@ pub fn kept<'t>(cell: &CellSpec, trials: impl Iterator<Item = &'t TrialRecord>) 
     arms.into_values().collect()
 }
 
-/// The arm that kept the rate of a cell least often; none where none ran.
+/// The arm that kept the rate of a cell least often; `None` if none ran.
 pub fn least_kept<'t>(cell: &CellSpec, trials: impl Iterator<Item = &'t TrialRecord>) -> Option<Kept> {
     kept(cell, trials).into_iter().min_by(|one, other| one.share().total_cmp(&other.share()))
 }
@@ -129,14 +129,14 @@ fn rungs(spec: &StudySpec) -> Vec<usize> {
     rungs
 }
 
-/// The rung that decides now, and those below it.
+/// The currently deciding rung, and those below it.
 fn from_the_deciding(spec: &StudySpec) -> Vec<usize> {
     let is_above = |cell: &usize| spec.cells[*cell].role != CellRole::Primary;
     rungs(spec).into_iter().skip_while(is_above).collect()
 }
 
-/// The study with its claim at the rung that decides by these trials: the highest kept one, from the one that it is at
-/// now downwards; the lowest where none is kept. `None` where that is the one it is at.
+/// The study with its claim at the rung that decides by these trials: the highest kept one, from the current one
+/// downwards; the lowest if none is kept. `None` if that is the current one.
 pub fn settled(spec: &StudySpec, trials: &[TrialRecord]) -> Option<StudySpec> {
     let ladder = from_the_deciding(spec);
     let is_held = |index: &&usize| {
@@ -148,10 +148,10 @@ pub fn settled(spec: &StudySpec, trials: &[TrialRecord]) -> Option<StudySpec> {
     (found != first).then(|| with_claim_at(spec, first, found))
 }
 
-/// The study with its claim one rung lower, because an arm has missed the rate of the present one too often; the rounds
-/// that are left there go along, so that the deciding rung has its share of all. `None` where the claim stays.
+/// The study with its claim one rung lower, because an arm has missed the rate of the current one too often; the
+/// remaining rounds move along, so that the deciding rung gets its share of all. `None` where the claim stays.
 ///
-/// `done` says how many rounds of a cell are stored.
+/// `done` returns the number of stored rounds of a cell.
 pub fn descended<'t>(
     spec: &StudySpec,
     trials: impl Iterator<Item = &'t TrialRecord>,
@@ -173,13 +173,13 @@ pub fn descended<'t>(
     lower.cells[to].blocks = all.saturating_sub(others).max(wanted);
     let evidence = lower.cells[from].alternation.as_mut().and_then(|turns| turns.evidence.take());
     if let (Some(turns), Some(evidence)) = (&mut lower.cells[to].alternation, evidence) {
-        // All of it in rounds that are still to come.
+        // All of its evidence comes from future rounds.
         turns.evidence = Some(EvidencePlan { after: done(&spec.cells[to]), ..evidence });
     }
     Some(lower)
 }
 
-/// The study with what it claims and asks of one rung claimed and asked of another.
+/// The study with the claim and the questions of one rung moved to another.
 fn with_claim_at(spec: &StudySpec, from: usize, to: usize) -> StudySpec {
     let mut moved = spec.clone();
     moved.cells[to].role = moved.cells[from].role;
@@ -193,7 +193,7 @@ fn with_claim_at(spec: &StudySpec, from: usize, to: usize) -> StudySpec {
     for cause in &mut moved.causes {
         cause.cells.iter_mut().for_each(follow);
     }
-    // Two rates that are held against each other stay two.
+    // Two rates that are compared with each other remain two.
     let is_of_both = |asked: &ComparisonSpec| {
         let sides = || std::iter::once(&asked.of).chain(&asked.to);
         sides().any(|side| side.cell_id == old) && sides().any(|side| side.cell_id == new)
@@ -243,7 +243,7 @@ mod tests {
         spec
     }
 
-    /// A round at a rung in which an arm kept its rate in so many of 16 slices.
+    /// A round at a rung in which an arm kept its rate in `kept` of 16 slices.
     fn ran(cell_id: &str, arm: &str, kept: usize) -> TrialRecord {
         let slice = |place: usize| SliceRecord {
             messages: 900,
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(evidence(1), None);
         let evidence = evidence(2).expect("it goes along");
         assert_eq!((evidence.rounds, evidence.after), (4, DONE), "in rounds that are still to come");
-        // Late in the session more rounds are needed, so that the deciding rung has 60 % of all.
+        // Late in the session more rounds are needed for the deciding rung to get 60 % of all.
         let late = descended(&spec, trials.iter(), |_| 15).expect("the claim moves");
         let blocks: Vec<u32> = late.cells[..3].iter().map(|cell| cell.blocks).collect();
         assert_eq!(blocks, [6, 15, 32]);

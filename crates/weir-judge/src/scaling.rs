@@ -1,9 +1,9 @@
-//! How a server scales with its workers, and what else may have changed where it scales too well. Pure.
+//! Scaling of a server with its workers, and possible explanations of implausibly good scaling. Pure.
 //!
-//! Cells that differ in workers alone form a line; each is held against the one with fewest. An efficiency above
-//! [`EFFICIENCY_MAX`] with its whole interval is an alarm: workers share one machine, so that n of them do not do more
-//! than n times the work of one unless something else was different. What that may be is told by name, each candidate
-//! held against what the records say; that one holds makes it no proof.
+//! Cells that differ only in workers form a line; each is compared with the one with fewest. An efficiency above
+//! [`EFFICIENCY_MAX`] with its whole interval is an alarm: workers share one machine, so n of them cannot do more
+//! than n times the work of one unless something else was different. Possible explanations are named, each checked
+//! against the records; a match does not prove it.
 
 use std::collections::BTreeMap;
 
@@ -22,16 +22,16 @@ use crate::{
     oversubscription,
 };
 
-/// A generator's busiest thread with so much to do may have been the limit in part of the time.
+/// A generator's busiest thread with this share of busy time may have been the limit some of the time.
 const GENERATOR_BUSY_NEAR: f64 = 0.9;
 
-/// A worker that uses less than this of a CPU waited for load.
+/// A worker that uses less than this share of a CPU waited for load.
 const WORKER_BUSY_MIN: f64 = 0.9;
 
-/// A deviation so many times as large is noisier.
+/// A deviation this many times as large counts as noisier.
 const NOISIER: f64 = 2.0;
 
-/// What was measured.
+/// The measurements and their context.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) spec: &'a StudySpec,
@@ -39,7 +39,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) cells: &'a [CellTrials<'a>],
     /// CPUs this process may use.
     pub(crate) cpus_allowed: usize,
-    /// An unfinished schedule alarms nobody.
+    /// An unfinished schedule raises no alarms.
     pub(crate) is_finished: bool,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Every line of these cells by itself, and the means over lines that have the most CPUs.
+/// Every line of these cells, and the means over lines with the most CPUs.
 pub(crate) fn all(scope: &Scope<'_>, group: &[&CellSpec]) -> (Vec<ScalingMean>, Vec<Scaling>) {
     let mut lines: BTreeMap<(u32, u32, u32, usize), Vec<&CellSpec>> = BTreeMap::new();
     for cell in group {
@@ -77,7 +77,7 @@ pub(crate) fn all(scope: &Scope<'_>, group: &[&CellSpec]) -> (Vec<ScalingMean>, 
     (means(scope, &meant), found.into_iter().map(|(scaling, _)| scaling).collect())
 }
 
-/// Geometric means over the lines that have figures: a bound is in no mean.
+/// Geometric means over the lines with figures; bounds are excluded.
 fn means(scope: &Scope<'_>, found: &[&(Scaling, Terms)]) -> Vec<ScalingMean> {
     let steps: std::collections::BTreeSet<(u32, u32)> =
         found.iter().map(|(it, _)| (it.workers, it.workers_base)).collect();
@@ -127,7 +127,7 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// Of a machine with two states, both cells in the one in which they share more rounds. `None` where the arm was
+    /// On a machine with two states, both cells in the one in which they share more rounds. `None` if the arm was
     /// never tried in one of them.
     fn of(
         scope: &Scope<'a>,
@@ -163,7 +163,7 @@ impl<'a> Pair<'a> {
         states.iter().map(in_state).reduce(more_rounds)
     }
 
-    /// Those that both have, or those of the cell with fewer where they are not paired.
+    /// Common rounds, or those of the cell with fewer if they are not paired.
     fn rounds(&self) -> usize {
         self.logs.iter().map(|(_, logs)| logs.len()).min().unwrap_or(0)
     }
@@ -217,13 +217,13 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Share of the time for which the generator's busiest thread had work, in the median trial.
+/// Share of the time for which the generator's busiest thread was busy, in the median trial.
 fn generator_busy(measured: &Measured<'_>) -> Option<f64> {
     let busy = measured.trials.iter().filter_map(|trial| Some(trial.load.as_ref()?.generator_busy_max));
     median(&busy.collect::<Vec<_>>())
 }
 
-/// CPUs that the server used while it was loaded, in the median trial.
+/// CPUs that the server used under load, in the median trial.
 fn server_cpus(measured: &Measured<'_>) -> Option<f64> {
     let cpus = |trial: &&TrialRecord| {
         let load = trial.load.as_ref()?;
@@ -239,7 +239,7 @@ fn server_cpus(measured: &Measured<'_>) -> Option<f64> {
     median(&measured.trials.iter().filter_map(cpus).collect::<Vec<_>>())
 }
 
-/// Deviation of the logarithms: about the coefficient of variation.
+/// Deviation of the logarithms: approximately the coefficient of variation.
 fn deviation(logs: &crate::across_cells::ByRound) -> Option<f64> {
     let count = logs.len() as f64;
     let mean = logs.values().sum::<f64>() / count;
@@ -257,7 +257,7 @@ mod tests {
     const ROUNDS: u32 = 12;
     const WINDOW_NS: u64 = 1_000_000_000;
 
-    /// How a cell of the study behaves.
+    /// The behaviour of a cell of the test study.
     #[derive(Clone, Copy)]
     struct Behaviour {
         throughput: f64,
@@ -358,7 +358,7 @@ mod tests {
         };
         spec.cells.extend(spec.cells.iter().map(with_one).collect::<Vec<_>>());
         let mut all_trials = trials(sound);
-        // On one CPU more workers do no more.
+        // On one CPU more workers achieve no more.
         all_trials.extend(trials(|_| Behaviour::default()).into_iter().map(|trial| {
             let cell_id = format!("{}-one", trial.cell_id);
             TrialRecord { cell_id, ..trial }

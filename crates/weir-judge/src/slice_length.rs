@@ -1,8 +1,8 @@
 //! Whether slices are long enough to be more than a ramp and a drain. Pure.
 //!
-//! A slice begins with a message on every connection at once and ends with its last answer. Where a connection carries
-//! only a few messages in between, that is most of the slice, and another quantity is measured than under a load that
-//! goes on.
+//! A slice starts with a message on every connection at once and ends with its last answer. If a connection carries
+//! only a few messages in between, ramp and drain are most of the slice, and it measures something other than a
+//! continuous load.
 
 use weir_record::{
     check::{Check, CheckName},
@@ -14,11 +14,11 @@ use weir_stats::order::median;
 
 use crate::{cell_trials::CellTrials, gate::ValidityGate};
 
-/// Messages on each connection that a slice in closed loop should hold.
+/// Messages per connection that a slice in closed loop should contain.
 pub const MESSAGES_EACH: u32 = 30;
 
-/// The check over all cells in closed loop whose arms take turns; `None` where there is none. An open loop has its
-/// messages from its rate.
+/// The check over all cells in closed loop whose arms take turns; `None` if there is none. In an open loop the rate
+/// determines the messages.
 pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let mut arms = Vec::new();
     for cell in spec.cells.iter().filter(|cell| is_asked(cell)) {
@@ -32,7 +32,7 @@ pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecor
     let is_short = |it: &MessagesInSlices| it.each < f64::from(MESSAGES_EACH);
     let passed = !arms.iter().any(is_short);
     if passed {
-        // The one with fewest says how much room there is.
+        // The one with fewest shows the margin.
         arms.sort_by(|one, other| one.each.total_cmp(&other.each));
         arms.truncate(1);
     }
@@ -41,13 +41,13 @@ pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecor
     Some(Check { name: CheckName::SliceLength, passed, detail })
 }
 
-/// Whether the slices of a cell must hold so many.
+/// Whether the requirement applies to a cell.
 pub fn is_asked(cell: &CellSpec) -> bool {
     cell.alternation.is_some() && cell.load == LoadMode::Closed && cell.storage.is_none()
 }
 
-/// What an arm's slices hold, by the median of its rounds and of the slices in each; and how long one must be that
-/// holds enough.
+/// Messages in an arm's slices, by the median of its rounds and of the slices in each; and the slice length that
+/// would contain enough.
 pub fn of_arm(cell: &CellSpec, arm: &str, rounds: &[&TrialRecord]) -> Option<MessagesInSlices> {
     let connections = f64::from(cell.connections.max(1));
     let of_rounds = |figure: &dyn Fn(&SliceRecord) -> f64| {

@@ -1,8 +1,9 @@
-//! What its place does to a slice: whether going earlier matters, and what one arm leaves to the next. Pure.
+//! Effects of order on slices: whether going earlier matters (position), and what one arm leaves to the next
+//! (carry-over). Pure.
 //!
-//! The baseline's two runs are the same program, so that any difference between their slices that goes with their
-//! order is one of the order. Both effects fall out of a comparison as far as the random order balances them; a large
-//! one says that slices are too short, or that an arm leaves work behind which another pays for.
+//! The baseline's two runs are the same program, so any difference between their slices that depends on their order
+//! is an order effect. Both effects cancel in a comparison as far as the random order balances them; a large one
+//! means that slices are too short, or that an arm leaves work behind for another.
 
 use weir_record::{
     check::{Check, CheckName},
@@ -23,7 +24,7 @@ use crate::{
 /// Largest effect of order or of carry-over, as a share of the equivalence margin.
 pub(crate) const MARGIN_SHARE_MAX: f64 = 0.25;
 
-/// The check, over the rounds each cell is compared in; `None` when no cell's arms take turns.
+/// The check, over the rounds in which each cell is compared; `None` if no cell's arms take turns.
 pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let limit = MARGIN_SHARE_MAX * (1.0 + spec.equivalence_margin).ln();
     let baseline = &spec.arms[0].name;
@@ -81,10 +82,10 @@ impl Slice<'_> {
     }
 }
 
-/// The slices of one round in the order they ran.
+/// The slices of one round in the order in which they ran.
 struct Slices<'a>(Vec<Slice<'a>>);
 
-/// Those of the usable trials of every round.
+/// Slices of the usable trials of every round.
 fn slices<'a>(gate: &ValidityGate, cell: &CellTrials<'a>) -> Vec<Slices<'a>> {
     let of_round = |round: &Round<'a>| {
         let usable = round.trials.iter().copied().filter(|trial| gate.is_usable(trial, cell.state));
@@ -101,7 +102,7 @@ fn slices<'a>(gate: &ValidityGate, cell: &CellTrials<'a>) -> Vec<Slices<'a>> {
 }
 
 impl Slices<'_> {
-    /// Places of the baseline's two slices in every permutation that has both, the earlier first.
+    /// Positions of the baseline's two slices in every permutation that has both, the earlier first.
     fn pairs(&self, baseline: &str) -> Vec<[usize; 2]> {
         let own = |(place, slice): (usize, &Slice<'_>)| (slice.arm == baseline).then_some(place);
         let places: Vec<usize> = self.0.iter().enumerate().filter_map(own).collect();
@@ -119,7 +120,7 @@ impl Slices<'_> {
         Some(self.0[one].log_cpu()? - self.0[other].log_cpu()?)
     }
 
-    /// What the baseline costs where it goes before itself, over what it costs after: the median over permutations.
+    /// The baseline's cost in its earlier slice, relative to its later one: the median over permutations.
     fn going_first(&self, baseline: &str) -> Option<f64> {
         let logs: Vec<f64> = self
             .pairs(baseline)
@@ -129,7 +130,7 @@ impl Slices<'_> {
         median(&logs)
     }
 
-    /// What the baseline costs right after a slice of the arm, over what it costs right after one of its own, in the
+    /// The baseline's cost right after a slice of the arm, relative to its cost right after one of its own, in the
     /// same permutation.
     fn carried(&self, baseline: &str, arm: &str) -> Option<f64> {
         let follows = |place: usize, name: &str| place > 0 && self.0[place - 1].arm == name;
@@ -154,7 +155,8 @@ mod tests {
     use super::*;
     use crate::{plan, plan::PlannedBlock, sample};
 
-    /// Rounds on a machine on which a slice costs 10 µs, times `first` at the first place and `after` behind the arm.
+    /// Rounds on a machine on which a slice costs 10 µs, times `first` at the first position and `after` after the
+    /// arm.
     fn study(first: f64, after: f64) -> (StudySpec, Vec<TrialRecord>) {
         let mut spec = sample::study(&["epoll", "uring"], 40, 7);
         spec.cells[0].alternation =

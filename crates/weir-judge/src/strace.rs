@@ -1,8 +1,7 @@
-//! System calls as strace sums them, and what becomes of the sum when waiting and strace itself are taken out. Pure.
+//! System calls as strace sums them, and the sum without waiting and without strace's own effect. Pure.
 //!
-//! A slice under strace is one for each arm, of the first round. Its counts are right for a server that it slowed; its
-//! times are those between begin and end of a call, waiting included, with two stops in each. Nothing is compared by
-//! them.
+//! Each arm has one slice under strace, in the first round. Its counts are right for a slowed server; its times are
+//! those between start and end of a call, including waiting, with two stops in each. They are used in no comparison.
 
 use weir_record::{
     evidence::{KernelTime, UnderStrace},
@@ -13,7 +12,7 @@ use weir_record::{
 
 use crate::{sums::right, syscall_coverage};
 
-/// One entry for each arm and cell that was under strace.
+/// One entry for each arm and cell that ran under strace.
 pub(crate) fn all(spec: &StudySpec, trials: &[&TrialRecord]) -> Vec<UnderStrace> {
     let arms = |cell| spec.arms.iter().map(move |arm| (cell, arm.name.as_str()));
     spec.cells.iter().flat_map(arms).filter_map(|(cell, arm)| of_arm(cell, arm, trials)).collect()
@@ -104,7 +103,7 @@ mod tests {
         }
     }
 
-    /// 118 times the time, nearly all of it asleep: half a second in epoll_wait, and 4 µs of work in a message.
+    /// 118 times the time, nearly all of it asleep: half a second in epoll_wait, and 4 µs of work per message.
     #[test]
     fn a_sum_that_is_waiting_dissolves_when_waiting_is_taken_out() {
         let spec = study(&["epoll", "uring"], 8, 1);

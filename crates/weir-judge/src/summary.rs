@@ -13,11 +13,11 @@ use weir_stats::decide::estimate;
 
 use crate::histogram::{is_held, merged_quantiles};
 
-/// Counters that are levels or maxima, not events; a share per message would mean nothing.
+/// Counters that are levels or maxima, not events; a value per message would be meaningless.
 const NOT_EVENTS: [&str; 2] = ["completions_per_turn_max", "connections_open"];
 
-/// The arm over these trials, which are its clean ones in time order; `figures` are those of each metric, one for each
-/// unit.
+/// The arm over these trials, which are its clean ones in time order; `figures` contains those of each metric, one
+/// per unit.
 pub(crate) fn summarize(
     cell: &CellSpec,
     arm: &str,
@@ -32,7 +32,7 @@ pub(crate) fn summarize(
         curve
     };
     let response_quantiles = curve(|load| &load.response.histogram_v2_base64);
-    // In a closed loop both are the same distribution, which is read once.
+    // In a closed loop both are the same distribution, which is decoded once.
     let is_one = |load: &&LoadReport| load.response.histogram_v2_base64 == load.service.histogram_v2_base64;
     let service_quantiles = match loads.iter().all(is_one) {
         true => response_quantiles.clone(),
@@ -51,7 +51,7 @@ pub(crate) fn summarize(
     }
 }
 
-/// Figures of the units of an arm, in time order, with the interval of their mean.
+/// Figures of an arm's units, in time order, with the interval of their mean.
 fn absolute(row: &MetricRow, units: Vec<f64>) -> Option<MetricFigures> {
     let values: Vec<f64> = units.iter().map(|figure| row.scale.value(*figure)).collect();
     let found = estimate(&values);
@@ -59,12 +59,13 @@ fn absolute(row: &MetricRow, units: Vec<f64>) -> Option<MetricFigures> {
     Some(MetricFigures { interval, ..MetricFigures::of(row.metric, units)? })
 }
 
-/// What is rarer is no figure of slices: each has an edge, and what waits there is among its slowest.
+/// Higher quantiles are not valid for slices: each slice has an edge, and messages waiting there are among its
+/// slowest.
 const SLICES_QUANTILE_MAX: f64 = 0.99;
 
-/// Whether a quantile is a figure. Where arms take turns it is one that every round has samples enough for. A job that
-/// is stopped between its turns keeps only those that the operations in flight meanwhile do not reach, and its
-/// histogram has all.
+/// Whether a quantile is a valid figure. If arms take turns every round must have enough samples for it. A job that
+/// is stopped between its turns only keeps quantiles that the operations in flight meanwhile do not affect, because
+/// its histogram contains them.
 fn is_known(cell: &CellSpec, loads: &[&LoadReport], quantile: f64) -> bool {
     if cell.alternation.is_none() {
         return true;
@@ -77,7 +78,7 @@ fn is_known(cell: &CellSpec, loads: &[&LoadReport], quantile: f64) -> bool {
         })
 }
 
-/// Counters of all trials that have them, summed, with the messages they belong to.
+/// Sums of the counters over all trials that have them, with their messages.
 fn engine_total(loads: &[&LoadReport]) -> Option<(EngineStats, f64)> {
     let mut total = EngineStats::default();
     let mut messages = 0;
@@ -94,7 +95,7 @@ fn engine_per_message(loads: &[&LoadReport]) -> Vec<(String, f64)> {
     let Some((total, messages)) = engine_total(loads) else {
         return Vec::new();
     };
-    // A record of plain numbers always serialises to an object of them.
+    // A record of plain numbers always serialises to an object of numbers.
     let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(total) else {
         return Vec::new();
     };
@@ -107,11 +108,11 @@ fn engine_per_message(loads: &[&LoadReport]) -> Vec<(String, f64)> {
     counters
 }
 
-/// Version of the records from which on engines count all of these calls.
+/// Record version from which engines count all of these calls.
 const COUNTED_SINCE: u32 = 2;
 
 /// The calls for I/O that the engine counts: entering the ring, waiting, asking, accepting, receiving, sending,
-/// changing interest. `None` where some of them were not counted yet: another sum must not pass for this one.
+/// changing interest. `None` if some of them were not counted yet: a different sum must not pass for this one.
 fn syscalls_per_message(loads: &[&LoadReport]) -> Option<f64> {
     if loads.iter().any(|load| load.schema_version < COUNTED_SINCE) {
         return None;

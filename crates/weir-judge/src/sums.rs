@@ -1,10 +1,10 @@
-//! What slices of evidence add up to. Pure.
+//! Sums over slices of evidence. Pure.
 
 use std::collections::BTreeMap;
 
 use weir_record::trial::{EvidenceSlice, Reading, TrialRecord};
 
-/// Calls for I/O that engines of Weir count and time, by the kernel's names.
+/// Calls for I/O that Weir engines count and time, by their names in the kernel.
 pub(crate) const ENGINE_CALLS: [&str; 17] = [
     "io_uring_enter",
     "epoll_wait",
@@ -32,13 +32,13 @@ pub(crate) const WAITS: [&str; 7] =
 /// Calls for I/O of one kind.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
-    /// What an engine counts of it (`EngineStats`), as rows name it.
+    /// The engine's counters of it (`EngineStats`), as rows name them.
     pub(crate) counters: &'static [&'static str],
-    /// The kernel's names.
+    /// Their names in the kernel.
     pub(crate) calls: &'static [&'static str],
 }
 
-/// [`ENGINE_CALLS`] by kind. A wait that asks about a single descriptor is one of the kernel's like any other.
+/// [`ENGINE_CALLS`] by kind. A wait for a single descriptor counts like any other in the kernel.
 pub(crate) static ENGINE_KINDS: [Kind; 6] = [
     Kind { name: "enter", counters: &["enters"], calls: &["io_uring_enter"] },
     Kind { name: "wait", counters: &["wait-calls", "poll-calls"], calls: &WAITS },
@@ -48,25 +48,24 @@ pub(crate) static ENGINE_KINDS: [Kind; 6] = [
     Kind { name: "accept", counters: &["accept-calls"], calls: &["accept", "accept4"] },
 ];
 
-/// The programs at the edges of system calls, which every slice that the kernel's programs watch has.
+/// The programs at the edges of system calls, which every slice observed by kernel programs has.
 pub(crate) const GROUP_OF_CALLS: &str = "calls";
 
-/// /proc, read again and again by whoever watches a process without programs.
+/// Repeated reading of /proc, by a watch without programs.
 pub(crate) const GROUP_OF_PROC: &str = "proc";
 
-/// Who says in a row what an observer itself did, and that the kernel's programs, or `strace`, could not observe.
+/// The source of rows about an observer itself, and of failures of the kernel's programs or `strace`.
 pub(crate) const OBSERVER: &str = "observer";
 pub(crate) const PROGRAMS_FAILED: &str = "programs-failed";
 const STRACE_FAILED: &str = "strace-failed";
 
-/// Slices in which every message was right, and in which nothing watched that could not say what it saw, or saw less
-/// than it could.
+/// Slices in which every message was right, and whose observers succeeded and were complete.
 pub(crate) fn right(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice> {
     of_right_messages(trial).filter(|slice| further_group(slice).is_none())
 }
 
-/// Slices in which the kernel's programs saw less than they could, so that their cost can be told: by what they saw
-/// beside the calls, or by the calls. Also those in which /proc alone was read again and again.
+/// Slices with only some of the kernel's programs, for measuring their cost: the group besides the calls, or the
+/// calls. Also those with only repeated reading of /proc.
 pub(crate) fn by_group(trial: &TrialRecord) -> impl Iterator<Item = (&str, &EvidenceSlice)> {
     of_right_messages(trial).filter_map(|slice| Some((further_group(slice)?, slice)))
 }
@@ -82,7 +81,7 @@ fn of_right_messages(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice
     trial.evidence.iter().filter(is_right).filter(was_seen)
 }
 
-/// `None` where all groups looked, or none did. Older evidence does not say which did: all.
+/// `None` if all groups observed, or none did. Older evidence does not contain this: then all did.
 pub(crate) fn further_group(slice: &EvidenceSlice) -> Option<&str> {
     let of_trace = slice.readings.iter().filter(|row| row.source == "trace");
     let groups: Vec<&str> = of_trace.filter_map(|row| row.key.strip_prefix("group-")).collect();
@@ -93,12 +92,12 @@ pub(crate) fn further_group(slice: &EvidenceSlice) -> Option<&str> {
     }
 }
 
-/// Whether the kernel charges no process for softirqs; `None` where nobody looked.
+/// Whether the kernel charges no process for softirqs; `None` if this was not observed.
 pub(crate) fn softirqs_are_apart(sums: &Sums<'_>) -> Option<bool> {
     sums.rows.get(&("trace", "softirqs-are-apart")).map(|are_apart| *are_apart > 0.0)
 }
 
-/// What several slices add up to.
+/// The sums over several slices.
 pub(crate) struct Sums<'a> {
     pub(crate) slices: usize,
     pub(crate) messages: u64,
@@ -123,12 +122,12 @@ impl<'a> Sums<'a> {
         self.rows.get(&(source, key)).copied().unwrap_or(0.0)
     }
 
-    /// The same for each message.
+    /// The same per message.
     pub(crate) fn each(&self, source: &str, key: &str) -> f64 {
         self.value(source, key) / self.messages as f64
     }
 
-    /// Sources that begin so and counted something.
+    /// Sources with this prefix and a nonzero count.
     pub(crate) fn sources(&self, prefix: &str) -> impl Iterator<Item = &'a str> {
         self.rows
             .keys()
@@ -137,7 +136,7 @@ impl<'a> Sums<'a> {
             .filter(move |it| it.starts_with(prefix))
     }
 
-    /// Names of the calls that were seen.
+    /// Names of the observed calls.
     pub(crate) fn calls(&self) -> impl Iterator<Item = &'a str> {
         self.sources("call ").filter_map(|source| source.strip_prefix("call "))
     }

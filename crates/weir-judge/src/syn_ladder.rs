@@ -1,8 +1,8 @@
-//! When a kernel sends an unanswered SYN again. Pure.
+//! When a kernel retransmits an unanswered SYN. Pure.
 //!
-//! A connection whose first segment finds the accept queue full is dropped without a word, and the client sends it
-//! again after a while. These times are the same for every connection of a kernel, so that a connection that took just
-//! as long tells what happened to it.
+//! A SYN that finds the accept queue full is silently dropped, and the client retransmits it after a while. These
+//! times are the same for every connection of a kernel, so the duration of a connection attempt reveals a
+//! retransmission.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,21 @@ use weir_record::machine::{SYN_LINEAR_TIMEOUTS, SYN_RETRIES};
 /// First wait for an answer to a SYN, of every kernel (RFC 6298).
 const FIRST_WAIT_S: u32 = 1;
 
-/// A SYN is sent again this often when the kernel does not say.
+/// Number of SYN retransmissions if the kernel does not report it.
 const SYN_RETRIES_DEFAULT: u32 = 6;
 
-/// Steps of a ladder at most; both sysctls end at 127.
+/// Most steps of a ladder; both sysctls end at 127.
 const STEPS_MAX: u32 = 254;
 
-/// No step lies later: the longest wait between two (`TCP_RTO_MAX`) is two minutes, and nobody waits for two.
+/// Latest step: the longest wait between two (`TCP_RTO_MAX`) is two minutes, and clients do not wait for two of them.
 const STEP_S_MAX: u32 = 120;
 
-/// Seconds after which an unanswered SYN is sent again, counted from the first, as the fingerprint's limits say.
+/// Seconds after which an unanswered SYN is retransmitted, counted from the first SYN, according to the fingerprint's
+/// limits.
 ///
-/// From Linux 6.5 on, [`SYN_LINEAR_TIMEOUTS`] (4 by default) waits of a second come before the waits that double: 1, 2,
-/// 3, 4, 5, 7, 11 s. A kernel without it doubles at once: 1, 3, 7, 15 s (`Documentation/networking/ip-sysctl.rst`).
-/// Empty when the limits were not read on a kernel at all.
+/// From Linux 6.5 on, [`SYN_LINEAR_TIMEOUTS`] (4 by default) waits of a second precede the doubling waits: 1, 2, 3,
+/// 4, 5, 7, 11 s. An older kernel doubles at once: 1, 3, 7, 15 s (`Documentation/networking/ip-sysctl.rst`). Empty if
+/// the limits were not read from a kernel.
 pub(crate) fn syn_ladder_s(limits: &BTreeMap<String, String>) -> Vec<u32> {
     let number = |name: &str| limits.get(name).and_then(|text| text.parse::<u32>().ok());
     let (linear, doubling) = (number(SYN_LINEAR_TIMEOUTS), number(SYN_RETRIES));

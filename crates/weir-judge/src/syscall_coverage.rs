@@ -1,9 +1,9 @@
-//! What the calls that were seen moved, against what the messages need. Pure.
+//! Amounts transferred by the observed calls, compared with the messages' needs. Pure.
 //!
-//! A table of system calls that does not add up to the data path says nothing of it, however long it is. Whatever a
-//! server is, it receives every request and sends every answer: the bytes are known, and one call moves at most as many
-//! messages as a connection has in flight. Operations of io_uring are no calls. The kernel's programs count where they
-//! begin and end, and do not see how much they move.
+//! A table of system calls that does not cover the data path says nothing about it, however long it is. Every server
+//! must receive every request and send every answer: the bytes are known, and one call transfers at most as many
+//! messages as a connection has in flight. Operations of io_uring are not calls. The kernel's programs count their
+//! starts and ends, but not the amounts.
 
 use weir_record::{
     evidence::{Needed, SeenOfNeeded},
@@ -18,17 +18,17 @@ const RECEIVES: [&str; 5] = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"]
 /// Calls that send to one.
 const SENDS: [&str; 8] =
     ["write", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile", "sendfile64", "splice"];
-/// Those of them that answer how many messages they moved, and not how many bytes.
+/// Calls among them that return the number of messages instead of bytes.
 const BY_MESSAGES: [&str; 2] = ["recvmmsg", "sendmmsg"];
 
-/// The shortest request there is: `GET / HTTP/1.1` and two ends of lines.
+/// The shortest request: `GET / HTTP/1.1` and two line ends.
 const REQUEST_BYTES_MIN: u64 = 18;
 
-/// Operations of io_uring, where they begin and where they end: one that says nothing when it succeeds has no end, and
-/// one that goes on has several.
+/// Start and end events of io_uring operations: an operation that is silent on success has no end, and a multishot
+/// one has several.
 const RING_EVENTS: [&str; 2] = ["io_uring submit_req", "io_uring complete"];
 
-/// `None` where no calls were seen.
+/// `None` if no calls were observed.
 pub(crate) fn of_sums(cell: &CellSpec, sums: &Sums<'_>) -> Option<Needed> {
     sums.calls().next()?;
     let value = |source: &str, key: &str| sums.value(source, key) as u64;
@@ -51,7 +51,7 @@ pub(crate) fn of_sums(cell: &CellSpec, sums: &Sums<'_>) -> Option<Needed> {
     })
 }
 
-/// Calls that received or sent something by `strace`'s count; it sees no operations of io_uring.
+/// Calls that received or sent something by `strace`'s count; it does not see operations of io_uring.
 pub(crate) fn under_strace(cell: &CellSpec, messages: u64, rows: &[StraceRow]) -> SeenOfNeeded {
     let moves = |row: &&StraceRow| {
         let name = row.name.as_str();
@@ -61,21 +61,21 @@ pub(crate) fn under_strace(cell: &CellSpec, messages: u64, rows: &[StraceRow]) -
     SeenOfNeeded { seen, needed: Messages::of(cell, messages, 0).moves() }
 }
 
-/// What a slice holds.
+/// The messages of a slice.
 struct Messages {
     received: u64,
     sent: u64,
-    /// Most that one call moves.
+    /// Most messages in one call.
     in_one_call: u64,
     request_bytes: u64,
     answer_bytes: u64,
 }
 
 impl Messages {
-    /// Calls that were under way when the slice began are not seen to end: each may have received something.
+    /// Calls in progress at the start of the slice have no observed end: each may have received something.
     fn of(cell: &CellSpec, messages: u64, calls_cut: u64) -> Self {
         let in_one_call = u64::from(cell.depth.max(1));
-        // Nobody knows how much the answers of a mix hold.
+        // The content length of a mix's answers is unknown.
         let is_mix = cell.http.as_ref().is_some_and(|http| http.mix);
         let bytes = if is_mix { 0 } else { u64::from(cell.message_bytes) };
         let is_http = cell.protocol() == "http";
@@ -143,7 +143,7 @@ mod tests {
         assert!(found.is_covered());
     }
 
-    /// Shares that add up to all calls, and not one that received or sent: document 000's table.
+    /// Shares that add up to all calls, none of which received or sent: document 000's table.
     #[test]
     fn a_table_without_the_data_path_is_found_out() {
         let rows = [

@@ -1,9 +1,8 @@
-//! Whether short slices send what long ones do. Pure.
+//! Whether short slices have the same traffic as long ones. Pure.
 //!
-//! A connection that waits between its slices may find its congestion window closed again, and a burst at a slice's
-//! begin may be cut otherwise than a steady stream: then a slice measures another traffic than it stands for. The
-//! slices of evidence of the same rounds are some twenty times longer, and those that nobody watches have the same
-//! clocks.
+//! A connection that is idle between its slices may have a reduced congestion window, and a burst at a slice's start
+//! may be segmented differently from a steady stream: then a slice measures other traffic than it represents. The
+//! evidence slices of the same rounds are some twenty times longer, and unobserved ones have the same clocks.
 
 use weir_record::{
     check::{Check, CheckName},
@@ -16,13 +15,13 @@ use weir_stats::{decide::estimate, order::median};
 
 use crate::{cell_trials::CellTrials, gate::ValidityGate, sums::further_group};
 
-/// Most that segments for each message may differ, as a share.
+/// Largest difference of segments per message, as a share.
 const CHANGE_MAX: f64 = 0.01;
 
-/// With fewer rounds of evidence nothing is said.
+/// With fewer rounds of evidence there is no check.
 const ROUNDS_MIN: usize = 4;
 
-/// The check over all cells with slices of evidence; `None` where none has rounds enough of them.
+/// The check over all cells with slices of evidence; `None` if none has enough rounds.
 pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let mut arms = Vec::new();
     let mut passed = true;
@@ -43,8 +42,8 @@ pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecor
     Some(Check { name: CheckName::Segments, passed, detail: found })
 }
 
-/// Segments for each message in a round's slices, and in the long ones that nobody watched. Medians, because the
-/// counter is the machine's, and any other program's traffic falls into one slice or another.
+/// Segments per message in a round's slices, and in the long unobserved ones. Medians, because the counter covers the
+/// machine, and other programs' traffic falls into single slices.
 fn of_round(trial: &TrialRecord) -> Option<(f64, f64)> {
     let each = |slice: &SliceRecord| {
         (slice.messages > 0 && slice.segments > 0).then(|| slice.segments as f64 / slice.messages as f64)
@@ -55,7 +54,7 @@ fn of_round(trial: &TrialRecord) -> Option<(f64, f64)> {
     Some((median(&slices)?, median(&long)?))
 }
 
-/// Whether they are alike over the rounds, and the means of both.
+/// Whether they agree over the rounds, and the means of both.
 fn of_rounds(rounds: &[(f64, f64)]) -> Option<(bool, SegmentsOfArm)> {
     if rounds.len() < ROUNDS_MIN {
         return None;
@@ -87,9 +86,9 @@ mod tests {
         let evidence =
             |rung: Rung, segments: u64| EvidenceSlice { rung, slice: slice(segments), readings: Vec::new() };
         let trial = |block: u32| TrialRecord {
-            // Into one slice of three fell another program's traffic.
+            // Another program's traffic falls into one slice of three.
             slices: vec![slice(in_slices + u64::from(block % 2)), slice(2 * in_slices), slice(in_slices)],
-            // What the programs watch is no slice of the same kind.
+            // A slice observed by the programs is of another kind.
             evidence: vec![evidence(Rung::Process, in_long), evidence(Rung::Programs, 90_000)],
             ..sample::trial(&spec.cells[0].id, "uring", block, 10.0)
         };

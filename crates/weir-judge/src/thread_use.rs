@@ -1,8 +1,8 @@
-//! What threads of each name did, a second and for each message of the same windows. They are in no comparison. Pure.
+//! Activity of threads by name, per second and per message in the same windows. It is used in no comparison. Pure.
 //!
-//! A window is that of a whole trial, whose two readings have every thread of the server and of what runs beside it; or
-//! a slice of evidence that nothing but clocks and free counters saw. Figures of a second say as much about the rate of
-//! the messages as about the threads; those of a message can be compared.
+//! A window is a whole trial, whose two readings contain every thread of the server and of programs beside it; or a
+//! slice of evidence observed only by clocks and free counters. Figures per second depend on the message rate as well
+//! as on the threads; those per message are comparable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,15 +17,15 @@ use weir_stats::order::median;
 
 use crate::{cell_trials::CellTrials, gate::ValidityGate, sums::further_group};
 
-/// Threads with fewer switches a second than this, and less CPU than a thousandth of one, did nothing.
+/// Threads with fewer switches a second than this, and less CPU than a thousandth of one, count as idle.
 const SWITCHES_MIN: f64 = 1.0;
 /// See [`SWITCHES_MIN`].
 const CPUS_MIN: f64 = 0.001;
 
-/// Threads the kernel names after their process: one name for all of them.
+/// Threads that the kernel names after their process: combined under one name.
 const NUMBERED: [&str; 2] = ["iou-wrk", "iou-sqp"];
 
-/// One entry for each name in each arm and cell, by process, those with most switches first.
+/// One entry per name in each arm and cell, by process, those with most switches first.
 pub(crate) fn all(spec: &StudySpec, gate: &ValidityGate, cells: &[CellTrials<'_>]) -> Vec<ThreadUse> {
     let of_cell = |cell| spec.arms.iter().flat_map(move |arm| of_arm(gate, cell, &arm.name));
     cells.iter().flat_map(of_cell).collect()
@@ -56,7 +56,7 @@ fn did_something(it: &ThreadUse) -> bool {
 /// A process and a thread's name.
 type Name = (String, String);
 
-/// What threads did in one window, by name.
+/// Activity of threads in one window, by name.
 struct Window {
     length_s: f64,
     messages: f64,
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// Two seconds in which the gateway's worker slept `voluntary` times, and the exchange's once for two of them.
+    /// Two seconds in which the gateway's worker slept `voluntary` times, and the exchange's half as often.
     fn trial(block: u32, voluntary: u64) -> TrialRecord {
         let process = |node: &str, threads: Vec<ThreadFigures>| ProcessThreads {
             node: node.to_owned(),

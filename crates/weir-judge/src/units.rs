@@ -1,10 +1,10 @@
-//! From trials to the values a decision rests on: one for each independent unit. Pure.
+//! From trials to the values behind a decision: one for each independent unit. Pure.
 //!
-//! A value is a log-ratio, or a difference where figures may be zero. A unit is a block of whole trials, whose value is
-//! that of a pair; or a round in which the arms take turns. The slices of a round share their processes and are not
-//! independent, so a round gives one value, from differences within its permutations (`weir_stats::round`): both runs
-//! of the baseline count, because they are the same program and halve its share of the noise. Values come in the order
-//! in which their rounds or blocks ran, because what decides looks at how they follow one another.
+//! A value is a log-ratio, or a difference if figures may be zero. A unit is a block of whole trials, whose value
+//! comes from a pair; or a round in which the arms take turns. The slices of a round share their processes and are
+//! not independent, so a round gives one value, from differences within its permutations (`weir_stats::round`): both
+//! runs of the baseline count, because they are the same program and halve its share of the noise. Values are in the
+//! order in which their rounds or blocks ran, because the decision rule uses their autocorrelation.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ use crate::{
 pub(crate) struct Units {
     /// Arm against baseline, one for each unit.
     pub(crate) values: Vec<f64>,
-    /// Figures of the arm and of the baseline in each: the first is the second with the unit's effect.
+    /// Figures of the arm and of the baseline in each: the first equals the second combined with the unit's effect.
     pub(crate) levels: Vec<(f64, f64)>,
     /// Number of the round or block of each.
     blocks: Vec<u32>,
@@ -43,12 +43,12 @@ impl Units {
         self.blocks.push(block);
     }
 
-    /// The values by round or block, in time order, to be paired with others of the same.
+    /// The values by round or block, in time order, for pairing with others.
     pub(crate) fn by_block(&self) -> Vec<(u32, f64)> {
         self.blocks.iter().copied().zip(self.values.iter().copied()).collect()
     }
 
-    /// Means of the figures the values are made of, so that the arm's is the baseline's with the mean effect.
+    /// Means of the figures behind the values, so that the arm's equals the baseline's combined with the mean effect.
     pub(crate) fn means(&self, scale: Scale) -> Option<(f64, f64)> {
         let of =
             |level: fn(&(f64, f64)) -> f64| scale.mean(&self.levels.iter().map(level).collect::<Vec<_>>());
@@ -62,14 +62,14 @@ impl Units {
         Some(Finding::EffectMoves { lag_1: found.lag_1, halves })
     }
 
-    /// Logarithms of the ratios of the figures, without those that have none.
+    /// Logarithms of the ratios of the figures, where they exist.
     pub(crate) fn log_ratios(&self) -> Vec<f64> {
         let logs = self.levels.iter().map(|(arm, baseline)| (arm / baseline).ln());
         logs.filter(|log| log.is_finite()).collect()
     }
 }
 
-/// What is compared with what: of which arm, by which figure.
+/// The compared arm and metric.
 #[derive(Clone, Copy)]
 pub(crate) struct Compared<'a> {
     pub(crate) arm: &'a str,
@@ -80,13 +80,13 @@ pub(crate) struct Compared<'a> {
 /// Which slices of an open loop count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
-    /// Those of permutations in which every run that is compared kept the rate.
+    /// Those of permutations in which every compared run kept the rate.
     Kept,
-    /// All of them, at whatever rate they achieved.
+    /// All of them, at the rates they achieved.
     Achieved,
 }
 
-/// The values of one comparison in the cell's state: at the rate that was offered, where there is one.
+/// The values of one comparison in the cell's state, at the offered rate if there is one.
 pub(crate) fn of(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
     match cell.spec.alternation {
         Some(_) => of_rounds(gate, cell, compared, Counted::Kept),
@@ -94,8 +94,8 @@ pub(crate) fn of(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<
     }
 }
 
-/// The same with the slices that missed their rate, where there are any. Leaving these out favours the arm that
-/// something disturbs: only its good slices stay. So both estimates must agree.
+/// The same including the slices that missed their rate, if there are any. Excluding these favours the arm that is
+/// disturbed more often, because only its good slices remain. So both estimates must agree.
 pub(crate) fn at_achieved_rates(
     gate: &ValidityGate,
     cell: &CellTrials<'_>,
@@ -108,7 +108,7 @@ pub(crate) fn at_achieved_rates(
     (is_paced && has_missed).then(|| of_rounds(gate, cell, compared, Counted::Achieved))
 }
 
-/// Of blocks in which each arm has a trial of its own.
+/// Values of blocks with separate trials per arm.
 fn of_blocks(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
     let Compared { arm, baseline, row } = compared;
     let Pairs { used, mut excluded, .. } = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
@@ -120,7 +120,7 @@ fn of_blocks(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>)
     Units { excluded, ..units }
 }
 
-/// Of rounds in which the arms took turns.
+/// Values of rounds in which the arms took turns.
 fn of_rounds(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>, counted: Counted) -> Units {
     let Compared { arm, baseline, row } = compared;
     let usable = |runs: &[&TrialRecord]| {
@@ -143,7 +143,7 @@ fn of_rounds(gate: &ValidityGate, cell: &CellTrials<'_>, compared: Compared<'_>,
     units
 }
 
-/// An arm's second run against its first, in time order, at the rate that was offered.
+/// An arm's second run compared with its first, in time order, at the offered rate.
 pub(crate) fn of_itself(
     gate: &ValidityGate,
     cell: &CellTrials<'_>,
@@ -161,7 +161,7 @@ pub(crate) fn of_itself(
     cell.rounds().filter_map(of_round).map(|value| value.effect).collect()
 }
 
-/// What one unit says.
+/// The value of one unit.
 #[derive(Clone, Copy)]
 pub(crate) struct Value {
     effect: f64,
@@ -169,7 +169,7 @@ pub(crate) struct Value {
     levels: (f64, f64),
 }
 
-/// An arm's figure against the baseline's two.
+/// An arm's figure compared with the baseline's two.
 fn value(row: &MetricRow, arm: f64, first: f64, second: f64) -> Option<Value> {
     if ![arm, first, second].into_iter().all(|figure| row.has(figure)) {
         return None;
@@ -187,7 +187,7 @@ fn value(row: &MetricRow, arm: f64, first: f64, second: f64) -> Option<Value> {
     effect.is_finite().then_some(Value { effect, levels: (arm, baseline) })
 }
 
-/// The value of one round: over its permutations, where slices have the figure.
+/// The value of one round: over its permutations, if slices have the figure.
 fn round_value(
     arm: &TrialRecord,
     [first, second]: [&TrialRecord; 2],
@@ -200,7 +200,7 @@ fn round_value(
     slices.value(row.scale)
 }
 
-/// Figures of the runs of one round on the metric's scale, by permutation: those in which all three have one.
+/// Figures of the runs of one round on the metric's scale, by permutation: those in which all three exist.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slices {
     arm: Vec<f64>,
@@ -209,7 +209,7 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// `None` where slices do not have the figure.
+    /// `None` if slices do not have the figure.
     fn of(
         arm: &TrialRecord,
         [first, second]: [&TrialRecord; 2],
@@ -240,7 +240,7 @@ impl Slices {
         Some(found)
     }
 
-    /// Adds a permutation in which all three have this figure; says whether the metric's scale has them.
+    /// Adds a permutation with this figure for all three; returns whether it is valid on the metric's scale.
     pub(crate) fn push(&mut self, row: &MetricRow, [arm, first, second]: [f64; 3]) -> bool {
         let is_there = [arm, first, second].into_iter().all(|figure| row.has(figure));
         if is_there {
@@ -251,10 +251,11 @@ impl Slices {
         is_there
     }
 
-    /// What the round says.
+    /// The value of the round.
     pub(crate) fn value(&self, scale: Scale) -> Option<Value> {
         let (effect, baseline) = (self.effect()?, self.baseline()?);
-        // The middle of an arm's slices is not the baseline's with the effect, and would contradict the ratio.
+        // The trimmed mean of the arm's slices does not equal the baseline's combined with the effect, and would
+        // contradict the ratio.
         let levels = match scale {
             Scale::Ratio => ((baseline + effect).exp(), baseline.exp()),
             Scale::Difference { .. } => (baseline + effect, baseline),
@@ -266,7 +267,7 @@ impl Slices {
         self.arm.len()
     }
 
-    /// The arm against both runs of the baseline.
+    /// The arm compared with both runs of the baseline.
     pub(crate) fn effect(&self) -> Option<f64> {
         round::effect(&self.arm, &self.first, &self.second)
     }
@@ -283,7 +284,7 @@ impl Slices {
     }
 }
 
-/// What the rounds of a comparison are made of, with the arm's trial.
+/// The slices of a comparison's rounds, with the arm's trial.
 pub(crate) fn by_permutation<'a>(
     gate: &ValidityGate,
     cell: &CellTrials<'a>,
@@ -299,7 +300,7 @@ pub(crate) fn by_permutation<'a>(
     cell.rounds().filter_map(of_round).collect()
 }
 
-/// Of pairs of whole trials that have the figure.
+/// Values of pairs of whole trials with the figure.
 pub(crate) fn of_pairs(pairs: &[Pair<'_>], row: &MetricRow) -> Units {
     let mut units = Units::default();
     for pair in pairs {
@@ -311,9 +312,9 @@ pub(crate) fn of_pairs(pairs: &[Pair<'_>], row: &MetricRow) -> Units {
     units
 }
 
-/// The figures that stand in tables and charts: those that the ratio is of. An arm has the units in which it was
-/// compared with the study's first, and the first those beside `other`, the first arm it was compared with. Where
-/// nothing was compared, they are of the units that an arm has alone.
+/// The figures in tables and charts: those behind the ratio. An arm uses the units in which it was compared with the
+/// study's first arm, and the first arm those of its comparison with `other`, the first arm it was compared with.
+/// Without a comparison they come from the arm's own units.
 pub(crate) fn figures(
     gate: &ValidityGate,
     cell: &CellTrials<'_>,
@@ -331,7 +332,7 @@ pub(crate) fn figures(
     alone.into_iter().map(|(_, value)| row.scale.figure(value)).collect()
 }
 
-/// Figures as [`alone`] gives them, each with its round or block, in the order in which their trials ran.
+/// Figures as returned by [`alone`], each with its round or block, in the order in which their trials ran.
 pub(crate) fn alone_in_time_order(
     gate: &ValidityGate,
     cell: &CellTrials<'_>,
@@ -346,7 +347,8 @@ pub(crate) fn alone_in_time_order(
     found.into_iter().map(|(_, block, figure)| (block, figure)).collect()
 }
 
-/// What the arm's figure has beyond the baseline's of the same block, in the metric's unit, by block and in time order.
+/// Differences of the arm's figure from the baseline's in the same block, in the metric's unit, by block and in time
+/// order.
 pub(crate) fn differences(
     gate: &ValidityGate,
     cell: &CellTrials<'_>,
@@ -361,9 +363,9 @@ pub(crate) fn differences(
     pairs.iter().filter_map(one).collect()
 }
 
-/// The figures of one arm in a state, on the metric's scale (logarithms, or the figures themselves), one for each unit
-/// with its block and the trials it is of. Of several attempts at a block the first that has one counts, and the two
-/// runs of the study's first arm make one.
+/// The figures of one arm in a state, on the metric's scale (logarithms, or the figures themselves), one per unit
+/// with its block and its trials. Of several attempts at a block the first with a figure counts, and the two runs of
+/// the study's first arm give one.
 pub(crate) fn alone<'a>(
     gate: &ValidityGate,
     cell: &CellTrials<'a>,
@@ -384,7 +386,7 @@ pub(crate) fn alone<'a>(
     found
 }
 
-/// A trial's figure on the metric's scale: the middle of its slices, where slices have it.
+/// A trial's figure on the metric's scale: the trimmed mean of its slices, if slices have it.
 fn figure_of(trial: &TrialRecord, row: &MetricRow) -> Option<f64> {
     let figures: Vec<f64> = match row.read_slice.filter(|_| !trial.slices.is_empty()) {
         Some(of_slice) => {

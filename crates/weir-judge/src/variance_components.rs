@@ -1,9 +1,11 @@
-//! Where a round's value scatters: between its permutations, or from one round of fresh processes to the next. Pure.
+//! Variance components of a round's value: between its permutations, and from one round of fresh processes to the
+//! next. Pure.
 //!
-//! More permutations narrow the first and not the second, and fresh processes cost time. Kalibera and Jones ("Rigorous
-//! benchmarking in reasonable time", ISMM 2013) say how many repetitions a level should have: the root of the ratio of
-//! the two costs, times the ratio of the two standard deviations. A round's value is a robust mean, so that its own
-//! scatter is taken from halves: the values of every other permutation differ by what the permutations do to a value.
+//! More permutations reduce the first and not the second, and fresh processes cost time. Kalibera and Jones
+//! ("Rigorous benchmarking in reasonable time", ISMM 2013) give the best number of repetitions at a level: the square
+//! root of the ratio of the two costs, times the ratio of the two standard deviations. A round's value is a robust
+//! mean, so its within-round variance is estimated from halves: the difference between the values of every other
+//! permutation.
 
 use weir_record::{
     check::{Check, CheckName},
@@ -20,14 +22,14 @@ use crate::{
     units::{self, Compared, Slices},
 };
 
-/// Most permutations that are worth telling: a longer round meets several states of the machine.
+/// Most permutations that are recommended: a longer round spans several states of the machine.
 const PERMUTATIONS_MAX: f64 = 20.0;
 
 /// Fewest, so that orders are balanced.
 const PERMUTATIONS_MIN: f64 = 2.0;
 
-/// The check of the primary cell, an entry for each arm; `None` where its arms take no turns or rounds are too few.
-/// There is nothing to fail: it says what a next study of this kind should have.
+/// The check of the primary cell, an entry for each arm; `None` if its arms take no turns or there are too few
+/// rounds. It cannot fail: it recommends the design of a further study of this kind.
 pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let is_primary = |cell: &&CellSpec| cell.role == CellRole::Primary && cell.alternation.is_some();
     let cell = CellTrials::of(spec.cells.iter().find(is_primary)?, gate, trials);
@@ -41,7 +43,7 @@ pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecor
     Some(Check { name: CheckName::RoundComponents, passed: true, detail: found })
 }
 
-/// Of the rounds of one arm.
+/// The components of one arm's rounds.
 fn components(arm: &str, rounds: &[(&TrialRecord, Slices)]) -> Option<RoundComponents> {
     let several: Vec<&(&TrialRecord, Slices)> =
         rounds.iter().filter(|(_, slices)| slices.permutations() > 1).collect();
@@ -72,15 +74,15 @@ fn components(arm: &str, rounds: &[(&TrialRecord, Slices)]) -> Option<RoundCompo
     })
 }
 
-/// What a single permutation adds to the variance of a value, from the values of every other one: those of `n`
-/// permutations have a variance of this over `n` each.
+/// Variance of a value from a single permutation, estimated from the values of every other one: a value over `n`
+/// permutations has this variance divided by `n`.
 fn variance_of_one(slices: &Slices) -> Option<f64> {
     let (even, odd) = (slices.every_other(0), slices.every_other(1));
     let apart = even.effect()? - odd.effect()?;
     Some(apart.powi(2) / (1.0 / even.permutations() as f64 + 1.0 / odd.permutations() as f64))
 }
 
-/// What a round costs beside its permutations, and what one of these costs: from one slice of an arm to its next.
+/// Cost of a round besides its permutations, and cost of one permutation: from one slice of an arm to its next.
 fn costs_ns(rounds: &[&(&TrialRecord, Slices)], permutations: f64) -> Option<(f64, f64)> {
     let turn_ns = |trial: &TrialRecord| {
         let later = trial.slices.get(1..)?;
@@ -94,10 +96,10 @@ fn costs_ns(rounds: &[&(&TrialRecord, Slices)], permutations: f64) -> Option<(f6
     (start_ns > 0.0).then_some((start_ns, permutation_ns))
 }
 
-/// Kalibera and Jones's rule, within what is worth telling.
+/// Kalibera and Jones's rule, within the recommended range.
 fn best_permutations(of_one: f64, between: f64, start_over_permutation: f64) -> f64 {
     let best = (start_over_permutation * of_one / between).sqrt();
-    // Of rounds that do not differ any number would do.
+    // For identical rounds any number would do.
     let best = if best.is_nan() { PERMUTATIONS_MIN } else { best };
     best.round().clamp(PERMUTATIONS_MIN, PERMUTATIONS_MAX)
 }
@@ -114,8 +116,8 @@ mod tests {
     const ROUNDS: u32 = 400;
     const PERMUTATIONS: u32 = 8;
 
-    /// Rounds that take 600 ms beside eight permutations of 75 ms, with these standard deviations of a slice of the arm
-    /// and of its processes. The baseline does not scatter.
+    /// Rounds that take 600 ms besides eight permutations of 75 ms, with these standard deviations of a slice of the
+    /// arm and of its processes. The baseline does not scatter.
     fn checked(rounds: u32, within: f64, between: f64) -> Option<Check> {
         let mut spec = sample::study(&["epoll", "uring"], rounds, 1);
         spec.cells[0].alternation = Some(Alternation {
@@ -166,7 +168,8 @@ mod tests {
 
     #[test]
     fn rounds_that_differ_should_be_short_and_many_and_those_that_do_not_long_and_few() {
-        // A round costs as much as eight permutations; one of these adds some (0.05)^2 x 1.2, a round (0.05)^2.
+        // A round costs as much as eight permutations; one of these adds a variance of some (0.05)^2 x 1.2, a round
+        // (0.05)^2.
         let differ = found(0.05, 0.05);
         assert!((3..=4).contains(&differ.permutations_best), "{differ:?}");
         assert!(differ.rounds_best > ROUNDS, "{differ:?}");

@@ -1,7 +1,7 @@
-//! How arms waited over time, beside what was published of the same experiment. Pure.
+//! How arms waited over time, next to published figures of the same experiment. Pure.
 //!
-//! A cell whose load changes in steps gives a series for each of its arms. One with a single step is about settings of
-//! a way to wait: the arms of a family make one series, each a part of it.
+//! A cell whose load changes in steps has a series for each of its arms. A cell with a single step compares settings
+//! of a way to wait: the arms of a family form one series, each as a part of it.
 
 use weir_record::{
     spec::{CellSpec, StudySpec, Subject},
@@ -54,14 +54,14 @@ fn of_cell(spec: &StudySpec, cell: &CellSpec, trials: &[TrialRecord]) -> Vec<Wai
         .collect()
 }
 
-/// Ways to wait that differ in a parameter.
+/// The family of a way to wait: those that differ in a parameter.
 fn family(subject: &Subject) -> String {
     let Subject::Storage(storage) = subject else { return String::new() };
     let predictor = &storage.completion.predictor;
     predictor.split_once(':').map_or(predictor.as_str(), |(family, _)| family).to_owned()
 }
 
-/// The intervals, which are in order, whose middle lies in a time.
+/// The intervals (which are sorted) with their middle in a time range.
 fn within(intervals: &[WaitingInterval], from_ns: u64, to_ns: u64) -> &[WaitingInterval] {
     let place = |ns: u64| intervals.partition_point(|it| it.start_ns + it.elapsed_ns / 2 < ns);
     &intervals[place(from_ns)..place(to_ns)]
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn settings_of_one_way_to_wait_are_parts_one_after_the_other() {
         let spec = study(&[4], &["linux-mean:0.5", "linux-mean:0.03", "poll"]);
-        // The last interval of a tool may lie behind the window.
+        // The last interval of a tool may extend beyond the window.
         let trials = [
             trial(&spec, "linux-mean:0.5", &[(100, 40), (100, 20), (1, 1)]),
             trial(&spec, "linux-mean:0.03", &[(110, 0), (110, 0)]),

@@ -1,8 +1,8 @@
 //! Whether servers were warm when their rounds were timed. Pure.
 //!
-//! Every round has fresh processes. One that compiles itself while it runs costs more in the first slices of a round
-//! than in the last, and what is measured of it is its start. What the machine does meanwhile is in the baseline's
-//! slices of the same permutations, and comes off.
+//! Every round has fresh processes. A program that compiles itself while it runs costs more in the first slices of a
+//! round than in the last, and its start would be measured. Changes of the machine also affect the baseline's slices
+//! of the same permutations, and are subtracted.
 
 use weir_record::{
     check::{Check, CheckName},
@@ -23,8 +23,8 @@ use crate::{
 /// Largest change within the rounds, as a share of the equivalence margin.
 const MARGIN_SHARE_MAX: f64 = 0.25;
 
-/// The check over all cells whose arms take turns; `None` where there are too few rounds. Cells and arms may be many,
-/// so all intervals hold together.
+/// The check over all cells whose arms take turns; `None` with too few rounds. There may be many cells and arms, so
+/// all intervals hold simultaneously.
 pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecord]) -> Option<Check> {
     let mut values: Vec<(&ArmSpec, &str, Vec<f64>)> = Vec::new();
     for cell in spec.cells.iter().filter(|cell| cell.alternation.is_some()) {
@@ -59,7 +59,7 @@ pub(crate) fn check(spec: &StudySpec, gate: &ValidityGate, trials: &[&TrialRecor
     Some(Check { name: CheckName::Warm, passed, detail })
 }
 
-/// The side that became cheaper, and by how much against the other: a server gets warm and not cold.
+/// The side that became cheaper, and by how much relative to the other: a server warms up, and does not cool down.
 fn warming(spec: &StudySpec, arm: &ArmSpec, cell_id: &str, change: &Estimate) -> WarmingArm {
     let is_own = change.mean <= 0.0;
     let name = if is_own { arm.name.as_str() } else { spec.baseline_of(arm) };
@@ -73,7 +73,7 @@ fn warming(spec: &StudySpec, arm: &ArmSpec, cell_id: &str, change: &Estimate) ->
     }
 }
 
-/// How an arm's cost changes within a round, less what its baseline's does.
+/// The change of an arm's cost within a round, less the baseline's change.
 fn of_round(
     gate: &ValidityGate,
     cell: &CellTrials<'_>,
@@ -89,7 +89,7 @@ fn of_round(
     Some(change(&arm.name, false)? - mean).filter(|change| change.is_finite())
 }
 
-/// Logarithm of what a message costs in the last third of the slices over what it does in the first.
+/// Logarithm of a message's cost in the last third of the slices relative to the first third.
 fn change_within(trial: &TrialRecord) -> Option<f64> {
     let log = |slice: &SliceRecord| (slice.server_cpu_ns as f64 / slice.messages as f64).ln();
     let logs: Vec<f64> = trial.slices.iter().map(log).filter(|log| log.is_finite()).collect();
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    /// Rounds of nine slices, in which the cost of a message goes so from the first to the last.
+    /// Rounds of nine slices, with the cost of a message changing linearly from the first to the last.
     fn checked(rounds: u32, epoll: (f64, f64), uring: (f64, f64)) -> Option<Check> {
         let mut spec = sample::study(&["epoll", "uring"], rounds, 1);
         spec.cells[0].alternation =

@@ -1,28 +1,28 @@
-//! What could contradict a verdict on server CPU, and what it does to the verdict. Pure.
+//! Witnesses: figures that could contradict a verdict on server CPU, and their effect on the verdict. Pure.
 //!
-//! Server CPU per message is not the whole truth about what a message costs. On loopback the sender of a packet runs
-//! the receiver's network stack, so a server carries some of the generator's work and leaves it some of its own: the
-//! CPU of both sides (of server, generator and softirq threads) must not go the other way. And a closed loop gives each
-//! arm as much as it can take: a server that is given less finds less waiting each time it looks, and pays more for
-//! each message. So both
-//! arms are also held against each other at one rate that both are offered and keep.
+//! Server CPU per message is not the full cost of a message. On loopback the sender of a packet runs the receiver's
+//! network stack, so a server carries some of the generator's work and leaves it some of its own: the CPU of both
+//! sides (server, generator and softirq threads) must not go the other way. In a closed loop each arm receives as
+//! much load as it can take: a server with less load finds less work at each poll, and pays more per message. So both
+//! arms are also compared at one rate that both are offered and keep.
 //!
-//! The two operating points need not show the same ratio, nor the same direction: an arm may be cheaper at one and
-//! equal at the other, and both are true. What the second must not show is the opposite, and it must be known not to:
-//! a test of non-inferiority, in which an interval that is too wide supports nothing. Few units therefore never help.
+//! The two operating points need not have the same ratio or direction: an arm may be cheaper at one and equal at the
+//! other. The second must not show the opposite, and this must be known: a test of non-inferiority, in which an
+//! interval that is too wide supports nothing. Few units therefore never help a claim.
 //!
-//! A claim whose generator was not the limit needs no such rate: one that was measured may contradict it, and no more.
-//! Whatever else is held against a claim is of the machine state that the claim is of.
+//! If the generator was not the limit a claim needs no such rate: a measured one can only contradict it. All other
+//! witnesses must be from the machine state of the claim.
 //!
-//! Equivalence needs the whole interval of the CPU of both sides inside the margin. Servers that cost the same for each
-//! message and were the limit themselves were given the same load, so that an equal rate has no more to say than the
-//! opposite; where the generator was the limit, its interval must lie inside the margin as well.
+//! Equivalence needs the whole interval of the CPU of both sides inside the margin. Servers with the same cost per
+//! message that were the limit themselves had the same load, so that an equal rate can only show the opposite; if the
+//! generator was the limit, its interval must also lie inside the margin.
 //!
-//! A claim about an offered rate rests on the slices that kept it. The arm that something disturbs misses more of them,
-//! and only its good slices stay; so the estimate with all slices, at the rates they achieved, must bear the claim out.
+//! A claim about an offered rate is based on the slices that kept it. An arm that is disturbed misses more of them,
+//! and only its good slices remain; so the estimate with all slices, at the rates they achieved, must confirm the
+//! claim.
 //!
-//! What a server does while others have their turn costs it nothing in its own slices. Its CPU with as long a wait
-//! included must not go the other way either.
+//! A server's activity while others have their turn costs nothing in its own slices. So its CPU including an equally
+//! long wait must not go the other way either.
 
 use weir_record::{
     effect::Effect,
@@ -34,21 +34,21 @@ use weir_record::{
 };
 use weir_stats::decide::{Bearing, Estimate, UNITS_MIN, bearing};
 
-/// What is said of server CPU, to be held against other figures.
+/// A statement about server CPU, to be checked against other figures.
 pub(crate) struct Claim {
     /// Log-ratio of the claim; zero for equivalence.
     log: f64,
-    /// Logarithm of the ratio that it is about: zero for a verdict, which is about the baseline.
+    /// Logarithm of the claim's ratio: zero for a verdict, which is about the baseline.
     bound: f64,
     margin: f64,
     /// Whether the generator was the limit for a side.
     is_bound: bool,
 }
 
-/// What a figure beside a claim shows.
+/// The effect of a witness.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Seen {
-    /// The effect, in the machine's state that the claim is of.
+    /// A known effect, in the machine state of the claim.
     Known(Estimate),
     /// It is not valid or was not measured.
     Invalid,
@@ -56,34 +56,34 @@ pub(crate) enum Seen {
     OtherState,
 }
 
-/// Server CPU of the arm against the baseline at one rate that both were offered.
+/// Server CPU of the arm relative to the baseline at one rate that both were offered.
 #[derive(Debug)]
 pub(crate) struct AtRate {
     pub(crate) per_second: f64,
-    /// How many rounds or blocks the cell was given.
+    /// The number of the cell's rounds or blocks.
     pub(crate) rounds: u32,
     pub(crate) effect: Seen,
 }
 
-/// Figures beside one of server CPU that could contradict what is said of it.
+/// The witnesses of a statement about server CPU.
 #[derive(Debug, Default)]
 pub(crate) struct Witnesses {
-    /// CPU of both sides and softirqs, where the cell has it.
+    /// CPU of both sides and softirqs, if the cell has it.
     pub(crate) machine: Option<Seen>,
-    /// With waiting included; older stores lack it.
+    /// Including waiting; older stores lack it.
     pub(crate) waiting: Option<Estimate>,
-    /// At achieved rates, where slices missed the offered one and are not in the claim.
+    /// At achieved rates, if slices missed the offered one and are not in the claim.
     pub(crate) achieved: Option<Estimate>,
-    /// Why nothing is decided at the offered rate.
+    /// Why there is no decision at the offered rate.
     pub(crate) rate_missed: Option<Finding>,
-    /// Equal rates beside a closed loop.
+    /// Equal rates, for a closed loop.
     pub(crate) rates: Vec<AtRate>,
     /// Whether the generator was the limit for a side, so that an equal rate must have been measured.
     pub(crate) is_bound: bool,
 }
 
 impl Witnesses {
-    /// What each of them says.
+    /// The result of each witness.
     pub(crate) fn held(&self, claim: &Claim) -> Vec<Held> {
         let most_rounds = most_rounds(&self.rates);
         let needs_rate = self.is_bound && self.rates.is_empty();
@@ -103,7 +103,7 @@ impl Witnesses {
             .collect()
     }
 
-    /// Whether both arms were measured at equal rates, and none of them may go the other way.
+    /// Whether both arms were measured at equal rates, and none of them contradicts the claim.
     pub(crate) fn rates_bear_out(&self, claim: &Claim) -> bool {
         let most_rounds = most_rounds(&self.rates);
         let mut held = self.rates.iter().filter_map(|rate| claim.held_at(rate, most_rounds));
@@ -111,10 +111,10 @@ impl Witnesses {
     }
 }
 
-/// What one figure says, and the verdict in place of the claimed one; `None` when that stands.
+/// The result of one witness, and the verdict that replaces the claimed one; `None` if the claim stands.
 pub(crate) type Held = (Finding, Option<Verdict>);
 
-/// The verdict that is left of a claim: the most severe of what the witnesses make of it, whatever their order.
+/// The remaining verdict of a claim: the most severe of the witnesses' results, in any order.
 pub(crate) fn verdict_left(claimed: Verdict, held: &[Held]) -> Verdict {
     let severity = |verdict: &Verdict| match verdict {
         Verdict::NotComparable => 2,
@@ -135,8 +135,8 @@ impl Claim {
         Self { log, bound: 0.0, margin: margin.ln_1p(), is_bound: found().any(is_bound) }
     }
 
-    /// What an effect says by itself: that the two cost the same where its interval lies inside the margin, and else
-    /// the side on which it lies.
+    /// An effect as a statement: equality if its interval lies inside the margin, otherwise the side on which it
+    /// lies.
     pub(crate) fn of_effect(effect: &Estimate, margin: f64, witnesses: &Witnesses) -> Self {
         let margin = margin.ln_1p();
         let is_same = -margin < effect.low && effect.high < margin;
@@ -144,7 +144,7 @@ impl Claim {
         Self { log, bound: 0.0, margin, is_bound: witnesses.is_bound }
     }
 
-    /// What a threshold came to: that the ratio is below its bound, or above it. None where it came to nothing.
+    /// The outcome of a threshold: the ratio is below its bound, or above it. `None` without an outcome.
     pub(crate) fn of_threshold(
         goal: Goal,
         outcome: Outcome,
@@ -161,9 +161,10 @@ impl Claim {
         Some(Self { log, bound, margin: margin.ln_1p(), is_bound: witnesses.is_bound })
     }
 
-    /// Holds it against both arms at one equal rate. Of several rates those that were given most rounds must bear the
-    /// claim out; the others are for latency, and few rounds are no reason to doubt it: they may only contradict. So
-    /// may every rate where the generator was not the limit, because such a claim needs no equal rate.
+    /// Checks the claim against both arms at one equal rate. If there are several rates, those with most rounds must
+    /// confirm the claim; the others serve latency, and their few rounds are no reason to doubt it: they can only
+    /// contradict. If the generator was not the limit, every rate can only contradict, because such a claim needs no
+    /// equal rate.
     pub(crate) fn held_at(&self, rate: &AtRate, most_rounds: u32) -> Option<Held> {
         let witness = Witness::EqualRate { per_second: rate.per_second };
         let held = self.held_against(witness, &rate.effect);
@@ -174,7 +175,7 @@ impl Claim {
         (rate.rounds >= most_rounds || contradicts || held.1.is_none()).then_some(held)
     }
 
-    /// Holds it against another figure.
+    /// Checks the claim against another figure.
     pub(crate) fn held_against(&self, witness: Witness, other: &Seen) -> Held {
         let other = match other {
             Seen::Known(other) => other,
@@ -205,23 +206,23 @@ impl Claim {
     }
 }
 
-/// Whether it says that the generator was the limit for a side.
+/// Whether a finding says that the generator was the limit for a side.
 fn is_bound(found: &Finding) -> bool {
     matches!(found, Finding::LowerBound { .. })
 }
 
-/// The generator was the limit, and nothing shows both arms at one rate.
+/// The generator was the limit, and no equal rate was measured.
 fn without_rate() -> Held {
     (Finding::NoEqualRate, Some(Verdict::NotComparable))
 }
 
-/// Rate of an open-loop cell of the same shape.
+/// Rate of an open-loop cell with the same shape.
 pub(crate) fn equal_rate_of(other: &CellSpec, shape: &CellSpec) -> Option<f64> {
     let LoadMode::Open { rate_per_second, .. } = other.load else { return None };
     is_same_shape(other, shape).then_some(rate_per_second)
 }
 
-/// Whether two cells have the same levels, whatever their load is.
+/// Whether two cells have the same levels, whatever their load.
 pub fn is_same_shape(one: &CellSpec, other: &CellSpec) -> bool {
     let levels = |cell: &CellSpec| {
         let servers = (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections);
@@ -237,9 +238,9 @@ pub fn is_same_shape(one: &CellSpec, other: &CellSpec) -> bool {
     levels(one) == levels(other) && asked(one) == asked(other)
 }
 
-/// Whether all that is known of a closed-loop comparison was found at rates which the generator set: it was the limit
-/// for a side, nothing else bars the comparison, and no equal rate bears the difference out. The rule is that of
-/// claims, for cells that claim nothing.
+/// Whether a closed-loop comparison was only measured at rates set by the generator: it was the limit for a side,
+/// nothing else bars the comparison, and no equal rate confirms the difference. This is the rule of claims, for cells
+/// without claims.
 pub(crate) fn is_generator_limited(spec: &StudySpec, comparison: &Effect, witnesses: &Witnesses) -> bool {
     let is_of_rates = |found: &Finding| match found {
         Finding::Witness { witness, .. }
@@ -259,7 +260,7 @@ pub(crate) fn is_generator_limited(spec: &StudySpec, comparison: &Effect, witnes
         })
 }
 
-/// The rounds of the rates that must bear a claim out.
+/// The number of rounds of the rates that must confirm a claim.
 fn most_rounds(rates: &[AtRate]) -> u32 {
     rates.iter().map(|rate| rate.rounds).max().unwrap_or(0)
 }
@@ -347,7 +348,7 @@ mod tests {
             assert_eq!(held.len(), 1);
             held[0].1
         };
-        // Wider than equivalence allows, and below the bound all the same.
+        // Wider than equivalence allows, but below the bound.
         assert_eq!(held(Outcome::Met, estimate(0.978, 1.008, 12)), None);
         assert_eq!(held(Outcome::Met, estimate(0.95, 1.09, 12)), Some(Verdict::Inconclusive));
         assert_eq!(held(Outcome::Met, estimate(1.06, 1.09, 12)), Some(Verdict::NotComparable));

@@ -1,5 +1,5 @@
-//! How often the rule of decision is right on recorded rounds: the page docs/coverage.md, which `cargo xtask coverage`
-//! draws, and a test that it is drawn by this tree.
+//! How often the decision rule is right on recorded rounds: the page docs/coverage.md, which `cargo xtask coverage`
+//! writes, and a test that the page is up to date.
 
 #[expect(dead_code, reason = "of what it has, only the rounds of the oldest recording are read")]
 mod replayed;
@@ -13,7 +13,7 @@ use recordings::{AGAIN, BASELINE, Recorded, values};
 use weir_stats::random::Random;
 use windows::Windows;
 
-/// Rounds of a window: of a quick look, of a claim, and of a long study.
+/// Rounds of a window: for a quick look, for a claim, and for a long study.
 const ROUNDS: [usize; 3] = [12, 24, 48];
 
 const HEAD: &str = "# How often the rule is right
@@ -89,7 +89,7 @@ fn origins(recorded: &[Recorded]) -> String {
     rows.concat()
 }
 
-/// Rows of every arm that is not the baseline's program.
+/// Rows of every arm that runs another program than the baseline.
 fn different(recorded: &Recorded) -> String {
     let Recorded { name, cell, .. } = recorded;
     let mut text = String::new();
@@ -121,7 +121,7 @@ fn different(recorded: &Recorded) -> String {
     text
 }
 
-/// Rounds of a window, rounds that are compared, and windows of all three ways to compare a program with itself.
+/// Rounds of a window, rounds compared, and windows of all three ways to compare a program with itself.
 fn against_itself(recorded: &Recorded) -> Vec<(usize, usize, Windows)> {
     let cell = &recorded.cell;
     let runs = [cell.run(BASELINE, false), cell.run(BASELINE, true), cell.run(AGAIN, false)];

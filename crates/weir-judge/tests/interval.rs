@@ -1,8 +1,8 @@
-//! The value of a round and the interval of many, tried on recorded rounds of real machines, in the order they ran and
-//! with the labels they had.
+//! The value of a round and the interval over many, tested on recorded rounds of real machines, in their original
+//! order and with their original labels.
 //!
-//! `recorded/echo-aa.txt` has three runs of one program, `recorded/echo-uring-over-epoll.txt` io_uring beside three of
-//! epoll: in a closed loop, where the effect wanders, and at one rate, where it stands still.
+//! `recorded/echo-aa.txt` has three runs of one program; `recorded/echo-uring-over-epoll.txt` has io_uring and three
+//! runs of epoll: in a closed loop, where the effect moves, and at one rate, where it does not.
 
 use weir_judge::{judge, sample};
 use weir_record::{effect::IntervalMethod, finding::Finding, trial::TrialRecord};
@@ -23,7 +23,7 @@ const WINDOW_AT_RATE: usize = 12;
 /// Logarithms of the costs of a round's runs, by permutation.
 type Runs = Vec<Vec<f64>>;
 
-/// Rounds of lines that begin so, in the order they ran.
+/// Rounds from lines with this prefix, in the order in which they ran.
 fn rounds(recorded: &str, cell: &str) -> Vec<Runs> {
     let lines = recorded.lines().filter(|line| !line.starts_with('#'));
     let own = lines.filter_map(|line| line.strip_prefix(cell));
@@ -33,7 +33,7 @@ fn rounds(recorded: &str, cell: &str) -> Vec<Runs> {
     own.map(|line| line.split(';').skip(1).map(logs).collect()).collect()
 }
 
-/// Effects of the run at this place against the first two.
+/// Effects of the run at this index relative to the first two.
 fn effects(rounds: &[Runs], arm: usize) -> Vec<f64> {
     let of = |runs: &Runs| round::effect(&runs[arm], &runs[0], &runs[1]).expect("every slice has a figure");
     rounds.iter().map(of).collect()
@@ -47,7 +47,7 @@ fn at_one_rate() -> Vec<f64> {
     effects(&rounds(COMPARED, "rate"), 2)
 }
 
-/// Effects between equal programs: of three recordings, each in time order.
+/// Effects between equal programs: from three recordings, each in time order.
 fn equal() -> [Vec<f64>; 3] {
     let [closed, rate] = ["closed", "rate"].map(|cell| effects(&rounds(COMPARED, cell), 3));
     [effects(&rounds(EQUAL, ""), 2), closed, rate]
@@ -63,15 +63,15 @@ fn deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// How many standard errors of independent values the interval's half is longer than theirs.
+/// Half-width of the interval divided by that of the independent interval.
 fn width_over_independent(values: &[f64]) -> f64 {
     let found = decide::estimate(values).expect("finite");
     let reach = decide::reach(values.len() as u32 - 1).expect("there is one");
     (found.high - found.mean) / (reach * deviation(values) / (values.len() as f64).sqrt())
 }
 
-/// Share of the windows, one at each round, whose interval holds the mean of all rounds; the same of the independent
-/// interval, and the mean width over that one.
+/// Coverage of windows starting at each round: the share whose interval contains the mean of all rounds; the same for
+/// the independent interval, and the mean relative width.
 fn coverage(values: &[f64], window: usize) -> [f64; 3] {
     let all = mean(values);
     let of = |own: &[f64]| {
@@ -181,7 +181,7 @@ fn a_window_and_the_rounds_outside_it_agree_within_both_errors() {
         let of = |start: usize| {
             let (before, own, after) =
                 (&values[..start], &values[start..start + window], &values[start + window..]);
-            // What follows the window comes first, so that the rest is in time order but for one seam.
+            // The part after the window comes first, so that the rest is in time order except for one seam.
             let rest = [after, before].concat();
             let apart = decide::estimate_unpaired(own, &rest, decide::ALPHA).expect("finite");
             f64::from(apart.p_value <= decide::ALPHA)
@@ -192,7 +192,7 @@ fn a_window_and_the_rounds_outside_it_agree_within_both_errors() {
         let (few, many) = (disagree(values, WINDOW_AT_RATE), disagree(values, WINDOW));
         assert!(few < 0.03 && many <= 0.01, "{few} {many}");
     }
-    // Movement that lasts as long as the window is not in it.
+    // Movement as slow as the window is invisible within it.
     let moving = disagree(&closed_loop(), WINDOW);
     assert!(moving < 0.1, "{moving}");
     assert_eq!(decide::estimate(&closed_loop()).expect("finite").method, Method::LongRun);

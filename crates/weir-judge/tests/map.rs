@@ -1,8 +1,8 @@
-//! How often a map calls a cell that does not differ, how often it finds one that does, and whether crossings lie where
-//! they are told to: tried on grids whose rounds are recorded ones of a real machine.
+//! False and true discoveries of a map, and the accuracy of its crossings: tested on grids of recorded rounds of a
+//! real machine.
 //!
-//! A simulated grid takes neighbouring rounds for neighbouring blocks, in the order in which the laboratory would run
-//! them: every cell once in each block. So slow noise is as slow as it is, and falls on all cells.
+//! A simulated grid uses consecutive recorded rounds for consecutive blocks, in the order in which the laboratory
+//! would run them: every cell once in each block. So slow noise keeps its speed, and affects all cells.
 
 mod replayed;
 mod replayed_map;
@@ -31,14 +31,14 @@ fn spec(depths: &[u32]) -> StudySpec {
     replayed_map::spec(ROUNDS, &CONNECTIONS, &WORKERS, depths)
 }
 
-/// How much longer everything takes on a machine that drifts, at a share of the session: all slows down by a
-/// fifth and recovers, and from half of it on another program costs a tenth more.
+/// Slowdown of a drifting machine at a share of the session: everything slows down by a fifth and recovers, and from
+/// half of it on another program costs a tenth more.
 fn slowed(share: f64) -> f64 {
     let by_another = if share >= 0.5 { 0.1 } else { 0.0 };
     1.0 + 0.2 * (std::f64::consts::PI * share).sin() + by_another
 }
 
-/// What runs on such a machine.
+/// Trials on such a machine.
 fn trials(
     spec: &StudySpec,
     recorded: &[Round],
@@ -48,7 +48,7 @@ fn trials(
     replayed_map::trials(spec, recorded, effect, slowed, seed)
 }
 
-/// A study in which the second arm costs so much more in each cell.
+/// A study in which the second arm costs more in each cell, by the given effect.
 fn studied(
     spec: &StudySpec,
     recorded: &[Round],
@@ -66,7 +66,7 @@ fn of_cpu(result: &StudyResult) -> &Grid {
 fn few_of_the_cells_that_are_called_do_not_differ_and_most_that_differ_are_called() {
     const STUDIES: u64 = 20;
     let (spec, recorded) = (spec(&[1, 16]), rounds());
-    // By place: 30 cells without an effect, ten each of 2, 5 and 10 %.
+    // By index: 30 cells without an effect, ten each with 2, 5 and 10 %.
     let effects = [0.0, 0.02, 0.0, 0.05, 0.0, 0.1];
     let effect = |cell: &CellSpec| {
         effects[spec.cells.iter().position(|it| it.id == cell.id).expect("it is one") % effects.len()]
@@ -109,10 +109,10 @@ fn at_rate(cell: &CellSpec) -> CellSpec {
     }
 }
 
-/// Rounds of `weir study tps`, as crates/weir-lab/studies/tps.toml has them for cells that claim nothing, and
-/// permutations of a round: eight short slices of each run, or few long ones where connections are many. The
-/// file says them at one rate; in closed loop the laboratory chooses the permutations, as its plan tells.
-/// Written here, for the judge reads no study files.
+/// Rounds of `weir study tps`, from crates/weir-lab/studies/tps.toml for cells without claims, and permutations of a
+/// round: eight short slices of each run, or few long ones with many connections. The file contains them for cells at
+/// one rate; in closed loop the laboratory chooses the permutations, as its plan shows. They are copied here, because
+/// the judge reads no study files.
 fn shipped_rounds(cell: &CellSpec) -> (u32, u32) {
     match (cell.load, cell.connections) {
         (LoadMode::Closed, ..=100) => (26, 8),
@@ -127,8 +127,8 @@ fn shipped_permutations(cell: &CellSpec) -> u32 {
     shipped_rounds(cell).1
 }
 
-/// The map with the rounds that are shipped: all combinations in closed loop, and all but those with most
-/// connections at one rate.
+/// The map with the shipped rounds: all combinations in closed loop, and all except those with most connections at
+/// one rate.
 fn shipped() -> StudySpec {
     let mut spec = spec(&[1]);
     let of_few = spec.cells.iter().filter(|cell| cell.connections < 4000);
@@ -142,7 +142,7 @@ fn shipped() -> StudySpec {
     spec
 }
 
-/// Effects lie on diagonals of the map, so that each number of permutations meets all of them.
+/// Effects lie on diagonals of the map, so that each number of permutations has all of them.
 fn shipped_effect(cell: &CellSpec) -> f64 {
     const EFFECTS: [f64; 6] = [0.0, 0.02, 0.0, 0.05, 0.0, 0.1];
     let place =
@@ -150,9 +150,8 @@ fn shipped_effect(cell: &CellSpec) -> f64 {
     EFFECTS[(place(&CONNECTIONS, cell.connections) + place(&WORKERS, cell.workers)) % EFFECTS.len()]
 }
 
-/// Its trials, in the order in which the laboratory would run them. A round with few permutations has the
-/// first slices of a recorded one, which are shorter than its own would be and scatter more: what is found is
-/// the least.
+/// Its trials, in the order in which the laboratory would run them. A round with few permutations uses the first
+/// slices of a recorded one, which are shorter than its own would be and scatter more: the result is a lower bound.
 fn shipped_trials(spec: &StudySpec, recorded: &[Round], seed: u64) -> Vec<TrialRecord> {
     let mut random = Random::seeded(seed);
     let start = random.below(recorded.len() as u64) as usize;
@@ -173,10 +172,10 @@ fn shipped_trials(spec: &StudySpec, recorded: &[Round], seed: u64) -> Vec<TrialR
     trials
 }
 
-/// By map, permutations and effect in percent: cells that were found to cost more, of those there were.
+/// Keyed by map, permutations and effect in percent: cells found to cost more, and all such cells.
 type FoundByKind = BTreeMap<(u32, u32, u32), [u32; 2]>;
 
-/// Counts the cells of a map, and tells what share of those that are called is wrong.
+/// Counts the cells of a map, and returns the share of false ones among those called.
 fn tally(spec: &StudySpec, grid: &Grid, found: &mut FoundByKind) -> f64 {
     let (mut called, mut wrong) = (0_u32, 0_u32);
     for it in &grid.cells {
@@ -220,9 +219,9 @@ fn the_map_with_the_rounds_that_are_shipped_calls_few_cells_wrongly_and_finds_wh
         f64::from(sum[0]) / f64::from(sum[1])
     };
     assert!(false_shares.iter().all(|share| *share <= 0.05), "{false_shares:?}");
-    // What is wanted of a map is 0.8 and 0.95. These eight studies found 35 of 40 cells of 5 % in closed loop and 27 of
-    // 32 at one rate (22 of 24 with three permutations, 5 of 8 with two), and all of 10 %. Few cells stand behind each
-    // share, so that what must be found lies below; the counts are printed.
+    // The requirement on a map is 0.8 and 0.95. These eight studies found 35 of 40 cells of 5 % in closed loop and 27
+    // of 32 at one rate (22 of 24 with three permutations, 5 of 8 with two), and all of 10 %. Each share is based on
+    // few cells, so the required values are lower; the counts are printed.
     for (map, few, floor_of_5, floor_of_10) in [
         (0, &[8][..], 0.6, 0.95),
         (0, &[1, 2][..], 0.6, 0.9),
@@ -246,7 +245,7 @@ fn cells_whose_workers_get_connections_in_another_way_are_on_no_map_of_the_other
         role: CellRole::Exploratory,
         ..of_two
     };
-    // First, so that a map which took it in would leave the others out.
+    // Inserted first, so that a map that included it would exclude the others.
     spec.cells.insert(0, by_hash);
     let result = studied(&spec, &rounds(), |_| 0.0, 7);
     let grid = of_cpu(&result);
@@ -258,7 +257,7 @@ fn cells_whose_workers_get_connections_in_another_way_are_on_no_map_of_the_other
 fn an_interaction_is_told_where_one_is_and_seldom_where_effects_only_add_up() {
     const STUDIES: u64 = 30;
     let (spec, recorded) = (spec(&[1]), rounds());
-    // Cheaper as connections grow and dearer as workers do, each by its own factor.
+    // Cost falls with connections and rises with workers, each by its own factor.
     let additive =
         |cell: &CellSpec| 0.01 * f64::from(cell.connections).ln() - 0.02 * f64::from(cell.workers).ln();
     let odd = |cell: &CellSpec| if (cell.connections, cell.workers) == (4000, 16) { 0.12 } else { 0.0 };
@@ -321,7 +320,7 @@ fn a_declared_contrast_is_a_claim_that_the_generator_bars() {
     assert!(contrasts(&spec, &trials).iter().all(|it| it.difference == Some(Difference::Unfinished)));
 }
 
-/// One shape in slices of two lengths, and both arms at one rate; a contrast of the two for each margin.
+/// One shape with two slice lengths, and both arms at one rate; a contrast of the two for each margin.
 fn in_slices_of_two_lengths(margins: &[f64]) -> StudySpec {
     let mut spec = replayed_map::spec(ROUNDS, &[100], &[1], &[1]);
     let short = spec.cells[0].clone();
@@ -409,7 +408,7 @@ fn crossings_are_where_they_are_told_to_be() {
 fn a_crossing_lies_between_the_cells_that_are_known_to_differ() {
     const STUDIES: u64 = 20;
     let (spec, recorded) = (spec(&[1]), rounds());
-    // Nothing below a thousand connections, where chance alone has a sign; then less, and more at the end.
+    // No effect below a thousand connections, where only chance gives a sign; then less, and more at the end.
     let effect = |cell: &CellSpec| match cell.connections {
         1000 => -0.1,
         2000.. => 0.1,
@@ -500,7 +499,7 @@ fn limited(grid: &Grid) -> Vec<&str> {
 #[test]
 fn a_cell_that_the_generator_limited_is_named_and_nothing_rests_on_it() {
     let (spec, recorded) = (spec(&[1]), rounds());
-    // Where the generator is the limit the arm looks much cheaper than it is elsewhere.
+    // If the generator is the limit the arm looks much cheaper than elsewhere.
     let effect = |cell: &CellSpec| match (cell.connections, cell.workers) {
         (4000, 4) => -0.4,
         (1, _) => 0.2,
@@ -521,7 +520,7 @@ fn a_cell_that_the_generator_limited_is_named_and_nothing_rests_on_it() {
         grid.marginals.iter().find(is_it).expect("it has one").clone()
     };
     let mean = marginal(grid, GridFactor::Workers, 4);
-    // All levels of workers are then set beside each other without these connections.
+    // All levels of workers are then compared without these connections.
     assert_eq!((mean.cells, mean.cells_left_out), (5, 1));
     assert_eq!(marginal(grid, GridFactor::Workers, 2).cells, 5);
     assert!(mean.ratio > marginal(of_cpu(&without), GridFactor::Workers, 4).ratio);
@@ -610,7 +609,7 @@ fn where_nothing_differs_it_is_told_what_would_have_been_seen() {
     let (spec, recorded) = (spec(&[1]), rounds());
     let result = studied(&spec, &recorded, |_| 0.0, 37);
     let advice = advice(&result);
-    // The primary cell has a claim, which may come to equivalence.
+    // The primary cell has a claim, which may be equivalent.
     assert_eq!((advice.standing, advice.undetected + advice.equivalent), (Standing::Undetected, 30));
     assert!(advice.equivalent <= 1, "{advice:?}");
     let undetected = advice.regions.iter().find(|it| it.difference == Difference::Undetected);
@@ -659,7 +658,7 @@ fn a_difference_that_waiting_turns_round_is_not_told() {
     let (spec, recorded) = (spec(&[1]), rounds());
     let mut trials = trials(&spec, &recorded, |_| -0.2, 53);
     let doubted = spec.cells.iter().find(|cell| cell.role == CellRole::Exploratory).expect("there is one");
-    // It works while others have their turn, more than it saves in its own.
+    // It uses more CPU while others have their turn than it saves in its own.
     for trial in &mut trials {
         let works = trial.cell_id == doubted.id && trial.arm == "uring";
         for slice in &mut trial.slices {

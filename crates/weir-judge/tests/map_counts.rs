@@ -1,4 +1,4 @@
-//! Map, rows and counts of one study say the same of each cell, whatever was measured.
+//! Map, rows and counts of one study agree about each cell, whatever was measured.
 
 use proptest::prelude::*;
 use weir_judge::{judge::judged, sample};
@@ -15,7 +15,7 @@ use weir_stats::random::Random;
 
 const ROUNDS: u32 = 8;
 
-/// A primary cell, a confirmatory one, and others that claim nothing.
+/// A primary cell, a confirmatory one, and others without claims.
 fn study(cells: usize) -> StudySpec {
     let mut spec = sample::study(&["epoll", "uring"], ROUNDS, 1);
     let role = |place: usize| match place {
@@ -32,7 +32,7 @@ fn study(cells: usize) -> StudySpec {
     spec
 }
 
-/// What befalls a cell.
+/// The simulated behaviour of a cell.
 #[derive(Clone, Copy, Debug)]
 struct Behaviour {
     effect: f64,
@@ -89,7 +89,7 @@ fn counted(advice: &Advice) -> u32 {
         + advice.not_comparable
 }
 
-/// Whether the cell's own row allows what the map says of it.
+/// Whether the cell's own row is consistent with the map's result.
 fn agrees(difference: Difference, verdict: Verdict, ratio: Option<f64>) -> bool {
     let is_less = ratio.is_some_and(|ratio| ratio < 1.0);
     match (difference, verdict) {

@@ -1,5 +1,5 @@
-//! The tables of a map, from recorded rounds of a real machine in which differences were planted: means that hide cells
-//! which go the other way name them, and means that hide nothing name none.
+//! The tables of a map, from recorded rounds of a real machine with planted differences: means that hide
+//! contradicting cells name them, and other means name none.
 
 mod replayed;
 mod replayed_map;
@@ -40,7 +40,7 @@ fn a_mean_over_all_cells_names_those_that_go_the_other_way_and_else_none() {
     let [epoll, uring] = found.overall.as_slice() else { panic!("{:?}", found.overall) };
     assert!(epoll.per_cpu_second_ratio.is_none() && epoll.throughput_ratio.is_none(), "it is the baseline");
     let ratio = uring.per_cpu_second_ratio.as_ref().expect("it was compared");
-    // The geometric mean of five cells that cost 15 % more and one that costs 30 % less, upside down.
+    // The inverse of the geometric mean of five cells that cost 15 % more and one that costs 30 % less.
     let expected = (1.15_f64.powi(5) * 0.7).powf(-1.0 / 6.0);
     assert!((ratio.ratio.value / expected - 1.0).abs() < 0.02, "{ratio:?} {expected}");
     let (low, high) = ratio.ratio.interval.expect("there are rounds");
@@ -191,7 +191,7 @@ fn enough_cells_that_differ_in_slices_alone_are_a_map_of_their_own() {
     };
     let twins: Vec<CellSpec> = spec.cells[2..].iter().map(longer).collect();
     spec.cells.splice(3..3, twins);
-    // Shorter slices make the arm look dearer: means of both kinds together would be of neither.
+    // Shorter slices increase the arm's cost: a mean over both kinds would represent neither.
     let effect = |cell: &CellSpec| if cell.id.ends_with("-long") { 0.1 } else { 0.3 };
     let result = judged(&spec, &trials(&spec, effect));
     let maps: Vec<(u32, usize, bool)> = result
@@ -218,8 +218,8 @@ fn which_cells_are_one_map_does_not_depend_on_their_order() {
         other
     };
     let mut spec = spec();
-    // Two cells that are like no other have slices of their own, and two others are there again: one alone, which is
-    // no map, and one with four that are.
+    // Two cells get unique slice lengths, and two further cells repeat existing levels: one alone, which is no map,
+    // and one with four similar cells, which is.
     spec.cells[2].alternation.as_mut().expect("it alternates").slice_ns = 100_000_000;
     spec.cells[5].alternation.as_mut().expect("it alternates").slice_ns = 100_000_000;
     let shorter = of_length(&spec.cells[1], 5_000_000);

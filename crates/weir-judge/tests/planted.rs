@@ -1,5 +1,5 @@
-//! Defects of a map are caught by their names: each is planted into recorded rounds of a real machine, and what is then
-//! said is that and nothing else. Where nothing is planted nothing is said.
+//! Defects of a map are found by name: each is planted into recorded rounds of a real machine, and exactly that
+//! defect is reported. Without a planted defect nothing is reported.
 
 mod replayed;
 mod replayed_map;
@@ -45,7 +45,7 @@ fn sound(spec: &StudySpec) -> Vec<TrialRecord> {
     trials(spec, |_| 0.15, 29)
 }
 
-/// What a result says of defects, each with what it is about.
+/// The reported defects, each with its subject.
 fn said(result: &StudyResult) -> BTreeSet<String> {
     let checks = ["generator-headroom", "steady-machine", "failures-classified", "processes"];
     let failed = result.checks.iter().filter(|check| !check.passed && checks.contains(&check.name.as_str()));
@@ -164,14 +164,15 @@ fn reading(source: &str, key: &str, each: f64) -> Reading {
     Reading { source: source.to_owned(), key: key.to_owned(), value: each * MESSAGES }
 }
 
-/// A system call for each message more than a server needs, and its time.
+/// An additional system call per message, and its time.
 type FurtherCall = (&'static str, f64);
 
-/// Evidence of a server that works for so long between a receive and a send, and may make a call more.
+/// Evidence of a server that works for `own_ns` between a receive and a send, and optionally makes an additional
+/// call.
 fn evidence(own_ns: f64, further: Option<FurtherCall>) -> Vec<EvidenceSlice> {
     const CALL_NS: f64 = 1_500.0;
     let mut calls = BTreeMap::from([("sendto", (1.0, CALL_NS)), ("recvfrom", (1.0, CALL_NS))]);
-    // The engine's clock runs on in what is no call of the engine's.
+    // The engine's clock continues during calls that are not the engine's.
     let mut outside_ns = own_ns;
     if let Some((call, ns)) = further {
         outside_ns += if calls.contains_key(call) { 0.0 } else { ns };
@@ -199,11 +200,11 @@ fn evidence(own_ns: f64, further: Option<FurtherCall>) -> Vec<EvidenceSlice> {
     vec![slice(Rung::Process, Vec::new()), slice(Rung::Programs, readings)]
 }
 
-/// How much longer or shorter than its mean a further call took in each of six rounds.
+/// Relative duration of an additional call in each of six rounds.
 const CALL_SCATTER: [f64; 6] = [0.95, 1.02, 1.04, 0.97, 1.03, 0.99];
 
-/// Gives six rounds of every cell evidence; the arm's own work is so much longer than the baseline's, and it may make a
-/// call more.
+/// Adds evidence to six rounds of every cell; the arm's own work is `slower_ns` longer than the baseline's, and it
+/// optionally makes an additional call.
 fn add_evidence(trials: &mut [TrialRecord], slower_ns: f64, further: Option<FurtherCall>) {
     for trial in trials.iter_mut().filter(|trial| trial.block < 6 && !trial.repeat) {
         let is_arm = trial.arm == "uring";
@@ -230,8 +231,8 @@ fn a_handler_that_works_a_microsecond_longer_leads_the_table_of_parts_as_the_ser
     }
 }
 
-/// A `getppid` is the shortest call there is; a wake-up is a write to an eventfd; two writes in place of one are a send
-/// more.
+/// A `getppid` is the shortest possible call; a wake-up is a write to an eventfd; two writes in place of one are an
+/// additional send.
 #[test]
 fn a_system_call_a_wake_up_or_a_send_more_for_each_message_leads_the_table_of_parts_with_its_size() {
     let spec = spec();
@@ -253,7 +254,7 @@ fn a_system_call_a_wake_up_or_a_send_more_for_each_message_leads_the_table_of_pa
 #[test]
 fn a_study_says_itself_whether_what_its_arguments_plant_leads_with_its_size() {
     let mut spec = spec();
-    // It must lead where nothing else differs.
+    // It must lead if nothing else differs.
     spec.arms[1].subject = spec.arms[0].subject.clone();
     let Subject::Weir { arguments, .. } = &mut spec.arms[1].subject else { panic!("it is Weir's") };
     *arguments = ["--plant", "getppid"].map(str::to_owned).to_vec();
@@ -277,7 +278,7 @@ fn a_study_says_itself_whether_what_its_arguments_plant_leads_with_its_size() {
     assert_eq!(checked(None), (false, cells as u64, cells), "it is not there");
 }
 
-/// Resets in every n-th round of an arm in a cell, which are set aside for them.
+/// Adds resets to every n-th round of an arm in a cell, which are excluded for them.
 fn lose(trials: &mut [TrialRecord], cell_id: &str, every: u32) {
     let own = trials.iter_mut().filter(|it| it.arm == "uring" && it.cell_id == cell_id);
     for trial in own.filter(|trial| trial.block % every == 0) {
@@ -316,7 +317,7 @@ fn a_mean_that_a_cell_contradicts_names_it() {
 fn an_efficiency_above_105_per_cent_is_an_alarm_with_what_may_be_behind_it() {
     let spec = spec();
     let mut trials = sound(&spec);
-    // With two workers 2.6 times the throughput: 130 % of ideal.
+    // With two workers 2.6 times the throughput: 130 % of ideal scaling.
     for trial in trials.iter_mut().filter(|trial| trial.cell_id.ends_with("w2")) {
         trial.slices.iter_mut().for_each(|slice| slice.length_ns = slice.length_ns * 5 / 13);
     }

@@ -1,9 +1,9 @@
-//! How often the rule calls what is not there, and how often it finds what is: tried on recorded rounds of a real
-//! machine, in the design of `weir study quick`.
+//! False positives and power of the rule: tested on recorded rounds of a real machine, in the design of `weir study
+//! quick`.
 //!
-//! A simulated study takes neighbouring rounds of the recording, as many as the real one has, in the order they ran and
-//! with the labels they had: slow noise stays as slow as it is, and what is the same process stays one. The planted
-//! effect wanders around its mean, with the memory that the effect of a closed loop had
+//! A simulated study uses as many consecutive rounds of the recording as the real one has, in their original order
+//! and with their original labels: slow noise keeps its speed, and runs of the same process stay together. The
+//! planted effect moves around its mean, with the autocorrelation of the effect in a closed loop
 //! (`recorded/echo-uring-over-epoll.txt`).
 
 mod replayed;
@@ -23,12 +23,12 @@ const RATE_ROUNDS: u32 = 14;
 const PERMUTATIONS: u32 = 8;
 const MARGIN: f64 = 0.02;
 
-/// How far the planted effect wanders (a standard deviation): as the effect of a closed loop did, and further than any
-/// that was recorded at one rate.
+/// Standard deviation of the planted effect's movement: as in the closed loop, and larger than any recorded at one
+/// rate.
 const WANDER_CLOSED: f64 = 0.013;
 const WANDER: f64 = 0.005;
 
-/// How much of that is left one round later.
+/// Share of it that is left one round later.
 const KEPT: f64 = 0.78;
 
 fn spec() -> StudySpec {
@@ -43,7 +43,7 @@ fn spec() -> StudySpec {
     spec
 }
 
-/// The same with an equal rate, which must bear the verdict out where the generator is the limit.
+/// The same with an equal rate, which must confirm the verdict if the generator is the limit.
 fn with_rate() -> StudySpec {
     let mut spec = spec();
     let at_rate = CellSpec {
@@ -64,7 +64,8 @@ fn verdict(rounds: &[Round], spec: &StudySpec, (effect, wander): (f64, f64), see
     let mut rounds = rounds.iter();
     let mut trials: Vec<TrialRecord> = Vec::new();
     let mut wandered = wander * random.normal();
-    // The laboratory spreads the rounds of each cell over the session, so that cells meet the machine's states alike.
+    // The laboratory spreads the rounds of each cell over the session, so that cells share the machine's states
+    // evenly.
     for (next, round) in schedule(spec).into_iter().zip(&mut rounds) {
         let id = &spec.cells[next.cell].id;
         trials.extend(planted(id, next.block, ["epoll", "planted"], round, effect + wandered, RECORDED));
@@ -75,7 +76,7 @@ fn verdict(rounds: &[Round], spec: &StudySpec, (effect, wander): (f64, f64), see
     judge::judged(spec, &trials).verdict
 }
 
-/// Shares of studies that find that the arm uses more, less, and equivalent: one study from each recorded round on.
+/// Shares of studies with the results more, less, and equivalent: one study starting at each recorded round.
 fn rates(spec: &StudySpec, planted: f64, wander: f64) -> [f64; 3] {
     let (rounds, needed) = (rounds(), spec.cells.iter().map(|cell| cell.blocks as usize).sum());
     let mut counts = [0_u32; 3];

@@ -1,4 +1,4 @@
-//! The effect by state of the machine: both, and how far they differ. Connections that were opened again are told too.
+//! The effect by state of the machine: both effects, and their difference. Also the note about reopened connections.
 
 use weir_judge::{judge, sample};
 use weir_record::{
@@ -9,7 +9,7 @@ use weir_record::{
     trial::{SliceRecord, TrialRecord},
 };
 
-/// A study of which every second round meets the far state, where the arm costs this much more for each message.
+/// A study in which every second round is in the far state, where the arm costs this much more per message.
 fn primary(far_ratio: f64) -> Effect {
     let mut spec = sample::study(&["epoll", "uring"], 24, 1);
     spec.cells[0].alternation =

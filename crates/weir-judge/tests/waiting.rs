@@ -1,5 +1,5 @@
-//! What a server uses while others have their turn is in no slice of its own. A verdict on server CPU stands only where
-//! that does not turn it round.
+//! CPU that a server uses while others have their turn is in no slice of its own. A verdict on server CPU stands only
+//! if including it does not reverse the result.
 
 use weir_judge::{judge, sample};
 use weir_record::{
@@ -25,8 +25,8 @@ fn spec() -> StudySpec {
     spec
 }
 
-/// A run whose slices cost so much a message. The server uses this share of a CPU while it waits, and is stopped after
-/// its second slice where it is not let.
+/// A run whose slices cost `cost_ns` per message. The server uses this share of a CPU while it waits, and is stopped
+/// after its second slice unless it is allowed to run.
 fn run(arm: &str, repeat: bool, block: u32, cost_ns: u64, (waiting, is_let): (f64, bool)) -> TrialRecord {
     let spec = spec();
     // Rounds differ a little, or there would be no interval.
@@ -81,7 +81,7 @@ fn work_while_waiting_takes_a_verdict_away_that_it_turns_round() {
         let found = result.effects.comparisons().find(|it| it.metric == Metric::ServerCpuWithWaiting);
         found.and_then(|it| it.estimate).expect("it is compared")
     };
-    // A fifth of a CPU over a slice of 20 ms are 4 ms beside 9.
+    // A fifth of a CPU over a slice of 20 ms is 4 ms in addition to 9.
     assert!((figure(&much) - 1.3).abs() < 0.002, "{}", figure(&much));
     assert!((figure(&idle) - 0.9).abs() < 0.002, "{}", figure(&idle));
 }

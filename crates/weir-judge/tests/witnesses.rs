@@ -1,4 +1,4 @@
-//! What stands beside a claim on server CPU bars it only where the claim needs it, and in the claim's state.
+//! Witnesses of a claim on server CPU bar it only if the claim needs them, and in the claim's state.
 
 use weir_judge::{judge, sample};
 use weir_record::{
@@ -100,7 +100,7 @@ fn a_rate_that_was_met_in_the_other_state_bears_nothing_out() {
             is_limit(trial);
         });
         trials.extend(blocks(AT_RATE, 0.9, state));
-        // The machine has two states, whatever these cells met.
+        // The machine has two states, even if these cells were only in one.
         let pilots =
             blocks("pilot", 1.0, |trial| if trial.block % 2 == 0 { near(trial) } else { far(trial) });
         trials.extend(pilots);

@@ -1,36 +1,36 @@
-//! What follows from the calls of an observed process: where it sleeps, which calls could be fewer without another I/O
-//! model, and what its rings hand to worker threads of the kernel.
+//! Advice from the calls of an observed process: where it sleeps, which calls could be fewer without another I/O
+//! model, and which operations its rings hand to kernel worker threads.
 //!
-//! Every entry rests on counts, and what it promises is a count: so many calls instead of so many. What that does to
-//! the throughput is not known from here. That CPU does not limit a process says nothing of what batches or concurrency
-//! bring to one that waits, and that calls enter the kernel often says nothing of what io_uring would do with them.
+//! Every entry is based on counts, and promises a count: this many calls instead of that many. The effect on the
+//! throughput is unknown. That CPU does not limit a process says nothing about the gain from batches or concurrency
+//! for one that waits, and frequent kernel entries say nothing about the effect of io_uring.
 
 use weir_record::observation::{
     Advice, BATCHED_OPERATIONS, CallFigures, GATHERED_BYTES, Observation, Trace, WaitsFor, total,
 };
 
-/// Sleeping for less of the window than this is not told.
+/// Sleeping for less of the window than this is not reported.
 const SLEPT_SHARE: f64 = 0.05;
-/// Most kinds of calls whose sleeping is told.
+/// Most kinds of calls whose sleeping is reported.
 const SLEPT_KINDS_MAX: usize = 4;
-/// Calls that move fewer bytes than this on the mean are small: what is moved costs less than the way there.
+/// Calls that transfer fewer bytes than this on average are small: the transfer costs less than the call itself.
 const SMALL_BYTES: u64 = 512;
-/// Small calls of a kind are told from this share of the CPU on,
+/// Small calls of a kind are reported from this share of the CPU on,
 const SMALL_SHARE: f64 = 0.10;
-/// opens and closes likewise,
+/// and opens and closes likewise;
 const OPENS_SHARE: f64 = 0.10;
-/// and no kind is told of with fewer calls than this.
+/// a kind with fewer calls than this is never reported.
 const CALLS_MIN: u64 = 100;
-/// With fewer operations a call than this they are handed over one by one.
+/// With fewer operations per call than this they are submitted one by one.
 const ONE_BY_ONE: f64 = 1.5;
-/// From this share of the operations on, worker threads carry out what a ring is given.
+/// From this share of the operations on, worker threads execute a ring's operations.
 const WORKERS_SHARE: f64 = 0.50;
 
-/// What follows, in the order in which it is to be told; nothing of a process that was not traced.
+/// All advice, in display order; empty for a process that was not traced.
 pub fn advice(observation: &Observation) -> Vec<Advice> {
     let Some(trace) = &observation.trace else { return Vec::new() };
     let mut advice = Vec::new();
-    // Without the scheduler's part it is not known who slept.
+    // Without the scheduler's data sleeps are unknown.
     if trace.is_split {
         advice.extend(slept(trace));
     }
@@ -42,7 +42,7 @@ pub fn advice(observation: &Observation) -> Vec<Advice> {
     advice
 }
 
-/// Kinds of calls in which threads slept longest, all of them together.
+/// Kinds of calls in which threads slept longest, combined.
 fn slept(trace: &Trace) -> Vec<Advice> {
     let least_ns = SLEPT_SHARE * trace.window_ns as f64;
     let mut slept: Vec<&CallFigures> =
@@ -78,7 +78,7 @@ fn waits_for(name: &str) -> WaitsFor {
     }
 }
 
-/// Whether a call answers with the number of bytes that it moved between a file or a socket and the process.
+/// Whether a call returns the number of bytes that it transferred between a file or a socket and the process.
 pub(super) fn moves_bytes(name: &str) -> bool {
     matches!(
         name,
@@ -112,8 +112,8 @@ fn coalesce(call: &CallFigures, trace: &Trace, whole_ns: f64) -> Option<Advice> 
     })
 }
 
-/// Calls that only wait hand over nothing: a kind that hands over less than an operation a call may still do so in
-/// batches, and is not told of.
+/// Calls that only wait submit nothing: a kind with less than one operation per call may still submit in batches, and
+/// is not reported.
 fn one_by_one(call: &CallFigures) -> Option<Advice> {
     let each = call.returned as f64 / call.count.max(1) as f64;
     let is_one = is_submission(&call.name) && call.returned >= CALLS_MIN && (0.9..ONE_BY_ONE).contains(&each);
@@ -125,13 +125,13 @@ fn one_by_one(call: &CallFigures) -> Option<Advice> {
     })
 }
 
-/// Whether a call answers with the number of operations that it handed over.
+/// Whether a call returns the number of operations that it submitted.
 pub(super) fn is_submission(name: &str) -> bool {
     matches!(name, "io_uring_enter" | "io_submit")
 }
 
-/// Opens by a name that was opened before, where these and as many closes cost a noticeable part of the CPU. Opens of
-/// files that are read once each, opens in vain and other questions about files are none.
+/// Repeated opens of the same name, if these and as many closes cost a noticeable share of the CPU. Single opens of
+/// different files, failed opens and other queries about files do not count.
 fn keep_open(trace: &Trace, whole_ns: f64) -> Option<Advice> {
     let most = trace.opened_again.first()?;
     let (files, opens) = (trace.files_opened_again, trace.opens_of_those);
@@ -151,7 +151,7 @@ fn keep_open(trace: &Trace, whole_ns: f64) -> Option<Advice> {
     })
 }
 
-/// Submitted by its threads, and given to workers.
+/// Operations submitted by its threads, and operations given to workers.
 fn to_workers(trace: &Trace) -> Option<Advice> {
     let of = |event: &str| trace.uring.iter().find(|it| it.event == event).map_or(0, |it| it.count);
     let (submitted, to_workers) = (of("submit_req"), of("queue_async_work"));
@@ -219,9 +219,9 @@ mod tests {
             ("write", 20_000, 20_000 << 12, 400_000_000),
             ("write", 20, 320, 400_000_000),
             ("write", 20_000, 320_000, 10_000_000),
-            // Nothing came: an end of a file.
+            // Empty reads: an end of a file.
             ("read", 20_000, 0, 400_000_000),
-            // They answer with a descriptor, with messages.
+            // They return a descriptor, or a number of messages.
             ("accept4", 20_000, 320_000, 400_000_000),
             ("sendmmsg", 20_000, 20_000, 400_000_000),
         ] {

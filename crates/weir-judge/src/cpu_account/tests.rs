@@ -1,4 +1,4 @@
-//! Accounts of servers whose parts are known, and differences of such accounts.
+//! Accounts of servers with known parts, and differences of such accounts.
 
 use weir_record::trial::{Reading, SliceRecord};
 
@@ -11,7 +11,7 @@ fn row(source: &str, key: &str, value: f64) -> Reading {
     Reading { source: source.to_owned(), key: key.to_owned(), value }
 }
 
-/// Calls of a kind, one a message, that take so long each.
+/// Calls of a kind, `each` per message, with this time on a CPU.
 fn call(name: &str, each: f64, on_cpu_ns: f64) -> [Reading; 3] {
     let source = format!("call {name}");
     let messages = MESSAGES as f64;
@@ -22,8 +22,8 @@ fn call(name: &str, each: f64, on_cpu_ns: f64) -> [Reading; 3] {
     ]
 }
 
-/// A server that sends for 3.05 µs of which 0.5 µs are softirqs, receives for 0.95 µs and works for 1 µs between. While
-/// it is watched a call takes 200 ns more, 50 of them in its own time, and of the clock's readings each takes 30.
+/// A server that sends for 3.05 µs including 0.5 µs of softirqs, receives for 0.95 µs and works for 1 µs in between.
+/// While it is observed a call takes 200 ns more, 50 of them in its own time, and a clock reading takes 30.
 fn rows(extra: &[[Reading; 3]], slow: f64) -> Vec<Reading> {
     let mut rows = vec![
         row("probe", "untraced-ns", 100.0),
@@ -49,7 +49,7 @@ fn slice(rung: Rung, cpu_ns: f64, readings: Vec<Reading>) -> EvidenceSlice {
     EvidenceSlice { rung, slice, readings }
 }
 
-/// Six rounds of an arm; a round differs from the next by a nanosecond.
+/// Six rounds of an arm; consecutive rounds differ by a nanosecond.
 fn trials(arm: &str, cpu_ns: f64, readings: &[Reading]) -> Vec<TrialRecord> {
     let spec = study(&["epoll", "uring"], 8, 1);
     let trial = |block: u32| TrialRecord {
@@ -118,7 +118,7 @@ fn an_account_that_lacks_more_than_its_gap_does_not_close_nor_does_one_that_has_
 fn a_call_the_engine_does_not_time_is_not_counted_twice_and_one_of_another_thread_not_taken_out() {
     let not_timed = call("getppid", 1.0, 50.0);
     let slept = [call("read", 1.0, 700.0).to_vec(), vec![row("call read", "blocked-ns", 9.0)]].concat();
-    // Between its calls the worker was in getppid for 50 ns and on the way there and back for 250.
+    // Between its calls the worker was in getppid for 50 ns, and entered and left the kernel for 250.
     let mut readings = rows(&[not_timed], 300.0);
     readings.extend(slept);
     let found = account(&trials("epoll", 6_000.0, &readings));
@@ -132,7 +132,7 @@ fn a_call_the_engine_does_not_time_is_not_counted_twice_and_one_of_another_threa
 #[test]
 fn what_others_had_of_the_cpu_is_not_the_servers_own_work() {
     let mut readings = rows(&[], 250.0);
-    // Of 1.725 µs without a CPU 0.5 were in calls; of the rest a part came while it was outside of them: 1 µs of 4.9.
+    // Of 1.725 µs without a CPU 0.5 were in calls; of the rest a part fell outside of them: 1 µs of 4.9.
     readings.push(row("trace", "queued-ns", 1_725.0 * MESSAGES as f64));
     readings.push(row("call sendto", "queued-ns", 500.0 * MESSAGES as f64));
     let found = account(&trials("epoll", 5_100.0, &readings));
@@ -140,8 +140,8 @@ fn what_others_had_of_the_cpu_is_not_the_servers_own_work() {
     assert_eq!(own, Some(1_000.0));
 }
 
-/// What programs at wake-ups, switches and softirqs took: 120 ns by themselves and 20 for each of two runs within a
-/// send, 60 and 20 within the softirq, and between calls, where the worker's thread also waited and was interrupted.
+/// Times of programs at wake-ups, switches and softirqs: 120 ns themselves and 20 for each of two runs within a send,
+/// 60 and 20 within the softirq, and between calls, where the worker's thread also waited and was interrupted.
 fn with_probes() -> Vec<Reading> {
     let messages = MESSAGES as f64;
     let mut readings = rows(&[], 160.0 + 60.0 + 80.0);
@@ -174,7 +174,8 @@ fn with_probes() -> Vec<Reading> {
 
 #[test]
 fn programs_within_calls_softirqs_and_between_them_are_in_no_part() {
-    // Between its calls: 160 ns of programs, 60 of a softirq, 80 in a call that is not timed, on its way for 250.
+    // Between its calls: 160 ns of programs, 60 of a softirq, 80 in a call that is not timed, plus 250 for entering
+    // and leaving.
     let mut readings = with_probes();
     let worker = "thread weir-worker-0";
     let outside = readings.iter_mut().find(|row| row.key == "outside-calls-ns").expect("it is there");
@@ -201,8 +202,8 @@ fn programs_within_calls_softirqs_and_between_them_are_in_no_part() {
 
 #[test]
 fn accepting_and_handing_over_are_calls_of_a_blocking_server_like_any_other() {
-    // One thread accepts for 600 ns and hands over for 200; the other receives, sends and waits for 300, and closes for
-    // 400, which is not timed and on its way for 250.
+    // One thread accepts for 600 ns and hands over for 200; the other receives, sends and waits for 300, and closes
+    // for 400, which is not timed and takes 250 for entering and leaving.
     let messages = MESSAGES as f64;
     let further = [call("accept4", 1.0, 600.0), call("futex", 2.0, 500.0), call("close", 1.0, 400.0)];
     let mut readings = rows(&further, 2.0 * 30.0 + 400.0 + 250.0);
@@ -303,7 +304,7 @@ fn the_planted_call_leads_the_difference_and_the_parts_add_up_to_the_whole() {
 
 #[test]
 fn a_call_is_told_with_the_softirqs_that_ran_within_it_too() {
-    // Of 700 ns in softirqs 500 are within sendto, and of the 70 that programs took of them as much of each.
+    // Of 700 ns in softirqs 500 are within sendto, and of the programs' 70 ns in them the same share.
     let mut readings = rows(&[], 200.0);
     let softirq = readings.iter_mut().find(|row| row.source == "softirq NET_RX" && row.key == "ns");
     softirq.expect("it is there").value = 700.0 * MESSAGES as f64;
@@ -333,7 +334,7 @@ fn a_part_that_may_be_noise_does_not_lead_a_smaller_one_that_is_known() {
     let plain = trials("epoll", 5_100.0, &rows(&[], 0.0));
     let mut planted = trials("uring", 5_150.0, &rows(&[call("getppid", 1.0, 50.0)], 250.0));
     for trial in planted.iter_mut().filter(|trial| trial.block % 2 == 1) {
-        // Every second round took much longer, nobody knows where.
+        // Every second round took much longer for an unknown reason.
         trial.evidence[0].slice.server_cpu_ns += 3_000 * MESSAGES;
     }
     let found = difference(&planted, &plain);
@@ -363,7 +364,7 @@ fn rounds_of_which_one_slice_is_wrong_have_no_part() {
 
 #[test]
 fn a_softirq_between_two_calls_is_not_the_servers_own_work_too() {
-    // 500 ns within sendto, and 200 ns while the server was at its own work.
+    // 500 ns within sendto, and 200 ns during the server's own work.
     let mut readings = rows(&[], 200.0);
     let softirq = readings.iter_mut().find(|row| row.source == "softirq NET_RX" && row.key == "ns");
     softirq.expect("it is there").value = 700.0 * MESSAGES as f64;

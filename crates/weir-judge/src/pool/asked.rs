@@ -1,4 +1,5 @@
-//! What a run asked and ran, as far as it decides whether its effects are answers to the same question as another's.
+//! The question and programs of a run, as far as they decide whether its effects answer the same question as
+//! another's.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use weir_record::{
     study::StudyResult,
 };
 
-/// What a run asked.
+/// The question of a run.
 pub(super) struct Asked {
     /// Version and build of Weir, which is server, generator and laboratory.
     weir: Value,
@@ -26,7 +27,7 @@ impl Asked {
             let program = arm.subject.program().and_then(|name| {
                 let name = name.rsplit('/').next()?;
                 let is_own = |path: &String| path.rsplit('/').next() == Some(name);
-                // Arms may start files of one name in several folders. What they are is then asked of each.
+                // Arms may start files with the same name in several folders. The contents of each are then compared.
                 let own =
                     machine.programs.iter().filter(|(path, _)| is_own(path)).map(|(_, hash)| hash.as_str());
                 let own = own.collect::<Vec<_>>().join(", ");
@@ -40,7 +41,7 @@ impl Asked {
         Self { weir, cells: spec.cells.iter().map(cell).collect(), arms: spec.arms.iter().map(arm).collect() }
     }
 
-    /// What it asked of one arm beside one baseline in one cell.
+    /// The question about one arm and one baseline in one cell.
     pub(super) fn of_row<'a>(&'a self, cell_id: &'a str, arm: &'a str, baseline: &'a str) -> Row<'a> {
         Row {
             parts: [
@@ -53,17 +54,17 @@ impl Asked {
     }
 }
 
-/// What a question is about, by name, and what was asked of it.
+/// A part of a question, by name, with its value.
 type Part<'a> = (&'a str, Option<&'a Value>);
 
-/// The question of one effect, by the names of what it is about.
+/// The question of one effect, by the names of its parts.
 #[derive(Clone, PartialEq)]
 pub(super) struct Row<'a> {
     parts: [Part<'a>; 4],
 }
 
 impl Row<'_> {
-    /// What another run asked differently.
+    /// The differences from another run's question.
     pub(super) fn differences(&self, other: &Row<'_>) -> Vec<FactDifference> {
         let pairs = self.parts.iter().zip(&other.parts).filter(|(own, its)| own.1 != its.1);
         let named = |(own, its): (&Part<'_>, &Part<'_>)| {
@@ -75,7 +76,7 @@ impl Row<'_> {
     }
 }
 
-/// An arm without the number of a process: the same server has another one on another day.
+/// An arm without a process number: the same server has another one on another day.
 fn lasting(arm: &ArmSpec) -> ArmSpec {
     let mut arm = arm.clone();
     if let Subject::Running(server) = &mut arm.subject {
@@ -84,8 +85,8 @@ fn lasting(arm: &ArmSpec) -> ArmSpec {
     arm
 }
 
-/// A cell without what may differ between runs of one question: how often it was measured, what it claims, the CPUs of
-/// the machine, the rate that was found for a share, and the length of slices that the laboratory chose.
+/// A cell without what may differ between runs of one question: the number of rounds, the claim, the machine's CPUs,
+/// the rate found for a share, and the slice length chosen by the laboratory.
 fn plain(spec: &StudySpec, cell: &CellSpec) -> CellSpec {
     let is_given = spec.slices_given.contains(&cell.id);
     let turns = |turns: Alternation| Alternation {
@@ -107,7 +108,7 @@ fn plain(spec: &StudySpec, cell: &CellSpec) -> CellSpec {
     }
 }
 
-/// What occurs most often; of several the one that occurs last.
+/// The most frequent value; of several, the one that occurs last.
 pub(super) fn most<T: PartialEq>(all: impl Iterator<Item = T>) -> Option<T> {
     let mut counted: Vec<(usize, usize, T)> = Vec::new();
     for (place, value) in all.enumerate() {

@@ -1,4 +1,4 @@
-//! Runs are made of trials, judged, and pooled.
+//! Runs made of trials, judged, and pooled.
 
 use weir_record::{
     machine::CrossCoreReading,
@@ -16,7 +16,7 @@ fn study(seed: u64) -> StudySpec {
     sample::study(&["epoll", "uring"], 8, seed)
 }
 
-/// Eight blocks: epoll costs ten microseconds a message and uring so many times that.
+/// Eight blocks: epoll costs ten microseconds a message and uring `ratio` times that.
 fn trials(ratio: f64) -> Vec<TrialRecord> {
     let of_block = |block: u32| {
         let own = 1.0 + 0.004 * (f64::from(block * 5 % 8) / 8.0 - 0.5);
@@ -26,7 +26,7 @@ fn trials(ratio: f64) -> Vec<TrialRecord> {
     (0..8).flat_map(of_block).collect()
 }
 
-/// A run of the hour that its number names.
+/// A run at the hour given by its number.
 fn dated(hour: u32, result: StudyResult) -> StudyResult {
     let began_unix_s = 3_600 * u64::from(hour);
     let period = Period { began_unix_s, ended_unix_s: began_unix_s + 90, sessions: 1 };
@@ -166,12 +166,12 @@ fn a_run_of_another_question_is_named_with_what_it_asked() {
     assert_eq!(cpu(&pool_of(&results)).all.runs, 6);
     results[2].fingerprint.programs.insert("/old/server".to_owned(), "1 byte, 0b".to_owned());
     assert_eq!(cpu(&pool_of(&results)).all.runs, 5);
-    // How often it was measured, its CPUs and its seed are no other question.
+    // The number of rounds, its CPUs and its seed do not change the question.
     let mut results = six();
     results[2].spec.cells[0].blocks = 9;
     results[2].spec.server_cpus = vec![3];
     assert_eq!(cpu(&pool_of(&results)).all.runs, 6);
-    // Nor is the number of the process that a server had which ran before.
+    // Nor does the process number of a server that ran before the study.
     for (pid, run) in (40..).zip(&mut results) {
         let server = RunningServer { address: "127.0.0.1:7".to_owned(), pid: Some(pid), cgroup: None };
         run.spec.arms[1].subject = Subject::Running(server);
@@ -258,7 +258,7 @@ fn cells_at_a_share_are_pooled_whatever_their_rates_and_keep_these() {
     let pool = pool_of(&results);
     let rates = cpu(&pool).runs.iter().filter_map(|it| it.rate_per_second);
     assert_eq!(rates.collect::<Vec<_>>(), [1e4, 2e4, 3e4, 4e4, 5e4, 6e4]);
-    // A rate that was asked for is part of the question.
+    // A requested rate is part of the question.
     results[0].spec.cells[0].load = LoadMode::Open { rate_per_second: 1e4, poisson: true, share: None };
     assert_eq!(cpu(&pool_of(&results)).all.runs, 5);
 }
@@ -292,12 +292,12 @@ fn a_run_has_its_place_among_the_earlier_ones_of_its_question_and_machine() {
     let this = PlacedRun { run: Run { result: &odd, progress: &DONE }, place: "quick" };
     let found = among(this, &all).expect("six earlier runs");
     assert_eq!((found.is_outside(), found.earlier.runs), (Some(true), 6));
-    // Later runs are not earlier ones; fewer than five predict nothing.
+    // Later runs are not earlier ones; fewer than five give no prediction.
     let third = among(all[2], &all).expect("two earlier runs");
     assert_eq!((third.earlier.runs, third.is_outside()), (2, None));
     assert!(third.earlier.range.is_some());
     assert_eq!(among(all[0], &all), None);
-    // Other builds and other machines are no earlier runs of it, however many they are.
+    // Runs with other builds and on other machines do not count as earlier runs, however many there are.
     let mut newer = run(9, 0.79);
     newer.fingerprint.weir_version = "9.9".to_owned();
     let this = PlacedRun { run: Run { result: &newer, progress: &DONE }, place: "quick" };

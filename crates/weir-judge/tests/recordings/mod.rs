@@ -1,7 +1,7 @@
-//! Every recording of the tree, and the values of its rounds as the judge computes them.
+//! All recordings of the tree, and the values of their rounds as the judge computes them.
 //!
-//! `recorded/SITTING/NAME-CONDITION.txt` are what `cargo xtask record` writes (docs/formats/recording.md).
-//! `recorded/echo-aa.txt` is older: one server that ran three times, without its messages.
+//! `cargo xtask record` writes `recorded/SITTING/NAME-CONDITION.txt` (docs/formats/recording.md).
+//! `recorded/echo-aa.txt` is older: one server that ran three times, without message counts.
 
 use std::{fs, path::Path};
 
@@ -18,11 +18,11 @@ use weir_stats::recording::{RecordedCell, RecordedRound, RecordedRun, RecordedSl
 
 use crate::replayed;
 
-/// The program that is the baseline of every recording, and its third run, which the judge takes for another arm.
+/// The baseline program of every recording, and its third run, which the judge treats as another arm.
 pub const BASELINE: &str = "epoll";
 pub const AGAIN: &str = "epoll-again";
 
-/// A cell and the recording it is of.
+/// A cell and its recording.
 pub struct Recorded {
     /// Path of the file below `recorded`, without its ending.
     pub name: String,
@@ -54,14 +54,14 @@ pub fn all() -> Vec<Recorded> {
     found
 }
 
-/// What its facts say of where it is from.
+/// The origin in its facts.
 fn origin(recording: &Recording) -> String {
     let fact = |key: &str| recording.fact(key).unwrap_or("unknown");
     let [cpu, cpus, kernel] = ["cpu", "cpus", "kernel"].map(fact);
     format!("{cpu}, {cpus} CPUs, Linux {kernel}, {}, {}", fact("weir"), fact("taken"))
 }
 
-/// Names in a folder, in order.
+/// Sorted names in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("the folder of recordings is there");
     let mut found: Vec<String> =
@@ -70,7 +70,7 @@ fn names(folder: &Path) -> Vec<String> {
     found
 }
 
-/// `echo-aa.txt` has server CPU for a message alone: of a thousand messages it is the same.
+/// `echo-aa.txt` only has server CPU per message; any number of messages is equivalent.
 fn oldest() -> RecordedCell {
     let run = |(arm, is_repeat): (&str, bool)| RecordedRun { arm: arm.to_owned(), is_repeat };
     let slice = |cost: &f64| RecordedSlice {
@@ -93,8 +93,8 @@ fn oldest() -> RecordedCell {
     }
 }
 
-/// Log-ratios of server CPU per message of a run over two runs of the baseline, one for each round that the judge
-/// compares; by the places of the runs among the cell's.
+/// Log-ratios of server CPU per message of a run relative to two runs of the baseline, one for each round that the
+/// judge compares; runs are given by their indices in the cell.
 pub fn values(cell: &RecordedCell, compared: usize, baselines: [usize; 2]) -> Vec<f64> {
     let trials: Vec<TrialRecord> = cell
         .rounds

@@ -1,7 +1,7 @@
 //! Recorded rounds of a real machine as the trials of a study.
 //!
-//! `recorded/echo-aa.txt` holds rounds of fresh processes in which one server ran three times (echo on epoll, 100
-//! connections, 64 B, slices of 25 ms, two virtual CPUs that change between two states).
+//! `recorded/echo-aa.txt` contains rounds of fresh processes in which one server ran three times (echo on epoll, 100
+//! connections, 64 B, slices of 25 ms, two virtual CPUs that alternate between two states).
 
 use weir_record::{
     load::LoadReport,
@@ -19,7 +19,7 @@ pub struct Round {
     pub runs: [Vec<f64>; 3],
 }
 
-/// A line: the round trips before and after, then the three runs, each after a semicolon.
+/// Parses a line: the round trips before and after, then the three runs, each after a semicolon.
 pub fn rounds() -> Vec<Round> {
     let numbers = |text: &str| -> Vec<f64> {
         text.split_whitespace().map(|word| word.parse().expect("a number")).collect()
@@ -75,13 +75,13 @@ fn trial(
     }
 }
 
-/// The labels that the runs of a recorded round had: the baseline, its second run, and the arm.
+/// The labels of the runs in a recorded round: the baseline, its second run, and the arm.
 pub const RECORDED: [usize; 3] = [0, 1, 2];
 
-/// The three trials of a round in which the arm costs this much more than the baseline. The labels say which of the
-/// three runs is the baseline, its second run and the arm. The effect is planted as nanoseconds: a share of what the
-/// same round's baseline took. A run's generator costs what another of the round's runs did, last slice first, and the
-/// effect: machine CPU scatters by itself.
+/// The three trials of a round in which the arm costs this much more than the baseline. The labels assign the three
+/// runs to the baseline, its second run and the arm. The effect is added in nanoseconds: a share of the same round's
+/// baseline cost. A run's generator cost is another run's cost in the same round, in reverse slice order, plus the
+/// effect: so machine CPU scatters independently.
 pub fn planted(
     cell_id: &str,
     block: u32,

@@ -1,4 +1,4 @@
-//! Maps whose rounds are recorded ones: every cell of a grid once in each block, as the laboratory would run them.
+//! Maps with recorded rounds: every cell of a grid once in each block, as the laboratory would run them.
 
 use weir_judge::sample;
 use weir_record::{
@@ -34,10 +34,9 @@ pub fn spec(rounds: u32, connections: &[u32], workers: &[u32], depths: &[u32]) -
     spec
 }
 
-/// The trials of a study in which the second arm costs so much more in each cell. Which run of a round is the arm is
-/// drawn: they are the same program, so that every draw is as good as the one that happened. Neighbouring rounds are
-/// those of neighbouring cells, from a place on that the seed draws. `slow` is how much longer everything takes at a
-/// share of the session.
+/// The trials of a study in which the second arm costs more in each cell, by the given effect. Which run of a round
+/// is the arm is random: they are the same program, so all choices are equivalent. Consecutive rounds go to
+/// consecutive cells, from a random start on. `slow` is the slowdown at a share of the session.
 pub fn trials(
     spec: &StudySpec,
     recorded: &[Round],

@@ -1,32 +1,32 @@
-//! What the rule of decision says of windows of a long run, held against what the rest of the run says. Pure.
+//! The decision rule's results for windows of a long run, compared with the rest of the run. Pure.
 
 use weir_stats::{
     decide::{ALPHA, Estimate, estimate},
     student,
 };
 
-/// What the rule says of all windows of so many rounds.
+/// Results of the rule for all windows of a number of rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Windows {
-    /// How many there are. They overlap, so that they are worth fewer.
+    /// Number of windows. They overlap, so they are not independent.
     pub count: usize,
     /// Windows that do not overlap.
     pub apart: usize,
-    /// Those whose interval and the rest's hold the difference of their means.
+    /// Windows whose interval and the rest's cover the difference of their means.
     pub hold: usize,
-    /// Those that call a difference.
+    /// Windows with a called difference.
     pub called: usize,
-    /// Those that call what is planted, and in its direction, by effect.
+    /// Windows with a called planted effect in its direction, by effect.
     pub found: [usize; 2],
-    /// Sum of the widths of intervals over those of independent values.
+    /// Sum of the widths of intervals relative to independent ones.
     pub widths: f64,
 }
 
-/// Effects that are planted, as shares.
+/// Planted effects, as shares.
 pub const PLANTED: [f64; 2] = [0.02, 0.03];
 
 impl Windows {
-    /// Of the values of a run, in the order of time. Nothing where the rest would be shorter than a window.
+    /// Windows of a run's values in time order. Empty if the rest would be shorter than a window.
     pub fn of(values: &[f64], rounds: usize) -> Self {
         let mut found = Self::default();
         if rounds < 2 || values.len() < 2 * rounds {
@@ -49,7 +49,7 @@ impl Windows {
         found
     }
 
-    /// Both together.
+    /// The sum of both.
     pub fn and(self, other: Self) -> Self {
         Self {
             count: self.count + other.count,
@@ -61,12 +61,12 @@ impl Windows {
         }
     }
 
-    /// What part of the windows a number of them is.
+    /// A number of windows as a share of all.
     pub fn share(&self, of_them: usize) -> f64 {
         of_them as f64 / self.count as f64
     }
 
-    /// Mean width over that of independent values.
+    /// Mean width relative to independent intervals.
     pub fn width(&self) -> f64 {
         self.widths / self.count as f64
     }
@@ -76,13 +76,13 @@ fn half(estimate: &Estimate) -> f64 {
     (estimate.high - estimate.low) / 2.0
 }
 
-/// Whether two means of values of one run differ by no more than their intervals together allow: errors of separate
-/// rounds add as squares.
+/// Whether two means of values of one run differ by at most what their intervals allow together: errors of separate
+/// rounds add in squares.
 fn holds(one: &Estimate, other: &Estimate) -> bool {
     (one.mean - other.mean).abs() <= half(one).hypot(half(other))
 }
 
-/// Half the width that the interval would have if no value depended on another: Student's t over all of them.
+/// Half-width of the interval for independent values: Student's t over all of them.
 fn independent_half(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
