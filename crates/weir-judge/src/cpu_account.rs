@@ -356,7 +356,7 @@ fn notable(rounds: &Rounds, figures: fn(&Round) -> &BTreeMap<CpuPart, f64>) -> V
 }
 
 impl Round {
-    /// With small calls combined.
+    /// The round with small calls combined.
     fn folded(&self, notable: &Notable) -> Self {
         let place = |part: &CpuPart| match part {
             CpuPart::Call(_) if !notable.parts.contains(part) => CpuPart::OtherCalls,
@@ -365,7 +365,7 @@ impl Round {
         self.moved(place)
     }
 
-    /// The same as for an engine without a clock.
+    /// The round as for an engine without a clock.
     fn without_own_work(&self) -> Self {
         let place = |part: &CpuPart| match part {
             CpuPart::Server | CpuPart::Unexplained => CpuPart::OutsideCalls,

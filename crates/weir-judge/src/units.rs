@@ -80,9 +80,9 @@ pub(crate) struct Compared<'a> {
 /// Which slices of an open loop count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
-    /// Those of permutations in which every compared run kept the rate.
+    /// Slices of permutations in which every compared run kept the rate.
     Kept,
-    /// All of them, at the rates they achieved.
+    /// All slices, at the rates they achieved.
     Achieved,
 }
 

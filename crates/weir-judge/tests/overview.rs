@@ -218,8 +218,8 @@ fn which_cells_are_one_map_does_not_depend_on_their_order() {
         other
     };
     let mut spec = spec();
-    // Two cells get unique slice lengths, and two further cells repeat existing levels: one alone, which is no map,
-    // and one with four similar cells, which is.
+    // Two cells get unique slice lengths. Further cells repeat existing levels with two other lengths: a single cell,
+    // which is no map, and four cells, which are one.
     spec.cells[2].alternation.as_mut().expect("it alternates").slice_ns = 100_000_000;
     spec.cells[5].alternation.as_mut().expect("it alternates").slice_ns = 100_000_000;
     let shorter = of_length(&spec.cells[1], 5_000_000);

@@ -4,12 +4,12 @@
 //!
 //! | bytes | what | differs between |
 //! | --- | --- | --- |
-//! | 0 | low byte of `k`, turned by a number of the connection | neighbours on one connection, always |
-//! | 1..8 | hash of seed, `c` and `k` | any two messages, but for one chance in 2^56 |
+//! | 0 | low byte of `k` plus a byte of the connection's key | adjacent messages of one connection, always |
+//! | 1..8 | hash of seed, `c` and `k` | any two messages, except with probability 2^-56 |
 //! | 8..16 | `k`, little endian | any two messages of a connection, always |
 //! | 16..20 | `c`, little endian | any two connections, always |
 //! | 20..24 | *B*, little endian | |
-//! | 24.. | a stretch of the run's pool of random bytes, whose start depends on `c` and `k` | stretches are 4096 |
+//! | 24.. | a piece of the run's pool of random bytes, whose start depends on `c` and `k` | there are 4096 pieces |
 //!
 //! Every byte of every message is compared; the comparison runs at the speed of `memcmp` because the expected body
 //! lies ready in the pool. The body of a message 4095 earlier, or of another connection, lies elsewhere in the pool.

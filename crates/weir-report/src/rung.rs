@@ -15,7 +15,7 @@ pub(crate) const SOFTIRQS_ARE_APART: [&str; 3] = [
      数值小于未启用该选项的内核，不能与之直接对照。",
 ];
 
-/// With its number.
+/// The name of a rung, with its number.
 pub(crate) fn name(rung: Rung, language: Language) -> &'static str {
     match rung {
         Rung::Engine => language.choose(["L0 (engine counters)", "L0 (엔진 카운터)", "L0（引擎计数器）"]),

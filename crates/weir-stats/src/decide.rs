@@ -252,7 +252,7 @@ fn of_mean(mean: f64, error: f64, degrees_of_freedom: u32, units: usize, alpha: 
     })
 }
 
-/// What the units say about the arm.
+/// The result of the units for the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The arm is better.

@@ -17,7 +17,7 @@ pub const UNITS_MIN: usize = 12;
 /// simulation, 4,000 series per cell, so that a coverage of 99 % has a standard error of 0.16 points and one of 80 %
 /// of 0.63. Widths at a lag-1 correlation of 0, 0.05 and 0.1, coverage at 0.1, 0.3 and 0.6:
 ///
-/// | values | terms | width over the independent one | coverage of 99 % | that of the independent one |
+/// | values | terms | width over the independent one | coverage of 99 % | coverage of the independent one |
 /// | --- | --- | --- | --- | --- |
 /// | 12 | 6 | 1.21, 1.23, 1.26 | 99.6, 98.5, 92.5 | 99.0, 96.0, 82.2 |
 /// | 24 | 8 | 1.21, 1.24, 1.28 | 99.7, 98.7, 95.5 | 98.5, 95.4, 80.2 |

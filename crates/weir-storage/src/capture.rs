@@ -85,7 +85,7 @@ pub enum CaptureError {
         "device times need the kernel's tracefs, which is not mounted here; as root: mount -t tracefs nodev /sys/kernel/tracing"
     )]
     NoTracefs,
-    /// Not allowed.
+    /// Tracing is not permitted.
     #[error(
         "device times come from block tracepoints, and those need root: {path} cannot be written ({source})"
     )]

@@ -89,7 +89,7 @@ pub(crate) struct Message {
 /// One moment on two clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
-    /// Of the engine's clock.
+    /// Nanoseconds on the engine's clock.
     pub(crate) now_ns: u64,
     /// Nanoseconds since midnight UTC.
     pub(crate) wall_ns: u64,

@@ -8,7 +8,7 @@
 //! An operation's failure is its result ([`Completed::result`]), never an error of the call. A call fails only if the
 //! engine itself no longer works. Dropping an engine waits for all operations in flight.
 //!
-//! | engine | hands over with | tells of completions by |
+//! | engine | submits with | reports completions by |
 //! | --- | --- | --- |
 //! | `pread` | `pread`, `pwrite` | returning |
 //! | `pwritev` | `preadv2`, `pwritev2` | returning |

@@ -10,13 +10,13 @@
 //! | spec | file | idea |
 //! | --- | --- | --- |
 //! | `poll`, `interrupt`, `fixed:5us` | `control.rs` | controls |
-//! | `linux-mean:0.5` | `linux_mean.rs` | Linux 4.10 to 6.3: half of a mean that may be old |
+//! | `linux-mean:0.5` | `linux_mean.rs` | Linux 4.10 to 6.3: half of a mean that may be outdated |
 //! | `lmd` | `lmd.rs` | mean less four deviations below it, backing off at misses |
 //! | `ehp` | `ehp.rs` | the minimum less what waking costs; slow devices get interrupts |
 //! | `hybrid-iopoll` | `hybrid_iopoll.rs` | `IORING_SETUP_HYBRID_IOPOLL` |
 //! | `pas` | `pas.rs` | up a little after too short a sleep, down a lot after too long a one |
 //! | `dpas` | `dpas.rs` | PAS, or polling, or interrupts, by load |
-//! | `ewma:0.125` | `ewma.rs` | mean less deviations, as a retransmission timer turned around |
+//! | `ewma:0.125` | `ewma.rs` | mean less deviations, a retransmission timer in reverse |
 //! | `quantile:0.01` | `quantile.rs` | the sleep that is too long once in a hundred times |
 //! | `regime:0.003` | `regime.rs` | the same, unless the interrupt is worth its lag |
 //! | `load-aware:0.003` | `load_aware.rs` | the same, for each load of the device |
