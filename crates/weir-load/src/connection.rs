@@ -214,8 +214,8 @@ impl<W: Workload> Connection<W> {
         }
     }
 
-    /// Shuts down the sending direction, so that the peer knows that no message will follow. Skipped if the peer has
-    /// already closed.
+    /// Shuts down the sending direction, so that the peer knows that no message will follow. An error is
+    /// ignored: a peer that has closed needs no notice.
     pub(crate) async fn finish(&self) {
         let _ = self.stream.shutdown().await;
     }

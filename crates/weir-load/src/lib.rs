@@ -8,7 +8,7 @@
 //!
 //! - **closed loop**: a connection starts a message when an earlier one returned; measures capacity;
 //! - **open loop**: messages start at times fixed by a [`pacer`], independent of the server. Their latency counts
-//!   from the intended start, so that a stalled server cannot hide its queue (coordinated omission).
+//!   from the intended start, so that a stalled server cannot hide its queue: this avoids coordinated omission.
 //!
 //! The report includes the generator's own limits: the CPU share of its busiest thread, how late messages left,
 //! starts that were never made, and both sides of Little's law. The crate prints nothing and has no command line.

@@ -19,8 +19,8 @@ pub(crate) const WATCHERS_MAX: u32 = 8;
 /// Longest wait for an event: the dashboard sends a keep-alive every fifteen seconds.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// Starts `PROGRAM dashboard RESULTS` and `watchers` browsers on its live view. Returns an error when one of them is
-/// disconnected or the dashboard ends.
+/// Starts `PROGRAM dashboard RESULTS` and `watchers` browsers on its live view. Returns a description of the end when
+/// one of them is disconnected or the dashboard ends.
 pub(crate) fn look_on(
     program: &Path,
     results: &Path,

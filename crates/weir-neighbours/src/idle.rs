@@ -29,8 +29,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Descriptors this process needs in addition to the connections.
 const DESCRIPTORS_BESIDES: u64 = 64;
 
-/// Opens this many connections and keeps them until the server closes some; then it returns an error. A measurement
-/// with fewer idle connections than requested is invalid.
+/// Opens this many connections and keeps them until the server closes some; then it returns a description of
+/// that. A measurement with fewer idle connections than requested is invalid.
 pub(crate) fn stay(
     server: SocketAddr,
     addresses: u32,

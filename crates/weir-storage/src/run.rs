@@ -3,8 +3,8 @@
 //! Jobs run at the same time until one waits for earlier ones (`stonewall`). Every thread of a job has its own
 //! engine, waiter and notes (the loop is in `job_thread`); the calling thread supervises, and adds up at the end.
 //! Latency counts from the issue, or from the intended start if there is a rate: a device that stalls cannot hide its
-//! queue (coordinated omission). Failed operations are counted and make the run a failed one; its measurements are
-//! kept.
+//! queue, which avoids coordinated omission. Failed operations are counted and make the run a failed one; its
+//! measurements are kept.
 //!
 //! A file belongs to one run at a time. The contents written by an earlier run can be checked without a run
 //! (`verify_only`), with the ledger that it kept.
