@@ -2,9 +2,9 @@
 //!
 //! In the order of a run: [`job`] is the specification, [`layout`] prepares the file, [`engine`] submits operations
 //! to the kernel, [`wait`] decides how the thread spends the time until one is complete, with a predictor
-//! ([`predict`]) where it sleeps first, [`measure`] contains the measurement points, [`run`] connects them, and [`output`] writes the
-//! results. [`simulate`] runs the same methods on a queueing model of a device, or on a recorded [`trace`], alone or
-//! as a trial of a study.
+//! ([`predict`]) where it sleeps first, [`measure`] contains the measurement points, [`run`] connects them, and
+//! [`output`] writes the results. [`simulate`] runs the same methods on a queueing model of a device, or on a recorded
+//! [`trace`], alone or as a trial of a study.
 //!
 //! Predictors, the simulator and the measurement points are pure: no I/O, no clock, the same seed gives the same bits.
 
