@@ -241,7 +241,9 @@ fn a_server_that_does_not_start_is_left_out_and_one_that_starts_alone_is_told_ap
     let found = compared(&asked(&["serve 50", "broken 1", "serve 55"]), &mut Fake::new());
     assert_eq!(found.decisive("serve 55").map(|row| row.verdict), Some(Verdict::Worse));
     let is_named = |it: &CommandFinding| match it {
-        CommandFinding::ServerNotReady { command, said, .. } => command == "broken 1" && said.contains("in use"),
+        CommandFinding::ServerNotReady { command, said, .. } => {
+            command == "broken 1" && said.contains("in use")
+        }
         _ => false,
     };
     assert!(found.findings.iter().any(is_named), "{:?}", found.findings);
@@ -263,7 +265,9 @@ fn a_load_that_says_no_number_is_a_failed_run() {
     let found = compared(&asked(&["serve 50", "serve 55"]), &mut fake);
     assert_eq!((found.ended, found.verdict()), (CommandEnd::NothingToCompare, Verdict::NotComparable));
     let is_named = |it: &CommandFinding| match it {
-        CommandFinding::LoadFailed { command, end, .. } => command == "serve 55" && *end == FailedEnd::NoCount,
+        CommandFinding::LoadFailed { command, end, .. } => {
+            command == "serve 55" && *end == FailedEnd::NoCount
+        }
         _ => false,
     };
     assert!(found.findings.iter().any(is_named), "{:?}", found.findings);
