@@ -170,7 +170,9 @@ impl Agent<'_> {
                         break;
                     }
                 }
-                Question::Step(_) => drop(session.refuse("no round has begun")?),
+                Question::Step(_) => {
+                    session.refuse("no round has begun")?;
+                }
             }
         }
         Ok(())

@@ -138,7 +138,9 @@ mod tests {
     #[test]
     fn a_program_is_copied_once_and_checked_each_time() {
         let cache = cache("once");
-        let here = |command: &mut Command| drop(command.env("XDG_CACHE_HOME", &cache));
+        let here = |command: &mut Command| {
+            command.env("XDG_CACHE_HOME", &cache);
+        };
         // A real shell gets the bytes when it has said that it needs them; `dash` would read ahead here.
         let is_patient = fs::read_link("/bin/sh").is_ok_and(|shell| shell.ends_with("bash"));
         let other = cache.join("weir/0123");
