@@ -55,29 +55,43 @@ fn excerpt(bytes: &[u8], from: usize, difference: usize) -> String {
     }
     // An end of line may be the difference itself, so it is shown.
     let line = after.iter().position(|byte| *byte == b'\n').map_or(after.len(), |at| at + 1);
-    let skipped = before.chars().count().saturating_sub(BEFORE_MAX);
-    let before = before.chars().skip(skipped);
-    before.chain(shown(&after[..line.min(AFTER_MAX)]).chars().take(AFTER_MAX)).collect()
+    let after = shown(&after[..line.min(AFTER_MAX)]);
+    let mut last = within_columns(before.into_iter().rev(), BEFORE_MAX);
+    last.reverse();
+    last.into_iter().chain(within_columns(after.into_iter(), AFTER_MAX)).collect()
 }
 
-/// Bytes as text without anything that is not seen.
-fn shown(bytes: &[u8]) -> String {
-    let mut text = String::new();
+/// The first ones that together have at most so many characters.
+fn within_columns(symbols: impl Iterator<Item = String>, most: usize) -> Vec<String> {
+    let mut left = most;
+    let fits = |symbol: &String| {
+        let fitting = left.checked_sub(symbol.chars().count());
+        left = fitting.unwrap_or(left);
+        fitting.is_some()
+    };
+    symbols.take_while(fits).collect()
+}
+
+/// Bytes as characters, each of which can be seen.
+fn shown(bytes: &[u8]) -> Vec<String> {
+    let mut symbols = Vec::new();
     for chunk in bytes.utf8_chunks() {
-        chunk.valid().chars().for_each(|symbol| escape(symbol, &mut text));
-        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+        symbols.extend(chunk.valid().chars().map(visible));
+        symbols.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
     }
-    text
+    symbols
 }
 
 /// What could move a cursor, or hide something, is written as its number.
-fn escape(symbol: char, text: &mut String) {
-    let is_hidden =
-        matches!(symbol, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+fn visible(symbol: char) -> String {
     match symbol {
-        '\\' => text.push_str("\\\\"),
-        symbol if symbol.is_control() || is_hidden => text.extend(symbol.escape_default()),
-        symbol => text.push(symbol),
+        '\\' | '\n' | '\t' | '\r' => symbol.escape_default().collect(),
+        symbol if symbol.is_ascii_control() => format!("\\x{:02x}", u32::from(symbol)),
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            symbol.escape_default().collect()
+        }
+        symbol if symbol.is_control() => symbol.escape_default().collect(),
+        symbol => symbol.to_string(),
     }
 }
 
@@ -124,7 +138,7 @@ mod tests {
     #[test]
     fn an_excerpt_is_short_and_has_no_control_characters() {
         let found = parted(b"\x1b[31m\xff\xe2\x80\xaez\\", b"\x1b[31m\xfe").expect("they differ");
-        assert_eq!(found.2, "\\u{1b}[31m\\xff\\u{202e}z\\\\");
+        assert_eq!(found.2, "\\x1b[31m\\xff\\u{202e}z\\\\");
         let mut long = vec![b'a'; 1_000];
         long.push(b'b');
         let (offset, _, own, other) = parted(&long, &vec![b'a'; 1_100]).expect("they differ");
@@ -132,6 +146,6 @@ mod tests {
         assert_eq!(other.chars().count(), BEFORE_MAX + AFTER_MAX);
         let odd = |last: u8| [[0xff; 30].as_slice(), &[last]].concat();
         let (.., own, other) = parted(&odd(1), &odd(2)).expect("they differ");
-        assert_eq!((own.as_str(), other.as_str()), (r"\xff\xff\xff\u{1}", r"\xff\xff\xff\u{2}"));
+        assert_eq!((own.as_str(), other.as_str()), (r"\xff\xff\xff\x01", r"\xff\xff\xff\x02"));
     }
 }
