@@ -448,25 +448,27 @@ fn order_effect(language: Language, effect: &OrderEffect) -> String {
     }
 }
 
+/// Why the way between two cores was not read.
+const NO_CROSS_CORE: [&str; 3] = [
+    "no cross-core readings: the two sides do not have a CPU each",
+    "코어 간 왕복 측정값 없음: 양쪽에 CPU를 하나씩 줄 수 없음",
+    "没有核间往返读数：双方无法各占一个 CPU",
+];
+
+/// Why there is none.
+const TWO_HOSTS: [&str; 3] = [
+    "servers and generator run on two hosts, so that there is no way between two cores to read",
+    "서버와 부하 생성기가 서로 다른 호스트에 있어 코어 간 왕복을 측정하지 않음",
+    "服务器与负载生成器位于两台主机，无需读取核间往返",
+];
+
 pub(super) fn of_states(language: Language, finding: OfStates<'_>) -> String {
     match finding {
         OfStates::NoTrial => {
             language.choose(["no trial was run", "실행된 시행 없음", "没有运行任何试验"]).to_owned()
         }
-        OfStates::NoCrossCore => language
-            .choose([
-                "no cross-core readings: the two sides do not have a CPU each",
-                "코어 간 왕복 측정값 없음: 양쪽에 CPU를 하나씩 줄 수 없음",
-                "没有核间往返读数：双方无法各占一个 CPU",
-            ])
-            .to_owned(),
-        OfStates::TwoHosts => language
-            .choose([
-                "servers and generator run on two hosts, so that there is no way between two cores to read",
-                "서버와 부하 생성기가 서로 다른 호스트에 있어 코어 간 왕복을 측정하지 않음",
-                "服务器与负载生成器位于两台主机，无需读取核间往返",
-            ])
-            .to_owned(),
+        OfStates::NoCrossCore => language.choose(NO_CROSS_CORE).to_owned(),
+        OfStates::TwoHosts => language.choose(TWO_HOSTS).to_owned(),
         OfStates::MachineDrift {
             foreign_cpus,
             foreign_cpus_change_max,

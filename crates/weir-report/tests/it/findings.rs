@@ -126,7 +126,6 @@ fn of_the_session() -> Vec<Example> {
         (Finding::CompletionOverflows { count: 53 }, vec!["53"]),
         (Finding::NoTrial, vec![]),
         (Finding::NoCrossCore, vec![]),
-        (Finding::TwoHosts, vec![]),
         (Finding::OneState { ns: 118.0, trials: 54 }, vec!["118 ns", "54"]),
         (
             Finding::TwoStates { near_ns: 118.0, far_ns: 318.0, near: 55, far: 56, changed: 57 },
@@ -169,6 +168,7 @@ fn of_the_session() -> Vec<Example> {
 
 fn of_slices() -> Vec<Example> {
     vec![
+        (Finding::TwoHosts, vec![]),
         (
             Finding::SliceMessages {
                 arms: vec![MessagesInSlices {
