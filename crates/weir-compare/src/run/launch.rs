@@ -470,7 +470,9 @@ fn outputs(to: &OutputTo) -> Result<[Output; 2], RunError> {
     let keep = match to {
         OutputTo::Blocks => Keep::Blocks,
         OutputTo::Block(number) => Keep::Block(*number),
-        OutputTo::Digest | OutputTo::Discard | OutputTo::File(_) | OutputTo::Log(_) | OutputTo::Inherit => Keep::End,
+        OutputTo::Digest | OutputTo::Discard | OutputTo::File(_) | OutputTo::Log(_) | OutputTo::Inherit => {
+            Keep::End
+        }
     };
     let digested = || -> io::Result<Output> {
         let (reader, writer) = io::pipe()?;
