@@ -139,7 +139,7 @@ pub fn a_round_on_another_host_is_as_one_here() {
     for _ in 0..2 {
         let outcome = round(&mut launcher, &spec, (SLICE, Some(Duration::from_millis(70))), &calm());
         expect_none("");
-        let program = |programs: &std::collections::BTreeMap<String, String>| programs.keys().cloned().next();
+        let program = |programs: &std::collections::BTreeMap<String, String>| programs.keys().next().cloned();
         let programs = &outcome.as_ref().expect("it ran").programs;
         let copied =
             programs.iter().map(|it| program(it).expect("a program")).all(|it| it.contains("weir-elsewhere"));
