@@ -23,6 +23,8 @@ Commands:
   ctl          Change a running gateway: limits, kill switches, drain
   report       Write the report of a study, or of an observation, again
   export       Print a study's data
+  history      What stored runs found, commit by commit: effects with intervals against a fixed
+               reference
   dashboard    Show stored studies in a browser: a list, reports, and charts that other pages may
                frame
   completions  Print what completes commands in a shell
