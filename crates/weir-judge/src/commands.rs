@@ -475,7 +475,8 @@ fn hold_threshold(asked: &ComparisonSpec, answer: &mut Effect, floor: f64) {
     }
 }
 
-/// Figures of one command on the metric's scale, one for each pair. None where of any run not even a bound is known.
+/// Figures of one command on the metric's scale: one for each pair, or the middle one of each start of servers, because
+/// runs of one start have one process. None where of any run not even a bound is known.
 fn alone(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &MetricRow) -> Vec<f64> {
     if is_without_use(judged, row.metric) {
         return Vec::new();
@@ -483,9 +484,14 @@ fn alone(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &MetricRow) 
     let slot = if place == 0 { 0 } else { place + 1 };
     let usable = pairs.slots([slot]).filter(|[run]| is_usable(judged, run));
     let bounded = |run: &CommandRun| figure(judged, run, row.metric).or(run.cost.figure_at_most(row.metric));
-    let figures: Option<Vec<f64>> = usable.map(|[run]| bounded(run)).collect();
-    let figures = figures.unwrap_or_default().into_iter().filter(|figure| row.has(*figure));
-    figures.map(|figure| row.scale.value(figure)).collect()
+    let figures: Option<Vec<(u32, f64)>> = usable.map(|[run]| Some((run.pair, bounded(run)?))).collect();
+    let figures = figures.unwrap_or_default().into_iter().filter(|(_, figure)| row.has(*figure));
+    let size = judged.unit_pairs.unwrap_or(1);
+    let mut units = BTreeMap::<u32, Vec<f64>>::new();
+    for (pair, figure) in figures {
+        units.entry(plan::round_of(pair, judged.pairs, size)).or_default().push(row.scale.value(figure));
+    }
+    units.into_values().filter_map(|values| median(&values)).collect()
 }
 
 /// Whether of some runs no more is known of a figure than what it stays below.

@@ -35,7 +35,7 @@ pub(super) fn count_at(document: &Value, pointer: &str) -> Option<u64> {
 /// A value as a count.
 pub(super) fn count_of(value: &Value) -> Option<u64> {
     match value {
-        Value::Number(found) => found.as_u64().or_else(|| whole(found.as_f64()?)),
+        Value::Number(found) => whole(found.as_f64()?),
         Value::String(text) => number(text),
         _ => None,
     }

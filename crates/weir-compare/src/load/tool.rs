@@ -156,14 +156,21 @@ fn redis(said: &Said<'_>) -> Option<Work> {
     if !completed.is_empty() {
         return Some(Work { count: completed.iter().sum(), errors });
     }
-    let asked =
-        said.words.iter().position(|word| word == "-n").and_then(|at| said.words.get(at + 1)?.parse().ok());
+    // Words before the tool's are a wrapper's, which may have a `-n` too; in a line for a shell its own are not seen.
+    let names = ["redis-benchmark", "valkey-benchmark"];
+    let is_tool = |word: &String| names.iter().any(|name| Path::new(word).ends_with(name));
+    let own = said.words.iter().position(is_tool).and_then(|at| said.words.get(at + 1..))?;
+    // It takes the last one.
+    let asked = match own.iter().rposition(|word| word == "-n") {
+        Some(at) => own.get(at + 1)?.parse().ok()?,
+        None => REDIS_REQUESTS,
+    };
     let is_test = |line: &&str| {
         let is_row = line.starts_with('"') && line.contains("\",\"") && !line.starts_with("\"test\"");
         is_row || line.contains(" requests per second")
     };
     let tests = u64::try_from(lines(text).filter(is_test).count()).ok()?;
-    Some(Work { count: tests.checked_mul(asked.unwrap_or(REDIS_REQUESTS))?, errors })
+    Some(Work { count: tests.checked_mul(asked)?, errors })
 }
 
 /// Its file of `--json-out-file`, or the last line of its progress.

@@ -7,7 +7,10 @@ use std::{
     io::{self, Read, stderr, stdout},
     os::{
         fd::{AsFd, OwnedFd},
-        unix::{ffi::OsStrExt, fs::FileTypeExt},
+        unix::{
+            ffi::OsStrExt,
+            fs::{FileTypeExt, OpenOptionsExt},
+        },
     },
     path::Path,
     time::{Duration, Instant},
@@ -488,8 +491,8 @@ fn outputs(to: &OutputTo) -> Result<[Output; 2], RunError> {
         OutputTo::Discard => to_file(Path::new("/dev/null"))?,
         OutputTo::File(path) => to_file(path)?,
         OutputTo::Log(path) => {
-            // Both at the end of one file: neither overwrites the other.
-            let log = open_plain("log", path, OpenOptions::new().append(true).create(true))?;
+            // Both at the end of one file: neither overwrites the other. It may have secrets in it.
+            let log = open_plain("log", path, OpenOptions::new().append(true).create(true).mode(0o600))?;
             let both = log.try_clone().map_err(system)?;
             return Ok([(log, None), (both, None)]);
         }

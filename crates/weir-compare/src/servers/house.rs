@@ -296,7 +296,7 @@ pub(super) fn wait(length: Duration, stop: &AtomicBool) {
     }
 }
 
-fn broken(what: &str, error: &io::Error) -> ServerFailure {
+pub(super) fn broken(what: &str, error: &io::Error) -> ServerFailure {
     RunError::Launcher(format!("cannot {what}: {error}")).into()
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::OpenOptionsExt,
     path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -11,7 +12,7 @@ use weir_record::commands::LoadRun;
 
 use super::{
     House, Loaded, ServerFailure, Slot,
-    house::{around, filled, wait},
+    house::{around, broken, filled, wait},
     places::Places,
     up,
 };
@@ -40,6 +41,9 @@ impl House {
         let before = self.before_load(slot)?;
         // Left by the run before, or not there.
         let _ = fs::remove_file(&places.out);
+        // What a load writes is for this user alone.
+        let made = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&stdout);
+        made.map_err(|error| broken("make a file for what the load writes", &error))?;
         let spec = RunSpec {
             output: OutputTo::File(stdout.clone()),
             limit: Duration::from_nanos(asked.settings.limit_ns),

@@ -733,6 +733,12 @@ fn pairs_of_one_start_are_one_value() {
     let ((units, of_starts, figure), (pairs, of_pairs, _)) = (reach(Some(3)), reach(None));
     assert_eq!((units, pairs), (20, 60));
     assert!(of_starts > of_pairs, "what starts differ by is in the interval: {of_starts} {of_pairs}");
+    // A figure alone rests on starts, too.
+    let mut alone = cpu_threshold(1.0);
+    alone.to.clear();
+    let thresholds = [alone];
+    let found = conclude(&Judged { unit_pairs: Some(3), thresholds: &thresholds, ..judged });
+    assert_eq!(found.thresholds.rows[0].units, 20);
     assert!((figure - 100.0).abs() < 3.0, "100 ms for 1,000 units of work are 100 µs for one: {figure}");
 }
 

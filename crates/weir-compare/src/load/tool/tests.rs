@@ -7,7 +7,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 fn of_stdout(tool: Tool, stdout: &str) -> Option<(u64, u64)> {
-    let words = words("program -n 2000");
+    let words = words("redis-benchmark -n 2000");
     let said = Said { words: &words, stdout, ..Said::default() };
     tool.read(&said).map(|work| (work.count, work.errors))
 }
@@ -83,6 +83,15 @@ fn requests_of_each_test_of_redis_benchmark() {
     let words = words("redis-benchmark -q -t ping");
     let ping = Said { words: &words, stdout: "PING: 99800.40 requests per second\n", ..Said::default() };
     assert_eq!(Tool::Redis.read(&ping).map(|work| work.count), Some(REDIS_REQUESTS));
+    // A wrapper's `-n` is not its number, and a line for a shell does not show it.
+    let quiet = |line: &str| {
+        let words = super::tests::words(line);
+        Tool::Redis
+            .read(&Said { words: &words, stdout: REDIS_QUIET, ..Said::default() })
+            .map(|work| work.count)
+    };
+    assert_eq!(quiet("nice -n 5 redis-benchmark -q -n 1000 -n 2000"), Some(4_000));
+    assert_eq!(quiet("sh -c 'redis-benchmark -q -n 1000'"), None);
     let refused = "Error from server: NOAUTH Authentication required.\n";
     assert_eq!(of_stdout(Tool::Redis, refused), Some((0, 1)), "no work");
 }
