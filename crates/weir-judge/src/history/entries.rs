@@ -10,6 +10,7 @@ use weir_record::{
     metric::Metric,
     spec::{ArmSpec, Subject},
     study::StudyResult,
+    verdict::Verdict,
 };
 
 /// What stands for a file in words that are compared: it may be named differently in every run.
@@ -54,7 +55,11 @@ impl Entry {
         (self.began_unix_ns, &self.run.place)
     }
 
-    fn of_effect(row: &Effect, run: HistoryRun) -> HistoryRun {
+    /// Without a figure where the deciding row bars it: programs that do different things have no effect to go on from.
+    fn of_effect(row: &Effect, deciding: &Effect, run: HistoryRun) -> HistoryRun {
+        if deciding.verdict == Verdict::NotComparable {
+            return HistoryRun { level: row.level, verdict: Verdict::NotComparable, ..run };
+        }
         HistoryRun {
             effect: HistoryFigure { figure: row.estimate, interval: row.interval },
             level: row.level,
@@ -103,7 +108,7 @@ pub fn of_study(
         reference: program(&row.baseline),
         degrees_of_freedom: row.degrees_of_freedom.unwrap_or_default(),
         began_unix_ns: began_unix_s.map(|seconds| seconds.saturating_mul(SECOND_NS)),
-        run: Entry::of_effect(row, run),
+        run: Entry::of_effect(row, primary, run),
     })
 }
 
@@ -182,7 +187,10 @@ fn of_command(
     (place, metric): (&str, Metric),
 ) -> Option<Entry> {
     let baseline = comparison.commands.first()?;
-    let row = comparison.effects.comparisons().find(|row| row.arm == arm.name && row.metric == metric)?;
+    let row_of =
+        |metric| comparison.effects.comparisons().find(|row| row.arm == arm.name && row.metric == metric);
+    let row = row_of(metric)?;
+    let deciding = row_of(Metric::CommandCpu).unwrap_or(row);
     let has_shell = report.settings.shell.is_some();
     let run = HistoryRun {
         place: place.to_owned(),
@@ -208,7 +216,7 @@ fn of_command(
         reference: program_of_command(baseline, has_shell),
         degrees_of_freedom: row.degrees_of_freedom.unwrap_or_default(),
         began_unix_ns: Some(report.started_unix_ns),
-        run: Entry::of_effect(row, run),
+        run: Entry::of_effect(row, deciding, run),
     })
 }
 
