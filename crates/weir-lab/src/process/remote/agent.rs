@@ -45,6 +45,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(600);
 /// Beginning of the names of folders that agents work in.
 const RUN: &str = "run-";
 
+/// Letters of a SHA-256 in a folder's name.
+const HASH_LENGTH: usize = 64;
+
 /// How long an agent that was ended may hold its lock, and between two looks.
 const ENDED_MAX: Duration = Duration::from_secs(5);
 const ENDED_LOOK: Duration = Duration::from_millis(5);
@@ -337,6 +340,8 @@ impl WorkFolder {
         let text = format!("{session} {}", std::process::id());
         let _ = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
         remove_left(parent);
+        let own = std::env::current_exe().ok();
+        remove_other_programs(parent, own.as_deref().and_then(Path::parent));
         let path = parent.join(format!("{RUN}{}", std::process::id()));
         private_folder(&path).map_err(cannot)?;
         Ok(Self { path, _lock: file })
@@ -401,6 +406,21 @@ fn remove_left(parent: &Path) {
     }
 }
 
+/// Removes programs that other laboratories copied here. Only the holder of the lock may: a study that runs starts its
+/// servers from one. Nothing is removed if this program was not copied here itself.
+fn remove_other_programs(parent: &Path, own: Option<&Path>) {
+    let Some(own) = own.filter(|own| own.parent() == Some(parent)) else { return };
+    let is_hash = |name: &str| {
+        name.len() == HASH_LENGTH && name.bytes().all(|it| it.is_ascii_digit() || (b'a'..=b'f').contains(&it))
+    };
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten().filter(|entry| is_hash(&entry.file_name().to_string_lossy())) {
+        if entry.path() != own {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{BufReader, PipeWriter};
@@ -411,6 +431,22 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("weir-agent-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         folder
+    }
+
+    #[test]
+    fn programs_of_others_go_and_nothing_else_does() {
+        let parent = folder("programs");
+        let named = |name: &str| parent.join(name);
+        let (own, other) = (named(&"a1".repeat(32)), named(&"b2".repeat(32)));
+        let beside = [named("fontcache"), named(&"B2".repeat(32)), named("0123")];
+        for folder in beside.iter().chain([&own, &other]) {
+            fs::create_dir_all(folder).expect("a folder can be made");
+        }
+        remove_other_programs(&parent, Some(Path::new("/usr/bin")));
+        assert!(other.exists(), "this program is from elsewhere");
+        remove_other_programs(&parent, Some(&own));
+        assert!(!other.exists() && own.exists() && beside.iter().all(|it| it.exists()));
+        fs::remove_dir_all(&parent).expect("it can be removed");
     }
 
     fn no_facts() -> Facts {

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// What is said to the system's `ssh`. No terminal: it would change bytes and wait for more of them. No question to the
 /// user, whose terminal shows a study. Nothing forwarded. A host that no longer answers is noticed within 15 seconds.
-const SSH: [&str; 17] = [
+const SSH: [&str; 21] = [
     "ssh",
     "-T",
     "-x",
@@ -15,6 +15,11 @@ const SSH: [&str; 17] = [
     "BatchMode=yes",
     "-o",
     "ClearAllForwardings=yes",
+    // A shared connection would be a process that outlives this one, and that other sessions use.
+    "-o",
+    "ControlMaster=no",
+    "-o",
+    "ControlPath=none",
     "-o",
     "ConnectTimeout=15",
     "-o",
