@@ -1,14 +1,14 @@
-//! What can go wrong with a store, each with its remedy.
+//! Errors of a store, each with its remedy.
 
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
-/// A disk with less free space has no room for a study; a failed write to it is put down to that.
+/// Free space in bytes below which a failed write is attributed to a full disk.
 const NEARLY_FULL_BYTES: u64 = 1 << 20;
 
-/// Why the store could not do what was asked. Blocks stored before the error stay stored.
+/// Why the store refused or failed. Blocks stored before the error stay stored.
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// The folder holds no store.
@@ -48,7 +48,7 @@ pub enum StoreError {
     NotAStore {
         /// The file.
         path: PathBuf,
-        /// What gave it away.
+        /// Why it is not a study store.
         reason: String,
     },
     /// A later version of Weir wrote the file.
@@ -71,10 +71,10 @@ pub enum StoreError {
     Full {
         /// The file.
         path: PathBuf,
-        /// Free space of its disk, when the system told.
+        /// Free space of its disk; `None` if the system does not report it.
         free_bytes: Option<u64>,
     },
-    /// No space from the start: there is no block yet that could be kept.
+    /// The disk has no space for the first block.
     #[error(
         "no space left for {path}{}: the disk is full or nearly so, and a study needs a few MiB; free some space, or \
          choose a folder on another disk with `--out`",
@@ -83,7 +83,7 @@ pub enum StoreError {
     NoRoom {
         /// The file.
         path: PathBuf,
-        /// Free space of its disk, when the system told.
+        /// Free space of its disk; `None` if the system does not report it.
         free_bytes: Option<u64>,
     },
     /// The file or its folder cannot be written.
@@ -106,7 +106,7 @@ pub enum StoreError {
         /// What was found.
         reason: String,
     },
-    /// A record that could not be read back; refused before anything was written.
+    /// A record that cannot be read back; it is refused before anything is written.
     #[error("{what} cannot be stored: {reason}")]
     Unstorable {
         /// Which record.
@@ -114,7 +114,7 @@ pub enum StoreError {
         /// Why.
         reason: String,
     },
-    /// Anything else SQLite says.
+    /// Any other SQLite error.
     #[error("{path}: {source}")]
     Other {
         /// The file.
@@ -125,13 +125,13 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Sorts an SQLite error by what a person can do about it.
+    /// Sorts an SQLite error by its remedy for the user.
     pub(crate) fn from_sqlite(path: &Path, source: rusqlite::Error) -> Self {
         Self::sorted(path.to_path_buf(), source, free_bytes(path))
     }
 
-    /// The same with the free space of the disk. SQLite knows a full disk as such only when it writes; when it makes
-    /// room for its shared index, or empties its log, that is an I/O error like any other.
+    /// Sorts an error, given the free space of the disk. SQLite reports a full disk as such only when it writes. When
+    /// it extends its shared index or truncates its log, a full disk is an ordinary I/O error.
     fn sorted(path: PathBuf, source: rusqlite::Error, free_bytes: Option<u64>) -> Self {
         let reason = source.to_string();
         let is_nearly_full = free_bytes.is_some_and(|free_bytes| free_bytes < NEARLY_FULL_BYTES);
@@ -147,7 +147,7 @@ impl StoreError {
         }
     }
 
-    /// Free KiB of the disk, where so little explains the error.
+    /// Free space of the disk in KiB; `None` unless it is small enough to explain the error.
     pub fn free_kib(&self) -> Option<u64> {
         match self {
             Self::Full { free_bytes, .. } | Self::NoRoom { free_bytes, .. } => free_kib(*free_bytes),
@@ -155,7 +155,7 @@ impl StoreError {
         }
     }
 
-    /// The error when there is no block yet that could be kept.
+    /// Converts the error for a store that has no block yet.
     pub(crate) fn before_the_first_block(self) -> Self {
         match self {
             Self::Full { path, free_bytes } => Self::NoRoom { path, free_bytes },
@@ -165,13 +165,13 @@ impl StoreError {
     }
 }
 
-/// Free space of the disk that holds the file, for an ordinary user.
+/// Free space of the disk that holds the file, as available to an ordinary user.
 fn free_bytes(path: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(path.parent()?).ok()?;
     disk.f_bavail.checked_mul(disk.f_frsize)
 }
 
-/// How much is free, where that explains the error.
+/// The free space as text, if it is small enough to explain the error.
 fn free(free_bytes: Option<u64>) -> String {
     free_kib(free_bytes).map(|kib| format!(" ({kib} KiB free)")).unwrap_or_default()
 }

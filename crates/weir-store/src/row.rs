@@ -1,4 +1,4 @@
-//! What goes into the store and comes out of it, as plain data.
+//! Plain data that the store writes and reads.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ pub struct StudyBrief {
     pub blocks: BTreeMap<String, u32>,
 }
 
-/// A stored result in brief: what results of every version say, without the rest, which is long.
+/// A stored result in brief: only the fields that results of every version have.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ResultBrief {
     /// Version of its records.
@@ -81,8 +81,8 @@ pub struct StoredBlock {
     pub trials: Vec<TrialRecord>,
 }
 
-/// Serialises a record, and makes sure that it can be read back: JSON has no infinity and no "not a number", and a
-/// record that holds one would make the whole study unreadable later.
+/// Serialises a record and checks that it can be read back. JSON has no infinity and no NaN, and a record that holds
+/// one would make the whole study unreadable later.
 pub(crate) fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) -> Result<String, StoreError> {
     let unstorable = |error: serde_json::Error| StoreError::Unstorable {
         what: what.to_owned(),
@@ -93,7 +93,8 @@ pub(crate) fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) ->
     Ok(text)
 }
 
-/// SQLite's integers are signed; what does not fit (292 years in nanoseconds) is stored as the largest.
+/// Converts to SQLite's signed integers. A value that does not fit (292 years in nanoseconds) is stored as the
+/// largest.
 pub(crate) fn integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

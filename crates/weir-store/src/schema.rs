@@ -59,7 +59,7 @@ CREATE TABLE result (
 ) STRICT;
 ";
 
-/// Since version 2; before, figures were columns of `trial`.
+/// Since version 2. Earlier versions kept the figures as columns of `trial`.
 const FIGURES: &str = "
 CREATE TABLE figure (
     trial_id      INTEGER NOT NULL REFERENCES trial (id),
@@ -91,7 +91,7 @@ CREATE TABLE reading (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Since version 4: the table of effects of the judged study, for readers of all kinds. Weir itself reads `result`.
+/// Since version 4: the table of effects of the judged study, for other programs. Weir itself reads `result`.
 const EFFECTS: &str = "
 CREATE TABLE effect (
     place                 INTEGER PRIMARY KEY,
@@ -124,9 +124,9 @@ CREATE TABLE effect (
 /// Before version 3 the column had another name.
 const EXCLUSIONS: &str = "ALTER TABLE trial RENAME COLUMN taints TO exclusions";
 
-/// Gives an older store the tables of this version, in the caller's transaction; `true` when it had no table of
-/// figures. Columns that `trial` has no more stay, and are empty in new rows. The table of effects stays empty until
-/// the study is judged again.
+/// Upgrades an older store to the tables of this version, in the caller's transaction; `true` if it had no table of
+/// figures. Columns that `trial` no longer has stay, and are empty in new rows. The table of effects stays empty
+/// until the study is judged again.
 pub(crate) fn upgrade(connection: &Connection) -> rusqlite::Result<bool> {
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found >= STORE_VERSION {
@@ -144,7 +144,7 @@ pub(crate) fn upgrade(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(found < 2)
 }
 
-/// Refuses files that are not study stores, and those of a later version.
+/// Refuses files that are not study stores, and stores of a later version.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let pragma = |name: &str| -> Result<i64, StoreError> {
         connection

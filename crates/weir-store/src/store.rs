@@ -26,7 +26,7 @@ pub const FILE_NAME: &str = "study.db";
 /// Stated maximum of one store. A trial takes about 50 KiB, so this is far beyond any study that ends.
 pub const BYTES_MAX: u64 = 4 << 30;
 
-/// How long a reader's lock is waited for.
+/// Longest wait for a lock that another process holds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An open store.
@@ -37,7 +37,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Makes a run folder, when it is not there, and a new store in it.
+    /// Creates the run folder, if it does not exist, and a new store in it.
     pub fn create(folder: &Path, study: &NewStudy) -> Result<Self, StoreError> {
         let path = folder.join(FILE_NAME);
         let cannot_create = |reason: std::io::Error| StoreError::CannotCreate {
@@ -80,9 +80,9 @@ impl Store {
 
     /// Opens an existing store for reading, also while a session writes it.
     ///
-    /// A store in a folder that cannot be written is read as an immutable file: SQLite wants to place its shared index
-    /// beside a store in write-ahead mode even for a reader. This is safe only without an unfinished log, so it is the
-    /// second choice and not taken when there is one.
+    /// A store in a folder that cannot be written is read as an immutable file, because SQLite wants to place its
+    /// shared index beside a store in write-ahead mode even for a reader. An immutable file is safe only without an
+    /// unfinished log, so this is tried second, and not if a log exists.
     pub fn open_read_only(folder: &Path) -> Result<Self, StoreError> {
         let path = existing(folder)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -103,8 +103,8 @@ impl Store {
         }
     }
 
-    /// Leaves write-ahead mode, so that nothing stays beside the file and whoever reads it makes nothing there either.
-    /// While somebody reads, or where the disk is full, it stays as it is, which loses nothing.
+    /// Leaves write-ahead mode, so that no other files stay beside the store and readers create none. If a process
+    /// reads the store or the disk is full, the mode stays; no data is lost.
     pub fn settle(self) {
         let _ = self.connection.busy_timeout(Duration::ZERO);
         let _ = self.connection.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()));
@@ -127,7 +127,7 @@ impl Store {
             .map_err(|source| self.sqlite(source))
     }
 
-    /// Begins a session and gives its number.
+    /// Begins a session and returns its number.
     pub fn begin_session(&mut self) -> Result<i64, StoreError> {
         self.write(|transaction| {
             transaction.execute("INSERT INTO session (elapsed_ns) VALUES (0)", [])?;
@@ -168,8 +168,8 @@ impl Store {
         })
     }
 
-    /// Stores the judged result with its table of effects, in place of an earlier one of the same study, and the time
-    /// the session took.
+    /// Stores the judged result with its table of effects, and the time the session took. It replaces an earlier
+    /// result of the study.
     pub fn save_result(
         &mut self,
         session: i64,
@@ -189,7 +189,7 @@ impl Store {
         })
     }
 
-    /// The study as asked and as it runs.
+    /// The study as requested and as it runs.
     pub fn study(&self) -> Result<StudyHeader, StoreError> {
         let row = self
             .connection
@@ -215,7 +215,7 @@ impl Store {
         })
     }
 
-    /// The study in brief: what a list of many shows, without reading a trial.
+    /// The study in brief, for lists of studies. No trial is read.
     pub fn brief(&self) -> Result<StudyBrief, StoreError> {
         let wrap = |source| self.sqlite(source);
         let (spec, created_at, elapsed_ns): (String, String, i64) = self
@@ -240,8 +240,8 @@ impl Store {
         })
     }
 
-    /// When its sessions ran, as far as they stored something; `None` before the first block. Of a session that still
-    /// runs the time so far is given, by its number.
+    /// When its sessions ran, counting those that stored a block; `None` before the first block. `running` is the
+    /// number of a session that still runs and its time so far in nanoseconds.
     pub fn period(&self, running: Option<(i64, u64)>) -> Result<Option<Period>, StoreError> {
         let (running, elapsed_ns) = running.unwrap_or_default();
         let (began, ended, sessions): (Option<i64>, Option<i64>, i64) = self
@@ -276,8 +276,8 @@ impl Store {
         Ok(self.blocks_after(0, u32::MAX)?.into_iter().map(|(_, block)| block).collect())
     }
 
-    /// The first blocks that were stored after one of this number, so many at most, each with its own number; these are
-    /// above 0 and rise.
+    /// Up to `count_max` blocks stored after the one with this number, oldest first, each with its number. Numbers
+    /// are above 0 and ascend.
     pub fn blocks_after(&self, number: i64, count_max: u32) -> Result<Vec<(i64, StoredBlock)>, StoreError> {
         let mut statement = self
             .connection
@@ -304,8 +304,8 @@ impl Store {
         Ok(blocks)
     }
 
-    /// The result, when the study was judged. One with records of another version is not read: whoever wants it judges
-    /// the trials again.
+    /// The result; `None` if the study was not judged. A result whose records have another version is not read; judge
+    /// the trials again instead.
     pub fn result(&self) -> Result<Option<StudyResult>, StoreError> {
         let Some(text) = self.result_text()? else { return Ok(None) };
         let brief: ResultBrief = self.parse("result", &text)?;
@@ -315,7 +315,7 @@ impl Store {
         self.parse("result", &text).map(Some)
     }
 
-    /// The result in brief, of whichever version its records are; none when the study was not judged.
+    /// The result in brief, for records of any version; `None` if the study was not judged.
     pub fn result_brief(&self) -> Result<Option<ResultBrief>, StoreError> {
         self.result_text()?.map(|text| self.parse("result", &text)).transpose()
     }
@@ -374,7 +374,7 @@ impl Store {
         })
     }
 
-    /// Whether a block is stored; also when that cannot be found out, because then one may be.
+    /// Whether a block is stored. Also true if the query fails, because a block may be stored then.
     fn has_blocks(&self) -> bool {
         let any = "SELECT EXISTS (SELECT 1 FROM block)";
         self.connection.query_row(any, [], |row| row.get(0)).unwrap_or(true)
@@ -384,7 +384,8 @@ impl Store {
         StoreError::from_sqlite(&self.path, source)
     }
 
-    /// A study as it was stored. What judges and draws it counts on an arm and a cell.
+    /// Parses a stored study. A study without an arm or a cell is damaged: the judge and the reports rely on one of
+    /// each.
     fn spec(&self, text: &str) -> Result<StudySpec, StoreError> {
         let spec: StudySpec = self.parse("study", text)?;
         let missing = match (spec.arms.is_empty(), spec.cells.is_empty()) {
@@ -404,7 +405,7 @@ impl Store {
     }
 }
 
-/// Inside a transaction both kinds occur; outside, SQLite's are sorted.
+/// Errors inside a transaction are of both kinds; errors outside come as SQLite's and are sorted.
 enum WriteError {
     Sqlite(rusqlite::Error),
     Store(StoreError),
@@ -521,7 +522,7 @@ fn insert_trial(transaction: &Transaction<'_>, block_id: i64, trial: &TrialRecor
     Ok(())
 }
 
-/// Of two rows with one name in one slice the later counts.
+/// Stores readings. If two rows of one slice have the same name, the later one replaces the earlier.
 fn insert_readings(
     transaction: &Transaction<'_>,
     trial_id: i64,
@@ -549,7 +550,7 @@ fn insert_figures(transaction: &Transaction<'_>, trial_id: i64, trial: &TrialRec
     Ok(())
 }
 
-/// Writes the table of effects anew.
+/// Replaces the table of effects.
 fn replace_effects(transaction: &Transaction<'_>, effects: &Effects) -> Result<(), WriteError> {
     transaction.execute("DELETE FROM effect", [])?;
     let mut statement = transaction.prepare_cached(
@@ -594,18 +595,18 @@ fn replace_effects(transaction: &Transaction<'_>, effects: &Effects) -> Result<(
     Ok(())
 }
 
-/// A number that arithmetic can go on with, or none.
+/// The value, unless it is infinite or NaN.
 fn finite(value: Option<f64>) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
 
-/// Figures of trials that were stored before there was a table of them.
+/// Adds the figures of trials that were stored before the table of figures existed.
 fn add_figures(transaction: &Transaction<'_>) -> Result<(), WriteError> {
     let mut statement = transaction.prepare("SELECT id, record FROM trial")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let record: String = row.get(1)?;
-        // A record that cannot be read is found, and named, by whoever reads the blocks.
+        // Reading the blocks reports an unreadable record by name.
         if let Ok(trial) = serde_json::from_str(&record) {
             insert_figures(transaction, row.get(0)?, &trial)?;
         }

@@ -1,4 +1,4 @@
-//! Each fault has a name and a sentence, and costs no finished block.
+//! Each fault has its own error and message, and loses no finished block.
 
 use std::{fs, process::Command};
 
@@ -37,7 +37,7 @@ fn a_folder_that_cannot_be_made_is_named() {
 
 #[test]
 fn a_store_that_cannot_be_opened_is_named_and_no_other_folder_is_asked_for() {
-    // Both are refused to root too.
+    // Root cannot open them either.
     let (folder, looping) = (fresh_folder("no-file"), fresh_folder("looping"));
     fs::create_dir_all(folder.join(FILE_NAME)).expect("a folder");
     fs::create_dir_all(&looping).expect("a folder");
@@ -122,7 +122,7 @@ fn a_disk_too_full_for_a_study_is_named_with_what_is_free_and_a_remedy() {
             println!("skipped: mounting a small disk needs root");
             return;
         }
-        // The first block has no room either where the tables have.
+        // Where the tables fit, the first block may still have no room.
         let stored = Store::create(&disk.join("run"), &study()).and_then(|mut store| {
             let session = store.begin_session()?;
             store.append_block(session, &block(0, 0), 1)

@@ -16,7 +16,7 @@ use weir_record::{
 };
 use weir_store::{BlockKey, NewStudy, StoredBlock};
 
-/// A folder of this run of the tests that does not exist yet; an earlier test's is removed.
+/// A folder for this test that does not exist yet. A folder that an earlier run of the tests left is removed.
 pub fn fresh_folder(name: &str) -> PathBuf {
     let run = format!("weir-store-{}", std::process::id());
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(run).join(name);

@@ -1,4 +1,4 @@
-//! The store on a real file system: what is written comes back, and faults are named.
+//! The store on a real file system: round trips, and the errors of each fault.
 
 mod faults;
 mod fixture;

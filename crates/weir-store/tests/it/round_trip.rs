@@ -248,12 +248,12 @@ fn version_of(folder: &Path) -> u32 {
     connection.pragma_query_value(None, "user_version", |row| row.get(0)).expect("it has a version")
 }
 
-/// A result with this table.
+/// A result with this table of effects.
 fn with_effects(rows: Vec<Effect>) -> StudyResult {
     StudyResult { effects: Effects { rows }, ..result(true) }
 }
 
-/// A row that has something in every column.
+/// A row that has a value in every column.
 fn full_row() -> Effect {
     Effect {
         question: Question::PublishedShare(2, 1),
@@ -343,7 +343,7 @@ fn a_result_that_cannot_be_stored_leaves_the_table_of_effects_as_it_was() {
     assert_eq!(effects(&folder).len(), 1);
 }
 
-/// As programs before the table of effects stored a result, with what they had in place of it.
+/// A result as stored by programs older than the table of effects, with the fields they had instead.
 const OLDER_RESULT: &str = r#"{"schema_version":2,"primary":0,"verdict":"better","comparisons":[{"cell_id":
     "c1-d1-m64-closed","arm":"uring","baseline":"epoll","metric":"server-cpu-per-message","ratio":0.8}],
     "missing_arms":[{"name":"poll","reason":{"code":"no-unit-left"},"unlock":null}],"complete":true}"#;
@@ -416,7 +416,7 @@ fn result(complete: bool) -> StudyResult {
     }
 }
 
-/// Any number a measurement can be, to the last bit.
+/// Any normal number or zero; every bit of it must come back.
 fn fraction() -> impl Strategy<Value = f64> {
     prop::num::f64::NORMAL | prop::num::f64::ZERO
 }

@@ -1,7 +1,7 @@
 //! A writer killed with SIGKILL at seeded moments: every block it reported as stored is there, and the file is whole.
 //!
-//! The program starts itself again as the writer. The writer prints a block's number once the store has it; the
-//! reader of those lines kills it after a seeded number of them, which is somewhere in a later block.
+//! The program starts itself again as the writer. The writer prints a block's number once the block is stored. The
+//! reader of those lines kills it after a seeded number of lines, which is during a later block.
 
 #[path = "../it/fixture.rs"]
 mod fixture;
