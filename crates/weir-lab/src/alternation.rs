@@ -1,8 +1,8 @@
-//! Which cells are measured in alternating slices, and in which. Pure.
+//! Decides which cells are measured in alternating slices, and how long the slices are. Pure.
 //!
-//! Arms that are up together and loaded in turn meet the same machine within tens of milliseconds, so that its noise,
-//! which is slow, falls out of their ratio. That is the default wherever it can be done; whole trials in blocks remain
-//! for what cannot, and the report names why.
+//! Arms that are up together and loaded in turn run on the same machine state within tens of milliseconds. The
+//! machine's noise is slow, so it cancels in their ratio. Arms take turns by default wherever they can. The other
+//! cells are measured in whole trials in blocks, and the report says why.
 
 use weir_judge::slice_length::MESSAGES_EACH;
 use weir_record::{
@@ -15,29 +15,31 @@ use crate::protocol;
 const MILLISECOND_NS: u64 = 1_000_000;
 
 const PERMUTATIONS_MIN: u64 = 2;
-/// Slices as long as this stand alone: rounds tell more than longer ones do.
+/// Slices at least this long get one permutation a round: more rounds carry more information than longer ones.
 const ALONE_NS: u64 = 1_000 * MILLISECOND_NS;
 const PERMUTATIONS_MAX: u64 = 20;
 
 /// Messages on each connection before a slice.
 const PRIME_MESSAGES: u32 = 2;
 
-/// A slice of an open loop: long against the time in which a queue settles, short against the machine's noise. Its
-/// tails are pooled over a round.
+/// Slice of an open loop: long compared with the time in which a queue settles, short compared with the machine's
+/// noise. Tails are pooled over a round.
 const PACED_SLICE_NS: u64 = 50 * MILLISECOND_NS;
-/// Slices of an open loop in a round, over all runs: p99 needs a thousand samples of each. Rounds of a claim are as
-/// short as those of a closed loop.
+/// Total length of an open loop's slices in a round, over all runs: p99 needs a thousand samples of each. Rounds of a
+/// claim are as short as those of a closed loop.
 const PACED_ROUND_NS: u64 = 1_200 * MILLISECOND_NS;
 
-/// Connections of one generator over all runs of a round.
+/// Most connections of one generator over all runs of a round.
 pub const CONNECTIONS_MAX: u64 = 16_000;
 
-/// What a message takes beside that of its protocol, for the length of a slice: a part by size, and one by how many
-/// connections share the caches (epoll echoes 140,000 messages a second over 100 and 112,000 over 4000).
+/// Time of a message beyond its protocol's, for choosing the slice length: a part by size, and a part by the number
+/// of connections that share the caches (epoll echoes 140,000 messages a second over 100 connections and 112,000 over
+/// 4000).
 const MESSAGE_NS_PER_KIB: u64 = 180;
 const MESSAGE_PS_PER_CONNECTION: u64 = 750;
 
-/// Least length of a slice in questions to the host of its server. A turn has four of them, which so are a tenth of it.
+/// Least length of a slice, in round trips to the host of its server. A turn has four round trips, a tenth of the
+/// slice.
 const SLICE_IN_DELAYS: u64 = 40;
 
 /// Longest slice that the laboratory chooses.
@@ -62,7 +64,7 @@ pub fn obstacle(spec: &StudySpec, cell: &CellSpec) -> Option<NoTurns> {
     None
 }
 
-/// The slices that suit a cell; `None` where its arms cannot take turns.
+/// The alternation that suits a cell; `None` if its arms cannot take turns.
 pub fn suited(spec: &StudySpec, cell: &CellSpec) -> Option<Alternation> {
     if obstacle(spec, cell).is_some() {
         return None;
@@ -99,8 +101,8 @@ pub(crate) fn permutations(cell: &CellSpec, runs: u64, slice_ns: u64) -> u32 {
     u32::try_from(permutations).unwrap_or(u32::MAX)
 }
 
-/// Makes slices long against what it takes to ask the host of the servers something: each turn has some questions, and
-/// while they are under way nothing is measured. Slices whose length was asked for stay.
+/// Lengthens slices to at least 40 round trips to the servers' host: each turn has some round trips, and nothing is
+/// measured during them. A slice length that the study file sets stays.
 pub fn lengthen_for_delay(spec: &mut StudySpec, delay_ns: u64) {
     let least_ns = delay_ns.saturating_mul(SLICE_IN_DELAYS).min(SLICE_NS_MAX);
     let StudySpec { arms, cells, slices_given, .. } = spec;
@@ -113,14 +115,14 @@ pub fn lengthen_for_delay(spec: &mut StudySpec, delay_ns: u64) {
     }
 }
 
-/// Lets the arms of every cell take turns that can; blocks stay what they are.
+/// Makes the arms take turns in every cell where they can; the number of blocks stays.
 pub fn apply(spec: &mut StudySpec) {
     for index in 0..spec.cells.len() {
         spec.cells[index].alternation = suited(spec, &spec.cells[index]);
     }
 }
 
-/// Notes which cells are measured in whole trials, and why.
+/// Records which cells are measured in whole trials, and why.
 pub(crate) fn note_whole_trials(spec: &mut StudySpec) {
     let whole = spec.cells.iter().filter(|cell| cell.alternation.is_none()).map(|cell| WholeTrials {
         cell_id: cell.id.clone(),
@@ -141,14 +143,15 @@ pub fn round_ns(cell: &CellSpec, alternation: &Alternation, runs: u64) -> u64 {
         + ROUND_OVERHEAD_NS
 }
 
-/// Longest the slices of evidence of a cell should take, over all its rounds and all arms but the second baseline.
+/// Longest time that a cell's slices of evidence should take, over all its rounds and all arms but the second
+/// baseline.
 pub fn evidence_ns(cell: &CellSpec, runs: u64) -> u64 {
     /// Attaching programs and detaching them, for each slice that they observe.
     const PROGRAMS_OVERHEAD_NS: u64 = 150 * MILLISECOND_NS;
     let Some(plan) = cell.alternation.and_then(|alternation| alternation.evidence) else { return 0 };
     let all = u64::from(plan.rounds.min(cell.blocks)) * u64::from(plan.pairs) * (runs - 1);
     let (observed, read) = if plan.by_group { (5, 1) } else { (1, 0) };
-    // Holding a server's threads, and answering all that is under way at the pace that strace leaves.
+    // Time to stop a server's threads, and to answer all messages in flight at the speed that strace leaves.
     let under_strace = if plan.strace { (runs - 1) * 2 * plan.slice_ns } else { 0 };
     all * ((1 + read + observed) * plan.slice_ns + observed * PROGRAMS_OVERHEAD_NS) + under_strace
 }

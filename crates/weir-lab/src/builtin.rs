@@ -22,7 +22,7 @@ macro_rules! built_in {
     };
 }
 
-/// All there are.
+/// All built-in studies.
 pub const ALL: [BuiltIn; 12] = [
     built_in!("quick", "../studies/"),
     built_in!("why", "../../../docs/studies/"),
@@ -38,8 +38,8 @@ pub const ALL: [BuiltIn; 12] = [
     built_in!("polling", "../studies/"),
 ];
 
-/// Studies of single options of io_uring, which the guidance of a map names: part of the program, because an
-/// installation has no files beside it.
+/// Studies of single options of io_uring, which the guidance of a map names. They are part of the program because an
+/// installation has no study files beside it.
 pub const OF_OPTIONS: [BuiltIn; 6] = [
     built_in!("uring-send-zc", "../../../docs/studies/"),
     built_in!("uring-minimum-wait", "../../../docs/studies/"),
@@ -55,7 +55,7 @@ impl BuiltIn {
         ALL.into_iter().chain(OF_OPTIONS).find(|study| study.name == name)
     }
 
-    /// Names of the plans that it has beside its usual one, as `--levels` takes them.
+    /// Names of its plans beside the usual one, as `--levels` takes them.
     pub fn plans(&self) -> Vec<String> {
         study_file::plans(self.text)
     }
@@ -65,7 +65,7 @@ impl BuiltIn {
         study_file::arms(self.text)
     }
 
-    /// What it asks of this machine.
+    /// The study, with the defaults of this host filled in.
     pub fn study(&self, host_defaults: &HostDefaults) -> Result<Study, FileError> {
         study_file::parse(Path::new(&format!("{}.toml", self.name)), self.text, host_defaults)
     }

@@ -1,4 +1,4 @@
-//! What a session's end, or a comparison of two runs, means to a script: the documented exit codes.
+//! The documented exit codes: how a session or a comparison of two runs ended, for scripts.
 
 use weir_record::{
     commands::{CommandComparison, CommandEnd, CommandFinding},
@@ -18,21 +18,21 @@ use crate::run::{Ended, RunError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitCode {
-    /// The primary comparison has a verdict: better, worse or equivalent. Of a study with thresholds: all hold.
+    /// The primary comparison has a verdict: better, worse or equivalent. With thresholds: all hold.
     Decided = 0,
     /// Something failed that should not.
     RuntimeError = 1,
-    /// What was asked cannot be meant.
+    /// The request is invalid.
     Usage = 2,
     /// A threshold does not hold: the whole interval is beyond it.
     Threshold = 10,
-    /// The primary comparison's data do not decide. Of a study with thresholds: an interval includes the bound.
+    /// The data of the primary comparison are inconclusive. With thresholds: an interval includes the bound.
     Inconclusive = 11,
     /// The primary comparison's validity checks failed, or those of a threshold; or the blocks are of another machine.
     NotComparable = 12,
     /// The environment cannot run this, or not all of it; the report names what is missing.
     Environment = 13,
-    /// What should be compared with is not there: a stored run, or a program.
+    /// The baseline of the comparison is not there: a stored run, or a program.
     NoBaseline = 14,
     /// Interrupted; finished blocks are kept.
     Interrupted = 130,
@@ -44,8 +44,8 @@ impl ExitCode {
         self as u8
     }
 
-    /// Code of a session that ended in good order. An interruption says more than a missing arm, a missing arm more
-    /// than the verdict: a script that reads 0 must be able to rely on the whole study.
+    /// Code of a session that ended in good order. An interruption takes precedence over a missing arm, and a missing
+    /// arm over the verdict: a script that reads 0 must be able to rely on the whole study.
     pub fn of_session(ended: Ended, result: &StudyResult) -> Self {
         match ended {
             Ended::Interrupted => Self::Interrupted,
@@ -54,8 +54,7 @@ impl ExitCode {
         }
     }
 
-    /// Code of a result without a missing arm or cell: that of its thresholds, or of its primary comparison where it
-    /// has none.
+    /// Code of a result without a missing arm or cell: the code of its thresholds, or else of its primary comparison.
     pub fn of_result(result: &StudyResult) -> Self {
         if !(result.missing_arms.is_empty() && result.spec.missing_cells.is_empty()) {
             return Self::Environment;
@@ -66,7 +65,7 @@ impl ExitCode {
         Self::of_verdict(result.verdict)
     }
 
-    /// Code of two runs side by side: that of its thresholds, and else whether anything could be compared.
+    /// Code of two runs side by side: the code of the thresholds, or else whether anything could be compared.
     pub fn of_pair(pair: &RunPair) -> Self {
         let is_compared = pair.changes.iter().any(|change| change.figure.is_some());
         match Self::of_thresholds(pair.thresholds.iter().zip(&pair.answers)) {
@@ -76,8 +75,8 @@ impl ExitCode {
         }
     }
 
-    /// Code of commands that were compared: what ended the comparison, what could not run or is not comparable, its
-    /// thresholds, and where it has none the verdict on the first command that was compared.
+    /// Code of compared commands, in this order: what ended the comparison, what could not run or is not comparable,
+    /// the thresholds, or else the verdict on the first command that was compared.
     pub fn of_commands(comparison: &CommandComparison) -> Self {
         let is_baseline = |name: &String| comparison.commands.first().is_some_and(|it| it.name == *name);
         let left_out = comparison.findings.iter().filter_map(|found| match found {
@@ -123,8 +122,8 @@ impl ExitCode {
         }
     }
 
-    /// Code of runs that one command made, by the words of a single run: that of the pooled primary comparison, unless
-    /// a run lacks an arm or a cell.
+    /// Code of the runs of one command, with the meanings of a single run: the code of the pooled primary comparison,
+    /// unless a run lacks an arm or a cell.
     pub fn of_pooled_primary(pool: &RunPool, results: &[&StudyResult]) -> Self {
         let lacks = |it: &&StudyResult| !(it.missing_arms.is_empty() && it.spec.missing_cells.is_empty());
         if results.iter().any(lacks) {
@@ -142,15 +141,15 @@ impl ExitCode {
         }
     }
 
-    /// Code of all thresholds together; none without one.
+    /// Code of all thresholds together; `None` without a threshold.
     fn of_thresholds<'r>(asked: impl Iterator<Item = (&'r ComparisonSpec, &'r Effect)>) -> Option<Self> {
         let thresholds: Vec<Self> = asked.filter_map(|(asked, row)| Self::of_threshold(asked, row)).collect();
         let by_weight = [Self::Threshold, Self::NotComparable, Self::Inconclusive, Self::Decided];
         by_weight.into_iter().find(|code| thresholds.contains(code))
     }
 
-    /// Code of a threshold; of a goal there is none. An interval that includes the bound is one thing, answers that
-    /// were wrong or a schedule that was cut are another.
+    /// Code of a threshold; `None` for a goal. An interval that includes the bound is inconclusive; wrong answers or
+    /// a schedule that was cut are not comparable.
     fn of_threshold(asked: &ComparisonSpec, row: &Effect) -> Option<Self> {
         let is_width = |reason: &Finding| {
             matches!(
@@ -182,7 +181,7 @@ impl ExitCode {
     }
 }
 
-/// Whether another folder was meant.
+/// Whether the user probably meant another folder.
 fn is_wrong_folder(error: &StoreError) -> bool {
     matches!(error, StoreError::NotFound { .. } | StoreError::Exists { .. } | StoreError::NotAStore { .. })
 }
@@ -275,7 +274,7 @@ mod tests {
         };
         let keep: fn(&mut StudyResult) = |_| {};
         assert_eq!(codes(&[0.78, 0.79, 0.80], keep), (ExitCode::Decided, ExitCode::Decided));
-        // They lie too far apart for a decision, which is a pooled figure all the same.
+        // The ratios are too far apart for a verdict, but there is a pooled figure.
         assert_eq!(codes(&[0.7, 1.3, 1.0], keep), (ExitCode::Decided, ExitCode::Inconclusive));
         assert_eq!(codes(&[0.78, 0.79], keep), (ExitCode::Inconclusive, ExitCode::Inconclusive));
         assert_eq!(codes(&[], keep), (ExitCode::NotComparable, ExitCode::NotComparable));

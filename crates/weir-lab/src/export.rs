@@ -1,5 +1,5 @@
-//! The whole study as one JSON document: the judged result and every trial, pilots and excluded ones included; and the
-//! schema of that document. Tables for spreadsheets are the report's business.
+//! The whole study as one JSON document, and the schema of that document. The document holds the judged result and
+//! every trial, including pilots and excluded trials. The report writes the tables for spreadsheets.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
@@ -25,7 +25,7 @@ struct Document<'r> {
     trials: Vec<TrialRecord>,
 }
 
-/// JSON of the study. Trials carry all their exclusions, a change of the machine's state included.
+/// JSON of the study. Trials carry all their exclusions, including a change of the machine's state.
 pub fn json(result: &StudyResult, trials: &[TrialRecord]) -> Result<String, serde_json::Error> {
     let gate = ValidityGate::new(trials);
     let trials = trials
@@ -49,7 +49,7 @@ struct Summary<'r> {
     effects: Vec<Effect>,
 }
 
-/// The study in short: its verdict, and a row for each comparison and goal. Columns are those of [`json`].
+/// The study in short: its verdict, and a row for each comparison and goal. The columns are the fields of [`json`].
 pub fn summary(result: &StudyResult) -> Result<String, serde_json::Error> {
     let brief = |row: &Effect| Effect { values: Vec::new(), ..row.clone() };
     let is_meant = |row: &&Effect| matches!(row.question, Question::Comparison | Question::Asked(_));
@@ -65,7 +65,7 @@ pub fn summary(result: &StudyResult) -> Result<String, serde_json::Error> {
     Ok(format!("{}\n", serde_json::to_string_pretty(&summary)?))
 }
 
-/// JSON Schema (draft 2020-12) of [`json`], made from the types that are written.
+/// JSON Schema (draft 2020-12) of [`json`], derived from the types that are written.
 pub fn schema() -> Result<String, serde_json::Error> {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings.into_generator().into_root_schema_for::<Document<'_>>();

@@ -1,8 +1,8 @@
-//! A machine and servers that exist only in numbers: the same sessions as on a real machine, in virtual time, with
-//! planted effects, machine states and failures. Every figure follows from the seed.
+//! A simulated machine and simulated servers: the same sessions as on a real machine, in virtual time, with planted
+//! effects, machine states and failures. The seed determines every figure.
 //!
-//! This is the laboratory's test bench and never a source of results: a record it makes says `fake` where a real one
-//! names the generator's driver.
+//! This is the laboratory's test bench and never a source of results: a record it makes says `fake` where a real
+//! record names the generator's driver.
 
 use std::{
     cell::{Cell, RefCell},
@@ -35,9 +35,9 @@ use crate::launch::{
 pub struct FakeArm {
     /// Server CPU per message in the near state, in microseconds.
     pub cpu_us_per_message: f64,
-    /// How much dearer a message is in the far state.
+    /// Factor of the cost of a message in the far state.
     pub far_factor: f64,
-    /// How much dearer a message is in open loop, at an equal rate for every arm.
+    /// Factor of the cost of a message in open loop, at an equal rate for every arm.
     pub open_factor: f64,
     /// What goes wrong.
     pub fault: FakeFault,
@@ -55,19 +55,19 @@ impl FakeArm {
 pub enum FakeFault {
     /// Nothing.
     None,
-    /// Every trial: the server says that this environment cannot run it.
+    /// Every trial: the server reports that this environment cannot run it.
     Environment,
-    /// The trials from this number of the arm's own on (from 0): the server dies.
+    /// The arm's trials from this number on (from 0): the server dies.
     DiesFrom(u32),
-    /// Only this trial of the arm's own (from 0): the server dies.
+    /// Only the arm's trial of this number (from 0): the server dies.
     DiesOnceAt(u32),
-    /// Every trial with at least so many workers: the server dies.
+    /// Every trial with at least this many workers: the server dies.
     DiesWithWorkers(u32),
-    /// Only this trial of the arm's own (from 0): no message comes back inside the window.
+    /// Only the arm's trial of this number (from 0): no message comes back inside the window.
     SilentOnceAt(u32),
     /// Every trial: this many responses are reset.
     Resets(u64),
-    /// Every trial: the generator refuses what it was asked.
+    /// Every trial: the generator refuses its arguments.
     Usage,
 }
 
@@ -78,9 +78,9 @@ pub enum FakeStates {
     Near,
     /// Always.
     Far,
-    /// From this time on, for good.
+    /// From this time on, permanently.
     FarFrom(Duration),
-    /// By turns, with exponential lengths of these means.
+    /// Alternately, with exponential lengths of these means.
     Switching {
         /// Mean length of a near stretch.
         near: Duration,
@@ -98,13 +98,13 @@ pub const FAR_NS: f64 = 400.0;
 /// Start-up, teardown and readings of a fake trial.
 const OVERHEAD: Duration = Duration::from_millis(150);
 
-/// What part of a server's CPU time is in its calls.
+/// Share of a server's CPU time that is in its system calls.
 const CALLS_SHARE: f64 = 0.6;
 
 /// Longest session the virtual machine has states for.
 const SESSION_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// The fake. Fields may be changed between sessions.
+/// The fake launcher. Fields may be changed between sessions.
 #[derive(Debug)]
 pub struct FakeLauncher {
     /// Servers by arm name.
@@ -119,13 +119,13 @@ pub struct FakeLauncher {
     pub interrupt_in_trial: Option<u32>,
     /// Trials run so far, in all arms.
     pub trials: u32,
-    /// Arms and cells of which it was asked whether this machine carries them.
+    /// Arms and cells for which the session asked whether this machine can run them.
     pub asked: RefCell<Vec<(Vec<String>, Vec<String>)>>,
     seed: u64,
     states: FakeStates,
     now: Duration,
     trials_by_arm: BTreeMap<String, u32>,
-    /// Far stretches, as start and end, made as far as they were needed.
+    /// Far stretches, as start and end, generated as far as they were needed.
     far_stretches: Vec<(Duration, Duration)>,
     stretches_random: Random,
     reading_random: Cell<u64>,
@@ -262,7 +262,7 @@ impl FakeLauncher {
             bytes_verified: messages * u64::from(request.cell.message_bytes),
             response: latency(service_ns, messages),
             service: latency(service_ns, messages),
-            // A distribution's p99 is three times its median here.
+            // The p99 of a distribution is three times its median here.
             send_lag: latency(service_ns * self.lag_share / 3.0, messages),
             littles_law: LittlesLaw {
                 in_flight_mean: throughput * service_ns / 1e9,
@@ -281,7 +281,7 @@ impl FakeLauncher {
         };
         match arm.fault {
             FakeFault::Resets(count) => report.failures.reset = count,
-            // The trial that runs is counted already.
+            // The current trial is counted already.
             FakeFault::SilentOnceAt(only) if self.trials_by_arm[&request.arm.name] == only + 1 => {
                 (report.messages, report.bytes_verified, report.throughput_per_second) = (0, 0, 0.0);
             }
@@ -441,7 +441,7 @@ fn trial_request<'a>(request: &RoundRequest<'a>, arm: usize) -> TrialRequest<'a>
     }
 }
 
-/// A fake trial cut down to a slice: its figures a message stay what they are.
+/// A fake trial cut down to a slice: its figures per message stay.
 fn slice(report: &LoadReport, slice_ns: u64, permutation: u32, place: u32) -> SliceRecord {
     let share = slice_ns as f64 / report.window_ns.max(1) as f64;
     let part = |total: u64| (total as f64 * share) as u64;
@@ -460,7 +460,7 @@ fn slice(report: &LoadReport, slice_ns: u64, permutation: u32, place: u32) -> Sl
     }
 }
 
-/// Adds a slice's report to what the arm has in the round; means and shares stay those of the last.
+/// Adds a slice's report to the arm's total in the round; means and shares are those of the last slice.
 fn add(total: &mut LoadReport, report: LoadReport) {
     let sums = [total.messages, total.messages_started, total.bytes_verified, total.window_ns];
     let (cpu_ns, busy_ns) =
@@ -477,5 +477,5 @@ fn add(total: &mut LoadReport, report: LoadReport) {
     }
 }
 
-/// A flag that nobody sets.
+/// A flag that is never set.
 pub static NEVER: AtomicBool = AtomicBool::new(false);

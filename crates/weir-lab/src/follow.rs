@@ -1,7 +1,7 @@
-//! A study that a session works on, as far as it is stored: what `weir study` shows while it runs, for others to see.
-//! It reads blocks that are new since it last looked, and has the judge say what they come to so far. Of a study of
-//! days it keeps the first trials, [`FOLLOWED_TRIALS_MAX`] with [`FOLLOWED_SLICES_MAX`] slices at most, and of most of
-//! these only what tells how far it is; of what is stored after them it counts the blocks.
+//! Follows a running study from its store: what `weir study` shows while it runs, for other processes. Each look
+//! reads the blocks that are new since the last one and has the judge estimate the result so far. Of a study of days
+//! it keeps the first trials, at most [`FOLLOWED_TRIALS_MAX`] with at most [`FOLLOWED_SLICES_MAX`] slices, and for
+//! most of these only what shows the progress. It only counts the blocks stored after them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,51 +23,51 @@ use weir_record::{
 };
 use weir_store::{Store, StoreError, StoredBlock};
 
-/// Most trials of a study that are kept. The estimate of one that has more stands still; its report has all of them.
+/// Most trials of a study that are kept. The estimate of a longer study stays at these; its report uses all trials.
 pub const FOLLOWED_TRIALS_MAX: usize = 20_000;
 
-/// Most slices of these trials: twenty for each of as many, which is the most that a study has unless its file asks for
-/// more.
+/// Most slices of these trials: twenty for each of the maximum number of trials. A study has more slices a trial only
+/// if its file asks for them.
 pub const FOLLOWED_SLICES_MAX: usize = 20 * FOLLOWED_TRIALS_MAX;
 
-/// Blocks that are read at a time: a trial is many times as long in its store as it is here.
+/// Blocks that are read at a time: a trial is many times larger in its store than here.
 const BLOCKS_AT_A_TIME: u32 = 64;
 
 use crate::time_left;
 
-/// What was read of a study so far.
+/// The part of a study that was read so far.
 #[derive(Clone, Debug, Default)]
 pub struct Follower {
-    /// Without what only reports show of them.
+    /// Trials, without the parts that only reports show.
     trials: Vec<TrialRecord>,
     /// Slices of all of them.
     slices: usize,
     last_block: i64,
-    /// There are more.
+    /// There is more in the store than fits.
     is_full: bool,
 }
 
-/// How far a study is, and what its primary comparison looks like before anything is decided.
+/// Progress of a study, and an estimate of its primary comparison before there is a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Followed {
     /// The study's name.
     pub name: String,
     /// Its question.
     pub title: Text,
-    /// What is counted.
+    /// The unit that is counted.
     pub kind: MessageKind,
     /// How far it is.
     pub progress: Progress,
     /// The cell of the block that was stored last; empty before the first.
     pub last_cell: String,
-    /// Absent with fewer rounds or blocks than would decide anything.
+    /// Absent while there are fewer rounds or blocks than a verdict needs.
     pub estimate: Option<RunningEstimate>,
     /// Time of all sessions when that block was stored.
     pub elapsed_ns: u64,
-    /// More is stored than was read: the estimate, the blocks to repeat and the pace are of the first trials,
-    /// [`FOLLOWED_TRIALS_MAX`] with [`FOLLOWED_SLICES_MAX`] slices at most.
+    /// More is stored than was read: the estimate, the blocks to repeat and the pace are those of the first trials,
+    /// at most [`FOLLOWED_TRIALS_MAX`] with at most [`FOLLOWED_SLICES_MAX`] slices.
     pub is_in_part: bool,
-    /// What the blocks take that are left.
+    /// Estimated time of the blocks that are left.
     pub left_ns: u64,
 }
 
@@ -103,7 +103,7 @@ impl Follower {
         })
     }
 
-    /// Keeps a block, as long as there is room for whole ones.
+    /// Keeps a block if all of it fits.
     fn take(&mut self, spec: &StudySpec, number: i64, block: StoredBlock) {
         let is_estimated = spec
             .cells
@@ -122,7 +122,7 @@ impl Follower {
         self.last_block = number;
     }
 
-    /// Planned blocks that are stored and for which there was no room, by cell; a further attempt is none.
+    /// Planned blocks that are stored but did not fit, by cell. Further attempts do not count.
     fn unread(&self, store: &Store, spec: &StudySpec) -> Result<BTreeMap<String, u32>, StoreError> {
         if !self.is_full {
             return Ok(BTreeMap::new());
@@ -139,8 +139,8 @@ impl Follower {
         Ok(spec.cells.iter().filter_map(|cell| of_cell(&cell.id)).collect())
     }
 
-    /// Arms that the session goes on without: the last block of a cell that has them holds no trial of theirs. Why it
-    /// refused an arm is stored when a session ends; until then its blocks say that it did.
+    /// Arms that the session goes on without: the last block of a cell that has them holds no trial of theirs. The
+    /// reason for a refusal is stored when a session ends; until then the blocks show it.
     fn left_out(&self, spec: &StudySpec, known: &[MissingArm]) -> Vec<MissingArm> {
         let is_left_out = |arm: &&ArmSpec| {
             let has_arm =
@@ -162,8 +162,8 @@ impl Follower {
     }
 }
 
-/// A trial without its histograms and its evidence: most of its bytes, and in no running estimate. They are replaced
-/// and not cleared, which would keep their memory.
+/// A trial without its histograms and its evidence, which are most of its bytes and in no running estimate. They are
+/// replaced, not cleared, because clearing would keep their memory.
 fn brief(mut trial: TrialRecord) -> TrialRecord {
     trial.evidence = Vec::new();
     trial.slices.shrink_to_fit();
@@ -178,7 +178,7 @@ fn brief(mut trial: TrialRecord) -> TrialRecord {
     trial
 }
 
-/// What is left of one that only counts: when it ran, in which state, whether it took turns and gave figures.
+/// A trial that only counts: when it ran, in which state, and whether it took turns and gave figures.
 fn counted(mut trial: TrialRecord) -> TrialRecord {
     trial.slices.truncate(1);
     trial.slices.shrink_to_fit();

@@ -1,9 +1,9 @@
-//! What a study file leaves to the machine and to the one who runs it.
+//! Values that a study file leaves to the machine and to the user.
 
 use serde::{Deserialize, Serialize};
 use weir_record::finding::Finding;
 
-/// Whoever asks for a study finds it out; the parser of files only looks here.
+/// Defaults of this host. The caller finds them out; the parser of study files only reads them.
 #[derive(Clone, Debug, Default)]
 pub struct HostDefaults {
     /// Seed, when the file gives none.
@@ -14,11 +14,12 @@ pub struct HostDefaults {
     pub load_cpus: Vec<usize>,
     /// CPUs for a study of orders, where the machine has a core for each of its threads.
     pub order_cpus: Option<OrderCpus>,
-    /// Drivers of sockets and engines of disks that were tried; one that is not listed is taken to run.
+    /// Drivers of sockets and engines of disks that were tried. One that is not listed is assumed to run.
     pub tried: Vec<DriverFound>,
-    /// Ways of congestion control that may be used here; none where nobody looked, and then each is taken to be there.
+    /// Congestion control algorithms that may be used here; `None` if they were not looked up: then all are assumed
+    /// available.
     pub congestion_controls: Vec<String>,
-    /// Which plan of the file is asked for instead of its usual one.
+    /// The plan of the file that is asked for instead of its usual one.
     pub plan: Option<String>,
 }
 
@@ -54,8 +55,8 @@ pub struct OrderCpus {
 }
 
 impl OrderCpus {
-    /// A physical core for each of five threads, or none: then gateway and generator have the CPUs every study gives
-    /// them, and the exchange shares the generator's.
+    /// A physical core for each of five threads. `None` with fewer cores: then gateway and generator have the CPUs
+    /// that every study gives them, and the exchange shares the generator's.
     pub fn of(cores: &[Vec<usize>]) -> Option<Self> {
         let first = |core: usize| cores.get(core)?.first().copied();
         Some(Self {

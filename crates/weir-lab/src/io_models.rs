@@ -1,8 +1,8 @@
-//! Which I/O models this machine has, for the table of the survey: facts, each with what told it.
+//! The I/O models that this machine has, for the table of the survey: facts, each with its source.
 //!
-//! Whether a driver of sockets or an engine of disks runs is found out by those, which the laboratory does not link;
-//! whoever asks brings that along. `pwritev` is tried here by a call; native AIO, if nobody tried it, is known by what
-//! the kernel says of it.
+//! The caller finds out whether a driver of sockets or an engine of disks runs, because the laboratory does not link
+//! them. `pwritev` is tried here by a call. If native AIO was not tried, the kernel's limits show whether it is
+//! there.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use weir_record::{doctor::FindingState, finding::Finding, spec::IoModel};
 
 use crate::host_defaults::DriverFound;
 
-/// Drivers and engines in the order of their age, with the name people know them by and what told.
+/// Drivers and engines from oldest to newest, with their common names and the source of the fact.
 const TRIED: [(&str, &str, Finding); 7] = [
     ("blocking", "blocking", Finding::TriedOnSockets),
     ("select", "select", Finding::TriedOnSockets),
@@ -25,13 +25,13 @@ const TRIED: [(&str, &str, Finding); 7] = [
     ("uring", "io_uring", Finding::TriedOnSockets),
 ];
 
-/// What people call native AIO.
+/// The common name of native AIO.
 const AIO: &str = "aio";
 
 const AIO_MAX: &str = "/proc/sys/fs/aio-max-nr";
 const AIO_TAKEN: &str = "/proc/sys/fs/aio-nr";
 
-/// The I/O models, oldest first; then `pwritev`, which is none and is often named among them.
+/// The I/O models, oldest first; then `pwritev`, which is no I/O model but is often listed among them.
 pub fn found(tried: &[DriverFound]) -> Vec<IoModel> {
     let mut ways: Vec<IoModel> = TRIED.iter().filter_map(|names| way(tried, names)).collect();
     if ways.iter().all(|way| way.name != AIO) {
@@ -54,8 +54,8 @@ fn way(tried: &[DriverFound], (driver, name, source): &(&str, &str, Finding)) ->
     })
 }
 
-/// Native AIO where nobody tried it, from how many requests the kernel allows on the whole machine and how many are
-/// taken.
+/// Native AIO if it was not tried, from the number of requests that the kernel allows on the whole machine and the
+/// number in use.
 fn aio(most: Option<u64>, taken: Option<u64>) -> IoModel {
     let (state, detail) = match (most, taken) {
         (None, _) => (FindingState::No, Finding::NoNativeAio),
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(names, ["blocking", "select", "poll", "epoll", "aio", "io_uring", "pwritev"]);
         assert_eq!((ways[3].state, ways[5].state), (FindingState::Yes, FindingState::No));
         assert_eq!(ways[5].detail, about("uring"));
-        // Linux has had it since 2.6.30; a sandbox that forbids it names the error.
+        // Linux has had `pwritev` since 2.6.30; in a sandbox that forbids it, the fact names the error.
         let pwritev = &ways[6];
         assert!(pwritev.state == FindingState::Yes || is_quoted(pwritev), "{pwritev:?}");
     }

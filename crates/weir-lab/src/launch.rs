@@ -1,4 +1,4 @@
-//! The seam between the session and whatever runs a trial or a round: real processes, or the fake.
+//! The interface between the session and the launcher of trials and rounds: real processes, or the fake.
 
 use std::{collections::BTreeMap, sync::atomic::AtomicBool, time::Duration};
 
@@ -16,9 +16,9 @@ use weir_record::{
 /// One trial to run: a fresh server process and a fresh generator process.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialRequest<'a> {
-    /// What is served by.
+    /// The arm that serves.
     pub arm: &'a ArmSpec,
-    /// What is asked of it. Its rate is fixed: `LoadMode::OpenShare` never gets here.
+    /// The cell to measure. Its rate is fixed: `LoadMode::OpenShare` never gets here.
     pub cell: &'a CellSpec,
     /// CPUs of the server; empty means not pinned.
     pub server_cpus: &'a [usize],
@@ -36,16 +36,16 @@ pub struct TrialRequest<'a> {
     pub interrupt: &'a AtomicBool,
 }
 
-/// What came of a trial. A server that fails is an outcome, not an error: the session goes on and says so.
+/// Outcome of a trial. A server that fails is an outcome, not an error: the session goes on and reports it.
 #[derive(Clone, Debug)]
 pub struct TrialOutcome {
-    /// Cross-core reading before, while neither child ran.
+    /// Cross-core reading before the trial, while neither child ran.
     pub reading_before: CrossCoreReading,
-    /// Cross-core reading after, when both children were gone.
+    /// Cross-core reading after the trial, when both children were gone.
     pub reading_after: CrossCoreReading,
-    /// What the kernel counted between the two readings.
+    /// Network counters of the kernel between the two readings.
     pub network: NetworkCounters,
-    /// What gateway and exchange counted over the whole trial; absent for everything else.
+    /// Totals of gateway and exchange over the whole trial; absent for other protocols.
     pub chain: Option<ChainTotals>,
     /// Files that its servers were started from, each with a hash of its content.
     pub programs: BTreeMap<String, String>,
@@ -56,19 +56,20 @@ pub struct TrialOutcome {
 /// One round to run: fresh servers that are up together, and one generator that loads them in turn.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundRequest<'a> {
-    /// What is asked. Its rate is fixed, and it says how the arms take turns.
+    /// The cell to measure. Its rate is fixed, and it says how the arms take turns.
     pub cell: &'a CellSpec,
     /// Slices and permutations.
     pub alternation: Alternation,
-    /// How long its slices of evidence are; absent in a round that has none.
+    /// Length of a slice of evidence in nanoseconds; absent in a round without evidence.
     pub evidence_slice_ns: Option<u64>,
-    /// Pairs of them for each arm.
+    /// Pairs of slices of evidence for each arm.
     pub evidence_pairs: u32,
-    /// Whether each arm has further ones, observed by fewer groups of programs or by readings of /proc alone.
+    /// Whether each arm has further slices of evidence, observed by fewer groups of programs or by readings of /proc
+    /// alone.
     pub evidence_by_group: bool,
-    /// Whether each arm has one more of them, under `strace`.
+    /// Whether each arm has one more slice of evidence, under `strace`.
     pub evidence_strace: bool,
-    /// What is served by, in the order in which they start.
+    /// The arms that serve, in the order in which they start.
     pub arms: &'a [&'a ArmSpec],
     /// For each permutation the order of the arms, as indices.
     pub orders: &'a [Vec<usize>],
@@ -97,7 +98,7 @@ impl<'a> RoundRequest<'a> {
             load_cpus: self.load_cpus,
             neighbours: self.neighbours,
             seed: self.seed,
-            // What an arm that takes turns is told does not depend on it.
+            // The arguments of an arm that takes turns do not depend on the block.
             block: 0,
             position,
             interrupt: self.interrupt,
@@ -105,29 +106,29 @@ impl<'a> RoundRequest<'a> {
     }
 }
 
-/// What came of a round.
+/// Outcome of a round.
 #[derive(Clone, Debug)]
 pub struct RoundOutcome {
-    /// Cross-core reading before, while no child ran.
+    /// Cross-core reading before the round, while no child ran.
     pub reading_before: CrossCoreReading,
-    /// Cross-core reading after, when all children were gone.
+    /// Cross-core reading after the round, when all children were gone.
     pub reading_after: CrossCoreReading,
-    /// What the kernel counted between the two readings, for all arms together.
+    /// Network counters of the kernel between the two readings, for all arms together.
     pub network: NetworkCounters,
     /// For each arm the files that its servers were started from, each with a hash of its content.
     pub programs: Vec<BTreeMap<String, String>>,
-    /// For each arm the sum over its slices, and the slices; or what failed.
+    /// For each arm the sum over its slices, and the slices; or the failure.
     pub arms: Vec<Result<Sliced, TrialFailure>>,
 }
 
-/// What was measured of one arm in a round.
+/// Measurements of one arm in a round.
 #[derive(Clone, Debug)]
 pub struct Sliced {
-    /// The sum.
+    /// The sum over the slices.
     pub report: Box<LoadReport>,
-    /// Its parts, in time order.
+    /// The slices, in time order.
     pub slices: Vec<SliceRecord>,
-    /// Its slices of evidence, in time order; the sum is without them.
+    /// The slices of evidence, in time order; the sum excludes them.
     pub evidence: Vec<EvidenceSlice>,
 }
 
@@ -137,38 +138,38 @@ pub struct Sliced {
 pub enum TrialFailure {
     /// The server died or never became ready.
     Server {
-        /// What it said, in one line.
+        /// Its error message, in one line.
         reason: String,
     },
-    /// The server says that this environment cannot run it.
+    /// The server reports that this environment cannot run it.
     ServerEnvironment {
-        /// What it said, in one line.
+        /// Its error message, in one line.
         reason: String,
     },
     /// The generator died or gave no report.
     Load {
-        /// What it said, in one line.
+        /// Its error message, in one line.
         reason: String,
     },
     /// A storage job failed or gave no report.
     Job {
-        /// What it said, in one line.
+        /// Its error message, in one line.
         reason: String,
     },
     /// A process beside the server died or never began its work.
     Neighbour {
-        /// Which one, and what it said, in one line.
+        /// Its name and its error message, in one line.
         reason: String,
     },
-    /// The host of the servers, or the way to it, was lost.
+    /// The host of the servers, or the connection to it, was lost.
     Host {
-        /// Which one, and how, in one line.
+        /// The host and the cause, in one line.
         reason: String,
     },
 }
 
 impl TrialFailure {
-    /// The reason stored with the trial.
+    /// The exclusion stored with the trial.
     pub fn exclusion(&self) -> Exclusion {
         match self {
             Self::Server { reason } | Self::ServerEnvironment { reason } => {
@@ -182,13 +183,13 @@ impl TrialFailure {
     }
 }
 
-/// Why trials cannot be run at all; ends the session.
+/// Why no trial can run; ends the session.
 #[derive(Debug, Error)]
 pub enum LaunchError {
     /// The interrupt flag was set; no child is left.
     #[error("interrupted")]
     Interrupted,
-    /// What was asked cannot be meant: an unknown option, a size the generator refuses.
+    /// The request is invalid: an unknown option, or a size that the generator refuses.
     #[error("{0}")]
     Usage(String),
     /// This environment cannot run the trial: descriptors, permissions, no second CPU.
@@ -196,15 +197,15 @@ pub enum LaunchError {
     Environment(String),
 }
 
-/// Runs trials and rounds one after the other and keeps the time of the session.
+/// Runs trials and rounds one after the other, and keeps the session's clock.
 pub trait Launcher {
-    /// Arms that cannot run here, as far as that is known before anything runs.
+    /// Arms that cannot run here, as far as known before any trial.
     fn missing(&self, _spec: &StudySpec) -> Vec<MissingArm> {
         Vec::new()
     }
 
-    /// Refuses a study that the limits of this machine do not carry, as far as that is known before anything runs. The
-    /// specification has the arms and cells that the session would run, and no others.
+    /// Refuses a study that exceeds the limits of this machine, as far as known before any trial. The specification
+    /// holds only the arms and cells that the session would run.
     fn check(&self, _spec: &StudySpec) -> Result<(), LaunchError> {
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Lengths of time as people write them, in study files and on the command line.
 
-/// What a length such as `20us`, `400ms`, `1s`, `3.5min` (or `3.5m`) or `1h` comes to; none of a text that is none.
+/// Nanoseconds of a length such as `20us`, `400ms`, `1s`, `3.5min` (or `3.5m`) or `1h`; `None` if the text is no
+/// length.
 pub fn length_ns(text: &str) -> Option<u64> {
     let digits = text.find(|symbol: char| !symbol.is_ascii_digit() && symbol != '.')?;
     let number: f64 = text[..digits].parse().ok()?;
@@ -13,7 +14,7 @@ pub fn length_ns(text: &str) -> Option<u64> {
         _ => return None,
     };
     let nanoseconds = number * unit_ns;
-    // Two centuries; anything near it is refused by whoever asks, who knows what is sensible.
+    // About two centuries. The caller refuses anything near it, because it knows the sensible range.
     (nanoseconds < 6e18).then_some(nanoseconds.round() as u64)
 }
 

@@ -1,15 +1,20 @@
-//! The laboratory: says what a study asks, runs it block by block, and has it judged.
+//! The laboratory: reads a study, runs it block by block, and has it judged.
 //!
-//! In the order a study passes through: [`study_file`] reads what is asked, of a user's file or of a [`builtin`] one,
-//! each with one protocol; [`validate`] says what may be asked and a [`mistake::Mistake`] what is wrong with it,
-//! [`alternation`] which arms take turns and [`outline`] what that comes to, and [`time_left`] how much longer it
-//! takes; [`run`] runs it through a [`launch::Launcher`] in the order of [`weir_judge::plan`] and stores every
-//! finished block, `weir-judge` judges it, [`exit`] and [`export`] hand the result on. [`stored`] judges what a run
-//! folder holds and [`stored_folders`] what lies beside it, [`run_locks`] says whether a session works on it,
-//! [`follow`] what it has stored so far, and [`store_words`] what is wrong with a store.
+//! The modules in the order in which a study passes through them:
 //!
-//! Measured code never runs in this process; [`process`] starts it as child processes that cannot outlive it. Nothing
-//! here prints, exits or reads the environment.
+//! - [`study_file`] reads a user's file or a [`builtin`] one, each with one protocol.
+//! - [`validate`] checks it, and a [`mistake::Mistake`] says what is wrong with it.
+//! - [`alternation`] decides which arms take turns, [`outline`] prints the plan, and [`time_left`] estimates how long
+//!   the rest takes.
+//! - [`run`] runs it through a [`launch::Launcher`] in the order of [`weir_judge::plan`] and stores every finished
+//!   block.
+//! - `weir-judge` judges it; [`exit`] and [`export`] hand the result on.
+//! - [`stored`] judges the study in a run folder, and [`stored_folders`] finds the runs beside it.
+//! - [`run_locks`] says whether a session works on a run folder, [`follow`] what it has stored so far, and
+//!   [`store_words`] what is wrong with a store.
+//!
+//! Measured code never runs in this process; [`process`] starts it as child processes, which end when this process
+//! does. Nothing here prints, exits or reads the environment.
 
 pub mod alternation;
 pub mod builtin;

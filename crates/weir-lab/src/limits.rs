@@ -1,5 +1,5 @@
-//! What a study may ask at most: the range of every quantity, and what is said when it is left. Every limit of a study
-//! is stated here, or with the protocol that has it.
+//! Limits of a study: the range of every quantity, and the error outside it. Every limit of a study is stated here,
+//! or with its protocol.
 
 use std::ops::RangeInclusive;
 
@@ -15,13 +15,13 @@ pub const ARMS_MAX: usize = 24;
 /// Most cells of a study.
 pub const CELLS_MAX: usize = 200;
 
-/// Most bytes in flight in one cell; beyond it memory is measured, not waiting.
+/// Most bytes in flight in one cell; more would measure memory, not waiting.
 pub const BYTES_IN_FLIGHT_MAX: u64 = 256 << 20;
 
 /// Most published figures a study may carry.
 pub const PUBLISHED_MAX: usize = 32;
 
-/// Most runs that others published, and most figures of one.
+/// Most runs published by others; the next constant is the most figures of one run.
 pub const PUBLISHED_RUNS_MAX: usize = 32;
 /// See [`PUBLISHED_RUNS_MAX`].
 pub const PUBLISHED_RUN_FIGURES_MAX: usize = 8;
@@ -31,34 +31,34 @@ pub const PUBLISHED_THREADS_MAX: usize = 8;
 /// Most published levels of arms over time.
 pub const PUBLISHED_LEVELS_MAX: usize = 64;
 
-/// Most tables that others published, and most rows of one.
+/// Most tables published by others; the next constant is the most rows of one table.
 pub const PUBLISHED_TABLES_MAX: usize = 16;
 /// See [`PUBLISHED_TABLES_MAX`].
 pub const PUBLISHED_TABLE_ROWS_MAX: usize = 32;
 
-/// Most questions of what arms cost beyond the baseline, each level of a factor counted.
+/// Most questions of the added cost of arms over the baseline, counting each level of a factor.
 pub const ADDED_COSTS_MAX: usize = 16;
 
 /// Most causes of a study.
 pub const CAUSES_MAX: usize = 16;
 
-/// Most contrasts of a study, each arm counted.
+/// Most contrasts of a study, counting each arm.
 pub const CONTRASTS_MAX: usize = 32;
 
-/// Most comparisons and goals of a study, each arm and cell counted.
+/// Most comparisons and goals of a study, counting each arm and cell.
 pub const COMPARISONS_MAX: usize = 200;
 
 /// Most processes beside the servers of a study.
 pub const NEIGHBOURS_MAX: usize = 8;
 
-/// Most variables of the environment that an arm may have of its own.
+/// Most environment variables that an arm may set.
 pub const VARIABLES_MAX: usize = 64;
 
-/// Shortest and longest time that a server may have to become ready, and that what runs before or after it may take.
+/// Shortest and longest time for a server to become ready, and for each command before or after it.
 pub const START_NS: RangeInclusive<u64> = 100_000_000..=600_000_000_000;
 
-/// Most requests of a mix, fields of one, and bytes of its name; and most bytes of all bodies together, which become
-/// part of the study.
+/// Most requests of a mix; the next constants are the most fields of one, the most bytes of its name, and the most
+/// bytes of all bodies together, which become part of the study.
 pub const REQUESTS_MAX: usize = 256;
 /// See [`REQUESTS_MAX`].
 pub const REQUEST_FIELDS_MAX: usize = 64;
@@ -67,7 +67,7 @@ pub const REQUEST_TEXT_BYTES_MAX: usize = 256;
 /// See [`REQUESTS_MAX`].
 pub const REQUEST_BODY_BYTES_MAX: usize = 512 << 10;
 
-/// Smallest and largest weight of a request, and the most that those of a mix may add up to.
+/// Smallest and largest weight of a request; the next constant is the largest sum of the weights of a mix.
 pub const REQUEST_WEIGHT: RangeInclusive<u32> = 1..=1_000;
 /// See [`REQUEST_WEIGHT`].
 pub const REQUEST_WEIGHTS_MAX: u32 = 10_000;
@@ -75,11 +75,11 @@ pub const REQUEST_WEIGHTS_MAX: u32 = 10_000;
 /// Lengths that a hash of a content may have.
 pub const REQUEST_HASH_BYTES: [usize; 3] = [16, 32, 64];
 
-/// Shortest and longest slice. Below 5 ms the burst at its beginning is all there is.
+/// Shortest and longest slice. A slice below 5 ms consists only of the burst at its beginning.
 pub const SLICE_NS: RangeInclusive<u64> = 5_000_000..=60_000_000_000;
 
-/// Shortest and longest slice of evidence. Letting programs into the kernel takes a while, and what they find is a
-/// count for each message.
+/// Shortest and longest slice of evidence. Attaching programs to the kernel takes a while, and they count for each
+/// message.
 pub const EVIDENCE_SLICE_NS: RangeInclusive<u64> = 500_000_000..=60_000_000_000;
 
 /// Shortest and longest measured window.
@@ -94,7 +94,8 @@ pub const TIME_CAP_NS: RangeInclusive<u64> = 1_000_000_000..=86_400_000_000_000;
 /// Smallest and largest equivalence margin.
 pub const EQUIVALENCE_MARGIN: RangeInclusive<f64> = 0.001..=1.0;
 
-/// Smallest and largest share of a capacity that is offered in open loop; at all of it queues grow without end.
+/// Smallest and largest share of a capacity that is offered in open loop. At the full capacity queues grow without
+/// limit.
 pub const SHARE: RangeInclusive<f64> = 0.01..=0.95;
 
 /// Lowest and highest offered rate.
@@ -129,9 +130,9 @@ pub enum Level {
     BlockBytes,
     /// Operations the background load keeps in flight.
     BackgroundDepth,
-    /// Cores that keep so many in flight each.
+    /// Cores that keep this many operations in flight each.
     BackgroundCores,
-    /// The same in a step of a load that changes.
+    /// The number of such cores in a step of a load that changes.
     BackgroundCoreStep,
     /// Sessions of clients.
     Sessions,
@@ -162,12 +163,12 @@ impl Level {
         }
     }
 
-    /// Whether it counts bytes, so that it may be written as a size.
+    /// Whether it counts bytes and may therefore be written as a size.
     pub(crate) fn is_bytes(self) -> bool {
         matches!(self, Self::MessageBytes | Self::BlockBytes)
     }
 
-    /// What it may be.
+    /// The allowed range.
     pub fn range(self) -> RangeInclusive<u32> {
         match self {
             Self::Connections => 1..=60_000,
@@ -175,7 +176,7 @@ impl Level {
             Self::MessageBytes => 1..=16 << 20,
             Self::Workers | Self::LoadWorkers => 1..=256,
             Self::IdleConnections => 0..=40_000,
-            // Fewer than UNITS_MIN give figures and no verdicts; a cell of which something is claimed needs more.
+            // Fewer than UNITS_MIN give figures and no verdicts. A cell with a claim needs more.
             Self::Blocks | Self::Rounds => 2..=1_000,
             Self::Permutations => 1..=1_000,
             Self::EvidenceRounds => 0..=1_000,
@@ -190,15 +191,15 @@ impl Level {
     }
 }
 
-/// What is wrong with a study: the key and a sentence.
+/// An error in a study: the key and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{key}: {message}")]
 pub struct SpecError {
     /// Key as in a study file.
     pub key: String,
-    /// What is wrong and what would be right.
+    /// The error and its remedy.
     pub message: Mistake,
-    /// The arm it is about, if it is about one.
+    /// The arm that the error is about, if any.
     pub arm: Option<String>,
 }
 
@@ -217,7 +218,7 @@ pub fn level(level: Level, value: i64) -> Result<u32, SpecError> {
     level_of(level.key(), level, value)
 }
 
-/// The same for a key of another name.
+/// Checks a number against its range, for a key of another name.
 pub(crate) fn level_of(key: &str, level: Level, value: i64) -> Result<u32, SpecError> {
     let range = level.range();
     u32::try_from(value).ok().filter(|value| range.contains(value)).ok_or_else(|| {
@@ -263,7 +264,7 @@ pub(crate) fn evidence_slice_ns(length_ns: u64) -> Result<(), SpecError> {
     Err(SpecError::new("evidence_slice", Mistake::fixed(texts)))
 }
 
-/// Names become parts of file names and table heads.
+/// Checks a name: names become parts of file names and table heads.
 pub(crate) fn name(key: &str, name: &str) -> Result<(), SpecError> {
     let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || "-_.+".contains(symbol);
     if !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) && !name.starts_with(['.', '-']) {
@@ -281,7 +282,7 @@ pub(crate) fn name(key: &str, name: &str) -> Result<(), SpecError> {
     Err(SpecError::new(key, message))
 }
 
-/// Checks that a word is one of those there are.
+/// Checks that a word is one of the known words.
 pub(crate) fn one_of(key: &str, word: &str, known: &[&str]) -> Result<(), SpecError> {
     if known.contains(&word) {
         return Ok(());
@@ -298,13 +299,13 @@ pub(crate) fn one_of(key: &str, word: &str, known: &[&str]) -> Result<(), SpecEr
     Err(SpecError::new(key, message))
 }
 
-/// Whether a foreign server is told where to listen.
+/// Whether a foreign server receives the port to listen on.
 pub(crate) fn names_port(argv: &[String], start: &ArmStart) -> bool {
     let mut words = argv.iter().chain(start.environment.values());
     words.any(|word| word.contains("{port}") || word.contains("{address}"))
 }
 
-/// A server is told where to listen by a word of its command or by a variable.
+/// Checks that a server receives its port by a word of its command or by a variable.
 pub(crate) fn port(argv: &[String], start: &ArmStart) -> Result<(), SpecError> {
     if !names_port(argv, start) {
         let texts = [
@@ -318,7 +319,7 @@ pub(crate) fn port(argv: &[String], start: &ArmStart) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// Checks how an arm is started. A server of Weir's says itself when it is ready.
+/// Checks how an arm is started. Weir's own servers report themselves when they are ready.
 pub(crate) fn arm_start(start: &ArmStart, is_weir: bool) -> Result<(), SpecError> {
     let wrong = |key: &str, message: String| Err(SpecError::new(&format!("arm.{key}"), message));
     if start.environment.len() > VARIABLES_MAX {
@@ -354,12 +355,12 @@ pub(crate) fn arm_start(start: &ArmStart, is_weir: bool) -> Result<(), SpecError
     }
 }
 
-/// The nearest of the words there are, or all of them where none is near.
+/// The nearest of the known words, or all of them if none is near.
 pub(crate) fn instead(word: &str, known: &[&str]) -> String {
     instead_in(Language::English, word, known)
 }
 
-/// What to write in the place of an unknown word, in the reader's language: the nearest known one, else all.
+/// The replacement for an unknown word, in the reader's language: the nearest known word, or else all.
 pub fn instead_in(language: Language, word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(near) => {
@@ -375,7 +376,7 @@ pub fn instead_in(language: Language, word: &str, known: &[&str]) -> String {
     }
 }
 
-/// The word that was probably meant: a few letters differ, and fewer than would make it another word.
+/// The word that was probably meant: it differs in a few letters, and in fewer than would make it another word.
 fn nearest<'w>(word: &str, known: &[&'w str]) -> Option<&'w str> {
     let distance = |other: &str| strsim::damerau_levenshtein(word, other);
     let near = known.iter().copied().min_by_key(|other| distance(other))?;

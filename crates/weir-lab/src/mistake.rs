@@ -1,15 +1,15 @@
-//! What is wrong with what was asked for, in every language a reader may have.
+//! Errors in a request, in every language a reader may have.
 
 use std::fmt;
 
 use weir_report::Language;
 
-/// What is wrong and what would be right: one sentence, in each language. Whoever tells it knows the reader.
+/// An error and its remedy: one sentence in each language. The code that shows it knows the reader's language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake(Box<[String; 3]>);
 
 impl Mistake {
-    /// The sentence as `text_in` has it in each language.
+    /// The sentence in each language, from `text_in`.
     pub(crate) fn of(text_in: impl Fn(Language) -> String) -> Self {
         Self(Box::new(Language::ALL.map(text_in)))
     }
@@ -19,7 +19,7 @@ impl Mistake {
         Self::of(|language| language.choose(texts).to_owned())
     }
 
-    /// The same with what it is about before it: a key, or the line that was typed.
+    /// The same sentence after its subject: a key, or the line that was typed.
     pub(crate) fn about(&self, subject: &str) -> Self {
         Self::of(|language| format!("{subject}{}{}", language.colon(), self.localized(language)))
     }
@@ -35,7 +35,7 @@ impl Mistake {
     }
 }
 
-/// A sentence of which there is English only.
+/// A sentence in English only.
 impl From<String> for Mistake {
     fn from(english: String) -> Self {
         Self::of(|_| english.clone())

@@ -1,5 +1,5 @@
-//! What a study comes to before it runs: arms, cells, how often each is measured and for how long, and why arms do not
-//! take turns. Text out, nothing else.
+//! The plan of a study as text, before it runs: arms, cells, how often each is measured and for how long, and why
+//! arms do not take turns.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -15,24 +15,24 @@ use crate::{alternation, host_defaults::cpu_list, pilot, protocol, study_file::S
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// Starting, stopping and reading the machine, around a whole trial; a storage job also lays out its threads.
+/// Starting, stopping and reading the machine around a whole trial. A storage job also lays out its threads.
 const AROUND_TRIAL_NS: u64 = 400 * MILLISECOND_NS;
 const AROUND_STORAGE_NS: u64 = 800 * MILLISECOND_NS;
 
-/// How much faster than the clock the model is computed beside its deepest load, on two CPUs.
+/// How many times faster than real time the model is computed beside its deepest load, on two CPUs.
 const COMPUTED_FASTER: u64 = 30;
 
-/// Replaying a trace, whatever the window.
+/// Time to replay a trace, for a window of any length.
 const REPLAYED_NS: u64 = 10 * MILLISECOND_NS;
 
-/// How long a cell takes when every warm-up runs to its end: its rounds or blocks, and the pilot that finds its rate.
+/// How long a cell takes if every warm-up runs to its end: its rounds or blocks, and the pilot that finds its rate.
 pub fn cell_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
     u64::from(cell.blocks) * unit_ns(spec, cell)
         + alternation::evidence_ns(cell, runs_of(spec, cell))
         + pilots_ns(spec, cell)
 }
 
-/// How long one of its rounds or blocks takes, with its share of the slices of evidence where it has some.
+/// How long one of its rounds or blocks takes, with its share of the slices of evidence, if it has any.
 pub(crate) fn block_ns(spec: &StudySpec, cell: &CellSpec, block: u32) -> u64 {
     let plan = cell.alternation.and_then(|turns| turns.evidence);
     let rounds = plan.map_or(0, |plan| plan.rounds.min(cell.blocks));
@@ -40,12 +40,12 @@ pub(crate) fn block_ns(spec: &StudySpec, cell: &CellSpec, block: u32) -> u64 {
     unit_ns(spec, cell) + if block < rounds { evidence_ns / u64::from(rounds) } else { 0 }
 }
 
-/// The pilots that find its rate; none where it is fixed.
+/// Time of the pilots that find its rate; zero if the rate is fixed.
 pub(crate) fn pilots_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
     pilot::added(spec, cell).map_or(0, |pilot| u64::from(pilot.rounds) * unit_ns(spec, &pilot.cell))
 }
 
-/// Arms of a cell, and the baseline again.
+/// Number of runs in a cell: its arms, and the baseline again.
 fn runs_of(spec: &StudySpec, cell: &CellSpec) -> u64 {
     let own = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64;
     // The baseline runs twice wherever it runs.
@@ -58,7 +58,7 @@ fn unit_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
     alternation::round_ns(cell, &turns, runs) + warmups_ns(spec, cell)
 }
 
-/// What arms that must be warm add to each round; the baseline runs twice.
+/// Time that arms with a warm-up add to each round; the baseline runs twice.
 fn warmups_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
     let arms = spec.arms.iter().take(1).chain(&spec.arms);
     arms.filter(|arm| cell.has_arm(&arm.name)).map(|arm| arm.warmup_ns).sum()
@@ -128,8 +128,8 @@ pub fn text(study: &Study, language: Language) -> String {
     out
 }
 
-/// The servers of a study that run already, as they were found: where connections go, and whose CPU counts. Nothing of
-/// a study that has none.
+/// The servers of a study that already run, as they were found: where connections go, and whose CPU counts. Empty for
+/// a study without such servers.
 pub fn running(found: &[(String, Result<RunningProcess, String>)], language: Language) -> String {
     let mut out = String::new();
     if found.is_empty() {
@@ -180,12 +180,12 @@ fn running_one(process: &RunningProcess, language: Language) -> String {
     )
 }
 
-/// What stands above a part, behind an empty line.
+/// The title of a part, after an empty line.
 fn title(language: Language, texts: [&'static str; 3], out: &mut String) {
     let _ = writeln!(out, "\n{}", language.choose(texts));
 }
 
-/// Processes beside the servers, and what is asked beside the verdicts.
+/// Processes beside the servers, and the questions beside the verdicts.
 fn beside(spec: &StudySpec, language: Language, out: &mut String) {
     if !spec.neighbours.is_empty() {
         title(language, ["neighbours", "함께 실행하는 프로세스", "同时运行的进程"], out);
@@ -229,7 +229,7 @@ fn cpus(cpus: &[usize], language: Language) -> String {
     cpu_list(cpus)
 }
 
-/// What an arm runs, as a command line would say it.
+/// The command of an arm, as on a command line.
 fn runs(spec: &StudySpec, arm: &ArmSpec, language: Language) -> String {
     let mut words = spec.cells.first().map_or_else(Vec::new, |cell| protocol::of(cell).runs(&arm.subject));
     if arm.warmup_ns > 0 {
@@ -321,7 +321,7 @@ fn often(spec: &StudySpec, cell: &CellSpec, language: Language) -> String {
     )
 }
 
-/// Why a map over workers has none over CPUs.
+/// Why a map over workers has only one level of CPUs.
 fn one_level_of_cpus(spec: &StudySpec, language: Language) -> Option<String> {
     let workers: BTreeSet<u32> = spec.cells.iter().map(|cell| cell.workers).collect();
     let is_varied = spec.cells.iter().any(|cell| !cell.server_cpus.is_empty());
@@ -371,7 +371,7 @@ fn evidence(turns: &Alternation, language: Language) -> String {
     }
 }
 
-/// Why arms do not take turns, with the cells in which they do not.
+/// Why arms do not take turns, with the cells concerned.
 fn whole_trials(spec: &StudySpec, language: Language, out: &mut String) {
     let mut reasons: Vec<(NoTurns, Vec<&str>)> = Vec::new();
     let is_there = |it: &&WholeTrials| spec.cells.iter().any(|cell| cell.id == it.cell_id);
@@ -493,7 +493,7 @@ mod tests {
             study_ns(&study.unwrap_or_else(|error| panic!("{error}")).spec)
         };
         let once_ns: u64 = paths.map(|entry| takes_ns(&entry.expect("it can be listed").path())).sum();
-        // Each is taken twice: on the quiet machine and beside the hog.
+        // Each is measured twice: on the quiet machine and beside the hog.
         assert!((1..=20 * 60).contains(&(2 * once_ns / 1_000_000_000)), "{once_ns} ns");
     }
 

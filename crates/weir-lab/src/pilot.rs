@@ -1,9 +1,9 @@
-//! Pilots: how much the arms of a cell do in closed loop, so that its rate can be a share of the smallest capacity.
-//! Pure.
+//! Pilots measure the throughput of a cell's arms in closed loop, so that the cell's rate can be a share of the
+//! smallest capacity. Pure.
 //!
-//! Cells that differ in the share alone have one pilot, and so one capacity: their rates stand to each other as their
-//! shares do. A pilot is a few rounds, or a block of whole trials; what it finds is a calibration and no result, and
-//! the report tells of each rate which share it is of what the study itself found in closed loop.
+//! Cells that differ in the share alone have one pilot, and so one capacity: the ratio of their rates is the ratio of
+//! their shares. A pilot is a few rounds, or a block of whole trials. Its figure is a calibration and not a result.
+//! For each rate, the report says which share it is of the capacity that the study itself measured in closed loop.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,12 @@ use weir_stats::order::median;
 
 use crate::protocol;
 
-/// Rounds of a pilot whose arms take turns, half as long as those of its cell: with three, none decides alone. One, the
-/// first of its study, had an arm of six at half its rate, and all of the study's equal rates with it.
+/// Rounds of a pilot whose arms take turns, each half as long as a round of its cell. Three, so that no single round
+/// decides: with a single one, the first of its study, an arm of six was measured at half its rate, and so were all
+/// of the study's equal rates.
 const ROUNDS: u32 = 3;
 
-/// Further rounds or blocks, where nothing came back in one.
+/// Further rounds or blocks after one in which no answer came back.
 const FURTHER: u32 = 1;
 
 /// Name of a pilot's blocks in the store.
@@ -31,16 +32,16 @@ pub fn id(cell_id: &str) -> String {
 
 /// The pilot of a cell whose rate is a share.
 pub(crate) struct Pilot {
-    /// In closed loop.
+    /// The cell of the pilot, in closed loop.
     pub(crate) cell: CellSpec,
-    /// Where its seeds come from.
+    /// The planned block whose seeds it uses.
     pub(crate) planned: PlannedBlock,
-    /// Rounds or blocks that are enough.
+    /// Number of rounds or blocks that suffice.
     pub(crate) rounds: u32,
 }
 
 impl Pilot {
-    /// The one that this cell has, alone or with others.
+    /// The pilot of this cell, which other cells may share.
     pub(crate) fn of(spec: &StudySpec, index: usize) -> Self {
         let first = first_alike(spec, index);
         let cell = &spec.cells[first];
@@ -56,7 +57,7 @@ impl Pilot {
         Self { cell: pilot, planned: PlannedBlock { cell: first, block: 0 }, rounds }
     }
 
-    /// Rounds or blocks at most, those in which nothing came back among them.
+    /// Most rounds or blocks, including those in which no answer came back.
     pub(crate) fn rounds_max(&self) -> u32 {
         self.rounds + FURTHER
     }
@@ -67,7 +68,7 @@ pub(crate) fn wants_rate(cell: &CellSpec) -> bool {
     matches!(cell.load, LoadMode::OpenShare { .. }) && cell.blocks > 0
 }
 
-/// The pilot that a cell adds to its study: none where its rate is no share, or an earlier cell has the same pilot.
+/// The pilot that a cell adds to its study; `None` if its rate is no share, or an earlier cell has the same pilot.
 pub(crate) fn added(spec: &StudySpec, cell: &CellSpec) -> Option<Pilot> {
     let index = spec.cells.iter().position(|own| own.id == cell.id).filter(|_| wants_rate(cell))?;
     let pilot = Pilot::of(spec, index);
@@ -81,8 +82,8 @@ fn first_alike(spec: &StudySpec, index: usize) -> usize {
     spec.cells.iter().position(|cell| is_alike(cell, &spec.cells[index])).unwrap_or(index)
 }
 
-/// Whether a cell is in open loop and differs from another in its rate alone, or in how long it is looked at. One whose
-/// rate is fixed counts as well: it may have been a share until a session before this one.
+/// Whether a cell is in open loop and differs from another only in its rate or in how long it is measured. A cell
+/// with a fixed rate counts too: the rate may have been a share in an earlier session.
 fn is_alike(cell: &CellSpec, other: &CellSpec) -> bool {
     let bare = |cell: &CellSpec| CellSpec {
         id: String::new(),
@@ -101,8 +102,8 @@ fn is_alike(cell: &CellSpec, other: &CellSpec) -> bool {
     cell.load != LoadMode::Closed && bare(cell) == bare(other)
 }
 
-/// Fixes the rate of a cell, and of all others that have its pilot: they are shares of one number, whatever becomes of
-/// the session. Gives their identifiers and rates.
+/// Fixes the rate of a cell and of all others that share its pilot, so that all are shares of one number even if the
+/// session ends. Returns their identifiers and rates.
 pub(crate) fn fix_rates(spec: &mut StudySpec, index: usize, capacity: f64) -> Vec<(String, f64)> {
     let own = spec.cells[index].clone();
     let alike = spec.cells.iter_mut().filter(|cell| is_alike(cell, &own));
@@ -115,13 +116,13 @@ pub(crate) fn fix_rates(spec: &mut StudySpec, index: usize, capacity: f64) -> Ve
     alike.filter_map(fix).collect()
 }
 
-/// Leaves out a cell in whose pilot no arm runs any more, and all others that have its pilot: without a rate there is
-/// nothing to run in them. Gives their identifiers.
+/// Leaves out a cell in whose pilot no arm runs any more, and all others that share the pilot: without a rate they
+/// cannot run. Returns their identifiers.
 pub(crate) fn leave_out(spec: &mut StudySpec, index: usize, said: &str) -> Vec<String> {
     let own = spec.cells[index].clone();
     let alike = spec.cells.iter_mut().filter(|cell| wants_rate(cell) && is_alike(cell, &own));
     let leave_out = |cell: &mut CellSpec| {
-        // Others keep their places: what is random in a study depends on them.
+        // The other cells keep their places, because the study's random numbers depend on them.
         cell.blocks = 0;
         cell.id.clone()
     };
@@ -135,7 +136,7 @@ pub(crate) fn leave_out(spec: &mut StudySpec, index: usize, said: &str) -> Vec<S
 /// The trials of a pilot's round or block, of the arms that run.
 pub(crate) type PilotRound<'t> = Vec<&'t TrialRecord>;
 
-/// Rounds in which something came back from every arm, of which there was one.
+/// Number of rounds in which every arm that has a trial got an answer.
 pub(crate) fn whole_rounds(rounds: &[PilotRound<'_>]) -> usize {
     rounds.iter().filter(|round| is_whole(round)).count()
 }
@@ -144,8 +145,8 @@ fn is_whole(round: &[&TrialRecord]) -> bool {
     !round.is_empty() && round.iter().all(|trial| throughput(trial).is_some())
 }
 
-/// The smallest capacity: of each arm the median of its trials, because one round may have met anything. All arms have
-/// it of the same rounds, the whole ones, or of all of them where there is none. `None` where no arm gave any.
+/// The smallest capacity: the median of each arm's trials, because a disturbance may hit a single round. All arms use
+/// the same rounds: the whole ones, or all rounds if none is whole. `None` if no arm measured any.
 pub(crate) fn capacity(rounds: &[PilotRound<'_>]) -> Option<f64> {
     let has_whole = whole_rounds(rounds) > 0;
     let mut arms: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
@@ -155,7 +156,7 @@ pub(crate) fn capacity(rounds: &[PilotRound<'_>]) -> Option<f64> {
     arms.values().filter_map(|rates| median(rates)).min_by(f64::total_cmp)
 }
 
-/// What a trial found, unless nothing came back: a capacity of zero is none.
+/// Throughput of a trial; `None` if no answer came back, because a capacity of zero is not a capacity.
 fn throughput(trial: &TrialRecord) -> Option<f64> {
     trial.load.as_ref().map(|load| load.throughput_per_second).filter(|rate| *rate > 0.0)
 }
@@ -188,11 +189,11 @@ mod tests {
         let rounds = spec.cells.iter().map(|cell| added(&spec, cell).map_or(0, |pilot| pilot.rounds));
         let rounds: Vec<u32> = rounds.collect();
         assert_eq!(rounds, [0, 3, 0, 3]);
-        // How often a round returns to each arm is no other load.
+        // The number of turns in a round does not change the load.
         let turns = spec.cells[2].alternation.as_mut().expect("arms take turns");
         turns.permutations += 2;
         assert_eq!(Pilot::of(&spec, 2).cell.id, "open-0-pilot");
-        // The first rate is fixed; a session that goes on from here finds the same pilot.
+        // The first rate is fixed; a session that resumes here finds the same pilot.
         spec.cells[1].load = LoadMode::Open { rate_per_second: 50_000.0, poisson: true, share: None };
         assert_eq!(Pilot::of(&spec, 2).cell.id, "open-0-pilot");
         assert_eq!(Pilot::of(&spec, 2).planned, PlannedBlock { cell: 1, block: 0 });
@@ -226,7 +227,8 @@ mod tests {
 
     #[test]
     fn all_arms_have_their_capacity_of_the_same_rounds() {
-        // In the first round the machine was slow and one arm silent: it says nothing of the other arm either.
+        // In the first round the machine was slow and one arm silent: the round does not count for the other arm
+        // either.
         let one_failed = rounds(&[40.0, 100.0, 104.0], &[0.0, 150.0, 140.0]);
         assert_eq!(capacity_of(&one_failed), Some(102.0));
         // No round is whole.

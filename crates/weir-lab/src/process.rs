@@ -1,10 +1,10 @@
-//! The launcher of real trials: a fresh server process and a fresh generator process, or for a disk a fresh job, each
-//! in a process group of its own that ends with the trial, or with this process, whatever ends it.
+//! The launcher of real trials: a fresh server process and a fresh generator process, or for a disk a fresh job. Each
+//! has its own process group, which ends with the trial or with this process, for any cause.
 //!
-//! Weir's own children are bound to the calling thread by the kernel (`weir_sys::child`), so trials must run on a
-//! thread that lives as long as the session, which is the main thread. A foreign command may have children of its
-//! own; it runs under `supervise`, which ends all of them when this process is gone. There is no other way short of a
-//! control group, which needs rights an ordinary user does not have.
+//! The kernel binds Weir's own children to the calling thread (`weir_sys::child`), so trials must run on a thread
+//! that lives as long as the session: the main thread. A foreign command may have children; it runs under
+//! `supervise`, which ends all of them when this process is gone. The only other way is a control group, which needs
+//! rights that an ordinary user does not have.
 
 mod chain;
 mod descriptors;
@@ -71,26 +71,26 @@ use server::{LOOPBACK, NoServer, Place, Server, explain};
 use server_round::Round;
 pub use startup_probe::{ANSWER_MAX, Answer, answer};
 
-/// Most tries at one cross-core reading; other work may hold a CPU for a moment.
+/// Most tries at one cross-core reading; another program may occupy a CPU for a moment.
 const READING_TRIES: u32 = 3;
 
-/// Longest padding of a child's environment: a page, so that its stack starts anywhere within one.
+/// Longest padding of a child's environment: one page, so that its stack starts anywhere within a page.
 const PADDING_BYTES_MAX: u64 = 4096;
 
 /// Folders that trials may make in the run folder.
 pub const FOLDERS: [&str; 2] = [files::CONTENTS, files::SCRATCH];
 
-/// How long things may take.
+/// Time limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// Until a server is ready, where its arm says nothing else.
+    /// For a server to become ready, unless its arm sets another limit.
     pub ready: Duration,
-    /// What may run before a server and after it, likewise.
+    /// For a command before or after a server, unless its arm sets another limit.
     pub setup: Duration,
     /// From asking a server to stop until it is killed.
     pub stop: Duration,
-    /// What a generator may take beyond its warm-up and window: connecting, waiting for an answer that never comes,
-    /// and cutting off at the end. It is for the generator's own time limits; longer ones of a cell are added.
+    /// For a generator beyond its warm-up and window: connecting, waiting for an answer that never comes, and cutting
+    /// off at the end. It covers the generator's default time limits; longer limits of a cell are added.
     pub load_margin: Duration,
 }
 
@@ -110,7 +110,7 @@ impl Default for Deadlines {
 pub struct ProcessLauncher {
     weir: PathBuf,
     deadlines: Deadlines,
-    /// CPUs of the cross-core readings; none when the sides share one.
+    /// CPUs of the cross-core readings; `None` if the two sides share one CPU.
     pair: Option<(usize, usize)>,
     began: Instant,
     trials: u64,
@@ -129,7 +129,7 @@ struct Elsewhere {
 }
 
 impl ProcessLauncher {
-    /// A launcher for a study. `weir` is the program whose `serve`, `load` and `supervise` are run.
+    /// Creates a launcher for a study. `weir` is the program whose `serve`, `load` and `supervise` are run.
     pub fn new(weir: PathBuf, spec: &StudySpec, deadlines: Deadlines) -> Self {
         let pair = match (spec.server_cpus.first(), spec.load_cpus.first()) {
             (Some(server), Some(load)) if server != load => Some((*server, *load)),
@@ -149,11 +149,11 @@ impl ProcessLauncher {
         }
     }
 
-    /// A launcher whose servers run on another host and listen at this address there; it must outlive no other study of
-    /// that host.
+    /// Creates a launcher whose servers run on another host and listen on this address there. No other study may use
+    /// the host while it exists.
     ///
     /// # Errors
-    /// For a study that cannot be run so, and when the host was lost or refuses it.
+    /// If the study cannot run with remote servers, or the host was lost or refuses it.
     pub fn elsewhere(
         weir: PathBuf,
         spec: &StudySpec,
@@ -162,13 +162,13 @@ impl ProcessLauncher {
     ) -> Result<Self, LaunchError> {
         elsewhere::check(spec)?;
         let prepared = host.borrow_mut().prepare(spec, address)?;
-        // Servers that run already run there.
+        // Servers that run before the study run on that host.
         let arms = spec.arms.iter().filter(|arm| arm.running().is_none()).cloned().collect();
         let own = Self::new(weir, &StudySpec { arms, ..spec.clone() }, deadlines);
         Ok(Self { pair: None, elsewhere: Some(Elsewhere { host, prepared }), ..own })
     }
 
-    /// What a study is told of the machine whose servers this launcher would start.
+    /// What the study learns of the machine whose servers this launcher would start.
     fn prepared(&self, spec: &StudySpec) -> Prepared {
         Prepared {
             programs: self.programs(spec),
@@ -184,21 +184,21 @@ impl ProcessLauncher {
         memory::check(spec, memory_budget())
     }
 
-    /// For each arm of a round what its servers are started from.
+    /// For each arm of a round, the files that its servers are started from.
     fn programs_of(&mut self, serving: &Serving, interrupt: &AtomicBool) -> Vec<BTreeMap<String, String>> {
         let places = (0_u32..).zip(&serving.arms).map(|(place, _)| place);
         let requests = places.filter_map(|place| serving.of_arm(place, interrupt));
         requests.map(|request| self.files_of(&request)).collect()
     }
 
-    /// Starts the servers of a round, which listen at this address of this machine, for a laboratory on another host.
+    /// Starts the servers of a round for a laboratory on another host. They listen on this address of this machine.
     fn servers<'a>(
         &'a mut self,
         serving: &Serving,
         address: IpAddr,
         interrupt: &'a AtomicBool,
     ) -> Result<(HostedRound<'a>, ServersStarted), LaunchError> {
-        // What is above it brings what the laboratory says: a daemon of ssh, or the laboratory itself.
+        // The parent carries the laboratory's messages: a daemon of ssh, or the laboratory itself.
         let parent = getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
         let runs = Runs {
             place: Place { weir: &self.weir, running: &self.running, address },
@@ -210,12 +210,12 @@ impl ProcessLauncher {
         HostedRound::start(runs, serving, &mut self.files)
     }
 
-    /// The same with a run folder. Commands that name `{content}`, `{content_dir}` or `{scratch}` need one.
+    /// Sets the run folder. Commands that name `{content}`, `{content_dir}` or `{scratch}` need one.
     pub fn in_folder(self, folder: PathBuf) -> Self {
         Self { files: self.files.below(folder), ..self }
     }
 
-    /// The foreign programs of a study that are there, with what tells their builds from others.
+    /// The foreign programs of a study that exist, each with what identifies its build.
     pub fn programs(&self, spec: &StudySpec) -> BTreeMap<String, String> {
         if let Some(Elsewhere { prepared, .. }) = &self.elsewhere {
             return prepared.programs.clone();
@@ -225,13 +225,13 @@ impl ProcessLauncher {
         files.collect()
     }
 
-    /// The servers of a study that ran before it, by their arms, as they were found.
+    /// The servers that ran before the study, by arm, as they were found.
     pub fn running(&self) -> BTreeMap<String, RunningProcess> {
         let found = |(arm, found): (String, Result<RunningProcess, String>)| Some((arm, found.ok()?));
         self.looked_for().into_iter().filter_map(found).collect()
     }
 
-    /// The same with those that a study would be refused for, and why.
+    /// The same, including servers for which a study would be refused, with the reason.
     pub fn looked_for(&self) -> Vec<(String, Result<RunningProcess, String>)> {
         match &self.elsewhere {
             Some(Elsewhere { prepared, .. }) => prepared.looked_for.clone(),
@@ -239,7 +239,7 @@ impl ProcessLauncher {
         }
     }
 
-    /// How those of them are built that are builds of Weir.
+    /// Build information of the programs that are builds of Weir.
     pub fn program_builds(&self, spec: &StudySpec) -> BTreeMap<String, String> {
         if let Some(Elsewhere { prepared, .. }) = &self.elsewhere {
             return prepared.program_builds.clone();
@@ -248,12 +248,12 @@ impl ProcessLauncher {
         self.foreign(spec).filter_map(build).collect()
     }
 
-    /// What the servers of an arm are started from.
+    /// The files that the servers of an arm are started from.
     fn files_of(&mut self, request: &TrialRequest<'_>) -> BTreeMap<String, String> {
         programs::of_arm(&mut self.contents, &self.weir, request, std::env::var_os("PATH"))
     }
 
-    /// The foreign programs that arms start, where they are there.
+    /// The foreign programs that arms start, if they exist.
     fn foreign(&self, spec: &StudySpec) -> impl Iterator<Item = PathBuf> {
         spec.arms.iter().filter_map(|arm| match self.lookup(arm).find(arm.subject.program()?) {
             Found::File(file) => Some(file),
@@ -395,13 +395,13 @@ impl Launcher for ProcessLauncher {
     }
 }
 
-/// Whether the arms of a cell are no servers but do its work themselves.
+/// Whether the arms of a cell are jobs that do the work themselves instead of servers.
 fn is_job(cell: &CellSpec) -> bool {
     protocol::of(cell).generator().is_none()
 }
 
-/// Gives each child an environment of another size. Where the stack starts follows from it, and with it effects of
-/// alignment that would otherwise be the same in every trial and pass for an effect of the arm.
+/// Gives each child an environment of another size. The size shifts the start of the stack and with it alignment
+/// effects, which would otherwise be the same in every trial and be taken for an effect of the arm.
 fn vary_environment(command: &mut Command, request: &TrialRequest<'_>, side: &str) {
     let seed = derived_seed(derived_seed(request.seed, u64::from(request.position)), side.len() as u64);
     pad_environment(command, seed);

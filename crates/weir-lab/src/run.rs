@@ -1,4 +1,5 @@
-//! A session: runs the schedule block by block, stores each, fills the gaps that noise left, and has the study judged.
+//! A session: runs the schedule block by block, stores each block, repeats blocks that noise spoiled, and has the
+//! study judged.
 //!
 //! What is stored is never changed and never deleted. A session that is interrupted, runs out of time, or meets a
 //! full disk leaves all finished blocks; the next one continues the same schedule.
@@ -50,26 +51,26 @@ use crate::{
     time_left,
 };
 
-/// How fio is got where it is missing.
+/// How to install a missing fio.
 const INSTALL_FIO: &str = "apt-get install fio";
 
 /// Where `peers/build` puts what it builds.
 const PEERS: &str = "peers/bin/";
 
-/// Time between two looks at the machine while waiting for its near state.
+/// Time between two readings of the machine while waiting for its near state.
 const NEAR_WAIT: Duration = Duration::from_millis(250);
 
-/// Longest wait for the near state at a time. Stretches last up to a minute; after two the machine is another one.
+/// Longest single wait for the near state. Stretches last up to a minute; after two minutes the machine has changed.
 const NEAR_WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Every planned block ran, and what could be repeated was.
+    /// Every planned block ran, and every block that could be repeated was repeated.
     Complete,
     /// The time cap came first.
     TimeCap,
-    /// Every planned block ran. Some were to be repeated in the machine's near state, and that did not come back.
+    /// Every planned block ran. Some had to be repeated in the machine's near state, which did not come back.
     StayedFar,
     /// The interrupt flag was set.
     Interrupted,
@@ -80,9 +81,9 @@ pub enum Ended {
 /// A session that ended in good order.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How.
+    /// How it ended.
     pub ended: Ended,
-    /// How far the study is.
+    /// Progress of the study.
     pub progress: Progress,
     /// The study as judged now; also in the store.
     pub result: StudyResult,
@@ -95,7 +96,7 @@ pub struct Outcome {
 pub enum RunError {
     /// The store failed.
     Store {
-        /// How.
+        /// The error.
         source: StoreError,
         /// Blocks on disk.
         blocks_done: usize,
@@ -105,13 +106,13 @@ pub enum RunError {
         /// The run folder.
         folder: String,
     },
-    /// What was asked cannot be meant.
+    /// The request is invalid.
     Usage(String),
     /// This environment cannot run the study.
     Environment(String),
     /// The study was begun on another machine.
     OtherMachine {
-        /// What differs.
+        /// The facts that differ.
         differences: Vec<FactDifference>,
     },
 }
@@ -131,28 +132,28 @@ impl Error for RunError {
     }
 }
 
-/// Who runs the session and who is told.
+/// The launcher, the interrupt flag and the receiver of events of a session.
 pub struct Callbacks<'a> {
     /// Runs the trials.
     pub launcher: &'a mut dyn Launcher,
     /// Set to end the session.
     pub interrupt: &'a AtomicBool,
-    /// Told what happens.
+    /// Receives the events.
     pub progress: &'a mut dyn FnMut(&Event),
 }
 
 /// Begins a study in a new run folder and runs its first session.
 pub fn start(folder: &Path, study: &NewStudy, callbacks: Callbacks<'_>) -> Result<Outcome, RunError> {
-    // Of a folder that cannot be made the store says what is wrong.
+    // If the folder cannot be created, the store reports the error.
     let _lock = if std::fs::create_dir_all(folder).is_ok() { Some(lock(folder)?) } else { None };
     let store = Store::create(folder, study).map_err(|source| RunError::Store { source, blocks_done: 0 })?;
     run_locked(store, callbacks)
 }
 
-/// Continues the study in a run folder. The time cap counts anew.
+/// Continues the study in a run folder. The time cap starts again.
 pub fn resume(folder: &Path, here: &Fingerprint, callbacks: Callbacks<'_>) -> Result<Outcome, RunError> {
-    // Opening brings an older store up to date, under whatever session works on it. Of a folder that is not there the
-    // store says so.
+    // Opening upgrades an older store, which must not happen while another session works on it. If the folder does
+    // not exist, the store reports it.
     let _lock = if folder.is_dir() { Some(lock(folder)?) } else { None };
     let wrap = |source| RunError::Store { source, blocks_done: 0 };
     let store = Store::open(folder).map_err(wrap)?;
@@ -165,7 +166,7 @@ pub fn resume(folder: &Path, here: &Fingerprint, callbacks: Callbacks<'_>) -> Re
     run_locked(store, callbacks)
 }
 
-/// Runs a session on an open store. One session at a time.
+/// Runs a session on an open store. Only one session may run at a time.
 pub fn run(store: Store, callbacks: Callbacks<'_>) -> Result<Outcome, RunError> {
     let _lock = lock(store.path().parent().unwrap_or(store.path()))?;
     run_locked(store, callbacks)
@@ -193,7 +194,7 @@ fn run_locked(mut store: Store, callbacks: Callbacks<'_>) -> Result<Outcome, Run
     session.finish(ended)
 }
 
-/// Locks a run folder, by the kernel and therefore never longer than this process lives.
+/// Locks a run folder. The kernel holds the lock and releases it when this process ends.
 pub fn lock(folder: &Path) -> Result<File, RunError> {
     let shown = folder.display().to_string();
     let unlockable = |error: std::io::Error| RunError::Environment(format!("cannot lock {shown}: {error}"));
@@ -205,7 +206,7 @@ pub fn lock(folder: &Path) -> Result<File, RunError> {
     }
 }
 
-/// Which attempt at which block.
+/// An attempt at a block.
 struct Attempt<'a> {
     cell: &'a CellSpec,
     planned: PlannedBlock,
@@ -224,7 +225,7 @@ struct Session<'a> {
     cap: Duration,
     /// Arms whose server said in this session that the environment cannot run it.
     refused: Vec<MissingArm>,
-    /// Arms whose absence was told.
+    /// Arms whose absence was reported.
     announced: Vec<String>,
 }
 
@@ -269,7 +270,7 @@ impl Session<'_> {
         self.check_arms()?;
         self.callbacks.launcher.check(&self.left())?;
         self.run_pilots()?;
-        // A session that was interrupted may have stored what gives a rung up, and not what follows from it.
+        // An interrupted session may have stored the result that gives a rung up, but not yet its consequence.
         while self.descend(self.primary_cell())? {}
         let mut schedule = plan::schedule(&self.header.spec).into_iter();
         while let Some(planned) = schedule.next() {
@@ -313,14 +314,14 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Keeps what a session has found out about its own schedule.
+    /// Stores what a session has found out about its schedule.
     fn store_spec(&mut self) -> Result<(), Stop> {
         let stored = self.store.append_pilots(self.session, &[], &self.header.spec, self.session_ns());
         stored.map_err(|source| self.store_error(source).into())
     }
 
-    /// Measures capacities, closed loop, and fixes the rates that are shares of the smallest one: at once for all
-    /// cells that have the same pilot. Where no arm runs in it these cells are left out.
+    /// Measures capacities in closed loop and fixes the rates that are shares of the smallest one, for all cells that
+    /// have the same pilot at once. If no arm runs in a pilot, its cells are left out.
     fn run_pilots(&mut self) -> Result<(), Stop> {
         while let Some(index) = self.header.spec.cells.iter().position(pilot::wants_rate) {
             let events: Vec<Event> = match self.pilot_capacity(index)? {
@@ -341,9 +342,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Smallest capacity of the arms that run, from the pilot of a cell, or why none of them does; what an earlier
-    /// session has measured of it is not measured again. An error where arms run and nothing came back: that may be
-    /// otherwise the next time.
+    /// Smallest capacity of the arms that run, from the pilot of a cell, or why none of them runs. Measurements of an
+    /// earlier session are not repeated. It is an error if arms run and no answer came back, because the next try may
+    /// succeed.
     fn pilot_capacity(&mut self, index: usize) -> Result<Result<f64, String>, Stop> {
         let pilot = Pilot::of(&self.header.spec, index);
         let first = self.attempts(&pilot.cell.id, 0);
@@ -372,7 +373,7 @@ impl Session<'_> {
         Ok(Err(failure))
     }
 
-    /// What is stored of a pilot, of the arms that run there.
+    /// The stored rounds of a pilot, with the arms that run there.
     fn pilot_rounds(&self, pilot_id: &str) -> Vec<PilotRound<'_>> {
         let missing = self.missing_arms();
         let is_there = |trial: &&TrialRecord| !is_gone(&missing, pilot_id, &trial.arm, self.trials());
@@ -404,7 +405,7 @@ impl Session<'_> {
         self.check_arms()
     }
 
-    /// `None` where no arm runs any more.
+    /// Runs the trials of a block; `None` if no arm runs any more.
     fn run_trials(
         &mut self,
         cell: &CellSpec,
@@ -425,7 +426,7 @@ impl Session<'_> {
         Ok(Some(StoredBlock { key, trials }))
     }
 
-    /// Of each arm, whether it runs in a cell.
+    /// For each arm, whether it runs in a cell.
     fn present_arms(&self, cell: &CellSpec, missing: &[MissingArm]) -> Vec<bool> {
         let is_present =
             |arm: &ArmSpec| cell.has_arm(&arm.name) && !is_gone(missing, &cell.id, &arm.name, self.trials());
@@ -479,7 +480,7 @@ impl Session<'_> {
         Ok(trials)
     }
 
-    /// All runs at once, loaded in turn.
+    /// Runs all arms of a round at once, loaded in turn.
     fn run_round(
         &mut self,
         attempt: &Attempt<'_>,
@@ -531,7 +532,7 @@ impl Session<'_> {
         Ok(trials)
     }
 
-    /// A trial that began then and has just ended, before anything is known of it.
+    /// A trial that has just ended, before its report is known.
     fn frame(
         &self,
         attempt: &Attempt<'_>,
@@ -552,7 +553,7 @@ impl Session<'_> {
         }
     }
 
-    /// The trial with its report and what speaks against it, or with why there is none.
+    /// The trial with its report and its exclusions, or with the reason why there is no report.
     fn completed(
         &mut self,
         mut trial: TrialRecord,
@@ -569,15 +570,15 @@ impl Session<'_> {
         trial
     }
 
-    /// The most CPU other processes may use in the next trial of a block, of which these have run.
+    /// The most CPU that other processes may use in the next trial of a block, given the block's earlier trials.
     fn foreign_cpus_max(&self, others: &[TrialRecord]) -> f64 {
         let before = self.trials().chain(others).filter_map(|trial| trial.load.as_ref());
         let noise = before.filter_map(|load| load.observed.as_ref()).map(|seen| &seen.noise);
         exclusion::foreign_cpus_max(noise, self.header.fingerprint.cpus_online)
     }
 
-    /// Runs blocks again that noise or a change of state kept from giving all their pairs, primary first, as long as
-    /// there is time. When trials ran in two states it waits for the near one: a far attempt would fill nothing.
+    /// Repeats blocks that lack pairs because of noise or a change of state, primary first, while there is time. If
+    /// trials ran in two states, it waits for the near one: an attempt in the far state would fill no gap.
     fn fill_gaps(&mut self) -> Result<(), Stop> {
         loop {
             let gaps = self.gaps();
@@ -606,7 +607,7 @@ impl Session<'_> {
         self.check_stop()
     }
 
-    /// Blocks that may be tried again, with the attempt's number.
+    /// Blocks that may be repeated, with the attempt's number.
     fn gaps(&self) -> Vec<(PlannedBlock, u32)> {
         let trials: Vec<&TrialRecord> = self.trials().collect();
         progress::gaps(&self.header.spec, &trials, &self.missing_arms())
@@ -686,7 +687,7 @@ impl Session<'_> {
         missing
     }
 
-    /// The failure as an exclusion; an arm that the environment refused is remembered.
+    /// Converts the failure to an exclusion. An arm that the environment refused is remembered.
     fn noted(&mut self, arm: &str, failure: &TrialFailure) -> Exclusion {
         if let TrialFailure::ServerEnvironment { reason } = failure
             && self.refused.iter().all(|refused| refused.name != arm)
@@ -697,7 +698,7 @@ impl Session<'_> {
         failure.exclusion()
     }
 
-    /// What may bring an arm back that the environment refused.
+    /// What may make an arm available that the environment refused.
     fn remedy(&self, arm: &str) -> Finding {
         let found = self.header.spec.arms.iter().find(|spec| spec.name == arm).map(|spec| &spec.subject);
         let command = match found {
@@ -711,7 +712,7 @@ impl Session<'_> {
         Finding::RunCommand { command: command.to_owned() }
     }
 
-    /// Tells of arms that went missing, and ends the session when nothing is left to compare.
+    /// Reports arms that went missing, and ends the session if nothing is left to compare.
     fn check_arms(&mut self) -> Result<(), Stop> {
         let missing = self.missing_arms();
         for arm in &missing {
@@ -744,10 +745,10 @@ fn failure_reason(exclusion: &Exclusion) -> Option<&str> {
     }
 }
 
-/// What the facts of a generator's own machine begin with.
+/// Prefix of the facts of a generator's separate machine.
 const LOAD_HOST: &str = "load_host.";
 
-/// Facts that make two fingerprints different machines; a changed limit or sysctl does not.
+/// Facts that make two fingerprints different machines. A changed limit or sysctl does not.
 const SAME_MACHINE: [&str; 5] =
     ["architecture", "cpu_model", "cpus_online", "kernel_release", "kernel_version"];
 

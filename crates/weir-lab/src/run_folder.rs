@@ -1,4 +1,4 @@
-//! What the folder of a run is called. The moment is an argument.
+//! Names of run folders. The time is an argument.
 
 use weir_record::calendar::utc;
 

@@ -1,6 +1,6 @@
-//! Which run folders a session works on, from the kernel's list of locks. Trying a lock would be in the way of a
-//! session that begins at that moment; reading the list is in nobody's. The list leaves out locks of processes that the
-//! reader's PID namespace does not have: whoever must be sure of one folder asks [`is_locked`].
+//! Which run folders a session works on, from the kernel's list of locks. Trying a lock could make a session that
+//! begins at that moment fail; reading the list cannot. The list omits locks of processes outside the reader's PID
+//! namespace. To be sure of one folder, use [`is_locked`].
 
 use std::{fs::File, path::Path};
 
@@ -10,14 +10,14 @@ use rustix::{
 };
 use weir_sys::file_locks::FileLocks;
 
-/// Folders that a session works on, at the moment they were looked up.
+/// Folders that a session works on, at the time of the look-up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     locks: FileLocks,
 }
 
 impl Held {
-    /// Looks now. Where the kernel shows no list, nothing is held as far as can be said.
+    /// Reads the list. If the kernel shows no list, no folder counts as held.
     pub fn now() -> Self {
         Self { locks: FileLocks::now() }
     }
@@ -28,8 +28,8 @@ impl Held {
     }
 }
 
-/// Whether a session holds the run folder, whoever it belongs to, by trying its lock. A session that begins in that
-/// moment is kept from it: this is no way to look around.
+/// Whether a session of any user holds the run folder, found by trying its lock. A session that begins at that moment
+/// is refused, so do not use this to look around.
 pub fn is_locked(folder: &Path) -> bool {
     let tried = File::open(folder).map(|folder| flock(&folder, FlockOperation::NonBlockingLockShared));
     matches!(tried, Ok(Err(Errno::WOULDBLOCK)))

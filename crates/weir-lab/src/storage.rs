@@ -1,4 +1,4 @@
-//! The data files of studies of storage, and their cells that this machine cannot run.
+//! The data files of storage studies, and the storage cells that this machine cannot run.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ pub use crate::protocol::storage::{FILE_BYTES, FILE_BYTES_RANGE, has_threads};
 /// The data file of studies, beside their run folders, so that all of them use the same one.
 pub const FILE_NAME: &str = "storage.dat";
 
-/// Seed of what it holds.
+/// Seed of its content.
 pub const FILE_SEED: u64 = 4;
 
 const BLOCK_BYTES: u64 = 4_096;
@@ -26,8 +26,8 @@ fn on_disk_mut(spec: &mut StudySpec) -> impl Iterator<Item = &mut StorageCell> {
     spec.cells.iter_mut().filter(|cell| !cell.is_simulated()).filter_map(|cell| cell.storage.as_mut())
 }
 
-/// Takes the cells on a disk out of a study that has others, and names them with the reason why the disk cannot be
-/// used. `false` where nothing would be left to decide.
+/// Removes the cells on a disk from a study that has others, and names them with the reason why the disk cannot be
+/// used. `false` if no cell would be left to decide.
 pub fn leave_out_disk(spec: &mut StudySpec, said: &str) -> bool {
     let is_on_disk = |cell: &CellSpec| cell.storage.is_some() && !cell.is_simulated();
     if spec.cells.iter().any(|cell| cell.role == CellRole::Primary && is_on_disk(cell)) {
@@ -41,7 +41,7 @@ pub fn leave_out_disk(spec: &mut StudySpec, said: &str) -> bool {
     true
 }
 
-/// Where the data of a cell lie for a study with this run folder.
+/// Path of the data file of a cell, for a study with this run folder.
 pub fn data_file(folder: &Path, cell: &StorageCell) -> PathBuf {
     match &cell.file {
         Some(file) => PathBuf::from(file),
@@ -49,8 +49,8 @@ pub fn data_file(folder: &Path, cell: &StorageCell) -> PathBuf {
     }
 }
 
-/// What must be laid out before the first block: files beside the run folder with their lengths. Files of the user are
-/// not among them.
+/// Files that must be laid out before the first block: those beside the run folder, with their lengths. Files of the
+/// user are not included.
 pub fn files_to_lay_out(spec: &StudySpec, folder: &Path) -> Vec<(PathBuf, u64)> {
     let mut files: Vec<(PathBuf, u64)> = Vec::new();
     for cell in on_disk(spec).filter(|cell| cell.file.is_none()) {
@@ -70,7 +70,7 @@ pub fn use_file(spec: &mut StudySpec, file: &str) {
     }
 }
 
-/// Uses no more of the file than there is.
+/// Limits the length used to the length of the file.
 pub fn use_at_most(spec: &mut StudySpec, length_bytes: u64) {
     let most = length_bytes & !(BLOCK_BYTES - 1);
     for cell in on_disk_mut(spec) {
@@ -92,7 +92,7 @@ pub(crate) mod tests {
         study.map(|study| study.spec).map_err(|error| error.to_string())
     }
 
-    /// Two ways to wait, one cell.
+    /// Two arms that wait differently, one cell.
     pub(crate) fn study() -> StudySpec {
         read("alternate = false").expect("it is right")
     }

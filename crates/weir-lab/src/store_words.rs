@@ -1,12 +1,12 @@
-//! What is wrong with a store, in its reader's language. The store itself speaks English, as whoever opens one without
-//! a laboratory is told; paths and what the system said are quoted as they are.
+//! Errors of a store, in the reader's language. The store itself has English messages, for programs that open one
+//! without the laboratory. Paths and system messages are quoted unchanged.
 
 use std::path::Path;
 
 use weir_report::{Language, localized};
 use weir_store::StoreError;
 
-/// What is wrong and the way out; in English as the error itself says it.
+/// The error and its remedy; in English the text is the error's own.
 pub fn store_error(error: &StoreError, language: Language) -> String {
     match error {
         StoreError::Full { .. } | StoreError::NoRoom { .. } => without_room(error, language),
@@ -63,7 +63,7 @@ pub fn store_error(error: &StoreError, language: Language) -> String {
     }
 }
 
-/// Of a file that is not there, is there already, or is not to be had.
+/// Errors of a file that is missing, exists already, or is unavailable.
 fn of_place(error: &StoreError, path: &Path, language: Language) -> String {
     let path = path.display();
     match error {
@@ -100,7 +100,7 @@ fn of_place(error: &StoreError, path: &Path, language: Language) -> String {
     }
 }
 
-/// Of a disk that is full.
+/// Errors of a full disk.
 fn without_room(error: &StoreError, language: Language) -> String {
     let free = error
         .free_kib()

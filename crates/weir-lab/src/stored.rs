@@ -1,5 +1,5 @@
-//! A stored study as it is judged now: also when its session was killed before it could judge, and while one writes it;
-//! and two of them side by side.
+//! Judges a stored study as it is now: also if its session was killed before it could judge, and while a session
+//! writes it. Compares two of them.
 
 use std::path::Path;
 
@@ -17,12 +17,12 @@ use weir_record::{
 };
 use weir_store::{Store, StoreError};
 
-/// A stored study that can be held against another.
+/// A stored study that can be compared with another.
 #[derive(Clone, Debug)]
 pub struct StoredRun {
-    /// What it comes to.
+    /// The judged result.
     pub result: StudyResult,
-    /// How far it is.
+    /// Progress of the study.
     pub progress: Progress,
 }
 
@@ -32,7 +32,7 @@ impl StoredRun {
         Self::read_asking(folder, Vec::new())
     }
 
-    /// The same with further comparisons and goals than the study asked.
+    /// Judges it with further comparisons and goals beyond those of the study.
     pub fn read_asking(folder: &Path, further: Vec<ComparisonSpec>) -> Result<Self, StoreError> {
         let (result, trials) = read_asking(folder, further)?;
         Ok(Self::of(result, &trials))
@@ -44,18 +44,18 @@ impl StoredRun {
         Self { result, progress }
     }
 
-    /// How it differs from an earlier run, and what thresholds on changes say of that.
+    /// Differences from an earlier run, and the outcome of thresholds on these changes.
     pub fn against(&self, earlier: &Self, thresholds: &[ComparisonSpec]) -> RunPair {
         compare(earlier.run(), self.run(), thresholds)
     }
 
-    /// What is compared and pooled.
+    /// The part that is compared and pooled.
     pub fn run(&self) -> Run<'_> {
         Run { result: &self.result, progress: &self.progress }
     }
 }
 
-/// Judges the study in a run folder from its blocks. Gives the trials too, pilots included, in the order they ran.
+/// Judges the study in a run folder from its blocks. Returns the trials too, including pilots, in the order they ran.
 pub fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>), StoreError> {
     read_asking(folder, Vec::new())
 }
@@ -87,9 +87,9 @@ fn read_asking(
     Ok((result, trials))
 }
 
-/// Arms that the last session did without before it tried them, so that no trial tells of them.
+/// Arms that the last session left out before trying them, so that no trial records them.
 fn never_tried(store: &Store, trials: &[TrialRecord]) -> Vec<MissingArm> {
-    // Results of every version tell it. What cannot be read is damaged, and the trials are judged all the same.
+    // Results of every version record this. An unreadable result is damaged; the trials are judged anyway.
     let judged = store.result_brief().ok().flatten().map(|brief| brief.missing_arms).unwrap_or_default();
     judged.into_iter().filter(|arm| trials.iter().all(|trial| trial.arm != arm.name)).collect()
 }

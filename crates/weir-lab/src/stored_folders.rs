@@ -1,4 +1,4 @@
-//! Folders with stored studies: which of them hold a run, and what runs lie beside one.
+//! Folders with stored studies: which of them hold a run, and which runs lie beside one.
 
 use std::{
     fs, io,
@@ -18,24 +18,24 @@ use weir_store::{FILE_NAME, Store};
 
 use crate::stored::StoredRun;
 
-/// Most stores of a folder that are looked into, the newest first.
+/// Most stores of a folder that are read, the newest first.
 const STORES_MAX: usize = 200;
 
-/// Most earlier runs that a run is held against, the newest first.
+/// Most earlier runs that a run is compared with, the newest first.
 const EARLIER_MAX: usize = 20;
 
-/// Whether a folder is that of a run.
+/// Whether a folder is a run folder.
 fn has_store(folder: &Path) -> bool {
     folder.join(FILE_NAME).is_file()
 }
 
-/// The folder itself where it holds a study, and else those in it that do, the newest first.
+/// The folder itself if it holds a study; otherwise its subfolders that do, the newest first.
 pub fn stores(folder: &Path) -> io::Result<Vec<PathBuf>> {
     if has_store(folder) {
         return Ok(vec![folder.to_path_buf()]);
     }
     let found = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).filter(|it| has_store(it));
-    // One whose time cannot be read counts as the oldest. Names part those of one time.
+    // A folder whose time cannot be read counts as the oldest. Names break ties.
     let changed_at = |folder: &Path| fs::metadata(folder.join(FILE_NAME)).and_then(|it| it.modified()).ok();
     let mut found: Vec<_> = found.map(|folder| (changed_at(&folder), folder)).collect();
     found.sort_by(|one, other| other.cmp(one));
@@ -43,12 +43,12 @@ pub fn stores(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found.into_iter().map(|(_, folder)| folder).collect())
 }
 
-/// Sets the place of a run among earlier ones of its study that lie beside its folder, where there are some.
+/// Records how a run compares with earlier runs of its study beside its folder, if there are any.
 pub fn set_among(run: &mut StoredRun, folder: &Path) {
     run.result.among_runs = among(run, folder);
 }
 
-/// Where a run stands among earlier runs beside it. What cannot be read is left out.
+/// How a run compares with earlier runs beside it. Unreadable runs are left out.
 fn among(run: &StoredRun, folder: &Path) -> Option<AmongRuns> {
     run.result.primary?;
     let began = run.result.period?.began_unix_s;
@@ -68,8 +68,8 @@ fn among(run: &StoredRun, folder: &Path) -> Option<AmongRuns> {
     pool::among(placed(run.run()), &earlier.iter().map(|it| placed(it.run())).collect::<Vec<_>>())
 }
 
-/// A finished run as it was judged when it ended. Only runs by the same build of Weir are set beside each other, so
-/// that judging its trials again would give the same; that is done where the result has other records.
+/// A finished run as it was judged when it ended. Only runs by the same build of Weir are compared, so judging the
+/// trials again would give the same result. That is done if the stored result has records of another version.
 pub fn finished(folder: &Path) -> Option<StoredRun> {
     let store = Store::open_read_only(folder).ok()?;
     store.result_brief().ok()??;
@@ -80,7 +80,7 @@ pub fn finished(folder: &Path) -> Option<StoredRun> {
     run.progress.is_finished().then_some(run)
 }
 
-/// How far a run was when it was judged.
+/// Progress of a run when it was judged.
 fn progress(result: &StudyResult) -> Option<Progress> {
     result.checks.iter().find_map(|check| match check.detail {
         Finding::Schedule { blocks_done, blocks, blocks_to_repeat, has_near_state, .. } => {
@@ -97,7 +97,7 @@ pub fn pooled(runs: &[(PathBuf, StoredRun)]) -> RunPool {
     pool::pool(&placed.collect::<Vec<_>>())
 }
 
-/// The run whose names a view of the pool uses: the last of those that count, else the last.
+/// The run whose names a view of the pool uses: the last that counts, or else the last.
 pub fn named<'a>(pool: &RunPool, runs: &'a [(PathBuf, StoredRun)]) -> Option<&'a StudyResult> {
     let counts = pool.runs.iter().rev().find(|run| run.left_out.is_none()).or(pool.runs.last())?;
     let is_it = |(folder, _): &&(PathBuf, StoredRun)| folder.display().to_string() == counts.place;

@@ -17,36 +17,36 @@ use weir_store::{Store, StoreError};
 
 use crate::{run_folder::utc_stamp, stored_folders};
 
-/// What the name of a stored comparison begins with, and ends with.
+/// Prefix and suffix of the name of a stored comparison.
 const COMPARISON: (&str, &str) = ("compare-", ".json");
 
-/// Most comparisons of a folder that are read, the newest by their names.
+/// Most comparisons of a folder that are read, the newest by name first.
 const COMPARISONS_MAX: usize = 500;
 
-/// Longest file of a comparison that is read.
+/// Largest file of a comparison that is read, in bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Most names of a folder that are looked at.
+/// Most names of a folder that are read.
 const NAMES_MAX: usize = 100_000;
 
-/// Name of a stored comparison that began at a moment, in seconds since 1970. Of several that began within one second
-/// the later ones have a number.
+/// Name of a stored comparison that began at this time, in seconds since 1970. If several began within one second,
+/// the later names have a number.
 pub fn comparison_name(began_unix_s: u64, number: u32) -> String {
     let (begin, end) = COMPARISON;
     let number = if number > 1 { format!("-{number}") } else { String::new() };
     format!("{begin}{}{number}{end}", utc_stamp(began_unix_s))
 }
 
-/// What is looked for in each kind of run.
+/// What to read from each kind of run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryMetrics {
-    /// In studies: their primary comparison, another metric of the same arms, or nothing.
+    /// From studies: their primary comparison, another metric of the same arms, or nothing.
     pub of_studies: OfStudies,
-    /// In comparisons of commands; nothing where it is absent.
+    /// From comparisons of commands; `None` reads nothing.
     pub of_commands: Option<Metric>,
 }
 
-/// What is looked for in studies.
+/// What to read from studies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfStudies {
     /// The primary comparison.
@@ -63,19 +63,19 @@ impl Default for HistoryMetrics {
     }
 }
 
-/// What a folder has, or one file of a comparison.
+/// Entries of a folder, or of one file of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct FoundRuns {
-    /// What the runs say.
+    /// The entries of the runs.
     pub entries: Vec<Entry>,
-    /// What could not be used.
+    /// Runs that could not be used.
     pub left_out: Vec<HistoryLeftOut>,
     /// Runs that were read.
     pub runs: usize,
 }
 
 impl FoundRuns {
-    /// Adds what another folder has.
+    /// Adds the entries of another folder.
     pub fn add(&mut self, other: Self) {
         self.entries.extend(other.entries);
         self.left_out.extend(other.left_out);
@@ -87,7 +87,7 @@ impl FoundRuns {
     }
 }
 
-/// Reads a folder: a run of a study, or one with such folders and with comparisons; or the file of one comparison.
+/// Reads a run folder of a study, a folder that contains run folders and comparisons, or the file of one comparison.
 pub fn read(path: &Path, metrics: &HistoryMetrics) -> io::Result<FoundRuns> {
     let mut found = FoundRuns::default();
     let shown = |path: &Path| path.display().to_string();
@@ -104,7 +104,7 @@ pub fn read(path: &Path, metrics: &HistoryMetrics) -> io::Result<FoundRuns> {
     Ok(found)
 }
 
-/// Stored comparisons of a folder, the newest by their names first. What is no regular file is none.
+/// Stored comparisons of a folder, the newest by name first. Only regular files count.
 pub fn comparisons(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let (begin, end) = COMPARISON;
     let entries = fs::read_dir(folder)?.flatten().take(NAMES_MAX);
@@ -114,13 +114,13 @@ pub fn comparisons(folder: &Path) -> io::Result<Vec<PathBuf>> {
         name.starts_with(begin) && name.ends_with(end) && entry.file_type().is_ok_and(|kind| kind.is_file())
     };
     let mut found: Vec<PathBuf> = entries.filter(is_one).map(|entry| entry.path()).collect();
-    // Without its ending: a number behind a name stands after the name alone.
+    // Sorted without the suffix: a name with a number sorts after the same name without one.
     found.sort_by(|one, other| other.file_stem().cmp(&one.file_stem()));
     found.truncate(COMPARISONS_MAX);
     Ok(found)
 }
 
-/// Adds what the study in a run folder says, under the name that is shown of it.
+/// Adds the entry of the study in a run folder, under the name to show for it.
 pub fn read_study((folder, place): (&Path, &str), metrics: &HistoryMetrics, found: &mut FoundRuns) {
     let metric = match metrics.of_studies {
         OfStudies::Primary => None,
@@ -144,7 +144,7 @@ fn study_lack(folder: &Path) -> HistoryLack {
     }
 }
 
-/// Adds what a stored comparison says, under the name that is shown of it.
+/// Adds the entry of a stored comparison, under the name to show for it.
 pub fn read_comparison((file, place): (&Path, &str), metrics: &HistoryMetrics, found: &mut FoundRuns) {
     let Some(metric) = metrics.of_commands else { return };
     match comparison(file) {
@@ -178,7 +178,7 @@ fn comparison(file: &Path) -> Result<CommandReport, HistoryLack> {
     }
 }
 
-/// What every version of the record has.
+/// Fields that every version of the record has.
 #[derive(serde::Deserialize)]
 struct Version {
     schema_version: u32,
@@ -192,7 +192,7 @@ mod tests {
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("weir-history-{name}-{}", std::process::id()));
-        // An earlier run of the tests may have had the same number.
+        // An earlier run of the tests may have had the same process number.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder can be made");
         folder

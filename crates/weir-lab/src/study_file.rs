@@ -1,4 +1,4 @@
-//! Study files: TOML in, a complete spec out, for every protocol and for built-in studies as for a user's.
+//! Reads study files: from TOML to a complete spec, for every protocol and for built-in and user studies alike.
 //! `docs/study-file.md` describes the format; every error names file, line and key.
 
 mod added_cost;
@@ -53,14 +53,14 @@ use crate::{
 /// Largest study file.
 pub const BYTES_MAX: usize = 1 << 20;
 
-/// Equivalence margin of a file that gives none.
+/// Equivalence margin if the file gives none.
 const MARGIN: f64 = 0.03;
 
-/// Time cap of a file that gives none.
+/// Time cap if the file gives none.
 const TIME_CAP: &str = "1h";
 const TIME_CAP_NS: u64 = 3_600_000_000_000;
 
-/// What is wrong with a study file.
+/// An error in a study file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", self.localized(Language::English))]
 pub struct FileError {
@@ -68,14 +68,14 @@ pub struct FileError {
     pub path: PathBuf,
     /// Line, from 1.
     pub line: usize,
-    /// The key; empty of a text that is no TOML.
+    /// The key; empty if the text is not TOML.
     pub key: String,
-    /// What is wrong with it.
+    /// The error.
     pub reason: Mistake,
 }
 
 impl FileError {
-    /// Where the mistake is, and what it is, in the reader's language.
+    /// The error and its place, in the reader's language.
     pub fn localized(&self, language: Language) -> String {
         let key =
             if self.key.is_empty() { String::new() } else { format!("{}{}", self.key, language.colon()) };
@@ -83,17 +83,17 @@ impl FileError {
     }
 }
 
-/// What a file asks of this machine.
+/// A study as read from a file for this host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// Complete: nothing in it depends on the file or the machine any more.
+    /// Complete: it no longer depends on the file or the host.
     pub spec: StudySpec,
     /// Arms that cannot run here, because their driver does not.
     pub missing_arms: Vec<MissingArm>,
 }
 
-/// Reads a study from the text of a file. The path is for messages only. What the file has for another plan or another
-/// machine is read too, so that a mistake there is found before it is needed.
+/// Reads a study from the text of a file. The path is for messages only. The file's variants for other plans or other
+/// hosts are read too, so that an error there is found before the variant is needed.
 pub fn parse(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<Study, FileError> {
     let study = parse_one(path, text, host_defaults)?;
     for other in others(text, host_defaults) {
@@ -102,7 +102,7 @@ pub fn parse(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<St
     Ok(study)
 }
 
-/// Names of the plans that a file has beside its usual one, in the order of letters.
+/// Names of the plans of a file beside its usual one, in alphabetical order.
 pub fn plans(text: &str) -> Vec<String> {
     variants(text, "plan")
 }
@@ -114,13 +114,13 @@ pub fn arms(text: &str) -> Vec<String> {
     found().unwrap_or_default()
 }
 
-/// What a file has something else to say for, below a key.
+/// Names of the variants below a key of the file.
 fn variants(text: &str, key: &'static str) -> Vec<String> {
     let found = || Some(Table::parse(text).ok()?.take(key)?.table().ok()?.keys());
     found().unwrap_or_default()
 }
 
-/// HostDefaults in which the file has something else to say.
+/// Host defaults for which the file has variants.
 fn others(text: &str, host_defaults: &HostDefaults) -> Vec<HostDefaults> {
     let planned = |plan: String| HostDefaults { plan: Some(plan), ..host_defaults.clone() };
     let without = |driver: String| {
@@ -147,7 +147,7 @@ fn parse_one(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<St
     Ok(study)
 }
 
-/// Reads the whole table of a file. A mistake has the file and its line.
+/// Reads the whole table of a file. An error names the file and its line.
 fn read_text<'t, V>(
     path: &Path,
     text: &'t str,
@@ -185,7 +185,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// Line of the table or key an error about the whole study is best shown at.
+/// Line of the table or key at which to show an error about the whole study.
 fn line_of_table(text: &str, key: &str) -> usize {
     let first = key.split('.').next().unwrap_or(key);
     let found = text.lines().position(|line| {
@@ -246,7 +246,7 @@ fn read(
     Ok((Study { spec, missing_arms }, places))
 }
 
-/// A study with what its file says of it as a whole, and without cells and arms.
+/// A study with the file's general settings, without cells and arms.
 fn begun(table: &mut Table<'_>, host_defaults: &HostDefaults) -> Result<StudySpec, FieldError> {
     let name = table.required("name", read_name)?;
     let title = table.read("title", published::text)?.unwrap_or_else(|| name.as_str().into());
@@ -283,7 +283,7 @@ fn begun(table: &mut Table<'_>, host_defaults: &HostDefaults) -> Result<StudySpe
     })
 }
 
-/// Whether the claims are about closed loops, where the file asks for it.
+/// Whether the claims are about closed loops, if the file asks for it.
 fn saturation(table: &mut Table<'_>, protocol: &dyn Protocol) -> Result<bool, FieldError> {
     let Some((at, asked)) = table.read("saturation", |entry| Ok((entry.at, entry.flag()?)))? else {
         return Ok(false);
@@ -303,8 +303,8 @@ fn saturation(table: &mut Table<'_>, protocol: &dyn Protocol) -> Result<bool, Fi
     Err(FieldError::new(at, "saturation", message))
 }
 
-/// Chooses what a file has for another plan, or for a machine on which a driver does not run, and gives the arms that
-/// were replaced: names and drivers.
+/// Chooses the file's variants for another plan, or for a host on which a driver does not run. Returns the names and
+/// drivers of the arms that were replaced.
 fn choose_variants(
     table: &mut Table<'_>,
     host_defaults: &HostDefaults,
@@ -342,7 +342,7 @@ fn choose_variants(
     Ok(replaced)
 }
 
-/// The table for io_uring under the kernel's own name for it.
+/// The table for io_uring under the kernel's name for it.
 fn also_named<'t>(without: &mut Table<'t>, driver: &str) -> Result<Option<Table<'t>>, FieldError> {
     match driver {
         "uring" => without.take_any("io_uring").map(Entry::table).transpose(),
@@ -394,7 +394,7 @@ fn fraction(entry: Entry<'_>, range: &std::ops::RangeInclusive<f64>) -> Result<f
     Ok(value)
 }
 
-/// A word that is one of those there are.
+/// Reads a word that must be one of the known words.
 fn one_of(entry: Entry<'_>, what: &str, known: &[&str]) -> Result<String, FieldError> {
     let (at, key) = (entry.at, entry.key.clone());
     let name = entry.text()?;
@@ -404,7 +404,7 @@ fn one_of(entry: Entry<'_>, what: &str, known: &[&str]) -> Result<String, FieldE
     Err(FieldError::new(at, &key, format!("there is no {what} {name:?}; {}", instead(&name, known))))
 }
 
-/// What a key means where it is none of this protocol's, or of this table.
+/// What a key means that does not belong to this protocol or this table.
 fn elsewhere(key: &str, protocol: &dyn Protocol) -> Option<String> {
     if ["primary", "confirmatory", "all_confirmatory", "in_flight_max_mib"].contains(&key) {
         return Some("it is about the combinations of [factors], and the file has none".to_owned());
@@ -424,7 +424,7 @@ fn elsewhere(key: &str, protocol: &dyn Protocol) -> Option<String> {
     ))
 }
 
-/// Takes the cells out whose congestion control cannot be used here, and names them. Says whether there were any.
+/// Removes and names the cells whose congestion control is not available here. Returns whether there were any.
 fn leave_out_cells(spec: &mut StudySpec, host_defaults: &HostDefaults) -> Result<bool, FieldError> {
     let available = &host_defaults.congestion_controls;
     let is_absent = |cell: &CellSpec| {
@@ -449,7 +449,7 @@ fn leave_out_cells(spec: &mut StudySpec, host_defaults: &HostDefaults) -> Result
     Ok(!spec.missing_cells.is_empty())
 }
 
-/// CPUs as the file has them, and else as the machine does.
+/// CPUs of the file, or else of the host.
 fn place(
     spec: &mut StudySpec,
     protocol: &dyn Protocol,
@@ -462,7 +462,7 @@ fn place(
     protocol.place(spec, &HostDefaults { order_cpus, ..host_defaults.clone() });
     spec.server_cpus = server_cpus.unwrap_or_else(|| std::mem::take(&mut spec.server_cpus));
     spec.load_cpus = load_cpus.unwrap_or_else(|| std::mem::take(&mut spec.load_cpus));
-    // Where some cells have CPUs of their own, how many all have is a level.
+    // If some cells have their own CPUs, the CPUs are a factor, so each other cell records those of the study.
     if spec.cells.iter().any(|cell| !cell.server_cpus.is_empty()) {
         for cell in spec.cells.iter_mut().filter(|cell| cell.server_cpus.is_empty()) {
             cell.server_cpus.clone_from(&spec.server_cpus);

@@ -1,13 +1,14 @@
-//! Holds a foreign server and everything it starts, for `weir supervise`: a small process between the laboratory and
-//! the command. It ends all of them when its standard input closes, so also when the laboratory was killed with no
-//! chance to clean up. Should it hang, the laboratory does its work ([`kill_below`]) before it ends it.
+//! Supervises a foreign server and everything it starts, for `weir supervise`: a small process between the laboratory
+//! and the command. It ends all of them when its standard input closes, so also when the laboratory was killed and
+//! could not clean up. If the supervisor hangs, the laboratory does this work itself ([`kill_below`]) before it ends
+//! the supervisor.
 //!
-//! It adopts orphans below it (`PR_SET_CHILD_SUBREAPER`), so that a server that forks into the background is still
-//! found. The command itself is bound to the supervisor by the kernel; a process that both left its group and lost its
-//! supervisor to SIGKILL is out of reach.
+//! It adopts orphans below it (`PR_SET_CHILD_SUBREAPER`), so that it also finds a server that forks into the
+//! background. The kernel binds the command itself to the supervisor. A process that both left its group and lost its
+//! supervisor to SIGKILL cannot be ended.
 //!
-//! A command that only does some work, as a setup does, is supervised until it has ended: it may start a daemon that is
-//! meant to stay. Until then it and all below it end as a server does.
+//! A command that only does some work, such as a setup, is supervised until it has ended: it may start a daemon that
+//! is meant to stay. Until then it and all below it end as a server does.
 
 use std::{
     ffi::OsString,
@@ -33,28 +34,28 @@ use weir_sys::{
     process_stat::{self, ProcessStat},
 };
 
-/// Written to the supervisor's input: end the server politely first.
+/// Written to the supervisor's input to end the server politely first.
 pub const END_POLITELY: &[u8] = b"end\n";
 
-/// Exit status of a supervisor that could not start its command, as shells have it.
+/// Exit status of a supervisor that could not start its command, the same as in shells.
 pub const EXIT_NOT_STARTED: i32 = 127;
 
-/// From the polite request until everything is killed, unless who asked closes the input before: the
-/// laboratory does when its own deadline has passed. Who waits for a table of strace has none, and letting go
-/// of a process with thousands of threads takes strace seconds on a busy machine; killed meanwhile it would
-/// give no table.
+/// Time from the polite request until everything is killed, unless the input closes earlier. The laboratory closes it
+/// when its own deadline has passed; when it waits for a table of strace, it has no such deadline. On a busy machine,
+/// strace takes seconds to detach from a process with thousands of threads, and if killed meanwhile it gives no
+/// table.
 const POLITE: Duration = Duration::from_secs(10);
 
-/// Rounds of killing what is left. Each kills every descendant there is; a second one is needed only for processes
-/// born during the first.
+/// Most rounds of killing the processes that are left. Each round kills every descendant; a second is needed only for
+/// processes that started during the first.
 const KILL_ROUNDS_MAX: u32 = 1_000;
 
-/// How long a supervisor holds what it started.
+/// How long a supervisor supervises what it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// Until the command and all below it have ended: a server may go on in the background.
+    /// Until the command and all its descendants have ended: a server may go on in the background.
     AllEnded,
-    /// Until the command has: what left its process group by then may stay.
+    /// Until the command has ended: processes that left its process group by then may stay.
     CommandEnded,
 }
 
@@ -69,10 +70,10 @@ pub enum SuperviseError {
     NotStarted {
         /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system refused something a supervisor needs.
+    /// The system refused a call that a supervisor needs.
     #[error("cannot supervise: {0}")]
     System(#[from] io::Error),
 }
@@ -99,8 +100,8 @@ pub fn words(weir: &Path) -> Vec<OsString> {
     iter::once(weir.as_os_str().to_owned()).chain(arguments).collect()
 }
 
-/// Runs the command until it is over, or standard input closes. Gives the command's exit status (128 and the signal's
-/// number when it was killed). Belongs on the main thread of a process of its own.
+/// Runs the command until it has ended or standard input closes. Returns the command's exit status (128 plus the
+/// signal's number if a signal killed it). Must be called on the main thread of a separate process.
 pub fn run(cpus: &[usize], argv: &[String], until: Until) -> Result<u8, SuperviseError> {
     set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
     if !cpus.is_empty() {
@@ -125,23 +126,23 @@ pub fn run(cpus: &[usize], argv: &[String], until: Until) -> Result<u8, Supervis
 
 /// How a supervision ends.
 enum Over {
-    /// What was waited for has ended.
+    /// The awaited processes have ended.
     ByItself,
-    /// Whoever started it asks for the end, and waits.
+    /// The laboratory asks for the end, and waits.
     Politely,
-    /// Whoever started it is gone, or has lost patience.
+    /// The laboratory is gone, or its deadline has passed.
     AtOnce,
 }
 
-/// The command and whoever it left to us.
+/// The command and the orphans it left to the supervisor.
 struct Household {
     command: Pid,
-    /// Exit status of the command, once reaped.
+    /// Exit status of the command, once it is reaped.
     status: Option<u8>,
 }
 
 impl Household {
-    /// Waits until it is over by itself, or the input says something or closes.
+    /// Waits until it has ended by itself, or the input receives a command or closes.
     fn until_over(&mut self, until: Until) -> io::Result<Over> {
         loop {
             self.reap();
@@ -170,7 +171,7 @@ impl Household {
         }
     }
 
-    /// The command while it lives, then any child it left.
+    /// The command while it lives, then any child that it left.
     fn oldest(&self) -> Option<Pid> {
         if self.status.is_none() {
             return Some(self.command);
@@ -178,7 +179,7 @@ impl Household {
         own_children().first().copied()
     }
 
-    /// Collects the children that have ended.
+    /// Reaps the children that have ended.
     fn reap(&mut self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             if pid == self.command {
@@ -194,7 +195,7 @@ impl Household {
         }
     }
 
-    /// Waits until all have ended, the deadline, or an input that closes: who asked has then lost patience.
+    /// Waits until all have ended, the deadline, or the end of the input: then the laboratory's deadline has passed.
     fn until_empty(&mut self, deadline: Instant) {
         let input = stdin();
         loop {
@@ -206,7 +207,7 @@ impl Household {
             };
             let Ok(timeout) = Timespec::try_from(left) else { return };
             let mut ends = [PollFd::new(&input, PollFlags::IN), PollFd::new(&ended, PollFlags::IN)];
-            // Whatever else ends the wait, the loop looks again.
+            // The loop checks again after any other cause.
             let _ = poll(&mut ends, Some(&timeout));
             if !ends[0].revents().is_empty() {
                 return;
@@ -217,7 +218,7 @@ impl Household {
     fn kill_all(&mut self) {
         for _ in 0..KILL_ROUNDS_MAX {
             self.signal_all(Signal::KILL);
-            // Killed parents hand their children to us, so each round's wait finds what is left.
+            // Orphans of killed parents become our children, so each round's wait finds the processes that are left.
             let Ok(Some((pid, status))) = wait(WaitOptions::empty()) else { return };
             if pid == self.command {
                 self.status = Some(exit_code(status));
@@ -238,8 +239,8 @@ fn own_children() -> Vec<Pid> {
     children(std::process::id()).into_iter().filter_map(pid).collect()
 }
 
-/// Kills all processes below one that hangs. It must be alive, so that it still adopts what its descendants leave, and
-/// must not be reaped meanwhile, so that its number stays its own.
+/// Kills all processes below a supervisor that hangs. The supervisor must be alive, so that it still adopts orphans,
+/// and must not be reaped meanwhile, so that its process number is not reused.
 pub(crate) fn kill_below(root: u32) {
     for _ in 0..KILL_ROUNDS_MAX {
         let left: Vec<Pid> = descendants(root).into_iter().filter(|pid| !has_ended(*pid)).collect();
@@ -254,13 +255,13 @@ pub(crate) fn kill_below(root: u32) {
     }
 }
 
-/// Whether the process is gone, or only its parent has not noticed yet.
+/// Whether the process is gone, or is a zombie that its parent has not reaped.
 fn has_ended(pid: Pid) -> bool {
     let stat = process_stat::read(pid.as_raw_nonzero().get().unsigned_abs());
     stat.as_deref().and_then(ProcessStat::parse).is_none_or(|stat| stat.has_ended())
 }
 
-/// All processes below one, parents first.
+/// All descendants of a process, parents first.
 fn descendants(root: u32) -> Vec<Pid> {
     let all = parents();
     let mut found = vec![root];
@@ -281,7 +282,8 @@ pub(crate) fn children(parent: u32) -> Vec<u32> {
     parents().into_iter().filter(|(_, above)| *above == parent).map(|(child, _)| child).collect()
 }
 
-/// Every process with its parent. (`/proc/PID/task/TID/children` would be shorter but many kernels are built without.)
+/// Every process with its parent. (`/proc/PID/task/TID/children` would be shorter, but many kernels are built without
+/// it.)
 fn parents() -> Vec<(u32, u32)> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! How much longer a study takes: what its plan says of the blocks that are left, at the pace of those that ran. Pure,
-//! so that a session and whoever follows its store tell the same.
+//! Estimates how much longer a study takes: the planned time of the blocks that are left, at the pace of those that
+//! ran. Pure, so that a session and a process that follows its store report the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +12,22 @@ use weir_record::{
 
 use crate::outline;
 
-/// The plan's own pace counts as much as blocks of this length, so that the first few do not decide.
+/// The planned pace has the weight of blocks of this length, in nanoseconds, so that the first few blocks do not
+/// decide.
 const TRUSTED_NS: f64 = 30e9;
 
-/// Between two blocks of one session there is less: starting servers, and waiting for the machine to be as it was.
+/// Longest pause between two blocks of one session, for starting servers and for waiting for the machine's state. A
+/// longer pause is one between sessions.
 const PAUSE_NS: u64 = 60_000_000_000;
 
-/// Time that the blocks take which have not run. Blocks that noise has run again are in the pace of those that ran, and
-/// in no plan.
+/// Estimated time of the blocks that have not run, in nanoseconds. Repeats because of noise count in the pace of the
+/// blocks that ran; the plan does not contain them.
 pub fn left_ns(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -> u64 {
     left_beyond_ns(spec, trials, missing, &BTreeMap::new())
 }
 
-/// The same where of some cells more blocks ran than there are trials of: so many, the next ones in the order of their
-/// plan. The pace is that of the trials.
+/// The same if more blocks of some cells ran than there are trials here: this many more, the next ones in the order
+/// of the plan. The pace is that of the trials.
 pub fn left_beyond_ns(
     spec: &StudySpec,
     trials: &[&TrialRecord],
@@ -60,8 +62,8 @@ pub fn left_beyond_ns(
 /// Blocks and attempts, each with its length.
 type Lengths = BTreeMap<(u32, u32), u64>;
 
-/// How long each attempt at a block took, by cell: from the end of the one before, so that starting and ending its
-/// servers counts, as it does in a plan. Arms that take turns have one length, that of their round.
+/// Length of each attempt at a block, by cell, measured from the end of the attempt before, so that starting and
+/// ending its servers counts, as it does in a plan. Arms that take turns have one length: their round's.
 fn blocks<'t>(trials: &[&'t TrialRecord]) -> BTreeMap<&'t str, Lengths> {
     let mut spans: BTreeMap<(&str, u32, u32), (u64, u64)> = BTreeMap::new();
     for trial in trials {
@@ -75,7 +77,7 @@ fn blocks<'t>(trials: &[&'t TrialRecord]) -> BTreeMap<&'t str, Lengths> {
     let mut all: BTreeMap<&str, Lengths> = BTreeMap::new();
     let mut before = 0;
     for ((cell, block, attempt), (began, ended)) in in_order {
-        // After a longer pause somebody went on with the study.
+        // After a longer pause the study was resumed.
         let since = if began.saturating_sub(before) < PAUSE_NS { before.min(began) } else { began };
         all.entry(cell).or_default().insert((block, attempt), ended.saturating_sub(since));
         before = before.max(ended);
@@ -100,7 +102,7 @@ mod tests {
         sample::study(&["epoll", "uring"], BLOCKS, 1)
     }
 
-    /// Blocks that took so many times what was planned.
+    /// Blocks that took this many times the planned time.
     fn ran(spec: &StudySpec, blocks: u32, times: u64) -> Vec<TrialRecord> {
         let length = times * outline::block_ns(spec, &spec.cells[0], 0);
         let of_block = |block: u32| {
@@ -158,7 +160,7 @@ mod tests {
     fn what_lies_between_two_blocks_is_part_of_their_pace() {
         let spec = spec();
         let length = outline::block_ns(&spec, &spec.cells[0], 0);
-        // Half of what a block takes is the start of its servers.
+        // Half of a block's time is the start of its servers.
         let ran: Vec<TrialRecord> = ran(&spec, BLOCKS / 2, 1)
             .into_iter()
             .map(|trial| TrialRecord {

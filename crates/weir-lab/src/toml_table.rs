@@ -1,5 +1,5 @@
-//! A table of a study file as it is read: every value knows its key and its place, and what nobody asked for is refused
-//! with the nearest key there is.
+//! A table of a study file as it is read: every value knows its key and its place, and an unknown key is refused with
+//! the nearest known one.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::{
     mistake::Mistake,
 };
 
-/// What is said of a text that is no number of bytes.
+/// The message for a text that is not a number of bytes.
 const NO_SIZE: [&str; 3] = [
     "write bytes such as 64 or \"4k\" (powers of 1024)",
     "64나 \"4k\"처럼 바이트로 쓰십시오(1024의 거듭제곱)",
     "请写字节数，例如 64 或 \"4k\"（1024 的幂）",
 ];
 
-/// An error and where in the text it is.
+/// An error and its place in the text.
 #[derive(Debug)]
 pub(crate) struct FieldError {
     pub(crate) at: usize,
@@ -46,13 +46,13 @@ impl<T> At<T> for Result<T, SpecError> {
 
 /// A table from which values are taken by their keys.
 pub(crate) struct Table<'t> {
-    /// What stands before its keys in messages: nothing, or `arm.`.
+    /// Prefix of its keys in messages: nothing, or `arm.`.
     path: String,
     at: usize,
     entries: DeTable<'t>,
-    /// Every key that was asked for.
+    /// Every key that was looked up.
     known: Vec<&'static str>,
-    /// Where those stood that were there.
+    /// Places of the looked-up keys that were present.
     places: BTreeMap<&'static str, usize>,
 }
 
@@ -63,7 +63,7 @@ impl<'t> Table<'t> {
         Ok(Self { path: String::new(), at: 0, entries, known: Vec::new(), places: BTreeMap::new() })
     }
 
-    /// A table with nothing in it, for one that the file may leave out.
+    /// An empty table, in place of one that the file may leave out.
     pub(crate) fn empty() -> Self {
         let (path, entries, known) = (String::new(), DeTable::new(), Vec::new());
         Self { path, at: 0, entries, known, places: BTreeMap::new() }
@@ -75,7 +75,7 @@ impl<'t> Table<'t> {
         self
     }
 
-    /// Where it begins.
+    /// Where the table begins.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
@@ -91,12 +91,12 @@ impl<'t> Table<'t> {
         FieldError::new(self.at, key, message.to_owned())
     }
 
-    /// Whether the key is there.
+    /// Whether the key is present.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.entries.contains_key(key)
     }
 
-    /// Takes a value out.
+    /// Removes and returns a value.
     pub(crate) fn take(&mut self, key: &'static str) -> Option<Entry<'t>> {
         if !self.known.contains(&key) {
             self.known.push(key);
@@ -107,12 +107,12 @@ impl<'t> Table<'t> {
         Some(Entry { key: self.key(key), at, value: value.into_inner() })
     }
 
-    /// Where the values stood that were taken.
+    /// Places of the values that were taken.
     pub(crate) fn places(&self) -> BTreeMap<&'static str, usize> {
         self.places.clone()
     }
 
-    /// Takes a value out and reads it, where it is there.
+    /// Takes a value and reads it, if it is present.
     pub(crate) fn read<V>(
         &mut self,
         key: &'static str,
@@ -121,7 +121,7 @@ impl<'t> Table<'t> {
         self.take(key).map(read).transpose()
     }
 
-    /// A value that must be there.
+    /// Takes a value that must be present.
     pub(crate) fn required<V>(
         &mut self,
         key: &'static str,
@@ -142,13 +142,13 @@ impl<'t> Table<'t> {
         self.entries.keys().map(|key| key.get_ref().to_string()).collect()
     }
 
-    /// Takes any value out.
+    /// Takes a value by any key.
     pub(crate) fn take_any(&mut self, key: &str) -> Option<Entry<'t>> {
         let value = self.entries.remove(key)?;
         Some(Entry { key: self.key(key), at: value.span().start, value: value.into_inner() })
     }
 
-    /// Puts all that another table holds in the place of what is here.
+    /// Inserts all values of another table, and replaces those that are here already.
     pub(crate) fn replace(&mut self, other: Table<'t>) {
         for (key, value) in other.entries {
             self.entries.remove(key.get_ref().as_ref());
@@ -156,7 +156,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// Refuses what nobody took. `elsewhere` says what a key means where it is no key of this table.
+    /// Refuses keys that were not taken. `elsewhere` says what a key means if it is no key of this table.
     pub(crate) fn finish(self, elsewhere: impl Fn(&str) -> Option<String>) -> Result<(), FieldError> {
         let Some(key) = self.entries.keys().min_by_key(|key| key.span().start) else { return Ok(()) };
         let name = key.get_ref().as_ref();
@@ -191,7 +191,7 @@ impl<'t> Entry<'t> {
         FieldError::new(self.at, &self.key, message)
     }
 
-    /// It is of another type than what is `expected`: English, Korean, Chinese.
+    /// The error for a value whose type is not the expected one: English, Korean, Chinese.
     fn is_none(&self, expected: [&'static str; 3]) -> FieldError {
         let found = self.value.type_str();
         self.wrong(Mistake::of(|language| {
@@ -244,7 +244,7 @@ impl<'t> Entry<'t> {
         self.value.is_str()
     }
 
-    /// The value as people write it; a list or a table is not told.
+    /// The value as people write it. The content of a list or a table is not shown.
     pub(crate) fn shown(&self) -> String {
         match &self.value {
             DeValue::String(text) => text.to_string(),
@@ -259,7 +259,7 @@ impl<'t> Entry<'t> {
         self.value.is_array()
     }
 
-    /// A whole number in the range of a level; bytes also as a size: `"4k"`.
+    /// A whole number in the range of a level. Bytes may also be a size: `"4k"`.
     pub(crate) fn level(self, level: Level) -> Result<u32, FieldError> {
         let bytes = match &self.value {
             DeValue::String(text) if level.is_bytes() => quantity::bytes(text),
@@ -274,7 +274,7 @@ impl<'t> Entry<'t> {
         limits::level_of(&self.key, level, value).at(self.at)
     }
 
-    /// A place of a CPU.
+    /// Number of a CPU.
     pub(crate) fn index(self) -> Result<usize, FieldError> {
         let number = self.whole()?;
         usize::try_from(number).map_err(|_| self.wrong(format!("{number} is no CPU")))
@@ -290,7 +290,7 @@ impl<'t> Entry<'t> {
         number.ok_or_else(|| self.is_none(["a number", "숫자를", "数字"]))
     }
 
-    /// Yes or no.
+    /// `true` or `false`.
     pub(crate) fn flag(self) -> Result<bool, FieldError> {
         let expected = ["true or false", "true나 false를", " true 或 false"];
         self.value.as_bool().ok_or_else(|| self.is_none(expected))
@@ -346,7 +346,7 @@ impl<'t> Entry<'t> {
         }
     }
 
-    /// A table whose keys anyone may choose, with words as values; what counts bytes may be a size: `"4k"`.
+    /// A table with free keys and words as values. A value that counts bytes may be a size: `"4k"`.
     pub(crate) fn options(self) -> Result<BTreeMap<String, String>, FieldError> {
         let mut table = self.table()?;
         let entries = table.keys().into_iter().filter_map(|name| Some((table.take_any(&name)?, name)));

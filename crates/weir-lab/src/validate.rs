@@ -1,5 +1,5 @@
-//! What must hold between the parts of a study. Built-in studies and a user's pass through here alike, and so does a
-//! spec that was made in any other way.
+//! Checks the conditions between the parts of a study. Built-in studies, a user's studies and specs from any other
+//! source are all checked here.
 
 use std::collections::BTreeSet;
 
@@ -21,8 +21,8 @@ use crate::{
     protocol,
 };
 
-/// A difference of so many standard deviations of a round or block must be one that a claim can find. Where it takes
-/// more, the study cannot come to a verdict on any machine there is.
+/// Largest difference, in standard deviations of a round or block, that a claim may need to be found. A study that
+/// needs a larger one cannot reach a verdict on any machine.
 const DEVIATIONS_MAX: f64 = 3.0;
 
 /// Checks a whole study.
@@ -60,7 +60,7 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
     published(spec)
 }
 
-/// A neighbour is beside the servers of some cell.
+/// Checks that a neighbour is beside the servers of some cell.
 fn has_cell(spec: &StudySpec) -> Result<(), SpecError> {
     let is_idle = |name: &str| spec.cells.iter().all(|cell| cell.neighbours.iter().all(|own| own != name));
     match spec.neighbours.iter().find(|it| is_idle(&it.name)) {
@@ -73,7 +73,7 @@ fn has_cell(spec: &StudySpec) -> Result<(), SpecError> {
     }
 }
 
-/// Neighbours of a cell are the study's, each once, and have a server to be beside.
+/// Checks that a cell's neighbours are the study's, each once, and have a server to be beside.
 fn neighbours(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
     let wrong = |message: String| Err(SpecError::new("cell.neighbours", message));
     let known: BTreeSet<&str> = spec.neighbours.iter().map(|it| it.name.as_str()).collect();
@@ -88,7 +88,7 @@ fn neighbours(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
     }
 }
 
-/// Arms take turns where they can.
+/// Checks that arms take turns only where they can.
 fn turns(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
     let Some(alternation) = &cell.alternation else { return Ok(()) };
     if let Some(obstacle) = alternation::obstacle(spec, cell) {
@@ -105,8 +105,8 @@ fn turns(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
     level(Level::Permutations, i64::from(alternation.permutations)).map(|_| ())
 }
 
-/// How many claims a study makes, all of which share Holm's correction: the figures of each arm but the baseline in
-/// each cell of which something is claimed, and the contrasts.
+/// Number of claims of a study, which all share Holm's correction: the figures of each arm but the baseline in each
+/// cell with a claim, and the contrasts.
 pub fn claims(spec: &StudySpec) -> usize {
     let of_cell = |cell: &CellSpec| {
         let arms = spec.arms.iter().skip(1).filter(|arm| cell.has_arm(&arm.name)).count();
@@ -116,15 +116,15 @@ pub fn claims(spec: &StudySpec) -> usize {
     of_cells.sum::<usize>() + spec.contrasts.len()
 }
 
-/// How many standard deviations of a unit a difference must have, so that the first of so many claims is called as
-/// often as not: `t(1 - alpha / 2m, n - 1) / sqrt(n)`.
+/// Difference, in standard deviations of a unit, at which the first of `claims` claims is found half of the time:
+/// `t(1 - alpha / 2m, n - 1) / sqrt(n)`.
 pub fn deviations_found(units: u32, claims: usize) -> Option<f64> {
     let tail = ALPHA / (2.0 * claims.max(1) as f64);
     let critical = student::quantile(1.0 - tail, units.checked_sub(1).filter(|it| *it > 0)?)?;
     Some(critical / f64::from(units).sqrt())
 }
 
-/// Every claim has units enough to be decided, corrected for all others.
+/// Checks that every claim has enough units to be decided, corrected for all other claims.
 fn decidable(spec: &StudySpec) -> Result<(), SpecError> {
     let claims = claims(spec);
     let decides = |units: u32| {
@@ -147,7 +147,7 @@ fn decidable(spec: &StudySpec) -> Result<(), SpecError> {
     Err(SpecError::new(unit, message))
 }
 
-/// The arms of a cell are arms of the study, the baseline is one of them, and there is another.
+/// Checks that the arms of a cell are arms of the study, that the baseline is one of them, and that there is another.
 fn cell_arms(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
     let wrong = |message: String| Err(SpecError::new("cell.arms", message));
     if let Some(unknown) = cell.arms.iter().find(|name| spec.arms.iter().all(|arm| arm.name != **name)) {
@@ -201,7 +201,8 @@ fn arms(spec: &StudySpec) -> Result<(), SpecError> {
     spec.arms.iter().try_for_each(|arm| own_baseline(spec, arm))
 }
 
-/// The baseline that an arm names is another arm and runs wherever it does; a placebo is one of something.
+/// Checks that the baseline an arm names is another arm and runs in every cell of the arm, and that a placebo has a
+/// baseline.
 fn own_baseline(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {
     let ArmSpec { name, .. } = arm;
     let wrong = |key: &str, message: String| Err(SpecError::new(key, message).of_arm(name));
