@@ -1,4 +1,4 @@
-//! What servers behind each other counted when the load is over.
+//! Counters of servers behind each other, read when the load is over.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use weir_record::{gateway::ChainTotals, orders::NodeStats, spec::CellSpec};
 use super::server::Server;
 use crate::protocol;
 
-/// Longest wait until nothing is on its way between them any more.
+/// Longest wait until no message is in flight between them.
 const SETTLE_MAX: Duration = Duration::from_secs(1);
 
-/// Time between two looks while waiting for that.
+/// Time between two checks during that wait.
 const SETTLE_LOOK: Duration = Duration::from_millis(10);
 
-/// Reads what they counted, when nothing is on its way any more; `None` for a server that stands alone, and where one
-/// of them does not answer.
+/// Reads their counters when no message is in flight; `None` for a server that stands alone, or if one of them does
+/// not answer.
 pub(super) fn totals(server: &Server, cell: &CellSpec) -> Option<ChainTotals> {
     server.behind.as_ref()?;
     let protocol = protocol::of(cell);

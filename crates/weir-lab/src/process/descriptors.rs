@@ -1,12 +1,13 @@
-//! Whether this process's limit on open files carries every cell, asked before anything runs: in a map of many cells
-//! the largest may be the last.
+//! Checks before anything runs whether this process's limit on open files suffices for every cell: in a map of many
+//! cells the largest may be the last.
 
 use weir_evidence::limits::ConnectionBudget;
 use weir_record::spec::{CellSpec, StudySpec};
 
 use crate::{launch::LaunchError, protocol};
 
-/// Refuses a study of which one cell needs more descriptors than a generator may have, with the limit that would do.
+/// Refuses a study if one cell needs more descriptors than a generator may have, and names the limit that would
+/// suffice.
 pub(super) fn check(spec: &StudySpec, budget: ConnectionBudget) -> Result<(), LaunchError> {
     let loaded = spec.cells.iter().filter(|cell| protocol::of(cell).generator().is_some());
     let needed = |cell: &CellSpec| budget.generator_descriptors(connections(spec, cell), cell.load_workers);
@@ -23,7 +24,7 @@ pub(super) fn check(spec: &StudySpec, budget: ConnectionBudget) -> Result<(), La
     )))
 }
 
-/// Connections that one generator holds at once: those to every run of a round, or to the server of a trial.
+/// Connections that one generator holds at once: to every run of a round, or to the server of a trial.
 fn connections(spec: &StudySpec, cell: &CellSpec) -> u64 {
     let arms = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64;
     let runs = if cell.alternation.is_some() { arms + 1 } else { 1 };

@@ -18,14 +18,14 @@ use super::{
 };
 use crate::launch::{LaunchError, RoundOutcome, RoundRequest, TrialFailure};
 
-/// What this machine brings to a round.
+/// The parts of a round on this machine.
 pub(super) struct Lab<'a> {
     pub(super) weir: &'a Path,
     pub(super) deadlines: &'a Deadlines,
     pub(super) files: &'a mut Files,
 }
 
-/// Refuses a study that cannot be run so.
+/// Refuses a study that cannot run with its servers on another host.
 pub(super) fn check(spec: &StudySpec) -> Result<(), LaunchError> {
     let cells = || spec.cells.iter().filter(|cell| cell.blocks > 0);
     if let Some(cell) = cells().find(|cell| is_job(cell)) {
@@ -56,7 +56,7 @@ pub(super) fn whole_trial(cell: &CellSpec) -> LaunchError {
     ))
 }
 
-/// Runs a round. A host that is lost costs it all arms, and the next round connects again.
+/// Runs a round. If the host is lost, all arms of the round fail, and the next round connects again.
 pub(super) fn run_round(
     host: &mut RemoteHost,
     lab: Lab<'_>,
@@ -80,7 +80,7 @@ pub(super) fn run_round(
     Ok(RoundOutcome { reading_before: unread, reading_after: unread, network, programs, arms })
 }
 
-/// A round whose host was lost before it began.
+/// The outcome of a round whose host was lost before it began.
 fn lost(request: &RoundRequest<'_>, reason: &str) -> RoundOutcome {
     let failure = || Err(TrialFailure::Host { reason: reason.to_owned() });
     let unread = CrossCoreReading::default();
@@ -93,7 +93,7 @@ fn lost(request: &RoundRequest<'_>, reason: &str) -> RoundOutcome {
     }
 }
 
-/// What the kernels of both ends counted.
+/// The sum of the kernel's counters of both ends.
 fn both(here: &NetworkCounters, there: &NetworkCounters) -> NetworkCounters {
     NetworkCounters {
         listen_overflows: here.listen_overflows + there.listen_overflows,

@@ -1,7 +1,7 @@
-//! Files of a trial: what HTTP servers answer with, and a folder for what they write.
+//! Files of a trial: the content that HTTP servers serve, and a folder for what they write.
 //!
-//! Weir's own server and generator make a content from its name. A foreign server is given it as a file, once for
-//! each study and below the run folder, so that whoever reads the results can see what was served.
+//! Weir's own server and generator generate a content from its name. A foreign server receives it as a file, written
+//! once for each study below the run folder, so that readers of the results can see what was served.
 
 use std::{
     collections::BTreeSet,
@@ -30,19 +30,19 @@ use crate::{
 /// Folder of all contents, in the run folder.
 pub(crate) const CONTENTS: &str = "content";
 
-/// Folder of what a trial writes, in the run folder; gone when the trial is.
+/// Folder of a trial's output, in the run folder; removed with the trial.
 pub(crate) const SCRATCH: &str = "scratch";
 
-/// The run folder, and what was written into it.
+/// The run folder and the files written into it.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     folder: Option<PathBuf>,
     written: BTreeSet<String>,
-    /// What the generators of a study ask for, where that is a mix.
+    /// The requests of the study's generators, if they are a mix.
     requests: Vec<MixedRequest>,
 }
 
-/// What words of a command stand for in one trial.
+/// The values of the placeholders of a command in one trial.
 #[derive(Debug, Default)]
 pub(crate) struct TrialFiles {
     words: Vec<(&'static str, String)>,
@@ -50,7 +50,7 @@ pub(crate) struct TrialFiles {
 }
 
 impl Files {
-    /// Those of a study with these requests.
+    /// Files of a study with these requests.
     pub(crate) fn asking(requests: &[MixedRequest]) -> Self {
         Self { requests: requests.to_vec(), ..Self::default() }
     }
@@ -59,7 +59,7 @@ impl Files {
         Self { folder: Some(folder), ..self }
     }
 
-    /// Makes what the words of servers and neighbours name, and nothing else.
+    /// Creates only the files that the words of servers and neighbours name.
     pub(crate) fn prepare(
         &mut self,
         request: &TrialRequest<'_>,
@@ -90,7 +90,7 @@ impl Files {
             files.words = self.content(content).map_err(unable)?;
         }
         if names("{scratch}") {
-            // Servers of a round are up together and must not meet in one folder.
+            // Servers of a round are up together and must not share a folder.
             let own = Path::new(SCRATCH).join(request.position.to_string());
             let scratch = self.make(&own).map_err(unable)?;
             files.words.push(("{scratch}", scratch.display().to_string()));
@@ -100,12 +100,13 @@ impl Files {
         Ok(files)
     }
 
-    /// What the generator of a cell is told to read, and nothing else.
+    /// Creates only the files that the generator of a cell reads.
     pub(crate) fn of_generator(&mut self, cell: &CellSpec) -> Result<TrialFiles, LaunchError> {
         Ok(TrialFiles { words: self.requests_of(cell)?.into_iter().collect(), scratch: None })
     }
 
-    /// The file of a mix and what stands for it, where the cell has one. Who has no generator was told no requests.
+    /// The file of a mix and its placeholder, if the cell has a mix. An agent without a generator never receives the
+    /// requests.
     fn requests_of(&mut self, cell: &CellSpec) -> Result<Option<(&'static str, String)>, LaunchError> {
         if self.requests.is_empty() || !cell.http.as_ref().is_some_and(|http| http.mix) {
             return Ok(None);
@@ -113,7 +114,7 @@ impl Files {
         Ok(Some((REQUESTS, self.mix().map_err(unable)?.display().to_string())))
     }
 
-    /// The file of the requests of a mix, as a generator reads it. Their fields and bodies may be secrets.
+    /// Writes the requests of a mix to a file for the generator. Their fields and bodies may be secrets.
     fn mix(&mut self) -> io::Result<PathBuf> {
         let path = self.make(Path::new(CONTENTS))?.join("requests.toml");
         if self.written.insert(REQUESTS.to_owned()) {
@@ -149,7 +150,8 @@ impl Files {
         ])
     }
 
-    /// A folder below the run folder, with its whole path: a server may change its own.
+    /// Creates a folder below the run folder and returns its absolute path, because a server may change its own
+    /// folder.
     fn make(&self, name: &Path) -> io::Result<PathBuf> {
         let run =
             self.folder.as_ref().ok_or_else(|| io::Error::other("the launcher was given no run folder"))?;
@@ -160,7 +162,7 @@ impl Files {
 }
 
 impl TrialFiles {
-    /// The word with everything replaced that stands for a file here.
+    /// The word with all placeholders of files replaced.
     pub(crate) fn substituted(&self, word: &str) -> String {
         self.words.iter().fold(word.to_owned(), |word, (place, path)| word.replace(place, path))
     }
@@ -169,15 +171,15 @@ impl TrialFiles {
 impl Drop for TrialFiles {
     fn drop(&mut self) {
         if let Some(scratch) = &self.scratch {
-            // What cannot be removed stays in the run folder, where it is seen.
+            // A folder that cannot be removed stays in the run folder, where the user sees it.
             let _ = fs::remove_dir_all(scratch);
-            // The last of a round's takes the folder of all with it; before, it is not empty.
+            // The last server of a round also removes the common folder; before that it is not empty.
             let _ = scratch.parent().map(fs::remove_dir);
         }
     }
 }
 
-/// Writes a file that its owner alone may read. An earlier one, whoever may read that, is gone.
+/// Writes a file that only its owner may read. An earlier file is removed, whatever its permissions.
 fn write_privately(path: &Path, text: &str) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -260,7 +262,7 @@ mod tests {
         };
         let mut spec = asking(Some("html"));
         spec.cells[0].http = Some(HttpCell { mix: true, ..HttpCell::default() });
-        // The second time as over the file of an earlier version, which everybody may read.
+        // The second time replaces a file of an earlier version, which everybody may read.
         for _ in 0..2 {
             let mut files = Files::asking(std::slice::from_ref(&secret)).below(run.clone());
             let trial = prepare(&mut files, &spec, &[]).expect("it can");

@@ -30,10 +30,10 @@ use crate::{
 /// It failed without a report, or nothing came back right and the report says why.
 const EXIT_RUNTIME: i32 = 1;
 
-/// How long `weir load` waits for a connection, and for an answer, where it is not told.
+/// Default time that `weir load` waits for a connection, and for an answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What came of the generator, unless the session must stop.
+/// The generator's report or failure, unless the session must stop.
 pub(crate) type Loaded = Result<Box<LoadReport>, TrialFailure>;
 
 /// Runs the generator against the server, and watches both.
@@ -80,7 +80,7 @@ pub(crate) fn load(
         .map_err(|error| TrialFailure::Load { reason: format!("its report cannot be read: {error}") }))
 }
 
-/// Longest warm-up: the cell's, or that of an arm which needs more.
+/// Longest warm-up: the cell's, or a longer one that the arm needs.
 fn warmup_ns_max(request: &TrialRequest<'_>) -> u64 {
     request.cell.warmup_ns_max.max(request.arm.warmup_ns)
 }
@@ -91,8 +91,8 @@ pub(super) fn connect_timeout(cell: &CellSpec) -> Duration {
     if connect_ns == 0 { TIMEOUT } else { Duration::from_nanos(connect_ns) }
 }
 
-/// What the cell lets the generator wait for a connection and an answer beyond its own time limits, which
-/// [`Deadlines::load_margin`] has room for.
+/// How much longer than by default a cell lets the generator wait for a connection and an answer.
+/// [`Deadlines::load_margin`] covers the default.
 pub(super) fn longer_waits(cell: &CellSpec) -> Duration {
     let timeouts = protocol::of(cell).timeouts_ns(cell);
     timeouts.into_iter().map(|ns| Duration::from_nanos(ns).saturating_sub(TIMEOUT)).sum()
@@ -103,7 +103,7 @@ fn has_report(code: i32, output: &str) -> bool {
     code == 0 || code == EXIT_RUNTIME && output.trim_start().starts_with('{')
 }
 
-/// A generator that fails because its server died is not to blame.
+/// Attributes a failure: if the server died, the generator is not the cause.
 fn blame(server: &mut Server, reason: String) -> TrialFailure {
     if server.is_ending() {
         return server.death();
@@ -111,7 +111,7 @@ fn blame(server: &mut Server, reason: String) -> TrialFailure {
     TrialFailure::Load { reason }
 }
 
-/// What `weir load` is told to load a server, for a whole trial or for slices.
+/// Arguments of `weir load` for a server, for a whole trial or for slices.
 pub(super) fn words(
     (request, files): (&TrialRequest<'_>, &TrialFiles),
     address: &str,
@@ -149,7 +149,7 @@ pub(super) fn words(
     Ok(words)
 }
 
-/// What only a whole trial has: its length, and whom the generator observes.
+/// Arguments of a whole trial only: its length, and the processes that the generator observes.
 fn of_trial(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
     let mut words = Vec::new();
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);

@@ -1,4 +1,4 @@
-//! A child with its process group: ended with everything in its group, also when this process is killed.
+//! A child with its process group. It is ended with everything in its group, also when this process is killed.
 
 use std::{
     io::{self, Write},
@@ -16,51 +16,51 @@ use weir_sys::child::spawn_bound;
 use super::pipe::{Keep, Pipe, wait_readable, wait_writable};
 use crate::{launch::LaunchError, supervise};
 
-/// Longest output of a child that is kept; a load report with its histograms is a tenth of it.
+/// Most bytes of a child's output that are kept; a load report with its histograms is a tenth of it.
 const STDOUT_BYTES_MAX: usize = 4 << 20;
 
-/// How much of the end of a child's error output is kept for messages.
+/// Most bytes of a child's error output that are kept for messages, from its end.
 const STDERR_BYTES_MAX: usize = 4 << 10;
 
-/// Longest time between two looks at the deadline, the interrupt flag and the child.
+/// Longest time between two checks of the deadline, the interrupt flag and the child.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 
-/// How long a child that cleans up has for it; it needs some milliseconds.
+/// Time limit of a child that cleans up; it needs some milliseconds.
 const CLEAN_UP_MAX: Duration = Duration::from_secs(1);
 
-/// What becomes of a child when this process is killed.
+/// How a child ends when this process is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bond {
     /// The kernel kills it.
     Dies,
-    /// It lives to clean up, and ends itself when its input closes.
+    /// It survives to clean up, and ends itself when its input closes.
     CleansUp,
     /// The kernel kills it; until then it takes commands on its input, and ends when that closes.
     Commanded,
 }
 
-/// Exit codes of `weir` that mean more than "it failed".
+/// Exit codes of `weir` with a more specific meaning than "it failed".
 const EXIT_USAGE: i32 = 2;
 const EXIT_ENVIRONMENT: i32 = 13;
 
-/// Why a child would not do its work, in its own words.
+/// Why a child refused its work, in its own message.
 #[derive(Clone, Debug)]
 pub(crate) enum Refusal {
-    /// What it was told cannot be meant.
+    /// Its arguments are invalid.
     Usage(String),
     /// It cannot run here.
     Environment(String),
 }
 
 impl Refusal {
-    /// The words.
+    /// The message.
     pub(crate) fn reason(&self) -> &str {
         match self {
             Self::Usage(said) | Self::Environment(said) => said,
         }
     }
 
-    /// The same with the arm that it is about.
+    /// The same with the arm it concerns.
     pub(crate) fn about(&self, arm: &str) -> Self {
         let text = format!("arm {arm}: {}", self.reason());
         match self {
@@ -79,12 +79,12 @@ impl From<Refusal> for LaunchError {
     }
 }
 
-/// A running child, or one that ended and is not reaped yet. Dropping it ends the child and all below it.
+/// A running child, or one that ended and is not reaped yet. Dropping it ends the child and all its descendants.
 pub(crate) struct Group {
     child: Child,
     pid: Pid,
-    /// Held open while a child that cleans up must not: it does when this end closes, also because this process was
-    /// killed. Commands go through it too. `None` for children that are only bound.
+    /// Kept open until a child that cleans up must end: it ends when this pipe closes, also because this process was
+    /// killed. Commands go through it too. `None` for children that are only bound by the kernel.
     stdin: Option<ChildStdin>,
     pub(crate) stdout: Pipe<ChildStdout>,
     stderr: Pipe<ChildStderr>,
@@ -114,19 +114,19 @@ impl Group {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Says something to a child that listens.
+    /// Sends a word to a child that reads its input.
     pub(crate) fn say(&mut self, word: &[u8]) {
         if let Some(stdin) = &mut self.stdin {
-            // Fails only when the child is gone.
+            // Fails only if the child is gone.
             let _ = stdin.write_all(word);
         }
     }
 
-    /// Says something however long, and reads meanwhile what it says, so that neither waits for the other. From then on
-    /// its input does not block.
+    /// Sends bytes of any length and drains the child's output meanwhile, so that neither waits for the other. From
+    /// then on the child's input is non-blocking.
     ///
     /// # Errors
-    /// When it no longer listens, or has not taken all of it by the deadline.
+    /// If the child no longer reads, or has not taken all of it by the deadline.
     pub(crate) fn say_by(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
         let Some(mut stdin) = self.stdin.take() else { return Err(io::ErrorKind::BrokenPipe.into()) };
         let set = fcntl_getfl(&stdin).and_then(|flags| fcntl_setfl(&stdin, flags | OFlags::NONBLOCK));
@@ -147,13 +147,13 @@ impl Group {
         said
     }
 
-    /// Closes its input, and waits until it has ended by itself, at most so long.
+    /// Closes its input, and waits at most this long until it has ended by itself.
     pub(crate) fn hang_up(&mut self, longest: Duration) {
         drop(self.stdin.take());
         self.wait(longest);
     }
 
-    /// Takes the next line of its output, within a moment.
+    /// Takes the next line of its output, after waiting for at most a tick.
     pub(crate) fn next_line(&mut self) -> Option<String> {
         if let Some(line) = self.stdout.take_line() {
             return Some(line);
@@ -162,29 +162,29 @@ impl Group {
         self.stdout.take_line()
     }
 
-    /// Reads what it has said, so that it never waits for us.
+    /// Reads its output, so that it never blocks on a full pipe.
     pub(crate) fn drain(&mut self) {
         self.stdout.drain();
         self.stderr.drain();
     }
 
-    /// From now on it is noted whether it writes a line with this text.
+    /// Begins to watch for a line with this text.
     pub(crate) fn await_line(&mut self, text: &str) {
         self.stdout.await_line(text);
         self.stderr.await_line(text);
     }
 
-    /// Whether it did.
+    /// Whether the awaited line has arrived.
     pub(crate) fn line_has_come(&self) -> bool {
         self.stdout.line_has_come() || self.stderr.line_has_come()
     }
 
-    /// Waits a moment for output and reads it.
+    /// Waits at most a tick for output and reads it.
     pub(crate) fn tick(&mut self) {
         self.tick_at_most(TICK);
     }
 
-    /// The same for a moment that may be shorter.
+    /// The same with a limit that may be shorter.
     pub(crate) fn tick_at_most(&mut self, longest: Duration) {
         wait_readable(&self.stdout, &self.stderr, TICK.min(longest));
         self.drain();
@@ -195,13 +195,13 @@ impl Group {
         std::iter::from_fn(|| self.stderr.take_line()).collect()
     }
 
-    /// Whether the child itself has ended. It stays unreaped, so that its group's number stays ours.
+    /// Whether the child itself has ended. It stays unreaped, so that the number of its group is not reused.
     pub(crate) fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.reaped.is_some() || !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None))
     }
 
-    /// Waits until the child has ended by itself, at most so long.
+    /// Waits at most this long until the child has ended by itself.
     pub(crate) fn wait(&mut self, longest: Duration) -> bool {
         let deadline = Instant::now() + longest;
         while !self.has_ended() {
@@ -215,15 +215,15 @@ impl Group {
 
     pub(crate) fn signal(&self, signal: Signal) {
         if self.reaped.is_none() {
-            // Fails only when the group is gone already, which is what is wanted.
+            // Fails only if the group is gone already.
             let _ = kill_process_group(self.pid, signal);
         }
     }
 
-    /// Ends the child and everything below it, reaps the child and gives its status.
+    /// Ends the child and all its descendants, reaps the child and returns its status.
     ///
-    /// A supervisor goes last. Processes below it may have left its group, and only while it lives do orphans come to
-    /// it and can be found; so its input is closed, it ends them and itself, and if it hangs they are ended from here.
+    /// A supervisor ends last. Its descendants may have left its group, and orphans can be found only while it lives
+    /// and adopts them. So its input is closed, and it ends them and itself. If it hangs, this process ends them.
     pub(crate) fn end(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.reaped {
             return Ok(status);
@@ -231,7 +231,7 @@ impl Group {
         if self.stdin.take().is_some() && !self.wait(CLEAN_UP_MAX) {
             supervise::kill_below(self.pid());
         }
-        // Before the child is reaped, because afterwards the group's number may belong to others.
+        // Before the child is reaped, because afterwards the group's number may be reused.
         self.signal(Signal::KILL);
         let status = self.child.wait()?;
         self.drain();
@@ -239,8 +239,8 @@ impl Group {
         Ok(status)
     }
 
-    /// Ends the child; `None` when its exit code says no more than that it failed. Only of `weir` itself all codes are
-    /// known.
+    /// Ends the child and returns its refusal; `None` if its exit code means only that it failed. Every code has a
+    /// known meaning only for `weir` itself.
     pub(crate) fn refusal(&mut self, is_weir: bool) -> Option<Refusal> {
         match self.end().ok()?.code()? {
             EXIT_USAGE if is_weir => Some(Refusal::Usage(self.said())),
@@ -250,7 +250,7 @@ impl Group {
         }
     }
 
-    /// How the child ended and the end of what it said, in one line.
+    /// How the child ended and the end of its error output, in one line.
     pub(crate) fn exit_reason(&mut self) -> String {
         let how = match self.end() {
             Ok(status) => match (status.code(), status.signal()) {
@@ -266,7 +266,8 @@ impl Group {
         }
     }
 
-    /// The end of the child's error output, in one line. Weir's own name in front says nothing in a study of Weir.
+    /// The end of the child's error output, in one line. The prefix of Weir's own name is dropped, because it adds
+    /// nothing in a study of Weir.
     pub(crate) fn said(&self) -> String {
         let text = self.stderr.text();
         let lines = text.lines().map(|line| line.trim().trim_start_matches("weir: "));
@@ -277,7 +278,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A group that cannot be killed or reaped is one that is gone.
+        // A group that cannot be killed or reaped is gone.
         let _ = self.end();
     }
 }

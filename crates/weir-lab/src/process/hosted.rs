@@ -1,12 +1,13 @@
-//! The servers of a round on the machine where they run: they are started, their clocks are read at the edges of each
-//! slice, and they are ended. Who loads them, and from where, is another's business ([`super::server_round`]).
+//! The servers of a round on the machine where they run: starts them, reads their clocks at the edges of each slice,
+//! and ends them. The load is the business of [`super::server_round`], on this host or another.
 //!
-//! A server's CPU is read while it sleeps, some hundred microseconds after its last answer: the run time of a thread
-//! that is on a CPU lags by up to a tick, which is a large part of a slice. What is read covers exactly the messages of
-//! the slice, because a slice ends with its last answer. An arm that works while it waits is stopped between its slices
-//! (SIGSTOP), so that it takes nothing from the others, and for as long as its CPU is read; what it used until then is
-//! recorded, and so is what it uses although it is stopped. A server that ran before the study is never stopped. Where
-//! it serves several of the runs, as that of a baseline does, what it did in the turns of others is no waiting.
+//! A server's CPU time is read while it sleeps, some hundred microseconds after its last answer. The run time of a
+//! thread that is on a CPU lags by up to a tick, which is a large part of a slice. The difference covers exactly the
+//! messages of the slice, because a slice ends with its last answer. An arm that works while it waits is stopped
+//! between its slices (SIGSTOP) and while its CPU time is read, so that it takes nothing from the others. Its CPU use
+//! until then is recorded, and so is any use while it is stopped. A server that ran before the study is never
+//! stopped. If it serves several of the runs, as a baseline does, its work in the turns of others does not count as
+//! waiting.
 
 mod command;
 
@@ -49,24 +50,24 @@ pub(crate) use command::{
     SliceUse, Started, Stopped, Waited,
 };
 
-/// From the last answer of a slice until its server sleeps.
+/// Time from the last answer of a slice until its server sleeps.
 const SETTLE: Duration = Duration::from_micros(300);
 
-/// The same on the blocking driver: a receive gives up after 50 ms of silence, and its thread goes over to another
-/// call. Read in between, engine and kernel would differ by a call for each connection.
+/// The same for the blocking driver: a receive times out after 50 ms of silence, and its thread makes another call.
+/// If they were read in between, the counts of engine and kernel would differ by a call for each connection.
 const SETTLE_BLOCKING: Duration = Duration::from_millis(75);
 
-/// Waiting shorter than this says nothing about what an arm does while it waits.
+/// A wait shorter than this shows nothing about what an arm does while it waits.
 const WAITING_MIN: Duration = Duration::from_millis(50);
 
-/// Longest wait until servers have taken the connections that were opened to them: the kernel opens one before its
-/// server hears of it. An arm that works while it waits never rests.
+/// Longest wait until servers have accepted the connections that were opened to them: the kernel completes a
+/// connection before its server accepts it. An arm that works while it waits never rests.
 const REST_MAX: Duration = Duration::from_millis(50);
 
-/// Between two looks, which is more than the clock of a running thread lags.
+/// Time between two checks; more than the clock of a running thread lags.
 const REST_LOOK: Duration = Duration::from_millis(5);
 
-/// Groups whose cost can be told from slices without them: calls alone, and with one further group each.
+/// Groups whose cost shows against slices without them: calls alone, and calls with one further group each.
 pub(super) const FEWER_GROUPS: [&[Group]; 4] = [
     &[Group::Calls],
     &[Group::Calls, Group::Scheduling],
@@ -74,16 +75,16 @@ pub(super) const FEWER_GROUPS: [&[Group]; 4] = [
     &[Group::Calls, Group::Softirqs],
 ];
 
-/// What the servers of a round are run by.
+/// Environment of the servers of a round.
 #[derive(Clone, Copy)]
 pub(crate) struct Runs<'a> {
     pub(crate) place: Place<'a>,
     pub(crate) deadlines: &'a Deadlines,
-    /// The programs that slices of evidence may let into the kernel; `None` where they may not.
+    /// The programs that slices of evidence may attach to the kernel; `None` if they may not.
     pub(crate) programs: Option<&'a LoadedPrograms>,
     /// Set when the servers must end.
     pub(crate) interrupt: &'a AtomicBool,
-    /// A process whose work, with that of all below it, belongs to the study beside our own.
+    /// A process whose work, with its descendants', belongs to the study besides our own.
     pub(crate) beside: Option<u32>,
 }
 
@@ -91,13 +92,13 @@ pub(crate) struct Runs<'a> {
 pub(crate) struct HostedRound<'a> {
     runs: Runs<'a>,
     arms: Vec<Arm>,
-    /// What the kernel had before any of them started.
+    /// Kernel memory before any of them started.
     kernel_bytes: Option<u64>,
-    /// Threads of the kernel that work off softirqs.
+    /// Kernel threads that process softirqs.
     softirq: Vec<u32>,
-    /// The slice that runs.
+    /// The current slice.
     slice: Option<OpenSlice<'a>>,
-    /// The machine when all that is timed began.
+    /// The machine's counters at the beginning of the timed part.
     timed: Option<Edge>,
     noise: NoiseWindow,
 }
@@ -121,36 +122,36 @@ struct SliceEdge {
 /// One arm in a round.
 struct Arm {
     server: Option<Server>,
-    /// Held until the server is gone.
+    /// Kept until the server is gone.
     files: Option<TrialFiles>,
     pid: u32,
-    /// Whose CPU is read.
+    /// The processes whose CPU is read.
     cpu: ServerCpu,
     /// Whether it ran before the study.
     ran_before: bool,
-    /// The process that cleans up after a foreign server, which goes on while the others are stopped.
+    /// The process that cleans up after a foreign server; it keeps running while the others are stopped.
     supervisor: Option<u32>,
-    /// From the last answer until its threads make no further call.
+    /// Time from the last answer until its threads make no further call.
     settle: Duration,
     stats: Option<StatsClient>,
     total: TreeDelta,
     engine: Option<EngineStats>,
-    /// After all that is timed: its resident memory, and its part of the kernel's.
+    /// After the timed part: its resident memory, and its part of the kernel's.
     memory: (u64, Option<u64>),
-    /// Of each of its workers, when its counters were last read; empty of servers that have none.
+    /// Connections of each of its workers, when its counters were last read; empty for servers without counters.
     connections_by_worker: Vec<u64>,
-    /// CPU when its last slice ended, and when that was.
+    /// CPU time at the end of its last slice, and when that was.
     left: (u64, Instant),
-    /// CPU when its last turn began, and when that was.
+    /// CPU time at the beginning of its last turn, and when that was.
     entered: (u64, Instant),
-    /// What it did before that.
+    /// Its activity before that turn.
     waited: Waited,
     works_while_waiting: bool,
     is_stopped: bool,
 }
 
 impl<'a> HostedRound<'a> {
-    /// Starts the servers one after the other. One that fails costs its own arm the round and no other.
+    /// Starts the servers one after the other. If a server fails, only its own arm loses the round.
     pub(crate) fn start(
         runs: Runs<'a>,
         serving: &Serving,
@@ -185,8 +186,8 @@ impl<'a> HostedRound<'a> {
         Ok((round, ServersStarted { arms: told, may_trace: runs.programs.is_some() }))
     }
 
-    /// Arms wait from here on: what they did to start and to take their connections is no part of it, or most of them
-    /// would pass for arms that work while they wait.
+    /// Marks the beginning of the arms' waiting. Their work to start and to accept their connections must not count,
+    /// or most arms would appear to work while they wait.
     fn rest(&mut self, arms: &[u32]) -> Result<(), LaunchError> {
         let places = self.places(arms)?;
         let used = |all: &[Arm]| -> u64 { places.iter().map(|place| all[*place].cpu.ns()).sum() };
@@ -217,14 +218,14 @@ impl<'a> HostedRound<'a> {
             sleep(arm.settle);
             observers.begin();
         }
-        // Asking wakes a server.
+        // A request for counters wakes a server.
         let counters = if of == SliceUse::Timed { arm.counters() } else { None };
         sleep(SETTLE);
         let before = arm.edge(&self.softirq, of == SliceUse::Timed);
         self.slice = Some(OpenSlice { arm: place, of, before, counters, observers });
     }
 
-    /// The slice and the arm's turn end; what comes of a slice that never began is an error.
+    /// Ends the slice and the arm's turn; it is an error if the slice never began.
     fn end_slice(&mut self, place: usize) -> Result<SliceSeen, LaunchError> {
         let open = self.slice.take().filter(|slice| slice.arm == place);
         let Some(OpenSlice { of, before, counters, observers, .. }) = open else {
@@ -241,13 +242,13 @@ impl<'a> HostedRound<'a> {
         arm.leave();
         let failure = arm.look_after();
         if failure.is_none() {
-            // One that failed in its turn has not left it, and is loaded no more.
+            // An arm that failed in its turn has not left it, and is not loaded again.
             self.share_turn(place);
         }
         Ok(seen((&before, &after), evidence, failure))
     }
 
-    /// Takes the turn of an arm out of what others wait whose server is the same process.
+    /// Excludes the turn of an arm from the waiting of other arms whose server is the same process.
     fn share_turn(&mut self, place: usize) {
         let arm = &self.arms[place];
         let (cpu, entered, left) = (arm.cpu.clone(), arm.entered, arm.left);
@@ -276,8 +277,8 @@ impl<'a> HostedRound<'a> {
         Ok(())
     }
 
-    /// The machine at one edge of all that is timed. Servers that ran before are no children of ours, and are looked
-    /// for at each edge: they may start others meanwhile.
+    /// The machine's counters at one edge of the timed part. Servers that ran before the study are not our children,
+    /// so their processes are looked up at each edge: they may start others meanwhile.
     fn noise_edge(&self) -> Option<Edge> {
         let serving = self.arms.iter().filter(|arm| arm.ran_before).flat_map(|arm| arm.cpu.pids());
         let serving: Vec<u32> = serving.chain(self.runs.beside).collect();
@@ -310,15 +311,15 @@ impl<'a> HostedRound<'a> {
         self.arms.iter_mut().map(stop).collect()
     }
 
-    /// All that can be observed of an arm, or what costs it nothing: what it says of itself first, because asking wakes
-    /// it.
+    /// All observers of an arm for this look, or those without cost to it. Its own counters come first, because the
+    /// request wakes it.
     fn observers(&self, place: usize, look: Look) -> Observers<'a> {
         let arm = &self.arms[place];
         let mut observers = Observers::default();
         let socket = arm.server.as_ref().and_then(|server| server.stats_socket.as_deref());
         if let Some(stats) = socket.and_then(|name| StatsClient::connect(name).ok()) {
-            // For accounts, which are of slices that everything watches. In the others the clock would pass for a cost
-            // of the programs.
+            // The engine's clock is for accounts, which use slices with all programs. In other slices its cost would
+            // be attributed to the programs.
             let is_timed = look == Look::Programs && self.runs.programs.is_some();
             observers.push(Box::new(EngineCounters::new(stats, is_timed)));
         }
@@ -347,7 +348,7 @@ impl<'a> HostedRound<'a> {
         arms.iter().map(|arm| self.place(*arm)).collect()
     }
 
-    /// Does what is asked, and says what came of it.
+    /// Carries a command out, and returns the answer.
     pub(crate) fn answer(&mut self, command: RoundCommand) -> Result<RoundAnswer, LaunchError> {
         Ok(match command {
             RoundCommand::Rest { arms } => {
@@ -393,7 +394,7 @@ impl RoundServers for HostedRound<'_> {
     }
 }
 
-/// The groups of programs that a look lets into the kernel.
+/// The groups of programs that a look attaches to the kernel.
 fn groups(look: Look) -> Option<&'static [Group]> {
     match look {
         Look::Programs => Some(&Group::ALL),
@@ -416,7 +417,7 @@ fn seen(
     }
 }
 
-/// What the kernel took since then, for each of these servers and its connections.
+/// Kernel memory taken since then, for each of these servers and its connections.
 fn taken_each(before: Option<u64>, servers: u32) -> Option<u64> {
     Some(memory::kernel_bytes()?.saturating_sub(before?) / u64::from(servers.max(1)))
 }
@@ -458,7 +459,7 @@ impl Arm {
         }
     }
 
-    /// Its turn begins: what it used while it waited, and how long that was.
+    /// Begins its turn: the CPU time that it used while it waited, and the length of the wait.
     fn enter(&mut self) -> Waited {
         let (cpu_ns, at) = self.left;
         self.entered = (self.cpu.ns(), Instant::now());
@@ -471,7 +472,7 @@ impl Arm {
         self.waited
     }
 
-    /// Its turn ends. One that worked while it waited is stopped until its next turn.
+    /// Ends its turn. An arm that worked while it waited is stopped until its next turn.
     fn leave(&mut self) {
         let Waited { cpu_ns, length_ns, .. } = self.waited;
         let share = cpu_ns as f64 / length_ns.max(1) as f64;
@@ -481,7 +482,7 @@ impl Arm {
             suspend::suspend(self.pid, self.supervisor);
             self.is_stopped = true;
         }
-        // Read when it is stopped: of a thread that is on a CPU the clock lags.
+        // Read while it is stopped, because the clock of a running thread lags.
         self.left = (self.cpu.ns(), Instant::now());
     }
 
@@ -497,15 +498,15 @@ impl Arm {
         Some(said.total)
     }
 
-    /// What the clocks say. That of a thread which never sleeps is right while it is stopped, which nobody may be that
-    /// something observes: a tracer would take part in it.
+    /// Reads the clocks. The clock of a thread that never sleeps is exact only while it is stopped. An observed
+    /// thread must not be stopped, because a tracer would take part in the stop.
     fn edge(&self, softirq: &[u32], is_timed: bool) -> SliceEdge {
         let stops = is_timed && self.works_while_waiting;
         if stops {
             suspend::suspend(self.pid, self.supervisor);
         }
         let edge = SliceEdge {
-            // The death of a server is found after the slice.
+            // The exit of a server is noticed after the slice.
             server: self.cpu.edge(),
             softirq_cpu_ns: cpu_ns_of(softirq),
             segments_sent: network::segments_sent(),
@@ -523,8 +524,8 @@ impl Arm {
         }
     }
 
-    /// Why it has ended, if it has. A peer sees the end of its connections before its parent sees its own, so that one
-    /// which is about to end may be waited for.
+    /// Why it has ended, if it has. A peer sees the end of its connections before its parent sees its exit, so with
+    /// `waits` an arm that is about to end gets a moment to do so.
     fn has_ended(&mut self, waits: bool) -> Option<TrialFailure> {
         if !waits {
             return self.look_after();
@@ -533,7 +534,7 @@ impl Arm {
         if server.is_ending() { Some(server.death()) } else { None }
     }
 
-    /// Finds out whether the slice was its end.
+    /// Finds out whether it ended in the slice.
     fn look_after(&mut self) -> Option<TrialFailure> {
         let gone = || TrialFailure::Server { reason: "it was not there".to_owned() };
         let Some(server) = &mut self.server else { return Some(gone()) };

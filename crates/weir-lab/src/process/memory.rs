@@ -1,5 +1,5 @@
-//! Whether this machine's memory, or that of the control group, carries every cell, asked before anything runs: the
-//! kernel would kill a process for the want of it, and the arm that it belongs to would be blamed.
+//! Checks before anything runs whether the memory of this machine or of the control group suffices for every cell.
+//! Otherwise the kernel would kill a process for lack of memory, and its arm would be blamed.
 
 use weir_evidence::memory::MemoryBudget;
 use weir_record::spec::{ArmSpec, CellSpec, StudySpec};
@@ -8,19 +8,19 @@ use crate::{launch::LaunchError, protocol};
 
 const MIB: u64 = 1 << 20;
 
-/// A server without connections, and the generator.
+/// Memory of a server without connections in bytes; the next constant is the memory of the generator.
 const SERVER_BYTES: u64 = 4 * MIB;
 const GENERATOR_BYTES: u64 = 16 * MIB;
 
-/// The kernel's structures for both ends of a connection, and what server and generator keep for it. Socket buffers are
-/// empty while it waits.
+/// Kernel structures for both ends of a connection, and the state that server and generator keep for it, in bytes.
+/// Socket buffers are empty while a connection is idle.
 const CONNECTION_BYTES: u64 = 16 << 10;
 
-/// What a thread of the blocking driver has touched of its stacks, its own and the kernel's.
+/// Stack memory that a thread of the blocking driver has touched, in user space and in the kernel, in bytes.
 const THREAD_BYTES: u64 = 32 << 10;
 
-/// Refuses a study of which one cell needs more memory than there is, with the limit that would do. What a cell needs
-/// is an estimate from below: a study that is let may still fail, and one that is refused could not have run.
+/// Refuses a study if one cell needs more memory than there is, and names the limit that would suffice. A cell's need
+/// is estimated from below: an accepted study may still fail, but a refused one could not have run.
 pub(super) fn check(spec: &StudySpec, budget: Option<MemoryBudget>) -> Result<(), LaunchError> {
     let Some(MemoryBudget { available_bytes, group_limit_bytes }) = budget else { return Ok(()) };
     let loaded = spec.cells.iter().filter(|cell| protocol::of(cell).generator().is_some());
@@ -51,21 +51,21 @@ fn mib(bytes: u64) -> u64 {
     bytes.div_ceil(MIB)
 }
 
-/// What a cell needs at least: all runs of a round, or the largest of its servers.
+/// Least memory that a cell needs: for all runs of a round, or for the largest of its servers.
 fn needed_bytes(spec: &StudySpec, cell: &CellSpec) -> u64 {
     let own: Vec<u64> =
         spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).map(|arm| server_bytes(arm, cell)).collect();
     let servers = match (cell.alternation, own.first()) {
-        // The baseline is up twice.
+        // The baseline runs twice.
         (Some(_), Some(baseline)) => own.iter().sum::<u64>() + baseline,
         _ => own.iter().copied().max().unwrap_or(0),
     };
-    // Only one server is loaded at a time, and what is in flight may stand in the buffers of a side.
+    // Only one server is loaded at a time, and all bytes in flight may be in the buffers of one side.
     let in_flight = u64::from(cell.connections) * u64::from(cell.depth) * u64::from(cell.message_bytes);
     servers + GENERATOR_BYTES + in_flight
 }
 
-/// What a server and its connections need, the generator's ends among them.
+/// Memory that a server and its connections need, including the generator's ends.
 fn server_bytes(arm: &ArmSpec, cell: &CellSpec) -> u64 {
     let connections = u64::from(cell.connections) + u64::from(cell.idle_connections);
     let has_threads = arm.subject.driver() == Some("blocking");

@@ -1,9 +1,9 @@
-//! Processes beside a server: clients that misbehave, or want something else than what is measured.
+//! Processes beside a server: clients that misbehave, or that do other work than the measured load.
 //!
-//! Every server of a cell has neighbours of its own, so that each arm has the same. They start when their server is
-//! ready and end before it does, run under `supervise` on the CPUs of the load side, and say `ready` on a line of their
-//! own when their work has begun; the load starts after that. One that ends by itself takes its trial with it: what was
-//! measured afterwards is not what was asked.
+//! Every server of a cell has its own neighbours, so that all arms have the same. They start when their server is
+//! ready, end before it does, and run under `supervise` on the CPUs of the load side. A neighbour prints `ready` on a
+//! separate line when its work has begun; the load starts after that. If a neighbour ends by itself, its trial fails,
+//! because the conditions are no longer those that were asked for.
 
 use std::{path::Path, process::Command, sync::atomic::Ordering, time::Instant};
 
@@ -22,17 +22,18 @@ use crate::{
     supervise,
 };
 
-/// What a neighbour says when its work has begun.
+/// The line that a neighbour prints when its work has begun.
 const READY: &str = "ready";
 
-/// A neighbour that runs.
+/// A running neighbour.
 pub(super) struct Neighbour {
     name: String,
     group: Group,
     began: Instant,
 }
 
-/// The neighbours of the request's cell, beside the server at this address. All of them are ready.
+/// Starts the neighbours of the request's cell beside the server at this address. All of them are ready when this
+/// returns.
 pub(super) fn start_all(
     weir: &Path,
     request: &TrialRequest<'_>,
@@ -59,7 +60,7 @@ pub(super) fn start_all(
     Ok(running)
 }
 
-/// What the words of a neighbour's command stand for. An account is one that no session of the generator has.
+/// The values of the placeholders in a neighbour's command. Its account is one that no session of the generator uses.
 fn substituted(
     word: &str,
     weir: &Path,
@@ -83,7 +84,7 @@ impl Neighbour {
             if request.interrupt.load(Ordering::Relaxed) {
                 return Err(NoServer::Stop(LaunchError::Interrupted));
             }
-            // One line at a time, so that a talkative one meets its deadline as well.
+            // Reads one line at a time, so that a neighbour with much output meets its deadline too.
             if self.group.next_line().is_some_and(|line| line.trim() == READY) {
                 return Ok(self);
             }
@@ -100,7 +101,7 @@ impl Neighbour {
         }
     }
 
-    /// Reads its output, so that it never waits for us. Says whether it still runs.
+    /// Reads its output, so that it never blocks on a full pipe. Returns whether it still runs.
     pub(super) fn still_runs(&mut self) -> bool {
         self.group.stdout.drain();
         !self.group.has_ended()
@@ -111,7 +112,7 @@ impl Neighbour {
         TrialFailure::Neighbour { reason: format!("{}: {}", self.name, self.group.exit_reason()) }
     }
 
-    /// Its name, and the process that holds it.
+    /// Its name, and the process of its supervisor.
     pub(super) fn process(&self) -> (&str, u32) {
         (&self.name, self.group.pid())
     }

@@ -1,4 +1,4 @@
-//! Output of a child, read as it comes and kept up to a limit.
+//! Output of a child, read as it arrives and kept up to a limit.
 
 use std::{io::Read, os::fd::AsFd, time::Duration};
 
@@ -8,7 +8,7 @@ use rustix::{
     io::Errno,
 };
 
-/// Which part is kept when there is too much.
+/// Which part is kept if there is too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
     /// The beginning.
@@ -17,24 +17,24 @@ pub(crate) enum Keep {
     Last,
 }
 
-/// One end of a pipe with what came through it.
+/// One end of a pipe and the output that came through it.
 pub(crate) struct Pipe<S> {
     source: Option<S>,
     kept: Vec<u8>,
     keep: Keep,
     bytes_max: usize,
-    /// A text that a line is waited for to hold, and whether one did.
+    /// A text that a line is awaited to contain, and whether one did.
     awaited: Option<(String, bool)>,
 }
 
 impl<S: Read + AsFd> Pipe<S> {
-    /// Takes over the reading end, without blocking from now on.
+    /// Takes the reading end, and makes it non-blocking.
     pub(crate) fn new(source: S, keep: Keep, bytes_max: usize) -> std::io::Result<Self> {
         fcntl_setfl(&source, fcntl_getfl(&source)? | OFlags::NONBLOCK)?;
         Ok(Self { source: Some(source), kept: Vec::new(), keep, bytes_max, awaited: None })
     }
 
-    /// Reads what is there.
+    /// Reads the available output.
     pub(crate) fn drain(&mut self) {
         let mut chunk = [0; 16 << 10];
         while let Some(source) = &mut self.source {
@@ -48,7 +48,7 @@ impl<S: Read + AsFd> Pipe<S> {
     }
 
     fn take(&mut self, length: usize, chunk: &[u8]) {
-        // What began before this piece and has not ended yet.
+        // Start of the line that began before this piece and has not ended yet.
         let open = self.kept.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         match self.keep {
             Keep::First => {
@@ -65,7 +65,7 @@ impl<S: Read + AsFd> Pipe<S> {
         }
     }
 
-    /// Looks for the awaited text in the complete lines from here on.
+    /// Searches the complete lines from here on for the awaited text.
     fn look_from(&mut self, open: usize) {
         let Some((text, has_come)) = &mut self.awaited else { return };
         let Some(end) = self.kept.iter().rposition(|byte| *byte == b'\n').filter(|end| *end >= open) else {
@@ -75,17 +75,17 @@ impl<S: Read + AsFd> Pipe<S> {
         *has_come |= lines.lines().any(|line| line.contains(text.as_str()));
     }
 
-    /// From now on it is noted whether a complete line held this text, however much comes after it.
+    /// Begins to watch for a complete line with this text, however much output follows it.
     pub(crate) fn await_line(&mut self, text: &str) {
         self.awaited = Some((text.to_owned(), false));
     }
 
-    /// Whether one did.
+    /// Whether the awaited line has arrived.
     pub(crate) fn line_has_come(&self) -> bool {
         self.awaited.as_ref().is_some_and(|(_, has_come)| *has_come)
     }
 
-    /// Takes the first complete line out of what was kept.
+    /// Removes and returns the first complete line of the kept output.
     pub(crate) fn take_line(&mut self) -> Option<String> {
         let length = self.kept.iter().position(|byte| *byte == b'\n')?;
         let line = String::from_utf8_lossy(&self.kept[..length]).into_owned();
@@ -93,17 +93,17 @@ impl<S: Read + AsFd> Pipe<S> {
         Some(line)
     }
 
-    /// Whether the beginning of what came is all that is kept, and it is as long as it may be.
+    /// Whether only the beginning of the output is kept, and it has reached its limit.
     pub(crate) fn is_full(&self) -> bool {
         self.keep == Keep::First && self.kept.len() >= self.bytes_max
     }
 
-    /// What was kept, as text.
+    /// The kept output as text.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.kept).into_owned()
     }
 
-    /// What follows the prefix on the first complete line that begins with it.
+    /// The rest of the first complete line that begins with the prefix.
     pub(crate) fn line_after(&self, prefix: &str) -> Option<String> {
         let text = self.text();
         let complete = &text[..text.rfind('\n')?];
@@ -111,26 +111,26 @@ impl<S: Read + AsFd> Pipe<S> {
     }
 }
 
-/// Waits until one of two pipes has something, or the time is over. Signals end the wait early.
+/// Waits until one of two pipes has output, or the time is over. Signals end the wait early.
 pub(crate) fn wait_readable<A: AsFd, B: AsFd>(one: &Pipe<A>, other: &Pipe<B>, longest: Duration) {
     let mut ends = Vec::with_capacity(2);
     ends.extend(one.source.as_ref().map(|source| PollFd::new(source, PollFlags::IN)));
     ends.extend(other.source.as_ref().map(|source| PollFd::new(source, PollFlags::IN)));
-    // A length of time too long for the kernel's type waits without limit; ours are at most a tick.
+    // A time too long for the kernel's type would wait without limit; the times here are at most a tick.
     let timeout = Timespec::try_from(longest).ok();
     match poll(&mut ends, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
-        // Both ends are closed or the kernel is out of memory: only time is left to wait for.
+        // Both ends are closed or the kernel is out of memory, so only the time can be waited for.
         Err(_) => std::thread::park_timeout(longest),
     }
 }
 
-/// Waits until a pipe takes something, or the time is over. Signals end the wait early.
+/// Waits until a pipe accepts bytes, or the time is over. Signals end the wait early.
 pub(crate) fn wait_writable(end: &impl AsFd, longest: Duration) {
     let mut ends = [PollFd::new(end, PollFlags::OUT)];
     let timeout = Timespec::try_from(longest).ok();
     if !matches!(poll(&mut ends, timeout.as_ref()), Ok(_) | Err(Errno::INTR)) {
-        // The kernel is out of memory: only time is left to wait for.
+        // The kernel is out of memory, so only the time can be waited for.
         std::thread::park_timeout(longest);
     }
 }

@@ -1,8 +1,8 @@
-//! The files that servers are started from: their programs, and of a foreign command the files among its words, which
-//! for an interpreted program are the program.
+//! The files that servers are started from: their programs, and the files among the words of a foreign command,
+//! because an interpreted program is such a file.
 //!
-//! A program is looked up as the system does when it starts the arm: on the `PATH` of its environment, and from its
-//! folder.
+//! A program is looked up as the system does when it starts the arm: on the `PATH` of the arm's environment, and from
+//! the arm's folder.
 
 use std::{
     collections::BTreeMap,
@@ -22,20 +22,20 @@ use crate::{
     protocol::{self, start::Program},
 };
 
-/// Most files of a command that are read beside its program.
+/// Most files of a command that are read besides its program.
 const FILES_MAX: usize = 8;
 
-/// Largest of them.
+/// Largest of these files, in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// The variable with the folders in which programs are.
+/// The variable with the folders of programs.
 const PATH: &str = "PATH";
 
-/// What a name of a program stands for.
+/// Result of looking up a program's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     File(PathBuf),
-    /// It names what is made for each trial, or is looked for there first. Such a word has a brace.
+    /// It names a file that is made for each trial, or is looked for there first. Such a word has a brace.
     InTrial,
     Nowhere,
 }
@@ -48,7 +48,7 @@ pub(super) struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    /// For an arm with this start, by the laboratory's own program and its own `PATH`, if it has one.
+    /// For an arm with this start, with the laboratory's program and its `PATH`, if it has one.
     pub(super) fn new(weir: &Path, start: &'a ArmStart, own_path: Option<OsString>) -> Self {
         let bin = weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
         let of_arm = start.environment.get(PATH).map(|path| OsString::from(path.replace("{bin}", &bin)));
@@ -56,7 +56,7 @@ impl<'a> Lookup<'a> {
         Self { bin, folder: start.folder.as_deref(), path }
     }
 
-    /// What the system would start by this name.
+    /// The file that the system would start by this name.
     pub(super) fn find(&self, program: &str) -> Found {
         let name = self.named(program);
         let folders: Vec<PathBuf> = match name.contains('/') {
@@ -92,7 +92,7 @@ impl<'a> Lookup<'a> {
         word.replace("{bin}", &self.bin)
     }
 
-    /// A path as it is seen from the arm's folder.
+    /// A path relative to the arm's folder.
     fn seen_in_folder(&self, path: &Path) -> PathBuf {
         self.folder.map_or_else(|| path.to_path_buf(), |folder| Path::new(folder).join(path))
     }
@@ -102,8 +102,8 @@ fn is_program(file: &Path) -> bool {
     rustix::fs::access(file, Access::EXEC_OK).is_ok() && file.is_file()
 }
 
-/// What the servers of an arm are started from, each file with a hash of its content. What is made for each trial or
-/// study is none of them.
+/// The files that the servers of an arm are started from, each with a hash of its content. Files made for each trial
+/// or study are not included.
 pub(super) fn of_arm(
     contents: &mut Contents,
     weir: &Path,
@@ -148,7 +148,7 @@ mod tests {
         ArmStart { environment, folder: folder.map(str::to_owned), ..ArmStart::default() }
     }
 
-    /// With the laboratory's program in /bin.
+    /// Looks up with the laboratory's program in /bin.
     fn find(start: &ArmStart, program: &str) -> Found {
         Lookup::new(Path::new("/bin/weir"), start, Some("/nonexistent:/bin".into())).find(program)
     }
@@ -175,11 +175,11 @@ mod tests {
         assert_eq!(find(&starting(None, None), "sh"), file("/bin/sh"));
         assert_eq!(find(&starting(None, Some("/nonexistent")), "sh"), Found::Nowhere);
         assert_eq!(find(&starting(None, Some("/nonexistent:{bin}")), "sh"), file("/bin/sh"));
-        // Seen from the folder of the arm, like a program with a path.
+        // Relative to the folder of the arm, like a program with a path.
         assert_eq!(find(&starting(Some("/"), Some("bin")), "sh"), file("/bin/sh"));
         assert_eq!(find(&starting(Some("/"), None), "bin/sh"), file("/bin/sh"));
         assert_eq!(find(&starting(Some("/bin"), Some("")), "sh"), file("/bin/sh"), "an empty one is here");
-        // A setup may put another one where it is looked for first.
+        // A setup may put another program into the folder that is searched first.
         assert_eq!(find(&starting(None, Some("{scratch}:/bin")), "sh"), Found::InTrial);
         assert_eq!(find(&starting(None, Some("/bin:{scratch}")), "sh"), file("/bin/sh"));
     }

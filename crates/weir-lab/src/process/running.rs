@@ -1,5 +1,5 @@
-//! Servers that ran before the study: which process is one, and whether it is still there. Nothing here starts, pins or
-//! ends any of them.
+//! Servers that ran before the study: finds their processes and checks whether they still run. Nothing here starts,
+//! pins or ends them.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +27,7 @@ use weir_sys::process_stat::{self, ProcessStat};
 use super::{group::Refusal, server_cpu::ServerCpu};
 use crate::launch::{LaunchError, TrialFailure};
 
-/// Longest wait for a connection that shows that there is a server.
+/// Longest wait for a connection that shows that a server accepts.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
 
 /// The servers of a study's arms that ran before it, as they were found when its session began.
@@ -39,7 +39,7 @@ pub(crate) struct RunningServers(BTreeMap<String, Result<Found, Refusal>>);
 pub(crate) struct Found {
     pub(super) address: SocketAddr,
     pub(super) cpu: ServerCpu,
-    /// When its process began, by which another one with its number is told from it.
+    /// Start time of its process, which distinguishes it from a later process with the same number.
     started_ticks: Option<u64>,
     record: RunningProcess,
 }
@@ -50,14 +50,14 @@ impl RunningServers {
         Self(running.collect())
     }
 
-    /// Refuses a study of which an arm was not found.
+    /// Refuses a study if the server of an arm was not found.
     pub(super) fn check(&self, spec: &StudySpec) -> Result<(), LaunchError> {
         let mut refusals =
             spec.arms.iter().filter_map(|arm| Some(self.0.get(&arm.name)?.as_ref().err()?.about(&arm.name)));
         refusals.next().map_or(Ok(()), |refusal| Err(refusal.into()))
     }
 
-    /// What was found of each, or why it would be refused.
+    /// The process that was found for each arm, or why it would be refused.
     pub(super) fn looked_for(&self) -> Vec<(String, Result<RunningProcess, String>)> {
         let one = |found: &Result<Found, Refusal>| match found {
             Ok(found) => Ok(found.record.clone()),
@@ -66,7 +66,7 @@ impl RunningServers {
         self.0.iter().map(|(arm, found)| (arm.clone(), one(found))).collect()
     }
 
-    /// The server of an arm, held so that its end is seen.
+    /// The server of an arm, held so that its end is noticed.
     pub(super) fn hold(&self, arm: &str) -> Result<Held, TrialFailure> {
         let gone = |reason: String| TrialFailure::Server { reason };
         match self.0.get(arm) {
@@ -77,14 +77,14 @@ impl RunningServers {
     }
 }
 
-/// A server that ran before, whose end is seen.
+/// A server that ran before the study, whose end is noticed.
 pub(crate) struct Held {
     pub(super) found: Found,
     end: Option<OwnedFd>,
 }
 
 impl Held {
-    /// `None` when it is gone, or another process has its number.
+    /// `None` if it is gone, or another process has its number.
     fn new(found: &Found) -> Option<Self> {
         let end = match found.cpu {
             ServerCpu::Group(_) => None,
@@ -100,7 +100,7 @@ impl Held {
 
     pub(super) fn has_ended(&self) -> bool {
         match (&self.found.cpu, &self.end) {
-            // One that cannot be listed has more processes than are looked at.
+            // A group that cannot be listed has more processes than the limit.
             (ServerCpu::Group(group), _) => group.pids().is_ok_and(|pids| pids.is_empty()),
             (ServerCpu::Process(_), Some(end)) => {
                 let mut ends = [PollFd::new(end, PollFlags::IN)];
@@ -110,7 +110,7 @@ impl Held {
         }
     }
 
-    /// Why it is no longer there.
+    /// Why it no longer runs.
     pub(super) fn exit_reason(&self) -> String {
         ended(&self.found.cpu)
     }
@@ -149,7 +149,7 @@ fn find(server: &RunningServer) -> Result<Found, Refusal> {
     Ok(Found { address, cpu, started_ticks: pid.and_then(started_ticks), record })
 }
 
-/// An address of this machine at which somebody accepts.
+/// An address of this machine on which a server accepts connections.
 fn own_address(text: &str) -> Result<SocketAddr, Refusal> {
     let resolved = text.to_socket_addrs();
     let all: Vec<SocketAddr> =
@@ -209,8 +209,8 @@ fn by_port(address: SocketAddr) -> Result<u32, Refusal> {
     }
 }
 
-/// The process of this number, which serves there as far as that can be seen: with all below it, it has the CPU of all
-/// that listen.
+/// The process of this number, if it serves that address as far as can be seen: all listeners must be the process
+/// itself or below it, so that its CPU includes theirs.
 fn named(pid: u32, address: SocketAddr) -> Result<u32, Refusal> {
     if started_ticks(pid).is_none() {
         return Err(Refusal::Environment(format!("there is no process {pid}")));
@@ -226,12 +226,12 @@ fn named(pid: u32, address: SocketAddr) -> Result<u32, Refusal> {
     }
 }
 
-/// The first of these processes that is neither this one nor below it.
+/// The first of these processes that is neither the given one nor below it.
 fn first_elsewhere(pid: u32, listeners: &[u32], is_above: impl Fn(u32, u32) -> bool) -> Option<u32> {
     listeners.iter().copied().find(|other| !is_above(pid, *other))
 }
 
-/// Why a process is not taken: some of the server's CPU, or all, would be missing.
+/// Why a process is refused: some or all of the server's CPU would be missing.
 fn not_above(pid: u32, other: u32, address: SocketAddr, listeners: &[u32]) -> Refusal {
     const GROUP: &str = "--arm-cgroup NAME=PATH (in a file `cgroup`)";
     let program = program_of(other).map(|(program, _)| format!(" ({program})")).unwrap_or_default();
@@ -245,7 +245,7 @@ fn not_above(pid: u32, other: u32, address: SocketAddr, listeners: &[u32]) -> Re
     ))
 }
 
-/// Refuses a process that the laboratory itself is below.
+/// Refuses a process that is an ancestor of the laboratory.
 fn apart(pid: u32) -> Result<u32, Refusal> {
     if is_above(pid, std::process::id()) {
         return Err(Refusal::Usage(format!(
@@ -255,7 +255,7 @@ fn apart(pid: u32) -> Result<u32, Refusal> {
     Ok(pid)
 }
 
-/// When a process began, in ticks since the machine did; `None` when it is gone.
+/// Start time of a process, in ticks since boot; `None` if it is gone.
 fn started_ticks(pid: u32) -> Option<u64> {
     let stat = process_stat::read(pid)?;
     let stat = ProcessStat::parse(&stat).filter(|stat| !stat.has_ended())?;
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn what_is_no_server_here_is_refused_with_the_way_out() {
         let at = |address: &str| RunningServer { address: address.to_owned(), ..RunningServer::default() };
-        // TEST-NET-1 (RFC 5737) is nobody's.
+        // TEST-NET-1 (RFC 5737) is assigned to no host.
         let other = reason(at("192.0.2.1:80"));
         assert!(other.contains("another machine's") && other.contains("run the study there"), "{other}");
         let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it has one");

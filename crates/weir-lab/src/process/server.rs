@@ -1,5 +1,5 @@
-//! The server's side of a trial: the processes that the protocol says, each `weir serve` or a foreign command under a
-//! supervisor.
+//! The server's side of a trial: the processes that the protocol names, each `weir serve` or a foreign command under
+//! a supervisor.
 
 use std::{
     collections::BTreeMap,
@@ -34,37 +34,37 @@ use rustix::process::Signal;
 /// Where servers listen unless another host loads them.
 pub(crate) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// What the machine of the servers brings to them.
+/// Values that the servers' machine provides.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     /// The program whose `serve` and `supervise` are run.
     pub(crate) weir: &'a Path,
     /// Servers that ran before the study.
     pub(crate) running: &'a RunningServers,
-    /// Address of this machine at which the others listen.
+    /// Address of this machine on which the other servers listen.
     pub(crate) address: IpAddr,
 }
 
 /// A server that accepts connections.
 pub(crate) struct Server {
     process: Process,
-    /// Ends after the process.
+    /// Dropped after the process.
     surroundings: Surroundings,
-    /// What it is called among the processes of a trial.
+    /// Its name among the processes of a trial.
     name: &'static str,
     /// Where it listens.
     pub(crate) address: String,
     /// Abstract socket that answers with engine counters, for Weir's own servers.
     pub(crate) stats_socket: Option<String>,
-    /// The server that this one stands before.
+    /// The server behind this one, to which it connects.
     pub(super) behind: Option<Box<Server>>,
     /// Processes beside it.
     neighbours: Vec<Neighbour>,
 }
 
-/// What serves.
+/// The process that serves.
 enum Process {
-    /// A child with all below it. A foreign server is below a supervisor, which is the child.
+    /// A child with its descendants. A foreign server is below a supervisor, which is the child.
     Child(Box<Group>, Program),
     /// A process that ran before the study.
     Running(Box<Held>),
@@ -78,7 +78,7 @@ impl Process {
         }
     }
 
-    /// Waits until it has ended by itself, at most so long.
+    /// Waits at most this long until it has ended by itself.
     fn wait(&mut self, longest: Duration) -> bool {
         match self {
             Self::Child(group, _) => group.wait(longest),
@@ -98,7 +98,7 @@ impl Process {
         }
     }
 
-    /// The end of what a foreign server said.
+    /// The end of a foreign server's output.
     fn said(&self) -> String {
         match self {
             Self::Child(group, Program::Foreign) => group.said(),
@@ -114,7 +114,7 @@ impl Process {
         }
     }
 
-    /// Ends it: politely first, by force after so long. One that ran before goes on.
+    /// Ends it: politely first, by force after `longest`. A server that ran before the study goes on.
     fn end(&mut self, longest: Duration) {
         let Self::Child(group, program) = self else { return };
         match program {
@@ -132,7 +132,7 @@ pub(crate) enum NoServer {
 }
 
 impl Server {
-    /// Starts servers one after the other and gives the last, with its neighbours when it is ready.
+    /// Starts servers one after the other and returns the last, with its neighbours, when it is ready.
     pub(crate) fn start(
         place: Place<'_>,
         request: &TrialRequest<'_>,
@@ -147,14 +147,14 @@ impl Server {
         match neighbour::start_all(place.weir, request, files, &server.address, deadlines) {
             Ok(neighbours) => Ok(Self { neighbours, ..server }),
             Err(failure) => {
-                // What failed first is what is told.
+                // The first failure is reported.
                 let _ = server.stop(deadlines);
                 Err(failure)
             }
         }
     }
 
-    /// One that ran before the study.
+    /// A server that ran before the study.
     fn running(held: Held) -> Self {
         Self {
             address: held.found.address.to_string(),
@@ -226,7 +226,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Waits until it is ready, and gives where it listens.
+    /// Waits until it is ready, and returns the address on which it listens.
     fn until_ready(
         &mut self,
         request: &TrialRequest<'_>,
@@ -259,8 +259,8 @@ impl Server {
         }
     }
 
-    /// Whose CPU is the server's: a process of its own, or the foreign server below the supervisor; or that of one that
-    /// ran before.
+    /// The process whose CPU is the server's: Weir's own process, the foreign server below the supervisor, or the
+    /// server that ran before the study.
     pub(crate) fn cpu(&self) -> ServerCpu {
         match &self.process {
             Process::Child(..) => ServerCpu::Process(self.observed_pid().unwrap_or_default()),
@@ -268,7 +268,7 @@ impl Server {
         }
     }
 
-    /// Process that is observed as the server; none where a control group is.
+    /// Process that is observed as the server; `None` for a control group.
     pub(crate) fn observed_pid(&self) -> Option<u32> {
         match &self.process {
             Process::Child(group, program) => {
@@ -290,8 +290,8 @@ impl Server {
         matches!(self.process, Process::Running(_))
     }
 
-    /// The process of ours above a foreign server. It ends what is below it when this process is gone, and must
-    /// therefore never be stopped.
+    /// Our process above a foreign server. It ends the server's processes when this process is gone, and must
+    /// therefore never be suspended.
     pub(crate) fn supervisor(&self) -> Option<u32> {
         match &self.process {
             Process::Child(group, Program::Foreign) => Some(group.pid()),
@@ -299,18 +299,18 @@ impl Server {
         }
     }
 
-    /// Itself, and all that stand behind it.
+    /// This server and all servers behind it.
     pub(super) fn chain(&self) -> impl Iterator<Item = &Self> {
         iter::successors(Some(self), |server| server.behind.as_deref())
     }
 
-    /// What runs beside it and is ours too, by name: what stands behind it, its neighbours.
+    /// Our other processes beside it, by name: the servers behind it and its neighbours.
     pub(super) fn beside(&self) -> impl Iterator<Item = (&str, u32)> {
         let behind = self.chain().skip(1).filter_map(|server| Some((server.name, server.observed_pid()?)));
         behind.chain(self.neighbours.iter().map(Neighbour::process))
     }
 
-    /// Reads its output, so that it never waits for us. Says whether it still runs.
+    /// Reads its output, so that it never blocks on a full pipe. Returns whether it still runs.
     pub(crate) fn still_runs(&mut self) -> bool {
         self.process.drain();
         let behind_runs = self.behind.as_mut().is_none_or(|behind| behind.still_runs());
@@ -318,7 +318,7 @@ impl Server {
         !self.process.has_ended() && behind_runs && neighbours_run
     }
 
-    /// Whether it ends within a moment: peers see the end of its connections before its parent sees its own.
+    /// Whether it ends within a moment: peers see the end of its connections before its parent sees its exit.
     pub(crate) fn is_ending(&mut self) -> bool {
         self.has_ended_soon() || !self.neighbours.iter_mut().all(Neighbour::still_runs)
     }
@@ -327,13 +327,13 @@ impl Server {
         self.process.wait(5 * TICK) || self.behind.as_mut().is_some_and(|it| it.process.has_ended())
     }
 
-    /// The end of what it said, where it is a foreign server: see [`explain`].
+    /// The end of a foreign server's output: see [`explain`].
     pub(crate) fn said(&self) -> String {
         self.process.said()
     }
 
-    /// What its end during the load means, or that of a process beside it: a neighbour may well end over a server that
-    /// did.
+    /// The failure for its end during the load, or for the end of a process beside it. If the server ended, that is
+    /// the cause: a neighbour often ends because its server did.
     pub(crate) fn death(&mut self) -> TrialFailure {
         let has_ended = self.has_ended_soon();
         let neighbour = self.neighbours.iter_mut().find_map(|it| (!it.still_runs()).then_some(it));
@@ -353,8 +353,8 @@ impl Server {
         }
     }
 
-    /// Ends it: politely first, by force after the deadline. When this returns, it and all below it are gone, and what
-    /// comes after it has run; the failure of that is given.
+    /// Ends it: politely first, by force after the deadline. When this returns, it and all its descendants are gone,
+    /// and the command after it has run. Returns the failure of that command.
     pub(crate) fn stop(self, deadlines: &Deadlines) -> Option<TrialFailure> {
         let Self { mut process, mut surroundings, mut neighbours, behind, .. } = self;
         neighbours.clear();
@@ -366,7 +366,7 @@ impl Server {
     }
 }
 
-/// Adds what a foreign server said to the failure of its generator.
+/// Adds a foreign server's output to the failure of its generator.
 pub(crate) fn explain(failure: &mut TrialFailure, said: &str) {
     if let TrialFailure::Load { reason } = failure
         && !said.is_empty()
@@ -384,12 +384,12 @@ fn refusal(group: &mut Group, program: Program, arm: &str) -> NoServer {
     }
 }
 
-/// Looks whether a foreign server is ready.
+/// Checks whether a foreign server is ready.
 #[derive(Default)]
 struct Probe {
-    /// A command that is asked, while it runs.
+    /// A running command that checks readiness.
     command: Option<Group>,
-    /// Why it said no the last time.
+    /// Why the last check failed.
     no: Option<String>,
 }
 
@@ -407,7 +407,7 @@ impl Probe {
         }
     }
 
-    /// Runs the command again and again; between two looks at it the server's output is read.
+    /// Runs the command repeatedly; between two checks of it the server's output is read.
     fn ask(&mut self, surroundings: &Surroundings, words: &[String]) -> Result<bool, NoServer> {
         let Some(command) = &mut self.command else {
             let cannot = |error: io::Error| surroundings::cannot_start(&words[0], &error);
@@ -428,7 +428,7 @@ impl Probe {
         Ok(is_ready)
     }
 
-    /// Why it is not waited for any longer.
+    /// Why the wait for readiness was given up.
     fn too_late(&self, server: &Group, surroundings: &Surroundings) -> String {
         let within = format!("within {} s", surroundings.ready_within.as_secs_f64());
         let late = match (&surroundings.ready, &self.no) {
@@ -444,7 +444,7 @@ impl Probe {
     }
 }
 
-/// Says whose failure it is.
+/// Adds the name of the process to its failure.
 fn of_name(failure: NoServer, name: &str) -> NoServer {
     match failure {
         NoServer::Failed(TrialFailure::Server { reason }) => failed(format!("the {name} {reason}")),
@@ -464,14 +464,14 @@ pub(super) fn failed(reason: String) -> NoServer {
     NoServer::Failed(TrialFailure::Server { reason })
 }
 
-/// The start of a server with everything filled in that is known only now.
+/// The start of a server with the values filled in that are known only now.
 struct FilledStart {
     name: &'static str,
     program: Program,
     words: Vec<String>,
     build: Option<String>,
     stats_socket: Option<String>,
-    /// Where a foreign server is to listen.
+    /// The port on which a foreign server is to listen.
     port: Option<u16>,
     surroundings: Surroundings,
 }
@@ -497,7 +497,8 @@ impl FilledStart {
                 stats_socket = Some(socket);
             }
             Program::Foreign => {
-                // Where somebody takes it before the server does, the trial fails, and its block runs again.
+                // If another process takes the port before the server does, the trial fails, and its block runs
+                // again.
                 let free = local_port::free_at(place.address);
                 let free = free.map_err(|error| failed(format!("no free port: {error}")))?;
                 let address = SocketAddr::new(place.address, free).to_string();
@@ -521,7 +522,7 @@ impl FilledStart {
     }
 }
 
-/// What words of every server stand for.
+/// The values that replace the placeholders in the words of every server.
 fn places(weir: &Path, request: &TrialRequest<'_>) -> BTreeMap<&'static str, String> {
     let folder = weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
     BTreeMap::from([

@@ -1,4 +1,4 @@
-//! The CPU of a server: of a process with all below it, or of a control group.
+//! CPU time of a server: of a process with its descendants, or of a control group.
 
 use weir_evidence::{
     control_group::ControlGroup,
@@ -6,23 +6,23 @@ use weir_evidence::{
     process::{ProcessTree, TreeDelta, family_cpu_ns},
 };
 
-/// Whose CPU is read.
+/// The processes whose CPU time is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ServerCpu {
-    /// That of a process and of all below it.
+    /// A process and its descendants.
     Process(u32),
-    /// That of all processes that are or were in a control group.
+    /// All processes that are or were in a control group.
     Group(ControlGroup),
 }
 
-/// What the clocks say at one moment.
+/// The clocks at one moment.
 pub(crate) struct CpuEdge {
     tree: ProcessTree,
     group_ns: Option<u64>,
 }
 
 impl ServerCpu {
-    /// The process, or those in the group; none where these cannot be listed.
+    /// The process, or the processes of the group; empty if these cannot be listed.
     pub(super) fn pids(&self) -> Vec<u32> {
         match self {
             Self::Process(pid) => vec![*pid],
@@ -30,7 +30,7 @@ impl ServerCpu {
         }
     }
 
-    /// CPU since it began. What cannot be read has used nothing.
+    /// CPU time since it began, in nanoseconds. An unreadable clock counts as zero.
     pub(super) fn ns(&self) -> u64 {
         match self {
             Self::Process(pid) => family_cpu_ns(*pid),
@@ -38,7 +38,7 @@ impl ServerCpu {
         }
     }
 
-    /// The clocks now. A server that is gone has used nothing more.
+    /// Reads the clocks. A server that is gone has used no further time.
     pub(super) fn edge(&self) -> CpuEdge {
         match self {
             Self::Process(pid) => {
@@ -60,7 +60,7 @@ impl ServerCpu {
 }
 
 impl CpuEdge {
-    /// What was used until a later moment. The clock of a group has processes that ended in between.
+    /// Use between this moment and a later one. A group's clock includes processes that ended in between.
     pub(super) fn until(&self, later: &Self) -> TreeDelta {
         let mut delta = ProcessTree::delta(&self.tree, &later.tree);
         if let (Some(before), Some(after)) = (self.group_ns, later.group_ns) {

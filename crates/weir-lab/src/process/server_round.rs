@@ -1,9 +1,9 @@
-//! A round: the servers of all arms are up together, and one generator loads them in turn. What is read of the servers,
-//! and how, is in [`super::hosted`]; they may be on another host.
+//! A round: the servers of all arms are up together, and one generator loads them in turn. [`super::hosted`] defines
+//! what is read of the servers and how; they may run on another host.
 //!
-//! A server that fails costs its own arm the round and no other. So does one that does not answer what it is primed
-//! with: every further turn would take as long as the generator waits for an answer. A host that is lost costs the
-//! round all arms.
+//! If a server fails, only its own arm loses the round. The same holds for a server that does not answer its priming
+//! messages, because every further turn would last as long as the generator waits for an answer. If a host is lost,
+//! all arms lose the round.
 
 mod slice_generator;
 
@@ -37,7 +37,7 @@ pub(super) struct Round<'a> {
     pub(super) weir: &'a Path,
     pub(super) request: &'a RoundRequest<'a>,
     pub(super) deadlines: &'a Deadlines,
-    /// What the generator is told to read.
+    /// The files that the generator reads.
     pub(super) files: &'a TrialFiles,
 }
 
@@ -50,7 +50,8 @@ struct Arm {
 }
 
 impl Round<'_> {
-    /// One result for each arm, and what the servers left behind. Servers and generator are gone when this returns.
+    /// Runs the round: one result for each arm, and the final readings of the servers. Servers and generator are gone
+    /// when this returns.
     pub(super) fn run(
         &self,
         servers: &mut dyn RoundServers,
@@ -83,7 +84,7 @@ impl Round<'_> {
         Ok((arms.into_iter().zip(loaded?).map(outcome).collect(), stopped))
     }
 
-    /// Loads the arms in turn and gives the report of each that was loaded.
+    /// Loads the arms in turn and returns the report of each arm that was loaded.
     fn load(
         &self,
         servers: &mut dyn RoundServers,
@@ -139,7 +140,7 @@ impl Round<'_> {
         Ok(reports)
     }
 
-    /// Loads the arms that must be warm, each for as long as it says, before anything is timed.
+    /// Loads the arms that have a warm-up, each for its own length, before the timed part.
     fn warm_up(
         &self,
         servers: &mut dyn RoundServers,
@@ -158,7 +159,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// One timed slice of an arm, unless it failed before the slice began.
+    /// Runs one timed slice of an arm, unless it failed before the slice began.
     fn slice(
         &self,
         servers: &mut dyn RoundServers,
@@ -175,8 +176,8 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// After all that is timed: every arm once more by its clocks and free counters, and once observed by more where
-    /// that can be had. The baseline's second server is the first over again.
+    /// After the timed part: observes every arm once more by its clocks and free counters, and once by more observers
+    /// if they are available. The baseline's second server is skipped, because it repeats the first.
     fn evidence(
         &self,
         servers: &mut dyn RoundServers,
@@ -190,13 +191,13 @@ impl Round<'_> {
         for (pair, (target, index)) in turns {
             let name = &self.request.arms[index].name;
             let is_again = self.request.arms[..index].iter().any(|it| it.name == *name);
-            // Observers follow a process, which a control group is not.
+            // Observers follow a process; a control group cannot be followed.
             let is_process = arms[index].server.as_ref().is_some_and(|server| server.is_process);
             if arms[index].failure.is_some() || is_again || !is_process {
                 continue;
             }
             let mut looks = self.looks((target, pair), may_trace);
-            // Last, because nobody knows what it leaves behind.
+            // Last, because its after-effects are unknown.
             let is_under_strace = self.request.evidence_strace && pair + 1 == pairs;
             looks.extend(is_under_strace.then_some(Look::Strace));
             for (place, look) in (0_u32..).zip(looks) {
@@ -216,7 +217,8 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// A pair of an arm's slices of evidence, with what stands beside it, in an order in which none goes first always.
+    /// A pair of an arm's slices of evidence and the further looks beside it, in random order, so that none always
+    /// comes first.
     fn looks(&self, (target, pair): (usize, u32), may_trace: bool) -> Vec<Look> {
         let mut looks = vec![Look::Clocks];
         looks.extend(self.request.evidence_by_group.then_some(Look::Readings));
@@ -230,8 +232,8 @@ impl Round<'_> {
         looks
     }
 
-    /// An arm's turn: some messages, after which its connections are there and warm, and a slice. `None` where most of
-    /// the former were not answered, which is the arm's failure.
+    /// Runs an arm's turn: some priming messages, after which its connections are open and warm, and a slice. `None`
+    /// if most priming messages were not answered, which is the arm's failure.
     fn turn(
         &self,
         servers: &mut dyn RoundServers,
@@ -247,7 +249,7 @@ impl Round<'_> {
         let messages_each = self.request.alternation.prime_messages;
         let primed = generator.done(self, SliceCommand::Prime { target, messages_each })?;
         if let Some(reason) = unanswered(self.request.cell, messages_each, &primed) {
-            // It may be about to end, and what it says then tells more.
+            // It may be about to end, and then its own message explains more.
             let ended = ended(servers, index, true)?;
             arm.failure = Some(ended.unwrap_or(TrialFailure::Server { reason }));
             return Ok(None);
@@ -272,7 +274,7 @@ impl Round<'_> {
 /// A turn of an arm.
 #[derive(Clone, Copy)]
 struct Turn {
-    /// Its place among the arms, and among those that are loaded.
+    /// Its index among the arms; the other is its index among the arms that are loaded.
     index: usize,
     target: usize,
     length_ns: u64,
@@ -280,7 +282,7 @@ struct Turn {
     arrivals: Arrivals,
 }
 
-/// Which slices an open loop loads with the same arrivals: those of one permutation, which are compared with each
+/// Slices that an open loop loads with the same arrivals: those of one permutation, which are compared with each
 /// other.
 #[derive(Clone, Copy)]
 enum Arrivals {
@@ -300,8 +302,8 @@ impl Arrivals {
     }
 }
 
-/// The side of the generator at one edge of a slice. Its CPU belongs to the machine of the servers where that is this
-/// one; its segments are in the same counter then, and are added to those of the servers otherwise.
+/// The generator's counters at one edge of a slice. If the servers run on this machine, its CPU time counts as the
+/// machine's and its segments are in the servers' counter. Otherwise its segments are added to those of the servers.
 struct OwnEdge {
     cpu_ns: u64,
     segments_sent: u64,
@@ -324,10 +326,10 @@ impl OwnEdge {
     }
 }
 
-/// A slice as both sides saw it.
+/// A slice as seen by generator and servers.
 struct Ran {
     waited: Waited,
-    /// Connections that had to be opened again.
+    /// Connections that were reopened.
     reopened: u32,
     counts: SliceCounts,
     seen: SliceSeen,
@@ -377,7 +379,7 @@ fn done(answer: RoundAnswer) -> Result<(), Broken> {
     }
 }
 
-/// An answer to another command, which the two sides of one build never give.
+/// An answer to another command, which cannot happen between two sides of one build.
 fn misunderstood(answer: &RoundAnswer) -> LaunchError {
     LaunchError::Environment(format!("the side of the servers answered another command: {answer:?}"))
 }
@@ -399,7 +401,7 @@ impl Arm {
         self.failure.get_or_insert_with(|| TrialFailure::Host { reason: reason.to_owned() });
     }
 
-    /// The generator's report with what was observed of the server.
+    /// The generator's report with the observations of the server.
     fn completed(&self, mut report: LoadReport, mut observed: ObservedWindow) -> LoadReport {
         observed.noise.machine_busy_ns = self.slices.iter().map(|slice| slice.machine_cpu_ns).sum();
         report.observed = Some(observed);
@@ -407,7 +409,7 @@ impl Arm {
     }
 }
 
-/// Why a round ends before its time.
+/// Why a round ends early.
 enum Broken {
     /// The generator failed.
     Load(String),
@@ -426,8 +428,8 @@ impl From<NoAnswer> for Broken {
 }
 
 impl Broken {
-    /// Every arm that was to be loaded has failed, unless the session must stop. An arm whose server died is told as
-    /// that, because a generator may well fail over it.
+    /// Attributes the failure to every arm that was to be loaded, unless the session must stop. If the server of an
+    /// arm died, that is its failure, because the generator often fails as a result.
     fn blame(
         self,
         servers: &mut dyn RoundServers,
@@ -454,8 +456,8 @@ impl Broken {
     }
 }
 
-/// Why an arm is not loaded further: not even half of what it was primed with was answered. A server that loses a few
-/// messages is loaded, and its trial says so.
+/// Why an arm is not loaded further: fewer than half of its priming messages were answered. A server that loses a few
+/// messages is loaded, and its trial reports them.
 fn unanswered(cell: &CellSpec, messages_each: u32, primed: &SliceCounts) -> Option<String> {
     let asked = u64::from(cell.connections) * u64::from(messages_each);
     let why = primed.failure_last.as_deref().unwrap_or("its connections ended");

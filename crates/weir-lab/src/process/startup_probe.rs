@@ -1,4 +1,4 @@
-//! What a program says first, before anything is measured with it.
+//! Reads the first line of a program before anything is measured with it.
 
 use std::{
     io,
@@ -8,26 +8,26 @@ use std::{
 
 use super::group::{Bond, Group};
 
-/// How long a program may take to say its version, or that it listens.
+/// Longest wait for a program to print its version, or to report that it listens.
 pub const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// What a program said first.
+/// First output of a program.
 #[derive(Debug)]
 pub enum Answer {
     /// A line on standard output.
     Line(String),
-    /// It ended without one.
+    /// It ended without a line.
     Ended {
         /// Its exit code, unless a signal ended it.
         code: Option<i32>,
-        /// The end of what it said on standard error, or how it ended.
+        /// The end of its standard error, or how it ended.
         said: String,
     },
-    /// Nothing, for as long as was waited.
+    /// No output within the time limit.
     Silence,
 }
 
-/// Starts a program, takes its first line and ends it with everything in its process group.
+/// Starts a program, takes its first line and ends it with its whole process group.
 pub fn answer(program: &str, words: &[String]) -> io::Result<Answer> {
     let mut group = Group::start(Command::new(program).args(words), Bond::Dies)?;
     let deadline = Instant::now() + ANSWER_MAX;
@@ -37,7 +37,7 @@ pub fn answer(program: &str, words: &[String]) -> io::Result<Answer> {
         }
         if group.has_ended() {
             let status = group.end()?;
-            // It may have said something between the two looks.
+            // A line may have arrived between the two checks.
             if let Some(line) = group.stdout.take_line() {
                 return Ok(Answer::Line(line));
             }

@@ -1,11 +1,11 @@
-//! A trial of storage: a fresh process that does the job, and another that keeps the disk busy meanwhile, if the cell
-//! asks for one.
+//! A trial of storage: a fresh process that does the job, and a second one that keeps the disk busy meanwhile, if the
+//! cell asks for one.
 //!
-//! Every tool is measured from outside and by one method. Between two moments inside its run the kernel's own accounts
-//! are read: the bytes it let reach the block layer (`/proc/PID/io`), and the CPU time of all its threads, those of its
-//! C library and those the kernel runs for it included. What a tool says of its CPU leaves some of these out (fio's
-//! those that POSIX AIO works with), and what it says of its speed is its own word; both are kept and set beside. Only
-//! latencies come from the tool, which alone knows them.
+//! Every tool is measured from outside and by one method. The kernel's accounts are read at two moments inside its
+//! run: the bytes that reached the block layer (`/proc/PID/io`), and the CPU time of all its threads, including those
+//! of its C library and those that the kernel runs for it. A tool's own CPU figure leaves some of these out (fio
+//! leaves out the threads of POSIX AIO), and its speed is its own claim; both are recorded beside the measured
+//! figures. Only latencies come from the tool, because only the tool knows them.
 
 mod fio;
 pub(super) mod job_round;
@@ -43,26 +43,26 @@ use crate::{
     supervise,
 };
 
-/// Fewest operations of a job that has begun. What a program reads of itself when it starts may be as many, and then
+/// Fewest operations of a job that has begun. A program may read as much of its own files when it starts, but then it
 /// stops.
 const OPERATIONS_BEGUN: u64 = 32;
 
-/// Looks in a row that must find further operations.
+/// Consecutive checks that must find further operations.
 const LOOKS_BEGUN: u32 = 3;
 
-/// What a job runs beyond ramp and window, so that both lie inside: finding that it began takes some looks.
+/// How much longer than ramp and window a job runs, so that both lie inside: finding its beginning takes some checks.
 const BEYOND: Duration = Duration::from_millis(300);
 
-/// Seeds of jobs are the upper bits of a trial's: fio reads 31.
+/// Seeds of jobs are the upper bits of a trial's seed, because fio reads 31 bits.
 const SEED_SHIFT: u32 = 33;
 
-/// Longest run of a job that is ended when the trial, or the round, is over.
+/// Longest run of a job that is ended with its trial or its round.
 const JOB_MAX: Duration = Duration::from_secs(1_200);
 
-/// Exit codes of tools that were asked to end and have reported: fio's and ours.
+/// Exit codes of tools that were asked to end and have reported: fio's and Weir's.
 const EXITS_WHEN_ASKED: [i32; 2] = [128, 130];
 
-/// What a job is told, whoever does it.
+/// Parameters of a job, for every tool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job<'a> {
     file: &'a Path,
@@ -70,22 +70,22 @@ pub(super) struct Job<'a> {
     engine: StorageEngine,
     pattern: AccessPattern,
     block_bytes: u32,
-    /// Operations in flight of each thread.
+    /// Operations in flight for each thread.
     depth: u32,
     threads: u32,
     ramp: Duration,
     runtime: Duration,
-    /// Length of an interval of the measurement points; absent for the tool's own.
+    /// Length of an interval of the measurement points; `None` for the tool's default.
     interval: Option<Duration>,
     seed: u64,
 }
 
-/// What a tool says of the job it did.
+/// A tool's report on its job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct JobResult {
     tool: String,
     operations: u64,
-    /// Operations of the tool's own before the job.
+    /// Operations of the tool's calibration, before the job.
     calibration_operations: u64,
     iops: f64,
     cpu_ns_per_operation: Option<f64>,
@@ -97,7 +97,7 @@ pub(super) struct JobResult {
     notes: Vec<String>,
 }
 
-/// Runs the job of the cell, and whatever is to go on beside it.
+/// Runs the job of the cell, and the load beside it, if any.
 pub(crate) fn run(
     weir: &Path,
     files: &Files,
@@ -147,7 +147,7 @@ fn words(weir: &Path, request: &TrialRequest<'_>, job: &Job<'_>) -> Result<Vec<S
     }
 }
 
-/// What an arm's tool says of the job it did.
+/// Parses the report of an arm's tool.
 fn parse_report(request: &TrialRequest<'_>, printed: &str, job: &Job<'_>) -> Result<JobResult, TrialFailure> {
     let result = match &request.arm.subject {
         Subject::Fio { .. } => fio::parse_report(printed, job),
@@ -156,7 +156,7 @@ fn parse_report(request: &TrialRequest<'_>, printed: &str, job: &Job<'_>) -> Res
     result.map_err(|reason| TrialFailure::Job { reason: format!("its report cannot be read: {reason}") })
 }
 
-/// Starts the load beside.
+/// Starts the background load.
 fn background(
     weir: &Path,
     data: &Path,
@@ -191,7 +191,7 @@ fn job<'a>(
     }
 }
 
-/// Random reads through the engine whose queue is the kernel's own.
+/// Random reads through the engine whose queue is in the kernel.
 fn background_job<'a>(data: &'a Path, request: &TrialRequest<'_>, storage: &StorageCell) -> Job<'a> {
     Job {
         depth: storage.background_depth,
@@ -200,7 +200,7 @@ fn background_job<'a>(data: &'a Path, request: &TrialRequest<'_>, storage: &Stor
         ramp: Duration::ZERO,
         runtime: JOB_MAX,
         interval: None,
-        // Not the job's own offsets.
+        // Different offsets from the job's.
         seed: (request.seed >> SEED_SHIFT) ^ 1,
         ..job(data, request, storage, StorageEngine::Libaio)
     }
@@ -215,7 +215,7 @@ fn beside(failure: TrialFailure) -> TrialFailure {
     }
 }
 
-/// A job that runs, below a supervisor that gave it its CPUs.
+/// A running job, below a supervisor that set its CPUs.
 struct Tool {
     group: Group,
     pid: u32,
@@ -281,7 +281,7 @@ impl Tool {
         }
     }
 
-    /// Lets it go on for a time; `false` when it ended before.
+    /// Lets the job run for a time; `false` if it ended before.
     fn go_on(&mut self, request: &TrialRequest<'_>, length: Duration) -> Result<bool, LaunchError> {
         let until = Instant::now() + length;
         loop {
@@ -299,7 +299,7 @@ impl Tool {
         }
     }
 
-    /// Waits for the end of one that was asked to; what it printed.
+    /// Waits for the end of a job that was asked to end. Returns its output.
     fn printed_when_asked(
         &mut self,
         request: &TrialRequest<'_>,
@@ -308,13 +308,13 @@ impl Tool {
         self.printed_with(&EXITS_WHEN_ASKED, request, longest)
     }
 
-    /// Waits for its end; what it printed.
+    /// Waits for the end of a job. Returns its output.
     fn printed(
         &mut self,
         request: &TrialRequest<'_>,
         longest: Duration,
     ) -> Result<Result<String, TrialFailure>, LaunchError> {
-        // A job some of whose operations failed says so in its report.
+        // A job with failed operations reports them.
         self.printed_with(&[0, 1], request, longest)
     }
 
@@ -339,14 +339,14 @@ impl Tool {
             Some(code) if exits.contains(&code) => self.group.stdout.text(),
             _ => String::new(),
         };
-        // Before its report fio says that it was asked to end.
+        // fio prints a message about the request to end before its report.
         if let Some(begin) = text.find('{') {
             return Ok(Ok(text[begin..].to_owned()));
         }
         Ok(Err(TrialFailure::Job { reason: self.group.exit_reason() }))
     }
 
-    /// Ends it: politely first.
+    /// Ends the job, politely first.
     fn stop(mut self, deadlines: &Deadlines) {
         self.group.say(supervise::END_POLITELY);
         self.group.wait(deadlines.stop);
@@ -361,7 +361,7 @@ struct Begun {
 }
 
 impl Begun {
-    /// One look at how many operations there have been. Calibrations and checks come before the job; a job goes on.
+    /// Checks the number of operations so far. Calibrations and checks come before the job and stop; a job goes on.
     fn look(&mut self, operations: u64) -> bool {
         let goes_on = operations > self.operations && operations >= OPERATIONS_BEGUN;
         self.looks = if goes_on { self.looks + 1 } else { 0 };
@@ -370,13 +370,13 @@ impl Begun {
     }
 }
 
-/// Bytes a process, all its threads included, had read from and written to disks, by the kernel's account.
+/// Bytes that a process with all its threads has read from and written to disks, by the kernel's account.
 fn moved_bytes(pid: u32) -> Option<u64> {
     moved_in(&fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
 }
 
-/// The same of all threads but the first. That one only starts and waits for the others, in every tool: what it reads
-/// are pages of the program itself.
+/// The same for all threads but the first. In every tool the first thread only starts the others and waits for them,
+/// and it reads only pages of the program itself.
 fn moved_by_workers(pid: u32) -> u64 {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
     let workers = threads.filter_map(Result::ok).filter(|it| it.file_name() != *pid.to_string());
@@ -385,7 +385,7 @@ fn moved_by_workers(pid: u32) -> u64 {
     accounts.filter_map(|text| moved_in(&text)).sum()
 }
 
-/// The same of the first alone.
+/// The same for the first thread alone.
 fn moved_by_first(pid: u32) -> u64 {
     let accounts = fs::read_to_string(format!("/proc/{pid}/task/{pid}/io"));
     accounts.ok().and_then(|text| moved_in(&text)).unwrap_or(0)
@@ -409,11 +409,12 @@ impl Moment {
     fn read(tool: &Tool, background: Option<&Tool>) -> Result<Self, TrialFailure> {
         let lost = |what: &str| TrialFailure::Job { reason: format!("cannot be observed: {what}") };
         let accounts = |tool: &Tool| moved_bytes(tool.pid).ok_or_else(|| lost("it has no I/O accounts"));
-        // The kernel's threads hand this very load to the disk when its queue is busy (kblockd) and write its journal
-        // (jbd2). They do more of it in a cell with a deep background than in the one before, so that as foreign CPU
-        // they would make a burst of every block of that cell. Other programs count as ever, by the same limit.
+        // Kernel threads submit this load to the disk when its queue is busy (kblockd) and write its journal (jbd2).
+        // They do more of that in a cell with a deep background than in the cell before, so counting them as foreign
+        // CPU would show a burst in every block of that cell. Other programs count as in all cells, with the same
+        // limit.
         let edge = |tool: &Tool| Edge::read_beside_kernel(tool.pid).map_err(|error| lost(&error.to_string()));
-        // Bytes and CPU of the job one right after the other, at both edges in the same order.
+        // Bytes and CPU of the job are read one right after the other, in the same order at both edges.
         let (at, moved_bytes) = (Instant::now(), accounts(tool)?);
         let job = edge(tool)?;
         let background = background.map(|tool| Ok((accounts(tool)?, edge(tool)?))).transpose()?;
@@ -421,7 +422,7 @@ impl Moment {
     }
 }
 
-/// What was seen between the edges.
+/// Measurements between the edges.
 #[derive(Debug)]
 struct Seen {
     window: Duration,
@@ -471,7 +472,7 @@ fn measure(
     finish(tool, request, job, Seen::between(&moments[0], &moments[1]), deadlines)
 }
 
-/// Waits for the job's end and sets what it says beside what was seen.
+/// Waits for the job's end and combines its report with the measurements.
 fn finish(
     mut tool: Tool,
     request: &TrialRequest<'_>,
@@ -490,7 +491,7 @@ fn finish(
     Ok(report(request.cell, job, seen, result).map(Box::new))
 }
 
-/// The trial as the judge wants it.
+/// The trial as a record for the judge.
 fn report(cell: &CellSpec, job: &Job<'_>, seen: Seen, result: JobResult) -> Result<LoadReport, TrialFailure> {
     if !result.errors.is_empty() {
         let errors: Vec<String> =

@@ -1,10 +1,10 @@
-//! What surrounds a server: its environment and its folder, what runs before it starts, and what runs when it has
-//! ended.
+//! The surroundings of a server: its environment, its folder, the command that runs before it starts, and the command
+//! that runs after it ended.
 //!
-//! Both commands run to their end in a process group of their own, on any CPU, and what they leave in that group ends
-//! with them. Until then a supervisor holds them, so that they and all below them end with a laboratory that is killed.
-//! What runs after the server does so however it ended, also when the study is interrupted; only a laboratory that is
-//! killed leaves it out.
+//! Both commands run to their end in a separate process group, on any CPU, and processes left in that group end with
+//! them. Until then a supervisor holds them, so that they and all their descendants end with a laboratory that is
+//! killed. The command after the server runs however the server ended, also when the study is interrupted. It is
+//! skipped only if the laboratory is killed.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{launch::LaunchError, supervise};
 
-/// What is known of it when a server is about to start.
+/// What is known when a server is about to start.
 #[derive(Default)]
 pub(crate) struct Surroundings {
     /// The program whose `supervise` holds the commands.
@@ -35,22 +35,22 @@ pub(crate) struct Surroundings {
     cleanup: Vec<String>,
     /// How the server shows that it is ready.
     pub(super) ready: Ready,
-    /// How long that may take.
+    /// Longest time to become ready.
     pub(super) ready_within: Duration,
-    /// How long either command may take.
+    /// Longest time of either command.
     longest: Duration,
-    /// Whether something has begun that is to be cleaned up.
+    /// Whether something has begun that must be cleaned up.
     has_begun: bool,
 }
 
-/// Why a command did not do its work.
+/// Why a command failed.
 enum Undone {
     Interrupted,
     Failed(String),
 }
 
 impl Surroundings {
-    /// Those of an arm, with everything filled in that is known only now.
+    /// Creates those of an arm, with the values filled in that are known only now.
     pub(super) fn new(
         weir: &Path,
         start: &ArmStart,
@@ -76,7 +76,7 @@ impl Surroundings {
         }
     }
 
-    /// Gives a command the environment and the folder.
+    /// Sets the environment and the folder of a command.
     pub(super) fn dress(&self, command: &mut Command) {
         command.envs(&self.environment);
         if let Some(folder) = &self.folder {
@@ -84,7 +84,7 @@ impl Surroundings {
         }
     }
 
-    /// Starts a command of the arm's beside its server, if there is one.
+    /// Starts a command of the arm beside its server, if there is one.
     pub(super) fn start(&self, words: &[String]) -> io::Result<Option<Group>> {
         if words.is_empty() {
             return Ok(None);
@@ -95,7 +95,7 @@ impl Surroundings {
         Group::start(&mut command, Bond::CleansUp).map(Some)
     }
 
-    /// Runs what comes before the server.
+    /// Runs the command before the server, if there is one.
     pub(super) fn set_up(&mut self, interrupt: &AtomicBool) -> Result<(), NoServer> {
         if let Some(folder) = self.folder.as_ref().filter(|folder| !Path::new(folder).is_dir()) {
             return Err(failed(format!("its folder {folder} is not there")));
@@ -111,7 +111,7 @@ impl Surroundings {
         }
     }
 
-    /// Runs what comes after the server, once.
+    /// Runs the command after the server, once.
     pub(super) fn clean_up(&mut self) -> Result<(), String> {
         if !std::mem::take(&mut self.has_begun) {
             return Ok(());
@@ -122,7 +122,7 @@ impl Surroundings {
         }
     }
 
-    /// Runs a command to its end, if there is one. An interruption ends it where it may.
+    /// Runs a command to its end, if there is one. An interruption ends it if `interrupt` is given.
     fn run(&self, words: &[String], interrupt: Option<&AtomicBool>) -> Result<(), Undone> {
         let started = self.start(words).map_err(|error| Undone::Failed(cannot_start(&words[0], &error)))?;
         let Some(mut group) = started else { return Ok(()) };
@@ -150,13 +150,13 @@ impl Surroundings {
 
 impl Drop for Surroundings {
     fn drop(&mut self) {
-        // Whoever ends in good order has asked for it and knows what came of it.
+        // A caller that ends in good order has cleaned up before and knows the outcome.
         let _ = self.clean_up();
     }
 }
 
-/// Why a command did not even begin, in the words of its supervisor; `None` of one that ended by itself. A shell has
-/// the same exit status for what it cannot start.
+/// Why a command did not start, from its supervisor's message; `None` if it ended by itself. The message is needed
+/// because a shell has the same exit status for a program that it cannot start.
 pub(super) fn not_started(group: &mut Group, program: &str) -> Option<String> {
     let status = group.end().ok()?;
     let said = group.said();
@@ -169,7 +169,7 @@ pub(super) fn cannot_start(program: &str, why: &dyn fmt::Display) -> String {
     format!("cannot start: {program}: {why}")
 }
 
-/// How a command ended, and the end of what it said: of its error output, or else of its output.
+/// How a command ended, and the end of its error output, or else of its output.
 pub(super) fn exit_reason(group: &mut Group) -> String {
     match group.said().is_empty() {
         true => format!("{}{}", group.exit_reason(), said(group)),

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use weir_evidence::process::{family_of, is_stopped};
 
-/// Longest wait until a stopped process is stopped.
+/// Longest wait until a process has stopped.
 const STOPPED_MAX: Duration = Duration::from_millis(100);
 
-/// Between two looks.
+/// Time between two checks.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// Stops a process and everything below it but the supervisor, and waits until they are.
+/// Stops a process and all its descendants but the supervisor, and waits until they have stopped.
 pub(super) fn suspend(pid: u32, supervisor: Option<u32>) {
     let pids = signal(pid, supervisor, Signal::STOP);
     let deadline = Instant::now() + STOPPED_MAX;
@@ -20,19 +20,19 @@ pub(super) fn suspend(pid: u32, supervisor: Option<u32>) {
     }
 }
 
-/// Lets them go on.
+/// Resumes the stopped processes.
 pub(super) fn resume(pid: u32, supervisor: Option<u32>) {
     signal(pid, supervisor, Signal::CONT);
 }
 
-/// Asks stopped processes to end, which they hear of when they go on.
+/// Asks stopped processes to end; they receive the signal when they are resumed.
 pub(super) fn terminate(pid: u32) {
     signal(pid, None, Signal::TERM);
     signal(pid, None, Signal::CONT);
 }
 
-/// To the process and everything below it, and never to the supervisor, which is the process itself where a server has
-/// several. It cleans up when the laboratory is killed, which a stopped process cannot.
+/// Signals the process and all its descendants, but never the supervisor (the process itself, if a server has several
+/// processes). The supervisor cleans up when the laboratory is killed, which a stopped process cannot do.
 fn signal(pid: u32, supervisor: Option<u32>, signal: Signal) -> Vec<u32> {
     let mut pids = family_of(pid).unwrap_or_default();
     pids.retain(|pid| Some(*pid) != supervisor);

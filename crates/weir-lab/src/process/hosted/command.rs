@@ -1,8 +1,8 @@
-//! What is asked of the side of the servers in a round, and what it answers: plain data, the same whether the servers
-//! are on this machine or on another.
+//! The commands to the servers' side of a round and its answers: plain data, the same whether the servers run on this
+//! machine or on another.
 //!
-//! Nothing here is a time of day or a reading of a clock. What was read at two edges is subtracted where it was read,
-//! and only the difference is told, so that clocks of two hosts never meet.
+//! Nothing here is a time of day or a reading of a clock. Two readings are subtracted on the machine where they were
+//! taken and only the difference is sent, so clocks of two hosts are never compared.
 
 use std::sync::atomic::AtomicBool;
 
@@ -17,7 +17,7 @@ use weir_record::{
 
 use crate::launch::{LaunchError, RoundRequest, TrialFailure, TrialRequest};
 
-/// The servers of a round, as they are asked for.
+/// The servers of a round, as requested.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Serving {
     pub(crate) cell: CellSpec,
@@ -37,7 +37,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// What a round asks of the side of its servers.
+    /// The request of a round to its servers' side.
     pub(crate) fn of(request: &RoundRequest<'_>, number: u64) -> Self {
         Self {
             cell: request.cell.clone(),
@@ -60,7 +60,7 @@ impl Serving {
             load_cpus: &self.load_cpus,
             neighbours: &self.neighbours,
             seed: self.seed,
-            // What an arm that takes turns is told does not depend on it.
+            // The arguments of an arm that takes turns do not depend on the block.
             block: 0,
             position,
             interrupt,
@@ -68,7 +68,7 @@ impl Serving {
     }
 }
 
-/// What observes a slice of evidence, beside the clocks and counters that are always there.
+/// The observers of a slice of evidence, beside the clocks and counters that are always read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Look {
@@ -81,50 +81,50 @@ pub(crate) enum Look {
     Strace,
 }
 
-/// What a slice is for.
+/// The purpose of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum SliceUse {
-    /// It is in no figure.
+    /// It counts in no figure.
     WarmUp,
-    /// It is in the report on its arm.
+    /// It counts in the report on its arm.
     Timed,
     /// It is observed.
     Evidence(Look),
 }
 
-/// One thing to do, in the order of a round. Arms are named by their places.
+/// One command, in the order of a round. Arms are named by their indices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RoundCommand {
-    /// The connections to these arms are there: from here on they wait.
+    /// The connections to these arms are open: from now on the arms wait.
     Rest { arms: Vec<u32> },
-    /// All that is timed begins.
+    /// The timed part begins.
     BeginTimed,
     /// An arm's turn begins.
     Enter { arm: u32 },
     /// A slice of the arm is about to begin.
     BeginSlice { arm: u32, of: SliceUse },
-    /// The slice has ended and nothing is in flight; with it ends the arm's turn.
+    /// The slice has ended and nothing is in flight; the arm's turn ends too.
     EndSlice { arm: u32 },
-    /// All that is timed has ended; these arms are still there, of so many that were loaded.
+    /// The timed part has ended; these arms still run, of the number that were loaded.
     EndTimed { arms: Vec<u32>, loaded: u32 },
-    /// Whether an arm has ended, and why. One that may be about to end is waited for a moment.
+    /// Whether an arm has ended, and why. With `waits`, an arm that may be about to end gets a moment to do so.
     HasEnded { arm: u32, waits: bool },
-    /// What was seen of each arm in all its timed slices.
+    /// The totals of each arm over all its timed slices.
     Totals,
     /// Ends all servers.
     Stop,
 }
 
-/// What came of it.
+/// The answer to a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RoundAnswer {
     Done,
-    /// What the arm did since its turn before.
+    /// The arm's activity since its previous turn.
     Entered(Waited),
-    /// What the arm did in the slice.
+    /// The measurements of the arm in the slice.
     SliceEnded(Box<SliceSeen>),
     /// Why the arm has ended, if it has.
     HasEnded(Option<TrialFailure>),
@@ -137,19 +137,19 @@ pub(crate) enum RoundAnswer {
 pub(crate) struct Started {
     /// Where it listens.
     pub(crate) address: String,
-    /// Whether it is a process that observers can follow, which a control group is not.
+    /// Whether it is a process, which observers can follow; a control group cannot be followed.
     pub(crate) is_process: bool,
 }
 
-/// The servers of a round when each was started, or failed.
+/// The servers of a round after each was started or failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServersStarted {
     pub(crate) arms: Vec<Result<Started, TrialFailure>>,
-    /// Whether programs may be let into the kernel for slices of evidence.
+    /// Whether programs may be attached to the kernel for slices of evidence.
     pub(crate) may_trace: bool,
 }
 
-/// What an arm did since its slice before.
+/// An arm's activity since its previous slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Waited {
     pub(crate) cpu_ns: u64,
@@ -158,43 +158,43 @@ pub(crate) struct Waited {
     pub(crate) stopped: bool,
 }
 
-/// What was seen of a slice on the side of its server.
+/// Measurements of a slice on the side of its server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SliceSeen {
     pub(crate) server_cpu_ns: u64,
     pub(crate) softirq_cpu_ns: u64,
-    /// TCP segments that were sent in the network namespace of the servers.
+    /// TCP segments sent in the network namespace of the servers.
     pub(crate) segments_sent: u64,
-    /// What was observed, of a slice of evidence.
+    /// The observations, for a slice of evidence.
     pub(crate) evidence: Option<(Rung, Vec<Reading>)>,
-    /// The slice was the arm's end.
+    /// The failure, if the arm ended in the slice.
     pub(crate) failure: Option<TrialFailure>,
 }
 
-/// What the servers left behind.
+/// Final readings of the servers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stopped {
     pub(crate) arms: Vec<ArmStopped>,
-    /// What the kernel counted in the namespace of the servers since before they started; where that is this
-    /// laboratory's as well, whoever asks counts it and this is zero.
+    /// Counters of the kernel in the servers' namespace since before they started. Zero if that is also this
+    /// laboratory's namespace, because the caller counts it then.
     pub(crate) network: NetworkCounters,
 }
 
-/// What one of them left behind.
+/// Final readings of one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ArmStopped {
-    /// The end of what a foreign server said.
+    /// The end of a foreign server's output.
     pub(crate) said: String,
-    /// What failed in ending it.
+    /// The failure in ending it.
     pub(crate) failure: Option<TrialFailure>,
 }
 
-/// Why the side of the servers gives no answer.
+/// Why the servers' side gives no answer.
 #[derive(Debug)]
 pub(crate) enum NoAnswer {
     /// The session must stop.
     Stop(LaunchError),
-    /// The host, or the way to it, was lost.
+    /// The host, or the connection to it, was lost.
     Lost(String),
 }
 
@@ -204,11 +204,11 @@ impl From<LaunchError> for NoAnswer {
     }
 }
 
-/// The servers of a round that were started, wherever they are.
+/// The started servers of a round, on this host or another.
 pub(crate) trait RoundServers {
-    /// Does one thing, and answers when it is done.
+    /// Carries a command out, and answers when it is done.
     fn ask(&mut self, command: RoundCommand) -> Result<RoundAnswer, NoAnswer>;
 
-    /// Whether they are on another host than the generator.
+    /// Whether they run on another host than the generator.
     fn are_elsewhere(&self) -> bool;
 }

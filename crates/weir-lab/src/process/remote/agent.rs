@@ -1,5 +1,5 @@
-//! The other end of the connection, beside the servers: `weir agent --stdio`. It does one thing for each question, with
-//! the launcher that a study of one machine has.
+//! The agent, beside the servers: `weir agent --stdio`. It answers one question at a time, with the launcher that a
+//! study of one machine uses.
 
 use std::{
     fs::{self, File},
@@ -38,11 +38,11 @@ use crate::{
     },
 };
 
-/// Longest silence while servers are up. The laboratory asks every few seconds then; a host that vanished without a
-/// word is not waited for.
+/// Longest silence while servers are up. The laboratory asks every few seconds then, so after this time its host is
+/// assumed to have vanished.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
 
-/// Beginning of the names of folders that agents work in.
+/// Prefix of the names of folders that agents work in.
 const RUN: &str = "run-";
 
 /// Letters of a SHA-256 in a folder's name.
@@ -52,37 +52,37 @@ const HASH_LENGTH: usize = 64;
 const ENDED_MAX: Duration = Duration::from_secs(5);
 const ENDED_LOOK: Duration = Duration::from_millis(5);
 
-/// File whose lock an agent holds, with its session and its process.
+/// File whose lock an agent holds; it names the agent's session and process.
 const LOCK: &str = "lock";
 
-/// What an agent knows of its machine before any study.
+/// Facts that an agent knows of its machine before any study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// The machine.
     pub fingerprint: Fingerprint,
     /// Drivers of sockets that were tried there.
     pub drivers: Vec<DriverFound>,
-    /// Ways of congestion control that may be used there.
+    /// Congestion control algorithms that may be used there.
     pub congestion_controls: Vec<String>,
-    /// The address by which the connection of `ssh` came, where it did.
+    /// The address at which the `ssh` connection arrived, if it did.
     pub reached_at: Option<IpAddr>,
-    /// Its addresses that are not of loopback.
+    /// Its addresses, without loopback.
     pub addresses: Vec<IpAddr>,
 }
 
-/// An agent, as the program begins it.
+/// An agent, as created by the program.
 pub struct Agent<'a> {
     /// The program whose `serve` and `supervise` are run.
     pub weir: PathBuf,
-    /// A folder of this user's alone, for its lock and what is written for servers.
+    /// A private folder of this user, for its lock and files written for servers.
     pub folder: PathBuf,
-    /// Name of the laboratory's session. An agent of the same that no longer has a connection is ended.
+    /// Name of the laboratory's session. An earlier agent of the same session that has lost its connection is ended.
     pub session: String,
-    /// Finds out what is known of the machine.
+    /// Finds out the facts of the machine.
     pub facts: &'a dyn Fn() -> Facts,
     /// Finds out what can be run and measured there.
     pub doctor: &'a dyn Fn() -> Vec<Diagnosis>,
-    /// Set when it is told to end, by a signal or the end of its input.
+    /// Set when it must end: by a signal or the end of its input.
     pub interrupt: Arc<AtomicBool>,
     /// Called when no server is up.
     pub between_rounds: &'a mut dyn FnMut(),
@@ -91,50 +91,50 @@ pub struct Agent<'a> {
 /// Why an agent ends before its input does.
 #[derive(Debug, Error)]
 pub enum AgentError {
-    /// Another one works for this user.
+    /// Another agent works for this user.
     #[error("another study uses this host: {holder}")]
     Busy {
-        /// What its agent wrote of itself.
+        /// What that agent wrote into its lock file.
         holder: String,
     },
     /// The folder cannot be used.
     #[error("cannot use {folder}: {source}")]
     Folder {
-        /// Which.
+        /// The folder.
         folder: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The input is not what a laboratory says.
+    /// The input is not a laboratory's.
     #[error("{0}")]
     Input(String),
-    /// Nobody hears the answers.
+    /// The output is closed.
     #[error("nobody reads what the agent answers: {0}")]
     Output(io::Error),
-    /// Nothing was asked for so long that the other end cannot be there.
+    /// No question arrived for so long that the laboratory cannot be there.
     #[error("nothing was asked for {0} s while servers were up")]
     Silence(u64),
 }
 
-/// What comes to the agent.
+/// An event for the agent.
 enum Came {
     Line(String),
     Wrong(LineError),
     End,
 }
 
-/// How a round, or all of it, goes on.
+/// How a round, or the whole session, goes on.
 enum Next {
     Question,
     End,
 }
 
 impl Agent<'_> {
-    /// Answers until the input ends. All servers and files are gone when this returns, whatever the outcome. To be
-    /// called on a thread that lives as long as the process, to which servers are bound.
+    /// Answers until the input ends. All servers and files are gone when this returns, in every case. Must be called
+    /// on a thread that lives as long as the process, because servers are bound to it.
     ///
     /// # Errors
-    /// When it cannot begin, or what it reads or writes to is not a laboratory.
+    /// If it cannot begin, or the other end is not a laboratory.
     pub fn serve(
         self,
         input: impl BufRead + Send + 'static,
@@ -182,7 +182,7 @@ impl Agent<'_> {
     }
 }
 
-/// Reads lines on a thread of its own, so that the end of the input is seen while something is done.
+/// Reads lines on a separate thread, so that the end of the input is noticed during other work.
 fn listen(mut input: impl BufRead + Send + 'static, interrupt: Arc<AtomicBool>) -> Receiver<Came> {
     let (send, came): (Sender<Came>, _) = mpsc::channel();
     let read = move || {
@@ -201,7 +201,7 @@ fn listen(mut input: impl BufRead + Send + 'static, interrupt: Arc<AtomicBool>) 
             }
         }
     };
-    // Without the thread the channel is closed at once, which is the end of the input.
+    // Without the thread the channel closes at once, which counts as the end of the input.
     let _ = thread::Builder::new().name("weir-input".to_owned()).spawn(read);
     came
 }
@@ -210,12 +210,12 @@ fn listen(mut input: impl BufRead + Send + 'static, interrupt: Arc<AtomicBool>) 
 struct Session<'o> {
     came: Receiver<Came>,
     output: &'o mut dyn Write,
-    /// The question that is to be answered.
+    /// The question to answer next.
     number: u64,
 }
 
 impl Session<'_> {
-    /// The next question; `None` at the end of the input. Silence is the end after so long, if it is given.
+    /// The next question; `None` at the end of the input. With `silence_max`, a longer silence is an error.
     fn next(&mut self, silence_max: Option<Duration>) -> Result<Option<Question>, AgentError> {
         let came = match silence_max {
             Some(longest) => match self.came.recv_timeout(longest) {
@@ -252,7 +252,7 @@ impl Session<'_> {
         Ok(Next::Question)
     }
 
-    /// Answers every question with the reason for which nothing can be done here.
+    /// Answers every question with the reason why nothing can run here.
     fn refuse_all(mut self, error: AgentError) -> Result<(), AgentError> {
         while self.next(None)?.is_some() {
             self.refuse(&error.to_string())?;
@@ -260,7 +260,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Servers are started, and everything is done with them that is asked, until they are stopped.
+    /// Starts servers and carries out commands until the servers are stopped.
     fn round(
         &mut self,
         launcher: &mut ProcessLauncher,
@@ -303,7 +303,7 @@ fn step(servers: &mut HostedRound<'_>, command: RoundCommand) -> Result<RoundAns
     servers.answer(command).map_err(LaunchError::into)
 }
 
-/// Gets ready for a study whose servers listen at an address of this machine.
+/// Prepares a study whose servers listen on an address of this machine.
 fn prepare(weir: &Path, folder: &Path, asked: &StudyAsked) -> Result<(ProcessLauncher, Prepared), Refused> {
     if TcpListener::bind((asked.address, 0)).is_err() {
         return Err(Refused::Usage(format!("{} is no address of its own", asked.address)));
@@ -314,7 +314,8 @@ fn prepare(weir: &Path, folder: &Path, asked: &StudyAsked) -> Result<(ProcessLau
     Ok((launcher, prepared))
 }
 
-/// A folder of this agent alone, removed at its end; what agents left that were killed is removed at its beginning.
+/// A private folder of this agent, removed at its end. At its beginning it removes the folders of agents that were
+/// killed.
 struct WorkFolder {
     path: PathBuf,
     _lock: File,
@@ -336,7 +337,7 @@ impl WorkFolder {
                 return Err(AgentError::Busy { holder: format!("its agent is process {pid}") });
             }
         }
-        // Says who holds it, for whoever is refused.
+        // Names the holder, for the message of a refused agent.
         let text = format!("{session} {}", std::process::id());
         let _ = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
         remove_left(parent);
@@ -348,7 +349,7 @@ impl WorkFolder {
     }
 }
 
-/// Takes the lock; `false` where another has it.
+/// Takes the lock; `false` if another process holds it.
 fn is_locked(file: &File) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -357,7 +358,7 @@ fn is_locked(file: &File) -> io::Result<bool> {
     }
 }
 
-/// The same when the one that has it was just ended.
+/// The same after the holder was ended.
 fn is_locked_soon(file: &File) -> io::Result<bool> {
     let deadline = Instant::now() + ENDED_MAX;
     while !is_locked(file)? {
@@ -369,8 +370,8 @@ fn is_locked_soon(file: &File) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Ends the agent that holds the lock, if it is of this session: the laboratory has lost it, and it has not noticed
-/// yet. What it started ends with it. A number that became another program's is nobody's agent.
+/// Ends the agent that holds the lock if it belongs to this session: the laboratory has lost it, and it has not
+/// noticed yet. Its servers end with it. A process number that another program reused is not an agent's.
 fn end_earlier(holder: &str, session: &str) -> bool {
     let Some((of, pid)) = holder.split_once(' ') else { return false };
     let pid = pid.trim().parse().ok().filter(|pid: &i32| *pid > 0);
@@ -382,12 +383,12 @@ fn end_earlier(holder: &str, session: &str) -> bool {
 
 impl Drop for WorkFolder {
     fn drop(&mut self) {
-        // What cannot be removed is by the next agent, or is not ours.
+        // The next agent removes what cannot be removed now, unless it is not ours.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Makes a folder that only its owner may look into, and what it lies in.
+/// Creates a folder that only its owner may read, and its parents.
 fn private_folder(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
@@ -398,7 +399,7 @@ fn private_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the folders of agents that are gone: whoever holds the lock is the only one.
+/// Removes the folders of agents that are gone: only the holder of the lock is alive.
 fn remove_left(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(RUN)) {
@@ -459,7 +460,7 @@ mod tests {
         }
     }
 
-    /// Runs an agent of this process over what is written to a pipe, and gives its answers and how it ended.
+    /// Runs an agent in this process with its input from a pipe, and returns its answers and how it ended.
     fn answers(
         folder: &Path,
         write: impl FnOnce(&mut PipeWriter),

@@ -1,14 +1,14 @@
-//! How the program gets to the other host, and begins: a script that a shell there reads from its input, and the lines
+//! Copies and starts the program on the other host: a script that a shell there reads from its input, and the lines
 //! with which it answers. Pure.
 //!
 //! The script is one group of commands, so that a shell has read all of it before it runs any. Nothing else is sent
-//! until it has answered: a shell that reads ahead takes nothing away. It needs `sh`, `uname`, `head`, `cut` and one of
-//! two programs that compute SHA-256.
+//! until the shell has answered, so a shell that reads ahead takes nothing away. The script needs `sh`, `uname`,
+//! `head`, `cut` and one of two programs that compute SHA-256.
 
-/// What every line of ours begins with. No login shell says this.
+/// Prefix of every line of the script's output. No login shell prints it.
 const MARK: &str = "weir-agent: ";
 
-/// A program by its content.
+/// A program, identified by its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Program {
     /// SHA-256, in hexadecimal digits.
@@ -16,12 +16,12 @@ pub(super) struct Program {
     pub(super) length: usize,
 }
 
-/// What a line of the shell says.
+/// A message of the shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Said {
-    /// The machine (`uname -s`, `uname -m`), and whether its program is there.
+    /// The machine (`uname -s`, `uname -m`), and whether the program is there.
     Found { system: String, machine: String, copy: Copy },
-    /// What was sent is not the program.
+    /// The received bytes are not the program.
     Damaged,
     /// The program is about to begin.
     Ready,
@@ -32,13 +32,14 @@ pub(super) enum Said {
 pub(super) enum Copy {
     There,
     Needed,
-    /// The user has no folder that it could be put into.
+    /// The user has no folder for it.
     NoFolder,
-    /// Nothing computes a hash, so that nobody could say what is run.
+    /// No program computes the hash, so the copy could not be verified.
     NoHash,
 }
 
-/// What the shell is told. The agent is given the name of the session, by which it knows an earlier agent of the same.
+/// The script. The agent receives the name of the session, by which it recognises an earlier agent of the same
+/// session.
 pub(super) fn script(program: &Program, session: &str) -> String {
     let Program { hash, length } = program;
     format!(
@@ -65,7 +66,7 @@ exec "$f" agent --stdio --session {session}
     )
 }
 
-/// What a line says; `None` of one that is not ours.
+/// Parses a line; `None` if the script did not print it.
 pub(super) fn said(line: &str) -> Option<Said> {
     let mut words = line.strip_prefix(MARK)?.split_whitespace();
     let said = match words.next()? {
@@ -100,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// A program in the place of `weir`, which says what it is told.
+    /// A program in place of `weir`, which prints its arguments and its input.
     const AGENT: &[u8] = b"#!/bin/sh\necho \"ran $*\"\nread word\necho \"read $word\"\n";
 
     fn program() -> Program {
@@ -115,7 +116,7 @@ mod tests {
         folder
     }
 
-    /// Runs the script in a shell of this machine, whose input goes on with these bytes.
+    /// Runs the script in a shell of this machine, whose input continues with these bytes.
     fn run(change: impl FnOnce(&mut Command), input: &[u8]) -> (Vec<String>, Output) {
         let mut command = Command::new("sh");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -140,7 +141,7 @@ mod tests {
         let here = |command: &mut Command| {
             command.env("XDG_CACHE_HOME", &cache);
         };
-        // A real shell gets the bytes when it has said that it needs them; `dash` would read ahead here.
+        // A real shell receives the bytes only after it has asked for them; `dash` would read ahead here.
         let is_patient = fs::read_link("/bin/sh").is_ok_and(|shell| shell.ends_with("bash"));
         let place = cache.join("weir").join(program().hash).join("weir");
         if is_patient {

@@ -1,5 +1,5 @@
-//! What the laboratory and an agent say to each other: a line of JSON for each question, and one for its answer. Both
-//! ends are always of one build, because the agent is the laboratory's own program.
+//! The protocol between laboratory and agent: one line of JSON for each question, and one for its answer. Both ends
+//! are always of one build, because the agent is the laboratory's own program.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use crate::{
     process::hosted::{RoundAnswer, RoundCommand, ServersStarted, Serving},
 };
 
-/// Longest line. A study with its cells is a tenth of it, and so is an observed slice.
+/// Longest line in bytes. A study with its cells is a tenth of it, and so is an observed slice.
 pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
 
 /// A question with its number.
@@ -27,32 +27,32 @@ pub(super) struct Asked {
     pub(super) question: Question,
 }
 
-/// What the laboratory asks.
+/// A question of the laboratory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Question {
-    /// What machine this is.
+    /// Which machine this is.
     Facts,
-    /// Nothing: how long a question takes.
+    /// Nothing: measures the round trip.
     Nothing,
     /// What can be run and measured there.
     Doctor,
-    /// Get ready for a study.
+    /// Prepare a study.
     Study(Box<StudyAsked>),
     /// Start the servers of a round.
     Round(Box<Serving>),
-    /// Do something with them.
+    /// Carry out a command on them.
     Step(RoundCommand),
 }
 
-/// The answer to the question of that number.
+/// The answer to the question of this number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Answered {
     pub(super) number: u64,
     pub(super) answer: Result<Answer, Refused>,
 }
 
-/// What an agent answers.
+/// An answer of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Answer {
@@ -64,14 +64,14 @@ pub(super) enum Answer {
     Step(RoundAnswer),
 }
 
-/// The servers of a round, and what each was started from: for each arm its files with their hashes.
+/// The servers of a round, and for each arm the files that it was started from, with their hashes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RoundStarted {
     pub(crate) servers: ServersStarted,
     pub(crate) programs: Vec<BTreeMap<String, String>>,
 }
 
-/// Why an agent does not do what it is asked. None of it is about the way there.
+/// Why an agent refuses a question. None of these concerns the connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Refused {
@@ -91,7 +91,7 @@ impl From<LaunchError> for Refused {
 }
 
 impl Refused {
-    /// The same as an error of the session, with the host it is about.
+    /// Converts to an error of the session that names the host.
     pub(crate) fn of_host(self, host: &str) -> LaunchError {
         match self {
             Self::Interrupted => LaunchError::Environment(format!("{host}: its agent was told to end")),
@@ -101,7 +101,7 @@ impl Refused {
     }
 }
 
-/// What is wrong with a line.
+/// An error in a line.
 #[derive(Debug, Error)]
 pub(super) enum LineError {
     #[error("a line of more than {LINE_BYTES_MAX} bytes came")]
@@ -116,16 +116,16 @@ pub(super) enum LineError {
     Input(#[from] io::Error),
 }
 
-/// A value as a line.
+/// Encodes a value as a line.
 pub(super) fn line(value: &impl Serialize) -> Result<Vec<u8>, LineError> {
     let mut line = serde_json::to_vec(value).map_err(|error| LineError::Unsayable(error.to_string()))?;
     line.push(b'\n');
     if line.len() > LINE_BYTES_MAX { Err(LineError::TooLong) } else { Ok(line) }
 }
 
-/// The value of a line, with or without its end.
+/// Decodes the value of a line, with or without its line end.
 pub(super) fn value<T: DeserializeOwned>(line: &str) -> Result<T, LineError> {
-    /// How much of a line is quoted.
+    /// Most bytes of a line that are quoted.
     const QUOTED: usize = 80;
     serde_json::from_str(line).map_err(|error| LineError::NotOurs {
         reason: error.to_string(),
@@ -133,7 +133,7 @@ pub(super) fn value<T: DeserializeOwned>(line: &str) -> Result<T, LineError> {
     })
 }
 
-/// The next line; `None` at the end of the input. Whatever comes, no more is kept of it than a line may have.
+/// The next line; `None` at the end of the input. It keeps at most the longest allowed line in memory.
 pub(super) fn next_line(input: &mut impl BufRead) -> Result<Option<String>, LineError> {
     let mut line = Vec::new();
     let limit = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::process::hosted::{Look, SliceUse};
 
-    /// Gives at most so many bytes at once.
+    /// Returns at most this many bytes per read.
     struct Pieces<'a> {
         bytes: &'a [u8],
         each: usize,

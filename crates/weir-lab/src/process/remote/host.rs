@@ -1,4 +1,4 @@
-//! A host as the laboratory has it: its connection, made anew when it was lost, and what is known of it.
+//! A host as the laboratory sees it: its connection, which is renewed after a loss, and what is known of it.
 
 use std::{
     collections::BTreeMap,
@@ -28,39 +28,39 @@ use crate::{
     },
 };
 
-/// What one step of a round may take: reading clocks, and waiting for servers to be stopped or let go on.
+/// Longest time of one step of a round: reading clocks, and waiting for servers to be stopped or resumed.
 const STEP_MAX: Duration = Duration::from_secs(30);
 
-/// The same of steps around a slice of evidence: a tracer may be slow to take hold of threads, and to let go.
+/// The same for steps around a slice of evidence: a tracer may be slow to attach to threads and to detach.
 const EVIDENCE_MAX: Duration = Duration::from_secs(120);
 
-/// Beyond what an arm's own time limits say.
+/// Margin beyond an arm's own time limits.
 const SLACK: Duration = Duration::from_secs(10);
 
-/// Questions that show how long one takes.
+/// Number of questions that measure the round trip.
 const DELAYS: usize = 21;
 
-/// A study, as its servers' host is told it.
+/// A study, as sent to its servers' host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StudyAsked {
     /// Without the requests of a mix, which may be secrets: only a generator needs them.
     pub(crate) spec: StudySpec,
-    /// Where its servers listen.
+    /// The address on which its servers listen.
     pub(crate) address: IpAddr,
 }
 
-/// What a host says of a study.
+/// A host's answer about a study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Prepared {
-    /// Foreign programs that are there, with what tells their builds from others.
+    /// Foreign programs that exist there, each with what identifies its build.
     pub(crate) programs: BTreeMap<String, String>,
-    /// How those of them are built that are builds of Weir.
+    /// Build information of those that are builds of Weir.
     pub(crate) program_builds: BTreeMap<String, String>,
-    /// Servers that ran before the study, by their arms, or why an arm would be refused.
+    /// Servers that ran before the study, by arm, or why an arm would be refused.
     pub(crate) looked_for: Vec<(String, Result<RunningProcess, String>)>,
     /// Arms whose program is not there.
     pub(crate) missing: Vec<MissingArm>,
-    /// Why none of it can be run there.
+    /// Why nothing of the study can run there.
     pub(crate) refused: Option<Refused>,
 }
 
@@ -77,10 +77,10 @@ pub struct RemoteHost {
 }
 
 impl RemoteHost {
-    /// Connects, and asks what machine it is.
+    /// Connects, and asks which machine it is.
     ///
     /// # Errors
-    /// When there is no way to it, or it cannot run the agent.
+    /// If the connection fails, or the host cannot run the agent.
     pub fn connect(way: Transport, interrupt: &AtomicBool) -> Result<Self, LaunchError> {
         let own = Own::read().map_err(|error| {
             LaunchError::Environment(format!("cannot read the weir program itself: {error}"))
@@ -91,31 +91,31 @@ impl RemoteHost {
         Ok(Self { way, own, link: Some(link), facts, delay, study: None, said: Vec::new() })
     }
 
-    /// What it is called in messages.
+    /// Its name in messages.
     pub fn name(&self) -> &str {
         &self.way.name
     }
 
-    /// What was found there.
+    /// The facts found there.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// How long a question takes that asks for nothing, in the middle of several.
+    /// Round trip of an empty question: the median of several.
     pub fn delay(&self) -> Duration {
         self.delay
     }
 
-    /// The process of this machine that is the way there, while there is one.
+    /// The transport's process on this machine, while there is one.
     pub fn pid(&self) -> Option<u32> {
         self.link.as_ref().map(Link::pid)
     }
 
-    /// Where servers listen there unless it was said: where the connection arrived, or its only address; of both
-    /// versions the older.
+    /// The default address on which servers listen there: the one at which the connection arrived, else its only IPv4
+    /// address, else its only address.
     ///
     /// # Errors
-    /// When it has several addresses, or none.
+    /// If it has none of these: several addresses, or no address.
     pub fn address(&self) -> Result<IpAddr, LaunchError> {
         let all = &self.facts.addresses;
         let of_four: Vec<&IpAddr> = all.iter().filter(|address| address.is_ipv4()).collect();
@@ -135,7 +135,7 @@ impl RemoteHost {
         }
     }
 
-    /// What came over its standard error since the last time, with its name before each line.
+    /// Lines of its standard error since the last call, each with its name in front.
     pub fn take_said(&mut self) -> Vec<String> {
         let lines = self.link.as_mut().map(Link::said).unwrap_or_default();
         self.said.extend(lines);
@@ -145,7 +145,7 @@ impl RemoteHost {
     /// Asks what can be run and measured there.
     ///
     /// # Errors
-    /// When it was lost.
+    /// If it was lost.
     pub fn doctor(&mut self) -> Result<Vec<Diagnosis>, LaunchError> {
         let asked = self.ask(Question::Doctor, QUESTION_MAX, None);
         let found = asked.and_then(|answer| match answer {
@@ -155,7 +155,7 @@ impl RemoteHost {
         found.map_err(|unanswered| unanswered.of_host(&self.way.name))
     }
 
-    /// Tells it a study.
+    /// Sends it a study.
     pub(crate) fn prepare(&mut self, spec: &StudySpec, address: IpAddr) -> Result<Prepared, LaunchError> {
         let spec = StudySpec { requests: Vec::new(), ..spec.clone() };
         let asked = StudyAsked { spec, address };
@@ -171,7 +171,7 @@ impl RemoteHost {
         }
     }
 
-    /// Connects again where the connection was lost. The machine must be the one that it was.
+    /// Connects again if the connection was lost. The machine must still be the same.
     pub(crate) fn reconnect(&mut self, interrupt: &AtomicBool) -> Result<(), LaunchError> {
         if self.link.is_some() {
             return Ok(());
@@ -209,7 +209,7 @@ impl RemoteHost {
         }
     }
 
-    /// Asks, and lets go of a connection that gives no answer.
+    /// Asks, and drops a connection that gives no answer.
     fn ask(
         &mut self,
         question: Question,
@@ -239,7 +239,7 @@ impl RemoteHost {
     }
 }
 
-/// What an arm may take to start, by what it says of itself.
+/// Longest start of an arm, by its own time limits.
 fn start_max(arm: &ArmSpec) -> Duration {
     let deadlines = Deadlines::default();
     let length = |ns: Option<u64>, usual: Duration| ns.map_or(usual, Duration::from_nanos);
@@ -269,7 +269,7 @@ fn delay(link: &mut Link, interrupt: &AtomicBool) -> Result<Duration, Unanswered
 /// The servers of a round on another host.
 pub(crate) struct ServersThere<'a> {
     pub(crate) host: &'a mut RemoteHost,
-    /// What ending them may take.
+    /// Longest time to end them.
     pub(crate) stop_max: Duration,
     pub(crate) interrupt: &'a AtomicBool,
 }
@@ -283,7 +283,7 @@ impl<'a> ServersThere<'a> {
 
 impl RoundServers for ServersThere<'_> {
     fn ask(&mut self, command: RoundCommand) -> Result<RoundAnswer, NoAnswer> {
-        // Who is interrupted still ends the servers.
+        // An interrupted session still ends the servers.
         let is_last = command == RoundCommand::Stop;
         let interrupt = if is_last { None } else { Some(self.interrupt) };
         let longest = match &command {

@@ -1,5 +1,6 @@
-//! A connection to an agent: the transport's process, questions on its input and answers on its output, each within a
-//! deadline. Dropping it closes the input, which ends everything on the other side, and waits for that.
+//! A connection to an agent: the transport's process, with questions on its input and answers on its output, each
+//! within a deadline. Dropping it closes the input, which ends all processes on the other host, and waits for their
+//! end.
 
 use std::{
     fmt,
@@ -22,35 +23,35 @@ use crate::{
     process::group::{Bond, Group},
 };
 
-/// Until the shell of the other host says what it is: connecting, proving who one is, jump hosts.
+/// Longest time until the shell of the other host answers: connecting, authentication, jump hosts.
 const SHELL_MAX: Duration = Duration::from_secs(40);
 
-/// Until the program is there, and until it begins.
+/// Longest time until the program is copied, and until it begins.
 const COPY_MAX: Duration = Duration::from_secs(300);
 const CHECK_MAX: Duration = Duration::from_secs(30);
 
-/// What a question may take that is about no server.
+/// Longest time of a question that concerns no server.
 pub(super) const QUESTION_MAX: Duration = Duration::from_secs(30);
 
-/// From the end of its input until the transport has ended: the agent ends its servers first.
+/// Longest time from the end of its input until the transport has ended: the agent ends its servers first.
 const END_MAX: Duration = Duration::from_secs(10);
 
-/// How much is quoted of what a login shell says.
+/// Most bytes of a login shell's output that are quoted.
 const NOISE_BYTES_MAX: usize = 400;
 
-/// So much is drawn for the name of a session.
+/// Random bytes in the name of a session.
 const SESSION_BYTES: usize = 8;
 
-/// The program that runs, as it is copied.
+/// The running program, to be copied.
 pub(super) struct Own {
     program: Program,
     bytes: Vec<u8>,
-    /// What tells this laboratory's connections from another's.
+    /// Distinguishes this laboratory's connections from another's.
     session: String,
 }
 
 impl Own {
-    /// Reads the program of this process, whatever its file has become.
+    /// Reads the program of this process, even if its file was replaced.
     pub(super) fn read() -> io::Result<Self> {
         let bytes = std::fs::read("/proc/self/exe")?;
         let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -64,16 +65,16 @@ impl Own {
 /// Why a question has no answer.
 #[derive(Debug)]
 pub(super) enum Unanswered {
-    /// The user wants the end; the connection is closed.
+    /// The user interrupted; the connection is closed.
     Interrupted,
     /// The agent refuses.
     Refused(Refused),
-    /// The host, the way to it or its agent was lost. In one line, with the host.
+    /// The host, the connection or its agent was lost. The text is one line and names the host.
     Lost(String),
 }
 
 impl Unanswered {
-    /// The same as an error of the session.
+    /// Converts to an error of the session.
     pub(super) fn of_host(self, host: &str) -> LaunchError {
         match self {
             Self::Interrupted => LaunchError::Interrupted,
@@ -91,7 +92,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Begins an agent at the other end. The program is sent where it is not there.
+    /// Starts an agent at the other end, and sends the program if it is not there.
     pub(super) fn open(way: &Transport, own: &Own, interrupt: &AtomicBool) -> Result<Self, LaunchError> {
         let cannot = |what: String| LaunchError::Environment(format!("{way}: {what}"));
         let (program, words) =
@@ -146,7 +147,7 @@ impl Link {
         }
     }
 
-    /// The next line of the bootstrap's. What else was said until then explains why there is none.
+    /// The next line of the bootstrap. Other output until then becomes part of the error if there is none.
     fn hear(&mut self, longest: Duration, interrupt: &AtomicBool) -> Result<Said, Unanswered> {
         let deadline = Instant::now() + longest;
         let mut noise = String::new();
@@ -168,7 +169,7 @@ impl Link {
         }
     }
 
-    /// Asks, and waits for the answer. With an interrupt flag, setting it closes the connection.
+    /// Asks, and waits for the answer. If `interrupt` is given, setting it closes the connection.
     pub(super) fn ask(
         &mut self,
         question: Question,
@@ -186,7 +187,7 @@ impl Link {
             if answered.number == self.asked {
                 return answered.answer.map_err(Unanswered::Refused);
             }
-            // One that was given up; a later one than was asked is a mistake.
+            // An answer to a question that was given up. A number above the last question's is an error.
             if answered.number > self.asked {
                 return Err(self.lost(format!("it answered question {}", answered.number)));
             }
@@ -196,7 +197,7 @@ impl Link {
     fn say(&mut self, bytes: &[u8], longest: Duration) -> Result<(), Unanswered> {
         match self.transport.say_by(bytes, Instant::now() + longest) {
             Ok(()) => Ok(()),
-            // Why it ended is found where its answer is waited for, with what it said before.
+            // The wait for its answer finds out why it ended, with its earlier output.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 Err(self.lost(format!("it took nothing more for {} s", longest.as_secs())))
@@ -219,7 +220,7 @@ impl Link {
                 return Err(self.lost("a line came that is longer than any of ours".to_owned()));
             }
             if self.transport.has_ended() {
-                // Its last words may have come since.
+                // Its last output may have arrived since.
                 self.transport.drain();
                 return self.transport.stdout.take_line().ok_or_else(|| self.ended());
             }
@@ -240,12 +241,12 @@ impl Link {
         Unanswered::Lost(format!("{}: {reason}", self.name))
     }
 
-    /// The process that is the way there.
+    /// The transport's process.
     pub(super) fn pid(&self) -> u32 {
         self.transport.pid()
     }
 
-    /// What came over standard error since the last time, with the host before each line.
+    /// Lines of standard error since the last call, each with the host in front.
     pub(super) fn said(&mut self) -> Vec<String> {
         self.transport.drain();
         let lines = self.transport.take_errors();

@@ -1,4 +1,4 @@
-//! The way to another host: a command that runs `sh` there and joins its standard input and output to ours.
+//! The transport to another host: a command that runs `sh` there and connects its standard input and output to ours.
 
 use std::fmt;
 
@@ -34,28 +34,28 @@ const SSH: [&str; 21] = [
 /// How the other host is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transport {
-    /// What the host is called in messages.
+    /// Name of the host in messages.
     pub(super) name: String,
-    /// The command, up to what is run there.
+    /// The command, without the part that runs there.
     pub(super) words: Vec<String>,
 }
 
-/// Why there is no such way.
+/// Why there is no transport.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TransportError {
-    /// It would be taken for an option of `ssh`, or for nothing.
+    /// It would be taken for an option of `ssh`, or is empty.
     #[error("--server-host {0:?}: write [user@]HOST, as for ssh")]
     Host(String),
-    /// The command has no word, or quotes that are not closed.
+    /// The command has no words, or an unclosed quote.
     #[error("--rsh {0:?} is no command; write one that runs the words behind it on the host of the servers")]
     Command(String),
 }
 
 impl Transport {
-    /// By the system's `ssh`.
+    /// Uses the system's `ssh`.
     ///
     /// # Errors
-    /// For what is no `[user@]HOST`.
+    /// If the text is no `[user@]HOST`.
     pub fn ssh(host: &str) -> Result<Self, TransportError> {
         let is_plain = |letter: char| !letter.is_whitespace() && !letter.is_control();
         if host.is_empty() || host.starts_with('-') || !host.chars().all(is_plain) {
@@ -66,10 +66,10 @@ impl Transport {
         Ok(Self { name, words })
     }
 
-    /// By another command, which is called so in messages unless the host has a name.
+    /// Uses another command. Its text is the host's name in messages, unless `name` is given.
     ///
     /// # Errors
-    /// For a command without words.
+    /// If the command has no words.
     pub fn command(text: &str, words: Vec<String>, name: Option<&str>) -> Result<Self, TransportError> {
         if words.first().is_none_or(String::is_empty) {
             return Err(TransportError::Command(text.to_owned()));

@@ -1,5 +1,5 @@
-//! The generator of a round, `weir load-slices`: it is told which server to load and for how long, and answers with
-//! what came of it.
+//! The generator of a round, `weir load-slices`: it receives which server to load and for how long, and answers with
+//! the result.
 
 use std::{
     process::Command,
@@ -30,8 +30,8 @@ pub(super) struct Generator {
 }
 
 impl Generator {
-    /// Starts it and waits until it has tried all connections. An arm to which not all of them could be opened has
-    /// failed.
+    /// Starts it and waits until it has tried all connections. An arm has failed if not all of its connections could
+    /// be opened.
     pub(super) fn start(round: &Round<'_>, arms: &mut [Arm], there: &[usize]) -> Result<Self, Broken> {
         let setup = setup(round, arms, there)?;
         let mut command = Command::new(round.weir);
@@ -43,7 +43,8 @@ impl Generator {
         })?;
         let mut generator = Self { group };
         generator.say(&setup)?;
-        // A server that takes no connection costs the time limit of one, and servers are tried one after the other.
+        // A server that accepts no connection costs one connect time limit, and servers are tried one after the
+        // other.
         let targets = u32::try_from(there.len()).unwrap_or(u32::MAX);
         let opening = generator::connect_timeout(round.request.cell).saturating_mul(targets);
         let SliceAnswer::Ready { opened, failures } =
@@ -113,14 +114,14 @@ impl Generator {
     }
 }
 
-/// Why an arm cannot be loaded: connections are missing, those that are to stay silent among them.
+/// Why an arm cannot be loaded: connections are missing, counting those that are to stay idle.
 fn too_few(cell: &CellSpec, opened: u32, failure: Option<String>) -> Option<String> {
     let asked = cell.connections + cell.idle_connections;
     let why = failure.unwrap_or_else(|| "no attempt was made".to_owned());
     (opened < asked).then(|| format!("accepted {opened} of {asked} connections: {why}"))
 }
 
-/// What the generator is told of the servers that are there.
+/// The generator's setup for the servers that run.
 fn setup(round: &Round<'_>, arms: &[Arm], there: &[usize]) -> Result<SliceSetup, Broken> {
     let servers = there.iter().filter_map(|index| Some((*index, arms[*index].server.as_ref()?)));
     let words = |(index, server): (usize, &Started)| {

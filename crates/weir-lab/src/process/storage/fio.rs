@@ -1,4 +1,4 @@
-//! A job in fio's words, and fio's report in ours.
+//! The command line of a job for fio, and the conversion of fio's report.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use weir_record::{
 
 use super::{Job, JobResult, milliseconds};
 
-/// Quantiles asked for.
+/// Quantiles requested from fio.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
-/// Samples a quantile q needs: so many over 1 - q.
+/// Samples that a quantile q needs: this number divided by 1 - q.
 const SAMPLES_BEYOND: f64 = 10.0;
 
-/// Threads instead of processes (`thread`), as ours are: a switch between processes costs more, and that is not what
-/// is compared. All jobs report as one.
+/// The command line. It asks for threads instead of processes (`thread`), as ours are: a switch between processes
+/// costs more, and that is not what is compared. All jobs report as one.
 pub(super) fn words(program: &str, job: &Job<'_>) -> Vec<String> {
     let percentiles = PERCENTILES.map(|percentile| percentile.to_string()).join(":");
     let set = |name: &str, value: String| format!("--{name}={value}");
     let mut words = vec![program.to_owned()];
     words.extend([
         set("name", "weir".to_owned()),
-        // A colon would begin another file.
+        // A colon would begin another file name.
         set("filename", job.file.display().to_string().replace(':', "\\:")),
         set("size", job.file_bytes.to_string()),
         set("ioengine", engine(job.engine).to_owned()),
@@ -35,7 +35,7 @@ pub(super) fn words(program: &str, job: &Job<'_>) -> Vec<String> {
         set("numjobs", job.threads.to_string()),
         set("ramp_time", format!("{}ms", milliseconds(job.ramp))),
         set("runtime", format!("{}ms", milliseconds(job.runtime))),
-        // Without the second the first has no effect on offsets, and every trial would read the same blocks.
+        // Without the second option the first does not affect offsets, and every trial would read the same blocks.
         set("randseed", job.seed.to_string()),
         set("randrepeat", "0".to_owned()),
         set("percentile_list", percentiles),
@@ -49,7 +49,7 @@ pub(super) fn words(program: &str, job: &Job<'_>) -> Vec<String> {
     words
 }
 
-/// fio's name of an engine. It has none like our pool of threads, which `validate` refuses for it.
+/// fio's name of an engine. fio has no counterpart of our thread pool, which `validate` refuses for it.
 fn engine(engine: StorageEngine) -> &'static str {
     match engine {
         StorageEngine::Pread | StorageEngine::Threads => "psync",
@@ -60,7 +60,7 @@ fn engine(engine: StorageEngine) -> &'static str {
     }
 }
 
-/// What is read of a report. Numbers that are none are written as such by fio, and nothing here can be without one.
+/// The fields that are read of a report. fio writes undefined numbers as NaN; no value read here can be undefined.
 #[derive(Deserialize)]
 struct Report {
     #[serde(rename = "fio version")]
@@ -102,7 +102,7 @@ struct Latency {
     percentile: BTreeMap<String, u64>,
 }
 
-/// Reads what fio printed. Messages may stand before the JSON.
+/// Parses fio's output. Messages may precede the JSON.
 pub(super) fn parse_report(printed: &str, job: &Job<'_>) -> Result<JobResult, String> {
     let at = printed.find("\n{").map_or_else(|| printed.find('{').unwrap_or(0), |at| at + 1);
     let mut documents = serde_json::Deserializer::from_str(&printed[at..]).into_iter::<Report>();
@@ -114,7 +114,7 @@ pub(super) fn parse_report(printed: &str, job: &Job<'_>) -> Result<JobResult, St
     let direction = if writes { &own.write } else { &own.read };
     let operations = own.read.total_ios + own.write.total_ios;
     let runtime_ns = own.read.runtime.max(own.write.runtime) as f64 * 1e6;
-    // Shares of the time of one thread, as a mean over all.
+    // Percentages of one thread's time, averaged over all threads.
     let cpu_ns = (own.usr_cpu + own.sys_cpu) / 100.0 * runtime_ns * f64::from(job.threads);
     Ok(JobResult {
         tool: report.version,
@@ -127,14 +127,15 @@ pub(super) fn parse_report(printed: &str, job: &Job<'_>) -> Result<JobResult, St
     })
 }
 
-/// From the issue to the completion; an engine that completes while it submits has the same under both names.
+/// Latency from submission to completion. An engine that completes while it submits has the same figures under both
+/// names.
 fn latency(direction: &Direction) -> LatencySummary {
     let total = &direction.lat_ns;
     let with_quantiles = if total.percentile.is_empty() { &direction.clat_ns } else { total };
     let count = if total.samples > 0 { total.samples } else { direction.total_ios };
     let quantiles = with_quantiles.percentile.iter().filter_map(|(percent, ns)| {
         let quantile = percent.parse::<f64>().ok()? / 100.0;
-        // As everywhere: a quantile that rests on too few samples is none.
+        // As everywhere, a quantile with too few samples is left out.
         (count as f64 * (1.0 - quantile) >= SAMPLES_BEYOND - 1e-6).then_some((quantile, *ns))
     });
     let mut quantiles: Vec<(f64, u64)> = quantiles.collect();
@@ -177,7 +178,7 @@ mod tests {
         }
     }
 
-    /// What a report has, cut down to what is read of it and a little more.
+    /// A report, reduced to the fields that are read and a few more.
     fn printed(error: i64) -> String {
         let direction = |total_ios: u64, iops: f64, mean: f64| {
             format!(

@@ -1,9 +1,9 @@
-//! Direct reads in turns: the jobs of all arms are up together, and all but one are stopped.
+//! Direct reads in turns: the jobs of all arms are up together, and all but one are stopped (SIGSTOP).
 //!
-//! No tool takes commands, so a slice begins when its job goes on and ends when it is stopped. Clocks and accounts are
-//! read while it is stopped, where they are exact. What was in flight when a job was stopped completes meanwhile and is
-//! taken by its next slice, so that every slice has as many completions as submissions. To the tool these operations
-//! took as long as the others had their turns; quantiles that they reach are left out.
+//! No tool takes commands, so a slice begins when its job is resumed and ends when it is stopped. Clocks and accounts
+//! are read while it is stopped, when they are exact. Operations in flight when a job is stopped complete meanwhile
+//! and are reaped in its next slice, so every slice has as many completions as submissions. The tool measures these
+//! operations as long as the other arms' turns; quantiles that they affect are left out.
 
 use std::{path::Path, time::Duration};
 
@@ -28,10 +28,10 @@ use crate::{
     process::{files::Files, suspend},
 };
 
-/// After a job goes on, until its slice begins: what had completed while it was stopped is taken.
+/// Time from resuming a job until its slice begins: the completions from its stop are reaped.
 const PRIME: Duration = Duration::from_millis(2);
 
-/// A quantile q is a figure where the operations that were stopped are at most this part of the 1 - q beyond it.
+/// A quantile q is a figure if the stopped operations are at most this part of the 1 - q beyond it.
 const STOPPED_PART_MAX: f64 = 0.1;
 
 /// One arm in a round.
@@ -56,7 +56,7 @@ struct Stopped {
     background: (u64, u64),
 }
 
-/// One result for each arm. All jobs are gone when this returns.
+/// Runs a round and returns one result for each arm. All jobs are gone when this returns.
 pub(crate) fn run(
     weir: &Path,
     files: &Files,
@@ -112,7 +112,7 @@ impl<'a> Arm<'a> {
         let engine = engine_of(&of_arm, storage)?;
         Ok(Self {
             spec,
-            // It is warmed up before its first slice, and ended after its last.
+            // Its warm-up comes before its first slice; it is ended after its last.
             job: Job { ramp: Duration::ZERO, runtime: JOB_MAX, ..job(data, &of_arm, storage, engine) },
             tool: None,
             failure: None,
@@ -210,7 +210,7 @@ impl<'a> Arm<'a> {
             return Ok(Err(self.failure.take().unwrap_or(TrialFailure::Job { reason })));
         };
         let moved_whole = moved_bytes(tool.pid).unwrap_or(0).saturating_sub(moved_by_first(tool.pid));
-        // It is asked while it is stopped, so that it does next to nothing more.
+        // It is asked to end while it is stopped, so that it does almost no further work.
         suspend::terminate(tool.pid);
         let printed = match tool.printed_when_asked(&of_arm, deadlines.load_margin)? {
             Ok(printed) => printed,
@@ -223,7 +223,7 @@ impl<'a> Arm<'a> {
         let seen_whole = moved_whole as f64 / f64::from(self.job.block_bytes);
         let operations = result.operations + result.calibration_operations;
         let count_ratio = operations as f64 / seen_whole.max(1.0);
-        // Over the whole time, in which others had their turns, Little's law holds as well.
+        // Little's law also holds over the whole time, including the turns of the others.
         let in_flight = result.iops * result.latency.ns_mean / 1e9;
         self.leave_out_stopped(&mut result.latency);
         let mut job = ObservedWindow { noise, ..ObservedWindow::default() };
@@ -247,7 +247,7 @@ impl<'a> Arm<'a> {
         }))
     }
 
-    /// Every stop finds as many operations in flight as the job has.
+    /// Removes the quantiles that stops affect. Every stop finds the job's full queue depth in flight.
     fn leave_out_stopped(&self, latency: &mut LatencySummary) {
         let in_flight = f64::from(self.job.depth * self.job.threads);
         // Each slice is primed, which stops it twice.
@@ -261,7 +261,7 @@ impl Stopped {
     fn read(tool: &Tool, beside: Option<&Tool>, softirq: &[u32]) -> Self {
         let background = |tool: &Tool| (moved_bytes(tool.pid).unwrap_or(0), family_cpu_ns(tool.pid));
         Self {
-            // A job that is gone has done nothing more; its end is found after the slice.
+            // A job that is gone has moved no further bytes; its end is noticed after the slice.
             moved_bytes: moved_bytes(tool.pid).unwrap_or(0),
             tree: ProcessTree::snapshot(tool.pid).unwrap_or_default(),
             softirq_cpu_ns: cpu_ns_of(softirq),

@@ -1,4 +1,4 @@
-//! A job in the words of `weir storage run`, and its report.
+//! The command line of a job for `weir storage run`, and its report.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use weir_record::{
 
 use super::{Job, JobResult, milliseconds};
 
-/// The words of the job of an arm.
+/// The command line of an arm's job.
 pub(super) fn words(weir: &Path, job: &Job<'_>, subject: &StorageSubject) -> Vec<String> {
     let mut words = common(weir, job);
     words.extend(options(&subject.options));
@@ -20,7 +20,7 @@ pub(super) fn words(weir: &Path, job: &Job<'_>, subject: &StorageSubject) -> Vec
     words
 }
 
-/// The words of a job beside, which waits for its interrupts.
+/// The command line of a background job, which waits for its interrupts.
 pub(super) fn background(weir: &Path, job: &Job<'_>) -> Vec<String> {
     common(weir, job)
 }
@@ -42,7 +42,7 @@ fn common(weir: &Path, job: &Job<'_>) -> Vec<String> {
     if let Some(interval) = job.interval {
         say("--interval", format!("{}ms", milliseconds(interval)));
     }
-    // The job and the one beside it.
+    // The job and the background job.
     words.push("--share".to_owned());
     words
 }
@@ -59,7 +59,7 @@ fn options(options: &StorageEngineOptions) -> Vec<String> {
     let mut words: Vec<String> =
         switches.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| (*name).to_owned()).collect();
     let mode = match options.ring_mode {
-        // The program's own default, and no word of engines without a ring.
+        // The program's default; engines without a ring get no such option.
         RingMode::Defer => return words,
         RingMode::Default => "default",
         RingMode::Coop => "coop",
@@ -83,7 +83,7 @@ fn completion(completion: &CompletionMethod) -> Vec<String> {
     words
 }
 
-/// What is read of what is printed.
+/// The fields that are read of the output.
 #[derive(Deserialize)]
 struct Printed {
     #[serde(rename = "fio version")]
@@ -102,7 +102,7 @@ pub(super) fn parse_report(printed: &str) -> Result<JobResult, String> {
     let operations = reads.operations + writes.operations;
     let cpu_ns = cpu.user_ns + cpu.system_ns + cpu.kernel_threads_ns;
     let iops = reads.iops + writes.iops;
-    // Of a mixture the latency is that of its reads, as of fio's.
+    // The latency of a mixture is that of its reads, as for fio.
     let latency = if reads.operations > 0 { reads.total } else { writes.total };
     Ok(JobResult {
         tool: tool(&printed.version),
@@ -118,7 +118,7 @@ pub(super) fn parse_report(printed: &str) -> Result<JobResult, String> {
     })
 }
 
-/// `weir-0.1.0` as it stands in the place of fio's version.
+/// `weir-0.1.0`, in place of fio's version.
 fn tool(version: &str) -> String {
     if version.starts_with("weir") { version.to_owned() } else { format!("weir {version}") }
 }

@@ -1,4 +1,4 @@
-//! A job that goes on while the load beside it changes, step after step.
+//! A job that goes on while the background load changes in steps.
 
 use std::{
     path::Path,
@@ -13,8 +13,8 @@ use crate::{
     process::generator::Loaded,
 };
 
-/// Lets the job go on for all steps. A step's load is started at its beginning and stopped at its end; the time that
-/// this takes is a part of the step.
+/// Lets the job run through all steps. A step's load starts at its beginning and stops at its end; the time to start
+/// and stop it is part of the step.
 pub(super) fn measure(
     weir: &Path,
     mut tool: Tool,
