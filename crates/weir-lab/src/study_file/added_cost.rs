@@ -1,4 +1,4 @@
-//! What arms cost beyond the baseline, as a study file asks it.
+//! Questions of a study file about the added cost of arms over the baseline.
 
 use weir_record::{
     added_cost::AddedCostSpec,
@@ -16,7 +16,7 @@ use crate::{
     toml_table::{Entry, FieldError, Table},
 };
 
-/// Reads the tables: each stands for one question, or for one in each level of a factor.
+/// Reads the tables. Each is one question, or one in each level of a factor.
 pub(super) fn read(tables: Vec<Table<'_>>, known: &Known<'_>) -> Result<Vec<AddedCostSpec>, FieldError> {
     let mut found = Vec::new();
     for table in tables {
@@ -44,7 +44,7 @@ fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Vec<AddedCostSpec>, Fi
         );
     }
     let mut found: Vec<AddedCostSpec> = Vec::new();
-    // Where claims are at one rate, theirs is meant; else cells of every load.
+    // If claims are at one rate, the cells at that rate are meant; otherwise cells of every load.
     let places = match known.protocol.has_rungs() && !known.spec.saturation {
         true => known.places(&of, (metrics[0], None))?,
         false => known.places_in(&of, &known.cells(&of))?,
@@ -76,7 +76,7 @@ fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Vec<AddedCostSpec>, Fi
     Ok(found)
 }
 
-/// Cells and arms as the study has them.
+/// Sorts cells and arms in the study's order.
 fn in_order(spec: &StudySpec, found: &mut [AddedCostSpec]) {
     let of_arm = |name: &String| spec.arms.iter().position(|arm| arm.name == *name);
     let of_cell = |id: &String| spec.cells.iter().position(|cell| cell.id == *id);
@@ -86,7 +86,7 @@ fn in_order(spec: &StudySpec, found: &mut [AddedCostSpec]) {
     }
 }
 
-/// How the level of a factor shows, or the usual one.
+/// Text of a factor's level in a cell, or of the default level.
 fn level(factor: &Factor, cell: &CellSpec) -> String {
     let usual = || factor.default.as_ref().map(ToString::to_string);
     (factor.shown)(cell).or_else(usual).unwrap_or_default()

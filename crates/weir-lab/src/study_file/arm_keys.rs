@@ -1,17 +1,17 @@
-//! What a command line says of single arms beside how they run: process, environment, folder, what runs before and
-//! after.
+//! Keys of single arms on a command line, beside how they run: process, environment, folder, and the commands before
+//! and after.
 
 use toml::{Table, Value};
 
 use super::choice_error::ChoiceError;
 
-/// The key of which every entry has a flag of its own.
+/// The key whose entries each have a separate flag.
 const ENVIRONMENT: &str = "environment";
 
 /// One key of an arm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArmKey {
-    /// The flag that says it.
+    /// The flag that sets it.
     pub flag: &'static str,
     /// Name of the arm.
     pub arm: String,
@@ -30,7 +30,7 @@ pub enum ArmValue {
     Number(u32),
     /// The words of a command.
     Words(Vec<String>),
-    /// One entry of a table: of several flags each has another.
+    /// One entry of a table; several flags may each set another entry.
     Entry(String, Box<ArmValue>),
 }
 
@@ -47,8 +47,7 @@ impl From<&ArmValue> for Value {
     }
 }
 
-/// Puts the keys into the arms. Of the arms that stand in where a driver does not run, those that are not there are no
-/// mistake.
+/// Sets the keys of the arms. In the table that replaces arms if a driver does not run, a missing arm is no error.
 pub(super) fn set(arms: &mut [Value], keys: &[ArmKey], is_file: bool) -> Result<(), ChoiceError> {
     let name_of = |arm: &Value| arm.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let there: Vec<String> = arms.iter().map(name_of).collect();
@@ -65,7 +64,7 @@ pub(super) fn set(arms: &mut [Value], keys: &[ArmKey], is_file: bool) -> Result<
             return Err(ChoiceError::ArmKeyTwice { flag, name: arm.clone() });
         }
         match (table.get_mut(*key), value) {
-            // A further entry stands beside those of the file.
+            // A further entry is added to those of the file.
             (Some(Value::Table(own)), ArmValue::Entry(name, value)) if *key == ENVIRONMENT => {
                 own.insert(name.clone(), Value::from(&**value));
             }
@@ -75,7 +74,7 @@ pub(super) fn set(arms: &mut [Value], keys: &[ArmKey], is_file: bool) -> Result<
     Ok(())
 }
 
-/// Whether a value would take the place of an earlier one.
+/// Whether a value would replace an earlier one.
 fn has_one_place(earlier: &ArmKey, value: &ArmValue) -> bool {
     match (&earlier.value, value) {
         (ArmValue::Entry(one, _), ArmValue::Entry(other, _)) if earlier.key == ENVIRONMENT => one == other,

@@ -1,5 +1,5 @@
-//! What a file says of how an arm is started: its environment and folder, what runs before and after it, and how it
-//! shows that it is ready.
+//! How a study file starts an arm: its environment and folder, the commands before and after it, and how it shows
+//! that it is ready.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{
 const KEYS: [&str; 7] =
     ["environment", "folder", "setup", "cleanup", "setup_timeout", "ready", "ready_timeout"];
 
-/// Takes them out of an arm that starts a server; others have none, and are refused if they say any.
+/// Takes the keys out of an arm that starts a server. Other arms have no start and are refused if they set a key.
 pub(super) fn read(arm: &mut Table<'_>, subject: &Subject) -> Result<ArmStart, FieldError> {
     match subject {
         Subject::Weir { .. } | Subject::Command { .. } => {}

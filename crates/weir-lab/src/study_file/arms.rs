@@ -21,15 +21,15 @@ use crate::{
     toml_table::{At, Entry, FieldError, Table},
 };
 
-/// An arm as the file has it.
+/// An arm as the file defines it.
 pub(super) struct Arm {
     spec: ArmSpec,
     at: usize,
     places: BTreeMap<&'static str, usize>,
-    /// Levels in which it runs, by the place of their factor; everywhere else it does not. Empty for all cells.
+    /// Levels in which it runs, by the index of their factor; it does not run in other cells. Empty for all cells.
     only: Vec<(usize, Vec<Value>)>,
-    /// Whether a cell's workers reach it, or the file says itself with how many it runs. One that is not told has as
-    /// many as it has, and would be drawn as another number in every cell.
+    /// Whether the arm receives the cell's number of workers, or the file itself says how many it runs with. An arm
+    /// with an unknown number would keep that number and still be shown with another one in every cell.
     is_told_workers: bool,
 }
 
@@ -42,15 +42,15 @@ pub(super) struct OfDriver {
     driver: Option<String>,
 }
 
-/// Where a file has its arms and their keys.
+/// Places of a file's arms and of their keys.
 pub(super) struct Places {
     all: Vec<(String, usize, BTreeMap<&'static str, usize>)>,
-    /// Arms that run nowhere.
+    /// Arms that run in no cell.
     idle: Vec<String>,
 }
 
 impl Places {
-    /// Where an error about an arm is best shown: at its key, or else at the arm.
+    /// Place at which to show an error about an arm: its key, or else the arm.
     pub(super) fn of(&self, error: &SpecError) -> Option<usize> {
         let name = error.arm.as_ref()?;
         let (_, at, keys) = self.all.iter().find(|(own, _, _)| own == name)?;
@@ -59,8 +59,8 @@ impl Places {
     }
 }
 
-/// Names and drivers of arms that another list takes the place of. One that was made the command of a build has its
-/// driver among the words.
+/// Names and drivers of arms that another list replaces. An arm that became the command of a build has its driver
+/// among the words.
 pub(super) fn of_drivers(tables: Vec<Table<'_>>) -> Result<Vec<OfDriver>, FieldError> {
     let one = |mut arm: Table<'_>| {
         let name = arm.required("name", Entry::text)?;
@@ -105,7 +105,7 @@ pub(super) fn read(
     Ok(arms)
 }
 
-/// A name that no arm before has.
+/// A name that no earlier arm has.
 fn name(entry: Entry<'_>, earlier: &[Arm]) -> Result<String, FieldError> {
     let at = entry.at;
     let name = entry.text()?;
@@ -150,13 +150,14 @@ impl Arm {
         is_asked && self.only.iter().all(is_there)
     }
 
-    /// Fewest workers of the cells in which it may run: the only cells for an arm that is not told how many.
+    /// Fewest workers of the cells in which it may run: an arm with an unknown number of workers runs only in these
+    /// cells.
     fn workers_fewest(&self, drafts: &[Draft]) -> Option<u32> {
         let own = drafts.iter().filter(|draft| !self.is_told_workers && self.runs_in(draft));
         own.map(|draft| draft.spec.workers).min()
     }
 
-    /// The primary comparison has more workers than the arm is told to have.
+    /// The error if the primary comparison has more workers than the arm can receive.
     fn is_not_told(&self, workers: u32, fewest: u32) -> FieldError {
         if self.spec.running().is_some() {
             let message = format!(
@@ -176,13 +177,14 @@ impl Arm {
         FieldError { at, error: SpecError::new("arm.command", message).of_arm(&self.spec.name) }
     }
 
-    /// Whether a cell has more workers than an arm is known to have. One that names the arm is meant as it is written.
+    /// Whether a cell has more workers than an arm is known to have. A cell that names the arm is taken as it is
+    /// written.
     fn is_kept_out(&self, draft: &Draft, fewest: Option<u32>) -> bool {
         draft.arms.is_empty() && fewest.is_some_and(|fewest| draft.spec.workers > fewest)
     }
 }
 
-/// Puts arms and cells together: each cell has those that run in it, and they take turns where they can.
+/// Assigns arms to cells: each cell has the arms that run in it, and they take turns if they can.
 pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Result<Places, FieldError> {
     let names: Vec<&str> = arms.iter().map(|arm| arm.spec.name.as_str()).collect();
     let is_idle = |arm: &&Arm| drafts.cells.iter().all(|draft| !arm.runs_in(draft));
@@ -211,14 +213,14 @@ pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Resu
         if let Some((arm, fewest)) = out.first()
             && (own.len() < 2 || !has_baseline)
         {
-            // The comparison is with arms that have fewer workers, elsewhere.
+            // The comparison is with arms that have fewer workers, in other cells.
             if draft.spec.role == CellRole::Primary {
                 return Err(arm.is_not_told(draft.spec.workers, fewest.unwrap_or(1)));
             }
             continue;
         }
         let own: Vec<String> = own.iter().map(|(arm, _)| arm.spec.name.clone()).collect();
-        // Nobody asked for a combination in which there is nothing to compare.
+        // A combination with nothing to compare was not requested explicitly.
         if own.len() > 1 || !draft.is_combined || arms.len() < 2 {
             cells.push((draft, own));
         }
@@ -275,8 +277,8 @@ fn take_turns(spec: &mut StudySpec, index: usize, draft: &Draft) -> Result<(), F
     Ok(())
 }
 
-/// Arms that this machine cannot run: those that others stand in for, those of a driver that does not run, and those
-/// that are in no cell because none of their drivers does. Only the last are no arms of the study.
+/// Arms that this machine cannot run: those that others replace, those of a driver that does not run, and those that
+/// are in no cell because none of their drivers runs. Only the last are not arms of the study.
 pub(super) fn missing(
     spec: &mut StudySpec,
     places: &Places,

@@ -1,18 +1,18 @@
-//! Other builds of this program as arms: every arm of a file that names a driver becomes a command of this build,
-//! beside the same command of an older one, which is its baseline. All are started alike, as commands, so that nothing
-//! differs but the program. Arms of orders are gateways before and after; the exchange and the load are those of the
-//! running build for all of them.
+//! Other builds of this program as arms. Every arm of a file that names a driver becomes a command of this build,
+//! beside the same command of an older build, which is its baseline. All are started alike, as commands, so that only
+//! the program differs. Arms of orders are gateways of both builds; the exchange and the load are always those of the
+//! running build.
 
 use toml::{Table, Value};
 
 use super::choice_error::ChoiceError;
 use crate::{length::length_ns, limits::TIME_CAP_NS};
 
-/// What stands before the name of an arm in that of its older build, and of that build's placebo.
+/// Prefix of the names of an arm's older build; the next constant is that of the placebo.
 const OLD: &str = "old-";
 const PLACEBO: &str = "placebo-";
 
-/// What an arm says beside its driver that holds for each of its builds.
+/// Keys of an arm that each of its builds keeps.
 const KEPT: [&str; 9] = [
     "where",
     "load_options",
@@ -28,17 +28,17 @@ const KEPT: [&str; 9] = [
 /// The programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Builds {
-    /// The one that is asked about: this program.
+    /// The build under test: this program.
     pub own: String,
-    /// The one it is held against.
+    /// The build it is compared with.
     pub old: String,
-    /// That one built again from the same source, where there is one.
+    /// The older build compiled again from the same source, if there is one.
     pub placebo: Option<String>,
-    /// Whether servers have CPUs that they can be told.
+    /// Whether servers have CPUs that can be passed to them.
     pub is_pinned: bool,
 }
 
-/// Puts the builds into a table with arms, a study or what takes its place without a driver.
+/// Replaces arms by their builds, in a study or in the table that replaces its arms without a driver.
 pub(super) fn set(study: &mut Table, protocol: &str, builds: &Builds) -> Result<(), ChoiceError> {
     let Some(own_key) = own_key(protocol) else {
         return Err(ChoiceError::NoBuilds);
@@ -75,7 +75,7 @@ pub(super) fn set(study: &mut Table, protocol: &str, builds: &Builds) -> Result<
     Ok(())
 }
 
-/// What an arm says that is a server of this program, where builds can be compared.
+/// The key that makes an arm a server of this program, if builds of its protocol can be compared.
 fn own_key(protocol: &str) -> Option<&'static str> {
     match protocol {
         "echo" | "http" => Some("driver"),
@@ -84,7 +84,7 @@ fn own_key(protocol: &str) -> Option<&'static str> {
     }
 }
 
-/// More arms take longer, and a schedule that was cut decides nothing: the cap grows with them.
+/// Raises the time cap with the number of arms: more arms take longer, and a schedule that was cut decides nothing.
 fn lengthen(study: &mut Table, before: usize, after: usize) {
     let cap_ns = study.get("time_cap").and_then(Value::as_str).and_then(length_ns);
     if let Some(cap_ns) = cap_ns {
@@ -99,7 +99,7 @@ fn name_of(arm: &Value) -> String {
     arm.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// An arm as its builds: the old one, which is the baseline, this one, and the placebo.
+/// The builds of an arm: the old one, which is the baseline, this one, and the placebo.
 fn family(arm: &Table, protocol: &str, builds: &Builds) -> Vec<Value> {
     let name = arm.get("name").and_then(Value::as_str).unwrap_or_default();
     let old = format!("{OLD}{name}");
@@ -130,7 +130,7 @@ fn family(arm: &Table, protocol: &str, builds: &Builds) -> Vec<Value> {
     pair.into_iter().chain(placebo).map(Value::Table).collect()
 }
 
-/// The command of an arm: what the laboratory would start, less its statistics socket.
+/// The command of an arm, as the laboratory would start it, without its statistics socket.
 fn words(arm: &Table, protocol: &str, program: &str, is_pinned: bool) -> Vec<Value> {
     let text = |key: &str| arm.get(key).and_then(Value::as_str).unwrap_or_default();
     let arguments = arm.get("arguments").and_then(Value::as_array).cloned().unwrap_or_default();

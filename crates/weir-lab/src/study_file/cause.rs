@@ -1,4 +1,4 @@
-//! Causes of a difference, as a study file asks for them.
+//! Causes of a difference, as a study file declares them.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{
     toml_table::{FieldError, Table},
 };
 
-/// Reads the tables. One whose arms this machine lacks has no place.
+/// Reads the tables. A cause whose arms this machine lacks is left out.
 pub(super) fn read(tables: Vec<Table<'_>>, known: &Known<'_>) -> Result<Vec<CauseSpec>, FieldError> {
     if let Some(table) = tables.get(CAUSES_MAX) {
         let message = format!("{} causes; at most {CAUSES_MAX} are allowed", tables.len());
@@ -72,11 +72,11 @@ fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Option<CauseSpec>, Fie
     Ok(Some(CauseSpec { arm: arm.clone(), without, switch, cells, metric }))
 }
 
-/// In what two arms differ beside their names, as a study file says it.
+/// The keys in which two arms differ beside their names, as a study file writes them.
 fn differing(one: &ArmSpec, other: &ArmSpec) -> Vec<String> {
     let leaves = |arm: &ArmSpec| {
         let mut found = BTreeMap::new();
-        // What an arm runs can be stored, so it can be told: its kind with all that is said of it.
+        // An arm's subject can be stored, so it can be compared as JSON: its kind and all its fields.
         if let Ok(serde_json::Value::Object(subject)) = serde_json::to_value(&arm.subject) {
             for (kind, said) in &subject {
                 found.insert("subject".to_owned(), kind.clone());
@@ -94,8 +94,8 @@ fn differing(one: &ArmSpec, other: &ArmSpec) -> Vec<String> {
     paths.into_iter().filter(|path| one.get(*path) != other.get(*path)).cloned().collect()
 }
 
-/// Words of a command line: a flag with what stands behind `=` or in the next word, each time it occurs; all else by
-/// its place.
+/// Words of a command line by flag: a flag with its value after `=` or in the next word, for each occurrence. All
+/// other words go by their position.
 fn by_flag(words: &[&str]) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut takes_value = false;
@@ -119,7 +119,7 @@ fn by_flag(words: &[&str]) -> Vec<(String, String)> {
     found
 }
 
-/// Every value that is no table by its path. Words of a command line go by the flag they follow.
+/// Collects every value that is no table, by its path. Words of a command line go by the flag they follow.
 fn flatten(path: &str, value: &serde_json::Value, found: &mut BTreeMap<String, String>) {
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     match value {

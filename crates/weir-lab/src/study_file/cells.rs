@@ -1,4 +1,4 @@
-//! Cells of a study file: every combination of the levels below `[factors]`, each `[[cell]]` beside them, and the cells
+//! Cells of a study file: every combination of the levels in `[factors]`, each additional `[[cell]]`, and the cells
 //! in which all arms are offered one rate.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,16 +18,16 @@ use crate::{
 
 const WINDOW_NS: u64 = 1_000_000_000;
 
-/// Blocks and rounds of cells of which something is claimed, and of the others at most.
+/// Default blocks and rounds of cells with a claim, and the most for other cells.
 const BLOCKS: u32 = 12;
 const EXPLORATORY_BLOCKS_MAX: u32 = 6;
 const ROUNDS: u32 = 30;
 const EXPLORATORY_ROUNDS_MAX: u32 = 8;
 
-/// Share of the capacity that an equal rate is, where the file says none.
+/// Default share of the capacity that an equal rate offers.
 const LATENCY_SHARE: f64 = 0.6;
 
-/// What only cells have whose arms take turns.
+/// Keys that only cells with alternating arms have.
 const OF_ROUNDS: [&str; 8] = [
     "rounds",
     "slice",
@@ -39,10 +39,10 @@ const OF_ROUNDS: [&str; 8] = [
     "evidence_strace",
 ];
 
-/// The same, of the file for cells that claim nothing.
+/// The same, for cells without a claim, as keys of the whole file.
 const OF_EXPLORATORY_ROUNDS: [&str; 2] = ["exploratory_rounds", "exploratory_evidence_rounds"];
 
-/// What only cells have whose arms run in whole trials, said for the whole file.
+/// Keys of the whole file that only cells with whole trials have.
 const OF_BLOCKS: [&str; 2] = ["blocks", "exploratory_blocks"];
 
 const NO_ROUNDS: &str =
@@ -61,7 +61,7 @@ const NO_CONTENT: [&str; 3] = [
     "[[request]] 中的请求取代了 content，每个水平都是同一个条件；请去掉",
 ];
 
-/// The way out for a study of too many cells.
+/// Remedy for a study with too many cells.
 const FEWER_CELLS: &str = "cut a factor with --levels FACTOR=LEVEL,LEVEL, or leave levels out of the file";
 
 const ROLES: [(&str, CellRole); 3] = [
@@ -70,14 +70,14 @@ const ROLES: [(&str, CellRole); 3] = [
     ("exploratory", CellRole::Exploratory),
 ];
 
-/// A level of each factor of the protocol, in its order; absent where something else decides.
+/// A level for each factor of the protocol, in its order; `None` if something else decides the level.
 pub(super) type Shape = Vec<Option<Value>>;
 
-/// A cell as the file asks for it, before its arms are known.
+/// A cell as the file defines it, before its arms are known.
 pub(super) struct Draft {
     pub(super) spec: CellSpec,
     pub(super) shape: Shape,
-    /// Whether it is a combination of factors, which nobody wrote down by itself.
+    /// Whether it is a combination of factors and not written out in the file.
     pub(super) is_combined: bool,
     /// Names the file gives, with their places; empty for all.
     pub(super) arms: Vec<(usize, String)>,
@@ -90,9 +90,9 @@ pub(super) struct Draft {
 #[derive(Clone, Copy)]
 pub(super) struct RoundPlan {
     pub(super) rounds: u32,
-    /// Where the cell says something of its rounds itself, so that it must have them.
+    /// Place of a key about the cell's rounds; if present, its arms must take turns.
     pub(super) turns_at: Option<usize>,
-    /// Where it says how many blocks it has, so that it must have none.
+    /// Place of the key of its number of blocks; if present, its arms must not take turns.
     pub(super) blocks_at: Option<usize>,
     pub(super) slice_ns: Option<u64>,
     pub(super) permutations: Option<u32>,
@@ -105,21 +105,21 @@ pub(super) struct RoundPlan {
 /// All cells of a file.
 pub(super) struct Drafts {
     pub(super) cells: Vec<Draft>,
-    /// Where the file says something of blocks alone for its cells, and with which key; and the same of rounds.
+    /// Place and name of a key of the whole file about blocks alone; and the same for rounds.
     pub(super) blocks_at: Option<(usize, &'static str)>,
     pub(super) rounds_at: Option<(usize, &'static str)>,
-    /// Drivers that are levels and do not run here.
+    /// Drivers among the levels that do not run here.
     pub(super) left_out: Vec<String>,
 }
 
-/// What a cell says beside its levels, or the whole file for all cells.
+/// Keys of a cell beside its levels, or of the whole file for all cells.
 #[derive(Default)]
 pub(super) struct Settings {
     window_ns: Option<u64>,
     warmup_ns_max: Option<u64>,
     blocks: Option<u32>,
     rounds: Option<u32>,
-    /// Several stand for as many cells.
+    /// Several slice lengths make as many cells.
     slices_ns: Vec<u64>,
     permutations: Option<u32>,
     evidence_rounds: Option<u32>,
@@ -128,9 +128,9 @@ pub(super) struct Settings {
     evidence_by_group: Option<bool>,
     evidence_strace: Option<bool>,
     alternate: Option<bool>,
-    /// Those of the protocol.
+    /// Keys of the protocol.
     own: Vec<Setting>,
-    /// Where the first of the keys stands that only rounds have, and that of blocks.
+    /// Place of the first key that only rounds have, and of the key for blocks.
     turns_at: Option<usize>,
     blocks_at: Option<usize>,
 }
@@ -180,7 +180,7 @@ impl Settings {
         })
     }
 
-    /// The first key that asks for further slices of evidence, and where it stands.
+    /// The first key that asks for further slices of evidence, and its place.
     fn further_evidence(&self, places: &BTreeMap<&'static str, usize>) -> Option<(&'static str, usize)> {
         let asked = [
             ("evidence_pairs", self.evidence_pairs.is_some_and(|pairs| pairs > 1)),
@@ -194,7 +194,7 @@ impl Settings {
     }
 }
 
-/// What all cells of a file have in common.
+/// Settings common to all cells of a file.
 pub(super) struct File {
     protocol: &'static dyn Protocol,
     settings: Settings,
@@ -202,7 +202,7 @@ pub(super) struct File {
     exploratory_rounds: Option<u32>,
     exploratory_evidence_rounds: Option<u32>,
     load_workers: u32,
-    /// Whether claims are about closed loops, which need an equal rate beside them where the generator is the limit.
+    /// Whether claims are about closed loops, which need a cell at an equal rate if the generator is the limit.
     saturation: bool,
 }
 
@@ -285,7 +285,7 @@ impl File {
         cell.load = load.unwrap_or(cell.load);
         self.settings.own.iter().chain(&own.own).for_each(|set| set(&mut cell));
         if cell.is_series() {
-            // Nothing is compared in it, and how a job begins is a part of what it shows.
+            // Nothing is compared in this cell, and it also shows how a job begins.
             cell.blocks = 1;
             cell.warmup_ns_max = own.warmup_ns_max.unwrap_or(0);
         }
@@ -299,8 +299,8 @@ impl File {
         own.blocks.unwrap_or(if role == CellRole::Exploratory { others } else { claims })
     }
 
-    /// Rounds of a cell. Where claims are about closed loops, one in open loop is held against them and has more rounds
-    /// than others that claim nothing.
+    /// Rounds of a cell. If claims are about closed loops, the open-loop cell that is compared with a claim has more
+    /// rounds than other cells without a claim.
     pub(super) fn round_plan(
         &self,
         role: CellRole,
@@ -328,9 +328,9 @@ impl File {
         }
     }
 
-    /// Slices of evidence. The file's are for cells in a closed loop, where all time is spent on messages: some for
-    /// claims, some for the others. Its strace and its slices by group are for claims and for cells with evidence of
-    /// their own.
+    /// Slices of evidence. The file's settings apply to cells in a closed loop, where all time is spent on messages:
+    /// some slices for claims, some for the other cells. Its strace and its slices by group apply to claims and to
+    /// cells with their own evidence.
     fn evidence(&self, role: CellRole, load: LoadMode, own: &Settings) -> Option<EvidencePlan> {
         let is_claimed = role != CellRole::Exploratory;
         let of_all = match is_claimed {
@@ -362,7 +362,7 @@ impl File {
         let mut spec = self.cell(shape, parameters.role, load, parameters.settings);
         spec.neighbours = parameters.neighbours.iter().map(|(_, name)| name.clone()).collect();
         spec.id = protocol::cell_id(&spec);
-        // Cells that differ in how their arms take turns alone are told apart by that.
+        // Cells that differ only in how their arms take turns get identifiers with that difference.
         if let (Some(slice_ns), [_, _, ..]) = (slice_ns, &parameters.settings.slices_ns[..]) {
             spec.id = format!("{}-s{}ms", spec.id, slice_ns as f64 / 1e6);
         }
@@ -380,7 +380,7 @@ impl File {
     }
 }
 
-/// What a cell, or several, are asked for by one place of the file.
+/// A cell, or several cells, defined at one place of the file.
 struct CellParameters<'a> {
     role: CellRole,
     settings: &'a Settings,
@@ -430,13 +430,13 @@ pub(super) fn read(
     for draft in cells.iter().filter(|draft| claims_closed(draft)) {
         for rate in &rates {
             let own = equal_rate(draft, *rate, &file);
-            // Cells that differ in their slices alone share it, and one that is written out is as good.
+            // Cells that differ only in their slices share it, and a cell that is written out serves as well.
             if cells.iter().chain(&equal).all(|other| other.spec.id != own.spec.id) {
                 equal.push(own);
             }
         }
     }
-    // Every claim gets its equal-rate cell; it can bear the claim out where the generator is the limit.
+    // Every claim gets its equal-rate cell, which can support the claim if the generator is the limit.
     cells.extend(equal);
     let asks_for_more = file.settings.further_evidence(&places);
     if let Some((key, at)) = asks_for_more.filter(|_| cells.iter().all(|it| it.round_plan.evidence.is_none()))
@@ -452,12 +452,12 @@ pub(super) fn read(
     Ok(Drafts { cells, blocks_at, rounds_at, left_out: levels.left_out })
 }
 
-/// Whether it claims something of a closed loop.
+/// Whether it has a claim about a closed loop.
 pub(super) fn claims_closed(draft: &Draft) -> bool {
     draft.spec.role != CellRole::Exploratory && draft.spec.load == LoadMode::Closed
 }
 
-/// The same cell, looked at with one rate for all arms.
+/// The same cell at one rate for all arms.
 fn equal_rate(claim: &Draft, rate: LoadMode, file: &File) -> Draft {
     let mut spec = CellSpec {
         role: CellRole::Exploratory,
@@ -491,7 +491,7 @@ fn latency(entry: Entry<'_>) -> Result<Vec<LoadMode>, FieldError> {
     Ok(rates)
 }
 
-/// Rates that are offered to every arm: shares of the smallest capacity, or so many messages a second.
+/// Rates that are offered to every arm: shares of the smallest capacity, or a number of messages a second.
 fn offered(table: &mut Table<'_>, poisson: bool) -> Result<Vec<LoadMode>, FieldError> {
     let shares = table.read("share", |entry| {
         entry.one_or_many()?.into_iter().map(|entry| fraction(entry, &SHARE)).collect::<Result<Vec<_>, _>>()
@@ -533,13 +533,13 @@ fn rate(entry: Entry<'_>) -> Result<f64, FieldError> {
 struct Levels<'s> {
     protocol: &'static dyn Protocol,
     machine: Machine<'s>,
-    /// Whether requests of a mix take the place of a content.
+    /// Whether a mix of requests replaces the content.
     is_mix: bool,
     left_out: Vec<String>,
 }
 
 impl Levels<'_> {
-    /// The levels of every factor in a table, in the protocol's order; a factor that is not there has its default.
+    /// The levels of every factor in a table, in the protocol's order; an absent factor has its default.
     fn read(&mut self, table: &mut Table<'_>) -> Result<Vec<Shape>, FieldError> {
         let mut all = Vec::new();
         for factor in self.protocol.factors() {
@@ -566,7 +566,7 @@ impl Levels<'_> {
                     own.push(level);
                 }
             }
-            // Cells with fewer CPUs than the server's side has, where it has one: there are none.
+            // `"fewer"` CPUs of a server side with one CPU are no levels: there are no such cells.
             if own.is_empty() && !matches!(factor.kind, Kind::ServerCpus) {
                 return Err(FieldError::new(
                     at,
@@ -594,7 +594,7 @@ fn combinations(levels: &[Shape]) -> Vec<Shape> {
     shapes
 }
 
-/// Before the combinations are made: there may be more of them than memory has room for.
+/// Checks the number of combinations before they are made, because they may not fit into memory.
 fn check_count(levels: &[Shape], at: usize) -> Result<(), FieldError> {
     let cells = levels.iter().fold(1_usize, |cells, own| cells.saturating_mul(own.len()));
     if cells <= CELLS_MAX {
@@ -658,7 +658,7 @@ fn matrix(
     };
     let mut cells: Vec<Draft> = combinations(&all).iter().map(draft).collect();
     cells.retain(|draft| bytes_in_flight(&draft.spec) <= bytes_max);
-    // One worker gets every connection, however connections are spread: such combinations are one cell.
+    // One worker gets every connection, with any distribution: such combinations are one cell.
     let mut ids = BTreeSet::new();
     cells.retain(|draft| ids.insert(draft.spec.id.clone()) || draft.spec.workers > 1);
     Ok(cells)
@@ -668,7 +668,8 @@ fn bytes_in_flight(cell: &CellSpec) -> u64 {
     u64::from(cell.connections) * u64::from(cell.depth) * u64::from(cell.message_bytes)
 }
 
-/// Cells with more bytes in flight are left out; without the key none is, and one that has too many is refused.
+/// Limit of bytes in flight, above which cells are left out. Without the key no cell is left out, and a cell above
+/// the general limit is refused.
 fn in_flight_max(entry: Entry<'_>) -> Result<u64, FieldError> {
     let mib_max = BYTES_IN_FLIGHT_MAX >> 20;
     let (at, key) = (entry.at, entry.key.clone());
@@ -679,8 +680,8 @@ fn in_flight_max(entry: Entry<'_>) -> Result<u64, FieldError> {
     })
 }
 
-/// The combination that is meant: each level must be one of its factor's, and a factor with a single one may be left
-/// out.
+/// The combination that a table names: each level must be one of its factor's, and a factor with a single level may
+/// be omitted.
 fn pick(mut table: Table<'_>, protocol: &dyn Protocol, all: &[Shape]) -> Result<Shape, FieldError> {
     let mut shape = Vec::new();
     for (factor, levels) in protocol.factors().iter().zip(all) {
@@ -696,7 +697,7 @@ fn pick(mut table: Table<'_>, protocol: &dyn Protocol, all: &[Shape]) -> Result<
                     FieldError::new(at, &key, message)
                 })?);
             }
-            // Of drivers, the first that runs here.
+            // For drivers, the first that runs here.
             None if levels.len() == 1 || factor.is_driver() => shape.push(levels[0].clone()),
             None => {
                 let message = format!("one level must be picked; there are {}", choices());

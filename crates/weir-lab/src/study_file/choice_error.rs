@@ -1,4 +1,4 @@
-//! Why a command line cannot change a study file so, in the reader's language.
+//! Why the choices of a command line do not fit a study file, in the reader's language.
 
 use std::{error::Error, fmt};
 
@@ -6,65 +6,65 @@ use weir_report::{Language, localized};
 
 use crate::limits::instead_in;
 
-/// What cannot be changed so.
+/// An error of a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChoiceError {
     /// There is no such plan.
     Plan {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// The plans there are.
+        /// The plans of the study.
         there: Vec<String>,
     },
     /// There are no combinations to choose from, for this factor.
     NoFactors(String),
     /// A bare name that is no arm of the file.
     Arm {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// The arms there are.
+        /// The arms of the study.
         there: Vec<String>,
     },
-    /// A flag about an arm names one that there is not.
+    /// A flag names an arm that does not exist.
     ArmKey {
         /// The flag.
         flag: &'static str,
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// The arms there are.
+        /// The arms of the study.
         there: Vec<String>,
     },
-    /// A flag says the same of an arm twice.
+    /// A flag sets the same key of an arm twice.
     ArmKeyTwice {
         /// The flag.
         flag: &'static str,
         /// The arm.
         name: String,
     },
-    /// The study is not of sockets alone.
+    /// The study measures something else than sockets alone.
     Kernels,
-    /// The study is not of HTTP.
+    /// The study is not about HTTP.
     Requests,
-    /// Contents are chosen where a mix of requests takes their place.
+    /// Contents are chosen although a mix of requests replaces them.
     ContentOfMix,
-    /// No length of a warm-up.
+    /// The text is no length of a warm-up.
     Warmup(String),
-    /// A job on a disk has one in its cells.
+    /// The warm-up of a job on a disk is set in its cells.
     NoWarmup,
-    /// Nothing is left.
+    /// No arms are left.
     NoArms,
-    /// A bare name where all arms run.
+    /// A bare name, although all arms run.
     RunsAnyway(String),
-    /// The study is of nothing that another build could serve.
+    /// The study has no protocol that another build could serve.
     NoBuilds,
-    /// No arm is a server of this program, which another build could take the place of.
+    /// No arm is a server of this program, so another build cannot replace it.
     NoDriver,
-    /// Two have one name.
+    /// Two arms have the same name.
     Twice(String),
 }
 
 impl ChoiceError {
-    /// What is wrong and the way out.
+    /// The error and its remedy.
     pub fn localized(&self, language: Language) -> String {
         match self {
             Self::Plan { name, there } => no_plan(name, there, language),
@@ -118,7 +118,7 @@ impl ChoiceError {
         }
     }
 
-    /// Of those that name nothing of the study's.
+    /// Messages of the errors that name nothing of the study.
     fn without_names(&self) -> [&'static str; 3] {
         match self {
             Self::Kernels => [

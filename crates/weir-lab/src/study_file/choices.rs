@@ -1,5 +1,5 @@
-//! What a command line changes in a study file before it is read: its plan, levels of its factors, its arms and its
-//! thresholds. Text in, text out, so that what is run can be printed and kept as a file.
+//! Applies the choices of a command line to a study file before it is parsed: its plan, levels of its factors, its
+//! arms and its thresholds. Text in, text out, so that the study that runs can be printed and kept as a file.
 
 use std::borrow::Cow;
 
@@ -20,29 +20,29 @@ use super::{
 };
 use crate::{length::length_ns, limits::WARMUP_NS, protocol};
 
-/// What is changed.
+/// The choices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
-    /// Keys of this plan take the place of the file's.
+    /// The plan whose keys replace the file's.
     pub plan: Option<String>,
     /// Levels of factors, each a number, a flag or a word.
     pub levels: Vec<(String, Vec<String>)>,
-    /// Further arms: name, and the words of a command, or none for an arm of the file.
+    /// Further arms: a name, and the words of a command, or no words for an arm of the file.
     pub arms: Vec<(String, Vec<String>)>,
-    /// What is said of single arms: of the file's, and of the further ones.
+    /// Keys of single arms: of the file's and of the further ones.
     pub arm_keys: Vec<ArmKey>,
-    /// Older kernels; for each there is an arm of io_uring that runs as it would let it, and one of epoll where epoll
-    /// had less there too.
+    /// Older kernels to imitate. Each adds an arm of io_uring that uses only what that kernel offered, and an arm of
+    /// epoll if epoll had less there too.
     pub kernels: Vec<String>,
-    /// Whether the arms above are all there are.
+    /// Whether the arms above replace all arms of the file.
     pub only_arms: bool,
-    /// How long every arm is loaded before it is timed, in the place of what the file says.
+    /// Warm-up of every arm, which replaces the file's.
     pub warmup: Option<String>,
     /// Rounds, or blocks of whole trials, of each claim.
     pub rounds: Option<u32>,
-    /// No round or block starts later, in the place of the file's time cap.
+    /// Time after which no round or block starts; it replaces the file's time cap.
     pub time_cap: Option<String>,
-    /// What is asked for over HTTP, in the place of the study's content or requests.
+    /// Requests over HTTP, which replace the study's content or requests.
     pub requests: Option<RequestMix>,
     /// Thresholds beside those of the file.
     pub fail_if: Vec<String>,
@@ -50,7 +50,8 @@ pub struct Choices {
     pub builds: Option<Builds>,
 }
 
-/// The text of the study with these choices. A text that is no TOML stays as it is: whoever reads it says why.
+/// The text of the study with these choices. A text that is not TOML is returned unchanged: its parser reports the
+/// error.
 pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, ChoiceError> {
     let Ok(mut study) = text.parse::<Table>() else { return Ok(Cow::Borrowed(text)) };
     if *choices == Choices::default() {
@@ -92,12 +93,12 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
         builds::set(&mut study, &protocol, builds)?;
         study.insert("title".to_owned(), title_of_builds());
     }
-    // Where a driver does not run, other arms take the place of the file's.
+    // If a driver does not run, other arms replace the file's.
     if let Some(Value::Table(without)) = study.get_mut("without") {
         for (_, instead) in without.iter_mut() {
             let Some(instead) = instead.as_table_mut() else { continue };
             if choices.only_arms {
-                // The title is about arms that take the place of others.
+                // The title is about the replacing arms.
                 instead.remove("title");
                 kept.cut(instead);
             }
@@ -106,25 +107,25 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
             }
         }
     }
-    // Every value came out of a table that was read.
+    // Every value came from a table that was parsed.
     Ok(toml::to_string(&study).map_or(Cow::Borrowed(text), Cow::Owned))
 }
 
-/// The arms of a table that takes the place of the file's where a driver does not run.
+/// The arms of a table that replaces the file's arms if a driver does not run.
 fn set_arms_instead(instead: &mut Table, protocol: &str, choices: &Choices) -> Result<(), ChoiceError> {
     set_arms(instead, choices, false)?;
     if let Some(builds) = &choices.builds {
         builds::set(instead, protocol, builds)?;
         instead.insert("title".to_owned(), title_of_builds());
     }
-    // One arm is no comparison: then those that were chosen stay, and what does not run is named.
+    // One arm is no comparison: then the chosen arms stay, and the one that does not run is named.
     if instead["arm"].as_array().is_none_or(|arms| arms.len() < 2) {
         instead.remove("arm");
     }
     Ok(())
 }
 
-/// Refuses a plan that the study does not have. A text that is no TOML is let pass: whoever reads it says why.
+/// Refuses a plan that the study does not have. A text that is not TOML passes: its parser reports the error.
 pub fn check_plan(text: &str, name: &str) -> Result<(), ChoiceError> {
     text.parse::<Table>().map_or(Ok(()), |mut study| take_plan(&mut study, name))
 }
@@ -140,8 +141,8 @@ fn take_plan(study: &mut Table, name: &str) -> Result<(), ChoiceError> {
     }
 }
 
-/// Rounds of each claim, by the keys that the file has for them: a study whose arms all take turns has no blocks, and
-/// one of which none do has no rounds.
+/// Sets the rounds of each claim, by the keys that the file uses for them: a study whose arms all take turns has no
+/// blocks, and a study whose arms never do has no rounds.
 fn set_rounds(study: &mut Table, rounds: u32) {
     const KEYS: [&str; 2] = ["rounds", "blocks"];
     let is_whole = study.get("alternate").and_then(Value::as_bool) == Some(false)
@@ -163,8 +164,8 @@ fn set_rounds(study: &mut Table, rounds: u32) {
     }
 }
 
-/// The levels of a factor. Claims about combinations that are gone go with them; the primary one moves to the first
-/// level there is. Cells beside the combinations that a further factor makes combinations are not there twice.
+/// Sets the levels of a factor. Claims about removed combinations are removed; the primary one moves to the first
+/// remaining level. If a further factor makes a combination of an additional cell, the cell is not kept twice.
 fn set_levels(study: &mut Table, factor: &str, levels: &[String]) -> Result<(), ChoiceError> {
     let in_digits = |level| if counts_bytes(factor) { quantity::in_digits(level) } else { level.into() };
     let levels: Vec<Cow<'_, str>> = levels.iter().map(|level| in_digits(level.as_str())).collect();
@@ -213,8 +214,8 @@ fn set_levels(study: &mut Table, factor: &str, levels: &[String]) -> Result<(), 
     Ok(())
 }
 
-/// Arms take turns where a disk is read, and run in whole trials where it is written to. Of a file that says how many
-/// rounds there are and how many blocks, only one is left where there is only one kind of cell.
+/// Keeps only the units that apply. Arms take turns where a disk is read, and run in whole trials where it is
+/// written. If a file gives both rounds and blocks and only one kind of cell is left, only its key stays.
 fn fit_units(study: &mut Table, patterns: &[Value]) {
     let is_read = |pattern: &Value| matches!(pattern.as_str(), Some("read" | "randread"));
     let of_blocks = ["blocks", "exploratory_blocks"];
@@ -237,8 +238,8 @@ fn counts_bytes(factor: &str) -> bool {
     factor == "content" || factor.ends_with("_bytes")
 }
 
-/// Cuts the levels of a cell beside the combinations, or of a side of a contrast, to those there are now; says whether
-/// any is left. What does not speak of the factor stays.
+/// Removes levels that are gone from an additional cell, or from a side of a contrast. Returns whether any level is
+/// left. A table that does not name the factor stays.
 pub(super) fn cut_levels(cell: &mut Table, factor: &str, levels: &[Value]) -> bool {
     match cell.get_mut(factor) {
         Some(Value::Array(own)) => {
@@ -250,8 +251,8 @@ pub(super) fn cut_levels(cell: &mut Table, factor: &str, levels: &[Value]) -> bo
     }
 }
 
-/// Whether all that a cell asks for are combinations of the factors, in closed loop and in turns as these are: then it
-/// would have their identifiers.
+/// Whether a cell asks only for combinations of the factors, with the same load and turns: then it would have their
+/// identifiers.
 pub(super) fn is_combination(cell: &Table, factors: &Table, protocol: &str) -> bool {
     const APART: [&str; 5] = ["share", "rate", "slice", "alternate", "neighbours"];
     if APART.iter().any(|key| cell.contains_key(*key)) || cell.get("role").is_some_and(is_claim) {
@@ -282,7 +283,7 @@ pub(super) fn protocol_of(study: &Table) -> String {
     study.get("protocol").and_then(Value::as_str).unwrap_or("echo").to_owned()
 }
 
-/// Thresholds go behind those of the file, of which one may stand without a list.
+/// Appends thresholds to those of the file, which may be a single one without a list.
 fn add_thresholds(study: &mut Table, lines: &[String]) {
     if lines.is_empty() {
         return;
@@ -296,7 +297,7 @@ fn add_thresholds(study: &mut Table, lines: &[String]) {
     study.insert("fail_if".to_owned(), Value::Array(all));
 }
 
-/// The arms of the file, or those in their place; of the latter some may be missing.
+/// Sets the arms of the file, or of the table that replaces them; in the latter some may be missing.
 fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), ChoiceError> {
     let own = study.get("arm").and_then(Value::as_array).cloned().unwrap_or_default();
     let name_of = |arm: &Value| arm.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -340,7 +341,7 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
     Ok(())
 }
 
-/// An arm that the file does not have: a command, or the address of a server that runs already.
+/// An arm that is not in the file: a command, or the address of a server that runs already.
 fn further_arm(name: &str, words: &[String]) -> Value {
     let runs = match words {
         [address] if address.contains("://") => ("running".to_owned(), Value::String(address.clone())),
@@ -352,7 +353,7 @@ fn further_arm(name: &str, words: &[String]) -> Value {
     Value::Table(Table::from_iter([("name".to_owned(), Value::String(name.to_owned())), runs]))
 }
 
-/// The arms that are left of a file's own.
+/// The file's arms that are kept.
 fn kept(own: Vec<String>, names: Vec<String>, choices: &Choices) -> Kept {
     let gone = own.into_iter().filter(|name| !names.contains(name)).collect();
     let further = choices.arms.iter().filter(|(_, command)| !command.is_empty());
@@ -364,7 +365,7 @@ fn arm_names(study: &Table) -> Vec<String> {
     arms.filter_map(|arm| arm.get("name")?.as_str().map(str::to_owned)).collect()
 }
 
-/// Every arm is warmed for so long, whatever the file says of it.
+/// Sets the warm-up of every arm, whatever the file says.
 fn set_warmup(arms: &mut [Value], protocol: &str, warmup: Option<&str>) -> Result<(), ChoiceError> {
     let Some(warmup) = warmup else { return Ok(()) };
     if length_ns(warmup).is_none_or(|ns| !WARMUP_NS.contains(&ns)) {
@@ -379,8 +380,8 @@ fn set_warmup(arms: &mut [Value], protocol: &str, warmup: Option<&str>) -> Resul
     Ok(())
 }
 
-/// What a study asks whose arms were all chosen: the file's question may be about others. Behind it stands what went
-/// with the arms that were not chosen.
+/// The title of a study whose arms were all chosen, because the file's title may be about other arms. It lists the
+/// parts that were removed with the other arms.
 fn title_of(names: &str, left_out: &LeftOut) -> Value {
     let listed = |language: usize, unit: &str, separator: &str| {
         let one = |(texts, count): &([&str; 3], usize)| match language {
@@ -401,7 +402,7 @@ fn title_of(names: &str, left_out: &LeftOut) -> Value {
     ])
 }
 
-/// What a study asks that has an older build beside each arm.
+/// The title of a study with an older build beside each arm.
 fn title_of_builds() -> Value {
     text_of([
         "Does this build need more CPU than the older one?".to_owned(),
@@ -416,9 +417,9 @@ fn text_of(texts: [String; 3]) -> Value {
     Value::Table(texts.map(|(language, text)| (language.to_owned(), Value::String(text))).collect())
 }
 
-/// Drivers as on older kernels. Where io_uring does not run, it does not as on one of these either.
+/// Drivers as on older kernels. If io_uring does not run here, it does not run as on an older kernel either.
 fn as_on_kernels(kernels: &[String], has_uring: bool) -> impl Iterator<Item = (&'static str, &str)> {
-    // A version that is none is told of the arm of io_uring.
+    // An invalid version is reported for the arm of io_uring.
     let epoll_lacks =
         |kernel: &str| kernel.parse().is_ok_and(|version| lacking(version, "epoll").next().is_some());
     kernels.iter().flat_map(move |kernel| {
@@ -427,7 +428,7 @@ fn as_on_kernels(kernels: &[String], has_uring: bool) -> impl Iterator<Item = (&
     })
 }
 
-/// An arm of a driver that leaves unused what later kernels brought.
+/// An arm of a driver that does not use features of later kernels.
 fn as_on_kernel(name: String, driver: &str, kernel: &str) -> Value {
     let text = |text: &str| Value::String(text.to_owned());
     let options = Table::from_iter([(AS_ON_KERNEL.to_owned(), text(kernel))]);
@@ -472,9 +473,9 @@ mod tests {
             let open = cells.iter().filter(|cell| !matches!(cell.load, LoadMode::Closed)).count();
             (cells.len() - open, open)
         };
-        // Beside the combinations one with silent connections, one with a connection for each message, and two whose
-        // connections the kernel spreads; and four rates of three combinations, and one of all others but those with
-        // most connections.
+        // The combinations; additional cells: one with idle connections, one with a connection for each message, and
+        // two whose connections the kernel distributes; four rates of three combinations, and one rate of all others
+        // but those with most connections.
         assert_eq!(count(&Choices::default()), (30 + 4, 4 * 3 + 22));
         let quick = Choices { plan: Some("quick".to_owned()), ..Choices::default() };
         assert_eq!(count(&quick), (8, 3 + 8));
@@ -623,7 +624,7 @@ mod tests {
         };
         assert_eq!(workers(""), [1]);
         assert_eq!(workers("where = { workers = [1, 4] }\n"), [1, 4]);
-        // A cell that names it is meant as it is written.
+        // A cell that names the arm is taken as it is written.
         let cell = "[[cell]]\nconnections = 7\nworkers = 2\narms = [\"epoll\", \"go\"]\n";
         assert_eq!(workers(cell), [1, 2]);
         let error = study("", 4).expect_err("it is not told").to_string();
@@ -673,7 +674,7 @@ mod tests {
             assert_eq!(ids.iter().filter(|id| **id == twice).count(), 1, "{factor}: {ids:?}");
             assert!(ids.contains(&"c100-d1-m64-closed"), "{factor}: {ids:?}");
         }
-        // What is no combination stays: its depth is the usual one, which the factor does not have.
+        // A cell that is no combination stays: its depth is the default, which the factor does not contain.
         let own = vec![levels("depth", &["4"]), levels("accept", &["acceptor", "reuseport"])];
         let text = BuiltIn::named("tps").expect("it is built in").text;
         let study = chosen(text, &Choices { levels: own, ..Choices::default() }).expect("they fit");

@@ -1,7 +1,7 @@
-//! Comparisons beside those with the baseline, and goals, as a study file has them.
+//! Comparisons beside those with the baseline, and goals, as a study file declares them.
 //!
-//! A side names arms and levels; what it does not name it takes from the other. So one table stands for a comparison in
-//! every cell that is meant, and `to` says only what is different there.
+//! A side names arms and levels, and takes everything else from the other side. So one table stands for a comparison
+//! in every matching cell, and `to` names only the differences.
 
 use weir_judge::is_same_shape;
 use weir_record::{
@@ -27,11 +27,11 @@ pub(super) struct Known<'a> {
     pub(super) machine: Machine<'a>,
     /// Arms of the file that this machine lacks.
     pub(super) absent: &'a [&'a str],
-    /// Whether it lacks cells as well: what would be about them has no place here.
+    /// Whether it lacks cells as well: comparisons about these are left out.
     pub(super) lacks_cells: bool,
 }
 
-/// The tables of a file in which comparisons and goals stand.
+/// The tables of a file with comparisons and goals.
 pub(super) struct Tables<'t> {
     comparisons: Vec<Table<'t>>,
     goals: Vec<Table<'t>>,
@@ -39,7 +39,7 @@ pub(super) struct Tables<'t> {
 }
 
 impl<'t> Tables<'t> {
-    /// Takes them out.
+    /// Takes the tables out of the file's table.
     pub(super) fn of(table: &mut Table<'t>) -> Result<Self, FieldError> {
         Ok(Self {
             comparisons: table.tables("comparison")?,
@@ -86,7 +86,7 @@ fn bounded(count: usize, at: usize) -> Result<(), FieldError> {
     Err(FieldError::new(at, "comparison", message))
 }
 
-/// A side as the file has it.
+/// A side of a comparison in the file.
 #[derive(Default)]
 pub(super) struct Chosen {
     at: usize,
@@ -154,7 +154,7 @@ impl Known<'_> {
         Ok(found)
     }
 
-    /// A goal of figures by themselves.
+    /// A goal of absolute figures.
     fn goal(&self, mut table: Table<'_>) -> Result<Vec<ComparisonSpec>, FieldError> {
         let of = table.required("of", |entry| self.side(entry))?;
         let metric = table.read("metric", metric)?.or(of.metric);
@@ -180,7 +180,7 @@ impl Known<'_> {
         Ok(places.map(one).collect())
     }
 
-    /// Whether the arm is asked for in the cell, whether or not it runs on this machine.
+    /// Whether the arm is requested in the cell, even if it does not run on this machine.
     pub(super) fn runs(&self, arm: &str, cell: &CellSpec) -> bool {
         cell.has_arm(arm) || self.absent.contains(&arm)
     }
@@ -230,9 +230,9 @@ impl Known<'_> {
         Ok(chosen)
     }
 
-    /// Arms and cells that `of` stands for. Where cells of both kinds of load have the levels, the one that the study
-    /// claims something about is meant, and of others that in closed loop. Throughput is compared in closed loop alone,
-    /// and so are two cells, whose rates would differ. What else is at an offered rate is named by its identifier.
+    /// Arms and cells that `of` stands for. If cells of both kinds of load have the levels, the one with a claim is
+    /// meant; without a claim, the one in closed loop. Throughput is compared only in closed loop, and so are two
+    /// cells, because their rates would differ. Any other cell at an offered rate is named by its identifier.
     pub(super) fn places<'s>(
         &'s self,
         of: &Chosen,
@@ -252,7 +252,7 @@ impl Known<'_> {
         self.places_in(of, &cells)
     }
 
-    /// The cells that have the levels, whatever their load.
+    /// The cells that have the levels, with any load.
     pub(super) fn cells<'s>(&'s self, of: &Chosen) -> Vec<&'s CellSpec> {
         let neighbours = of.neighbours.as_deref().unwrap_or_default();
         let is_meant = |cell: &&CellSpec| match &of.cell {
@@ -296,7 +296,7 @@ impl Known<'_> {
             };
             let load = other.load;
             (factor.set)(&mut other, level);
-            // Only the load itself changes how messages come.
+            // Only the load itself changes how messages arrive.
             if factor.key != "load" {
                 other.load = load;
             }
@@ -304,7 +304,8 @@ impl Known<'_> {
         if let Some(neighbours) = &to.neighbours {
             other.neighbours.clone_from(neighbours);
         }
-        // Slices of another length, or whole trials, show behind the levels; the other side has them as well.
+        // Slices of another length, or whole trials, are a suffix after the levels; the other side has the same
+        // suffix.
         let further = cell.id.strip_prefix(&protocol::cell_id(cell)).unwrap_or_default();
         let id = to.cell.clone().unwrap_or_else(|| format!("{}{further}", protocol::cell_id(&other)));
         let Some(found) = self.spec.cells.iter().find(|cell| cell.id == id) else {
@@ -332,7 +333,7 @@ impl Known<'_> {
     }
 }
 
-/// Whether the cell has one of these levels: asking it of the cell does not change how it shows.
+/// Whether the cell has one of these levels: setting the level does not change the text of the factor.
 fn has(cell: &CellSpec, factor: &Factor, levels: &[Value]) -> bool {
     levels.iter().any(|level| {
         let mut asked = cell.clone();
@@ -347,7 +348,7 @@ pub(super) fn metric(entry: Entry<'_>) -> Result<Metric, FieldError> {
     Ok(METRICS.iter().find(|row| row.key == name).map_or(Metric::Throughput, |row| row.metric))
 }
 
-/// Two metrics can be compared when they are counted in the same unit and on the same scale.
+/// Checks that two metrics have the same unit and scale.
 fn comparable(of: Metric, to: Metric) -> Result<(), String> {
     let (above, below) = (of.row(), to.row());
     let is_ratio = |scale: Scale| scale == Scale::Ratio;
@@ -389,7 +390,7 @@ fn number(entry: Entry<'_>) -> Result<f64, FieldError> {
     entry.fraction().and_then(|number| if number.is_finite() { Ok(number) } else { Err(wrong) })
 }
 
-/// The bound that a stored study has: nothing in it depends on a margin elsewhere.
+/// The bound as a stored study has it, independent of other margins.
 fn resolved(bound: &Bound, metric: Metric, equivalence_margin: f64) -> Goal {
     let row = metric.row();
     match (bound, row.scale, row.better) {

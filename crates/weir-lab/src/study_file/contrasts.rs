@@ -19,7 +19,7 @@ use crate::{
     toml_table::{FieldError, Table},
 };
 
-/// Reads the tables. What is about arms or cells that this machine lacks has no place.
+/// Reads the tables. A contrast of arms or cells that this machine lacks is left out.
 pub(super) fn read(tables: Vec<Table<'_>>, known: &Known<'_>) -> Result<Vec<ContrastSpec>, FieldError> {
     let mut all = Vec::new();
     for table in tables {
@@ -93,7 +93,7 @@ fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Vec<ContrastSpec>, Fie
     Ok(found)
 }
 
-/// The cell of each side, whatever its load.
+/// The cell of each side, with any load.
 fn cells<'k>(
     known: &'k Known<'_>,
     of: &Chosen,
@@ -105,15 +105,15 @@ fn cells<'k>(
     Ok((known.cells(of), known.cells(to)))
 }
 
-/// Cells with the levels of each side, of the combinations of all other levels that both have whole: those at
-/// this share of the smallest capacity, or else those in closed loop.
+/// Cells with the levels of each side, for every combination of the other levels that both sides have completely: the
+/// cells at this share of the smallest capacity, or else those in closed loop.
 fn sides<'k>(
     known: &'k Known<'_>,
     (of, to): (&Chosen, &Chosen),
     share: Option<f64>,
 ) -> Result<(Vec<&'k CellSpec>, Vec<&'k CellSpec>), FieldError> {
     let named = || of.levels.iter().chain(&to.levels);
-    // What a cell would be called if it had one level of each factor that is named.
+    // The identifier that a cell would have with one level of each factor that is named.
     let rest = |cell: &CellSpec| {
         let mut bare = cell.clone();
         for (factor, levels) in named() {

@@ -1,10 +1,10 @@
-//! What a file says of arms that a command line leaves out: it goes with them, and is counted.
+//! Removes and counts the parts of a study file that concern arms left out by a command line.
 
 use toml::{Table, Value};
 
 use super::choices::cut_levels;
 
-/// Lists of tables that speak of arms, with what they are in English, Korean and Chinese.
+/// Lists of tables that name arms, with what they are in English, Korean and Chinese.
 const LISTS: [(&str, [&str; 3]); 8] = [
     ("published", ["published figures", "발표된 수치", "已发表的数据"]),
     ("published_run", ["published runs", "발표된 실행", "已发表的运行"]),
@@ -18,21 +18,21 @@ const LISTS: [(&str, [&str; 3]); 8] = [
 const CELLS: [&str; 3] = ["cells", "조건", "条件"];
 const THRESHOLDS: [&str; 3] = ["thresholds", "임계값", "阈值"];
 
-/// What was left out, and how many of it.
+/// The parts that were left out, and the number of each.
 pub(super) type LeftOut = Vec<([&'static str; 3], usize)>;
 
-/// The arms of a study whose other arms are gone.
+/// The remaining arms of a study.
 pub(super) struct Kept {
     /// Their names; the first is the baseline.
     pub(super) names: Vec<String>,
-    /// Those among them that are commands of the command line: they run in every cell.
+    /// The commands of the command line among them: they run in every cell.
     pub(super) further: Vec<String>,
-    /// Names of the arms that are gone.
+    /// Names of the arms that were removed.
     pub(super) gone: Vec<String>,
 }
 
 impl Kept {
-    /// Leaves out what cannot stand without the arms that are gone.
+    /// Removes everything that needs a removed arm.
     pub(super) fn cut(&self, study: &mut Table) -> LeftOut {
         let mut left_out = LeftOut::new();
         for (key, texts) in LISTS {
@@ -42,7 +42,7 @@ impl Kept {
         left_out.push((CELLS, cut(study, "cell", |cell| self.has_arms(cell))));
         left_out.push((THRESHOLDS, self.cut_thresholds(study)));
         let _ = cut(study, "arm", |arm| {
-            // What it is a build of is gone.
+            // The arm that it is a build of was removed.
             if arm.get("baseline").is_some_and(|baseline| !self.is_there(baseline)) {
                 arm.remove("baseline");
                 arm.remove("placebo");
@@ -61,18 +61,18 @@ impl Kept {
         name.and_then(Value::as_str).zip(self.names.first()).is_some_and(|(name, first)| name == first)
     }
 
-    /// Cuts arms of a table to those there are, and says whether it still says something.
+    /// Removes missing arms from a table, and returns whether the table still has a meaning.
     fn stands(&self, key: &str, table: &mut Table) -> bool {
         let names: Vec<Value> = self.names.iter().cloned().map(Value::String).collect();
         if let Some(Value::Array(causes)) = table.get_mut("causes") {
-            // What is no pair stays, and whoever reads the study says what is wrong with it.
+            // Anything that is no pair stays; the parser of the study reports the error.
             let is_left = |pair: &Value, key: &str| pair.get(key).is_none_or(|name| self.is_there(name));
             causes.retain(|pair| ["arm", "baseline"].iter().all(|key| is_left(pair, key)));
         }
         let mut side = |key: &str, names: &[Value]| {
             table.get_mut(key).and_then(Value::as_table_mut).is_none_or(|it| cut_levels(it, "arm", names))
         };
-        // What an arm has beyond the baseline cannot be said of the baseline.
+        // A cost beyond the baseline has no meaning for the baseline itself.
         let is_beyond = ["added_cost", "cause", "contrast"].contains(&key);
         let sides = side("of", if is_beyond { names.get(1..).unwrap_or_default() } else { &names })
             && side("to", &names);
@@ -88,7 +88,7 @@ impl Kept {
             && !(key == "comparison" && self.is_with_itself(table))
     }
 
-    /// A comparison with the baseline, of the baseline.
+    /// Whether the table compares the baseline with itself.
     fn is_with_itself(&self, table: &mut Table) -> bool {
         if ["to", "best_of"].iter().any(|other| table.contains_key(*other)) {
             return false;
@@ -98,8 +98,8 @@ impl Kept {
         !cut_levels(of, "arm", &others)
     }
 
-    /// Cuts the arms of a cell that names some. One without a comparison goes, but for the primary one, which then has
-    /// all arms.
+    /// Removes missing arms from a cell that names arms. A cell without a comparison is removed, except the primary
+    /// one, which then has all arms.
     fn has_arms(&self, cell: &mut Table) -> bool {
         let Some(Value::Array(arms)) = cell.get_mut("arms") else { return true };
         arms.retain(|arm| self.is_there(arm));
@@ -111,7 +111,7 @@ impl Kept {
         cell.get("role").and_then(Value::as_str) == Some("primary")
     }
 
-    /// Where nothing is gone: further arms run in cells that name theirs, too.
+    /// If no arm was removed: adds further arms to cells that name their arms, too.
     pub(super) fn add_to_cells(&self, study: &mut Table) {
         let cells = study.get_mut("cell").and_then(Value::as_array_mut).into_iter().flatten();
         for cell in cells {
@@ -129,7 +129,7 @@ impl Kept {
         }
     }
 
-    /// Leaves out thresholds that begin with an arm that is gone.
+    /// Removes thresholds that begin with a removed arm.
     fn cut_thresholds(&self, study: &mut Table) -> usize {
         let is_left = |line: &Value| {
             let first = line.as_str().and_then(|line| line.split_whitespace().next());
@@ -150,7 +150,7 @@ impl Kept {
     }
 }
 
-/// Keeps what stands of a list of tables, and says how many went.
+/// Keeps the entries of a list of tables that still have a meaning, and returns the number of removed ones.
 fn cut(study: &mut Table, key: &str, mut stands: impl FnMut(&mut Table) -> bool) -> usize {
     let Some(Value::Array(tables)) = study.get_mut(key) else { return 0 };
     let all = tables.len();

@@ -1,4 +1,4 @@
-//! Processes beside the servers, as a study file has them.
+//! Processes beside the servers, as a study file defines them.
 
 use weir_record::spec::NeighbourSpec;
 
@@ -35,7 +35,7 @@ pub(super) fn read(tables: Vec<Table<'_>>) -> Result<Vec<NeighbourSpec>, FieldEr
     Ok(found)
 }
 
-/// The names that a cell gives, with their places.
+/// The names that a cell gives, with their places in the file.
 pub(super) fn of_cell(entry: Entry<'_>) -> Result<Vec<(usize, String)>, FieldError> {
     entry.list()?.into_iter().map(|entry| Ok((entry.at, entry.text()?))).collect()
 }

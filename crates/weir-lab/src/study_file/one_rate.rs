@@ -1,4 +1,4 @@
-//! Claims at one rate that every arm is offered, in the place of claims about closed loops.
+//! Claims at one rate that every arm is offered, in place of claims about closed loops.
 
 use weir_judge::rungs;
 use weir_record::spec::{CellRole, CellSpec, LoadMode};
@@ -7,20 +7,20 @@ use weir_stats::decide::UNITS_MIN;
 use super::cells::{Draft, File, RoundPlan, Settings, claims_closed};
 use crate::protocol;
 
-/// The rungs of a primary comparison, the highest first, and the one rate of every other claim: shares of what the
-/// slowest arm can do.
+/// The rungs of a primary comparison, the highest first, and (next constant) the one rate of every other claim:
+/// shares of the capacity of the slowest arm.
 const RUNGS: [f64; 3] = [0.75, 0.5, 0.25];
 const CONFIRMATORY_SHARE: f64 = 0.5;
 
-/// A claim about a closed loop becomes one about a rate that all arms are offered: the primary one on rungs, another at
-/// one rate. The closed loop stays beside it and shows what the arms can do at most.
+/// Converts a claim about a closed loop to a claim at a rate that all arms are offered: the primary one on rungs, any
+/// other at one rate. The closed loop stays beside it and shows the capacity of the arms.
 pub(super) fn of(claim: Draft, file: &File) -> Vec<Draft> {
     if !claims_closed(&claim) {
         return vec![claim];
     }
     let is_primary = claim.spec.role == CellRole::Primary;
     let shares: &[f64] = if is_primary { &RUNGS } else { &[CONFIRMATORY_SHARE] };
-    // What sets cells apart that differ in how their arms take turns.
+    // Suffix of cells that differ in how their arms take turns.
     let apart = claim.spec.id.strip_prefix(&protocol::cell_id(&claim.spec)).unwrap_or_default().to_owned();
     let at = |(place, share): (usize, &f64)| {
         let decides = place == 0;
@@ -62,7 +62,7 @@ pub(super) fn of(claim: Draft, file: &File) -> Vec<Draft> {
     drafts
 }
 
-/// A cell that is written out at the rate of a claim is the claim's, with the rounds of the one that has more.
+/// Merges a cell that is written out at the rate of a claim with the claim, and keeps the larger number of rounds.
 pub(super) fn merged(cells: Vec<Draft>) -> Vec<Draft> {
     let is_claimed = |draft: &Draft| draft.spec.is_rung || draft.spec.role != CellRole::Exploratory;
     let (mut claimed, others): (Vec<Draft>, Vec<Draft>) = cells.into_iter().partition(is_claimed);
@@ -80,7 +80,8 @@ pub(super) fn merged(cells: Vec<Draft>) -> Vec<Draft> {
     claimed
 }
 
-/// Rounds of a rung, of all that its claim has. Of few, the deciding one has as many as it takes to decide.
+/// Rounds of a rung, out of all rounds of its claim. If there are few, the deciding rung has as many as a verdict
+/// needs.
 fn rounds_of_rung(all: u32, decides: bool) -> u32 {
     let curve = ((f64::from(all) * rungs::CURVE_SHARE) as u32).max(2);
     if decides { all.saturating_sub(2 * curve).max(all.min(UNITS_MIN as u32)) } else { curve }

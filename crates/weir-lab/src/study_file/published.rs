@@ -1,4 +1,4 @@
-//! Figures that somebody published, as a study file sets them beside its own.
+//! Published figures that a study file shows beside its own.
 
 use weir_record::{
     metric::Metric,
@@ -14,8 +14,8 @@ use crate::{
     toml_table::{Entry, FieldError, Table},
 };
 
-/// Reads the claims of a file. Arms may be among those that this machine lacks; where it lacks cells too, claims beside
-/// them have no place here.
+/// Reads the claims of a file. They may name arms that this machine lacks; if it lacks cells too, claims about such
+/// cells are left out.
 pub(super) fn read(
     tables: Vec<Table<'_>>,
     spec: &StudySpec,
@@ -30,7 +30,7 @@ pub(super) fn read(
     claims.filter(|claim| claim.as_ref().map_or(true, is_there)).collect()
 }
 
-/// A claim, beside one of these cells where it is known which there are.
+/// A claim. If the cells are known, it must name one of them.
 fn claim(mut table: Table<'_>, cells: Option<&[&str]>, arms: &[&str]) -> Result<PublishedClaim, FieldError> {
     let cell = |entry: Entry<'_>| match cells {
         Some(cells) => one_of(entry, "cell", cells),
@@ -57,7 +57,7 @@ fn claim(mut table: Table<'_>, cells: Option<&[&str]>, arms: &[&str]) -> Result<
     Ok(claim)
 }
 
-/// Reads runs with their figures. One whose cells this machine lacks has no place.
+/// Reads published runs with their figures. A run whose cells this machine lacks is left out.
 pub(super) fn runs(
     tables: Vec<Table<'_>>,
     known: &comparisons::Known<'_>,
@@ -80,7 +80,7 @@ fn run(mut table: Table<'_>, known: &comparisons::Known<'_>) -> Result<Published
         source: table.required("source", text)?,
         about: table.required("about", text)?,
         arm: arm.clone(),
-        // What others published is of closed loops.
+        // Published figures are of closed loops.
         cells: known
             .places(&of, (Metric::Throughput, None))?
             .into_iter()
@@ -111,7 +111,7 @@ fn figures(entry: Entry<'_>) -> Result<Vec<(Metric, f64)>, FieldError> {
     Ok(found)
 }
 
-/// Switches a second of each thread: voluntary ones, involuntary ones.
+/// Context switches a second of each thread: voluntary and involuntary.
 fn threads(entry: Entry<'_>) -> Result<Vec<(f64, f64)>, FieldError> {
     let (at, key) = (entry.at, entry.key.clone());
     let pair = |entry: Entry<'_>| {
@@ -157,7 +157,7 @@ pub(super) fn text(entry: Entry<'_>) -> Result<Text, FieldError> {
     Ok(text)
 }
 
-/// A ratio, or the two figures that it is of.
+/// A ratio, or the two figures to divide.
 fn ratio(entry: Entry<'_>) -> Result<f64, FieldError> {
     let wrong =
         entry.wrong("write one number above 0, or the two figures: [of the arm, of the baseline]".to_owned());

@@ -1,4 +1,4 @@
-//! Levels that somebody published of arms over time, as a study file sets them beside the parts of its own series.
+//! Published levels of arms over time, which a study file shows beside the parts of its series.
 
 use weir_record::{
     spec::StudySpec,
@@ -26,7 +26,7 @@ const OF: [(&str, LevelOf); 3] =
 const SENSES: [(&str, LevelSense); 3] =
     [("about", LevelSense::About), ("at-least", LevelSense::AtLeast), ("at-most", LevelSense::AtMost)];
 
-/// Reads them. An arm may be one that this machine lacks.
+/// Reads the levels. They may name an arm that this machine lacks.
 pub(super) fn read(
     tables: Vec<Table<'_>>,
     spec: &StudySpec,

@@ -1,4 +1,4 @@
-//! Whole tables that somebody published, as a study file sets them beside the report's own of the same name.
+//! Published tables that a study file shows beside the report's tables of the same name.
 
 use weir_record::published::{PublishedRow, PublishedTable, RowNames, TableName};
 
@@ -11,7 +11,7 @@ use crate::{
 /// Longest name of a system call; the kernel's have up to 23 letters.
 const CALL_LENGTH_MAX: usize = 40;
 
-/// Reads the tables of a file. One whose cell this machine lacks has no place.
+/// Reads the tables of a file. A table whose cell this machine lacks is left out.
 pub(super) fn read(tables: Vec<Table<'_>>, known: &Known<'_>) -> Result<Vec<PublishedTable>, FieldError> {
     if let Some(table) = tables.get(PUBLISHED_TABLES_MAX) {
         let message = format!("{} tables; at most {PUBLISHED_TABLES_MAX} are allowed", tables.len());
@@ -91,8 +91,8 @@ fn rows(entry: Entry<'_>, names: RowNames, columns: usize) -> Result<Vec<Publish
     Ok(found.into_iter().map(|(_, row)| row).collect())
 }
 
-/// Where a row stands: by its level, or by its name among those there are. Calls are put in order where they
-/// are shown: by their share.
+/// Position of a row: its level, or the index of its name among the known names. Calls are ordered by their share
+/// when they are shown.
 fn place(entry: &Entry<'_>, key: &str, names: RowNames) -> Result<u64, FieldError> {
     let wrong = |message: &str| entry.wrong(message.to_owned());
     match names {

@@ -1,4 +1,4 @@
-//! Requests of a mix, of a study file or of a file of their own: what is asked for how often, and which answers are
+//! Requests of a mix, from a study file or from a separate file: what is requested how often, and which answers are
 //! right.
 
 use std::{collections::BTreeSet, fs, path::Path};
@@ -18,10 +18,10 @@ use crate::{
     toml_table::{Entry, FieldError, Table},
 };
 
-/// Contents that are right: as in the first right response, or any.
+/// Values for right contents: the same as the first right response, or any.
 const CONTENTS: [&str; 2] = ["first", "any"];
 
-/// Reads a file of requests. Files of bodies are below its folder.
+/// Reads a file of requests. Files of bodies are in or below its folder.
 pub fn requests(path: &Path, text: &str) -> Result<RequestMix, FileError> {
     super::read_text(path, text, |mut table| {
         let request = read(table.tables("request")?, folder_of(path))?;
@@ -108,7 +108,7 @@ fn one(table: &mut Table<'_>, folder: &Path) -> Result<MixedRequest, FieldError>
     Ok(request)
 }
 
-/// What must hold between the keys of a request, and what no request can say.
+/// Checks the conditions between the keys of a request, and refuses what no request can contain.
 fn check(
     request: &MixedRequest,
     (method_at, path_at, headers_at): (usize, usize, usize),
@@ -141,7 +141,7 @@ fn check(
         let message = format!("{:?} is no path; write it like /page?x=1, without a host", request.path);
         wrong(path_at, "request.path", message)
     };
-    // A proxy would be asked with a whole URL.
+    // Only a request to a proxy would have a whole URL.
     if !request.path.starts_with('/') && request.path != "*" {
         return no_path();
     }
@@ -174,7 +174,7 @@ fn check(
     Ok(())
 }
 
-/// Content of a request: text, hexadecimal digits, or a file, which becomes one of these.
+/// Content of a request: text, hexadecimal digits, or a file, which is converted to one of these.
 fn body(table: &mut Table<'_>, folder: &Path) -> Result<(Option<String>, Option<String>), FieldError> {
     let text = table.read("body", Entry::text)?;
     let hex = table.read("body_hex", |entry| {
@@ -210,7 +210,7 @@ fn body_bytes(request: &MixedRequest) -> usize {
     request.body.as_ref().map_or(0, String::len) + request.body_hex.as_ref().map_or(0, |hex| hex.len() / 2)
 }
 
-/// A text of a length that a table of results can have.
+/// A text short enough for a table of results.
 fn text(entry: Entry<'_>) -> Result<String, FieldError> {
     let long =
         entry.wrong(format!("it must have 1 to {REQUEST_TEXT_BYTES_MAX} bytes, and no control characters"));
@@ -256,7 +256,7 @@ fn hash(entry: Entry<'_>) -> Result<String, FieldError> {
     if bytes.is_some() { Ok(text) } else { Err(wrong) }
 }
 
-/// The bytes of hexadecimal digits.
+/// The bytes that hexadecimal digits encode.
 pub fn hex_bytes(text: &str) -> Option<Vec<u8>> {
     let is_whole = text.is_ascii() && text.len().is_multiple_of(2);
     let byte = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();

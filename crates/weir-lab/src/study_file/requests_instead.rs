@@ -1,4 +1,5 @@
-//! A mix of requests from the command line in the place of a study's contents: what the file says of contents goes.
+//! Replaces a study's contents by a mix of requests from the command line, and removes what the file says of
+//! contents.
 
 use toml::{Table, Value};
 use weir_record::http::RequestMix;
@@ -9,25 +10,25 @@ use super::{
 };
 use crate::protocol;
 
-/// The factor that a mix takes the place of.
+/// The factor that a mix replaces.
 pub(super) const CONTENT: &str = "content";
 
-/// Lists of tables of which those go that are about one content.
+/// Lists of tables from which the tables about one content are removed.
 const ABOUT_CELLS: [&str; 5] = ["comparison", "goal", "added_cost", "cause", "contrast"];
 
 /// Lists that are about requests which others made.
 const PUBLISHED: [&str; 4] = ["published", "published_run", "published_table", "published_level"];
 
-/// What tells cells apart beside the levels of their factors.
+/// Keys that distinguish cells with equal levels.
 const APART: [&str; 7] = ["share", "rate", "poisson", "slice", "alternate", "neighbours", "arms"];
 
-/// Puts the requests into the study. Those of the file are none of it.
+/// Sets the requests of the study and removes those of the file.
 pub(super) fn set(study: &mut Table, mix: &RequestMix) -> Result<(), ChoiceError> {
     if protocol_of(study) != "http" {
         return Err(ChoiceError::Requests);
     }
     drop_contents(study);
-    // Every value of a mix is one of TOML.
+    // Every value of a mix can be a TOML value.
     if let Ok(Value::Table(mix)) = Value::try_from(mix) {
         study.extend(mix);
     }
@@ -57,7 +58,7 @@ fn drop_contents(study: &mut Table) {
     }
 }
 
-/// Published figures are of other requests, and questions about one content are not asked.
+/// Removes published figures, which are of other requests, and questions about one content.
 fn drop_published_and_asked(study: &mut Table) {
     for list in PUBLISHED {
         study.remove(list);
@@ -82,8 +83,7 @@ fn speaks_of_content(value: &Value) -> bool {
     }
 }
 
-/// Leaves out what is there twice without its content: claims, and cells that claim nothing and that another cell has
-/// among its own.
+/// Removes duplicates that arise without the content: claims, and cells without a claim that another cell covers.
 fn drop_twice(study: &mut Table) {
     if let Some(Value::Array(claims)) = study.get_mut("confirmatory") {
         let all = std::mem::take(claims);
@@ -97,7 +97,7 @@ fn drop_twice(study: &mut Table) {
     let mut place = 0;
     while let Some(cell) = cells.get(place) {
         let covers = |(other, by): (usize, &Value)| {
-            // Of two that cover each other the first stays, or the one with a claim.
+            // If two cover each other, the first stays, or the one with a claim.
             let is_first = other < place || claims_something(by) || !covered(by, cell);
             other != place && is_first && covered(cell, by)
         };
@@ -112,7 +112,7 @@ fn claims_something(cell: &Value) -> bool {
     cell.get("role").and_then(Value::as_str).is_some_and(|role| role != "exploratory")
 }
 
-/// Whether another cell, or those that it stands for, has all that this one asks for.
+/// Whether another cell, or the cells that it stands for, contains everything that this one asks for.
 fn covered(cell: &Value, by: &Value) -> bool {
     let Ok(http) = protocol::named("http") else { return false };
     let levels = |table: &Value, key: &str, default: Option<String>| match table.get(key) {

@@ -1,8 +1,8 @@
-//! Thresholds: what fails a run, one line each: `[ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL]`.
+//! Thresholds, which fail a run, one line each: `[ARM] METRIC [ratio] > NUMBER[UNIT] [at CELL]`.
 //!
-//! A threshold is a goal that decides the exit code. `x > 1.05` fails when the whole interval lies above 1.05; it holds
-//! when the whole interval is at most that; else nothing is known. `>=` says the same: no interval ends exactly there.
-//! Of a ratio `3%` is 1.03 and `-5%` is 0.95.
+//! A threshold is a goal that decides the exit code. `x > 1.05` fails if the whole interval is above 1.05. It holds
+//! if the whole interval is at most 1.05; otherwise it is inconclusive. `>=` means the same, because no interval ends
+//! exactly there. For a ratio, `3%` is 1.03 and `-5%` is 0.95.
 
 use weir_record::{
     goal::{ComparisonSpec, Goal, Side},
@@ -24,9 +24,9 @@ use crate::{
 /// Metrics that a threshold may name.
 struct Vocabulary {
     rows: &'static [MetricRow],
-    /// By the names people type.
+    /// Short names that people type.
     short: &'static [(&'static str, &'static str)],
-    /// Whether messages list those, as the help does.
+    /// Whether messages list the short names, as the help does.
     lists_short: bool,
 }
 
@@ -41,10 +41,10 @@ impl Vocabulary {
     }
 }
 
-/// Those of studies.
+/// Metrics of studies.
 static OF_STUDIES: Vocabulary = Vocabulary { rows: METRICS, short: &SHORT, lists_short: false };
 
-/// Those of commands that end.
+/// Metrics of commands that end.
 static OF_COMMANDS: Vocabulary =
     Vocabulary { rows: COMMAND_METRICS, short: &SHORT_OF_COMMANDS, lists_short: true };
 
@@ -75,14 +75,14 @@ static SHORT: [(&str, &str); 7] = [
     ("p99", "latency-p99"),
 ];
 
-/// Reads one: a goal for each arm that is meant.
+/// Reads one line: a goal for each arm that it is about.
 pub(super) fn read(entry: Entry<'_>, known: &Known<'_>) -> Result<Vec<ComparisonSpec>, FieldError> {
     let (at, key) = (entry.at, entry.key.clone());
     let text = entry.text()?;
     known.threshold(&text).map_err(|mistake| FieldError::new(at, &key, mistake.about(&format!("{text:?}"))))
 }
 
-/// The same of a study that is complete, for lines that are in no file.
+/// The same for a complete study, for lines that are in no file.
 pub fn thresholds(spec: &StudySpec, lines: &[String]) -> Result<Vec<ComparisonSpec>, Mistake> {
     let host_defaults = HostDefaults::default();
     let machine = Machine { host_defaults: &host_defaults, server_cpus: &spec.server_cpus };
@@ -111,7 +111,7 @@ pub fn command_thresholds(commands: &[&str], lines: &[String]) -> Result<Vec<Com
     Ok(all)
 }
 
-/// The metric of studies and that of commands that have this name; an error where neither has it.
+/// The metric of studies and the metric of commands with this name; an error if there is neither.
 pub fn metrics_named(name: &str) -> Result<[Option<Metric>; 2], Mistake> {
     let [of_studies, of_commands] = [&OF_STUDIES, &OF_COMMANDS].map(|vocabulary| row(name, vocabulary));
     match (of_studies, of_commands) {
@@ -173,7 +173,7 @@ fn baseline_itself(arm: &str) -> Mistake {
     })
 }
 
-/// A line, taken apart.
+/// The parts of a line.
 struct Line<'t> {
     arm: Option<&'t str>,
     row: &'static MetricRow,
@@ -225,7 +225,7 @@ impl Known<'_> {
         Ok(arms.into_iter().map(one).collect())
     }
 
-    /// The arms that a line is about in the cell; never none.
+    /// The arms that a line is about in the cell; never empty.
     fn arms_of<'s>(&'s self, line: &Line<'s>, cell: &CellSpec) -> Result<Vec<&'s str>, Mistake> {
         let (names, cell_id) = (self.arm_names(), cell.id.as_str());
         let Some(arm) = line.arm else {
@@ -259,8 +259,7 @@ impl Known<'_> {
         Ok(vec![arm])
     }
 
-    /// Arms that are meant where none is named: all but the baseline, or those that name a baseline of their own; never
-    /// a placebo.
+    /// Default arms of a line: all but the baseline, or those that name another baseline; never a placebo.
     fn meant<'n>(&self, names: Vec<&'n str>) -> Vec<&'n str> {
         let arm = |name: &str| self.spec.arms.iter().find(|arm| arm.name == name);
         let first = self.spec.arms[0].name.as_str();
@@ -273,9 +272,9 @@ impl Known<'_> {
         names.into_iter().filter(is_meant).collect()
     }
 
-    /// The cell that is named. Else that of the primary comparison, or the first one in which the metric is measured:
-    /// latencies are where requests come at a rate. None where it may be one that this machine lacks: the study then
-    /// ends as one that cannot all run here.
+    /// The cell that the line names. By default the cell of the primary comparison, or the first one in which the
+    /// metric is measured: latencies are measured where requests come at a rate. `None` if it may be a cell that this
+    /// machine lacks: the study then ends as one that cannot run completely here.
     fn cell_of(&self, name: Option<&str>, row: &MetricRow) -> Result<Option<&CellSpec>, Mistake> {
         let cells = &self.spec.cells;
         let has = |cell: &&CellSpec| (row.part)(cell) != Part::None;
@@ -367,12 +366,12 @@ impl<'t> Line<'t> {
             _ => return Err(not_of_this_form()),
         };
         let row = row(metric, vocabulary)?;
-        // Per cent of a figure that is none of a whole can only be meant of the baseline's.
+        // A percentage of a figure that is not a share can only be relative to the baseline.
         let is_ratio = says_ratio || (bound.ends_with('%') && row.unit != MetricUnit::Share);
         Ok(Self { arm, row, is_ratio, is_above: text[at..].starts_with('>'), bound, cell })
     }
 
-    /// What must hold for the line not to.
+    /// The goal that holds if the line fails.
     fn goal(&self) -> Result<Goal, Mistake> {
         let (key, bound) = (self.row.key, self.bound);
         if self.is_ratio && self.row.scale != Scale::Ratio {
@@ -404,7 +403,7 @@ impl<'t> Line<'t> {
         }
     }
 
-    /// What must hold for the line to be no failure.
+    /// The goal that holds if the line does not fail.
     fn kept(&self, bound: f64) -> Goal {
         if self.is_above { Goal::AtMost(bound) } else { Goal::AtLeast(bound) }
     }
@@ -453,7 +452,7 @@ fn row(name: &str, vocabulary: &Vocabulary) -> Result<&'static MetricRow, Mistak
     })
 }
 
-/// Units a bound may be written in, and what one is in the metric's own.
+/// Units of a bound, each with its size in the metric's unit.
 fn units(unit: MetricUnit) -> &'static [(&'static str, f64)] {
     match unit {
         MetricUnit::Micros => &[("ns", 1e-3), ("us", 1.0), ("µs", 1.0), ("ms", 1e3), ("s", 1e6)],
