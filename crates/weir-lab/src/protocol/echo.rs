@@ -1,4 +1,4 @@
-//! Messages that come back as they are, and the arms that serve connections, which HTTP has too.
+//! Echo: messages that come back unchanged, and arms that serve connections, which HTTP shares.
 
 use std::borrow::Cow;
 
@@ -18,23 +18,23 @@ use crate::{
 /// Drivers an arm may name. `auto` is not among them: a study never leaves the choice open.
 pub(crate) const DRIVERS: [&str; 5] = ["uring", "epoll", "poll", "select", "blocking"];
 
-/// Ways of accepting that `--accept` takes.
+/// Ways of accepting connections that `--accept` takes.
 pub(super) const ACCEPTS: [&str; 3] = ["acceptor", "reuseport", "exclusive"];
 
 /// Descriptors that `select` can name (`FD_SETSIZE`): the kernel's interface has no room for more.
 const SELECT_DESCRIPTORS: u32 = 1024;
 
-/// Descriptors a server has open beside its connections, and a few to spare: standard streams, signals, the
-/// statistics socket and its one reader.
+/// Descriptors that a server opens besides its connections, with a margin: standard streams, signals, the statistics
+/// socket and its one reader.
 const DESCRIPTORS_BESIDE: u32 = 12;
 
-/// Further ones for each worker: its listener and the descriptor that wakes it.
+/// Further descriptors of each worker: its listener and the descriptor that wakes it.
 const DESCRIPTORS_PER_WORKER: u32 = 2;
 
 /// Most further words of `weir serve` an arm may have.
 const ARGUMENTS_MAX: usize = 32;
 
-/// What the laboratory says to `weir serve` itself; an arm that said it too would contradict it.
+/// Arguments of `weir serve` that the laboratory sets itself. An arm that also set them would contradict it.
 const ARGUMENTS_TAKEN: [&str; 8] =
     ["--driver", "--listen", "--workers", "--stats-socket", "--pin", "--body", "--option", "-o"];
 
@@ -70,21 +70,21 @@ pub(super) const WORKERS: Factor = Factor {
     shown: |cell| unusual("w", cell.workers, 1),
 };
 
-/// Connections are taken in turn unless a study says otherwise: the kernel's hash would draw another imbalance for
-/// every server that is started, which then is most of what differs between rounds.
+/// How connections are distributed to workers. The default is in turn: the kernel's hash would draw another imbalance
+/// for every server that starts, which would then be most of the difference between rounds.
 pub(super) const ACCEPT: Factor = Factor {
     key: "accept",
     kind: Kind::Word(|text| one_of("accept", text, &ACCEPTS).map(|()| text.to_owned())),
     default: Some(Value::Word(Cow::Borrowed("acceptor"))),
     set: |cell, level| level.word().clone_into(&mut cell.accept),
-    // One worker gets every connection, whichever way.
+    // One worker gets every connection either way.
     shown: |cell| {
         let accept = cell.accept();
         (!["", "acceptor"].contains(&accept)).then(|| accept.to_owned())
     },
 };
 
-/// Of both ends: either slows its own sending down.
+/// Congestion control of both ends, because each limits its own sending.
 pub(super) const CONGESTION_CONTROL: Factor = Factor {
     key: "congestion_control",
     kind: Kind::Word(congestion_control),
@@ -93,7 +93,7 @@ pub(super) const CONGESTION_CONTROL: Factor = Factor {
     shown: |cell| (!cell.congestion_control.is_empty()).then(|| cell.congestion_control.clone()),
 };
 
-/// A name as the kernel has them, at most as long as it lets them be.
+/// A name as the kernel writes it, at most as long as the kernel allows.
 fn congestion_control(text: &str) -> Result<String, SpecError> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     if (1..=15).contains(&text.len()) && text.chars().all(is_plain) {
@@ -134,7 +134,7 @@ pub(super) const SERVER_CPUS: Factor = Factor {
     key: "server_cpus",
     kind: Kind::ServerCpus,
     default: None,
-    // "all" are none of its own.
+    // For `"all"`, the cell has no separate CPUs.
     set: |cell, level| cell.server_cpus = cpu_set(level.word()).unwrap_or_default(),
     shown: |cell| {
         let named = cell.server_cpus.iter().map(usize::to_string).collect::<Vec<_>>();
@@ -150,7 +150,7 @@ const CLOSE: Factor = Factor {
     shown: |cell| cell.close.then(|| "reconnect".to_owned()),
 };
 
-/// Messages that come back.
+/// The protocol of messages that come back.
 pub(super) struct Echo;
 
 impl Protocol for Echo {
@@ -199,7 +199,7 @@ fn words(cell: &CellSpec, address: &str) -> Vec<String> {
     words
 }
 
-/// A server on one of our drivers, a command, or one that runs already.
+/// The subject of an arm: a server on one of Weir's drivers, a command, or a server that runs already.
 pub(super) fn subject(arm: &mut Table<'_>, protocol: &str) -> Result<Subject, FieldError> {
     let driver = arm.take("driver");
     let command = arm.take("command");
@@ -234,7 +234,7 @@ pub(super) fn subject(arm: &mut Table<'_>, protocol: &str) -> Result<Subject, Fi
     }
 }
 
-/// What such an arm runs.
+/// The command line of such an arm, for display.
 pub(super) fn runs(subject: &Subject) -> Vec<String> {
     match subject {
         Subject::Weir { driver, options, arguments } => {
@@ -257,7 +257,7 @@ pub(super) fn obstacle_of_arm(arm: &ArmSpec) -> Option<NoTurns> {
     (!limits::names_port(argv, &arm.start)).then_some(NoTurns::NoPort)
 }
 
-/// Every arm serves connections, and as many as its driver can name.
+/// Checks that every arm serves connections, and no more than its driver can name.
 pub(super) fn check_servers(spec: &StudySpec) -> Result<(), SpecError> {
     spec.arms.iter().try_for_each(|arm| check_server(spec, arm).map_err(|error| error.of_arm(&arm.name)))
 }
@@ -291,7 +291,7 @@ fn check_server(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {
     }
 }
 
-/// The name of a driver in a study: io_uring may go by the kernel's own name for it.
+/// The name of a driver in a study. io_uring may have the kernel's name for it.
 pub(crate) fn driver_name(text: &str) -> &str {
     if text == "io_uring" { "uring" } else { text }
 }
@@ -307,7 +307,7 @@ pub(super) fn check_driver(driver: &str) -> Result<(), SpecError> {
     Err(SpecError::new("arm.driver", message))
 }
 
-/// The blocking driver has a thread for each connection, and no workers.
+/// Checks the workers of the blocking driver, which has a thread for each connection instead.
 fn check_workers<'c>(driver: &str, mut cells: impl Iterator<Item = &'c CellSpec>) -> Result<(), SpecError> {
     let Some(cell) = cells.find(|cell| driver == "blocking" && cell.workers > 1) else { return Ok(()) };
     let message = format!(
@@ -318,7 +318,7 @@ fn check_workers<'c>(driver: &str, mut cells: impl Iterator<Item = &'c CellSpec>
     Err(SpecError::new("arm.driver", message))
 }
 
-/// Nobody tells a foreign server how its sockets slow down.
+/// Refuses congestion control for foreign servers, because it cannot be passed to them.
 fn check_congestion_control<'c>(
     mut cells: impl Iterator<Item = &'c CellSpec>,
     key: &str,
@@ -369,7 +369,7 @@ fn check_program(argv: &[String]) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// Further words of `weir serve`: not too many, and none the laboratory says itself.
+/// Checks the further words of `weir serve`: not too many, and none that the laboratory sets itself.
 pub(super) fn check_arguments(words: &[String]) -> Result<(), SpecError> {
     if words.len() > ARGUMENTS_MAX {
         let message = format!("{} words; at most {ARGUMENTS_MAX} are allowed", words.len());

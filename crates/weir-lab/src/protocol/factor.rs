@@ -1,4 +1,4 @@
-//! Factors as data: what a level may be, what it asks of a cell, and how it shows in the cell's identifier.
+//! Factors as data: the possible levels, the setting of a level in a cell, and its text in the cell's identifier.
 
 use std::{borrow::Cow, fmt};
 
@@ -43,21 +43,21 @@ impl fmt::Display for Value {
     }
 }
 
-/// What the levels of a factor are.
+/// Kinds of levels.
 pub(crate) enum Kind {
     /// Whole numbers.
     Number(Level),
-    /// Numbers of threads. `"cpus"` are as many as the server's side has CPUs, `"up-to-cpus"` is 1, 2, 4 and so on, up
-    /// to that many.
+    /// Numbers of threads. `"cpus"` is the number of the server side's CPUs; `"up-to-cpus"` is 1, 2, 4 and so on, up
+    /// to that number.
     Threads,
     /// Sets of CPUs, as `"0,2"` or `"2-3"`.
     Cpus,
-    /// The same of the server's side. `"all"` are those it has anyway, `"fewer"` are its first 1, 2, 4 and so on, below
-    /// all of them: none where it has one.
+    /// The same for the server side. `"all"` is the side's own CPUs; `"fewer"` is its first 1, 2, 4 and so on, but
+    /// not all of them: none if it has one.
     ServerCpus,
     /// Yes or no.
     Flag,
-    /// Words, each checked and brought into the form in which it is stored.
+    /// Words. The function checks each and converts it to the form in which it is stored.
     Word(fn(&str) -> Result<String, SpecError>),
     /// The same for drivers: those that do not run here are left out.
     Driver(fn(&str) -> Result<String, SpecError>),
@@ -67,21 +67,21 @@ pub(crate) enum Kind {
 pub(crate) struct Factor {
     /// Key in a study file.
     pub(crate) key: &'static str,
-    /// What its levels are.
+    /// Kind of its levels.
     pub(crate) kind: Kind,
-    /// The level of a cell that names none; absent where something else decides.
+    /// The level of a cell that names none; `None` if something else decides.
     pub(crate) default: Option<Value>,
-    /// Asks a level of a cell.
+    /// Sets a level in a cell.
     pub(crate) set: fn(&mut CellSpec, &Value),
-    /// How the cell's level shows in its identifier; `None` where it is the usual one.
+    /// Text of the cell's level in its identifier; `None` for the default level.
     pub(crate) shown: fn(&CellSpec) -> Option<String>,
 }
 
-/// What resolves levels that have a name instead of a number.
+/// Values for levels that have a name instead of a number.
 #[derive(Clone, Copy)]
 pub(crate) struct Machine<'s> {
     pub(crate) host_defaults: &'s HostDefaults,
-    /// The server side's, as the file or the machine has them.
+    /// CPUs of the server side, from the file or the machine.
     pub(crate) server_cpus: &'s [usize],
 }
 
@@ -91,7 +91,7 @@ impl Factor {
         matches!(self.kind, Kind::Driver(_))
     }
 
-    /// The levels that one value of a file stands for: one, unless it is a name for several or for none.
+    /// The levels of one value in a file: one, unless the value is a name for several or for none.
     pub(crate) fn read(&self, entry: Entry<'_>, machine: Machine<'_>) -> Result<Vec<Value>, FieldError> {
         let at = entry.at;
         type Read = fn(&str) -> Result<String, SpecError>;
@@ -153,7 +153,7 @@ fn threads(entry: Entry<'_>, server_cpus: &[usize]) -> Result<Vec<Value>, FieldE
     }
 }
 
-/// A load as it shows in an identifier.
+/// Text of a load in an identifier.
 pub(super) fn load_shown(load: &LoadMode) -> String {
     match load {
         LoadMode::Closed => "closed".to_owned(),
@@ -162,7 +162,7 @@ pub(super) fn load_shown(load: &LoadMode) -> String {
     }
 }
 
-/// A level that is not the usual one, with a letter before it.
+/// Text of a level that is not the default, with a letter before it.
 pub(super) fn unusual(letter: &str, level: u32, usual: u32) -> Option<String> {
     (level != usual).then(|| format!("{letter}{level}"))
 }

@@ -1,4 +1,4 @@
-//! Requests and their responses. Arms are those of echo.
+//! HTTP: requests and their responses. The arms are the same as for echo.
 
 use weir_proto::content::Content;
 use weir_record::{
@@ -21,7 +21,7 @@ use crate::{
     toml_table::{Entry, FieldError, Table},
 };
 
-/// What stands for the file of the requests of a mix in the words of a generator.
+/// Placeholder of the file with the requests of a mix, in the words of a generator.
 pub(crate) const REQUESTS: &str = "{requests}";
 
 /// Longest ramp-up, and longest timeout of a connection or a response.
@@ -58,7 +58,7 @@ fn http(cell: &mut CellSpec) -> &mut HttpCell {
     cell.http.get_or_insert_default()
 }
 
-/// What a response carries, from its name.
+/// The content of a response, from its name.
 fn content(text: &str) -> Result<Content, SpecError> {
     quantity::in_digits(text).parse::<Content>().map_err(|error| {
         let message = format!("{text:?} is none: {error}");
@@ -66,7 +66,7 @@ fn content(text: &str) -> Result<Content, SpecError> {
     })
 }
 
-/// Length of a content, as message size.
+/// Length of a content, as message size in bytes.
 fn content_bytes(content: Content) -> u32 {
     u32::try_from(content.len()).unwrap_or(u32::MAX)
 }
@@ -80,9 +80,9 @@ pub(crate) fn file_name(content: Content) -> String {
     }
 }
 
-/// The path a generator asks for. Servers of one content answer it like any other.
+/// The path that a generator requests. Servers of one content answer any path with it.
 fn url_path(http: &HttpCell) -> String {
-    // A content that is none was refused before anything ran; the generator would say so too.
+    // An invalid content was refused before anything ran; the generator would refuse it too.
     match http.content.parse() {
         Ok(Content::Html) | Err(_) => "/".to_owned(),
         Ok(other) => format!("/{}", file_name(other)),
@@ -110,7 +110,7 @@ fn words(cell: &CellSpec, address: &str) -> Vec<String> {
     words
 }
 
-/// What the field `Host` says of a server at `HOST:PORT`, as it was written: the usual port is left out.
+/// Value of the field `Host` for a server at `HOST:PORT`, as written in the study; the default port is omitted.
 fn host(address: &str) -> &str {
     match address.rsplit_once(':') {
         Some((host, port)) if port.parse() == Ok(HTTP_PORT) => host,
@@ -118,7 +118,7 @@ fn host(address: &str) -> &str {
     }
 }
 
-/// Requests and their responses.
+/// The protocol of requests and their responses.
 pub(super) struct Http;
 
 impl Protocol for Http {
@@ -177,7 +177,7 @@ impl Protocol for Http {
         Some(words)
     }
 
-    /// It is loaded by the address that its name had, and serves by name.
+    /// The generator connects to the resolved address, but the server may select its site by name.
     fn arm_words(&self, arm: &ArmSpec) -> Vec<String> {
         let host = arm.running().map(|server| format!("Host: {}", host(&server.address)));
         host.map_or(Vec::new(), |host| vec!["--header".to_owned(), host])
@@ -187,7 +187,7 @@ impl Protocol for Http {
         cell.http.as_ref()?.content.parse().ok()
     }
 
-    /// A server of files has no one body.
+    /// A server of files has no single body.
     fn server_words(&self, cell: &CellSpec, own: &[String]) -> Vec<String> {
         let http = cell.http.as_ref().filter(|_| own.iter().all(|word| word != "--root"));
         http.map_or(Vec::new(), |http| vec!["--body".to_owned(), http.content.clone()])

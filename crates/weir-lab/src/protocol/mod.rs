@@ -1,5 +1,5 @@
-//! What can be measured, a file for each protocol: its factors, what else a study file may say of its cells and arms,
-//! and what must hold between them. A study has one protocol.
+//! The protocols that can be measured, one file each: factors, further keys of cells and arms in a study file, and
+//! the conditions between them. A study has one protocol.
 
 mod echo;
 mod factor;
@@ -30,10 +30,10 @@ use crate::{
     toml_table::{FieldError, Table},
 };
 
-/// What a key of a file says of a cell.
+/// Sets a key of the file in a cell.
 pub(crate) type Setting = Box<dyn Fn(&mut CellSpec)>;
 
-/// One kind of message and of what answers it.
+/// A protocol: one kind of message and its answer.
 pub(crate) trait Protocol: Sync {
     /// Name in a study file.
     fn name(&self) -> &'static str;
@@ -41,92 +41,92 @@ pub(crate) trait Protocol: Sync {
     /// Its factors, in the order of a cell's identifier.
     fn factors(&self) -> &'static [Factor];
 
-    /// Gives a cell the side that only this protocol has, with nothing asked yet.
+    /// Adds the part that only this protocol has to a cell, without any operations yet.
     fn begin(&self, _cell: &mut CellSpec) {}
 
-    /// Whether a file may say what is asked for, as requests of a mix.
+    /// Whether a file may define the requests of a mix.
     fn has_requests(&self) -> bool {
         false
     }
 
-    /// Longest warm-up of a cell that says none.
+    /// Default of a cell's longest warm-up, in nanoseconds.
     fn warmup_ns_max(&self) -> u64 {
-        // The generator needs 0.6 s to call a load steady, and often a little more.
+        // The generator needs 0.6 s to consider a load steady, and often a little more.
         800_000_000
     }
 
-    /// Keys that a file may have for all of its cells, and a cell for itself.
+    /// Keys that a file may have for all of its cells, or in a single cell.
     fn settings(&self, _table: &mut Table<'_>) -> Result<Vec<Setting>, FieldError> {
         Ok(Vec::new())
     }
 
-    /// Words that only a generator of this protocol is told; `None` where what is measured is its own load.
+    /// Arguments of a generator of this protocol; `None` if the arm itself is the load.
     fn generator(&self) -> Option<LoadWords>;
 
-    /// Words that the generator is told for the server of one arm.
+    /// Arguments of the generator for the server of one arm.
     fn arm_words(&self, _arm: &ArmSpec) -> Vec<String> {
         Vec::new()
     }
 
-    /// The servers that an arm has in a cell, in the order in which they start. The last is loaded, and each stands
-    /// before the one that was started before it. None where an arm does its work itself.
+    /// The servers of an arm in a cell, in the order in which they start. The last is loaded, and each is in front of
+    /// the server started before it. Empty if an arm does its work itself.
     fn servers(&self, request: &TrialRequest<'_>) -> Vec<ServerStart> {
         start::single(request, self.name(), |own| self.server_words(request.cell, own))
     }
 
-    /// Words that only a server of this protocol is told, beside those that the arm has for it.
+    /// Arguments of a server of this protocol, beside those that the arm has for it.
     fn server_words(&self, _cell: &CellSpec, _own: &[String]) -> Vec<String> {
         Vec::new()
     }
 
-    /// What foreign servers of a cell answer with, where that is a file.
+    /// The content that foreign servers of a cell serve, if it is a file.
     fn content(&self, _cell: &CellSpec) -> Option<Content> {
         None
     }
 
-    /// What servers behind each other counted together, from what each did, the loaded one first.
+    /// Totals of servers behind each other, from the counters of each, the loaded one first.
     fn chain_totals(&self, _cell: &CellSpec, _nodes: &[NodeStats]) -> Option<ChainTotals> {
         None
     }
 
-    /// Time before the warm-up in which connections are opened.
+    /// Time before the warm-up in which connections are opened, in nanoseconds.
     fn ramp_up_ns(&self, _cell: &CellSpec) -> u64 {
         0
     }
 
-    /// Longest waits of the generator for a connection and for an answer; zero for its own.
+    /// Longest waits of the generator for a connection and for an answer, in nanoseconds; zero for its default.
     fn timeouts_ns(&self, _cell: &CellSpec) -> [u64; 2] {
         [0; 2]
     }
 
-    /// Whether the capacity that shares are of is the baseline's, and not the smallest of all arms.
+    /// Whether shares are of the baseline's capacity, and not of the smallest capacity of all arms.
     fn has_capacity_of_baseline(&self) -> bool {
         false
     }
 
-    /// Whether claims are about a rate that all arms are offered, unless a file asks for saturation. Where not, each
-    /// cell says how its load comes.
+    /// Whether claims are about a rate that all arms are offered, unless a file asks for saturation. Otherwise each
+    /// cell defines its load.
     fn has_rungs(&self) -> bool {
         self.generator().is_some()
     }
 
-    /// What an arm runs, from its keys: a server, unless the protocol says otherwise.
+    /// The subject of an arm, from its keys: a server, unless the protocol defines something else.
     fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, FieldError> {
         echo::subject(arm, self.name())
     }
 
-    /// What an arm runs, as a command line would say it.
+    /// The command line of an arm, for display.
     fn runs(&self, subject: &Subject) -> Vec<String> {
         echo::runs(subject)
     }
 
-    /// CPUs and drivers that the file leaves to the machine.
+    /// Sets the CPUs and drivers that the file leaves to the machine.
     fn place(&self, spec: &mut StudySpec, host_defaults: &HostDefaults) {
         spec.server_cpus.clone_from(&host_defaults.server_cpus);
         spec.load_cpus.clone_from(&host_defaults.load_cpus);
     }
 
-    /// How its load shows in a cell's identifier.
+    /// Text of its load in a cell's identifier.
     fn load_shown(&self, cell: &CellSpec) -> Option<String> {
         Some(factor::load_shown(&cell.load))
     }
@@ -136,45 +136,46 @@ pub(crate) trait Protocol: Sync {
         None
     }
 
-    /// The same of an arm.
+    /// The same for an arm.
     fn obstacle_of_arm(&self, arm: &ArmSpec) -> Option<NoTurns> {
         echo::obstacle_of_arm(arm)
     }
 
-    /// Shortest slice: below, the burst at its beginning shows as an effect of going first.
+    /// Shortest slice in nanoseconds. In a shorter one the burst at its beginning appears as an effect of going
+    /// first.
     fn slice_ns_min(&self) -> u64 {
         25_000_000
     }
 
-    /// What a message takes of the time of a server that is not among the fastest, on few connections: the slices of a
-    /// plan hold enough messages on each connection where every arm is at least so fast.
+    /// Time of a message for a server that is not among the fastest, on few connections, in nanoseconds. If every arm
+    /// is at least this fast, the slices of a plan hold enough messages on each connection.
     fn message_ns(&self) -> u64 {
         8_000
     }
 
-    /// Slices of a round together, over all runs: fresh processes differ from each other, so rounds should be short and
-    /// many.
+    /// Total length of the slices of a round over all runs, in nanoseconds. Fresh processes differ from each other,
+    /// so rounds should be short and many.
     fn round_ns(&self) -> u64 {
         600_000_000
     }
 
-    /// What an arm of a round takes to start and to end.
+    /// Time that an arm of a round takes to start and to end, in nanoseconds.
     fn start_ns(&self, _cell: &CellSpec) -> u64 {
         40_000_000
     }
 
-    /// What must hold in a cell beyond the ranges of its levels.
+    /// Checks a cell beyond the ranges of its levels.
     fn check_cell(&self, _cell: &CellSpec) -> Result<(), SpecError> {
         Ok(())
     }
 
-    /// What must hold between arms and cells.
+    /// Checks the conditions between arms and cells.
     fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError> {
         echo::check_servers(spec)
     }
 }
 
-/// Words of `weir load` that say what is sent, for a cell and the address of a server.
+/// Arguments of `weir load` that define the messages, for a cell and the address of a server.
 pub(crate) type LoadWords = fn(&CellSpec, &str) -> Vec<String>;
 
 /// Words and their values as a command line has them.
@@ -183,12 +184,12 @@ fn options(head: &[&str], options: &[(&str, String)]) -> Vec<String> {
     head.iter().map(|word| (*word).to_owned()).chain(words).collect()
 }
 
-/// Engine options in short.
+/// Engine options in short form.
 pub(crate) fn shown_options(options: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
     options.iter().map(|(name, value)| format!("-o {name}={value}"))
 }
 
-/// What a generator keeps open, and on its way.
+/// Open connections and messages in flight of a generator.
 fn connected(cell: &CellSpec) -> [(&'static str, String); 2] {
     [("--connections", cell.connections.to_string()), ("--depth", cell.depth.to_string())]
 }
@@ -198,7 +199,7 @@ pub(crate) fn seconds(nanoseconds: u64) -> String {
     format!("{}s", Duration::from_nanos(nanoseconds).as_secs_f64())
 }
 
-/// All there are.
+/// All protocols.
 pub(crate) const ALL: [&dyn Protocol; 4] = [&echo::Echo, &http::Http, &storage::Storage, &orders::Orders];
 
 /// The protocol of this name.
@@ -210,12 +211,12 @@ pub(crate) fn named(name: &str) -> Result<&'static dyn Protocol, SpecError> {
     })
 }
 
-/// The protocol of a cell. One that is not there was refused with its study.
+/// The protocol of a cell. An unknown one was refused with its study.
 pub(crate) fn of(cell: &CellSpec) -> &'static dyn Protocol {
     named(cell.protocol()).unwrap_or(&echo::Echo)
 }
 
-/// Checks that a study has one protocol, and what that asks of its arms.
+/// Checks that a study has one protocol, and the protocol's conditions on its arms.
 pub(crate) fn check(spec: &StudySpec) -> Result<&'static dyn Protocol, SpecError> {
     let Some(first) = spec.cells.first() else { return Ok(&echo::Echo) };
     let protocol = named(first.protocol())?;
@@ -243,7 +244,7 @@ pub fn cell_id(cell: &CellSpec) -> String {
     parts.join("-")
 }
 
-/// A closed loop has nothing else to say.
+/// Whether the load is a closed loop.
 fn is_closed(cell: &CellSpec) -> bool {
     cell.load == LoadMode::Closed
 }

@@ -1,5 +1,5 @@
-//! Orders that go through a gateway to an exchange. A cell says how orders come and on which driver; an arm says how
-//! the gateway hands them to another worker, and the first arm is its baseline on every driver.
+//! Orders that go through a gateway to an exchange. A cell defines how orders arrive and on which driver. An arm
+//! defines the gateway's hand-off to another worker, and the first arm is the baseline on every driver.
 
 use std::borrow::Cow;
 
@@ -23,10 +23,10 @@ use crate::{
     toml_table::{At, Entry, FieldError, Table},
 };
 
-/// Ways of handing over that `--handoff` takes.
+/// Hand-offs that `--handoff` takes.
 const HANDOFFS: [&str; 7] = ["owner", "naive", "edge", "armed", "mesh", "mesh-spin", "msgring"];
 
-/// The way that hands nothing over.
+/// The hand-off that hands nothing over.
 const NO_HANDOFF: &str = "owner";
 
 /// Routes that `--route` takes.
@@ -35,19 +35,19 @@ const ROUTES: [&str; 3] = ["own", "other", "modulo"];
 /// Levels that `--journal` takes.
 const JOURNALS: [&str; 3] = ["none", "os", "disk"];
 
-/// Sessions of clients of a cell that says none, as in document 001.
+/// Default number of client sessions of a cell, as in document 001.
 const SESSIONS: u32 = 10;
 
-/// Orders a session may have in flight when they come at a rate of their own: so many that the rate decides.
+/// Most orders in flight of a session when they arrive at a fixed rate: enough that the rate decides.
 const OPEN_IN_FLIGHT: u32 = 64;
 
 /// Driver of the exchange in studies that were stored before they named it.
 const EXCHANGE_DRIVER_UNNAMED: &str = "uring";
 
-/// Bytes of the order that enters.
+/// Bytes of a new order.
 const ORDER_BYTES: u32 = 47;
 
-/// A kind of load: how many orders are on their way, and when new ones start.
+/// A kind of load: how many orders are in flight, and when new ones start.
 struct Load {
     name: &'static str,
     depth: u32,
@@ -55,7 +55,7 @@ struct Load {
     mode: LoadMode,
 }
 
-/// The kinds there are. Paced load comes at a share of what the baseline can do at flood.
+/// All kinds of load. Paced load has a share of the baseline's capacity at flood.
 const LOADS: [Load; 4] = [
     Load { name: "closed", depth: 1, in_flight_total: Some(1), mode: LoadMode::Closed },
     Load { name: "tps", depth: 1, in_flight_total: None, mode: LoadMode::Closed },
@@ -122,7 +122,7 @@ const CONNECTIONS: Factor = Factor {
     ..super::echo::CONNECTIONS
 };
 
-/// The load decides, unless a cell does.
+/// The depth of the load, unless a cell sets it.
 const DEPTH: Factor = Factor {
     default: None,
     shown: |cell| unusual("d", cell.depth, load_of(cell)?.depth),
@@ -140,7 +140,7 @@ const JOURNAL: Factor = Factor {
     },
 };
 
-/// Of a gateway and its exchange, which have several workers.
+/// How connections reach the workers of a gateway and its exchange, which have several each.
 const ACCEPT: Factor = Factor {
     set: |cell, level| level.word().clone_into(&mut orders(cell).accept),
     shown: |cell| {
@@ -150,7 +150,7 @@ const ACCEPT: Factor = Factor {
     ..super::echo::ACCEPT
 };
 
-/// Orders through a gateway.
+/// The protocol of orders through a gateway.
 pub(super) struct Orders;
 
 impl Protocol for Orders {
@@ -212,7 +212,7 @@ impl Protocol for Orders {
         }))
     }
 
-    /// A core for each thread where there are five; the exchange has the first driver of the study.
+    /// A core for each thread if there are five; the exchange has the first driver of the study.
     fn place(&self, spec: &mut StudySpec, host_defaults: &HostDefaults) {
         let cpus = host_defaults.order_cpus.as_ref();
         spec.server_cpus =
@@ -270,12 +270,12 @@ impl Protocol for Orders {
         words
     }
 
-    /// The same orders at the same rate for every way of handing over.
+    /// Every hand-off gets the same orders at the same rate.
     fn has_capacity_of_baseline(&self) -> bool {
         true
     }
 
-    /// How orders come is a factor of its own, and one of its levels is a rate: a study makes its claim there.
+    /// How orders arrive is a separate factor, and one of its levels is a rate: a study makes its claim there.
     fn has_rungs(&self) -> bool {
         false
     }
@@ -306,7 +306,7 @@ impl Protocol for Orders {
         Ok(())
     }
 
-    /// Every arm is a gateway, and its way of handing over is there on every driver it meets.
+    /// Checks that every arm is a gateway, and that its hand-off exists on every driver of its cells.
     fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError> {
         spec.arms.iter().try_for_each(|arm| check_arm(spec, arm).map_err(|error| error.of_arm(&arm.name)))
     }
@@ -344,7 +344,8 @@ fn gateway_words(request: &TrialRequest<'_>, subject: &GatewaySubject, cell: &Or
     words
 }
 
-/// What both are told. A journal is in the trial's own folder, so that every trial begins with an empty one.
+/// Arguments of gateway and exchange. A journal is in the trial's own folder, so every trial begins with an empty
+/// one.
 fn node_words(
     request: &TrialRequest<'_>,
     subject: &GatewaySubject,
@@ -353,7 +354,7 @@ fn node_words(
 ) -> Vec<String> {
     let mut words = start::serve(name, driver, subject.workers.unwrap_or(request.cell.workers), cpus);
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    // Neighbours have accounts beyond those of the sessions.
+    // Neighbours use accounts beyond those of the sessions.
     option("--demo", (request.cell.connections as usize + request.cell.neighbours.len()).to_string());
     option("--accept", cell.accept.clone());
     option("--journal", cell.journal.clone());
@@ -488,7 +489,7 @@ mod tests {
         }
     }
 
-    /// What is said for an arm in a cell: to the exchange, to the gateway, and to the generator.
+    /// The arguments for an arm in a cell: of the exchange, the gateway, and the generator.
     fn said(arm: &str, cell: &str, load: Option<LoadMode>) -> [String; 3] {
         let host_defaults =
             HostDefaults { seed: 7, server_cpus: vec![0], load_cpus: vec![1], ..HostDefaults::default() };

@@ -1,5 +1,5 @@
-//! An arm that is a server which runs already, as a file or a command line says it: where it listens, and whose CPU is
-//! its own. Nothing is looked for here.
+//! Arms that are servers which run already, as a file or a command line defines them: the address, and the processes
+//! whose CPU is the server's. This module does not look for processes.
 
 use weir_record::spec::{CellSpec, RunningServer};
 
@@ -8,10 +8,10 @@ use crate::{
     toml_table::{At, Entry, FieldError, Table},
 };
 
-/// Port of a URL that names none.
+/// Port of a URL without a port.
 pub(super) const HTTP_PORT: u16 = 80;
 
-/// Reads the keys of an arm that runs already; the value of `running` is taken already.
+/// Reads the keys of an arm that runs already. The caller has taken the value of `running`.
 pub(super) fn read(
     arm: &mut Table<'_>,
     running: Entry<'_>,
@@ -30,7 +30,7 @@ pub(super) fn read(
     Ok(RunningServer { address, pid, cgroup })
 }
 
-/// Where a server listens, as `HOST:PORT`, from `http://HOST[:PORT]`, `tcp://HOST:PORT` or that itself.
+/// Address of a server, as `HOST:PORT`, from `http://HOST[:PORT]`, `tcp://HOST:PORT` or `HOST:PORT`.
 pub(super) fn address(text: &str, protocol: &str) -> Result<String, SpecError> {
     let wrong = |message: String| Err(SpecError::new("arm.running", message));
     let own = if protocol == "http" { "http" } else { "tcp" };
@@ -57,7 +57,7 @@ pub(super) fn address(text: &str, protocol: &str) -> Result<String, SpecError> {
     if is_right { Ok(whole) } else { wrong(format!("{text:?}: write {own}://HOST:PORT")) }
 }
 
-/// What must hold of such an arm and the cells in which it runs.
+/// Checks such an arm and the cells in which it runs.
 pub(super) fn check<'c>(
     server: &RunningServer,
     protocol: &str,

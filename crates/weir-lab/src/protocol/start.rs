@@ -1,5 +1,5 @@
-//! How the servers of an arm are started, as data: the launcher makes processes of it and fills in what is only known
-//! then.
+//! How the servers of an arm are started, as data. The launcher starts processes from it and fills in what is known
+//! only then.
 
 use std::collections::BTreeMap;
 
@@ -7,38 +7,38 @@ use weir_record::spec::{CellSpec, Subject};
 
 use crate::{host_defaults::cpu_list, launch::TrialRequest};
 
-/// What stands for the statistics socket in the words of one of Weir's own servers.
+/// Placeholder of the statistics socket in the words of one of Weir's own servers.
 pub(crate) const STATS_SOCKET: &str = "{stats_socket}";
 
-/// What stands for where one of Weir's own servers listens, on a port that the system chooses.
+/// Placeholder of the listen address of one of Weir's own servers, with a port that the system chooses.
 pub(crate) const LISTEN: &str = "{listen}";
 
-/// What stands for the address of the server that was started before.
+/// Placeholder of the address of the server that was started before.
 pub(crate) const UPSTREAM: &str = "{upstream}";
 
-/// One server of an arm. Its words may name files and folders as those of a command do.
+/// One server of an arm. Its words may contain the placeholders for files and folders that a command may contain.
 pub(crate) struct ServerStart {
-    /// What it is called among the processes of a trial.
+    /// Its name among the processes of a trial.
     pub(crate) name: &'static str,
-    /// Whose program it is.
+    /// Kind of its program.
     pub(crate) program: Program,
     /// Its command line.
     pub(crate) words: Vec<String>,
-    /// Another build of `weir` that is started, if it is not the one that runs.
+    /// Another build of `weir` to start, if it is not the running one.
     pub(crate) build: Option<String>,
 }
 
-/// Whose program a server is, and so how it says that it is ready.
+/// Kind of a server's program, which determines how it reports that it is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
-    /// `weir`: it says where it listens, and has a statistics socket.
+    /// `weir`: it reports the address on which it listens, and has a statistics socket.
     Weir,
-    /// Somebody else's, below a supervisor: told a port, and ready when that accepts.
+    /// A foreign program, below a supervisor: it receives a port, and is ready when that port accepts connections.
     Foreign,
 }
 
-/// The one server of an arm that has no others behind it: `weir serve` on a driver, or a command; none for what serves
-/// no connections.
+/// The single server of an arm with none behind it: `weir serve` on a driver, or a command. `None` for an arm that
+/// serves no connections.
 pub(super) fn single(
     request: &TrialRequest<'_>,
     protocol: &str,
@@ -62,14 +62,14 @@ pub(super) fn single(
     vec![ServerStart { name: "server", program, words, build: None }]
 }
 
-/// How connections reach several workers, unless the arm says it for itself.
+/// How connections reach several workers, unless the arm sets it itself.
 fn accept(cell: &CellSpec, own: &[String]) -> Vec<String> {
     let is_own = own.iter().any(|word| word == "--accept" || word.starts_with("--accept="));
     let accept = Some(&cell.accept).filter(|accept| cell.workers > 1 && !accept.is_empty() && !is_own);
     accept.map_or(Vec::new(), |accept| vec!["--accept".to_owned(), accept.clone()])
 }
 
-/// What every server of Weir's is told.
+/// Arguments of every server of Weir's.
 pub(super) fn serve(what: &str, driver: &str, workers: u32, cpus: &[usize]) -> Vec<String> {
     let workers = workers.to_string();
     let mut words = vec![
@@ -87,7 +87,7 @@ pub(crate) fn engine_options(options: &BTreeMap<String, String>) -> impl Iterato
     options.iter().flat_map(|(name, value)| ["--option".to_owned(), format!("{name}={value}")])
 }
 
-/// How sockets slow down where the cell says it, unless the options of that side say it for themselves.
+/// Congestion control of the cell as an argument, unless the options of that side set it themselves.
 pub(crate) fn congestion_control(cell: &CellSpec, options: &BTreeMap<String, String>) -> Vec<String> {
     const OPTION: &str = "congestion-control";
     let name =

@@ -1,4 +1,4 @@
-//! Operations on a disk. A cell says what is asked of it; an arm is a way of reaching it, or of waiting for it.
+//! Operations on a disk. A cell defines the operations; an arm is a way to submit them, or to wait for them.
 
 use std::{borrow::Cow, collections::BTreeMap, ops::RangeInclusive, str::FromStr};
 
@@ -21,16 +21,16 @@ use crate::{
 /// Smallest and largest part of the data file that is used.
 pub const FILE_BYTES_RANGE: RangeInclusive<u64> = 1 << 20..=1 << 40;
 
-/// The length of a data file unless the study says another: more than a cache of the disk, and laid out in seconds.
+/// Default length of a data file: larger than a disk's cache, and laid out in seconds.
 pub const FILE_BYTES: u64 = 1 << 30;
 
-/// What a block of `O_DIRECT` must be a multiple of.
+/// Divisor of the length of an `O_DIRECT` block, in bytes.
 const SECTOR_BYTES: u32 = 512;
 
 /// Most threads of an engine that has one operation in flight in each.
 const THREADS_MAX: u32 = 256;
 
-/// The I/O model that every engine has.
+/// The way of waiting that every engine has.
 const INTERRUPT: &str = "interrupt";
 
 /// Whether an engine has one operation in flight for each of the job's threads.
@@ -67,19 +67,19 @@ const DEVICE: Factor = Factor {
     },
 };
 
-/// What a file is called, in an identifier.
+/// Name of a file in an identifier.
 fn stem(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or_default();
     let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
     stem.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect()
 }
 
-/// How a level shows of a disk; what a simulated device is asked for is always the same.
+/// Text of a level for a disk; `None` for a simulated device, whose operations are always the same.
 fn of_disk(cell: &CellSpec, shown: impl Fn(&StorageCell) -> String) -> Option<String> {
     cell.storage.as_ref().filter(|storage| !storage.device.is_simulated()).map(shown)
 }
 
-/// The arms may say it instead.
+/// The engine; the arms may set it instead.
 const ENGINE: Factor = Factor {
     key: "engine",
     kind: Kind::Word(|text| engine("engine", text).map(|engine| engine.to_string())),
@@ -132,7 +132,7 @@ const BACKGROUND_CORES: Factor = Factor {
     },
 };
 
-/// A disk, or a device that is simulated.
+/// The protocol of a disk, or of a simulated device.
 pub(super) struct Storage;
 
 impl Protocol for Storage {
@@ -148,7 +148,7 @@ impl Protocol for Storage {
         cell.storage = Some(NOTHING_ASKED);
     }
 
-    /// A ramp: no more than it takes to fill a queue and to warm up a predictor.
+    /// Length of a ramp: no more than it takes to fill a queue and to warm up a predictor.
     fn warmup_ns_max(&self) -> u64 {
         300_000_000
     }
@@ -245,14 +245,15 @@ impl Protocol for Storage {
         learns.then_some(NoTurns::Predictor)
     }
 
-    /// Long against stopping and going on, and short against the disk's moods.
+    /// Shortest slice: long compared with stopping and resuming a job, and short compared with changes of the disk's
+    /// speed.
     fn slice_ns_min(&self) -> u64 {
         50_000_000
     }
 
     fn round_ns(&self) -> u64 {
-        // A job takes a while to begin, and to end; and a disk differs more from slice to slice than jobs do from round
-        // to round.
+        // A job takes a while to begin and to end, and a disk differs more between slices than jobs differ between
+        // rounds.
         7_500_000_000
     }
 
@@ -292,7 +293,7 @@ impl Protocol for Storage {
     }
 }
 
-/// What a device can be asked for.
+/// Checks the operations against the device.
 fn check_device(cell: &CellSpec, storage: &StorageCell) -> Result<(), SpecError> {
     let wrong = |key: &str, message: String| Err(SpecError::new(key, format!("{} {message}", cell.id)));
     let (device, cores) = (&storage.device, storage.background_cores);
@@ -322,7 +323,7 @@ fn check_device(cell: &CellSpec, storage: &StorageCell) -> Result<(), SpecError>
 /// Most steps of a cell.
 const STEPS_MAX: usize = 16;
 
-/// Whether a load can change in these steps.
+/// Checks whether a load can change in these steps.
 fn check_steps(cell: &CellSpec, storage: &StorageCell) -> Result<(), SpecError> {
     let steps = &storage.core_steps;
     let Some(most) = steps.iter().max() else { return Ok(()) };
@@ -349,7 +350,7 @@ fn check_steps(cell: &CellSpec, storage: &StorageCell) -> Result<(), SpecError> 
     Ok(())
 }
 
-/// What an arm is on a simulated device.
+/// Checks an arm on a simulated device.
 fn check_simulated(arm: &ArmSpec, cell: &CellSpec) -> Result<(), SpecError> {
     let wrong = |key: &str, message: &str| {
         Err(SpecError::new(key, format!("arm {} runs in {}: {message}", arm.name, cell.id)))
@@ -397,7 +398,7 @@ fn check_arm(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// A tool that works on a disk.
+/// Checks the tool of an arm on a disk.
 fn check_kind(arm: &ArmSpec) -> Result<(), SpecError> {
     match &arm.subject {
         Subject::Fio { program, .. } if program.is_empty() => {
@@ -455,7 +456,7 @@ fn of_weir(arm: &str, engine: StorageEngine, subject: &StorageSubject) -> Result
     Err(SpecError::new("arm.options", format!("arm {arm}: {engine} has no use for one of them")))
 }
 
-/// Why nobody can wait like that for a disk.
+/// Why this way of waiting is impossible for a disk.
 fn beyond_a_disk(completion: &CompletionMethod) -> Option<String> {
     let knows = |what: &str| format!("{what}, which only a simulated device can tell");
     let wait = &completion.predictor;
@@ -491,7 +492,7 @@ fn device(name: &str) -> Result<StorageDevice, SpecError> {
     })
 }
 
-/// The program of a tool that is not Weir: fio, or a path to one.
+/// The program of a tool other than Weir: fio, or a path to one.
 fn fio(tool: &str) -> Result<String, SpecError> {
     let name = tool.rsplit('/').next().unwrap_or_default();
     if name.starts_with("fio") {
@@ -533,7 +534,7 @@ fn sleep(name: &str) -> Result<SleepPrimitive, SpecError> {
 
 type Switch = fn(&mut StorageEngineOptions) -> &mut bool;
 
-/// Options of an engine as a file writes them.
+/// Options of an engine, as a file writes them.
 fn options(mut given: Table<'_>) -> Result<StorageEngineOptions, FieldError> {
     let mut options = StorageEngineOptions::default();
     let switches: [(&str, Switch); 6] = [

@@ -1,4 +1,4 @@
-//! The claim goes to a lower rate where an arm misses the present one too often.
+//! Moves the claim to a lower rate if an arm misses the present one too often.
 
 use weir_judge::rungs;
 use weir_record::{
@@ -15,8 +15,8 @@ impl Session<'_> {
         primary(&self.header.spec)
     }
 
-    /// Gives the deciding rung up if an arm has missed its rate too often, and says whether it did. What is stored of
-    /// it stays, and shows the curve.
+    /// Gives the deciding rung up if an arm has missed its rate too often, and returns whether it did. The stored
+    /// trials of the rung stay and are part of the curve.
     pub(super) fn descend(&mut self, cell: usize) -> Result<bool, Stop> {
         let spec = &self.header.spec;
         if !spec.cells.get(cell).is_some_and(|cell| cell.is_rung && cell.role == CellRole::Primary) {
@@ -39,8 +39,8 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// The study with as many rounds of the deciding rung as there is time for, and no fewer than were planned in all:
-    /// a study that is cut decides nothing.
+    /// The study with as many rounds of the deciding rung as fit into the time, and no fewer than were planned in
+    /// total: a study that is cut decides nothing.
     fn within_time(&self, lower: StudySpec) -> StudySpec {
         let blocks = |spec: &StudySpec| -> u32 { spec.cells.iter().map(|cell| cell.blocks).sum() };
         let (planned, cell) = (blocks(&self.header.spec), primary(&lower));

@@ -7,7 +7,7 @@ use super::RunError;
 use crate::store_words::store_error;
 
 impl RunError {
-    /// What is wrong and the way out. What a server, a generator or the system said is quoted as it said it.
+    /// The error and its remedy. Messages of a server, a generator or the system are quoted unchanged.
     pub fn localized(&self, language: Language) -> String {
         match self {
             Self::Store { source, blocks_done } => {

@@ -1,9 +1,9 @@
-//! What a session tells while it runs.
+//! Events of a session while it runs.
 
 use weir_judge::{judge::RunningEstimate, rungs::Kept};
 use weir_record::{study::MissingArm, trial::TrialRecord};
 
-/// What happens, as it happens. For progress displays; nothing depends on it.
+/// An event, sent when it happens. It is for progress displays; the measurement does not depend on it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The session begins.
@@ -12,7 +12,7 @@ pub enum Event {
         blocks_done: u32,
         /// Blocks of the whole study.
         blocks: u32,
-        /// What the others take, at most until the time cap.
+        /// Estimated time of the remaining blocks, at most until the time cap.
         left_ns: u64,
     },
     /// A trial begins.
@@ -32,7 +32,7 @@ pub enum Event {
     },
     /// A trial ended.
     TrialFinished {
-        /// What was measured.
+        /// Its record.
         trial: Box<TrialRecord>,
     },
     /// A block is on disk.
@@ -47,11 +47,10 @@ pub enum Event {
         blocks_done: u32,
         /// Blocks of the whole study.
         blocks: u32,
-        /// What the others take, at the pace of those that ran and at most until the time cap.
+        /// Estimated time of the remaining blocks, at the pace of those that ran and at most until the time cap.
         left_ns: u64,
     },
-    /// What the primary comparison looks like so far. The schedule goes on whatever it is, and nothing is decided by
-    /// it.
+    /// A running estimate of the primary comparison. It decides nothing: the schedule goes on for any estimate.
     SoFar {
         /// The estimate.
         estimate: RunningEstimate,
@@ -63,30 +62,30 @@ pub enum Event {
         /// Messages a second.
         rate_per_second: f64,
     },
-    /// An arm missed the rate of the deciding cell too often, so that a lower rate decides.
+    /// An arm missed the rate of the deciding cell too often, so a lower rate decides.
     Descended {
         /// The cell that decided until now.
         from: String,
-        /// The one that decides from here on.
+        /// The cell that decides from now on.
         to: String,
         /// The arm that kept the rate least often: slices or trials that kept it, and all.
         least_kept: Kept,
     },
-    /// A cell is not run: no arm runs in the pilot from which its rate would come.
+    /// A cell does not run, because no arm runs in the pilot that would determine its rate.
     LeftOut {
         /// Cell.
         cell_id: String,
-        /// What went wrong with one of them.
+        /// The failure of one of the arms.
         reason: String,
     },
     /// The machine is in its far state, and blocks wait to be repeated in the near one.
     WaitingForNear {
-        /// Blocks that wait.
+        /// Number of such blocks.
         blocks: u32,
     },
     /// An arm was given up.
     ArmMissing {
-        /// Which one and why.
+        /// The arm and the reason.
         arm: Box<MissingArm>,
     },
 }

@@ -1,9 +1,9 @@
-//! Longer slices for a cell whose arms do less than its plan took them to.
+//! Lengthens the slices of a cell whose arms are slower than its plan assumed.
 //!
-//! A plan has to guess how long a message takes. Once a cell has rounds, its slowest arm says how long a slice must be
-//! that holds enough messages on each connection, and later rounds have slices of that length. The rounds before stay:
-//! each has the same length for all of its arms. Once half of a cell's rounds are there nothing changes any more, so
-//! that most of them have one length.
+//! A plan has to guess how long a message takes. Once a cell has rounds, its slowest arm shows how long a slice must
+//! be to hold enough messages on each connection, and later rounds have slices of that length. Earlier rounds stay:
+//! each has one length for all of its arms. After half of a cell's rounds the length no longer changes, so most
+//! rounds have one length.
 
 use std::collections::BTreeSet;
 
@@ -19,12 +19,12 @@ use crate::{
     time_left,
 };
 
-/// Room for an arm to be slower than in the median of its rounds.
+/// Margin for an arm that is slower than in the median of its rounds.
 const ROOM: f64 = 1.2;
 
 impl Session<'_> {
-    /// Gives a cell longer slices where those so far are too short for its slowest arm, and where there is time for
-    /// them: a study that is cut decides nothing. They are stored as rates are.
+    /// Lengthens the slices of a cell if they are too short for its slowest arm and there is time for longer ones: a
+    /// study that is cut decides nothing. The new length is stored as rates are.
     pub(super) fn lengthen_slices(&mut self, index: usize) -> Result<(), Stop> {
         let trials: Vec<&TrialRecord> = self.trials().collect();
         let found = needed(&self.header.spec, &self.header.spec.cells[index], &trials);
@@ -40,8 +40,8 @@ impl Session<'_> {
     }
 }
 
-/// How the arms of a cell take turns from now on; `None` as they do, because their slices are long enough, or as long
-/// as was asked for, or may be.
+/// The new alternation of a cell; `None` if it stays, because its slices are long enough, have the length that the
+/// file sets, or must not be longer.
 fn needed(spec: &StudySpec, cell: &CellSpec, trials: &[&TrialRecord]) -> Option<Alternation> {
     let turns = cell.alternation?;
     if !slice_length::is_asked(cell) || spec.slices_given.contains(&cell.id) {
@@ -76,7 +76,7 @@ mod tests {
 
     const MILLISECOND_NS: u64 = 1_000_000;
 
-    /// A study whose arms did so many messages in their slices, of three rounds.
+    /// A study whose arms had this many messages in their slices, with three rounds.
     fn studied(messages: [u64; 2]) -> (StudySpec, Vec<TrialRecord>) {
         let mut spec = sample::study(&["epoll", "uring"], 12, 1);
         alternation::apply(&mut spec);

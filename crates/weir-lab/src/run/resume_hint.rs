@@ -1,4 +1,4 @@
-//! What is said of a session that left something to do.
+//! The message about a session that left work to do.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::{Ended, NEAR_WAIT_MAX, Outcome};
 use crate::outline;
 
 impl Outcome {
-    /// What cut the study short, how far it came and how it goes on; `None` when nothing is left that could.
+    /// The cause of the interruption, the progress and how to resume; `None` if nothing is left that could run.
     pub fn resume_hint(&self, folder: &Path, language: Language) -> Option<String> {
         let cause = match self.ended {
             Ended::TimeCap if self.progress.is_finished() => {
