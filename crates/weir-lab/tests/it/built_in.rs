@@ -1,4 +1,4 @@
-//! Built-in studies are files: what each comes to on a machine with two CPUs, as `weir study NAME --dry-run` tells it.
+//! Built-in studies are files: the plan of each on a machine with two CPUs, as `weir study NAME --dry-run` prints it.
 
 use weir_lab::{
     builtin,

@@ -1,4 +1,4 @@
-//! What a command line changes in built-in studies, and the spellings that study files take.
+//! Choices of a command line for built-in studies, and the spellings that study files accept.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use weir_record::spec::{CellRole, LoadMode, StudySpec, Subject};
 
 use super::study_file::read;
 
-/// A server of a command.
+/// A server started by a command.
 fn own(name: &str) -> (String, Vec<String>) {
     let words = ["./server", "--port", "{port}", "{content}", "{workers}"];
     (name.to_owned(), words.map(str::to_owned).to_vec())
 }
 
-/// Two servers in the place of all arms of a study.
+/// Replaces all arms of a study by two servers.
 fn only_own(text: &str, bare: &[&str]) -> StudySpec {
     let mut arms: Vec<_> = bare.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
     arms.extend([own("old"), own("new")]);

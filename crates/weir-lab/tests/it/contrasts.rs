@@ -1,4 +1,4 @@
-//! Contrasts between levels and between cells, and the study whose cells differ in their slices alone.
+//! Contrasts between levels and between cells, and the study whose cells differ only in their slices.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Fresh run folders, and sessions that keep what they told.
+//! Fresh run folders, and sessions that record their events.
 
 use std::{
     fs,
@@ -16,13 +16,13 @@ use weir_lab::{
 use weir_record::{effect::Effect, machine::Fingerprint, metric::Metric, spec::StudySpec};
 use weir_store::NewStudy;
 
-/// The folder of this name, of this run of the tests alone.
+/// The folder of this name, for this run of the tests alone.
 pub fn folder(name: &str) -> PathBuf {
     let run = format!("weir-lab-{}", std::process::id());
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(run).join(name)
 }
 
-/// The same when it does not exist yet; an earlier test's is removed.
+/// The same, not existing yet; a folder that an earlier test left is removed.
 pub fn fresh_folder(name: &str) -> PathBuf {
     let folder = folder(name);
     if folder.exists() {
@@ -31,7 +31,7 @@ pub fn fresh_folder(name: &str) -> PathBuf {
     folder
 }
 
-/// A built-in study as it is on such a machine.
+/// A built-in study on a machine with these defaults.
 pub fn study_on(name: &str, host_defaults: &HostDefaults) -> Study {
     let study = BuiltIn::named(name).unwrap_or_else(|| panic!("{name} is built in"));
     study.study(host_defaults).unwrap_or_else(|error| panic!("{error}"))
@@ -47,7 +47,7 @@ pub fn new_study(spec: StudySpec) -> NewStudy {
     NewStudy { spec, fingerprint: Fingerprint::default(), missing_arms: Vec::new(), reproduce }
 }
 
-/// epoll at 5 µs a message and uring at `ratio` times that.
+/// epoll at 5 µs a message, and uring at `ratio` times that.
 pub fn launcher(seed: u64, states: FakeStates, ratio: f64) -> FakeLauncher {
     let arms = [("epoll", FakeArm::costing(5.0)), ("uring", FakeArm::costing(5.0 * ratio))];
     FakeLauncher::new(seed, states, &arms)

@@ -1,4 +1,4 @@
-//! A study that runs, as others see it from its store.
+//! A running study, as other processes see it from its store.
 
 use weir_judge::{progress::Progress, sample::study};
 use weir_lab::{
@@ -22,7 +22,7 @@ fn blocks_are_not_to_be_repeated_for_an_arm_that_the_session_does_without() {
     run::start(&ran, &new, callbacks).expect("a healthy study runs");
     let blocks = Store::open_read_only(&ran).and_then(|store| store.blocks()).expect("blocks");
 
-    // The same blocks while a session runs that was refused the arm itself: it has stored no reason yet.
+    // The same blocks of a running session that refused the arm itself: it has stored no reason yet.
     let running = fresh_folder("follow-running");
     let mut store = Store::create(&running, &new_study(spec)).expect("a fresh folder takes a store");
     let session = store.begin_session().expect("a session begins");
@@ -77,7 +77,7 @@ fn of_a_study_of_days_the_estimate_stops_where_it_is_stated_and_progress_goes_on
         left_ns = part.left_ns;
     }
     assert_eq!(left_ns, 0);
-    // Who looks for the first time sees the same.
+    // A new follower sees the same.
     let late = Follower::default().look(&running).expect("it can be read");
     assert_eq!((late.progress.blocks_done, late.left_ns), (most as u32 + 4, 0));
 }

@@ -1,4 +1,4 @@
-//! Studies of HTTP on the fake machine: arms that run in some cells only, words for requests, published figures.
+//! Studies of HTTP on the fake machine: arms that run in some cells only, names of requests, and published figures.
 
 use weir_lab::{
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
@@ -19,7 +19,7 @@ use weir_store::NewStudy;
 
 use crate::fixture::{built_in, comparison, fresh_folder, new_study, start, study_on};
 
-/// A healthy machine on which every arm costs the same, but for those named.
+/// A healthy machine on which all arms cost the same, except those named.
 fn launcher(spec: &StudySpec, costs: &[(&str, f64)]) -> FakeLauncher {
     let cost = |name: &str| costs.iter().find(|(arm, _)| *arm == name).map_or(20.0, |(_, cost)| *cost);
     let arms: Vec<(&str, FakeArm)> =
@@ -54,11 +54,11 @@ fn an_arm_runs_in_its_own_cells_only_and_the_study_is_complete() {
         })
     };
     assert_eq!(shares().count(), causes);
-    // A fifth dearer: 1.2 of 1.2.
+    // The log line costs a fifth more: 1.2 of the published 1.2.
     let (claim, log) = shares().find(|(_, it)| it.baseline == "epoll-log-lines").expect("there");
     assert_eq!(claim.id, "S2-08 page");
     assert!((log.estimate.expect("there are units") - 1.0).abs() < 0.1, "{log:?}");
-    // Arms with a short queue are there, so that how connections came about is told.
+    // The study has arms with a short accept queue, so the result lists how connections were established.
     assert!(outcome.result.listening.iter().any(|it| it.arm == "epoll-backlog-10"));
 }
 
@@ -88,7 +88,7 @@ fn findings_of_an_http_study_speak_of_requests() {
         assert_eq!(kind, Some(MessageKind::Request), "{code} in {found:?}");
     }
     let checked = outcome.result.checks.iter().find(|check| check.name == CheckName::ResponsesChecked);
-    // The fake compares nothing, and this is seen.
+    // The fake compares no responses, and the check reports it.
     let is_seen = |it: &Finding| matches!(it, Finding::ResponsesChecked { compared: 0, .. });
     assert!(checked.is_some_and(|check| !check.passed && is_seen(&check.detail)), "{checked:?}");
     assert!(outcome.result.elapsed_ns < 600_000_000_000, "{}", outcome.result.elapsed_ns);
@@ -119,7 +119,8 @@ fn every_published_sentence_of_the_built_in_studies_is_translated() {
 #[test]
 fn published_pairs_of_other_arms_are_judged_and_stand_beside_their_claim() {
     let spec = built_in("survey");
-    // Reading costs the half more; uring reads a fifth cheaper than epoll, sendfile a quarter.
+    // Reading costs half more; uring reads at a fifth less than epoll, and sendfile costs a quarter less than
+    // reading.
     let costs = [("epoll-read", 30.0), ("uring-read", 24.0), ("epoll-sendfile", 22.5)];
     let outcome = start("survey-files", &spec, &mut launcher(&spec, &costs)).expect("it runs");
     assert_eq!((outcome.ended, outcome.result.complete), (Ended::Complete, true));
@@ -134,7 +135,7 @@ fn published_pairs_of_other_arms_are_judged_and_stand_beside_their_claim() {
         let has_floor = itself.and_then(Effect::reach).is_some();
         (cpu.verdict, cpu.estimate.expect("there are units"), cpu.units, has_floor)
     };
-    // They are looked at, and nothing is claimed of them.
+    // They are exploratory: there is no claim about them.
     for (cell_id, arm, baseline, expected) in [
         ("c100-d1-html-reconnect-closed", "epoll-read", "epoll", 1.5),
         ("c100-d1-html-reconnect-closed", "uring-read", "epoll-read", 0.8),
@@ -148,7 +149,7 @@ fn published_pairs_of_other_arms_are_judged_and_stand_beside_their_claim() {
         assert_eq!((found, units, has_floor), all, "{arm} / {baseline} in {cell_id}");
         assert!((ratio / expected).ln().abs() < 0.03, "{arm} / {baseline} in {cell_id}: {ratio}");
     }
-    // Only pairs that are claimed are added, each once.
+    // Only claimed pairs are added, each once.
     let other = outcome.result.effects.comparisons().filter(|it| it.baseline != "epoll");
     let cpu = other.filter(|it| it.metric == Metric::ServerCpuPerMessage);
     let mut pairs: Vec<(&str, &str)> = cpu.map(|it| (it.cell_id.as_str(), it.arm.as_str())).collect();

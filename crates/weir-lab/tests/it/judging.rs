@@ -1,4 +1,4 @@
-//! Planted truths come out, and nothing that was not planted.
+//! The judge finds planted effects, and no others.
 
 use std::time::Duration;
 
@@ -29,14 +29,14 @@ use weir_store::NewStudy;
 use crate::fixture::{comparison, fresh_folder, launcher, new_study, start, study_on};
 
 const CLOSED: &str = "c100-d1-m64-closed";
-/// The rate at which `quick` decides where both arms keep it.
+/// The rate at which `quick` decides if both arms keep it.
 const TOP_RUNG: &str = "c100-d1-m64-open75pct";
 
-/// Stretches as on the development machine: a quarter of the time is far.
+/// Lengths of states as on the development machine: far a quarter of the time.
 const SWITCHING: FakeStates =
     FakeStates::Switching { near: Duration::from_secs(60), far: Duration::from_secs(20) };
 
-/// Rounds that a comparison does not rest on.
+/// Rounds that a comparison excludes.
 fn excluded(comparison: &Effect) -> u32 {
     let count = |finding: &Finding| match finding {
         Finding::Excluded { count, .. } => *count,
@@ -69,7 +69,7 @@ fn an_arm_that_is_the_baseline_is_called_different_as_rarely_as_alpha_says() {
         let called = |it: &Effect| matches!(it.verdict, Verdict::Better | Verdict::Worse);
         wrong += u32::from(outcome.result.effects.comparisons().any(called));
     }
-    // One in a hundred, with four standard deviations of what chance leaves open in 200 studies.
+    // One in a hundred is expected: 2 of 200. The bound adds four standard deviations of that count.
     assert!(wrong <= 7, "{wrong} of 200");
 }
 
@@ -102,7 +102,7 @@ fn an_effect_that_differs_between_states_is_told_for_each_and_judged_in_one() {
     alternation::apply(&mut spec);
     let restless = FakeStates::Switching { near: Duration::from_secs(5), far: Duration::from_secs(5) };
     let mut launcher = launcher(2, restless, 0.8);
-    // 0.8 near and 0.95 far.
+    // A ratio of 0.8 near and 0.95 far.
     launcher.arms.get_mut("epoll").expect("it is there").far_factor = 1.28;
     launcher.arms.get_mut("uring").expect("it is there").far_factor = 1.52;
     let outcome = start("by-state", &spec, &mut launcher).expect("a healthy study runs");
@@ -183,7 +183,7 @@ fn a_quiet_machine_shows_equality() {
 
 #[test]
 fn two_states_do_not_mislead_where_ungated_pairs_would() {
-    // Equal arms, except that the far state costs uring twice as much; it is far half of the time.
+    // Equal arms, except that uring costs twice as much in the far state, which has half of the time.
     let states = FakeStates::Switching { near: Duration::from_secs(20), far: Duration::from_secs(20) };
     let (mut misled, mut two_states) = (0, 0);
     for seed in 0..20 {
@@ -206,7 +206,7 @@ fn two_states_do_not_mislead_where_ungated_pairs_would() {
     assert!(misled >= 5, "only {misled} of 20 ungated studies would have misled; the test shows too little");
 }
 
-/// What a laboratory without readings would say: the median over all first attempts.
+/// The estimate of a laboratory without readings: the median over all first attempts.
 fn ungated_ratio(trials: &[TrialRecord]) -> f64 {
     let cost = |block: u32, arm: &str| {
         let is_run = |trial: &&TrialRecord| {
@@ -267,7 +267,7 @@ fn wrong_or_failing_responses_make_a_cell_not_comparable() {
     assert!(failures.passed && classes.len() == 1, "{failures:?}");
 }
 
-/// What the figures at an equal rate did to a verdict.
+/// The effect of the figures at an equal rate on a verdict.
 fn equal_rate(findings: &[Finding]) -> Option<WitnessBearing> {
     findings.iter().find_map(|found| match found {
         Finding::Witness { witness: Witness::EqualRate { .. }, bearing, .. } => Some(*bearing),
@@ -449,7 +449,7 @@ fn the_same_trials_give_the_same_verdict_whatever_their_order() {
     assert_eq!(outcome.result.period.map(|period| period.sessions), Some(1));
 }
 
-/// Other trials of the same study, in the same minutes.
+/// Judges other trials of the same study, from the same period.
 fn judged_again(result: &StudyResult, trials: &[TrialRecord]) -> StudyResult {
     let judged = weir_judge::judge::judge(&weir_judge::judge::Judged {
         spec: &result.spec,
@@ -555,7 +555,7 @@ fn the_exported_document_has_the_result_and_every_trial_with_all_its_exclusions(
         .iter()
         .filter(|trial| trial["exclusions"].as_array().is_some_and(|exclusions| !exclusions.is_empty()));
     let unclean = outcome.result.timeline.iter().filter(|entry| !entry.clean);
-    // What ran in the other state of the machine has no exclusion and is not used either.
+    // Trials in the other state of the machine have no exclusion and are not used either.
     assert!(excluded.count() < unclean.count());
     assert_eq!(document["result"]["verdict"], "better");
 }
@@ -578,7 +578,7 @@ fn with_threshold(bound: f64) -> StudySpec {
 
 #[test]
 fn a_threshold_decides_the_exit_code_by_its_interval_and_never_by_a_point() {
-    // What the second arm costs against the first, the bound of the ratio, and what a script reads.
+    // Cost ratio of the second arm to the first, bound of the ratio, and exit code.
     for (ratio, bound, code) in [
         (1.10, 1.05, ExitCode::Threshold),
         (1.02, 1.05, ExitCode::Decided),

@@ -1,4 +1,4 @@
-//! Latency against offered load: one pilot for all rates, and arms that do not keep one.
+//! Latency against offered load: one pilot for all rates, and arms that miss a rate.
 
 use weir_judge::sample::study;
 use weir_lab::{
@@ -20,7 +20,7 @@ use weir_report::Language;
 
 use crate::fixture::{built_in, comparison, fresh_folder, launcher, new_study, resume, start};
 
-/// A primary cell with so many rounds, and the same at shares of its capacity.
+/// A primary cell with this many rounds, and the same cell at shares of its capacity.
 fn with_rates(shares: &[(f64, u32)]) -> StudySpec {
     let mut spec = study(&["epoll", "uring"], 12, 5);
     for (share, rounds) in shares {
@@ -69,7 +69,7 @@ fn rates_of_one_shape_are_shares_of_one_capacity() {
 #[test]
 fn rates_of_one_shape_are_shares_of_one_capacity_though_its_pilot_failed_in_part() {
     let mut launcher = launcher(1, FakeStates::Near, 0.8);
-    // One arm is silent in the first round and the other in the second; there is time for one more than three.
+    // One arm is silent in the first round and the other in the second; there is time for one round beyond three.
     for arm in launcher.arms.values_mut() {
         arm.fault = FakeFault::SilentOnceAt(1);
     }
@@ -78,7 +78,7 @@ fn rates_of_one_shape_are_shares_of_one_capacity_though_its_pilot_failed_in_part
     let pilots = outcome.trials.iter().filter(|trial| trial.cell_id.ends_with("-pilot")).count();
     assert_eq!(pilots, 4 * 3, "the second rate needs none of its own");
     let [half, most] = rates(&outcome.result.spec)[..] else { panic!("there are two") };
-    // Both are whole numbers.
+    // Both rates are whole numbers.
     assert!((half / 0.5 - most / 0.9).abs() < 2.0, "{half} {most}");
 }
 

@@ -1,4 +1,4 @@
-//! Run folders that an earlier version of Weir wrote: whoever opens one judges its trials again.
+//! Run folders that an earlier version of Weir wrote: reading one judges its trials again.
 
 use rusqlite::Connection;
 use weir_judge::sample::study;
@@ -12,7 +12,7 @@ use weir_store::{FILE_NAME, Store};
 
 use crate::fixture::{fresh_folder, launcher, new_study, resume};
 
-/// A result with lists in place of the table of effects, as version 2 of the records had it; one arm was not there.
+/// A result with lists in place of the table of effects, as in version 2 of the records; one arm was missing.
 const OLDER_RESULT: &str = r#"{"schema_version":2,"primary":0,"verdict":"better","comparisons":[{"cell_id":
     "c100-d1-m64-closed","arm":"uring","baseline":"epoll","metric":"server-cpu-per-message","ratio":0.8,
     "interval":[0.79,0.81],"confidence":0.99,"interval_method":"student-t","pairs":6,"pairs_excluded":[],"notes":[]}],

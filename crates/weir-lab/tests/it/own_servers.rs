@@ -1,4 +1,4 @@
-//! Servers of a user's own in study files: what runs already, what surrounds a start, and mixes of requests.
+//! A user's own servers in study files: servers that run already, commands around a start, and mixes of requests.
 
 use weir_lab::{
     alternation,
@@ -8,7 +8,7 @@ use weir_record::spec::{Ready, RunningServer, StudySpec, Subject};
 
 use super::study_file::read;
 
-/// A study of HTTP with an arm whose further lines are these.
+/// A study of HTTP with an arm that has these further lines.
 fn with(lines: &str) -> String {
     format!(
         "name = \"own\"\nprotocol = \"http\"\nsaturation = true\n[factors]\nconnections = [4]\n\
@@ -31,7 +31,7 @@ fn an_arm_that_runs_already_takes_turns_and_says_whose_cpu_is_its_own() {
         let server = RunningServer { address: "127.0.0.1:8080".to_owned(), pid, cgroup };
         assert_eq!(spec.arms[1].running(), Some(&server));
         assert_eq!(alternation::obstacle(&spec, &spec.cells[0]), None);
-        // What is stored is what was read.
+        // The stored spec equals the spec that was read.
         let text = serde_json::to_string(&spec).expect("it serialises");
         assert_eq!(serde_json::from_str::<StudySpec>(&text).expect("it is a study"), spec);
     }
@@ -52,7 +52,7 @@ fn a_start_has_what_its_keys_say() {
     let asked =
         mine("command = [\"x\", \"{port}\"]\nready = { command = [\"curl\", \"http://{address}/\"] }");
     assert!(matches!(&asked.arms[1].start.ready, Ready::Command(words) if words.len() == 2));
-    // Arms that differ in their start alone are not the same arm twice.
+    // Arms that differ only in their start are not the same arm twice.
     let two = with(
         "command = [\"x\", \"{port}\"]\nenvironment = { A = \"1\" }\n[[arm]]\nname = \"other\"\n\
                     command = [\"x\", \"{port}\"]",

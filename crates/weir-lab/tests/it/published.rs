@@ -1,4 +1,4 @@
-//! What was published elsewhere, in study files: runs, figures and tables.
+//! Published runs, figures and tables in study files.
 
 use weir_record::metric::Metric;
 

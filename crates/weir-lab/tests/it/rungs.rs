@@ -40,7 +40,7 @@ fn the_highest_rate_decides_where_every_arm_keeps_it() {
 
 #[test]
 fn a_rate_that_an_arm_misses_gives_its_rounds_to_the_next_lower_one() {
-    // A message costs more at a rate than the pilot's closed loop says, so that no arm can do 75 % of its capacity.
+    // A message costs more at a rate than in the pilot's closed loop, so no arm can do 75 % of its capacity.
     let mut launcher = launcher(3, FakeStates::Near, 0.8);
     launcher.arms.get_mut("epoll").expect("it is there").open_factor = 1.6;
     let (mut moves, mut progress_done) = (Vec::new(), (0, 0));

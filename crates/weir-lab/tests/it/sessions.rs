@@ -1,4 +1,4 @@
-//! Sessions that end early, and what is left of them.
+//! Sessions that end early, and what they leave.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -83,7 +83,7 @@ fn interrupted_at_any_event_a_resumed_study_runs_the_same_schedule_and_loses_not
         let outcome =
             run::start(&folder, &new_study(spec.clone()), callbacks).expect("an interruption is no error");
         if outcome.ended == Ended::Complete {
-            // The flag came after the last trial, or never.
+            // The flag was set after the last trial, or never.
             assert_eq!(outcome.trials.len(), whole.trials.len(), "event {events}");
             break;
         }
@@ -173,7 +173,7 @@ fn a_time_cap_that_leaves_spoilt_blocks_unrepeated_leaves_the_study_incomplete()
     assert_eq!(whole.resume_hint(std::path::Path::new("run"), Language::English), None);
     assert!(whole.trials.iter().any(|trial| trial.attempt > 0), "no block was spoilt");
     let first_attempts = whole.trials.iter().filter(|trial| trial.attempt == 0);
-    // Reached by the last planned block, so that no spoilt one is run again.
+    // The last planned block reaches the cap, so no excluded one is repeated.
     spec.time_cap_ns = first_attempts.map(|trial| trial.started_ns).max().expect("there are trials");
     let outcome = start("cut-in-gaps", &spec, &mut launcher(3, states, 0.8)).expect("the cap is no error");
     assert_eq!((outcome.ended, outcome.result.complete), (Ended::TimeCap, false));
@@ -193,7 +193,7 @@ fn what_decides_nothing_is_tried_twice_and_what_decides_four_times() {
     let look = CellSpec { id: "look".to_owned(), role: CellRole::Exploratory, ..spec.cells[0].clone() };
     spec.cells.push(look);
     spec.time_cap_ns = 3_600_000_000_000;
-    // No block of three trials passes without a change.
+    // The state changes in every block of three trials.
     let states = FakeStates::Switching { near: Duration::from_secs(2), far: Duration::from_secs(2) };
     let (outcome, _) = run_far("attempts", &spec, states);
     let attempts = |id: &str| {
@@ -203,7 +203,7 @@ fn what_decides_nothing_is_tried_twice_and_what_decides_four_times() {
     assert_eq!((attempts(&spec.cells[0].id), attempts("look")), (Some(4), Some(2)));
 }
 
-/// A session in a machine with these states, and how often it waited for the near one.
+/// Runs a session on a machine with these states, and returns how often it waited for the near one.
 fn run_far(name: &str, spec: &StudySpec, states: FakeStates) -> (Outcome, u32) {
     let mut waits = 0;
     let mut progress = |event: &Event| waits += u32::from(matches!(event, Event::WaitingForNear { .. }));
@@ -216,7 +216,7 @@ fn run_far(name: &str, spec: &StudySpec, states: FakeStates) -> (Outcome, u32) {
 #[test]
 fn a_near_state_in_which_no_trial_ran_is_not_waited_for() {
     let spec = study(&["epoll", "uring"], 12, SEED);
-    // Near when the first trial begins and never again.
+    // Near at the beginning of the first trial and never again.
     let (outcome, waits) = run_far("far-at-once", &spec, FakeStates::FarFrom(Duration::from_millis(100)));
     assert_eq!(outcome.result.states.trials, (0, 38, 1), "the block with the change ran again");
     assert_eq!((outcome.ended, waits, outcome.result.complete), (Ended::Complete, 0, true));
@@ -245,7 +245,7 @@ fn a_near_state_that_does_not_come_back_is_waited_for_once_and_not_long() {
     );
 }
 
-/// A launcher in which one server dies in its third trial.
+// Arms whose servers die.
 
 #[test]
 fn an_arm_that_dies_at_once_is_named_and_the_others_go_on() {
@@ -294,7 +294,7 @@ fn slices_grow_to_what_the_slowest_arm_needs_as_far_as_there_is_time() {
     let mut asked = study(&["epoll", "uring"], 12, SEED);
     alternation::apply(&mut asked);
     let planned = asked.cells[0].alternation.expect("they take turns").slice_ns;
-    // 2,500 messages a second over 100 connections: not one on each in a slice.
+    // 2,500 messages a second over 100 connections: less than one message on each in a slice.
     let lengths = |name: &str, spec: &StudySpec| {
         let arms = [("epoll", FakeArm::costing(5.0)), ("uring", FakeArm::costing(400.0))];
         let mut launcher = FakeLauncher::new(SEED, FakeStates::Near, &arms);
@@ -347,7 +347,7 @@ fn limits_are_asked_of_arms_that_run_here_and_of_cells_that_lack_a_block() {
     let spec = with_many_workers(&["epoll", "uring", "poll"], 12, 2);
     let folder = fresh_folder("asked");
     let mut first = launcher(SEED, FakeStates::Near, 0.8);
-    // In the last of fourteen blocks of three runs: the third arm is not there.
+    // Interrupted in the last of fourteen blocks of three runs: the third arm is missing.
     first.interrupt_in_trial = Some(13 * 3);
     let gone = MissingArm { name: "poll".to_owned(), reason: Finding::InstallProgram, unlock: None };
     let new = NewStudy { missing_arms: vec![gone], ..new_study(spec.clone()) };
@@ -375,7 +375,7 @@ fn a_study_without_a_trial_says_so() {
     assert_eq!(*found(&outcome, CheckName::MachineStates), Finding::NoTrial);
 }
 
-/// What a check found.
+/// The finding of a check.
 fn found(outcome: &Outcome, check: CheckName) -> &Finding {
     let mut checks = outcome.result.checks.iter();
     &checks.find(|found| found.name == check).expect("it is checked").detail

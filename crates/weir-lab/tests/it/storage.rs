@@ -1,4 +1,4 @@
-//! Studies of storage through the same sessions and the same judge.
+//! Studies of storage, with the same sessions and the same judge.
 
 use weir_lab::{
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates},

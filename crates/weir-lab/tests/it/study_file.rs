@@ -1,4 +1,4 @@
-//! Study files: the documented example, and what is said about mistakes.
+//! Study files: the documented example, and the messages for errors.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use weir_report::Language;
 /// The example of the documentation.
 pub const DOCUMENTED: &str = include_str!("../../../../docs/studies/example.toml");
 
-/// Its claims are about closed loops: one cell for each combination.
+/// The example with claims about closed loops: one cell for each combination.
 pub const EXAMPLE: &str = include_str!("saturation.toml");
 
 fn host_defaults() -> HostDefaults {
@@ -81,7 +81,7 @@ fn mistakes_are_named_with_file_line_and_key() {
     insta::assert_snapshot!(mistake("window = \"1s\"", "window ="), @"a.toml:3: string values must be quoted, expected literal string");
 }
 
-/// The example with so many numbers of connections and depths.
+/// The example with this many numbers of connections and depths.
 fn with_levels(connections: usize, depths: usize) -> Result<StudySpec, String> {
     let list = |count: usize| (1..=count).map(|level| level.to_string()).collect::<Vec<_>>().join(", ");
     let text = EXAMPLE
@@ -93,10 +93,10 @@ fn with_levels(connections: usize, depths: usize) -> Result<StudySpec, String> {
 
 #[test]
 fn a_study_of_too_many_cells_is_told_how_to_have_fewer() {
-    // Before one of the ten thousand is made.
+    // The error comes before any of the ten thousand cells is made.
     insta::assert_snapshot!(with_levels(100, 100).expect_err("they are too many"), @"a.toml:7: factors: the factors make more than 200 cells; cut a factor with --levels FACTOR=LEVEL,LEVEL, or leave levels out of the file");
     insta::assert_snapshot!(with_levels(67, 3).expect_err("they are too many"), @"a.toml:7: factors: the factors make more than 200 cells; cut a factor with --levels FACTOR=LEVEL,LEVEL, or leave levels out of the file");
-    // As many as there may be, and the cell at an equal rate beside them.
+    // The maximum number of cells, and the cell at an equal rate in addition.
     let error = with_levels(100, 2).expect_err("they are too many");
     assert!(error.contains("201 cells") && error.contains("--levels FACTOR=LEVEL,LEVEL"), "{error}");
     assert_eq!(with_levels(199, 1).expect("they are few enough").cells.len(), 200);
@@ -186,7 +186,7 @@ fn select_is_refused_more_connections_than_it_can_name() {
     insta::assert_snapshot!(select("connections = [1011]").expect_err("it cannot"), @"a.toml:13: arm.driver: select watches descriptors below 1024, which leaves 1010 for connections, and c1011-d1-m64-closed has 1011 (idle ones included); use poll or epoll, or cells with fewer");
     insta::assert_snapshot!(select("connections = [100]\nidle_connections = [911]").expect_err("it cannot"), @"a.toml:14: arm.driver: select watches descriptors below 1024, which leaves 1010 for connections, and c100-d1-m64-i911-closed has 1011 (idle ones included); use poll or epoll, or cells with fewer");
     select("connections = [100]\nidle_connections = [910]").expect("it just fits");
-    // Each worker has descriptors of its own.
+    // Each worker needs further descriptors.
     insta::assert_snapshot!(select("connections = [1009]\nworkers = [2]").expect_err("it cannot"), @"a.toml:14: arm.driver: select watches descriptors below 1024, which leaves 1008 for connections, and c1009-d1-m64-w2-closed has 1009 (idle ones included); use poll or epoll, or cells with fewer");
     let study = weir_judge::sample::study(&["epoll", "select"], 6, 1);
     assert_eq!(weir_lab::validate::study(&study), Ok(()));
@@ -236,7 +236,7 @@ fn every_study_file_of_the_project_is_right() {
     let mut files = 0;
     for entry in folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("the folder is there")) {
         let path = entry.expect("it can be listed").path();
-        // Job files of fio's lie there too; those of storage read them.
+        // fio's job files are there too; the tests of storage read them.
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
@@ -350,7 +350,7 @@ fn a_cell_beside_the_factors_has_a_role_levels_a_rate_and_arms_of_its_own() {
     let slices: Vec<_> =
         spec.cells[2..6].iter().map(|cell| cell.alternation.expect("turns").slice_ns).collect();
     assert_eq!(slices, [50_000_000; 4]);
-    // All arms are no list of arms.
+    // A cell with all arms has an empty list of arms.
     assert!(spec.cells.iter().all(|cell| cell.arms.is_empty()));
     let alone = with("[[cell]]\nrole = \"confirmatory\"\nconnections = 7\n").expect("it is right");
     let confirmatory: Vec<_> = alone.cells.iter().map(|cell| (cell.id.as_str(), cell.role)).collect();
@@ -518,7 +518,7 @@ fn a_claim_beside_a_cell_that_this_machine_lacks_has_no_place_and_a_wrong_one_is
     assert!(wrong.contains("did you mean closed-uring-w2?"), "{wrong}");
 }
 
-/// What a comparison stands for, in short: `uring at c1 / epoll at c1`.
+/// The comparisons of a study in short: `uring at c1 / epoll at c1`.
 fn in_short(spec: &StudySpec) -> Vec<String> {
     let side = |side: &Side| format!("{} at {}", side.arm, side.cell_id.trim_end_matches("-m64-closed"));
     let asked = |asked: &ComparisonSpec| {
@@ -702,7 +702,7 @@ fn strace_is_one_more_slice_of_evidence() {
     insta::assert_snapshot!(read(&format!("{EXAMPLE}{cell}")).expect_err("none there either"), @"a.toml:21: cell.evidence_strace: it asks for more slices of evidence, and there are none; give `evidence_rounds`");
 }
 
-/// The example with these thresholds, as a command line gives them.
+/// The example with these thresholds, as given on a command line.
 fn with_thresholds(lines: &[&str]) -> Result<StudySpec, String> {
     let fail_if = lines.iter().map(|line| (*line).to_owned()).collect();
     read(&chosen(EXAMPLE, &Choices { fail_if, ..Choices::default() }).expect("it is TOML"))

@@ -1,5 +1,5 @@
-//! Servers on another host: the way there is a shell on this machine, and this program plays the agent, copied and
-//! begun as a user's is.
+//! Servers on another host: the transport is a shell on this machine, and this program plays the agent, copied and
+//! started as a user's is.
 
 use std::{
     cell::RefCell,
@@ -25,10 +25,10 @@ use super::{
     roles, spec, this_program,
 };
 
-/// Longer than it takes to kill something.
+/// Longer than a kill takes.
 const LONG_SLICE: Duration = Duration::from_millis(400);
 
-/// A host with a cache and a mark of its own.
+/// A host with a separate cache and mark.
 struct There {
     mark: String,
     cache: PathBuf,
@@ -43,7 +43,7 @@ impl There {
         Self { mark, cache }
     }
 
-    /// A way that becomes the agent.
+    /// A transport that becomes the agent.
     fn way(&self) -> Transport {
         self.way_with(&[])
     }
@@ -60,7 +60,7 @@ impl There {
         Rc::new(RefCell::new(host))
     }
 
-    /// Nothing runs there any more, and nothing is left but the program.
+    /// Checks that no process runs there any more, and that only the program is left.
     fn expect_clean(&self) {
         expect_none(&self.mark);
         let left: Vec<String> = fs::read_dir(self.cache.join("weir"))
@@ -151,7 +151,7 @@ pub fn a_round_on_another_host_is_as_one_here() {
             .collect();
         assert_eq!(places, [[(0, 0), (1, 2), (2, 1)], [(0, 1), (1, 1), (2, 0)], [(0, 2), (1, 0), (2, 2)]]);
         assert!(arms.iter().all(|arm| arm.report.observed.is_some() && arm.report.messages == 100));
-        // The baseline's second server gives none.
+        // The baseline's second server gives no evidence.
         assert_eq!(arms.iter().map(|arm| arm.evidence.is_empty()).collect::<Vec<_>>(), [false, false, true]);
     }
     drop((launcher, host));
@@ -169,7 +169,7 @@ pub fn a_foreign_server_elsewhere_and_its_orphans_are_ended() {
     there.expect_clean();
 }
 
-/// Kills the process that leads to the host while a round runs. The agent is that process, or below it.
+/// Kills the transport's process while a round runs. The agent is that process, or below it.
 fn lost_in_a_round(name: &str, more: &[&str]) {
     let there = There::new(name);
     let spec = in_turns(foreign(&["listen-with-orphan", "{port}"]));
@@ -203,7 +203,8 @@ pub fn a_way_that_is_lost_costs_its_round_and_leaves_nothing() {
     lost_in_a_round("way", &["sh", "-c", "\"$0\" \"$@\"; :"]);
 }
 
-/// The agent is stopped in a session of its own, so that it neither sees the end of its input nor ends with the way.
+/// The agent is stopped in a separate session, so that it neither sees the end of its input nor ends with the
+/// transport.
 pub fn an_agent_that_does_not_notice_is_ended_by_the_next_of_its_session() {
     let there = There::new("partition");
     let spec = in_turns(spec("epoll", roles::REPORT));
@@ -283,7 +284,7 @@ pub fn what_a_host_says_instead_is_part_of_the_error() {
     }
     let absent = refused(&["/nowhere/ssh"]);
     assert!(absent.contains("exited with status 127"), "{absent}");
-    // Another machine, by its own word.
+    // A host whose `uname` reports another machine.
     let bin = there.cache.join("bin");
     fs::create_dir_all(&bin).expect("a folder can be made");
     let uname = bin.join("uname");
@@ -310,7 +311,7 @@ pub fn what_cannot_be_run_elsewhere_is_refused() {
     };
     let refused = tell(&whole, address);
     assert!(refused.contains("do not take turns"), "{refused}");
-    // TEST-NET-1 (RFC 5737) is nobody's.
+    // TEST-NET-1 (RFC 5737) is assigned to no host.
     let refused = tell(&in_turns(whole), IpAddr::V4(Ipv4Addr::new(192, 0, 2, 77)));
     assert_eq!(refused, "there: 192.0.2.77 is no address of its own");
     drop(host);

@@ -10,10 +10,10 @@ use std::{
 /// Environment variable with the mark.
 pub const MARK: &str = "WEIR_TEST_MARK";
 
-/// Time the kernel gets to deliver death signals.
+/// Time for the kernel to deliver death signals.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Waits until no process but this one carries the mark, and fails when one stays. An empty mark stands for children
+/// Waits until only this process carries the mark, and fails if another one stays. An empty mark stands for children
 /// of this process, which inherit none.
 pub fn expect_none(mark: &str) {
     let deadline = Instant::now() + PATIENCE;
@@ -27,7 +27,7 @@ pub fn expect_none(mark: &str) {
     }
 }
 
-/// Waits until some child of this process runs.
+/// Waits until a child of this process runs.
 pub fn wait_for_any() {
     let deadline = Instant::now() + PATIENCE;
     while find("").is_empty() {
@@ -46,7 +46,7 @@ pub fn wait_for(mark: &str, word: &str) {
     }
 }
 
-/// Commands of the children of this process that were seen stopped until then, or for a while.
+/// Commands of the children of this process that were seen stopped until `over` is set, or for a while.
 pub fn stopped_until(over: &AtomicBool) -> BTreeSet<String> {
     let deadline = Instant::now() + PATIENCE;
     let mut stopped = BTreeSet::new();
@@ -67,8 +67,8 @@ struct Found {
     is_stopped: bool,
 }
 
-/// Marked processes that were started from this directory, which children inherit: this program in its roles, and
-/// the shells it starts for some.
+/// Marked processes that were started from this directory, which children inherit: this program in its roles, and the
+/// shells that it starts for some roles.
 fn find(mark: &str) -> Vec<Found> {
     let entry = if mark.is_empty() { "\0WEIR_PADDING=".to_owned() } else { format!("\0{MARK}={mark}\0") };
     let directory = env::current_dir().expect("there is a working directory");

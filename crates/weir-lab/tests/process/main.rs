@@ -1,8 +1,8 @@
-//! Real processes: what a trial starts it ends, and what a killed laboratory leaves behind is nothing.
+//! Real processes: a trial ends all processes that it starts, and a killed laboratory leaves none behind.
 //!
 //! The program starts itself again in every role: as `weir serve`, `weir load` and `weir supervise` with chosen
-//! faults, as a foreign server, and as a laboratory that is killed. All of them carry a mark in their environment,
-//! by which leftovers are found.
+//! faults, as a foreign server, and as a laboratory that is killed. All of them carry a mark in their environment, by
+//! which leftovers are found.
 
 mod elsewhere;
 mod leftovers;
@@ -36,13 +36,13 @@ use weir_record::{
 };
 use weir_store::Store;
 
-/// Length of a slice, where it does not matter.
+/// Default length of a slice.
 const SLICE: Duration = Duration::from_millis(5);
 
 /// Pairs of slices of evidence.
 const EVIDENCE_PAIRS: u32 = 2;
 
-/// Deadlines short enough for servers that never do what they should.
+/// Deadlines short enough for servers that never become ready or never end.
 const DEADLINES: Deadlines = Deadlines {
     ready: Duration::from_millis(1_500),
     setup: Duration::from_millis(1_500),
@@ -176,7 +176,7 @@ fn this_program() -> PathBuf {
     env::current_exe().expect("this program has a path")
 }
 
-/// A study of `weir` arms whose drivers name a role; the number of connections names the generator's.
+/// A study of `weir` arms whose drivers name a role. The number of connections is the role of the generator.
 fn spec(driver: &str, connections: u32) -> StudySpec {
     let mut spec = study(&[driver, "epoll"], 4, SEED);
     (spec.server_cpus, spec.load_cpus) = (Vec::new(), Vec::new());
@@ -361,7 +361,7 @@ fn neighbours_end_with_their_trial() {
     for arm in round.expect("the session goes on").arms {
         assert_eq!(arm.expect("it was loaded").slices.len(), 3);
     }
-    // They are told where their server is.
+    // Neighbours receive the address of their server.
     let failed = failure(&beside(spec("epoll", roles::REPORT), "tells"));
     let told = "drip: exited with status 9: 127.0.0.1:7007 7007".to_owned();
     assert_eq!(failed, TrialFailure::Neighbour { reason: told });
@@ -373,7 +373,7 @@ fn a_neighbour_that_fails_is_named() {
     assert_eq!(failed("dies", roles::REPORT), neighbour("exited with status 3: no luck"));
     assert_eq!(failed("silent", roles::REPORT), neighbour("was not ready within 1.5 s: still thinking"));
     assert_eq!(failed("leaves", roles::HANGS), neighbour("exited with status 4: had enough"));
-    // A server that dies takes the blame, and not the neighbour that lost it.
+    // If a server dies, it is the cause, and not the neighbour that lost it.
     let dead = failed("ready", roles::KILLS_THE_SERVER);
     assert!(matches!(dead, TrialFailure::Server { .. }), "{dead:?}");
     let round = round_with(&beside(spec("epoll", roles::REPORT), "dies"), SLICE, &AtomicBool::new(false));
@@ -382,7 +382,7 @@ fn a_neighbour_that_fails_is_named() {
     }
 }
 
-/// A round of the study's two arms, the first of them twice, with slices of this length and these orders.
+/// Runs a round of the study's two arms, the first of them twice, with slices of this length and these orders.
 fn round_with(
     spec: &StudySpec,
     slice: Duration,
@@ -440,7 +440,8 @@ fn a_round_gives_each_arm_its_slices() {
     assert_eq!(places, [[(0, 0), (1, 2), (2, 1)], [(0, 1), (1, 1), (2, 0)], [(0, 2), (1, 0), (2, 2)]]);
 }
 
-/// The baseline's second server gives none: it is the first over again. Its slices are not among the timed ones.
+/// The baseline's second server gives no evidence, because it repeats the first. Slices of evidence are not among the
+/// timed ones.
 fn each_arm_gives_evidence_in_pairs() {
     let mut spec = spec("epoll", roles::REPORT);
     spec.arms[1].name = "other".to_owned();
@@ -449,7 +450,7 @@ fn each_arm_gives_evidence_in_pairs() {
     let arms = outcome.expect("the session goes on").arms;
     let arms: Vec<Sliced> = arms.into_iter().map(|arm| arm.expect("it was loaded")).collect();
     assert_eq!(arms.iter().map(|arm| arm.slices.len()).collect::<Vec<_>>(), [3, 3, 3]);
-    // In each pair once observed by its clocks alone, and once by the kernel's programs where they may run.
+    // Each pair has one look by the clocks alone, and one by the kernel's programs if they may run.
     let looks: u32 = if Programs::are_allowed() { 2 } else { 1 };
     let expected: Vec<(u32, u32)> =
         (0..EVIDENCE_PAIRS).flat_map(|pair| (0..looks).map(move |place| (pair, place))).collect();
@@ -480,13 +481,14 @@ fn evidence_by_group_has_readings_of_proc_alone() {
         let read: Vec<&EvidenceSlice> = arm.evidence.iter().filter(is_read).collect();
         assert_eq!(read.len(), EVIDENCE_PAIRS as usize, "one in each pair");
         assert!(read.iter().all(|slice| slice.rung == Rung::Process), "nothing else looked");
-        // Beside it the clocks alone, and where the kernel's programs may run: all, and four times fewer.
+        // Besides the readings: the clocks alone, and if the kernel's programs may run, all groups and four smaller
+        // sets.
         let looks = if Programs::are_allowed() { 7 } else { 2 };
         assert_eq!(arm.evidence.len(), looks * EVIDENCE_PAIRS as usize);
     }
 }
 
-/// Its warm-up is loaded and in none of its slices.
+/// The warm-up loads the arm and is in none of its slices.
 fn an_arm_that_must_be_warm_is_loaded_before_its_round() {
     let mut spec = spec("epoll", roles::COUNTS);
     let warmup = Duration::from_millis(30);
@@ -497,7 +499,7 @@ fn an_arm_that_must_be_warm_is_loaded_before_its_round() {
         let lengths: Vec<u128> = arm.slices.iter().map(|slice| slice.length_ns.into()).collect();
         assert_eq!(lengths, [SLICE.as_nanos(); 3]);
     }
-    // The generator says how many slices it ran of which nobody timed anything.
+    // The generator reports the number of its slices that were not timed.
     let untimed: Vec<u64> = arms.iter().map(|arm| arm.report.missed_starts).collect();
     assert_eq!(untimed, [0, 1, 0]);
 }
@@ -530,7 +532,7 @@ fn a_generator_that_fails_in_a_slice_costs_the_round() {
     }
 }
 
-/// The time limits of a cell are the generator's, and the laboratory waits for it longer than they are.
+/// The generator uses the time limits of its cell, and the laboratory waits longer for it.
 fn a_generator_waits_as_long_as_its_cell_lets_it() {
     let mut spec = spec("epoll", roles::WAITS);
     let cell = &mut spec.cells[0];
@@ -549,7 +551,7 @@ fn a_generator_waits_as_long_as_its_cell_lets_it() {
 }
 
 fn an_arm_that_works_while_it_waits_is_stopped() {
-    // Long enough that what it used in one slice of another arm says what it does while it waits.
+    // Long enough that the CPU time during one slice of another arm shows what it does while it waits.
     let arms = round_of("spins", roles::REPORT, Duration::from_millis(60));
     let slices = |arm: usize| &arms[arm].as_ref().expect("it was loaded").slices;
     let last = slices(1).last().expect("three slices");
@@ -560,7 +562,7 @@ fn an_arm_that_works_while_it_waits_is_stopped() {
     assert!(slices(0).iter().all(|slice| !slice.stopped && used(slice) < 0.05), "{:?}", slices(0));
 }
 
-/// What it did before its connections were there is not what it does while it waits.
+/// Work before an arm's connections are open does not count as work while it waits.
 fn an_arm_that_worked_to_start_is_let() {
     for arm in round_of("works-to-start", roles::LATE, Duration::from_millis(60)) {
         let slices = arm.expect("it was loaded").slices;
@@ -568,7 +570,7 @@ fn an_arm_that_worked_to_start_is_let() {
     }
 }
 
-/// Where a server left processes behind, the arm is everything below its supervisor.
+/// If a server left processes behind, the arm is everything below its supervisor.
 fn a_supervisor_goes_on_while_what_is_below_it_is_stopped() {
     let spec = foreign(&["listen-with-spinner", "{port}"]);
     let (interrupt, over) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -612,7 +614,7 @@ fn a_laboratory_killed_while_an_orphan_is_stopped_leaves_nothing_but_its_store()
     assert!(stopped > 0, "no arm was stopped when its laboratory was killed");
 }
 
-/// What such a command started left its process group, so that only a supervisor finds it.
+/// The command's child left its process group, so only a supervisor finds it.
 fn a_laboratory_killed_in_a_setup_or_a_ready_command_leaves_nothing() {
     for role in ["laboratory-in-setup", "laboratory-in-ready"] {
         let name = format!("weir-lab-{}-{role}", std::process::id());
@@ -632,8 +634,8 @@ fn a_laboratory_killed_in_a_setup_or_a_ready_command_leaves_nothing() {
     }
 }
 
-/// Ten kills, fifty with `WEIR_SLOW_TESTS=1`, each some events into the session and up to so many milliseconds more.
-/// Gives how many met a stopped process.
+/// Ten kills, or fifty with `WEIR_SLOW_TESTS=1`, each some events into the session and up to `later_ms_max`
+/// milliseconds later. Returns how many of them met a stopped process.
 fn kill_laboratories(role: &str, later_ms_max: u64) -> u32 {
     let kills = if env::var_os("WEIR_SLOW_TESTS").is_some() { 50 } else { 10 };
     let folder =
@@ -652,7 +654,7 @@ fn kill_laboratories(role: &str, later_ms_max: u64) -> u32 {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the laboratory starts");
-        // Some events in, and then a little into whatever comes next.
+        // Some events into the session, and then a little into the next step.
         let mut events = BufReader::new(laboratory.stdout.take().expect("its output is a pipe")).lines();
         let wanted = usize::try_from(1 + random.below(12)).expect("it is small");
         assert_eq!(events.by_ref().take(wanted).count(), wanted, "kill {kill}: the laboratory ended early");

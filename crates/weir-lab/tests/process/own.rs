@@ -1,4 +1,5 @@
-//! Servers of a user's own: what surrounds their start, how they show that they are ready, and servers that ran before.
+//! A user's own servers: the commands around their start, how they show that they are ready, and servers that ran
+//! before the study.
 
 use std::{
     env, fs,
@@ -15,7 +16,7 @@ use weir_record::spec::{ArmStart, Ready, RunningServer, StudySpec, Subject};
 
 use super::{failure, foreign, leftovers, roles, round_with, spec, this_program, trial, trial_with};
 
-/// Longest wait for what comes soon.
+/// Longest wait for something that happens soon.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A folder of one test, removed at its end.
@@ -32,14 +33,14 @@ impl Folder {
         self.0.join("log")
     }
 
-    /// What the commands of a start have noted since it was asked the last time.
+    /// The notes of a start's commands since the last call.
     fn noted(&self) -> String {
         let noted = fs::read_to_string(self.log()).unwrap_or_default();
         let _ = fs::remove_file(self.log());
         noted.replace('\n', " ")
     }
 
-    /// A shell that notes a word and goes on with the rest of the line.
+    /// A shell that notes a word and then runs the rest of the line.
     fn noting(&self, word: &str, rest: &str) -> Vec<String> {
         shell(&format!("echo {word} >> '{}'; {rest}", self.log().display()))
     }
@@ -55,7 +56,7 @@ fn shell(line: &str) -> Vec<String> {
     ["sh", "-c", line].map(str::to_owned).to_vec()
 }
 
-/// A shell that becomes this program in a role.
+/// A shell that replaces itself with this program in a role.
 fn becoming(line: &str, role: &str) -> Vec<String> {
     shell(&format!("{line} exec '{}' {role}", this_program().display()))
 }
@@ -101,7 +102,7 @@ pub(super) fn what_surrounds_a_server_runs_before_it_and_after_it() {
     let round = round_with(&round, super::SLICE, &AtomicBool::new(false)).expect("it runs");
     assert!(round.arms.iter().all(Result::is_ok));
     assert_eq!(folder.noted(), "setup cleanup ", "one of the three has them");
-    // A start that fails, a setup that does, and a cleanup.
+    // A start that fails, a setup that fails, and a cleanup.
     let failed = failure(&starting(spec("dies", roles::REPORT), around("", "")));
     assert_eq!(
         (failed, folder.noted().as_str()),
@@ -127,7 +128,7 @@ pub(super) fn what_surrounds_a_server_runs_before_it_and_after_it() {
     assert_eq!((failed, folder.noted().as_str()), (server("its folder /no/such/folder is not there"), ""));
 }
 
-/// It left the process group of the setup, as daemons do. Its cleanup can only end it when it is there.
+/// The daemon left the process group of the setup, as daemons do. The cleanup can end it only if it still runs.
 pub(super) fn a_daemon_that_a_setup_starts_stays_until_its_cleanup() {
     let folder = Folder::new("daemon");
     let [has_left, may_end] = ["has-left", "may-end"].map(|name| folder.0.join(name).display().to_string());
@@ -176,7 +177,7 @@ pub(super) fn a_server_is_ready_when_its_line_comes_or_its_command_says_so() {
         let TrialFailure::Server { reason } = failed else { panic!("{failed:?}") };
         assert!(reason.starts_with("wrote no line with \"is down\" within 1.5 s"), "{reason}");
     }
-    // What a line holds is filled in as in a command.
+    // Placeholders of the awaited line are filled in as in a command.
     let saying = becoming("echo up at {port};", "linger {port}");
     assert_eq!(messages(&command(saying, with(Ready::Line("up at {port}".to_owned())))), Ok(1_000));
     let mark = folder.0.join("mark");
@@ -233,7 +234,7 @@ pub(super) fn a_program_is_that_on_the_path_of_its_arm() {
     }
 }
 
-/// This program as a server that nobody here starts again or ends.
+/// This program as a server that the laboratory neither starts nor ends.
 struct Before(Child, String);
 
 impl Before {
@@ -267,7 +268,7 @@ impl Before {
 
 impl Drop for Before {
     fn drop(&mut self) {
-        // Fails only when it has ended.
+        // Fails only if it has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -298,7 +299,7 @@ pub(super) fn a_server_that_ran_before_and_ends_is_named() {
     let mut before = Before::new();
     let both = {
         let mut spec = before.spec(roles::REPORT, None);
-        // The arm that runs twice in the round.
+        // The first arm is the one that runs twice in the round.
         spec.arms.swap(0, 1);
         spec
     };
@@ -314,7 +315,7 @@ pub(super) fn a_server_that_ran_before_and_ends_is_named() {
     let failures: Vec<Option<TrialFailure>> =
         round.expect("the session goes on").arms.into_iter().map(Result::err).collect();
     assert_eq!(failures[1], None, "the other arm goes on");
-    // It may have been gone before its turn began.
+    // It may have ended before its turn began.
     for failure in [&failures[0], &failures[2]] {
         let Some(TrialFailure::Server { reason }) = failure else { panic!("{failures:?}") };
         let TrialFailure::Server { reason: expected } = &killed else { panic!("it is a server's") };

@@ -1,4 +1,4 @@
-//! The roles this program plays when it is started by itself.
+//! The roles that this program plays when it starts itself.
 
 use std::{
     env,
@@ -27,7 +27,7 @@ use weir_record::{
 };
 use weir_store::NewStudy;
 
-/// Numbers of connections that name what the generator does; in a round it does it in its third slice.
+/// Numbers of connections that select the generator's behaviour; in a round it shows in the third slice.
 pub const REPORT: u32 = 1;
 pub const FAILS: u32 = 2;
 pub const HANGS: u32 = 3;
@@ -36,27 +36,27 @@ pub const GARBAGE: u32 = 5;
 pub const KILLS_THE_SERVER: u32 = 6;
 /// In a round: no connection to the last server.
 pub const REFUSED: u32 = 7;
-/// In a round: connections are there when servers that work to start have started.
+/// In a round: connections open only after servers that work at their start have started.
 pub const LATE: u32 = 8;
 
-/// In a round: the last server takes its connections and answers nothing.
+/// In a round: the last server accepts its connections and answers nothing.
 pub const SILENT: u32 = 9;
 
-/// In a round: the report says as missed starts how many slices of a server were not timed.
+/// In a round: the report gives the number of a server's untimed slices as missed starts.
 pub const COUNTS: u32 = 10;
 
-/// In a round: the first prime takes longer than a generator may, unless its cell lets it wait for an answer.
+/// In a round: the first priming takes longer than a generator may, unless its cell lets it wait for an answer.
 pub const WAITS: u32 = 11;
 const LONG_PRIME: Duration = Duration::from_millis(2_000);
 
-/// How long a server works that works to start, and until a late generator has its connections.
+/// How long a server works at its start; the next constant is the time until a late generator has its connections.
 const STARTING: Duration = Duration::from_millis(60);
 const CONNECTED: Duration = Duration::from_millis(200);
 
-/// Until a server that dies in a round does: its slices have begun and are not over.
+/// Time until a server dies in a round: its slices have begun and are not over.
 const IN_THE_ROUND: Duration = Duration::from_millis(150);
 
-/// Plays the role the words ask for; `false` when they ask for none.
+/// Plays the role that the words name; `false` if they name none.
 pub fn play(words: &[&str]) -> bool {
     match words {
         ["serve", "echo" | "http", "--driver", driver, ..] => serve(driver),
@@ -97,7 +97,7 @@ pub fn play(words: &[&str]) -> bool {
     true
 }
 
-/// An agent, as the program has it.
+/// An agent, as the program runs it.
 fn agent(session: &str) {
     let weir = env::current_exe().expect("this program has a path");
     let folder = weir.ancestors().nth(2).expect("it lies in a folder of the cache").to_path_buf();
@@ -131,13 +131,13 @@ fn supervised(argv: &[&str], until: Until) -> ! {
     }
 }
 
-/// Starts this program in a role, in a process group of its own, as a server that leaves its starter does.
+/// Starts this program in a role, in a separate process group, as a server that leaves its starter does.
 fn start(words: &[&str]) -> std::process::Child {
     let program = env::current_exe().expect("this program has a path");
     Command::new(program).args(words).process_group(0).spawn().expect("it starts")
 }
 
-/// One that works on in the background as daemons do: in a group of its own, and deaf to a terminal that hangs up.
+/// Starts a process that works on in the background as daemons do: in a separate group, and ignoring SIGHUP.
 fn start_spinner() {
     let program = env::current_exe().expect("this program has a path");
     let mut shell = Command::new("sh");
@@ -168,7 +168,7 @@ fn linger_with_orphan() -> ! {
     linger()
 }
 
-/// A process beside a server, with a child that leaves it where it stays.
+/// A process beside a server. Unless it fails, it leaves an orphan.
 fn neighbour(how: &str, told: &str) {
     match how {
         "dies" => end(3, "no luck"),
@@ -260,13 +260,13 @@ fn load(words: &[&str]) {
     }
 }
 
-/// The generator of a round: primes cost nothing and slices take their time, until it does what it was named for.
+/// The generator of a round: priming costs nothing and slices take their time, until its behaviour shows.
 fn load_slices() {
     let mut lines = stdin().lines().map(|line| line.expect("its input is readable"));
     let setup: SliceSetup = parse(&lines.next().expect("it is told what to load"));
     let words: Vec<&str> = setup.loads[0].iter().map(String::as_str).collect();
     let connections: u32 = option(&words, "--connections").parse().expect("a number");
-    // The last server takes no connection, where that is asked for.
+    // The last server accepts no connection in this role.
     let mut opened = vec![connections; setup.loads.len()];
     let mut failures = vec![None; setup.loads.len()];
     if connections == REFUSED
@@ -321,7 +321,7 @@ fn load_slices() {
     }
 }
 
-/// What takes its time and no CPU.
+/// Lets time pass without CPU use.
 fn take(length: Duration) {
     let end = Instant::now() + length;
     while let Some(left) = end.checked_duration_since(Instant::now()) {
@@ -368,21 +368,21 @@ fn in_turns() -> StudySpec {
     spec
 }
 
-/// The same of a foreign server that works in a process which left its group.
+/// The same with a foreign server that works in a process which left its group.
 fn orphans_in_turns() -> StudySpec {
     let mut spec = super::foreign(&["listen-with-spinner", "{port}"]);
     spec.cells[0].alternation = in_turns().cells[0].alternation;
     spec
 }
 
-/// A server whose setup does not end, and has a child that left its group.
+/// A server whose setup does not end, with a child that left its group.
 fn in_setup() -> StudySpec {
     let mut spec = super::foreign(&["listen", "{port}"]);
     spec.arms[0].start.setup = in_role("linger-with-orphan");
     patient(spec)
 }
 
-/// The same of the command that says whether a server is ready.
+/// The same with the command that checks whether a server is ready.
 fn in_ready() -> StudySpec {
     let mut spec = super::foreign(&["linger", "{port}"]);
     spec.arms[0].start.ready = Ready::Command(in_role("linger-with-orphan"));
@@ -394,14 +394,14 @@ fn in_role(role: &str) -> Vec<String> {
     vec![program.display().to_string(), role.to_owned()]
 }
 
-/// No trial gives up while a test looks.
+/// Sets long deadlines, so that no trial gives up during a test.
 fn patient(mut spec: StudySpec) -> StudySpec {
     let start = &mut spec.arms[0].start;
     (start.command_ns_max, start.ready_ns_max) = (Some(60_000_000_000), Some(60_000_000_000));
     spec
 }
 
-/// A session that runs for as long as it is let.
+/// A session that runs until it is ended.
 fn laboratory(folder: &Path, mut spec: StudySpec) {
     spec.cells[0].blocks = 1_000;
     let program = env::current_exe().expect("this program has a path");
