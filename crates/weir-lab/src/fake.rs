@@ -39,7 +39,7 @@ pub struct FakeArm {
     pub far_factor: f64,
     /// Factor of the cost of a message in open loop, at an equal rate for every arm.
     pub open_factor: f64,
-    /// What goes wrong.
+    /// Its fault.
     pub fault: FakeFault,
 }
 
@@ -50,7 +50,7 @@ impl FakeArm {
     }
 }
 
-/// What goes wrong with a fake server.
+/// Fault of a fake server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FakeFault {
     /// Nothing.

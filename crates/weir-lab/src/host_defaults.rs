@@ -16,7 +16,7 @@ pub struct HostDefaults {
     pub order_cpus: Option<OrderCpus>,
     /// Drivers of sockets and engines of disks that were tried. One that is not listed is assumed to run.
     pub tried: Vec<DriverFound>,
-    /// Congestion control algorithms that may be used here; `None` if they were not looked up: then all are assumed
+    /// Congestion control algorithms that may be used here; empty if they were not looked up: then all are assumed
     /// available.
     pub congestion_controls: Vec<String>,
     /// The plan of the file that is asked for instead of its usual one.
@@ -24,22 +24,22 @@ pub struct HostDefaults {
 }
 
 impl HostDefaults {
-    /// What was found about a driver that does not run here.
+    /// The result for a driver that does not run here.
     pub fn refused(&self, driver: &str) -> Option<&DriverFound> {
         self.tried.iter().find(|found| found.driver == driver && !found.available)
     }
 }
 
-/// What was found about a driver of sockets, or an engine of disks.
+/// Result of trying a driver of sockets or an engine of disks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DriverFound {
     /// Name as on the command line; no driver has the name of an engine.
     pub driver: String,
     /// Whether it passed its start-up test.
     pub available: bool,
-    /// What was granted, or why not.
+    /// The granted features, or the reason for a refusal.
     pub detail: Finding,
-    /// What would unlock it.
+    /// The remedy that would make it available.
     pub unlock: Option<Finding>,
 }
 

@@ -168,7 +168,7 @@ impl ProcessLauncher {
         Ok(Self { pair: None, elsewhere: Some(Elsewhere { host, prepared }), ..own })
     }
 
-    /// What the study learns of the machine whose servers this launcher would start.
+    /// What a study needs to know of the machine whose servers this launcher would start.
     fn prepared(&self, spec: &StudySpec) -> Prepared {
         Prepared {
             programs: self.programs(spec),
@@ -296,7 +296,7 @@ impl ProcessLauncher {
             return CrossCoreReading::default();
         };
         let taken = (0..READING_TRIES).find_map(|_| read_cross_core(cpu_a, cpu_b).ok());
-        // A reading of zero stands for "not taken"; the trial's other reading then decides its state.
+        // A reading of zero means "not taken"; the trial's other reading then decides its state.
         taken.unwrap_or(CrossCoreReading { cpu_a, cpu_b, ..CrossCoreReading::default() })
     }
 }

@@ -54,7 +54,7 @@ use crate::{
 /// How to install a missing fio.
 const INSTALL_FIO: &str = "apt-get install fio";
 
-/// Where `peers/build` puts what it builds.
+/// Folder of the programs that `peers/build` builds.
 const PEERS: &str = "peers/bin/";
 
 /// Time between two readings of the machine while waiting for its near state.
@@ -223,7 +223,7 @@ struct Session<'a> {
     /// The launcher's time when the session began.
     begin: Duration,
     cap: Duration,
-    /// Arms whose server said in this session that the environment cannot run it.
+    /// Arms whose server reported in this session that the environment cannot run it.
     refused: Vec<MissingArm>,
     /// Arms whose absence was reported.
     announced: Vec<String>,

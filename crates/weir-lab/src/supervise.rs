@@ -50,7 +50,7 @@ const POLITE: Duration = Duration::from_secs(10);
 /// processes that started during the first.
 const KILL_ROUNDS_MAX: u32 = 1_000;
 
-/// How long a supervisor supervises what it started.
+/// When a supervision ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// Until the command and all its descendants have ended: a server may go on in the background.

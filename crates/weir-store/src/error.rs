@@ -28,9 +28,9 @@ pub enum StoreError {
     /// The folder or the file in it cannot be made.
     #[error("cannot create {path}: {reason}; choose a writable folder with `--out`")]
     CannotCreate {
-        /// What was to be created.
+        /// The file or folder to create.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error message.
         reason: String,
     },
     /// The file is there and cannot be opened.
@@ -40,7 +40,7 @@ pub enum StoreError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error message.
         reason: String,
     },
     /// The file is something else.
@@ -103,15 +103,15 @@ pub enum StoreError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The damage that was found.
         reason: String,
     },
     /// A record that cannot be read back; it is refused before anything is written.
     #[error("{what} cannot be stored: {reason}")]
     Unstorable {
-        /// Which record.
+        /// The record.
         what: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// Any other SQLite error.
@@ -119,7 +119,7 @@ pub enum StoreError {
     Other {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }

@@ -7,12 +7,12 @@ use weir_record::{machine::Fingerprint, spec::StudySpec, study::MissingArm, tria
 
 use crate::error::StoreError;
 
-/// What is known when a study begins.
+/// Facts known when a study begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewStudy {
-    /// What was asked.
+    /// The requested study.
     pub spec: StudySpec,
-    /// Where it runs.
+    /// The machine on which it runs.
     pub fingerprint: Fingerprint,
     /// Arms that cannot run here.
     pub missing_arms: Vec<MissingArm>,
@@ -23,11 +23,11 @@ pub struct NewStudy {
 /// The study as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyHeader {
-    /// What was asked, before pilots fixed any rate.
+    /// The requested study, before pilots fixed any rate.
     pub spec_asked: StudySpec,
-    /// What runs: the same with every rate fixed, once the pilots ran.
+    /// The study that runs: the same with every rate fixed, once the pilots ran.
     pub spec: StudySpec,
-    /// Where the first session ran.
+    /// The machine of the first session.
     pub fingerprint: Fingerprint,
     /// Arms that could not run when the study began.
     pub missing_arms: Vec<MissingArm>,
@@ -40,13 +40,13 @@ pub struct StudyHeader {
 /// A stored study in brief, without its trials.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyBrief {
-    /// What was asked.
+    /// The requested study.
     pub spec: StudySpec,
     /// When its first session began: `2026-11-23 13:30:05`, in UTC.
     pub created_at: String,
     /// Time spent in all sessions so far.
     pub elapsed_ns: u64,
-    /// Blocks on disk by cell, further attempts not counted; pilots have cells of their own.
+    /// Blocks on disk by cell, without further attempts. Pilots have separate cells.
     pub blocks: BTreeMap<String, u32>,
 }
 
@@ -61,7 +61,7 @@ pub struct ResultBrief {
     pub complete: bool,
 }
 
-/// Which block of which cell, and which attempt at it.
+/// Key of a block: its cell, its number and the attempt.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlockKey {
     /// Cell.
@@ -75,7 +75,7 @@ pub struct BlockKey {
 /// One stored block with its trials in the order they ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredBlock {
-    /// Which one.
+    /// Its key.
     pub key: BlockKey,
     /// Its trials.
     pub trials: Vec<TrialRecord>,

@@ -62,7 +62,8 @@ impl Store {
         made.map_err(StoreError::before_the_first_block)
     }
 
-    /// Opens an existing store for another session. SQLite first completes or rolls back what a kill left.
+    /// Opens an existing store for another session. SQLite first completes or rolls back a transaction that a kill
+    /// interrupted.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = existing(folder)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

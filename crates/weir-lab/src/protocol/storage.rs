@@ -563,7 +563,7 @@ fn options(mut given: Table<'_>) -> Result<StorageEngineOptions, FieldError> {
     Ok(options)
 }
 
-/// What a word of an option means.
+/// Meaning of an option's value.
 fn meaning<V: Copy>(entry: Entry<'_>, meanings: &BTreeMap<&str, V>) -> Result<V, FieldError> {
     let (at, key) = (entry.at, entry.key.clone());
     let word = entry.text()?;

@@ -1,4 +1,4 @@
-//! What goes in comes out, in the order it went in.
+//! Stored data is read back unchanged and in the order in which it was written.
 
 use std::path::Path;
 
