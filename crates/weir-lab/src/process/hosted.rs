@@ -186,8 +186,8 @@ impl<'a> HostedRound<'a> {
         Ok((round, ServersStarted { arms: told, may_trace: runs.programs.is_some() }))
     }
 
-    /// Marks the beginning of the arms' waiting. Their work to start and to accept their connections must not count,
-    /// or most arms would appear to work while they wait.
+    /// Waits until the arms rest, and then marks the beginning of their waiting. Their work to start and to accept
+    /// their connections must not count, or most arms would appear to work while they wait.
     fn rest(&mut self, arms: &[u32]) -> Result<(), LaunchError> {
         let places = self.places(arms)?;
         let used = |all: &[Arm]| -> u64 { places.iter().map(|place| all[*place].cpu.ns()).sum() };

@@ -37,7 +37,7 @@ pub(crate) enum Program {
     Foreign,
 }
 
-/// The single server of an arm with none behind it: `weir serve` on a driver, or a command. `None` for an arm that
+/// The single server of an arm with none behind it: `weir serve` on a driver, or a command. Empty for an arm that
 /// serves no connections.
 pub(super) fn single(
     request: &TrialRequest<'_>,
