@@ -15,7 +15,7 @@ use crate::protocol;
 const MILLISECOND_NS: u64 = 1_000_000;
 
 const PERMUTATIONS_MIN: u64 = 2;
-/// Slices at least this long get one permutation a round: more rounds carry more information than longer ones.
+/// Length from which a round may have a single permutation: more rounds carry more information than longer ones.
 const ALONE_NS: u64 = 1_000 * MILLISECOND_NS;
 const PERMUTATIONS_MAX: u64 = 20;
 

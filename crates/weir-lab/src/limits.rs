@@ -21,7 +21,7 @@ pub const BYTES_IN_FLIGHT_MAX: u64 = 256 << 20;
 /// Most published figures a study may carry.
 pub const PUBLISHED_MAX: usize = 32;
 
-/// Most runs published by others; the next constant is the most figures of one run.
+/// Most runs published by others; the next constants are the most figures and the most threads of one run.
 pub const PUBLISHED_RUNS_MAX: usize = 32;
 /// See [`PUBLISHED_RUNS_MAX`].
 pub const PUBLISHED_RUN_FIGURES_MAX: usize = 8;
