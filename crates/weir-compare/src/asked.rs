@@ -1,4 +1,4 @@
-//! What is asked of one comparison, complete: words are split, parameters are in their places, files are named.
+//! The complete request for one comparison: words are split, parameters are in their places, files are named.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
@@ -19,7 +19,7 @@ pub const COMMANDS_MAX: usize = 16;
 /// Most comparisons of one call: combinations of parameters.
 pub const COMPARISONS_MAX: usize = 64;
 
-/// Most rounds before the first one that is looked at.
+/// Most warm-up rounds.
 pub const WARMUP_MAX: u32 = 1_000;
 
 /// One comparison.
@@ -29,7 +29,7 @@ pub struct Asked {
     pub parameters: Vec<(String, String)>,
     /// The baseline first.
     pub commands: Vec<AskedCommand>,
-    /// What is asked beside, for the record and to be followed.
+    /// Other settings, which the session follows and the record contains.
     pub settings: CommandSettings,
     /// Variables that are set.
     pub environment: Vec<(OsString, OsString)>,
@@ -37,26 +37,26 @@ pub struct Asked {
     pub folder: Option<PathBuf>,
     /// File on standard input.
     pub input: Option<PathBuf>,
-    /// What becomes of the output.
+    /// Where the output goes.
     pub output: OutputTo,
     /// What fails the comparison.
     pub thresholds: Vec<ComparisonSpec>,
     /// Seed of every random order.
     pub seed: u64,
-    /// What is asked of servers; `None` where commands are compared that end by themselves.
+    /// Settings of servers; `None` for commands that end by themselves.
     pub servers: Option<AskedServers>,
 }
 
-/// What is asked of servers beside their words.
+/// Settings of servers beside their words.
 #[derive(Clone, Debug)]
 pub struct AskedServers {
     /// How the number of a load's units of work is read.
     pub count: Count,
-    /// How a server shows that it is ready; a command's words are those of `ready_words`.
+    /// How a server shows that it is ready; a command's words are in `ready_words`.
     pub ready: Ready,
     /// The command of [`Ready::Command`].
     pub ready_words: Vec<OsString>,
-    /// Longest time for that.
+    /// Longest time until it is ready.
     pub ready_within: Duration,
     /// From the end of a load run to the reading of the clocks.
     pub settle: Duration,
@@ -69,7 +69,7 @@ pub struct AskedServers {
 pub struct AskedCommand {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its role.
     pub role: CommandRole,
     /// Program and arguments.
     pub words: Vec<OsString>,
@@ -81,11 +81,11 @@ pub struct AskedCommand {
     pub setup: Vec<OsString>,
     /// After the last run.
     pub cleanup: Vec<OsString>,
-    /// What loads it, where it is a server.
+    /// Its load, where it is a server.
     pub load: Vec<OsString>,
 }
 
-/// What runs around a command.
+/// The commands around a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Around {
     /// Before the first run.
@@ -99,7 +99,7 @@ pub enum Around {
 }
 
 impl Around {
-    /// The flag that asks for it.
+    /// The flag that sets it.
     pub fn flag(self) -> &'static str {
         match self {
             Self::Setup => "--setup",
@@ -111,7 +111,7 @@ impl Around {
 }
 
 impl AskedCommand {
-    /// The words of what runs around it; empty where nothing does.
+    /// The words of the command at this place; empty where there is none.
     pub fn around(&self, around: Around) -> &[OsString] {
         match around {
             Around::Setup => &self.setup,
@@ -123,7 +123,7 @@ impl AskedCommand {
 }
 
 impl Asked {
-    /// A run of these words, with its output where that of commands goes.
+    /// A run of these words, with its output to the place for the output of commands.
     pub(crate) fn spec(&self, words: &[OsString]) -> RunSpec {
         RunSpec {
             words: words.to_vec(),
@@ -135,7 +135,7 @@ impl Asked {
         }
     }
 
-    /// A run around those that are measured: it reads nothing, and what it writes is for messages.
+    /// A run around the measured ones: it has no input, and its output is for messages.
     pub(crate) fn spec_around(&self, words: &[OsString]) -> RunSpec {
         RunSpec { input: None, output: OutputTo::Digest, ..self.spec(words) }
     }

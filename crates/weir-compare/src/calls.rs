@@ -1,6 +1,6 @@
-//! System calls by kind: each command runs a few times more, and the calls of all its processes are counted from its
-//! exec on. Programs in the kernel count, where it takes them, and otherwise `strace -c -f`. These runs are part of no
-//! other figure, because counting makes every call slow.
+//! System calls by kind. Each command runs a few times more, and the calls of all its processes are counted from its
+//! exec on. Programs in the kernel count them where it accepts such programs, and otherwise `strace -c -f`. These runs
+//! are part of no other figure, because counting makes every call slow.
 
 use std::{
     collections::BTreeMap,
@@ -22,22 +22,22 @@ use crate::{
     run::{OutputTo, RunEnd, RunError, RunSpec},
 };
 
-/// Runs of each command: two of which all counts agree are worth more than one.
+/// Runs of each command: two whose counts agree are worth more than one.
 const RUNS: u32 = 2;
 
-/// Longest that a run may take that is counted.
+/// Longest time that a counted run may take.
 const LIMIT_MAX: Duration = Duration::from_secs(60);
 
 /// Kinds that are kept.
 const KINDS_MAX: usize = 64;
 
-/// Most that is read of a table: kernels have fewer than a thousand calls, of a line each.
+/// Most bytes of a table that are read: kernels have fewer than a thousand calls, one on each line.
 const TABLE_BYTES_MAX: u64 = 1 << 20;
 
 /// The program that counts.
 const STRACE: &str = "strace";
 
-/// What programs in the kernel are called in the record.
+/// The name of programs in the kernel in the record.
 const PROGRAMS: &str = "kernel-programs";
 
 /// One run's counts.
@@ -57,7 +57,7 @@ pub(crate) fn counted(
     };
     let (counted_by, by_command) = match programs {
         Some(by_command) => (PROGRAMS, by_command),
-        // It would wait for them.
+        // `strace` would wait for them.
         None if leaves_processes => return Err(NoCalls::LeavesProcesses),
         None => {
             let folder = PrivateFolder::below(&std::env::temp_dir()).map_err(|_| NoCalls::Refused)?;
@@ -88,7 +88,7 @@ fn all(
     Ok(Some(by_command))
 }
 
-/// What runs around a command runs around these runs too, or they would meet what the run before left.
+/// The commands around a run also run around these runs. Otherwise these would meet the traces of the run before.
 fn around(
     asked: &Asked,
     words: &[OsString],
@@ -105,7 +105,7 @@ fn around(
     }
 }
 
-/// A run whose calls the kernel counts; none where it does not.
+/// A run whose calls the kernel counts; none where the kernel does not count them.
 fn by_programs(
     asked: &Asked,
     command: &AskedCommand,
@@ -141,7 +141,7 @@ fn by_strace(
     if counts.is_empty() { Err(NoCalls::Refused) } else { Ok(counts) }
 }
 
-/// A run that is counted. What it writes goes where it disturbs nobody.
+/// A counted run. Its output goes where it disturbs no other output.
 fn spec(asked: &Asked, command: &AskedCommand) -> RunSpec {
     let own = asked.spec(&command.words);
     let output = match own.output {
@@ -159,7 +159,7 @@ fn why_not(error: RunError) -> NoCalls {
     }
 }
 
-/// What a file says that the command may have changed meanwhile: no link is followed, no pipe waited for.
+/// Reads a file that the command may have changed meanwhile: follows no link, waits for no pipe.
 fn table(path: &Path) -> io::Result<String> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
@@ -201,7 +201,7 @@ fn kinds(by_command: &[Vec<Counts>]) -> Vec<CallKind> {
     found
 }
 
-/// How far the counts of a command lie from all of the baseline's.
+/// Distance of a command's counts from all of the baseline's.
 fn apart(kind: &CallKind) -> u64 {
     let Some(((least, most), others)) = kind.counts.split_first() else { return 0 };
     let of = |(low, high): &(u64, u64)| low.saturating_sub(*most).max(least.saturating_sub(*high));

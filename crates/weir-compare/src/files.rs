@@ -1,5 +1,5 @@
-//! Files that a command's words name: its program, a script, what it reads. If one changes while a comparison runs,
-//! its runs are not of one program.
+//! Files that a command's words name: its program, a script, its input. If one changes while a comparison runs, the
+//! runs are not of one program.
 
 use std::{
     fs::{self, File},
@@ -16,17 +16,17 @@ use crate::run::{RunSpec, program_path};
 /// Most files of a command that are looked at.
 const FILES_MAX: usize = 16;
 
-/// Most bytes of a file that are looked at; of a longer one its length counts beside them.
+/// Most bytes of a file that are hashed; for a longer file its length counts beside them.
 const BYTES_MAX: u64 = 1 << 30;
 
 /// Bytes that are read at a time.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// Where files are no files, but what the kernel says: it changes, and to read it may do something.
+/// Folders whose files the kernel generates: their content changes, and reading them may have effects.
 const OF_THE_KERNEL: [&str; 2] = ["/proc", "/sys"];
 
-/// The files that the words of a run name, with their contents. What is no regular file, or cannot be read, is none.
-/// Once `stop` is set, nothing more is read.
+/// The files that the words of a run name, with their contents. Paths that are no regular file, or cannot be read, are
+/// skipped. Once `stop` is set, nothing more is read.
 pub(crate) fn named(spec: &RunSpec, stop: &AtomicBool) -> Vec<CommandFile> {
     let within =
         |path: &Path| spec.folder.as_ref().map_or_else(|| path.to_path_buf(), |folder| folder.join(path));
@@ -42,14 +42,14 @@ pub(crate) fn named(spec: &RunSpec, stop: &AtomicBool) -> Vec<CommandFile> {
     found
 }
 
-/// Paths of those that are not as they were. Once `stop` is set, nothing more is read or found.
+/// Paths of files that have changed. Once `stop` is set, nothing more is read or found.
 pub(crate) fn changed(files: &[CommandFile], stop: &AtomicBool) -> Vec<String> {
     let is_changed =
         |file: &&CommandFile| read(Path::new(&file.path), stop).is_ok_and(|now| now.as_ref() != Some(*file));
     files.iter().filter(is_changed).map(|file| file.path.clone()).collect()
 }
 
-/// Somebody interrupts, and does not wait for a large file.
+/// An interruption does not wait for a large file.
 struct Stopped;
 
 fn read(path: &Path, stop: &AtomicBool) -> Result<Option<CommandFile>, Stopped> {
@@ -71,7 +71,7 @@ fn is_of_the_kernel(path: &Path) -> bool {
     OF_THE_KERNEL.iter().any(|folder| place.starts_with(folder))
 }
 
-/// The hash of a file; of a part of it when `stop` is set meanwhile.
+/// The hash of a file; of a part of it if `stop` is set meanwhile.
 fn hash(path: &Path, stop: &AtomicBool) -> io::Result<String> {
     let mut hash = Blake2b128::new();
     let mut file = File::open(path)?.take(BYTES_MAX);
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use crate::run::OutputTo;
 
-    /// Nobody interrupts.
+    /// Without an interruption.
     static ON: AtomicBool = AtomicBool::new(false);
 
     fn run(words: Vec<OsString>, folder: &Path) -> RunSpec {

@@ -1,8 +1,8 @@
-//! Two or more commands that end, or servers under a load, held against each other: their runs take turns in random
-//! order, and a verdict has its interval.
+//! Comparison of two or more commands that end, or of servers under a load. Their runs take turns in random order, and
+//! a verdict has its interval.
 //!
-//! [`asked`] is what is asked of a comparison, [`session`] runs it, [`run`] is one run of a command. [`servers`] are up
-//! together while a load takes turns between them, and [`load`] reads what it says that it did. The record is
+//! [`asked`] is the request for a comparison, [`session`] runs it, [`run`] is one run of a command. [`servers`] are up
+//! together while a load takes turns between them, and [`load`] reads the work that the load reports. The record is
 //! `weir_record::commands`. `weir_judge::commands` decides, by the rule that decides studies.
 
 pub mod asked;
@@ -21,7 +21,7 @@ mod recorded;
 use schemars::generate::SchemaSettings;
 use weir_record::commands::{COMPARISON_VERSION, CommandReport};
 
-/// JSON Schema (draft 2020-12) of the record of comparisons, made from the types that are written.
+/// JSON Schema (draft 2020-12) of the record of comparisons, generated from the types that are written.
 ///
 /// # Errors
 /// When the types cannot be described, which is a mistake in them.

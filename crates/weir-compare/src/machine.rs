@@ -1,4 +1,4 @@
-//! What a comparison needs of the machine: runs, the time, and what the kernel counts of a run.
+//! What a comparison uses of the machine: runs, the time, and the kernel's counts of a run.
 
 use std::{sync::atomic::AtomicBool, time::Instant};
 
@@ -59,7 +59,7 @@ pub struct Machine {
     house: Option<House>,
     runner: Runner,
     began: Instant,
-    /// Programs in the kernel, once they are wanted; `None` in there where it takes none.
+    /// Programs in the kernel, once they are wanted; the inner `None` where the kernel accepts none.
     calls: Option<Option<RunCalls>>,
 }
 
@@ -100,7 +100,7 @@ impl Launch for Machine {
     fn run_counted(&mut self, spec: &RunSpec, stop: &AtomicBool) -> Option<CountedRun> {
         self.calls()?.begin().ok()?;
         let outcome = self.runner.run(spec, stop);
-        // Whatever became of the run, the programs rest again.
+        // Whatever the result of the run, the programs rest again.
         let counted = self.calls()?.end().ok()?;
         Some(outcome.map(|outcome| (outcome, counted)))
     }

@@ -19,7 +19,7 @@ pub(crate) struct Parting {
     pub(crate) lines_before: u64,
 }
 
-/// The first block in which two outputs differ. None where those that have a hash are the same.
+/// The first block in which two outputs differ. None where all blocks with a hash are the same.
 pub(crate) fn first_block(own: &OutputDigest, other: &OutputDigest) -> Option<Parting> {
     let (own, other) = (&own.blocks, &other.blocks);
     let alike = own.iter().zip(other).take_while(|(one, other)| one == other).count();
@@ -46,8 +46,8 @@ pub(crate) fn within(parting: Parting, own: &[u8], other: &[u8]) -> Option<First
     })
 }
 
-/// What stands at the difference, with a little before it, at most to the end of the line; nothing where the output
-/// ends there.
+/// The text at the difference, with a little before it, at most to the end of the line; empty where the output ends
+/// there.
 fn excerpt(bytes: &[u8], from: usize, difference: usize) -> String {
     let (before, after) = (shown(&bytes[from..difference]), &bytes[difference..]);
     if after.is_empty() {
@@ -61,7 +61,7 @@ fn excerpt(bytes: &[u8], from: usize, difference: usize) -> String {
     last.into_iter().chain(within_columns(after.into_iter(), AFTER_MAX)).collect()
 }
 
-/// The first ones that together have at most so many characters.
+/// The first items that together have at most this many characters.
 fn within_columns(symbols: impl Iterator<Item = String>, most: usize) -> Vec<String> {
     let mut left = most;
     let fits = |symbol: &String| {
@@ -72,7 +72,7 @@ fn within_columns(symbols: impl Iterator<Item = String>, most: usize) -> Vec<Str
     symbols.take_while(fits).collect()
 }
 
-/// Bytes as characters, each of which can be seen.
+/// Bytes as visible characters.
 fn shown(bytes: &[u8]) -> Vec<String> {
     let mut symbols = Vec::new();
     for chunk in bytes.utf8_chunks() {
@@ -82,7 +82,7 @@ fn shown(bytes: &[u8]) -> Vec<String> {
     symbols
 }
 
-/// What could move a cursor, or hide something, is written as its number.
+/// Characters that could move a cursor or hide text are written as their numbers.
 fn visible(symbol: char) -> String {
     match symbol {
         '\\' | '\n' | '\t' | '\r' => symbol.escape_default().collect(),

@@ -1,4 +1,4 @@
-//! A folder below the one for temporary files, with a name that nobody knows before.
+//! A folder below the one for temporary files, with an unpredictable name.
 
 use std::{
     fs::{self, DirBuilder},
@@ -8,10 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Names that are tried.
+/// Most names that are tried.
 const TRIES_MAX: u32 = 16;
 
-/// A folder that only this user can enter. It is removed with what is in it.
+/// A folder that only this user can enter. Dropping it removes it with its content.
 #[derive(Debug)]
 pub(crate) struct PrivateFolder(PathBuf);
 
@@ -20,9 +20,9 @@ impl PrivateFolder {
         let mut tries = 0;
         loop {
             tries += 1;
-            // The state is random, and another each time.
+            // The hasher's state is random, and different each time.
             let path = folder.join(format!("weir-compare-{:016x}", RandomState::new().hash_one(tries)));
-            // It follows no link, and takes nothing that is there.
+            // Creating a folder follows no link, and never takes an existing one.
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Self(path)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && tries < TRIES_MAX => {}
@@ -38,7 +38,7 @@ impl PrivateFolder {
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        // What stays is a file that somebody else put there.
+        // A file that remains was put there by another process.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

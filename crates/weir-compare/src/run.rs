@@ -1,11 +1,11 @@
-//! One run of a command: what is run, what it cost, how it ended. A small helper process starts the runs ([`Runner`] is
+//! One run of a command: its specification, its cost, its end. A small helper process starts the runs ([`Runner`] is
 //! this end of it, [`launcher_main`] the other), so that a fork is cheap, and a run begins without Weir's memory.
 //!
-//! CPU is that of every process of a run. It comes from a control group where one can be made, and otherwise from what
-//! the kernel says of each process when it is reaped ([`CpuSource`]). What Weir itself does in a run, from the fork to
-//! the command's own exec, is left out of each figure.
+//! CPU is the CPU time of every process of a run. It comes from a control group where one can be made, and otherwise
+//! from the kernel's figures for each process when it is reaped ([`CpuSource`]). Weir's own work in a run, from the
+//! fork to the command's own exec, is left out of each figure.
 //!
-//! A server is started in the same way and goes on until it is to end ([`Runner::serve`]). What it has used so far is
+//! A server is started in the same way and runs until it is asked to end ([`Runner::serve`]). Its figures so far are
 //! read while it runs ([`ServerClock`]).
 
 mod cpu_group;
@@ -39,18 +39,18 @@ pub const TAIL_BYTES_MAX: usize = 2 << 10;
 /// Bytes of a block of an output.
 pub const BLOCK_BYTES: usize = 256 << 10;
 
-/// Most blocks of an output that are told apart: its first 16 GiB.
+/// Most blocks of an output that are compared separately: its first 16 GiB.
 pub const BLOCKS_MAX: u32 = 1 << 16;
 
 /// Most names of processes left behind that are kept.
 pub const NAMES_LEFT_MAX: usize = 4;
 
-/// What is run.
+/// A run's specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSpec {
     /// The program and its arguments, without a shell.
     pub words: Vec<OsString>,
-    /// Variables beside those that Weir has, or in their place.
+    /// Variables that are added to Weir's environment, or replace variables in it.
     pub environment: Vec<(OsString, OsString)>,
     /// The folder it runs in; Weir's own if there is none.
     pub folder: Option<PathBuf>,
@@ -65,7 +65,7 @@ pub struct RunSpec {
 /// Where the output of a run goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputTo {
-    /// Both outputs are read and hashed as they come, and nothing of them is kept but the end.
+    /// Both outputs are read and hashed as they arrive, and only their ends are kept.
     Digest,
     /// The same, with a hash of each block, and the first block is kept.
     Blocks,
@@ -81,10 +81,10 @@ pub enum OutputTo {
     Inherit,
 }
 
-/// What a run was.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunOutcome {
-    /// What it cost, without what Weir does before the command begins.
+    /// Its cost, without Weir's work before the command begins.
     pub cost: RunCost,
     /// How it ended.
     pub end: RunEnd,
@@ -96,11 +96,11 @@ pub struct RunOutcome {
     pub children_left: u32,
     /// Names of some of these, at most [`NAMES_LEFT_MAX`].
     pub children_left_names: Vec<String>,
-    /// What Weir did in it before the command began. It is in no figure of `cost`.
+    /// Weir's work in it before the command began. It is in no figure of `cost`.
     pub launch: LaunchCost,
 }
 
-/// What a run cost.
+/// The cost of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunCost {
     /// From the exec to the end of the command.
@@ -110,10 +110,10 @@ pub struct RunCost {
     pub user_ns: u64,
     /// CPU in the kernel.
     pub system_ns: u64,
-    /// Resident memory of its largest process at its peak. The kernel counts the launcher's memory, which a fork
-    /// copies, in it; `None` where the peak does not stand out from that.
+    /// Resident memory of its largest process at its peak. The kernel includes the launcher's memory, which a fork
+    /// copies; `None` where the peak does not stand out from that.
     pub memory_bytes_max: Option<u64>,
-    /// Where the peak does not stand out: what it stays below.
+    /// Where the peak does not stand out: its upper bound.
     pub memory_bytes_below: Option<u64>,
     /// Page faults that needed no disk.
     pub faults_minor: u64,
@@ -121,7 +121,7 @@ pub struct RunCost {
     pub faults_major: u64,
     /// Context switches because a thread waited for something.
     pub switches_voluntary: u64,
-    /// Context switches because another thread was given the CPU.
+    /// Context switches because another thread got the CPU.
     pub switches_involuntary: u64,
     /// Bytes that system calls read, of the command and the children that it waited for.
     pub read_bytes: Option<u64>,
@@ -147,19 +147,19 @@ pub enum RunEnd {
     Killed {
         /// Its number.
         signal: i32,
-        /// The kernel killed for want of memory meanwhile.
+        /// The kernel killed processes for want of memory meanwhile.
         out_of_memory: bool,
     },
     /// It took longer than its limit, and was killed with all it had started.
     Overran,
 }
 
-/// A server that was started.
+/// A server that has started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Serving {
     /// Its first process.
     pub process: u32,
-    /// The process that holds it, below which all of it is.
+    /// The process that holds it, the ancestor of all its processes.
     pub launcher: u32,
     /// Its control group; `None` where none could be made.
     pub group: Option<OsString>,
@@ -168,9 +168,9 @@ pub struct Serving {
 /// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerEnd {
-    /// How its first process ended; with status 0 where the server was asked to.
+    /// How its first process ended; with status 0 where the server was asked to end.
     pub end: RunEnd,
-    /// Whether nobody had asked for it.
+    /// Whether it ended although nothing asked it to.
     pub by_itself: bool,
 }
 
@@ -186,7 +186,7 @@ pub struct OutputDigest {
     /// Its blocks of [`BLOCK_BYTES`], the last of them shorter; at most [`BLOCKS_MAX`], and only of
     /// [`OutputTo::Blocks`].
     pub blocks: Vec<OutputBlock>,
-    /// The block that was to be kept, as far as there was one.
+    /// The block to keep, as far as the output reaches it.
     pub kept: Vec<u8>,
 }
 
@@ -199,7 +199,7 @@ pub struct OutputBlock {
     pub lines: u32,
 }
 
-/// What Weir does in a process of a run, from the fork to the exec.
+/// Weir's work in a process of a run, from the fork to the exec.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchCost {
     /// From just before the fork to just before the exec.
@@ -211,12 +211,12 @@ pub struct LaunchCost {
 /// Weir's own cost in a run that does nothing: a process that ends where others become the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnCost {
-    /// The median of what precedes the exec. No figure has it.
+    /// The median of the CPU before the exec. No figure includes it.
     pub launch: LaunchCost,
-    /// The median of CPU that is still charged to a run: letting go of the launcher's memory, at most.
+    /// The median of CPU that is still charged to a run: at most the release of the launcher's memory.
     pub cpu_ns_left: u64,
-    /// The same, found with a program that does nothing: what it costs with a copy of the launcher's memory less what
-    /// it costs without one. None where such a program cannot be run.
+    /// The same, measured with a program that does nothing: its cost with a copy of the launcher's memory less its cost
+    /// without one. None where such a program cannot be run.
     pub charged_cpu_ns: Option<u64>,
 }
 
@@ -227,8 +227,8 @@ pub enum CpuSource {
     GroupSecond,
     /// `cpuacct.usage` of a control group (v1) of the run.
     GroupFirst,
-    /// What `wait4(2)` says of each process of the run, also of those that it left. Missing are processes whose parent
-    /// ignores that they end (`SIGCHLD`): the kernel adds those to nobody.
+    /// The figures of `wait4(2)` for each process of the run, including those that it left. Processes whose parent
+    /// ignores their end (`SIGCHLD`) are missing: the kernel adds them to no process.
     Rusage,
 }
 
@@ -236,7 +236,7 @@ impl CpuSource {
     /// All, the best first.
     pub const ALL: [Self; 3] = [Self::GroupSecond, Self::GroupFirst, Self::Rusage];
 
-    /// How it is called in every language.
+    /// Its name in every language.
     pub fn name(self) -> &'static str {
         match self {
             Self::GroupSecond => "cgroup v2",
@@ -276,9 +276,9 @@ pub enum RunError {
     File {
         /// The flag that names it.
         flag: String,
-        /// Which it is.
+        /// Its path.
         path: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// The run was stopped, and all of it was killed.

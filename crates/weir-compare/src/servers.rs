@@ -1,6 +1,6 @@
 //! Servers that are up together while a load takes turns between them.
 //!
-//! A *start* is a fresh process of each server, with a port and a folder that only it has, and of the baseline two. The
+//! A *start* is a fresh process of each server, with its own port and folder; the baseline has two processes. The
 //! clocks of a server are read before each run of its load and a moment after it.
 
 mod house;
@@ -37,11 +37,11 @@ pub struct Slot {
 pub struct Loaded {
     /// The load's end and time, with the cost of the server.
     pub outcome: RunOutcome,
-    /// Units of work; `None` where none are counted, or the load said no number.
+    /// Units of work; `None` where none are counted, or the load reported no number.
     pub work: Option<u64>,
-    /// A number was to be said, and the load, which ended with status 0, said none.
+    /// The load ended with status 0 and should have reported a number, but reported none.
     pub lacks_count: bool,
-    /// What it showed beside.
+    /// Other figures of the load.
     pub beside: LoadRun,
 }
 
@@ -50,7 +50,7 @@ pub struct Loaded {
 pub enum ServerFailure {
     /// A run could not be made, or was stopped.
     Run(RunError),
-    /// What runs around servers and loads failed: the flag that has it, and what came of it.
+    /// A command around servers and loads failed: its flag, and the outcome.
     Around(&'static str, Box<Result<RunOutcome, RunError>>),
     /// It was not ready.
     NotReady {
@@ -59,7 +59,7 @@ pub enum ServerFailure {
         /// The end of what it wrote.
         said: String,
     },
-    /// It ended when nobody had asked for it.
+    /// It ended although nothing asked it to.
     Ended {
         /// How.
         end: FailedEnd,

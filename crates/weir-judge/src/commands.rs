@@ -1,15 +1,14 @@
 //! Commands that end, and servers under a load: from their runs to rows, verdicts and findings. Pure.
 //!
-//! The rules are those of studies, by the same functions: a round has a robust value ([`Slices::value`]), one rule
-//! decides ([`judge::claimed`]), claims share Holm's correction, a schedule that is not finished decides nothing. What
-//! is different is what there is to judge: a run costs what it costs, so no load can be the limit, and no second figure
-//! stands beside CPU time that could contradict it. A pair is one run each of the baseline, of the baseline again and
-//! of every other command, each in a fresh process. Where there are many pairs, some that follow one another are a
-//! round ([`unit_pairs`]): a run that something disturbed then reaches no value. Else each pair is one. Of servers a
-//! round is a start: pairs of the same processes are not independent.
+//! The rules are those of studies, by the same functions. A round has a robust value ([`Slices::value`]), one rule
+//! decides ([`judge::claimed`]), claims share Holm's correction, and an unfinished schedule decides nothing. The
+//! figures differ: the cost of a run does not depend on a load generator, so no generator can be the limit, and no
+//! second figure beside CPU time could contradict it. A pair is one run each of the baseline, of the baseline again and
+//! of every other command, each in a fresh process. With many pairs, consecutive pairs form a round ([`unit_pairs`]),
+//! so that one disturbed run reaches no value. Otherwise each pair is one. For servers a round is a start, because
+//! pairs of the same processes are not independent.
 //!
-//! What a study learns of its arms from their answers is learnt here from what commands write and how they end
-//! ([`facts`]).
+//! A study judges its arms by their answers. Here [`facts`] judges commands by what they write and how they end.
 
 mod facts;
 mod family;
@@ -76,7 +75,7 @@ pub struct Judged<'a> {
     pub thresholds: &'a [ComparisonSpec],
     /// What was found where it ran: commands that do not start, files that changed.
     pub seen: &'a [CommandFinding],
-    /// Where first runs part.
+    /// Where first runs differ.
     pub partings: &'a [Parting],
 }
 
@@ -100,7 +99,7 @@ pub struct Conclusion {
     pub thresholds: Effects,
     /// What a reader must know, the gravest first.
     pub findings: Vec<CommandFinding>,
-    /// Pairs of which every run ended.
+    /// Pairs in which every run ended.
     pub pairs_done: u32,
 }
 
@@ -116,7 +115,7 @@ pub fn conclude(judged: &Judged<'_>) -> Conclusion {
         let cut = Finding::Unfinished { blocks_done: pairs.done(), blocks: judged.pairs };
         drafts.iter_mut().for_each(|it| withhold(&mut it.row, cut.clone()));
         let (pairs_done, pairs, is_interrupted) = (pairs.done(), judged.pairs, judged.is_interrupted);
-        // Where nothing could be compared, or a server ended, that is told.
+        // Where nothing could be compared, or a server ended, another finding says so.
         let is_told = findings.iter().any(|it| matches!(it, CommandFinding::ServerEnded { .. }));
         if (pairs > 0 || is_interrupted) && !is_told {
             findings.push(CommandFinding::CutShort { pairs_done, pairs, is_interrupted });
@@ -132,7 +131,7 @@ pub fn conclude(judged: &Judged<'_>) -> Conclusion {
     Conclusion { effects, thresholds, findings, pairs_done: pairs.done() }
 }
 
-/// The measured runs by pair; of each pair its slots: the baseline's first run, its second, then the others in their
+/// The measured runs by pair. The slots of a pair are the baseline's first run, its second, then the others in their
 /// order.
 pub(crate) struct Pairs<'a>(Vec<Vec<Option<&'a CommandRun>>>);
 
@@ -164,7 +163,7 @@ impl<'a> Pairs<'a> {
         (0..slots).filter(|slot| self.0.iter().any(|pair| pair[*slot].is_some())).collect()
     }
 
-    /// Pairs of which every run ended.
+    /// Pairs in which every run ended.
     fn done(&self) -> u32 {
         let live = self.live();
         count(self.0.iter().filter(|pair| live.iter().all(|slot| pair[*slot].is_some())).count())
@@ -235,7 +234,7 @@ fn role(commands: &[CommandArm], place: usize, metric: Metric) -> CellRole {
 }
 
 /// The values of a command against the baseline, one for each round. Pairs with a run that failed are in none. Where
-/// any run lacks the figure there is no value at all: which runs have it may depend on what they cost.
+/// any run lacks the figure there is no value at all: which runs lack it may depend on their cost.
 fn units_of(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &MetricRow) -> Units {
     of_rounds(judged, pairs.slots([place + 1, 0, 1]), row)
 }
@@ -250,7 +249,7 @@ fn of_rounds<'a>(
         return units;
     }
     let (mut is_read, mut lacking) = (false, 0);
-    // Failures are counted by command, and told as such.
+    // Failures are counted by command, and reported as such.
     for runs in pairs.filter(|runs| runs.iter().all(|run| is_usable(judged, run))) {
         let figures = runs.map(|run| figure(judged, run, row.metric));
         is_read |= figures.iter().any(Option::is_some);
@@ -277,8 +276,8 @@ fn of_rounds<'a>(
     units
 }
 
-/// The figure of a run in the unit of its metric, without what Weir takes in every run. That is work of the kernel, and
-/// the same for every command, so that differences keep it out in any case; ratios of short runs would have it.
+/// The figure of a run in the unit of its metric, without Weir's own part of every run. That part is work of the
+/// kernel, and the same for every command. Differences cancel it in any case; ratios of short runs would include it.
 fn figure(judged: &Judged<'_>, run: &CommandRun, metric: Metric) -> Option<f64> {
     let figure = run.cost.figure(metric)?;
     let subtracted_us = judged.measured_by.subtracted_cpu_ns.unwrap_or_default() as f64 / 1e3;
@@ -288,12 +287,12 @@ fn figure(judged: &Judged<'_>, run: &CommandRun, metric: Metric) -> Option<f64> 
     }
 }
 
-/// Whether a figure, although every run has it, is too coarse to be compared or held against a threshold.
+/// Whether a figure, although every run has it, is too coarse to be compared, with another one or with a threshold.
 fn is_without_use(judged: &Judged<'_>, metric: Metric) -> bool {
     matches!(metric, Metric::CommandUserCpu | Metric::CommandSystemCpu) && facts::is_split_by_ticks(judged)
 }
 
-/// Whether a run may be compared. One that took too long was cut, whatever is asked.
+/// Whether a run may be compared. A run that took too long was cut, so it may not, whatever the flags say.
 fn is_usable(judged: &Judged<'_>, run: &CommandRun) -> bool {
     match run.end {
         RunEnding::Exited(0) => true,
@@ -346,7 +345,7 @@ fn placebo_floor(commands: &[CommandArm], drafts: &[Draft]) -> Option<f64> {
     of_placebos.filter_map(|it| it.effect).map(|it| it.mean.abs()).reduce(f64::max)
 }
 
-/// A difference that a placebo shows too is no difference of the command: what layout alone does is in it.
+/// A difference that a placebo shows too is no difference of the command, because layout alone may cause it.
 fn hold_against(floor: f64, claims: &[usize], drafts: &mut [Draft]) -> Vec<CommandFinding> {
     let mut found = Vec::new();
     for place in claims {
@@ -376,8 +375,8 @@ fn itself(judged: &Judged<'_>, pairs: &Pairs<'_>) -> Vec<Effect> {
     COMMAND_METRICS.iter().filter_map(one).collect()
 }
 
-/// What the baseline says of the method: whether it agrees with itself, what going first does, and how much of a run
-/// its start is.
+/// What the baseline shows about the method: whether it agrees with itself, the effect of going first, and which share
+/// of a run its start is.
 fn of_baseline(judged: &Judged<'_>, pairs: &Pairs<'_>, effects: &Effects) -> Vec<CommandFinding> {
     let mut found = Vec::new();
     let mut own = effects.of(Question::Itself).filter(|row| row.metric == Metric::CommandCpu);
@@ -399,11 +398,11 @@ fn of_baseline(judged: &Judged<'_>, pairs: &Pairs<'_>, effects: &Effects) -> Vec
     found
 }
 
-/// Largest share of a run that its start may be without a word.
+/// Largest share of a run that its start may be without a finding.
 const START_SHARE_MAX: f64 = 0.01;
 
-/// What the earlier of the baseline's two runs costs over the later one, where that is too much for the random order to
-/// leave nothing of it.
+/// Cost of the earlier of the baseline's two runs over the later one, where it is too large for the random order to
+/// remove.
 fn order_effect(judged: &Judged<'_>, pairs: &Pairs<'_>) -> Option<CommandFinding> {
     let earlier_over_later = |[one, other]: [&CommandRun; 2]| {
         let (earlier, later) = if one.place < other.place { (one, other) } else { (other, one) };
@@ -463,7 +462,7 @@ fn why_barred(pairs: &Pairs<'_>, place: usize, name: &str) -> Finding {
     }
 }
 
-/// A threshold on a ratio of CPU time is held against the placebos as a verdict is. Layout may have added or taken away
+/// A threshold on a ratio of CPU time is compared with the placebos as a verdict is. Layout may have added or removed
 /// the floor, so the outcome must be the same with either.
 fn hold_threshold(asked: &ComparisonSpec, answer: &mut Effect, floor: f64) {
     let is_ratio = asked.of.metric == Metric::CommandCpu && !asked.to.is_empty();
@@ -494,7 +493,7 @@ fn alone(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &MetricRow) 
     units.into_values().filter_map(|values| median(&values)).collect()
 }
 
-/// Whether of some runs no more is known of a figure than what it stays below.
+/// Whether some runs have only an upper bound of a figure.
 fn has_bounds(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &MetricRow) -> bool {
     let slot = if place == 0 { 0 } else { place + 1 };
     let is_bound = |run: &CommandRun| {
@@ -503,7 +502,7 @@ fn has_bounds(judged: &Judged<'_>, pairs: &Pairs<'_>, place: usize, row: &Metric
     pairs.slots([slot]).any(|[run]| is_usable(judged, run) && is_bound(run))
 }
 
-/// What follows from figures that are bounds in part: that they keep below a goal. They are no estimate.
+/// What follows from figures that are bounds in part: they are below a goal. They are no estimate.
 fn of_bounds(goal: Option<Goal>, answer: Effect) -> Effect {
     let is_met = matches!(goal, Some(Goal::AtMost(_))) && answer.outcome == Some(Outcome::Met);
     let outcome = goal.map(|_| if is_met { Outcome::Met } else { Outcome::Open });

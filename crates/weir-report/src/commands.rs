@@ -1,5 +1,5 @@
-//! Commands and servers that were compared (`weir compare`): a screen for a terminal, a comment for a change that is
-//! reviewed, and the runs as a table. The first words are one of four, in every form.
+//! Commands and servers that were compared (`weir compare`): a screen for a terminal, a comment for a change under
+//! review, and the runs as a table. The first words are one of four, in every form.
 
 mod csv;
 mod findings;
@@ -44,7 +44,7 @@ pub fn terminal(report: &CommandReport, language: Language) -> String {
     let findings = told(report, language);
     let table = rows::table(report, language);
     let ends = ends(report, language);
-    // Of everything a part: the heads say what was found, the findings whether it counts.
+    // The screen has a part of everything: the heads are the results, the findings say whether they count.
     let room = TERMINAL_LINES_MAX.saturating_sub(ends.len() + 2);
     let heads = few(heads, 6, language);
     let findings = few(findings, 6, language);
@@ -62,7 +62,7 @@ pub fn markdown(report: &CommandReport, language: Language) -> String {
     let table = rows::markdown(report, language, 4);
     let ends: Vec<String> = ends(report, language).into_iter().take(2).map(|it| escape(&it)).collect();
     let mut lines = heads;
-    // What follows a list needs an empty line before it.
+    // A paragraph after a list needs an empty line before it.
     lines.extend(findings);
     lines.push(String::new());
     lines.extend(table);
@@ -75,7 +75,7 @@ pub fn markdown(report: &CommandReport, language: Language) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The first so many lines, the last of which says how many further ones there are.
+/// The first lines, at most this many; the last one gives the number of those left out.
 fn few(mut lines: Vec<String>, most: usize, language: Language) -> Vec<String> {
     if lines.len() <= most {
         return lines;
@@ -113,7 +113,7 @@ fn with_parameters(comparison: &CommandComparison, language: Language) -> String
     if shown.is_empty() { String::new() } else { format!(" ({})", printable(&shown.join(language.list()))) }
 }
 
-/// The words that a verdict is told by.
+/// The words for a verdict.
 pub fn verdict(row: Option<&Effect>, language: Language) -> String {
     let reach = row.and_then(Effect::reach).map(format::percent);
     match (row.map_or(Verdict::NotComparable, |row| row.verdict), reach) {
@@ -168,7 +168,7 @@ fn head(
     format!("{told}{}", why_not(row, comparison, language))
 }
 
-/// Why there is no verdict: what the estimate itself says. Other causes are findings, and told as such.
+/// Why there is no verdict, as far as the estimate itself says. Other causes are findings.
 fn why_not(row: &Effect, comparison: &CommandComparison, language: Language) -> String {
     let is_own = |reason: &&Finding| !matches!(reason, Finding::Unfinished { .. });
     let Some(reason) = row.reasons.iter().find(is_own).filter(|_| row.verdict == Verdict::Inconclusive)
@@ -176,7 +176,7 @@ fn why_not(row: &Effect, comparison: &CommandComparison, language: Language) -> 
         return String::new();
     };
     let told = crate::finding(reason, language);
-    // More of what is the same on both sides decides nothing.
+    // More pairs that are the same on both sides decide nothing.
     let is_same = comparison
         .findings
         .iter()
@@ -207,7 +207,7 @@ fn pair_ns(comparison: &CommandComparison) -> Option<u64> {
     ended_ns.saturating_sub(began_ns).checked_div(comparison.pairs_done.into())
 }
 
-/// What was found beside, each kind once for each command, and what came of thresholds.
+/// Other findings, each kind once for each command, and the outcome of thresholds.
 fn told(report: &CommandReport, language: Language) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for comparison in &report.comparisons {
@@ -237,7 +237,7 @@ fn moves(comparison: &CommandComparison, language: Language) -> impl Iterator<It
     })
 }
 
-/// Findings that take nothing from a figure. Where nothing was compared, nobody misses system calls.
+/// Findings that do not affect a figure. Where nothing was compared, missing system calls are not reported.
 fn unimportant(comparison: &CommandComparison, language: Language) -> impl Iterator<Item = String> {
     let is_missed = |it: &&CommandFinding| {
         comparison.pairs_done > 0
@@ -320,7 +320,7 @@ fn ends(report: &CommandReport, language: Language) -> Vec<String> {
     lines
 }
 
-/// Where CPU time comes from, and what weir adds to a run.
+/// Where CPU time comes from, and what Weir adds to a run.
 fn measured_by(report: &CommandReport, language: Language) -> String {
     if let Some(servers) = &report.settings.servers {
         return servers::measured_by(report, servers, language);
@@ -339,7 +339,7 @@ fn measured_by(report: &CommandReport, language: Language) -> String {
     )
 }
 
-/// What weir's own CPU time is in a run.
+/// Weir's own CPU time in a run.
 fn own_cpu(report: &CommandReport, language: Language) -> String {
     let by = &report.measured_by;
     match by.subtracted_cpu_ns {
@@ -364,7 +364,7 @@ fn own_cpu(report: &CommandReport, language: Language) -> String {
     }
 }
 
-/// What a control group is called as a source of CPU time; `None` of another source.
+/// Name of a control group as a source of CPU time; `None` for another source.
 fn source(name: &str, language: Language) -> Option<&'static str> {
     match name {
         "cgroup-v2" => Some(language.choose(["a control group (v2)", "제어 그룹(v2)", "控制组（v2）"])),
@@ -373,7 +373,7 @@ fn source(name: &str, language: Language) -> Option<&'static str> {
     }
 }
 
-/// Whether a comparison is of one command against another, so that all metrics have room.
+/// Whether one command is compared with one other, so that all metrics fit.
 fn is_single(report: &CommandReport) -> Option<(&CommandComparison, &CommandArm)> {
     let [comparison] = &report.comparisons[..] else { return None };
     let mut candidates = comparison.candidates();

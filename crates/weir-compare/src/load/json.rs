@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Said, Work, number, whole};
 
-/// The document of a load: its file, its output, or the last lines of this, from one that opens an object on.
+/// The document of a load: its file, its output, or the last lines of its output, from a line that opens an object.
 pub(super) fn document(said: &Said<'_>) -> Option<Value> {
     [said.file, said.stdout].into_iter().find_map(of_text)
 }
@@ -41,7 +41,7 @@ pub(super) fn count_of(value: &Value) -> Option<u64> {
     }
 }
 
-/// Keys of an object with their counts; none of anything else.
+/// Keys of an object with their counts; empty for any other value.
 pub(super) fn counts<'d>(document: &'d Value, pointer: &str) -> Vec<(&'d str, u64)> {
     let object = document.pointer(pointer).and_then(Value::as_object);
     let pairs = object.into_iter().flatten();

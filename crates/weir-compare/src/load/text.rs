@@ -7,7 +7,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split(['\n', '\r']).map(str::trim)
 }
 
-/// The number that follows a label at the beginning of a line: `Complete requests:      100000`.
+/// The number that follows a label at the beginning of a line: `Complete requests: 100000`.
 pub(super) fn after(text: &str, label: &str) -> Option<u64> {
     lines(text).find_map(|line| first(line.strip_prefix(label)?))
 }
@@ -25,8 +25,8 @@ pub(super) fn before(line: &str, what: &str) -> Option<u64> {
     number(line.split_once(what)?.0.split_whitespace().next_back()?)
 }
 
-/// A distribution: what stands in brackets, the number after it, and the rest of the line; or the other way round,
-/// where the brackets hold the number. It begins after a heading and ends with a line without brackets.
+/// A distribution: the text in brackets, the number after it, and the rest of the line; or the other way round, where
+/// the brackets hold the number. It begins after a heading and ends with a line without brackets.
 pub(super) fn bracketed<'t>(text: &'t str, heading: &'t str) -> impl Iterator<Item = (&'t str, &'t str)> {
     let rows = lines(text).skip_while(move |line| !line.starts_with(heading)).skip(1);
     rows.map_while(|line| line.strip_prefix('[')?.split_once(']'))

@@ -59,10 +59,10 @@ const WRAPPERS: [&str; 12] = [
     "timeout",
 ];
 
-/// Requests of a test of redis-benchmark when nothing says so.
+/// Default number of requests of a test of redis-benchmark.
 const REDIS_REQUESTS: u64 = 100_000;
 
-/// What oha calls requests that were on their way when its time was over.
+/// The name in oha's output for requests that were in flight when its time was over.
 const CUT_OFF: &str = "aborted due to deadline";
 
 impl Tool {
@@ -108,7 +108,7 @@ impl Tool {
         }
     }
 
-    /// What it says that it did.
+    /// Units of work and failures in its output.
     pub(super) fn read(self, said: &Said<'_>) -> Option<Work> {
         match self {
             Self::Ab => ab(said.stdout),
@@ -247,12 +247,12 @@ fn of_statuses(text: &str) -> Option<Work> {
         .then(|| Work { count: statuses.iter().map(|(_, count)| count).sum(), errors: wrong + failed })
 }
 
-/// Whether a status of HTTP is none of a failure.
+/// Whether a status of HTTP is not a failure.
 fn is_right(status: &str) -> bool {
     status.starts_with(['1', '2', '3'])
 }
 
-/// Its record counts every message; what was on its way at the end of a closed loop is no error.
+/// Its record counts every message; messages in flight at the end of a closed loop are no errors.
 fn weir(said: &Said<'_>) -> Option<Work> {
     let found = document(said)?;
     let failures = counts(&found, "/failures").into_iter().filter(|(class, _)| *class != "cut_off_at_end");

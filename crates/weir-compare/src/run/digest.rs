@@ -1,5 +1,5 @@
-//! An output that is read as it comes: counted and hashed, and kept no further than its end. On request each block of
-//! it has a hash, so that the first block in which two outputs differ can be found, and one block is kept.
+//! An output that is read as it arrives: it is counted and hashed, and only its end is kept. On request each block has
+//! a hash, so that the first block in which two outputs differ can be found, and one block is kept.
 
 use std::{
     io::{self, PipeReader, Read},
@@ -14,7 +14,7 @@ use rustix::{
 
 use super::{BLOCK_BYTES, BLOCKS_MAX, OutputBlock, OutputDigest, TAIL_BYTES_MAX};
 
-/// How much a pipe holds, where the system grants it: a program that writes much waits seldom.
+/// Size of a pipe's buffer, where the system grants it: a program that writes much seldom waits.
 const PIPE_BYTES: usize = 1 << 20;
 
 /// Read at once.
@@ -27,7 +27,7 @@ pub(super) struct Stream {
     content: Content,
 }
 
-/// What is kept of an output beside its hash.
+/// Parts of an output that are kept beside its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keep {
     /// Its end.
@@ -38,7 +38,7 @@ pub(super) enum Keep {
     Block(u32),
 }
 
-/// What came, in a size that has a maximum.
+/// Parts of an output, of bounded size.
 struct Content {
     bytes: u64,
     hash: Blake2b128,
@@ -54,12 +54,12 @@ impl Stream {
     /// Takes over the reading end of a pipe, without blocking from now on.
     pub(super) fn new(source: PipeReader, keep: Keep) -> io::Result<Self> {
         fcntl_setfl(&source, fcntl_getfl(&source)? | OFlags::NONBLOCK)?;
-        // Refused to users who have many large pipes; the usual size works as well.
+        // The kernel refuses it to users who have many large pipes; the usual size works as well.
         let _ = fcntl_setpipe_size(&source, PIPE_BYTES);
         Ok(Self { source: Some(source), content: Content::new(keep) })
     }
 
-    /// What to wait for; nothing when it has ended.
+    /// Its file descriptor to poll; none when it has ended.
     pub(super) fn waits_for(&self) -> Option<BorrowedFd<'_>> {
         self.source.as_ref().map(AsFd::as_fd)
     }
@@ -81,7 +81,7 @@ impl Stream {
         }
     }
 
-    /// What came in all.
+    /// The whole output.
     pub(super) fn finish(self) -> OutputDigest {
         self.content.finish()
     }
@@ -153,7 +153,7 @@ impl Content {
     }
 }
 
-/// Bytes as text of at most as many bytes; what is no UTF-8 becomes a question mark each.
+/// Bytes as text of at most as many bytes; each byte that is no UTF-8 becomes a question mark.
 fn text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

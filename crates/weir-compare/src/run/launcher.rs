@@ -1,5 +1,5 @@
-//! The process that starts runs (`weir launch-runs`): small, with one thread, and one for a whole comparison. It ends,
-//! with all that runs, when the other end of its standard input is closed, so also when Weir was killed.
+//! The process that starts runs (`weir launch-runs`): small, with one thread, and one for a whole comparison. When the
+//! other end of its standard input is closed, also because Weir was killed, it ends with all that runs.
 
 use std::{fs, io::stdin, os::fd::AsFd, time::Duration};
 
@@ -15,7 +15,7 @@ use super::{
     wire::{Channel, Hello, Reply, Request},
 };
 
-/// Runs that do nothing of which the median is taken.
+/// Runs that do nothing, whose median is taken.
 const OWN_COST_RUNS: usize = 21;
 
 /// Runs of a program that does nothing, of each kind.
@@ -24,7 +24,7 @@ const CHARGE_RUNS: usize = 51;
 /// How long the first request may take to come.
 const BEGIN_MAX: Duration = Duration::from_secs(30);
 
-/// Serves runs until the other end is closed. Belongs on the main thread of a process of its own.
+/// Serves runs until the other end is closed. Belongs on the main thread of a separate process.
 ///
 /// # Errors
 /// When standard input is no socket of [`Runner`](super::Runner)'s, or the system refuses what it needs.
@@ -44,7 +44,7 @@ pub fn launcher_main() -> Result<(), RunError> {
     };
     answer(&mut channel, &Reply::Ready(hello))?;
     let mut folder = None;
-    // Without the other end there is nobody to serve, and nothing to say.
+    // Without the other end there is no process to serve.
     while let Ok(Some(request)) = channel.receive::<Request>(None) {
         let reply = match request {
             Request::Run(spec) => Reply::Ended(Box::new(launcher.run(&RunSpec::from(*spec), &mut channel))),
@@ -64,7 +64,7 @@ pub fn launcher_main() -> Result<(), RunError> {
         }
     }
     if let Some(folder) = folder {
-        // Of several launchers the last one finds it without a server. A Weir that was killed cannot do it.
+        // With several launchers, the last one finds the folder without a server. A killed Weir cannot remove it.
         let _ = fs::remove_dir_all(folder);
     }
     Ok(())
@@ -80,7 +80,7 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// With the named source, or the best that works: a run that does nothing shows whether it does.
+    /// With the named source, or the best one that works: a run that does nothing tests a source.
     fn with(source: Option<CpuSource>) -> Result<(Self, Hello), String> {
         let wanted = CpuSource::ALL.into_iter().filter(|one| source.is_none_or(|source| source == *one));
         let mut refusals = Vec::new();
@@ -137,9 +137,9 @@ impl Launcher {
         })
     }
 
-    /// What a copy of this process's memory adds to a program that does nothing. The two kinds of run take turns, so
-    /// that whatever else the machine does meets both. They are in no group, because a process that shares memory can
-    /// be born in none, and of one that moves the kernel charges a part to each.
+    /// CPU that a copy of this process's memory adds to a program that does nothing. The two kinds of run take turns,
+    /// so that other work on the machine affects both. They are in no group, because a process that shares memory
+    /// cannot be born in one, and if a process moves, the kernel charges a part to each.
     fn charged_cpu_ns() -> Option<u64> {
         let program = Noop::new().ok()?;
         let mut clocks = Clocks { groups: None, instructions: None };

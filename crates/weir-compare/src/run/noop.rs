@@ -1,5 +1,5 @@
-//! The smallest program: it ends. What a run of it costs is what the kernel takes to start and end any program, so that
-//! Weir's part in a run can be told from the program's.
+//! The smallest program: it ends. A run of it costs what the kernel takes to start and end any program, so Weir's part
+//! in a run can be distinguished from the program's.
 
 use std::{
     ffi::CString,
@@ -43,7 +43,7 @@ impl Noop {
         Ok(Self(file))
     }
 
-    /// By which a child of this process executes it.
+    /// Path by which a child of this process executes it.
     pub(super) fn path(&self) -> CString {
         let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
         CString::new(path).unwrap_or_default()

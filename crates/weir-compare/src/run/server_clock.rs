@@ -1,5 +1,5 @@
-//! What a server has used so far, read while it runs: CPU from its control group or from the clocks of its processes,
-//! the rest from what the kernel keeps of each process.
+//! A server's figures so far, read while it runs: CPU from its control group or from the clocks of its processes, the
+//! rest from the kernel's figures for each process.
 //!
 //! Faults and bytes of processes that ended are in those of a parent that waited for them. Switches of threads and
 //! processes that ended are lost.
@@ -18,7 +18,7 @@ use super::{
     launch::{bytes_of, divide},
 };
 
-/// Written to `/proc/PID/clear_refs`, it lets the peak of resident memory begin anew.
+/// Written to `/proc/PID/clear_refs`, it resets the peak of resident memory.
 const FORGET_PEAK: &str = "5";
 
 /// Fields of `/proc/PID/stat` with page faults: without and with a disk, each with those of children waited for.
@@ -33,7 +33,7 @@ pub struct ServerClock {
     source: CpuSource,
 }
 
-/// What a server had used at one moment.
+/// A server's figures at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// The moment, on the monotonic clock.
@@ -73,7 +73,7 @@ impl ServerClock {
         })
     }
 
-    /// Lets peaks of memory begin anew, where the system allows it; else they are those since the start.
+    /// Resets peaks of memory, where the system allows it; otherwise they are those since the start.
     pub fn forget_peaks(&self) {
         for process in self.processes() {
             // Refused for processes of other users.
@@ -91,7 +91,7 @@ impl ServerClock {
 }
 
 impl Reading {
-    /// What was used until a later moment. The time is left out: it is the load's.
+    /// The use between this moment and a later one. The time is left out: the load measures it.
     pub fn until(&self, later: &Self) -> RunCost {
         let delta = ProcessTree::delta(&self.tree, &later.tree);
         let (user_ns, system_ns) = match (self.group, later.group) {

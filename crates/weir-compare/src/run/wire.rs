@@ -1,4 +1,4 @@
-//! What this process and the one that starts runs say to each other: lines of JSON over a pair of sockets.
+//! Messages between this process and the one that starts runs: lines of JSON over a pair of sockets.
 
 use std::{
     ffi::OsString,
@@ -25,15 +25,15 @@ const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// How long the other end may take to read; it always waits for a message.
 const SEND_MAX: Duration = Duration::from_secs(10);
 
-/// Said to the launcher.
+/// A message to the launcher.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
-    /// The first: where CPU is to come from, or from the best there is.
+    /// The first: the source of CPU time, or the best one that works.
     Begin(Option<CpuSource>),
     /// A run.
     Run(Box<WireSpec>),
-    /// A server, which goes on until [`Request::Stop`], and the folder of all servers, which goes with the last of them
-    /// when the other end is gone.
+    /// A server, which runs until [`Request::Stop`]. The folder of all servers is removed with the last of them when
+    /// the other end is gone.
     Serve(Box<WireSpec>, OsString),
     /// Runs that do nothing.
     MeasureOwnCost,
@@ -41,8 +41,8 @@ pub(super) enum Request {
     Stop,
 }
 
-/// Said by the launcher, once for each request but [`Request::Stop`]; of a server when it has started, and when it has
-/// ended.
+/// A message of the launcher, one for each request but [`Request::Stop`]. For a server there is one when it has
+/// started, and one when it has ended.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Reply {
     /// It is ready.
@@ -55,22 +55,22 @@ pub(super) enum Reply {
     Serving(Result<Serving, RunError>),
     /// A server is over, with all that it started.
     Served(Result<ServerEnd, RunError>),
-    /// What Weir costs.
+    /// Weir's own cost.
     OwnCost(Result<OwnCost, RunError>),
 }
 
-/// What a launcher says of itself.
+/// A launcher's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello {
-    /// Where CPU comes from.
+    /// The source of CPU time.
     pub(super) source: CpuSource,
-    /// Why it does not come from a better source.
+    /// Why CPU time does not come from a better source.
     pub(super) refusals: Vec<String>,
-    /// The control group that has those of the runs.
+    /// The parent control group of the groups of runs.
     pub(super) group: Option<OsString>,
 }
 
-/// A specification with its paths as the bytes they are: a path need not be text.
+/// A specification with its paths as bytes: a path need not be text.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct WireSpec {
     words: Vec<OsString>,
@@ -139,7 +139,7 @@ impl From<WireSpec> for RunSpec {
 pub(super) struct Channel {
     socket: UnixStream,
     received: Vec<u8>,
-    /// How much of it is known to have no end of a message.
+    /// Bytes of it that are known to contain no end of a message.
     searched: usize,
 }
 
@@ -151,7 +151,7 @@ impl Channel {
         Ok(Self { socket, received: Vec::new(), searched: 0 })
     }
 
-    /// Says something.
+    /// Sends a message.
     pub(super) fn send<T: Serialize>(&mut self, message: &T) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
@@ -180,7 +180,7 @@ impl Channel {
         }
     }
 
-    /// The next message that came whole.
+    /// The next complete message.
     fn take<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let Some(ahead) = self.received[self.searched..].iter().position(|byte| *byte == b'\n') else {
             self.searched = self.received.len();
@@ -220,7 +220,7 @@ impl Channel {
         }
     }
 
-    /// What to wait for.
+    /// The file descriptor to poll.
     pub(super) fn waits_for(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         let (mut one, mut other) = pair();
         let writes = std::thread::spawn(move || {
-            // Ends with an error when the reader has had enough and is gone.
+            // Ends with an error when the reader is gone.
             let _ = one.socket.write_all(&vec![b'a'; MESSAGE_BYTES_MAX + 1]);
         });
         let error = other.receive::<Request>(None).expect_err("it has no end");

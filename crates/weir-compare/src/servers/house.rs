@@ -1,5 +1,5 @@
-//! The servers of a comparison on the real kernel: each is held by a launcher that is only its own, which ends it with
-//! all that it started, also when Weir is killed.
+//! The servers of a comparison on the real kernel. Each has its own launcher, which ends it with all that it started,
+//! also when Weir is killed.
 
 use std::{
     collections::BTreeMap,
@@ -29,16 +29,16 @@ use crate::{
 /// Between two looks whether a server is ready.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long the word that a server has ended may take to come after its clocks have gone.
+/// How long the message that a server has ended may take to arrive after its clocks have gone.
 const END_SAID_MAX: Duration = Duration::from_secs(1);
 
-/// Others may enter a folder and not list it: a server may run as another user than Weir.
+/// Other users may enter a folder but not list it: a server may run as another user than Weir.
 const ENTERED: u32 = 0o711;
 
-/// Servers that are up, and what starts them.
+/// Servers that are up, and the words that start them.
 #[derive(Debug)]
 pub struct House {
-    /// What starts a launcher.
+    /// The words that start a launcher.
     launcher_words: Vec<OsString>,
     source: CpuSource,
     up: Vec<Up>,
@@ -54,7 +54,7 @@ impl House {
         Self { launcher_words, source, up: Vec::new(), launchers: BTreeMap::new(), folder: None, starts: 0 }
     }
 
-    /// Starts a server and waits until it is ready. One that is not is ended, with its cleanup.
+    /// Starts a server and waits until it is ready. A server that does not become ready is ended, with its cleanup.
     pub(crate) fn start(
         &mut self,
         runner: &mut Runner,
@@ -67,14 +67,14 @@ impl House {
         let begun = around(runner, "--setup", &places, &command.setup, asked, stop)
             .and_then(|()| self.begin(asked, slot, (folder, places.clone())));
         if begun.is_err() {
-            // What failed first is what is told.
+            // The first failure is reported.
             let _ = clean_up(runner, asked, slot, &places);
         }
         begun?;
         match self.until_ready(runner, (asked, servers), slot, stop) {
             Ok(()) => self.note_ready(slot),
             Err(failure) => {
-                // Likewise.
+                // The first failure is reported.
                 let _ = self.end(runner, asked, slot);
                 Err(failure)
             }
@@ -97,7 +97,7 @@ impl House {
         Ok(())
     }
 
-    /// What a server finds when it starts: a port, and a folder that nothing is in.
+    /// The values for a server at its start: a port, and an empty folder.
     fn places(&mut self) -> Result<(PathBuf, Places), ServerFailure> {
         let failed = |error: io::Error| broken("make a folder for a server", &error);
         let top = match self.folder.take() {
@@ -179,21 +179,21 @@ impl House {
         }
     }
 
-    /// What it did to become ready is no work of a load.
+    /// The work until a server is ready belongs to no load.
     fn note_ready(&mut self, slot: Slot) -> Result<(), ServerFailure> {
         let last = self.read(slot)?;
         self.note(slot, last);
         Ok(())
     }
 
-    /// From here on what a server uses counts as used without a load.
+    /// From here on, a server's CPU time counts as used without a load.
     pub(super) fn note(&mut self, slot: Slot, last: Reading) {
         if let Some(up) = self.find_mut(slot) {
             up.last = last;
         }
     }
 
-    /// What a server has used so far. Of one that has ended that is told instead: its clocks go with it.
+    /// A server's figures so far. If it has ended, that is the error, because its clocks go with it.
     pub(super) fn read(&mut self, slot: Slot) -> Result<Reading, ServerFailure> {
         let up = self.find(slot).ok_or_else(|| RunError::Launcher("the server is not up".to_owned()))?;
         let error = match up.clock.read() {
@@ -210,7 +210,7 @@ impl House {
         Err(broken("read the CPU time of a server", &error))
     }
 
-    /// Ends all servers, each with its cleanup. The first failure is told, and the others are ended all the same.
+    /// Ends all servers, each with its cleanup. Reports the first failure, and ends the others all the same.
     pub(crate) fn end_all(&mut self, runner: &mut Runner, asked: &Asked) -> Result<(), ServerFailure> {
         let slots: Vec<Slot> = self.up.iter().map(|up| up.slot).collect();
         let ended: Vec<Result<(), ServerFailure>> =
@@ -226,13 +226,13 @@ impl House {
             false => self.launcher(slot).and_then(Runner::end_server).map(drop),
         };
         let cleaned = clean_up(runner, asked, slot, &up.places);
-        // What stays is removed with the folder of all.
+        // A file that remains is removed with the folder of all servers.
         let _ = fs::remove_dir_all(&up.folder);
         ended?;
         cleaned
     }
 
-    /// How a server ended that nobody had asked to, and the end of what it wrote; `None` while it runs.
+    /// How a server ended although nothing asked it to, and the end of its output; `None` while it runs.
     pub(super) fn has_ended(&mut self, slot: Slot) -> Result<Option<(FailedEnd, String)>, RunError> {
         let Some(end) = self.launcher(slot)?.server_end()? else { return Ok(None) };
         let Some(up) = self.find_mut(slot) else { return Ok(None) };
@@ -248,19 +248,19 @@ impl House {
         self.up.iter_mut().find(|up| up.slot == slot)
     }
 
-    /// The end of what a server wrote.
+    /// The end of a server's output.
     fn said(&self, slot: Slot) -> String {
         self.find(slot).map(|up| up::said(&up.log)).unwrap_or_default()
     }
 }
 
-/// A run of words with everything in its place.
+/// A run of words with all values in place.
 pub(super) fn filled(places: &Places, words: &[OsString], asked: &Asked) -> RunSpec {
     let spec = asked.spec_around(words);
     RunSpec { words: places.fill(words), environment: places.fill_values(&spec.environment), ..spec }
 }
 
-/// Runs what is around servers and loads, if there is anything.
+/// Runs the commands around servers and loads, if there are any.
 pub(super) fn around(
     runner: &mut Runner,
     flag: &'static str,
@@ -278,13 +278,13 @@ pub(super) fn around(
     }
 }
 
-/// Runs what comes after a server, also when somebody interrupts.
+/// Runs the commands after a server, also after an interruption.
 fn clean_up(runner: &mut Runner, asked: &Asked, slot: Slot, places: &Places) -> Result<(), ServerFailure> {
     let nobody_stops = AtomicBool::new(false);
     around(runner, "--cleanup", places, &asked.commands[slot.command].cleanup, asked, &nobody_stops)
 }
 
-/// Lets so much time pass, unless it is to stop.
+/// Waits this long, unless it is stopped.
 pub(super) fn wait(length: Duration, stop: &AtomicBool) {
     let deadline = Instant::now() + length;
     while !stop.load(Ordering::Relaxed) {
@@ -305,7 +305,7 @@ fn failed_end(end: ServerEnd) -> FailedEnd {
         RunEnd::Exited(status) => FailedEnd::Status(status),
         RunEnd::Killed { out_of_memory: true, .. } => FailedEnd::OutOfMemory,
         RunEnd::Killed { signal, .. } => FailedEnd::Signal(signal),
-        // Nobody limits a server's time.
+        // A server's time has no limit.
         RunEnd::Overran => FailedEnd::Status(0),
     }
 }

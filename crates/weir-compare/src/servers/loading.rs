@@ -1,4 +1,4 @@
-//! One run of the load: the clocks of its server before and after it, and what it says that it did.
+//! One run of the load: the clocks of its server before and after it, and the work that it reports.
 
 use std::{
     fs,
@@ -39,7 +39,7 @@ impl House {
             wait(servers.settle, stop);
         }
         let before = self.before_load(slot)?;
-        // Left by the run before, or not there.
+        // The run before may have left the file.
         let _ = fs::remove_file(&places.out);
         // What a load writes is for this user alone.
         let made = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&stdout);
@@ -72,7 +72,7 @@ impl House {
         })
     }
 
-    /// Runs the load. A load that waits for a server which has ended would wait for its limit, and is ended.
+    /// Runs the load. If its server has ended, a load could wait until its limit; it is ended instead.
     fn run_load(
         &mut self,
         runner: &mut Runner,
@@ -93,20 +93,20 @@ impl House {
         }
     }
 
-    /// What a load finds in its places, and where its output goes.
+    /// The values of a load's placeholders, and where its output goes.
     fn places_of(&self, slot: Slot) -> Result<(Places, PathBuf), RunError> {
         let up = self.find(slot).ok_or_else(|| RunError::Launcher("the server is not up".to_owned()))?;
         Ok((up.places.clone(), up.folder.join("stdout")))
     }
 
-    /// Time since its last load, and the CPU time that a server used in it.
+    /// Time since the server's last load, and the CPU time that the server used in it.
     fn without_load(&mut self, slot: Slot) -> Result<(u64, u64), ServerFailure> {
         let now = self.read(slot)?;
         let last = self.find(slot).map(|up| up.last.clone()).unwrap_or_default();
         Ok((now.at_ns.saturating_sub(last.at_ns), last.until(&now).cpu_ns()))
     }
 
-    /// The clocks right before a load, with a peak of memory that begins anew.
+    /// The clocks right before a load; the peak of memory is reset.
     fn before_load(&mut self, slot: Slot) -> Result<Reading, ServerFailure> {
         if let Some(up) = self.find(slot) {
             up.clock.forget_peaks();
@@ -115,7 +115,7 @@ impl House {
     }
 }
 
-/// What a load says that it did.
+/// The work that a load reports.
 fn work(
     servers: &AskedServers,
     spec: &RunSpec,

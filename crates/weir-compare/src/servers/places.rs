@@ -1,4 +1,4 @@
-//! What stands in the words of servers and loads for things that are known only when a server starts. Pure.
+//! Placeholders in the words of servers and loads, whose values are known only when a server starts. Pure.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -12,10 +12,10 @@ pub const PORT: &str = "{port}";
 /// Stands for the folder of a server's data.
 pub const FOLDER: &str = "{dir}";
 
-/// Stands for a file that a load may write, which is read in the place of its output.
+/// Stands for a file that a load may write, and that is read instead of its output.
 pub const OUT: &str = "{out}";
 
-/// What they stand for, of one server.
+/// Their values for one server.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     pub(super) port: u16,
@@ -24,12 +24,12 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Words with everything in its place.
+    /// Words with all values in place.
     pub(super) fn fill(&self, words: &[OsString]) -> Vec<OsString> {
         words.iter().map(|word| self.fill_one(word)).collect()
     }
 
-    /// Values of variables with everything in its place.
+    /// Values of variables with all values in place.
     pub(super) fn fill_values(&self, variables: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
         variables.iter().map(|(name, value)| (name.clone(), self.fill_one(value))).collect()
     }
@@ -48,7 +48,7 @@ impl Places {
     }
 }
 
-/// Bytes with every occurrence of some replaced: words need not be text.
+/// Bytes with every occurrence of some patterns replaced: words need not be text.
 fn replaced(text: &[u8], place: &[u8], value: &[u8]) -> Vec<u8> {
     let (mut done, mut rest) = (Vec::with_capacity(text.len()), text);
     while let Some(at) = rest.windows(place.len()).position(|window| window == place) {

@@ -1,4 +1,4 @@
-//! One server that was started: where it is, what it wrote, and whether it is ready.
+//! One server that was started: where it is, its output, and whether it is ready.
 
 use std::{
     fs::{self, File},
@@ -9,13 +9,13 @@ use std::{
 use super::{Slot, places::Places};
 use crate::run::{Reading, ServerClock};
 
-/// Most of a file that is looked at: what a server says until it is ready, and what a load says in all.
+/// Most bytes of a file that are read: a server's output until it is ready, and all of a load's output.
 const TEXT_BYTES_MAX: u64 = 8 << 20;
 
-/// Most of the end of a server's log that is looked at for a message.
+/// Most bytes of the end of a server's log that are read for a message.
 const SAID_BYTES_MAX: u64 = 2 << 10;
 
-/// Most characters of it that are kept, and lines.
+/// Most characters of the log's end that are kept, and most lines.
 const SAID_MAX: usize = 400;
 const SAID_LINES_MAX: usize = 3;
 
@@ -25,13 +25,13 @@ pub(super) struct Up {
     pub(super) slot: Slot,
     pub(super) places: Places,
     pub(super) clock: ServerClock,
-    /// What both of its outputs are added to.
+    /// File to which both of its outputs are appended.
     pub(super) log: PathBuf,
     /// Holds its log and the folder for its data.
     pub(super) folder: PathBuf,
     /// Its clocks when its last load was over, or when it was ready.
     pub(super) last: Reading,
-    /// Whether it has ended when nobody had asked for it.
+    /// Whether it has ended although nothing asked it to.
     pub(super) has_ended: bool,
 }
 
@@ -48,7 +48,7 @@ fn beginning(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A file as text; of a long one the end. Empty where there is none.
+/// A file as text; of a long file the end. Empty where there is none.
 pub(super) fn text(path: &Path) -> String {
     end_of(path, TEXT_BYTES_MAX).unwrap_or_default()
 }

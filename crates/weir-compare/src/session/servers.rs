@@ -1,5 +1,5 @@
-//! The same session with servers: a run is one of the load, and every unit has a fresh start of all servers, so that
-//! what one start differs from the next is in the interval.
+//! The same session with servers. A run is one run of the load, and every unit has a fresh start of all servers, so the
+//! interval includes the differences between starts.
 
 use std::sync::atomic::Ordering;
 
@@ -13,10 +13,10 @@ use crate::{
     servers::{ServerFailure, Slot},
 };
 
-/// Fewest units of a number of pairs that was asked for.
+/// Fewest units for a number of pairs that the user asked for.
 const UNITS_MIN: u32 = weir_judge::commands::PAIRS_DECIDING_MIN;
 
-/// What came of a start of all servers.
+/// The result of a start of all servers.
 enum Started {
     Up,
     /// This one did not start, and has been named.
@@ -25,13 +25,13 @@ enum Started {
 }
 
 impl Session<'_> {
-    /// Starts every server, the baseline twice, and loads each once: what does not start, or fails, is left out.
+    /// Starts every server, the baseline twice, and loads each once. Servers that do not start, or fail, are left out.
     pub(super) fn first_servers(&mut self) -> Result<Next, RunError> {
         for (place, command) in self.asked.commands.iter().enumerate() {
             self.commands[place].files = files::named(&self.asked.spec(&command.words), self.stop);
         }
         let began_ns = self.launch.now_ns();
-        // Each time one fewer.
+        // One server fewer in each round of the loop.
         loop {
             match self.start_all(RunPhase::First, 0) {
                 Started::Up => break,
@@ -59,7 +59,7 @@ impl Session<'_> {
         self.drop_failed();
         self.drop_wrong();
         self.round_ns = self.launch.now_ns().saturating_sub(began_ns).max(1);
-        // Until a pilot shows more: a start has a load run of each server, or several.
+        // Until a pilot shows more: a start has one load run of each server, or several.
         self.start_ns = self.round_ns / 2 * u64::from(self.asked.settings.warmup.max(1));
         self.drop_own_outputs();
         Ok(self.if_comparable())
@@ -75,20 +75,21 @@ impl Session<'_> {
         }
     }
 
-    /// Pairs of one start where there are servers: so few that a number of pairs that was asked for has enough starts.
+    /// Pairs of one start where there are servers: few enough that the number of pairs that the user asked for has
+    /// enough starts.
     pub(super) fn pairs_per_start(&self, pairs: Option<u32>) -> Option<u32> {
         let servers = self.asked.servers.as_ref()?;
         let most = pairs.map_or(u32::MAX, |pairs| pairs / UNITS_MIN);
         Some(servers.pairs_per_start.min(most).max(1))
     }
 
-    /// How long a start with so many pairs takes. In a pilot every pair has one of its own.
+    /// Time of a start with this many pairs. In a pilot every pair has its own start.
     pub(super) fn unit_ns(&self, pair_ns: u64, pairs: u32) -> u64 {
         let start_ns = self.start_ns.min(pair_ns);
         start_ns.saturating_add((pair_ns - start_ns).saturating_mul(u64::from(pairs))).max(1)
     }
 
-    /// Starts all servers anew where a pair needs it: each one of a pilot, and the first of every unit.
+    /// Starts all servers anew where a pair needs it: each pair of a pilot, and the first pair of every unit.
     pub(super) fn start_servers_for(&mut self, phase: RunPhase, number: u32) -> Next {
         if self.asked.servers.is_none() {
             return Next::On;
@@ -111,7 +112,7 @@ impl Session<'_> {
         next
     }
 
-    /// Loads that are not looked at: a server that has just started has nothing in its caches.
+    /// Loads that are not evaluated: a server that has just started has cold caches.
     fn warmed_up(&mut self) -> Next {
         for round in 0..self.asked.settings.warmup {
             let number = self.starts.saturating_mul(self.asked.settings.warmup).saturating_add(round);
@@ -130,7 +131,7 @@ impl Session<'_> {
         Next::On
     }
 
-    /// Ends what is up, and starts every server in the order of a pair.
+    /// Ends all servers that are up, and starts every server in the order of a pair.
     fn start_all(&mut self, phase: RunPhase, number: u32) -> Started {
         if let Next::Ended(ended) = self.end_servers() {
             return Started::Ended(ended);
@@ -150,7 +151,7 @@ impl Session<'_> {
         Started::Up
     }
 
-    /// A server that did not start is tried alone: what it needs may be taken by another one.
+    /// A server that did not start is started alone: another server may hold a resource that it needs.
     fn not_up(&mut self, slot: Slot, has_others: bool, failure: ServerFailure) -> Started {
         let command = self.commands[slot.command].name.clone();
         let found = match failure {
@@ -193,7 +194,7 @@ impl Session<'_> {
         Ok(if is_stopped { Next::Ended(CommandEnd::Interrupted) } else { Next::On })
     }
 
-    /// What a failure of a server means to the comparison.
+    /// What a failure of a server means for the comparison.
     fn failed(&mut self, command: usize, failure: ServerFailure) -> Started {
         let name = self.commands[command].name.clone();
         match failure {

@@ -1,4 +1,4 @@
-//! Sessions with canned runs: what runs, in which order, and what the record has of it.
+//! Sessions with canned runs: which commands run, in which order, and what the record contains.
 
 use std::{collections::BTreeMap, ffi::OsString};
 
@@ -14,18 +14,18 @@ use crate::{
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// What a program does beside costing, given how many runs there were before.
+/// What a program does beside its cost, given the number of runs before.
 type Does = fn(usize, &mut RunOutcome);
 
-/// Runs that are canned, in time that passes only while they run: `cost 50` takes 50 ms of CPU.
+/// Canned runs, in time that passes only while they run: `cost 50` takes 50 ms of CPU.
 struct Fake {
     now_ns: u64,
     random: Random,
     /// Every command that ran, as its words.
     ran: Vec<String>,
-    /// The run after which somebody interrupts.
+    /// The run after which the test interrupts.
     interrupted_after: usize,
-    /// What programs do beside costing, by their word.
+    /// What programs do beside their cost, by their word.
     does: BTreeMap<&'static str, Does>,
 }
 

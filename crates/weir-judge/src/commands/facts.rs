@@ -1,4 +1,4 @@
-//! What the runs of commands show beside their cost: what they write, how they end, what they leave behind. Pure.
+//! Findings about the runs of commands, beside their cost: what they write, how they end, what they leave behind. Pure.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ mod of_loads;
 
 pub use of_loads::has_many_errors;
 
-/// Largest share of a command's runs that may fail before it is not comparable, as of a study's arms.
+/// Largest share of a command's runs that may fail before it is not comparable, as for a study's arms.
 const FAILED_SHARE_MAX: f64 = 0.25;
 
 /// CPU time below which a run is called short.
@@ -65,8 +65,8 @@ pub(super) fn all(judged: &Judged<'_>) -> Vec<CommandFinding> {
     found
 }
 
-/// Whether user and system time of a run say too little: a kernel that samples gives a run without a tick on one side
-/// nothing there. Every process spends some time on both sides, so that a clock that counts exactly shows no such run.
+/// Whether user and system time of a run say too little. A kernel that samples gives a run without a tick on one side
+/// nothing there. Every process spends some time on both sides, so a clock that counts exactly shows no such run.
 pub(super) fn is_split_by_ticks(judged: &Judged<'_>) -> bool {
     let is_measured = |run: &&CommandRun| run.phase == RunPhase::Measured && is_usable(judged, run);
     let is_coarse = |place: usize| {
@@ -76,7 +76,7 @@ pub(super) fn is_split_by_ticks(judged: &Judged<'_>) -> bool {
     (0..judged.commands.len()).any(is_coarse)
 }
 
-/// The same of a command's runs: user and system time of each.
+/// The same for a command's runs: user and system time of each.
 fn is_division_coarse(runs: &[(u64, u64)]) -> bool {
     let cpu_ns: Vec<f64> = runs.iter().map(|(user, system)| user.saturating_add(*system) as f64).collect();
     let Some(middle_ns) = median(&cpu_ns) else { return false };
@@ -85,7 +85,7 @@ fn is_division_coarse(runs: &[(u64, u64)]) -> bool {
     share > ONE_SIDED_SHARE_MAX || (share > ONE_SIDED_SHARE_OF_FEW_TICKS_MAX && middle_ns < FEW_TICKS_NS)
 }
 
-/// Commands that are not comparable for what was found.
+/// Commands that are not comparable because of a finding.
 pub(super) fn barred(judged: &Judged<'_>, findings: &[CommandFinding]) -> BTreeSet<String> {
     let names = findings.iter().filter_map(|found| match found {
         CommandFinding::OutputDiffers { command, .. }
@@ -115,7 +115,7 @@ fn is_cut(end: RunEnding) -> bool {
     matches!(end, RunEnding::OutOfMemory | RunEnding::Overran)
 }
 
-/// In which order findings are told: what makes a figure meaningless first.
+/// The order of findings: the first are those that make a figure meaningless.
 pub(super) fn gravity(found: &CommandFinding) -> u8 {
     match found {
         CommandFinding::NotStarted { .. }
@@ -161,13 +161,13 @@ fn failures(command: &CommandArm, own: &[&CommandRun], limit_ns: u64) -> Vec<Com
     failed(command, own, |run| failed_end(run.end, limit_ns))
 }
 
-/// Runs that did not end by themselves: where failures are ignored, these are failures all the same.
+/// Runs that did not end by themselves. Where failures are ignored, these are failures all the same.
 fn cut(command: &CommandArm, own: &[&CommandRun], limit_ns: u64) -> Vec<CommandFinding> {
     failed(command, own, |run| failed_end(run.end, limit_ns).filter(|_| is_cut(run.end)))
 }
 
-/// Measured runs that were cut make the command not comparable. They are told apart from failures, whose pairs alone
-/// are lost.
+/// Measured runs that were cut make the command not comparable. They are distinguished from failures, which lose only
+/// their pairs.
 fn failed(
     command: &CommandArm,
     own: &[&CommandRun],
@@ -175,7 +175,7 @@ fn failed(
 ) -> Vec<CommandFinding> {
     let bars = |run: &CommandRun| run.phase == RunPhase::Measured && is_cut(run.end);
     let ends: Vec<(&CommandRun, FailedEnd)> = own.iter().filter_map(|run| Some((*run, end(run)?))).collect();
-    // What fails in its first run is not run again.
+    // A command that fails in its first run is not run again.
     if let Some((first, end)) = ends.first().filter(|(run, _)| run.phase == RunPhase::First) {
         let (command, end, said) = (command.name.clone(), *end, first.said.clone());
         return vec![CommandFinding::Failed { command, end, said }];
@@ -216,7 +216,7 @@ fn left_processes(command: &CommandArm, own: &[&CommandRun], source: &str) -> Op
 fn short(judged: &Judged<'_>, command: &CommandArm, own: &[&CommandRun]) -> Option<CommandFinding> {
     let resolution_ns = judged.measured_by.cpu_resolution_ns;
     let measured = own.iter().filter(|run| run.phase == RunPhase::Measured);
-    // Of a whole run: a figure of a server is that of one unit of its work.
+    // This is about a whole run: a figure of a server is per unit of its work.
     let own_ns = judged.measured_by.subtracted_cpu_ns.unwrap_or_default();
     let cpu_ns: Vec<f64> = measured.map(|run| run.cost.cpu_ns().saturating_sub(own_ns) as f64).collect();
     let cpu_ns = median(&cpu_ns)?;
@@ -231,8 +231,8 @@ fn short(judged: &Judged<'_>, command: &CommandArm, own: &[&CommandRun]) -> Opti
 /// What a run wrote to a stream: bytes and their hash.
 type Output<'a> = (u64, &'a str);
 
-/// What runs of one command wrote to a stream. Those that were cut wrote a part of it, and of those that failed, and
-/// are not compared, the failure says more.
+/// What runs of one command wrote to a stream. Runs that were cut wrote only a part of it. Runs that failed and are not
+/// compared have the failure, which says more.
 fn written<'a>(judged: &Judged<'a>, place: usize, stream: Stream) -> Vec<Output<'a>> {
     let of = |run: &'a CommandRun| -> &'a Written {
         match stream {
@@ -312,7 +312,7 @@ fn ends_of(judged: &Judged<'_>, place: usize) -> Vec<FailedEnd> {
     found
 }
 
-/// Commands that run the same words as the baseline with the same files: no mistake, where it is meant.
+/// Commands that run the same words as the baseline with the same files. This can be intended.
 fn same_commands(commands: &[CommandArm]) -> Vec<CommandFinding> {
     let Some((baseline, others)) = commands.split_first() else { return Vec::new() };
     let same = others.iter().filter(|it| it.words == baseline.words);

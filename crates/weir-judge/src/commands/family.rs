@@ -3,8 +3,8 @@
 use weir_record::{commands::CommandComparison, effect::Effect, finding::Finding, verdict::Verdict};
 use weir_stats::{decide::ALPHA, holm::holm};
 
-/// Holm over the claims of all comparisons. A difference that is not called any more loses its verdict; no other one
-/// changes, because only a difference rests on a p-value.
+/// Applies Holm's correction to the claims of all comparisons. A difference that is not significant any more loses its
+/// verdict; no other verdict changes, because only a difference rests on a p-value.
 pub fn correct_together(comparisons: &mut [CommandComparison]) {
     // What shares a correction in its own comparison is a claim.
     let is_claim = |row: &Effect| row.p_value_holm.is_some();

@@ -1,8 +1,8 @@
 //! How many pairs a comparison of commands has, and in which order their runs come. Pure.
 //!
-//! The pilot sees how runs scatter and nothing else: every slot of a pair is in turn held against two others, so that
-//! which command is which does not matter, and a difference between commands is in no figure. What it finds can
-//! therefore not favour a verdict, and its pairs are not part of the result.
+//! The pilot sees how runs scatter and nothing else. Every slot of a pair is in turn compared with two others, so it
+//! does not matter which command is which, and a difference between commands is in no figure. The pilot can therefore
+//! not favour a verdict, and its pairs are not part of the result.
 
 use weir_record::{
     commands::{CommandRun, PairPlan, PlanReason, RunPhase},
@@ -22,8 +22,9 @@ pub const PAIRS_MAX: u32 = 10_000;
 /// Fewest pairs that decide anything.
 pub const PAIRS_DECIDING_MIN: u32 = UNITS_MIN as u32;
 
-/// So many more pairs than find a difference of the margin in eight of ten comparisons call equal commands equal in
-/// nine of ten: the interval must then fit into the margin around a mean that is not exactly nothing.
+/// Factor on the number of pairs. With this many more pairs than find a difference of the margin in eight of ten
+/// comparisons, nine of ten comparisons call equal commands equal: the interval must then fit into the margin around a
+/// mean that is not exactly zero.
 const PAIRS_FACTOR: f64 = 1.6;
 
 /// What the pilot and the budget allow.
@@ -37,16 +38,16 @@ pub struct Pilot<'a> {
     pub pairs: u32,
     /// Units that fit into what is left of the budget. A unit is a pair, unless `unit_pairs` says otherwise.
     pub units_fitting: u32,
-    /// Fewest that were asked for; absent where nothing was.
+    /// Fewest pairs that the user asked for; absent where the user asked for none.
     pub pairs_min: Option<u32>,
-    /// Pairs of a unit where servers are started anew for each: a pair of the pilot has a start of its own, so that it
-    /// scatters as a unit does, or more. `None` where the number of pairs decides.
+    /// Pairs of a unit where each unit starts the servers anew. A pair of the pilot has its own start, so it scatters
+    /// as a unit does, or more. `None` where the number of pairs decides.
     pub unit_pairs: Option<u32>,
     /// Share of a difference that matters.
     pub equivalence_margin: f64,
 }
 
-/// Fewest pairs unless something else is asked, where they fit.
+/// Fewest pairs by default, where they fit.
 const PAIRS_MIN: u32 = 10;
 
 /// Pairs of a round that are enough for a robust value; more of them would only make rounds few.
@@ -55,10 +56,10 @@ const UNIT_PAIRS_MAX: u32 = 8;
 /// Fewer than these have no middle.
 const UNIT_PAIRS_MIN: u32 = 3;
 
-/// Rounds that are kept, so that their own scatter is known well.
+/// Rounds that are kept, so that their scatter is known well.
 const ROUNDS_MIN: u32 = 24;
 
-/// Pairs that make a round, where so many are planned: their number is known before the first of them runs.
+/// Pairs that make a round, given the planned number, which is known before the first of them runs.
 pub fn unit_pairs(pairs: u32) -> u32 {
     match pairs / ROUNDS_MIN {
         0..UNIT_PAIRS_MIN => 1,
@@ -66,7 +67,7 @@ pub fn unit_pairs(pairs: u32) -> u32 {
     }
 }
 
-/// The round of a pair, of rounds of so many. Pairs that would make no whole one belong to the last.
+/// The round of a pair, given the pairs of a round. Pairs that would make no whole round belong to the last one.
 pub(crate) fn round_of(pair: u32, pairs: u32, size: u32) -> u32 {
     let size = size.max(1);
     (pair / size).min((pairs / size).saturating_sub(1))
@@ -96,7 +97,8 @@ pub fn planned(pilot: &Pilot<'_>) -> PairPlan {
     PairPlan { pairs, pilot_pairs: pilot.pairs, unit_pairs, detectable, reason }
 }
 
-/// The fewest pairs, from so many on, of which the detectable effect is at most this; none where the most do not do.
+/// The fewest pairs, at least the given number, whose detectable effect is at most this; none where
+/// [`PAIRS_MAX`] is too few.
 fn fewest_that_find(margin: f64, fewest: u32, detectable: impl Fn(u32) -> Option<f64>) -> Option<u32> {
     let finds = |pairs: u32| detectable(pairs).is_some_and(|it| it <= margin);
     if !finds(PAIRS_MAX) {
@@ -110,7 +112,7 @@ fn fewest_that_find(margin: f64, fewest: u32, detectable: impl Fn(u32) -> Option
     Some(low)
 }
 
-/// Values of every slot against the two that follow it, around in a circle: one set for each slot.
+/// Values of every slot against the two that follow it, cyclically: one set for each slot.
 fn scatter(pilot: &Pilot<'_>) -> Vec<Vec<f64>> {
     let pairs = Pairs::in_phase(pilot.commands, pilot.runs, RunPhase::Pilot);
     let (live, row) = (pairs.live(), Metric::CommandCpu.row());

@@ -44,7 +44,7 @@ fn run(pair: u32, (command, repeat): (usize, bool), place: usize, cpu_us: f64) -
     }
 }
 
-/// Runs of pairs in which each command costs so much, with a scatter that its pair shares and one for each run.
+/// Runs of pairs in which each command has the given cost, with one scatter that its pair shares and one for each run.
 fn runs(phase: RunPhase, costs_us: &[f64], pairs: u32, scatter: f64) -> Vec<CommandRun> {
     let mut random = Random::seeded(11);
     let mut all = Vec::new();
@@ -430,7 +430,7 @@ fn a_threshold_that_layout_alone_could_decide_is_open() {
     assert_eq!(held[3].outcome, of(104_000.0, 100_100.0)[3].outcome, "a figure alone has no baseline");
 }
 
-/// Of the CPU time of `new` against that of `old`.
+/// The CPU time of `new` against that of `old`.
 fn cpu_threshold(bound: f64) -> ComparisonSpec {
     let side = |arm: &str| Side { arm: arm.to_owned(), cell_id: String::new(), metric: Metric::CommandCpu };
     ComparisonSpec {
@@ -514,8 +514,8 @@ fn memory_that_is_only_known_to_be_small_meets_a_threshold_above_it() {
     assert!(found.effects.rows.iter().all(|row| row.metric != Metric::CommandMemoryMax));
 }
 
-/// A kernel that samples gives a short run all its time on one side. The mean difference of such values is one of
-/// chance, and its interval was shown as if it were measured.
+/// A kernel that samples gives a short run all its time on one side. The mean difference of such values is random, and
+/// its interval was shown as if it were measured.
 #[test]
 fn user_and_system_time_that_ticks_divide_have_no_rows_and_meet_no_threshold() {
     let side = Side { arm: "new".to_owned(), cell_id: String::new(), metric: Metric::CommandSystemCpu };
@@ -630,7 +630,7 @@ fn many_pairs_make_rounds_that_are_as_many_as_their_scatter_needs() {
     assert_eq!(plan::round_of(0, 0, 0), 0);
 }
 
-/// Pairs of which one run in ten takes half as long again: the interval, pair by pair and in rounds.
+/// Pairs of which one run in ten takes half as long again: the interval by pairs and by rounds.
 #[test]
 fn a_run_that_something_disturbed_reaches_no_value_of_a_round() {
     let mut random = Random::seeded(4);
@@ -646,7 +646,7 @@ fn a_run_that_something_disturbed_reaches_no_value_of_a_round() {
         let row = decisive(&found, "new");
         (row.units, row.interval.map(|(low, high)| high - low).expect("it was measured"))
     };
-    // So few planned pairs have no rounds.
+    // This few planned pairs have no rounds.
     let ((_, by_pair), (units, in_rounds)) = (width(20), width(240));
     assert_eq!(units, 30);
     assert!(in_rounds < 0.4 * by_pair, "{in_rounds} {by_pair}");
@@ -664,7 +664,7 @@ fn an_order_is_that_of_its_seed_and_every_run_has_a_place() {
     assert_eq!(places, [(0, false), (0, true), (1, false), (2, false)]);
 }
 
-/// The shares of comparisons of so many pairs that call the command better, and worse.
+/// The shares of comparisons of this many pairs that call the command better, and worse.
 fn called(effect: f64, pairs: u32, comparisons: u64) -> (f64, f64) {
     let mut random = Random::seeded(20_261_130);
     let commands = two();
@@ -695,7 +695,7 @@ fn equal_commands_are_called_different_as_seldom_as_alpha_says() {
     // The fewest pairs, one value for each pair, and rounds of three.
     for (pairs, comparisons) in [(PAIRS_DECIDING_MIN, 1_000), (PAIRS, 1_000), (72, 400)] {
         let (better, worse) = called(0.0, pairs, comparisons);
-        // Half a per cent for each direction, and four standard deviations of so many comparisons.
+        // Half a per cent for each direction, and four standard deviations of this many comparisons.
         let most = 0.005 + 4.0 * (0.005 * 0.995 / comparisons as f64).sqrt();
         assert!(better < most && worse < most, "{pairs}: {better} {worse} {most}");
     }
@@ -707,7 +707,7 @@ fn a_command_that_costs_three_per_cent_more_is_found() {
     assert!(worse > 0.5 && better == 0.0, "{better} {worse}");
 }
 
-/// Servers of which every start costs something else: values of pairs, and of starts.
+/// Servers whose cost differs from start to start: values of pairs, and of starts.
 #[test]
 fn pairs_of_one_start_are_one_value() {
     let commands = two();

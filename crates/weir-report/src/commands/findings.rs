@@ -98,7 +98,7 @@ fn of_output(found: &CommandFinding, language: Language) -> String {
     }
 }
 
-/// Where two outputs part, and what stands there in each. Bytes are counted from 1, as cmp(1) does.
+/// Where two outputs differ, and the text there in each. Bytes are counted from 1, as cmp(1) does.
 fn parting(first: &FirstDifference, language: Language) -> String {
     let (byte, line) = (format::count(first.offset_bytes.saturating_add(1)), format::count(first.line));
     let shown = |excerpt: &String| match excerpt.is_empty() {
@@ -145,13 +145,13 @@ pub(super) fn ended(end: FailedEnd, language: Language) -> String {
     }
 }
 
-/// What it said, after what is told of it.
+/// The command's own last words, after the sentence about it.
 pub(super) fn quoted(said: &str, language: Language) -> String {
     let said = truncate(&printable(said.trim()), SAID_COLUMNS_MAX);
     if said.is_empty() { String::new() } else { format!("{}{said}", language.colon()) }
 }
 
-/// What lets a command that fails be compared, where that can be.
+/// The flag that lets a failing command be compared, where that is possible.
 fn way_out(end: FailedEnd, language: Language) -> &'static str {
     match end {
         FailedEnd::Status(_) | FailedEnd::Signal(_) => language.choose([
@@ -210,7 +210,7 @@ fn of_failure(found: &CommandFinding, language: Language) -> String {
     }
 }
 
-/// Failures of what runs around the commands.
+/// Failures of the commands that run around the compared ones.
 fn of_around(found: &CommandFinding, language: Language) -> String {
     match found {
         CommandFinding::AroundFailed { flag, end, said } => {

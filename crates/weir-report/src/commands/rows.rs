@@ -59,7 +59,7 @@ pub(super) fn table(report: &CommandReport, language: Language) -> Vec<String> {
     rows.iter().map(line).chain(calls(report, language)).collect()
 }
 
-/// The same in Markdown, with so many rows at most.
+/// The same in Markdown, with at most this many rows.
 pub(super) fn markdown(report: &CommandReport, language: Language, most: usize) -> Vec<String> {
     let rows = rows(report, language);
     if rows.len() < 2 {
@@ -90,7 +90,7 @@ fn by_metric(
     let own = |metric: Metric| {
         comparison.effects.comparisons().find(|row| row.arm == arm.name && row.metric == metric)
     };
-    // What never happened in either says nothing.
+    // Events that never happened on either side need no row.
     let has_happened = |row: &&Effect| row.figures.is_some_and(|figures| figures != (0.0, 0.0));
     let row = |row: &Effect| {
         let (of, to) = row.figures.unwrap_or_default();
@@ -106,7 +106,7 @@ fn by_metric(
     std::iter::once(head).chain(all).collect()
 }
 
-/// The row of memory where most runs of a command are only known to stay below something.
+/// The row of memory where most runs of a command have only an upper bound.
 fn small_memory(comparison: &CommandComparison, arm: &CommandArm, language: Language) -> Option<Row> {
     let metric = Metric::CommandMemoryMax;
     let sides = [comparison.commands.first()?.name.as_str(), arm.name.as_str()];
@@ -123,7 +123,7 @@ fn small_memory(comparison: &CommandComparison, arm: &CommandArm, language: Lang
     Some([short(metric, language).to_owned(), baseline, own, format::ABSENT.to_owned()])
 }
 
-/// What the memory of a command stays below, where no more is known of most of its runs.
+/// The upper bound of a command's memory, where most of its runs have nothing better.
 pub(super) fn memory_below(comparison: &CommandComparison, name: &str, language: Language) -> Option<String> {
     let runs = measured(comparison, name).count();
     let below: Vec<u64> = measured(comparison, name).filter_map(|run| run.cost.memory_bytes_below).collect();
@@ -173,7 +173,7 @@ fn by_command(report: &CommandReport, language: Language) -> Vec<Row> {
     rows
 }
 
-/// The row of what all others are held against: its figures beside those of the first command that has any.
+/// The row of the baseline: its figures beside those of the first command that has any.
 fn of_baseline(comparison: &CommandComparison, language: Language) -> Row {
     let own = |metric: Metric| {
         let mut rows = comparison.effects.comparisons().filter(|row| row.metric == metric);
@@ -198,7 +198,7 @@ fn effect_title(language: Language) -> String {
     language.choose(["ratio or difference [99 %]", "비율 또는 차이 [99 %]", "比值或差 [99 %]"]).to_owned()
 }
 
-/// System calls that differ, of two commands.
+/// System calls that differ between two commands.
 fn calls(report: &CommandReport, language: Language) -> Option<String> {
     let (comparison, arm) = is_single(report)?;
     let place = comparison.commands.iter().position(|it| it.name == arm.name)?;

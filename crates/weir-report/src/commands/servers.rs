@@ -1,4 +1,4 @@
-//! Servers that were compared under a load: what is told of them in other words than of commands.
+//! Findings and lines about servers that were compared under a load, where they differ from those about commands.
 
 use weir_record::{
     commands::{CommandFinding, CommandReport, FailedEnd, NotReady, ServerSettings, WorkUnit},
@@ -27,7 +27,7 @@ fn unit(unit: WorkUnit, language: Language) -> &'static str {
     })
 }
 
-/// The title of a table's first column: what its figures are of. Empty of commands.
+/// The title of a table's first column: the unit of its figures. Empty for commands.
 pub(super) fn per_unit(report: &CommandReport, language: Language) -> String {
     let Some(servers) = &report.settings.servers else { return String::new() };
     let unit = unit(servers.unit, language);
@@ -49,7 +49,7 @@ pub(super) fn head(
     )
 }
 
-/// The first line of one without.
+/// The first line of a server without an estimate.
 pub(super) fn not_compared(verdict: &str, own: &str, baseline: &str, language: Language) -> String {
     localized!(
         language,
@@ -149,7 +149,7 @@ fn not_ready(command: &str, why: &NotReady, said: &str, language: Language) -> S
     }
 }
 
-/// What did not come.
+/// Which readiness signal did not come.
 fn awaited(ready: &Ready, language: Language) -> String {
     match ready {
         Ready::Port => language

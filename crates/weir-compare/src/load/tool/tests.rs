@@ -1,4 +1,4 @@
-//! What tools print, as they print it.
+//! Outputs of the tools, as they print them.
 
 use super::*;
 
@@ -136,7 +136,7 @@ fn requests_of_ab_and_the_larger_number_of_its_failures() {
     assert_eq!(of_stdout(Tool::Ab, right), Some((100_000, 0)));
 }
 
-/// k6 0.4x, whose sign before a rate is what is true of it: here that a request failed.
+/// k6 0.4x. Its sign before a rate says whether the metric was true: here that a request failed.
 const K6_OLD: &str = "\
      data_received..................: 5.9 kB 9.0 kB/s
      http_req_failed................: 0.17%  ✓ 2        ✗ 1198

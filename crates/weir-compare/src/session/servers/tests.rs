@@ -1,4 +1,4 @@
-//! Sessions of canned servers: what is started and loaded, in which order, and what follows.
+//! Sessions of canned servers: which are started and loaded, in which order, and the results.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,22 +32,22 @@ const MILLISECOND_NS: u64 = 1_000_000;
 /// Requests of a load run.
 const WORK: u64 = 20_000;
 
-/// Servers that are canned, in time that passes only while something runs: `serve 50` costs 50 µs a request.
+/// Canned servers, in time that passes only while something runs: `serve 50` costs 50 µs a request.
 struct Fake {
     now_ns: u64,
     random: Random,
-    /// Those that are up, with what this start does to their cost.
+    /// Servers that are up, with the effect of this start on their cost.
     up: BTreeMap<Slot, f64>,
     /// By how much starts differ, as a logarithm.
     start_scatter: f64,
-    /// Starts of all servers, each the slots that it had.
+    /// Starts of all servers: the slots of each.
     starts: Vec<BTreeSet<Slot>>,
     loads: usize,
     /// The load in which a server ends, and its command.
     ends_in: Option<(usize, usize)>,
-    /// The load after which somebody interrupts.
+    /// The load after which the test interrupts.
     interrupted_after: usize,
-    /// Whether the load says no number for this command.
+    /// Whether the load reports no number for this command.
     silent: Option<usize>,
     ended: usize,
 }
@@ -208,8 +208,8 @@ fn a_server_that_costs_more_for_a_request_is_told_and_each_start_is_a_unit() {
     assert_eq!(throughput.next().map(|row| row.verdict), Some(Verdict::NoClaim));
 }
 
-/// Equal servers whose starts differ by 2 %, with runs that scatter by a seventh of that: pair by pair each comparison
-/// would be sure of a difference.
+/// Equal servers whose starts differ by 2 %, with runs that scatter by a seventh of that. Judged pair by pair, each
+/// comparison would find a difference.
 #[test]
 fn what_one_start_differs_from_the_next_is_no_difference_of_servers() {
     let mut called = 0;
@@ -278,7 +278,7 @@ fn a_load_that_says_no_number_is_a_failed_run() {
 fn a_server_that_ends_in_the_middle_ends_the_comparison_and_what_was_measured_stays() {
     let mut asked = asked(&["serve 50", "serve 55"]);
     asked.settings.runs = Some(60);
-    // A load of the candidate is among any three.
+    // Any three loads include one of the candidate.
     for load in 100..103 {
         let mut fake = Fake { ends_in: Some((load, 1)), ..Fake::new() };
         let found = compared(&asked, &mut fake);

@@ -1,10 +1,10 @@
-//! What runs of a load show beside what they cost their server. Pure.
+//! Findings about the runs of a load, beside what they cost their server. Pure.
 
 use weir_record::commands::{CommandArm, CommandFinding, CommandRun, RunPhase};
 
 use super::{super::Judged, count};
 
-/// Share of a load's runs that its server works without a load, above which it is told.
+/// Largest share of the CPU time in a load's runs that its server may use without a load before that is reported.
 const BACKGROUND_SHARE_MAX: f64 = 0.01;
 
 /// Share of a load's work that may fail before its server is not comparable: it may do less work for what fails.
@@ -41,7 +41,7 @@ pub fn has_many_errors(run: &CommandRun) -> bool {
     run.load.is_some_and(|load| load.errors > 0 && are_many(load.errors, run.cost.work))
 }
 
-/// What the server uses between its runs, held against what it uses in them.
+/// What the server uses between its runs, compared with what it uses in them.
 fn background(command: &CommandArm, own: &[&CommandRun], judged: &Judged<'_>) -> Option<CommandFinding> {
     let measured = own.iter().filter(|run| run.phase == RunPhase::Measured && super::is_usable(judged, run));
     let (mut idle_ns, mut idle_cpu_ns, mut counted_ns, mut cpu_ns) = (0.0, 0.0, 0.0, 0.0);
@@ -61,7 +61,7 @@ fn background(command: &CommandArm, own: &[&CommandRun], judged: &Judged<'_>) ->
     })
 }
 
-/// What is told of commands is told of servers in other words.
+/// Servers have their own findings in place of those of commands.
 pub(super) fn rename(found: &mut [CommandFinding]) {
     for it in found {
         let other = match it.clone() {
