@@ -1,7 +1,7 @@
-//! What a load says when it has ended: how many units of work it did, and how many of them failed. Pure.
+//! The report of a load that has ended: how many units of work it did, and how many of them failed. Pure.
 //!
-//! A load is any program. Those that many people use are known by their name, and what they print is read
-//! ([`tool`]); of any other a regular expression or a JSON pointer says where the number is.
+//! A load is any program. Widely used ones are known by their names, and their output is read ([`tool`]). For any other
+//! a regular expression or a JSON pointer finds the number.
 
 mod json;
 mod text;
@@ -18,7 +18,7 @@ pub enum Count {
     /// Nowhere: it reports none.
     #[default]
     None,
-    /// What a known tool prints.
+    /// The output of a known tool.
     Tool(Tool),
     /// The group of an expression, at its last match.
     Regex(Regex),
@@ -26,14 +26,14 @@ pub enum Count {
     Json(String),
 }
 
-/// What a load wrote.
+/// The output of a load.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Said<'a> {
     /// Its words.
     pub words: &'a [String],
     /// To standard output.
     pub stdout: &'a str,
-    /// The end of what it wrote to standard error.
+    /// The end of its standard error.
     pub stderr: &'a str,
     /// To the file that its words named as `{out}`; empty where they named none.
     pub file: &'a str,
@@ -51,9 +51,9 @@ pub struct Work {
 /// Why an expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WrongRegex {
-    /// It is none, in the words of whoever read it.
+    /// It is not a regular expression; the reason, in the parser's words.
     Syntax(String),
-    /// It has so many groups and not one.
+    /// It has this many groups, not one.
     Groups(usize),
 }
 
@@ -61,7 +61,7 @@ impl Count {
     /// An expression with one group.
     ///
     /// # Errors
-    /// When it is none, or has no group, or several.
+    /// When it is no regular expression, or has no group, or several.
     pub fn regex(text: &str) -> Result<Self, WrongRegex> {
         let regex = Regex::new(text).map_err(|error| WrongRegex::Syntax(error.to_string()))?;
         match regex.captures_len() - 1 {
@@ -70,12 +70,12 @@ impl Count {
         }
     }
 
-    /// Whether a load must say a number.
+    /// Whether a load must report a number.
     pub fn is_expected(&self) -> bool {
         !matches!(self, Self::None)
     }
 
-    /// What a load says that it did; `None` where it says no number above zero.
+    /// The work that a load reports; `None` where it reports no number above zero.
     pub fn read(&self, said: &Said<'_>) -> Option<Work> {
         let work = match self {
             Self::None => None,

@@ -1,4 +1,4 @@
-//! A run as the record has it.
+//! A run in the form of the record.
 
 use weir_record::commands::{CommandRun, RunEnding, RunFigures, RunPhase, Written};
 
@@ -7,7 +7,7 @@ use crate::{
     servers::Loaded,
 };
 
-/// Most characters of what a failed run said that are kept.
+/// Most characters of a failed run's message that are kept.
 const SAID_MAX: usize = 400;
 
 /// Which run it is.
@@ -48,7 +48,7 @@ pub(crate) fn run(turn: Turn, outcome: &RunOutcome, output: &OutputTo) -> Comman
     }
 }
 
-/// The record of a run of a load. What a load writes is not compared.
+/// The record of a run of a load. The output of a load is not compared.
 pub(crate) fn load_run(turn: Turn, loaded: &Loaded) -> CommandRun {
     let of_load = run(turn, &loaded.outcome, &OutputTo::Discard);
     let end = if loaded.lacks_count { RunEnding::NoCount } else { of_load.end };
@@ -61,7 +61,7 @@ pub(crate) fn load_run(turn: Turn, loaded: &Loaded) -> CommandRun {
     }
 }
 
-/// The end of what a run wrote to standard error, or to standard output where that says nothing.
+/// The end of a run's standard error, or of its standard output if standard error is empty.
 pub(crate) fn said(outcome: &RunOutcome) -> String {
     let stderr = outcome.stderr.tail.trim();
     let text = if stderr.is_empty() { outcome.stdout.tail.trim() } else { stderr };
@@ -97,7 +97,7 @@ fn figures(cost: &RunCost) -> RunFigures {
     }
 }
 
-/// What was written where it is compared; elsewhere nothing is said of it.
+/// The output where outputs are compared; elsewhere none.
 fn written(digest: &OutputDigest, output: &OutputTo) -> Written {
     match output {
         OutputTo::Digest | OutputTo::Blocks | OutputTo::Block(_) => {

@@ -1,7 +1,7 @@
 //! A comparison as it runs: a first run of every command, a pilot that sets the number of pairs, the pairs, and one
 //! look at the end.
 //!
-//! Whatever ends it early, all that ran is in the record, and what follows from it is called unfinished. A command that
+//! Whatever ends it early, the record contains all that ran, and its results are called unfinished. A command that
 //! cannot be started, or fails in its first run, is left out and named; the others go on.
 
 use std::{
@@ -32,22 +32,22 @@ const PILOT_SHARE: f64 = 0.2;
 /// Pairs of a pilot.
 const PILOT_PAIRS_MAX: u32 = 12;
 
-/// Fewest that say anything of how runs scatter.
+/// Fewest pairs that show how runs scatter.
 const PILOT_PAIRS_MIN: u32 = 3;
 
-/// Share of the budget that those may take: the first run of a program may be many times as long as others.
+/// Share of the budget that these pairs may take: the first run of a program may take many times as long as others.
 const PILOT_FEWEST_SHARE: f64 = 0.4;
 
-/// No pair begins after so many times what all of them were expected to take.
+/// No pair begins after this multiple of the time that all of them were expected to take.
 const TIME_CAP_FACTOR: u64 = 3;
 
-/// The running estimate is made anew after so long.
+/// The running estimate is recomputed at this interval.
 const ESTIMATE_EVERY_NS: u64 = 500_000_000;
 
-/// What a display may show meanwhile.
+/// Progress for a display.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The plan is made; the pairs take about so long.
+    /// The plan is made; the pairs take about this long.
     Planned {
         /// The plan.
         plan: PairPlan,
@@ -60,11 +60,11 @@ pub enum Event {
         done: u32,
         /// Pairs that are planned.
         pairs: u32,
-        /// What the first comparison looks like so far: ratio and interval of CPU time. It decides nothing.
+        /// The running result of the first comparison: ratio and interval of CPU time. It decides nothing.
         estimate: Option<(f64, (f64, f64))>,
     },
-    /// The first runs of a command wrote something else than the baseline's. There will be no verdict on it, unless
-    /// the baseline turns out to write something else in each run.
+    /// The first runs of a command wrote other output than the baseline's. There will be no verdict on it, unless the
+    /// baseline's output turns out to change from run to run.
     OutputDiffers(CommandFinding),
     /// System calls are counted.
     Calls,
@@ -108,7 +108,7 @@ pub fn compare(
     Ok(session.comparison(ended))
 }
 
-/// A command whose files are not known yet: what sets it up may make them.
+/// A command whose files are not known yet: its setup may make them.
 fn arm(command: &crate::asked::AskedCommand) -> CommandArm {
     CommandArm {
         name: command.name.clone(),
@@ -135,24 +135,24 @@ struct Session<'a> {
     are_alive: Vec<bool>,
     runs: Vec<CommandRun>,
     seen: Vec<CommandFinding>,
-    /// What the first run of each command wrote to its two outputs, until these are compared.
+    /// Both outputs of the first run of each command, until they are compared.
     outputs: Vec<Option<[OutputDigest; 2]>>,
     partings: Vec<Parting>,
     system_calls: Option<SystemCalls>,
     plan: PairPlan,
     /// How long the last round before the pilot took, without the commands that are left out.
     round_ns: u64,
-    /// When the running estimate was made.
+    /// When the running estimate was computed.
     estimated_ns: u64,
     estimate: Option<(f64, (f64, f64))>,
     /// Starts of servers.
     starts: u32,
-    /// How long the last of them took, with the loads that are not looked at.
+    /// How long the last of them took, with the loads that are not evaluated.
     start_ns: u64,
 }
 
 impl Session<'_> {
-    /// Everything but what is looked at in the end.
+    /// Everything but the evaluation at the end.
     fn all(&mut self, progress: &mut dyn FnMut(&Event)) -> Result<CommandEnd, RunError> {
         let ended = self.first_and_paired(progress);
         if let Ok(ended) = &ended {
@@ -160,10 +160,10 @@ impl Session<'_> {
             // Before the cleanup, which may remove them.
             self.see_changed_files();
         }
-        // Whoever set something up wants it gone, whatever happened.
+        // The cleanup must follow a setup, whatever happened.
         let is_clean = self.cleaned_up();
         ended.map(|ended| {
-            // What a failed cleanup leaves would meet the next comparison.
+            // The leftovers of a failed cleanup would disturb the next comparison.
             if is_clean || ended == CommandEnd::Interrupted { ended } else { CommandEnd::Broken }
         })
     }
@@ -194,7 +194,7 @@ impl Session<'_> {
         failed == 0
     }
 
-    /// Sets up, and runs every command once, the baseline twice: what cannot run is left out.
+    /// Sets up, and runs every command once, the baseline twice. Commands that cannot run are left out.
     fn first(&mut self) -> Result<Next, RunError> {
         if self.asked.servers.is_some() {
             return self.first_servers();
@@ -218,7 +218,7 @@ impl Session<'_> {
                 Ok(Next::On) => {}
                 Ok(ended) => return Ok(ended),
                 Err(error @ RunError::File { .. }) => return Err(error),
-                // Nobody is left who could start the others.
+                // No launcher is left that could start the others.
                 Err(error @ RunError::Launcher(_)) => return Ok(self.broken(&error)),
                 Err(error) => self.not_started(command, &error),
             }
@@ -231,7 +231,7 @@ impl Session<'_> {
         Ok(self.if_comparable())
     }
 
-    /// Goes on where the baseline is left and something to be compared with it.
+    /// Goes on if the baseline is left and something to compare with it.
     fn if_comparable(&self) -> Next {
         let is_left =
             |place: usize| self.are_alive[place] && self.commands[place].role == CommandRole::Candidate;
@@ -259,7 +259,7 @@ impl Session<'_> {
         let started_ns = self.launch.now_ns();
         for number in 0..self.plan.pairs {
             let is_late = self.launch.now_ns().saturating_sub(started_ns) > cap_ns;
-            // A number of pairs that was asked for is run.
+            // A number of pairs that the user asked for is run.
             if is_late && self.plan.reason != PlanReason::Asked {
                 return Next::Ended(CommandEnd::TimeCap);
             }
@@ -309,7 +309,7 @@ impl Session<'_> {
         Ok(unit_ns / u64::from(per_start.unwrap_or(1)))
     }
 
-    /// One pair; what was stopped in it is not part of it.
+    /// One pair; a run that was stopped is not part of it.
     fn pair(&mut self, phase: RunPhase, number: u32) -> Next {
         if let ended @ Next::Ended(_) = self.start_servers_for(phase, number) {
             return ended;
@@ -337,7 +337,7 @@ impl Session<'_> {
         Turn { phase, pair, place, command, repeat, started_ns }
     }
 
-    /// A run with what stands before and after it.
+    /// A run with the commands before and after it.
     fn turned(&mut self, turn: Turn) -> Result<Next, RunError> {
         if self.asked.servers.is_some() {
             return self.loaded(turn);
@@ -367,7 +367,7 @@ impl Session<'_> {
         Ok(self.around(turn.command, Around::Conclude, stop))
     }
 
-    /// What runs around a command; one that fails ends the comparison.
+    /// The commands around a command; one that fails ends the comparison.
     fn around(&mut self, place: usize, around: Around, stop: &AtomicBool) -> Next {
         let words: &[OsString] = self.asked.commands[place].around(around);
         if words.is_empty() {
@@ -377,7 +377,7 @@ impl Session<'_> {
         self.came_of_around(around.flag(), came_of_it)
     }
 
-    /// What follows from what ran around a command.
+    /// The consequence of a command around another.
     fn came_of_around(&mut self, flag: &str, outcome: Result<RunOutcome, RunError>) -> Next {
         let (end, said) = match outcome {
             Ok(outcome) => (recorded::ending(outcome.end), recorded::said(&outcome)),
@@ -399,9 +399,9 @@ impl Session<'_> {
         Next::Ended(CommandEnd::Broken)
     }
 
-    /// Counts system calls in runs of their own, when everything else has run.
+    /// Counts system calls in separate runs, after everything else.
     fn count_calls(&mut self, ended: CommandEnd, progress: &mut dyn FnMut(&Event)) {
-        // A server has no run that ends, and nobody asks for its calls.
+        // A server has no run that ends, so its calls are not counted.
         if self.asked.servers.is_some() {
             return;
         }
@@ -430,8 +430,8 @@ impl Session<'_> {
         self.seen.push(CommandFinding::NotStarted { command: name, reason: error.to_string() });
     }
 
-    /// Leaves out commands that failed in their first run. What took too long, or was killed for its memory, is left
-    /// out although failures are ignored.
+    /// Leaves out commands that failed in their first run. A command that took too long, or was killed for its memory,
+    /// is left out even if failures are ignored.
     fn drop_failed(&mut self) {
         for run in &self.runs {
             let is_fit = match run.end {
@@ -443,7 +443,7 @@ impl Session<'_> {
         }
     }
 
-    /// Files that first runs changed are what commands write, and may change again: those of any command.
+    /// Files of any command that first runs changed: commands write them, and may change them again.
     fn drop_own_outputs(&mut self) {
         let changed = |command: &CommandArm| files::changed(&command.files, self.stop);
         let mut written: Vec<String> = self.commands.iter().flat_map(changed).collect();
@@ -462,8 +462,8 @@ impl Session<'_> {
         }
     }
 
-    /// Finds where the first run of each command and the baseline's begin to write different things. What is kept of
-    /// outputs is let go.
+    /// Finds where the outputs of the first run of each command and of the baseline begin to differ. Drops the kept
+    /// outputs.
     fn find_partings(&mut self) {
         let outputs = std::mem::take(&mut self.outputs);
         let Some(Some(baseline)) = outputs.first() else { return };
@@ -479,7 +479,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether the baseline's first runs wrote different things.
+    /// Whether the baseline's first runs wrote different output.
     fn baseline_varies(&self, stream: Stream) -> bool {
         let first = self.runs.iter().filter(|run| run.phase == RunPhase::First && run.command == 0);
         let mut written = first.map(|run| match stream {
@@ -490,7 +490,7 @@ impl Session<'_> {
         written.any(|other| one != Some(other))
     }
 
-    /// Where an output of a command parts from the baseline's.
+    /// Where an output of a command differs from the baseline's.
     fn parting(
         &mut self,
         command: usize,
@@ -507,8 +507,8 @@ impl Session<'_> {
         parting::within(found, &own, &baseline)
     }
 
-    /// A block of what a command writes, from one more run of it that is part of no figure. None where that does not
-    /// run; whatever is wrong shows in the next run as well.
+    /// A block of a command's output, from one more run of it that is part of no figure. None if it does not run; an
+    /// error shows in the next run as well.
     fn block_of(&mut self, command: usize, output: usize, block: u32) -> Option<Vec<u8>> {
         if !matches!(self.around(command, Around::Prepare, self.stop), Next::On) {
             return None;
@@ -522,7 +522,7 @@ impl Session<'_> {
         Some([outcome.stdout, outcome.stderr].into_iter().nth(output)?.kept)
     }
 
-    /// What first runs say of the output is said at once: who waits for a verdict would wait in vain.
+    /// Reports differences in the output of first runs at once, because a wait for a verdict would be in vain.
     fn show_differences(&self, progress: &mut dyn FnMut(&Event)) {
         let found = commands::conclude(&self.judged(false)).findings;
         let differences = found.into_iter().filter(|it| matches!(it, CommandFinding::OutputDiffers { .. }));
@@ -556,7 +556,7 @@ impl Session<'_> {
         }
     }
 
-    /// The record of all of it.
+    /// The whole record.
     fn comparison(mut self, ended: CommandEnd) -> CommandComparison {
         if let Some(reason) = &self.measured_by.cpu_source_reason {
             self.seen.push(CommandFinding::NoControlGroup { reason: reason.clone() });

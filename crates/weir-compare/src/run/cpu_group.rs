@@ -1,8 +1,8 @@
-//! Control groups of runs: one for all runs of a comparison, and below it a fresh one for each, whose clock starts at
-//! zero. Whichever version of groups has a clock of CPU.
+//! Control groups of runs: one for all runs of a comparison, and in it a fresh one for each run, whose clock starts at
+//! zero. Either version of control groups works, if it has a clock of CPU time.
 //!
-//! A group is made in the one that Weir is in. So where a user may make groups there (as in `systemd-run --user
-//! --scope`), nothing else is needed.
+//! A group is made in Weir's own group. So where a user may make groups there (as in `systemd-run --user --scope`),
+//! nothing else is needed.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -23,11 +23,11 @@ const MOUNTS_SECOND: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 /// Where the first version's clock of CPU may be.
 const MOUNTS_FIRST: [&str; 2] = ["/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/cpu,cpuacct"];
 
-/// How often a group is removed again that the kernel says is in use: the last moments of a process that was reaped,
-/// which are long on a busy machine.
+/// How often the removal of a group is tried again that the kernel reports as in use: a reaped process takes a moment
+/// to leave it, longer on a busy machine.
 const REMOVALS_MAX: u32 = 5_000;
 
-/// Between two of them.
+/// Time between two of these attempts.
 const REMOVAL_PAUSE: Duration = Duration::from_millis(1);
 
 /// Most groups that are looked for below the one of a comparison.
@@ -103,11 +103,11 @@ impl Drop for Groups {
 }
 
 impl RunGroup {
-    /// How a process gets into it.
+    /// How a process enters it.
     pub(super) fn membership(&self) -> Membership<'_> {
         match self.source {
             CpuSource::GroupSecond => Membership::Born(self.entry.as_fd()),
-            // One thread that moves itself by `tasks` waits for nobody; `cgroup.procs` waits for all CPUs.
+            // One thread that moves itself by `tasks` does not wait; `cgroup.procs` waits for all CPUs.
             CpuSource::GroupFirst | CpuSource::Rusage => Membership::Joins(self.entry.as_fd()),
         }
     }
@@ -127,7 +127,7 @@ impl RunGroup {
         processes(&self.folder)
     }
 
-    /// Kills all that is in it at once, where the kernel can. It says whether it did.
+    /// Kills all processes in it at once, where the kernel can. Says whether the kernel did.
     pub(super) fn kill(&self) -> bool {
         fs::write(self.folder.join("cgroup.kill"), "1").is_ok()
     }
@@ -205,7 +205,7 @@ fn remove(folder: &Path) {
         }
         let below = with_groups_below(folder);
         for group in below.iter().skip(1).rev() {
-            // What is in use is tried again with the next round.
+            // A group in use is tried again in the next round.
             let _ = fs::remove_dir(group);
         }
         thread::park_timeout(REMOVAL_PAUSE);
@@ -225,7 +225,7 @@ fn own_group(source: CpuSource) -> io::Result<PathBuf> {
     let mounts = mounts.map(Path::new);
     let mounted = mounts.into_iter().find(|mount| mount.join(file).exists());
     let mount = mounted.ok_or_else(|| none("no such control groups are mounted below /sys/fs/cgroup"))?;
-    // In a container the name is the host's, and the mount begins with the container's own group.
+    // In a container the name is the host's, and the mount begins at the container's own group.
     let named = mount.join(name.trim_start_matches('/'));
     Ok(if named.join(file).exists() { named } else { mount.to_path_buf() })
 }
@@ -244,7 +244,7 @@ fn name_of_own(text: &str, source: CpuSource) -> Option<&str> {
     })
 }
 
-/// What `cpu.stat` of the second version says.
+/// Values of `cpu.stat` of the second version.
 fn second(text: &str) -> Option<GroupCpu> {
     let number = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;

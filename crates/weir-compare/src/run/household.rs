@@ -1,4 +1,4 @@
-//! The processes of a run: who lives, and ending all of them. Orphans come to the launcher, which adopts them.
+//! The processes of a run: which ones live, and how all of them are ended. The launcher adopts orphans.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,7 +18,7 @@ use weir_sys::{
 
 use super::{LEAVE_MAX, NAMES_LEFT_MAX, RunError, cpu_group::RunGroup};
 
-/// How long killed processes have to be gone. One that waits for a disk may take so long.
+/// How long killed processes may take to disappear. A process that waits for a disk may need this long.
 const KILL_MAX: Duration = Duration::from_secs(5);
 
 /// Between two rounds of killing: a process may be born during the first.
@@ -27,7 +27,7 @@ const KILL_ROUND: Duration = Duration::from_millis(20);
 /// Most processes that are ended at a time.
 const BELOW_MAX: usize = 4_096;
 
-/// What the processes that were reaped have used.
+/// The use of the processes that were reaped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Used {
     pub(super) user_ns: u64,
@@ -40,7 +40,7 @@ pub(super) struct Used {
 }
 
 impl Used {
-    /// Adds a process. Children that it waited for are in it.
+    /// Adds a process, with the children that it waited for.
     pub(super) fn add(&mut self, reaped: &Reaped) {
         self.user_ns += reaped.user_ns;
         self.system_ns += reaped.system_ns;
@@ -52,14 +52,14 @@ impl Used {
     }
 }
 
-/// Processes that were left and killed.
+/// Processes that the command left, and that were killed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Left {
     pub(super) count: u32,
     pub(super) names: Vec<String>,
 }
 
-/// Reaps what the command left, for as long as it may take to leave by itself; then kills it.
+/// Reaps the processes that the command left, for as long as they may take to end by themselves; then kills them.
 pub(super) fn end_those_left(used: &mut Used, group: Option<&RunGroup>) -> Result<Left, RunError> {
     if all_end_within(used, LEAVE_MAX)? {
         return Ok(Left::default());
@@ -90,7 +90,7 @@ pub(super) fn kill_all(used: &mut Used, group: Option<&RunGroup>) -> Result<(), 
     }
 }
 
-/// Asks every process of a run to end that has not been asked: to be asked twice means something else to some.
+/// Asks every process of a run to end, each once: some processes treat a second request differently.
 pub(super) fn ask_to_end(group: Option<&RunGroup>, asked: &mut HashSet<u32>) {
     for process in living(group) {
         if let Some(pid) = pid(process).filter(|_| asked.insert(process)) {
@@ -102,7 +102,7 @@ pub(super) fn ask_to_end(group: Option<&RunGroup>, asked: &mut HashSet<u32>) {
 
 /// Sends the signal to every process of a run, once.
 pub(super) fn kill(group: Option<&RunGroup>) {
-    // Whoever left the group is still below the launcher.
+    // A process that left the group is still below the launcher.
     let all_at_once = group.is_some_and(RunGroup::kill);
     let members = if all_at_once { below() } else { living(group) };
     for pid in members.into_iter().filter_map(pid) {
@@ -129,7 +129,7 @@ pub(super) fn all_end_within(used: &mut Used, longest: Duration) -> Result<bool,
     }
 }
 
-/// Waits until a process below this one ends, at most so long.
+/// Waits until a process below this one ends, at most this long.
 fn await_an_end(longest: Duration) {
     let pids = below().into_iter().filter_map(pid);
     let lives: Vec<_> = pids.filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect();
@@ -148,7 +148,7 @@ fn living(group: Option<&RunGroup>) -> Vec<u32> {
     all
 }
 
-/// Processes below this one; when there are more than anybody counts, as many as are ended at a time.
+/// Processes below this one; if there are more than the limit, as many as are ended at a time.
 fn below() -> Vec<u32> {
     let own = std::process::id();
     match family_of(own) {
@@ -174,7 +174,7 @@ fn some_below(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
     }
     let (mut found, mut next, mut parent) = (Vec::new(), 0, Some(root));
     while let Some(of) = parent.filter(|_| found.len() < BELOW_MAX) {
-        // Each is taken out, so that numbers used anew while they were read make no circle.
+        // Each is removed, so that reused process numbers make no cycle.
         found.extend(children.remove(&of).unwrap_or_default());
         parent = found.get(next).copied();
         next += 1;
@@ -183,7 +183,7 @@ fn some_below(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
     found
 }
 
-/// Whether the process is gone, or only its parent has not noticed yet.
+/// Whether the process is gone, or is a zombie.
 fn has_ended(process: u32) -> bool {
     process_stat::read(process).as_deref().and_then(ProcessStat::parse).is_none_or(|stat| stat.has_ended())
 }

@@ -1,4 +1,4 @@
-//! One run, in the launcher: it is started, its outputs are read, it ends or is ended, and its cost is added up.
+//! One run, in the launcher: it is started, its outputs are read, it ends or is ended, and its cost is summed up.
 
 use std::{
     env,
@@ -37,15 +37,15 @@ use super::{
     wire::{Channel, Request},
 };
 
-/// How long a killed command has to be gone.
+/// How long a killed command may take to disappear.
 const KILL_MAX: Duration = Duration::from_secs(5);
 
-/// As shells report a command that was killed by SIGKILL.
+/// The status with which shells report a command that SIGKILL killed.
 const STATUS_KILLED: i32 = 128 + 9;
 
-/// What can be started: everything that is needed is open or built.
+/// A run that can be started: everything that it needs is open or built.
 pub(super) struct Prepared {
-    /// `None` of a run that does nothing.
+    /// `None` for a run that does nothing.
     program: Option<CString>,
     words: Vec<CString>,
     environment: Vec<CString>,
@@ -60,14 +60,14 @@ pub(super) struct Prepared {
 /// How a process of a run begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// With a copy of the launcher's memory, which its exec lets go of.
+    /// With a copy of the launcher's memory, which its exec releases.
     Copy,
     /// With that memory itself.
     Sharing,
 }
 
 impl Prepared {
-    /// Opens and builds what a run needs.
+    /// Opens and builds everything that a run needs.
     pub(super) fn of(spec: &RunSpec) -> Result<Self, RunError> {
         let program = program_path(spec)?;
         let [stdout, stderr] = outputs(&spec.output)?;
@@ -127,7 +127,7 @@ impl Prepared {
         }
     }
 
-    /// What a failure means to who asked for the run.
+    /// What a failure means for the caller.
     pub(super) fn explain(&self, failure: &LaunchFailure) -> RunError {
         let shown =
             |text: Option<&CString>| text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default();
@@ -160,7 +160,7 @@ enum Waited {
     Ended,
     /// Its time was over.
     Overran,
-    /// It was to be stopped, or nobody waits for it any more.
+    /// It was stopped, or the other end is gone.
     Stopped,
 }
 
@@ -172,7 +172,7 @@ struct Running<'a> {
     group: Option<&'a RunGroup>,
 }
 
-/// What counts for runs, opened once for all of them.
+/// Counters for runs, opened once for all of them.
 pub(super) struct Clocks {
     /// None where CPU comes from `wait4`.
     pub(super) groups: Option<Groups>,
@@ -186,7 +186,7 @@ impl Clocks {
     }
 }
 
-/// Starts what was prepared and stays with it until all of it is gone. Who waits for it may stop it.
+/// Starts a prepared run and waits until all of it is gone. The other end may stop it.
 pub(super) fn run(
     mut prepared: Prepared,
     clocks: &mut Clocks,
@@ -210,7 +210,7 @@ pub(super) fn run(
     };
     let streams = prepared.streams.each_mut().map(Option::take);
     let limit = prepared.limit;
-    // The command alone holds the writing ends from now on: they end with it.
+    // From now on only the command holds the writing ends: they end with it.
     drop(prepared);
     let mut running = Running { life, streams, chunk: vec![0; CHUNK_BYTES], group: group.as_ref() };
     let waited = running.wait(limit, channel);
@@ -276,7 +276,7 @@ impl Running<'_> {
         }
     }
 
-    /// Waits for something to happen, at most so long. Whether the command has ended, and whether somebody spoke.
+    /// Waits for an event, at most this long. Says whether the command has ended, and whether a message came.
     fn poll(&self, longest: Option<Duration>, channel: Option<&Channel>) -> (bool, bool) {
         let mut ends = Vec::with_capacity(4);
         ends.push(PollFd::new(&self.life, PollFlags::IN));
@@ -310,24 +310,24 @@ impl Running<'_> {
             if has_ended || left.is_zero() {
                 return;
             }
-            // What is killed writes no more, so this ends.
+            // A killed process writes no more, so this ends.
             self.read();
         }
     }
 
-    /// Reads what is still in the pipes when nobody is left who could write.
+    /// Reads what is still in the pipes when no process is left that could write.
     fn finish(mut self) -> [OutputDigest; 2] {
         while self.read() {}
         self.streams.map(|stream| stream.map(Stream::finish).unwrap_or_default())
     }
 }
 
-/// Whether the other end asked for an end, or is gone. Nothing else is said while a run goes on.
+/// Whether the other end asked for an end, or is gone. It sends nothing else while a run goes on.
 fn is_stopped(channel: &mut Channel) -> bool {
     !matches!(channel.receive::<Request>(Some(Duration::ZERO)), Ok(None))
 }
 
-/// User and system time of a run, without what precedes the exec.
+/// User and system time of a run, without the part before the exec.
 fn cpu(used: &Used, group: Option<&RunGroup>, before: &BeforeExec) -> Result<(u64, u64), RunError> {
     let Some(group) = group else {
         let total_ns = (used.user_ns + used.system_ns).saturating_sub(before.cpu_ns);
@@ -338,7 +338,7 @@ fn cpu(used: &Used, group: Option<&RunGroup>, before: &BeforeExec) -> Result<(u6
     Ok(divide(read.total_ns.saturating_sub(inside_ns), read.user, read.system))
 }
 
-/// Divides an exact sum by a ratio that was sampled. Where no sample was taken all is user time, as the kernel has it.
+/// Divides an exact sum by a sampled ratio. Without a sample all is user time, as the kernel does it.
 pub(super) fn divide(total_ns: u64, user: u64, system: u64) -> (u64, u64) {
     let whole = u128::from(user) + u128::from(system);
     if whole == 0 {
@@ -349,8 +349,8 @@ pub(super) fn divide(total_ns: u64, user: u64, system: u64) -> (u64, u64) {
     (total_ns - system_ns, system_ns)
 }
 
-/// A peak of memory that is the run's own stands out from this: a quarter above what the launcher leaves in every
-/// process. The kernel's count is not exact to the page.
+/// The bound above which a peak of memory is the run's own: a quarter above the memory that the launcher leaves in
+/// every process. The kernel's count is not exact to the page.
 fn memory_floor(bytes_of_launcher: u64) -> u64 {
     bytes_of_launcher.saturating_add(bytes_of_launcher / 4)
 }
@@ -360,7 +360,7 @@ fn peak(bytes: u64, bytes_of_launcher: u64) -> Option<u64> {
     (bytes > memory_floor(bytes_of_launcher)).then_some(bytes)
 }
 
-/// What the run's own peak stays below where the launcher's hides it.
+/// The upper bound of the run's own peak where the launcher's peak hides it.
 fn peak_below(bytes: u64, bytes_of_launcher: u64) -> Option<u64> {
     let is_hidden = bytes > 0 && peak(bytes, bytes_of_launcher).is_none();
     is_hidden.then(|| memory_floor(bytes_of_launcher).saturating_add(1))
@@ -390,14 +390,14 @@ fn end(waited: Waited, reaped: &Reaped, kills_before: Option<u64>, kills_after: 
     }
 }
 
-/// How a process ended that was not ended from here.
+/// How a process ended that the launcher did not end.
 pub(super) fn end_by_itself(reaped: &Reaped, kills_before: Option<u64>, kills_after: Option<u64>) -> RunEnd {
     let out_of_memory = kills_before.zip(kills_after).is_some_and(|(before, after)| after > before);
     match (reaped.signal, reaped.status) {
         (Some(signal), _) => {
             RunEnd::Killed { signal, out_of_memory: out_of_memory && signal == libc::SIGKILL }
         }
-        // A shell that says so of what it started.
+        // A shell that reports this of its child.
         (None, Some(STATUS_KILLED)) if out_of_memory => {
             RunEnd::Killed { signal: libc::SIGKILL, out_of_memory }
         }
@@ -405,7 +405,7 @@ pub(super) fn end_by_itself(reaped: &Reaped, kills_before: Option<u64>, kills_af
     }
 }
 
-/// How often the kernel has killed a process for want of memory since it began, of a group's limit or the machine's.
+/// How often the kernel has killed a process for want of memory since it booted, by a group's limit or the machine's.
 pub(super) fn kills_for_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/vmstat").ok()?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
@@ -427,7 +427,7 @@ impl ByteCounts {
     }
 }
 
-/// Bytes that `/proc/PID/io` says were read and written.
+/// Bytes read and written in `/proc/PID/io`.
 pub(super) fn bytes_of(text: &str) -> Option<(u64, u64)> {
     let number =
         |name: &str| text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse::<u64>().ok();
@@ -447,7 +447,7 @@ fn text(word: &OsStr) -> Result<CString, RunError> {
     })
 }
 
-/// This process's environment with what a run changes in it.
+/// This process's environment with the changes of a run.
 fn environment(spec: &RunSpec) -> Result<Vec<CString>, RunError> {
     let changed = |name: &OsStr| spec.environment.iter().any(|(own, _)| own == name);
     let inherited = env::vars_os().filter(|(name, _)| !changed(name));
@@ -505,7 +505,7 @@ fn outputs(to: &OutputTo) -> Result<[Output; 2], RunError> {
     Ok([stdout, stderr])
 }
 
-/// Opens a file or a device. Of a pipe with a name the opening would wait for its other end.
+/// Opens a file or a device. Opening a named pipe would wait for its other end.
 fn open_plain(flag: &str, path: &Path, options: &OpenOptions) -> Result<OwnedFd, RunError> {
     let refused = |reason: String| RunError::File {
         flag: flag.to_owned(),

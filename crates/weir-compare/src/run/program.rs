@@ -10,7 +10,7 @@ use std::{
 
 use super::{RunError, RunSpec};
 
-/// Where programs are looked for when nothing says so.
+/// Where programs are looked for if `PATH` is not set.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Most folders of a PATH that are looked into.
@@ -27,7 +27,7 @@ pub fn program_path(spec: &RunSpec) -> Result<PathBuf, RunError> {
     find(word, &path, spec.folder.as_deref())
 }
 
-/// Finds a program by its path, which counts from the folder that it runs in, or by its name.
+/// Finds a program by its path, which is relative to the folder that it runs in, or by its name.
 fn find(word: &OsStr, path: &OsString, folder: Option<&Path>) -> Result<PathBuf, RunError> {
     let shown = || word.to_string_lossy().into_owned();
     if word.is_empty() {
@@ -45,9 +45,9 @@ fn find(word: &OsStr, path: &OsString, folder: Option<&Path>) -> Result<PathBuf,
             Err(error) => Err(RunError::NotStarted { program: shown(), reason: error.to_string() }),
         };
     }
-    // An empty folder in PATH is the present one, which is a trap; shells allow it and nobody means it.
+    // An empty folder in PATH is the current one, which is a trap; shells allow it, but it is never intended.
     let folders = env::split_paths(path).filter(|folder| !folder.as_os_str().is_empty()).take(FOLDERS_MAX);
-    // A folder that counts from this one is named whole: the run may be in another.
+    // A relative folder is made absolute: the run may be in another one.
     let mut files = folders.filter_map(|folder| std::path::absolute(folder.join(word)).ok());
     files.find(|file| is_program(file).unwrap_or(false)).ok_or_else(|| RunError::Missing(shown()))
 }

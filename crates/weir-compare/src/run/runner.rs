@@ -1,4 +1,4 @@
-//! Weir's end of the launcher: it asks for runs and waits for what they were.
+//! Weir's end of the launcher: it requests runs and waits for their outcomes.
 
 use std::{
     ffi::OsString,
@@ -31,10 +31,10 @@ const SUBCOMMAND: &str = "launch-runs";
 /// How long a launcher may take until it is ready: some runs that do nothing.
 const READY_MAX: Duration = Duration::from_secs(30);
 
-/// How long beyond the limit of a run the launcher may take: killing, and whoever has the CPU meanwhile.
+/// How long beyond the limit of a run the launcher may take: killing, and other load on the CPU meanwhile.
 const SLACK: Duration = Duration::from_secs(30);
 
-/// How long a launcher that is let go may take to end what runs.
+/// How long a launcher that is released may take to end the run that goes on.
 const END_MAX: Duration = Duration::from_secs(15);
 
 /// Between two looks at whether to stop.
@@ -45,31 +45,31 @@ pub fn launcher_words(weir: &Path) -> Vec<OsString> {
     iter::once(weir.as_os_str().to_owned()).chain([OsString::from(SUBCOMMAND)]).collect()
 }
 
-/// Runs commands, one after the other. Dropping it ends what runs and leaves nothing behind.
+/// Runs commands, one after the other. Dropping it ends the run that goes on and leaves nothing behind.
 #[derive(Debug)]
 pub struct Runner {
     launcher: Child,
-    /// `None` once the launcher is let go.
+    /// `None` once the launcher is released.
     channel: Option<Channel>,
     hello: Hello,
 }
 
 impl Runner {
-    /// Starts a launcher with the words of [`launcher_words`]. CPU is to come from a named source, or from the best
-    /// that there is.
+    /// Starts a launcher with the words of [`launcher_words`]. CPU time comes from the named source, or from the best
+    /// one that works.
     ///
     /// # Errors
-    /// When it cannot be started, or the named source is not to be had.
+    /// When it cannot be started, or the named source is not available.
     pub fn start(words: &[OsString], source: Option<CpuSource>) -> Result<Self, RunError> {
         let failed = |error: io::Error| RunError::Launcher(format!("cannot be started: {error}"));
         let (program, rest) = words.split_first().ok_or(RunError::Empty)?;
         let (own, others) = UnixStream::pair().map_err(failed)?;
         let channel = Channel::new(own.into()).map_err(failed)?;
-        // In a process group of its own: Ctrl-C is for Weir, which then says what to do.
+        // In a separate process group: Ctrl-C is for Weir, which then stops the launcher.
         let mut command = Command::new(program);
         command.args(rest).stdin(OwnedFd::from(others)).process_group(0);
         let launcher = command.spawn().map_err(failed)?;
-        // The command still holds the other end, whose closing says that the launcher is gone.
+        // The command still holds the other end. Its closing shows that the launcher is gone.
         drop(command);
         let hello = Hello { source: CpuSource::Rusage, refusals: Vec::new(), group: None };
         let mut runner = Self { launcher, channel: Some(channel), hello };
@@ -84,12 +84,12 @@ impl Runner {
         }
     }
 
-    /// Where CPU comes from.
+    /// The source of CPU time.
     pub fn cpu_source(&self) -> CpuSource {
         self.hello.source
     }
 
-    /// Why it does not come from a better source: one line for each that was tried.
+    /// Why CPU time does not come from a better source: one line for each that was tried.
     pub fn cpu_refusals(&self) -> &[String] {
         &self.hello.refusals
     }
@@ -99,12 +99,12 @@ impl Runner {
         self.launcher.id()
     }
 
-    /// The control group below which runs have theirs.
+    /// The control group that contains the groups of runs.
     pub fn group(&self) -> Option<PathBuf> {
         self.hello.group.clone().map(PathBuf::from)
     }
 
-    /// What Weir costs in a run that does nothing.
+    /// Weir's own cost in a run that does nothing.
     ///
     /// # Errors
     /// When the launcher is gone or cannot start processes.
@@ -119,16 +119,16 @@ impl Runner {
     /// Runs a command and waits for its end. Once `stop` is set, the run is killed with all that it started.
     ///
     /// # Errors
-    /// When it could not be started, was stopped, or the launcher is gone. After [`RunError::Launcher`] there can be no
-    /// more runs; after any other there can.
+    /// When it could not be started, was stopped, or the launcher is gone. After [`RunError::Launcher`] no more runs
+    /// are possible; after any other error they are.
     pub fn run(&mut self, spec: &RunSpec, stop: &AtomicBool) -> Result<RunOutcome, RunError> {
         self.run_unless(spec, &mut || stop.load(Ordering::Relaxed))
     }
 
-    /// The same until something holds, which is looked at again and again.
+    /// The same until a condition holds, which is polled.
     ///
     /// # Errors
-    /// Likewise.
+    /// As for [`Self::run`].
     pub fn run_unless(
         &mut self,
         spec: &RunSpec,
@@ -144,8 +144,8 @@ impl Runner {
         }
     }
 
-    /// Starts a server, which goes on until [`Self::end_server`]. When Weir is gone it ends all the same. The folder,
-    /// in which all servers have theirs, is removed with the launcher.
+    /// Starts a server, which runs until [`Self::end_server`], or until Weir is gone. The folder, which contains the
+    /// folders of all servers, is removed with the launcher.
     ///
     /// # Errors
     /// When it could not be started, or the launcher is gone.
@@ -157,7 +157,7 @@ impl Runner {
         }
     }
 
-    /// How the server ended that was started; `None` while it runs.
+    /// How the started server ended; `None` while it runs.
     ///
     /// # Errors
     /// When the launcher is gone.
@@ -192,7 +192,7 @@ impl Runner {
         }
     }
 
-    /// Waits for the next reply. Passes the wish to stop on, once.
+    /// Waits for the next reply. Passes a request to stop on, once.
     fn answer(
         &mut self,
         longest: Duration,
@@ -233,13 +233,14 @@ impl Runner {
         })
     }
 
-    /// Lets the launcher go: it ends what runs and itself. If it does not, it is killed, and its group emptied.
+    /// Releases the launcher: it ends the run that goes on and itself. If it does not, it is killed, and its group
+    /// emptied.
     fn end(&mut self) {
         if self.channel.take().is_none() {
             return;
         }
         if !ends_within(&self.launcher, END_MAX) {
-            // Fails only when it has ended.
+            // Fails only if it has ended.
             let _ = self.launcher.kill();
         }
         let _ = self.launcher.wait();
@@ -259,7 +260,7 @@ fn unexpected(reply: &Reply) -> RunError {
     RunError::Launcher(format!("it answered another question: {reply:?}"))
 }
 
-/// Whether a process ends within the time. One that cannot be watched is not waited for.
+/// Whether a process ends within the time. A process that cannot be watched is not waited for.
 fn ends_within(child: &Child, longest: Duration) -> bool {
     let Ok(life) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else { return false };
     let deadline = Instant::now() + longest;

@@ -1,5 +1,5 @@
-//! A server, in the launcher: it is started, goes on until it is to end, and is then gone with all that it started. It
-//! may go on in the background when its first process has ended.
+//! A server, in the launcher: it is started, runs until it is asked to end, and is then gone with all that it started.
+//! It may go on in the background when its first process has ended.
 
 use std::{
     collections::HashSet,
@@ -25,12 +25,12 @@ use super::{
 /// How long a server that is asked to end may take before it is killed.
 const POLITE_MAX: Duration = Duration::from_secs(5);
 
-/// Between two looks at the processes of a server: at those that it left to the launcher, whose ends nothing announces,
+/// Between two looks at the processes of a server: at those that it left to the launcher, whose ends are not announced,
 /// and at those that are born while the others are asked to end.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Starts what was prepared and stays with it until it is over: it has ended, was asked to, or nobody is at the other
-/// end any more. The outer error says that it did not start.
+/// Starts a prepared server and waits until it is over: it has ended, was asked to end, or the other end is gone. The
+/// outer error says that it did not start.
 pub(super) fn serve(
     prepared: Prepared,
     groups: Option<&mut Groups>,
@@ -64,7 +64,7 @@ pub(super) fn serve(
 /// A server that runs.
 struct Server {
     main: Pid,
-    /// Says when the first process ends; `None` when it has.
+    /// Readable when the first process ends; `None` when it has ended.
     life: Option<OwnedFd>,
     /// How it ended.
     status: Option<Reaped>,
@@ -82,13 +82,13 @@ impl Server {
         Ok(ServerEnd { end: if by_itself { self.how() } else { RunEnd::Exited(0) }, by_itself })
     }
 
-    /// Waits until nothing of it is left, or it is to end.
+    /// Waits until nothing of it is left, or a request to end comes.
     fn ends_by_itself(&mut self, channel: &mut Channel) -> Result<bool, RunError> {
         loop {
             if self.reaped_all()? {
                 return Ok(true);
             }
-            // Nothing but to stop is said to a server; an error says that nobody is at the other end.
+            // The only message to a server is to stop; an error says that the other end is gone.
             if self.is_spoken_to(channel)
                 && !matches!(channel.receive::<Request>(Some(Duration::ZERO)), Ok(None))
             {
@@ -114,7 +114,7 @@ impl Server {
         }
     }
 
-    /// Waits until somebody speaks, or a process may have ended. Says which.
+    /// Waits until a message comes, or a process may have ended. Says which.
     fn is_spoken_to(&self, channel: &Channel) -> bool {
         let mut ends = vec![PollFd::from_borrowed_fd(channel.waits_for(), PollFlags::IN)];
         ends.extend(self.life.as_ref().map(|life| PollFd::new(life, PollFlags::IN)));
@@ -124,7 +124,7 @@ impl Server {
         !ends[0].revents().is_empty()
     }
 
-    /// Ends all of it: politely first, and after a while by force.
+    /// Ends all of it: by SIGTERM first, and after a while by SIGKILL.
     fn end(&mut self) -> Result<(), RunError> {
         let (deadline, mut asked) = (Instant::now() + POLITE_MAX, HashSet::new());
         while Instant::now() < deadline {

@@ -1,4 +1,4 @@
-//! System calls that programs in the kernel count are those that `strace` counts.
+//! Programs in the kernel count the same system calls as `strace`.
 
 use std::{collections::BTreeMap, env, fs, sync::atomic::AtomicBool};
 
@@ -11,7 +11,7 @@ use crate::runner::{runner, shell, skipped, spec};
 
 type Counts = BTreeMap<String, u64>;
 
-/// What `strace -c -f` counts of a run; none where it cannot trace.
+/// The counts of `strace -c -f` for a run; none where it cannot trace.
 fn by_strace(machine: &mut Machine, run: &RunSpec) -> Option<Counts> {
     let file = env::temp_dir().join(format!("weir-compare-strace-{}", std::process::id()));
     let words = ["strace", "-c", "-f", "-q", "-o"].map(Into::into).into_iter();
@@ -41,7 +41,7 @@ fn the_kernel_counts_what_strace_counts_from_the_exec_on() {
         skipped("the kernel takes no programs from this user");
         return;
     }
-    // A program alone, one with a folder of its own, and a shell with children one after the other.
+    // A single program, one with its own folder, and a shell with children one after the other.
     let alone = spec(["cat", "/etc/passwd", "/etc/hostname"].map(Into::into).to_vec());
     let elsewhere =
         RunSpec { folder: Some("/".into()), ..spec(["ls", "-l", "dev/null"].map(Into::into).to_vec()) };

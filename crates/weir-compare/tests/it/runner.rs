@@ -1,5 +1,5 @@
-//! Runs on the real kernel: what they cost, how they end, and that nothing of them stays. The test program itself is
-//! the launcher, and what some runs execute, when a variable names a role.
+//! Runs on the real kernel: their cost, their ends, and that nothing of them stays. The test program itself is the
+//! launcher, and the program of some runs, when a variable names a role.
 
 use std::{
     env,
@@ -22,16 +22,16 @@ use weir_compare::run::{
     launcher_main,
 };
 
-/// Names what this program is when it is not the tests.
+/// The variable that names the role of this program when it is not the tests.
 const ROLE: &str = "WEIR_TEST_ROLE";
 
-/// CPU that a role uses up, so that hundreds of clock ticks and any machine's noise are small against it.
+/// CPU time that a role uses, so that hundreds of clock ticks and any machine's noise are small against it.
 pub const SPIN_MS: u64 = 60;
 
-/// Longest run of a test that is not about the limit: nobody should wait for it.
+/// Longest run of a test that is not about the limit.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Not a test of itself: what the other tests start.
+/// Not a test itself: the program that the other tests start.
 #[test]
 fn roles_of_other_tests() {
     let Some(role) = env::var(ROLE).ok() else { return };
@@ -55,7 +55,7 @@ fn roles_of_other_tests() {
     }
 }
 
-/// Uses CPU until this process has used so much since its fork, in user mode.
+/// Uses CPU until this process has used the given time since its fork, in user mode.
 fn spin(milliseconds: u64) {
     let mut sum = 0_u64;
     while weir_sys::clock::process_cpu_ns(0).expect("the own clock") < milliseconds * 1_000_000 {
@@ -77,7 +77,7 @@ pub(crate) fn runner(source: Option<CpuSource>) -> Runner {
     Runner::start(&role("launcher"), source).expect("a launcher starts")
 }
 
-/// A runner for each source of CPU that this machine has. Says which it has not.
+/// A runner for each source of CPU time of this machine. Prints the sources that it lacks.
 pub fn runners() -> Vec<Runner> {
     let started = CpuSource::ALL.map(|source| match Runner::start(&role("launcher"), Some(source)) {
         Ok(runner) => Some(runner),
@@ -133,7 +133,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// A pipe with a name: who reads it waits for who writes it.
+    /// A named pipe: a reader waits for a writer.
     fn fifo(&self) -> String {
         let path = self.file("fifo");
         let status = Command::new("mkfifo").arg(&path).status().expect("coreutils are everywhere");
@@ -144,12 +144,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left of it harms nobody.
+        // Leftovers are harmless.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Waits until a process is gone. Whoever never goes hangs the test, which says so as well.
+/// Waits until a process is gone. A process that stays hangs the test, which shows the defect as well.
 pub fn await_end_of(process: u32) {
     let pid = Pid::from_raw(i32::try_from(process).expect("a process number")).expect("not zero");
     if let Ok(life) = pidfd_open(pid, PidfdFlags::empty()) {
@@ -171,11 +171,11 @@ fn numbers(text: &str) -> Vec<u32> {
 fn cpu_is_what_a_program_used_by_its_own_clock_from_every_source() {
     for mut runner in runners() {
         let source = runner.cpu_source();
-        // Long enough that the start of this program is small against it, however busy the machine is.
+        // Long enough that the start of this program is small against it, on any busy machine.
         for milliseconds in [5 * SPIN_MS, 10 * SPIN_MS] {
             let outcome = run(&mut runner, &spec(role(&format!("spin {milliseconds}"))));
             assert_eq!(outcome.end, RunEnd::Exited(0), "{outcome:?}");
-            // Its clock began at the fork; what it does after its last look is its exit.
+            // Its clock began at the fork; after its last look at the clock only its exit remains.
             let used = outcome.cost.cpu_ns() + outcome.launch.cpu_ns + 2 * source.resolution_ns();
             let spun = milliseconds * 1_000_000;
             assert!(used >= spun, "{source:?}: {outcome:?}");
@@ -196,7 +196,7 @@ fn a_process_that_outlives_the_command_is_counted_named_and_killed() {
         let folder = Folder::new(&format!("outlives-{source:?}"));
         let fifo = folder.fifo();
         let stays = role(&format!("spin-and-stay {fifo}"));
-        // The inner shell ends at once, so that its child is nobody's.
+        // The inner shell ends at once, so that its child is an orphan.
         let script = format!("( \"$@\" & ) ; read -r pid < {fifo}; echo $pid; exit 3");
         let words: Vec<OsString> =
             ["sh", "-c", &script, "sh"].into_iter().map(OsString::from).chain(stays).collect();
@@ -340,7 +340,7 @@ impl MemoryGroup {
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        // What is left of it is empty.
+        // The remaining group is empty.
         let _ = fs::remove_dir(&self.0);
     }
 }

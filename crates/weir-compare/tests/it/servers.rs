@@ -1,4 +1,4 @@
-//! Servers on the real kernel: what they have used is read while they run, and nothing of them stays.
+//! Servers on the real kernel: their figures are read while they run, and nothing of them stays.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::runner::{SPIN_MS, await_end_of, role, runners, shell, spec};
 /// Longest wait for anything that should come soon.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The end of a server that was asked to end, however it did.
+/// The end of a server that was asked to end, however it ended.
 const ASKED: ServerEnd = ServerEnd { end: RunEnd::Exited(0), by_itself: false };
 
 /// A folder of one test, with a log below it.
@@ -28,7 +28,7 @@ fn logged(spec: RunSpec, folder: &Path) -> RunSpec {
     RunSpec { output: OutputTo::Log(folder.join("log")), ..spec }
 }
 
-/// What a log says once it holds so many lines.
+/// The content of a log once it holds this many lines.
 fn lines(folder: &Path, count: usize) -> Vec<String> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -51,7 +51,7 @@ fn cpu_of_a_server_is_read_while_it_runs_also_of_what_it_started() {
     for mut runner in runners() {
         let source = runner.cpu_source();
         let folder = folder(&format!("cpu-{source:?}"));
-        // The child spins when the server has been told to go on by its input, which is a pipe in the folder.
+        // The child spins once the server's input, a pipe in the folder, has told it to go on.
         let words = role(&format!("spin {SPIN_MS}"));
         let spinning: Vec<String> = words.iter().map(|word| format!("\"{}\"", word.display())).collect();
         let script = format!(
