@@ -1,8 +1,8 @@
 //! How long a page takes: `cargo bench -p weir-dashboard --bench pages`.
 //!
-//! Studies of the fake machine, as large as real ones. A cold page is asked for as soon as a dashboard listens, which
-//! then reads its stores; a warm one is the same again. Each dashboard is a new one, and times are of the whole
-//! request.
+//! Studies of the fake machine, as large as real ones. A cold page is requested as soon as a dashboard listens, and the
+//! dashboard then reads its stores; a warm page is the second request. Each dashboard is a new one, and times are of
+//! the whole request.
 #![expect(clippy::print_stdout, reason = "its output is the result")]
 
 use std::{

@@ -1,5 +1,5 @@
-//! The addresses at which studies are started and stopped, and browsers log in and out. Who asks is checked
-//! before it is looked at what.
+//! The addresses at which studies are started and stopped, and browsers log in and out. The sender is checked before
+//! the request.
 
 use std::{
     sync::Arc,
@@ -33,12 +33,12 @@ use crate::{
 /// Longest form.
 pub const FORM_BYTES_MAX: usize = 4 << 10;
 
-/// How long a peer may take for a form.
+/// How long a peer may take to send a form.
 const FORM_WAIT_MAX: Duration = Duration::from_secs(10);
 
 const FORM_TYPE: &str = "application/x-www-form-urlencoded";
 
-/// What can be done.
+/// An action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     LogIn,
@@ -123,7 +123,7 @@ async fn act(
     }
 }
 
-/// Sends a browser on to what there is to see now.
+/// Redirects a browser to the page that shows the result.
 fn seen(href: &str, cookie: Option<&str>) -> Result<Response, Denied> {
     let mut answer = (StatusCode::SEE_OTHER, [(header::LOCATION, href)]).into_response();
     if let Some(cookie) = cookie {
@@ -150,8 +150,8 @@ async fn form(headers: &HeaderMap, body: Body) -> Result<String, Denied> {
     String::from_utf8(bytes.to_vec()).map_err(|_| Denied::NoForm)
 }
 
-/// Starts the study of this name, unless one runs here or a session of somebody else works in the same folder: two at a
-/// time would disturb each other.
+/// Starts the study of this name, unless one runs here or a session of another process works in the same folder: two at
+/// a time would disturb each other.
 async fn start(app: &Arc<App>, name: Vec<u8>, language: &'static str) -> Result<(), Denied> {
     let place = Arc::clone(&app.readers).acquire_owned().await;
     let app = Arc::clone(app);
@@ -160,10 +160,10 @@ async fn start(app: &Arc<App>, name: Vec<u8>, language: &'static str) -> Result<
         let not_offered =
             || if Offered::names_plan(&name) { Denied::NoSuchLevels } else { Denied::NoSuchStudy };
         let study = Offered::named(control.studies.as_deref(), &name).ok_or_else(not_offered)?;
-        // A folder that cannot be read is told of by the study, which writes to it.
+        // If the folder cannot be read, the study reports that when it writes to it.
         let found = Listing::of(&app.settings.folder).unwrap_or_default();
         let is_own = matches!(control.runner.stage(), Stage::Running { .. });
-        // Locks of another PID namespace are in no list: here, and here alone, each is tried.
+        // The kernel does not list locks of another PID namespace. Only here, each lock is tried.
         let is_taken = |study: &Found| study.is_running || is_locked(&study.path);
         if is_own || found.studies.iter().any(is_taken) {
             return Err(Denied::Busy);
@@ -186,7 +186,7 @@ async fn start(app: &Arc<App>, name: Vec<u8>, language: &'static str) -> Result<
 }
 
 impl Denied {
-    /// A browser that gave a wrong token is asked for it again.
+    /// A browser that gave a wrong token gets the form again.
     fn page(&self, reader: &Reader, action: Action) -> Response {
         let (status, text) = self.status_and_text();
         let text = reader.language.choose(text);

@@ -1,5 +1,5 @@
-//! What every answer is made from, and what answers have in common: who asks, threads that read stores, and
-//! why there is no page.
+//! The common state of all answers and their common parts: the reader, threads that read stores, and errors in place of
+//! a page.
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -27,10 +27,10 @@ use crate::{
     words::{self, LocalizedText},
 };
 
-/// What a dashboard shows, where, and to whom.
+/// Settings of a dashboard: its content, its address, and its readers.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The results folder. One that is not there yet holds no studies.
+    /// The results folder. A folder that does not exist yet holds no studies.
     pub folder: PathBuf,
     /// Where it listens.
     pub listen: SocketAddr,
@@ -48,7 +48,7 @@ pub struct Settings {
     pub finds_servers: bool,
 }
 
-/// What every answer is made from.
+/// The common state of all answers.
 pub(crate) struct App {
     pub settings: Settings,
     pub studies: StudyCache,
@@ -59,16 +59,16 @@ pub(crate) struct App {
     /// Absent where no server is shown.
     pub top: Option<Top>,
     pub observer: Observer,
-    /// Threads that read and write pages: who goes away while it waits for one leaves nothing behind.
+    /// Threads that read and write pages. A reader that goes away while it waits for one leaves nothing behind.
     pub readers: Arc<Semaphore>,
-    /// Answers that wait for whoever asked.
+    /// Answers that wait for their readers.
     pub unsent: Arc<Unsent>,
 }
 
 impl App {
-    /// Reads what the first pages show before anybody asks for them: a store takes a millisecond or two to open, and
-    /// the newest study, which most readers come for, a good part of a second to judge. That one waits for its reader
-    /// while a study runs: it would be work beside what is measured.
+    /// Reads the data of the first pages before anybody asks for them. A store takes a millisecond or two to open. The
+    /// newest study, which most readers come for, takes a good part of a second to judge. While a study runs, that one
+    /// waits for its reader, because judging would be work beside the measurement.
     pub(crate) fn read_ahead(&self) {
         let Ok(found) = listing(self) else { return };
         let shown: Vec<&Found> = found.studies.iter().take(PAGE_STUDIES).collect();
@@ -77,12 +77,12 @@ impl App {
             return;
         }
         if let Some((newest, _)) = shown.into_iter().zip(rows).find(|(_, row)| row.is_ok()) {
-            // Why it cannot be read is told to whoever asks for it.
+            // A reader who asks for it gets the error.
             let _ = self.studies.judged(newest, &self.counters);
         }
     }
 
-    /// Whether there is something to observe, for anybody.
+    /// Whether any reader can observe something.
     pub(crate) fn has_observations(&self) -> bool {
         self.settings.records.is_some() || self.top.is_some() || self.control.is_some()
     }
@@ -91,17 +91,17 @@ impl App {
 /// Why there is no page.
 pub(crate) enum Failure {
     Missing(LocalizedText),
-    /// What was typed for the name of a study is in the names of none, or of several.
+    /// The typed part of a name is in no name of a study, or in several.
     NotMeant {
         typed: String,
         alike: usize,
     },
     Unshowable(LocalizedText),
-    /// Not for whoever asks.
+    /// Forbidden for this reader.
     Refused(LocalizedText),
     Unreadable(Problem),
     FolderGone,
-    /// What was read broke the reader: the store holds what no version writes.
+    /// The data broke the reader: the store holds content that no version writes.
     Broken,
 }
 
@@ -139,25 +139,25 @@ pub(crate) fn page(status: StatusCode, text: String) -> Response {
     (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
 }
 
-/// Reads stores and makes something of them, on a thread where that may take its time; or a page that says why not.
+/// Reads stores and makes a page of them, on a thread that may block; otherwise a page with the reason.
 pub(crate) async fn made<T: Send + 'static>(
     app: Arc<App>,
     reader: Reader,
     make: impl FnOnce(&App, &Reader) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Response> {
     let own = reader.clone();
-    // Closed never.
+    // It is never closed.
     let Ok(place) = Arc::clone(&app.readers).acquire_owned().await else {
         return Err(Failure::Broken.page(&reader));
     };
     let work = tokio::task::spawn_blocking(move || (make(&app, &own), place));
-    // The place is free again when this returns, and not before on its thread: whoever waits for it begins when this
-    // answer has its room among those that are not sent. So no more answers are without room than there are readers.
+    // The permit is released when this returns, and not earlier on the thread. So the next reader begins only when this
+    // answer has its room among the unsent ones, and no more answers are without room than there are readers.
     let (made, _place) = work.await.map_err(|_| Failure::Broken.page(&reader))?;
     made.map_err(|failure| failure.page(&reader))
 }
 
-/// The same where it is a page.
+/// The same for a page.
 pub(crate) async fn written(
     app: Arc<App>,
     reader: Reader,
@@ -166,7 +166,7 @@ pub(crate) async fn written(
     made(app, reader, write).await.map_or_else(|failure| failure, |text| page(StatusCode::OK, text))
 }
 
-/// The language of whoever asks: chosen in the address, preferred by the browser, or the dashboard's.
+/// The reader's language: chosen in the address, preferred by the browser, or the dashboard's.
 pub(crate) fn reader(app: &App, request: &Request) -> Reader {
     let chosen = value(request.uri().query().unwrap_or_default(), "lang");
     let chosen = chosen.and_then(|code| String::from_utf8(code).ok()?.parse().ok());

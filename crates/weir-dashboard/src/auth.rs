@@ -1,5 +1,5 @@
-//! Who may act: whoever gives the token, and browsers that gave it not long ago. How often a wrong one may be given has
-//! a limit. Time is an argument.
+//! Who may act: readers with the token, and browsers that gave it not long ago. The number of wrong tokens has a limit.
+//! Time is an argument.
 
 use std::{
     collections::VecDeque,
@@ -15,16 +15,16 @@ use weir_proto::client::counted_as;
 
 use crate::token::{Token, is_same};
 
-/// Most browsers that are logged in; a further one takes the place of the one that came first.
+/// Most browsers that are logged in; a further one replaces the oldest.
 pub const SESSIONS_MAX: usize = 16;
 
 /// How long a browser stays logged in.
 pub(crate) const SESSION_AGE_MAX: Duration = Duration::from_secs(12 * 3_600);
 
-/// Wrong tokens of one address in [`FAILURES_WINDOW`]; then further ones are not counted, and it is said so.
+/// Wrong tokens of one address in [`FAILURES_WINDOW`]; further ones are not counted, and the answer says so.
 pub const FAILURES_MAX: usize = 10;
 
-/// Wrong tokens of all addresses in the same time; then nothing more is remembered.
+/// Wrong tokens of all addresses in the same time; further ones are not recorded.
 pub const FAILURES_ALL_MAX: usize = 1_000;
 
 /// How long a wrong token counts.
@@ -32,12 +32,12 @@ pub(crate) const FAILURES_WINDOW: Duration = Duration::from_secs(60);
 
 const SESSION_BYTES: usize = 32;
 
-/// Why somebody is not let in.
+/// Why access is refused.
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// It is not the token.
     WrongToken,
-    /// Neither is it, and there were too many.
+    /// It is not the token, and there were too many wrong ones.
     TooMany,
     /// The system gave no random bytes.
     NoSession(io::Error),
@@ -49,7 +49,7 @@ pub(crate) struct Access {
     token: Token,
     /// Secrets of browsers that are logged in, and until when; the first is the oldest.
     sessions: Mutex<VecDeque<(String, Instant)>>,
-    /// When wrong tokens came, and from where; the first is the oldest.
+    /// When wrong tokens came, and their addresses; the first is the oldest.
     failures: Mutex<VecDeque<(Instant, IpAddr)>>,
 }
 
@@ -64,7 +64,7 @@ impl Access {
         while failures.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) >= FAILURES_WINDOW) {
             failures.pop_front();
         }
-        // First: nobody's guesses keep the owner out, who may come through the same proxy.
+        // First, so that guesses of others do not keep the owner out, who may come through the same proxy.
         if self.token.is(given) {
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl Access {
         Err(Refused::WrongToken)
     }
 
-    /// Lets a browser in that gives the token, and gives it a secret to come back with.
+    /// Logs in a browser that gives the token, and returns a secret for its cookie.
     pub(crate) fn log_in(&self, given: &[u8], from: IpAddr, now: Instant) -> Result<String, Refused> {
         self.check(given, from, now)?;
         let secret = secret().map_err(Refused::NoSession)?;
@@ -90,14 +90,14 @@ impl Access {
         Ok(secret)
     }
 
-    /// Whether a browser with this secret is logged in. All are compared, so that time tells nothing.
+    /// Whether a browser with this secret is logged in. Compares all, so that timing reveals nothing.
     pub(crate) fn knows(&self, secret: &str, now: Instant) -> bool {
         let is_it =
             |(own, until): &(String, Instant)| is_same(own.as_bytes(), secret.as_bytes()) & (now < *until);
         held(&self.sessions).iter().fold(false, |known, session| known | is_it(session))
     }
 
-    /// Lets it go.
+    /// Logs the browser out.
     pub(crate) fn log_out(&self, secret: &str) {
         held(&self.sessions).retain(|(own, _)| !is_same(own.as_bytes(), secret.as_bytes()));
     }

@@ -1,4 +1,4 @@
-//! How many connections come from where, so that no address holds all places.
+//! Connections by address, so that no address takes all places.
 
 use std::{
     collections::HashMap,
@@ -8,10 +8,10 @@ use std::{
 
 use weir_proto::client::counted_as;
 
-/// Most connections of one address; a further one is answered that there are too many.
+/// Most connections of one address; a further one gets the answer that there are too many.
 pub const CONNECTIONS_ADDRESS_MAX: usize = 32;
 
-/// Connections that are open, by where they come from.
+/// Open connections, by their addresses.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionsByAddress {
     open: Mutex<HashMap<IpAddr, usize>>,

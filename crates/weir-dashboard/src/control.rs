@@ -1,9 +1,9 @@
-//! Who may act, and what runs: studies are started and stopped from a page or a program, for whoever gives
-//! the token. A dashboard without one has no address that does any of this ([`crate::actions`]).
+//! Who may act, and which study runs: readers with the token start and stop studies from a page or a program. A
+//! dashboard without a token has no address that does this ([`crate::actions`]).
 //!
-//! A browser gives the token once, in a form, and comes back with a cookie that no script can read and no
-//! other site sends. A program gives it with every request. Both only after it is known that no foreign page
-//! sent the request.
+//! A browser gives the token once, in a form, and comes back with a cookie that no script can read and no other site
+//! sends. A program gives the token with every request. Both are checked only after the dashboard knows that no foreign
+//! page sent the request.
 
 use std::{
     io,
@@ -25,27 +25,27 @@ use crate::{
     words::{self, LocalizedText},
 };
 
-/// What makes a dashboard able to act.
+/// Settings of a dashboard that can act.
 #[derive(Clone, Debug)]
 pub struct ControlSettings {
-    /// What whoever acts must know.
+    /// The secret that allows a reader to act.
     pub token: Token,
     /// The program that runs studies.
     pub program: PathBuf,
     /// A folder of study files that may be started, besides built-in studies.
     pub studies: Option<PathBuf>,
-    /// Origins whose pages may act. On an address of this machine alone, that of the address too.
+    /// Origins whose pages may act. If the dashboard listens on this machine alone, its own address is one too.
     pub origins: Vec<Origin>,
 }
 
-/// Who may act, and what runs.
+/// Who may act, and which study runs.
 pub(crate) struct Control {
     pub access: Access,
     pub runner: Runner,
     pub studies: Option<PathBuf>,
     pub origins: Vec<Origin>,
     pub own: Own,
-    /// Name of the cookie: browsers do not tell ports apart.
+    /// Name of the cookie. It contains the port, because browsers send a host's cookies to all its ports.
     pub cookie: String,
 }
 
@@ -66,7 +66,7 @@ impl Control {
         }
     }
 
-    /// What a browser came back with.
+    /// The secret in the browser's cookie.
     pub(crate) fn secret<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
         let mut pairs =
@@ -99,7 +99,7 @@ impl Control {
         }
     }
 
-    /// Whether a request that only looks is of whoever has the token.
+    /// Whether a request that only reads comes from a reader with the token.
     pub(crate) fn has_token(&self, headers: &HeaderMap, peer: Peer) -> bool {
         match bearer(headers) {
             Some(token) => self.access.check(token, peer.0, Instant::now()).is_ok(),
@@ -119,14 +119,14 @@ impl Control {
     }
 }
 
-/// The token of a program.
+/// The token in a program's request.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let given = headers.get(header::AUTHORIZATION)?.as_bytes();
     let (scheme, token) = given.split_at_checked(b"Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
 }
 
-/// Why nothing was done.
+/// Why an action was refused.
 #[derive(Debug)]
 pub(crate) enum Denied {
     Foreign,
@@ -144,7 +144,7 @@ pub(crate) enum Denied {
 }
 
 impl Denied {
-    /// The status of the answer, and what it says.
+    /// The status of the answer, and its text.
     pub(crate) fn status_and_text(&self) -> (StatusCode, LocalizedText) {
         match self {
             Self::Foreign => (StatusCode::FORBIDDEN, words::FOREIGN_PAGE),

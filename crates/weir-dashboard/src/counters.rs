@@ -1,4 +1,4 @@
-//! What the dashboard counts of itself, as Prometheus reads it.
+//! Counters of the dashboard itself, as Prometheus reads them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -7,37 +7,37 @@ use weir_report::{Language, localized};
 /// Why a dashboard does not start.
 #[derive(Debug)]
 pub enum DashboardError {
-    /// Something else listens there.
+    /// Another process listens there.
     InUse {
-        /// What was asked for.
+        /// The requested address.
         address: SocketAddr,
     },
     /// The address cannot be listened on.
     Unlistenable {
-        /// What was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
     /// The folder holds one study, and not several.
     OneStudy(PathBuf),
-    /// The folder is not there, or may not be read.
+    /// The folder does not exist, or may not be read.
     Unreadable {
         /// The folder.
         folder: PathBuf,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
-    /// Others than this machine could act, and nobody said from which pages.
+    /// Other machines could act, and no origin of the pages was given.
     NoOrigins {
-        /// What was asked for.
+        /// The requested address.
         address: SocketAddr,
     },
-    /// The folder of study files is not there, or may not be read.
+    /// The folder of study files does not exist, or may not be read.
     NoStudies {
         /// The folder.
         folder: PathBuf,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
     /// The system gives no thread or event queue.
@@ -45,7 +45,7 @@ pub enum DashboardError {
 }
 
 impl DashboardError {
-    /// What is wrong and the way out. What the system said is quoted as it said it.
+    /// The error and its remedy. The system's message is quoted as it is.
     pub fn localized(&self, language: Language) -> String {
         match self {
             Self::InUse { address } => in_use(*address, language),

@@ -1,5 +1,5 @@
-//! The studies of a results folder: which there are, newest first. A study is found by its name in this list and never
-//! by a path that a request gave, and neither a folder nor a store is followed through a symbolic link.
+//! The studies of a results folder, newest first. A study is found by its name in this list and never by a path that a
+//! request gave. Neither a folder nor a store is followed through a symbolic link.
 
 use std::{
     cmp::Reverse,
@@ -13,16 +13,16 @@ use std::{
 
 use weir_lab::run_locks::Held;
 
-/// Most folders that are looked at: of more the newest, and it is said that there are others.
+/// Most folders that are looked at: if there are more, the newest, and the page says that there are others.
 pub const FOLDERS_MAX: usize = 10_000;
 
 /// Most folders whose names are read, to find the newest among them.
 pub const NAMES_MAX: usize = 100_000;
 
-/// Most studies that are listed: the newest, or the newest of those that are searched for.
+/// Most studies that are listed: the newest, or the newest matches of a search.
 pub const LISTED_MAX: usize = 1_000;
 
-/// When a store was last written, and how long it is with its log: another stamp means other content.
+/// When a store was last written, and its length with its log. Another stamp means other content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     written: Duration,
@@ -32,7 +32,7 @@ pub(crate) struct Stamp {
 /// A run folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
-    /// Its name in the results folder, which may be no UTF-8.
+    /// Its name in the results folder, which may not be UTF-8.
     pub name: OsString,
     pub path: PathBuf,
     pub stamp: Stamp,
@@ -40,19 +40,19 @@ pub(crate) struct Found {
     pub is_running: bool,
 }
 
-/// What a results folder holds.
+/// The content of a results folder.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listing {
     /// The newest studies, newest first.
     pub studies: Vec<Found>,
-    /// Studies that were found beside them, newest first: these are found by their names alone.
+    /// Further studies, newest first: these are found by their names alone.
     pub older: Vec<Found>,
-    /// There were more than [`FOLDERS_MAX`] folders, and others than the newest were not looked at.
+    /// There were more than [`FOLDERS_MAX`] folders, and only the newest were looked at.
     pub is_cut: bool,
 }
 
 impl Listing {
-    /// Looks now. A folder that is not there yet holds nothing.
+    /// Looks now. A folder that does not exist yet holds nothing.
     pub(crate) fn of(folder: &Path) -> io::Result<Self> {
         let entries = match fs::read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -87,21 +87,21 @@ impl Listing {
         self.all().find(|study| study.name.as_encoded_bytes() == name)
     }
 
-    /// Studies that have this in their names, newest first. Large and small letters are the same.
+    /// Studies whose names contain this, newest first. The case of letters does not count.
     pub(crate) fn matching(&self, text: &str) -> Vec<&Found> {
         let text = text.to_lowercase();
         let has_it = |study: &&Found| study.name.to_string_lossy().to_lowercase().contains(&text);
         self.all().filter(has_it).collect()
     }
 
-    /// The only study that has this in its name. Where none or several have, how many.
+    /// The only study whose name contains this. If none or several do, their number.
     pub(crate) fn only_match(&self, text: &str) -> Result<&Found, usize> {
         let alike = self.matching(text);
         if let [only] = alike[..] { Ok(only) } else { Err(alike.len()) }
     }
 }
 
-/// The folders in which something was made or removed last, as a session does when it begins and when it ends.
+/// The folders in which an entry was made or removed last, as a session does when it begins and when it ends.
 fn newest(folders: Vec<DirEntry>) -> Vec<DirEntry> {
     let changed = |entry: &DirEntry| entry.metadata().and_then(|found| found.modified()).ok();
     let mut dated: Vec<_> = folders.into_iter().map(|entry| (changed(&entry), entry)).collect();
@@ -110,13 +110,13 @@ fn newest(folders: Vec<DirEntry>) -> Vec<DirEntry> {
     dated.into_iter().map(|(_, entry)| entry).collect()
 }
 
-/// Of the store of a run folder; absent where there is none that is a file.
+/// The stamp of the store of a run folder; absent where there is no store that is a file.
 pub(crate) fn stamp(folder: &Path) -> Option<Stamp> {
     let store = folder.join(weir_store::FILE_NAME);
     let found = fs::symlink_metadata(&store).ok().filter(|found| found.is_file())?;
     let mut log = store.into_os_string();
     log.push("-wal");
-    // A reader may leave an empty log: that is nothing new.
+    // A reader may leave an empty log, which is no change.
     let log = fs::symlink_metadata(log).ok().filter(|log| log.is_file() && log.len() > 0);
     let written = |found: &fs::Metadata| {
         found

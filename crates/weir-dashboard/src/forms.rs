@@ -1,5 +1,5 @@
-//! What can be done from the list of studies: finding some by name, choosing two to compare, and, for whoever gives the
-//! token, starting one and stopping it. Pure text out.
+//! Actions on the list of studies: finding some by name, choosing two to compare, and, for readers with the token,
+//! starting and stopping one. Pure text out.
 
 use std::ffi::{OsStr, OsString};
 
@@ -28,17 +28,17 @@ pub(crate) enum Panel {
     Occupied { folder: OsString },
 }
 
-/// What ran last.
+/// The study that ran last.
 pub(crate) struct Last {
     pub of: Started,
     pub how: Ending,
-    /// The last that it said on standard error.
+    /// Its last output on standard error.
     pub said: String,
     /// There is a study in its folder.
     pub is_stored: bool,
 }
 
-/// A form that asks for studies by what is in their names.
+/// A form that searches studies by their names.
 pub(crate) fn find(reader: &Reader, text: &str) -> Markup {
     html! {
         section.acts { form action="/" role="search" {
@@ -78,7 +78,8 @@ pub(crate) fn choose_two(reader: &Reader, studies: &[&Found]) -> Markup {
     html! { @if names.len() > 1 { (two(reader, [choice("a", 1), choice("b", 0)], None)) } }
 }
 
-/// A form in which two studies are named, where there are more than one would choose from: these are suggested.
+/// A form in which the reader types two names, where there are too many studies for a list of choices. It suggests
+/// names.
 pub(crate) fn name_two(reader: &Reader, suggested: &[Found]) -> Markup {
     let field = |name: &str| html! { input name=(name) list="names" required autocomplete="off"; };
     html! { @if suggested.len() > 1 {
@@ -104,14 +105,14 @@ fn two(reader: &Reader, [earlier, later]: [Markup; 2], help: Option<words::Local
     }
 }
 
-/// What a form sends along so that the next page is in the language that was chosen.
+/// The hidden field that keeps the chosen language on the next page.
 fn language(reader: &Reader) -> Markup {
     html! {
         @if reader.has_chosen { input type="hidden" name="lang" value=(reader.language.code()); }
     }
 }
 
-/// A form that asks for the token. What is wrong with the one that was given stands by its field.
+/// A form for the token. An error about the last one stands beside the field.
 pub(crate) fn log_in(reader: &Reader, wrong: Option<&str>) -> Markup {
     html! {
         form method="post" action=(reader.href("/login", &[])) {
@@ -125,7 +126,7 @@ pub(crate) fn log_in(reader: &Reader, wrong: Option<&str>) -> Markup {
     }
 }
 
-/// What stands on the list of a dashboard that can act.
+/// The actions on the list of a dashboard that can act.
 pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
     let form = |action: &str, content: Markup| {
         html! { form method="post" action=(reader.href(action, &[])) { (content) } }
@@ -165,7 +166,7 @@ pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
     }
 }
 
-/// A study as it is chosen, with the time that it takes.
+/// A study to choose, with its length.
 fn offer(language: Language, study: &Offered) -> String {
     let name = study.shown();
     let Some(takes_ns) = study.takes_ns else { return name };
@@ -173,7 +174,7 @@ fn offer(language: Language, study: &Offered) -> String {
     localized!(language, "{name}, about {takes}", "{name}, 약 {takes}", "{name}，约 {takes}")
 }
 
-/// What the studies ask of which that is known. A plan asks what its study does.
+/// The questions of the studies, where they are known. A plan asks the question of its study.
 fn questions(reader: &Reader, offered: &[Offered]) -> Markup {
     let known = offered.iter().filter(|study| study.levels.is_none());
     html! {
@@ -201,7 +202,7 @@ fn occupied(language: Language, folder: &OsStr) -> String {
     )
 }
 
-/// How the last study ended. Of one that left nothing, what it said.
+/// How the last study ended. If it left no results, its output.
 fn ended(reader: &Reader, Last { of, how, said, is_stored }: &Last) -> Markup {
     let href = reader.href(&format!("/study/{}", encoded(of.folder.as_encoded_bytes())), &[]);
     let text = match (reader.language, how) {

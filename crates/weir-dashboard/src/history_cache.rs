@@ -1,4 +1,4 @@
-//! What was read of runs for their history, kept until their files change.
+//! A cache of runs for their history, valid until their files change.
 
 use std::{
     collections::HashMap,
@@ -15,14 +15,15 @@ use crate::counters::Counters;
 /// When a file was last written, and its length.
 type Stamp = (i64, i64, u64);
 
-/// What was read of runs, by their places.
+/// Cached runs, by their places.
 #[derive(Default)]
 pub(crate) struct HistoryCache(Mutex<HashMap<PathBuf, (Stamp, FoundRuns)>>);
 
 impl HistoryCache {
-    /// What these runs say, each read again only where its file has changed. Of others nothing is kept.
+    /// The facts of these runs. A run is read again only if its file has changed; other runs are dropped from the
+    /// cache.
     pub(crate) fn found(&self, runs: Vec<Run>, counters: &Counters) -> FoundRuns {
-        // A reader that broke off left nothing half done: entries are whole or absent.
+        // An interrupted reader left nothing half done: entries are whole or absent.
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut earlier = std::mem::take(&mut *kept);
         let mut all = FoundRuns::default();
@@ -39,14 +40,14 @@ impl HistoryCache {
 /// A stored run of the folder.
 pub(crate) struct Run {
     path: PathBuf,
-    /// Its name in the folder: where that is stands on no page.
+    /// Its name in the folder: pages never show the folder's path.
     name: String,
     stamp: Stamp,
     is_study: bool,
 }
 
 impl Run {
-    /// The run at a path, which changes as the stamped file does; none where that is no regular file.
+    /// The run at a path, with the stamp of its file; none where that is no regular file.
     pub(crate) fn of(path: &Path, stamped: &Path, is_study: bool) -> Option<Self> {
         let found = fs::symlink_metadata(stamped).ok().filter(fs::Metadata::is_file)?;
         let name = path.file_name()?.to_string_lossy().into_owned();

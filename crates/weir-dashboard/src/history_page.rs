@@ -1,4 +1,4 @@
-//! The page of results by commit: what the studies and comparisons of the folder found, one after the other.
+//! The page of results by commit: the results of the folder's studies and comparisons, one after the other.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use crate::{
     reader::Reader,
 };
 
-/// Most runs of a series on the page, the newest.
+/// Most runs of a series on the page: the newest.
 const RUNS_MAX: usize = 100;
 
-/// Most studies that are read, the newest.
+/// Most studies that are read: the newest.
 const STUDIES_MAX: usize = 200;
 
-/// The runs of the folder that have ended.
+/// The finished runs of the folder.
 fn runs(app: &App) -> Result<Vec<Run>, Failure> {
     let listing = listing(app)?;
     let ended = listing.studies.iter().filter(|study| !study.is_running).take(STUDIES_MAX);
     let studies =
         ended.filter_map(|study| Run::of(&study.path, &study.path.join(weir_store::FILE_NAME), true));
-    // A folder that is not there yet holds nothing.
+    // A folder that does not exist yet holds nothing.
     let files = stored_history::comparisons(&app.settings.folder).unwrap_or_default();
     let files = files.iter().filter_map(|file| Run::of(file, file, false));
     Ok(studies.chain(files).collect())
@@ -53,7 +53,7 @@ pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Respo
     .await
 }
 
-/// What stands above the page, whose links keep what was asked for.
+/// The head of the page, whose links keep the query.
 fn above(reader: &Reader, asked: &Asked) -> maud::Markup {
     let of = |key: &'static str, text: &Option<String>| text.as_ref().map(|it| (key, encoded(it.as_bytes())));
     let query: Vec<(&str, String)> =

@@ -1,15 +1,14 @@
-//! Stored studies in a browser: a list of a results folder, each study's report, two of them side by side, what studies
-//! and stored comparisons of commands found by commit, the study that runs as it is stored, and the charts of document
-//! 000, which other pages may frame. Running servers and observations, recorded ones and of what runs, where it was
-//! told of some.
+//! Stored studies in a browser: a list of a results folder, each study's report, two of them side by side, results of
+//! studies and stored comparisons of commands by commit, the running study as it is stored, and the charts of document
+//! 000, which other pages may frame. With the settings for them: running servers, and live and recorded observations.
 //!
-//! It reads and never writes: stores are opened read-only (SQLite itself may place its shared index beside one), and
-//! sessions that run are found without touching their locks, but for the moment before a study is started. What is
-//! shown is judged and drawn by `weir-judge` and `weir-report`, as `weir report` does it; nothing is computed here. It
-//! measures nothing, and runs on a thread of its own runtime that no server of Weir and no laboratory shares.
+//! It reads and never writes: stores are opened read-only (SQLite itself may place its shared index beside one). It
+//! finds running sessions without touching their locks, except for the moment before a study is started. `weir-judge`
+//! and `weir-report` judge and draw, as in `weir report`; the dashboard computes nothing. It measures nothing, and runs
+//! on a thread of its own runtime that no server of Weir and no laboratory shares.
 //!
-//! No request changes anything, unless there is a token ([`ControlSettings`]): then whoever gives it may start a study,
-//! which is a child process that ends with the dashboard, and stop it.
+//! No request changes anything, unless there is a token ([`ControlSettings`]): then readers with the token may start a
+//! study, which is a child process that ends with the dashboard, and stop it.
 //!
 //! Everything that a peer can make grow has a maximum: [`CONNECTIONS_MAX`], [`CONNECTIONS_ADDRESS_MAX`],
 //! [`FOLDERS_MAX`], [`NAMES_MAX`], [`LISTED_MAX`], [`JUDGED_MAX`], [`WATCHERS_MAX`], [`WATCHERS_ADDRESS_MAX`],

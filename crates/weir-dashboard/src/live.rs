@@ -1,7 +1,7 @@
-//! What a running study comes to, told to browsers as it is stored. One task looks once a second while somebody
-//! watches, reads a store only when it has changed, and then only its new blocks. A browser that does not take what it
-//! is sent is let go, and finds the state of the moment when it comes back. Nobody is refused: where all places are
-//! taken, the one that has watched longest makes room and is told so.
+//! The result of a running study so far, sent to browsers as it is stored. While a browser watches, one task looks once
+//! a second, reads a store only when it has changed, and then only its new blocks. A browser that does not read its
+//! events is dropped, and gets the current state when it comes back. No browser is refused: if all places are taken,
+//! the one that has watched longest makes room and receives an event about it.
 
 use std::{
     convert::Infallible,
@@ -29,10 +29,10 @@ use crate::{
     study_cache::Problem,
 };
 
-/// Most browsers that watch at a time; a further one takes the place of the oldest at the address that has most.
+/// Most browsers that watch at a time; a further one replaces the oldest at the address that has most.
 pub const WATCHERS_MAX: usize = 16;
 
-/// Most of them at one address; a further one takes the place of its oldest.
+/// Most of them at one address; a further one replaces its oldest.
 pub const WATCHERS_ADDRESS_MAX: usize = 8;
 
 /// Messages that may wait for a browser.
@@ -43,11 +43,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const SEARCH_EVERY: u32 = 5;
 /// Looks that search without a pause, after a study was started here.
 const EXPECTED_LOOKS: u32 = 60;
-/// Looks between two signs of life, by which a browser that has gone without a word is noticed.
+/// Looks between two heartbeats, by which a browser that has gone silently is noticed.
 const BEAT_EVERY: u32 = 15;
-/// A sign of life: an event, because scripts are not told of comments.
+/// A heartbeat: an event, because scripts do not receive comments.
 const BEAT: &[u8] = b"event: beat\ndata: .\n\n";
-/// The last that a browser is told whose place another one takes.
+/// The last event for a browser whose place another one takes.
 const REPLACED: &[u8] = b"event: replaced\ndata: .\n\n";
 
 /// Looks at the study that runs, and remembers what it read.
@@ -55,7 +55,7 @@ const REPLACED: &[u8] = b"event: replaced\ndata: .\n\n";
 struct Eye {
     scene: Scene,
     study: Option<Found>,
-    /// The store as it was when it was read; absent as long as it could not be for a passing reason.
+    /// The stamp of the store when it was read; absent while a passing reason kept it from being read.
     seen: Option<Stamp>,
     follower: Follower,
     looks: u32,
@@ -91,7 +91,7 @@ impl Eye {
             return self.scene.clone();
         }
         self.expected = self.expected.saturating_sub(1);
-        // A folder that cannot be read now may be later.
+        // A folder that cannot be read now may be readable later.
         let studies = Listing::of(folder).unwrap_or_default().studies;
         let Some(study) = studies.into_iter().find(|study| study.is_running) else {
             return self.scene.clone();
@@ -112,7 +112,7 @@ impl Eye {
                 (Scene::Unreadable { name: name.clone(), problem }, problem.is_passing())
             }
         };
-        // What passes is looked at again although nothing was written.
+        // After a passing error it is read again although nothing was written.
         self.seen = stamp.filter(|_| !is_passing);
         scene
     }
@@ -124,11 +124,11 @@ struct Watcher {
     from: IpAddr,
     language: Language,
     messages: mpsc::Sender<Bytes>,
-    /// The version it was told last.
+    /// The version that it received last.
     version_sent: Option<u64>,
 }
 
-/// The study that runs, and who watches it.
+/// The running study, and the browsers that watch it.
 pub(crate) struct Live {
     folder: PathBuf,
     eye: Mutex<Eye>,
@@ -147,19 +147,19 @@ impl Live {
         }
     }
 
-    /// What runs now. Blocks on files.
+    /// The running study. Blocks on files.
     pub(crate) fn scene(&self) -> Scene {
         let mut eye = held(&self.eye);
         if eye.study.is_none() {
-            // Who asks does not want to wait for the next search.
+            // A new reader does not wait for the next search.
             eye.looks = 0;
         }
         eye.look(&self.folder);
         eye.scene.clone()
     }
 
-    /// Says that a study begins in a moment. What has ended before is not shown as this one. Waits for whoever looks
-    /// now.
+    /// Announces a study that begins in a moment, so that an ended one is not shown as this one. Waits for the look in
+    /// progress.
     pub(crate) fn expect(&self) {
         let mut eye = held(&self.eye);
         eye.expected = EXPECTED_LOOKS;
@@ -174,13 +174,13 @@ impl Live {
         held(&self.watchers).len()
     }
 
-    /// Lets one more browser watch, in the place of another where there is none left.
+    /// Lets one more browser watch, in place of another where there is none left.
     pub(crate) fn watch(&self, language: Language, address: IpAddr) -> Messages {
         let from = counted_as(address);
         let mut watchers = held(&self.watchers);
         watchers.retain(|watcher| !watcher.messages.is_closed());
         if let Some(index) = makes_room(&watchers, from) {
-            // One that takes nothing is not told, and comes back when it notices.
+            // A browser that does not read gets no event, and comes back when it notices.
             let _ = watchers.remove(index).messages.try_send(Bytes::from_static(REPLACED));
         }
         let (messages, receiver) = mpsc::channel(BACKLOG_MAX);
@@ -189,7 +189,7 @@ impl Live {
         Messages(receiver)
     }
 
-    /// Looks as long as somebody watches, for ever.
+    /// Looks as long as a browser watches; never returns.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut looks = 0_u32;
         loop {
@@ -197,7 +197,7 @@ impl Live {
                 self.came.notified().await;
             }
             let own = Arc::clone(&self);
-            // A store that breaks its reader is told as one that cannot be read, by whoever asks for its report.
+            // A store that breaks its reader is shown as one that cannot be read, on its report's page.
             let seen = spawn_blocking(move || {
                 let mut eye = held(&own.eye);
                 eye.look(&own.folder);
@@ -211,7 +211,7 @@ impl Live {
         }
     }
 
-    /// Tells those that have not heard of it; the others get a sign of life where one is due.
+    /// Sends the scene to browsers that have not received it; the others get a heartbeat where one is due.
     fn tell(&self, scene: &Scene, version: u64, is_beat: bool) {
         let tell = |watcher: &mut Watcher| {
             let message = match watcher.version_sent == Some(version) {
@@ -226,7 +226,7 @@ impl Live {
     }
 }
 
-/// Who makes room for one more of this address, if somebody must.
+/// The browser that makes room for one more of this address, if one must.
 fn makes_room(watchers: &[Watcher], from: IpAddr) -> Option<usize> {
     let at = |address: IpAddr| watchers.iter().filter(|watcher| watcher.from == address).count();
     let crowded = if at(from) >= WATCHERS_ADDRESS_MAX {
@@ -250,7 +250,7 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Server-sent events for one browser; ends when it is let go.
+/// Server-sent events for one browser; they end when it is dropped.
 pub(crate) struct Messages(mpsc::Receiver<Bytes>);
 
 impl Body for Messages {
@@ -278,7 +278,7 @@ mod tests {
         IpAddr::from([10, 0, 0, last])
     }
 
-    /// Everything that one was told and has not taken yet, and whether that is all.
+    /// All events that a browser has not read yet, and whether that is all.
     fn received(messages: &mut Messages) -> (String, bool) {
         let mut text = String::new();
         loop {

@@ -1,4 +1,4 @@
-//! Observations: of processes that run, while somebody looks, and recorded ones, which are the files of one folder as
+//! Observations: of running processes, while a reader looks, and recorded ones, which are the files of one folder as
 //! `weir observe --record` writes them. A request names one of the list and never a path.
 
 use std::{
@@ -37,10 +37,10 @@ const ENTRIES_MAX: usize = 10_000;
 /// Where they are.
 const PATH: &str = "/observe";
 
-/// After so many seconds the page of a process is asked for again.
+/// The page of a process reloads after this many seconds.
 const REFRESH_S: &str = "2";
 
-/// Files that may be records, newest first: no links, and none whose name is no text or is hidden.
+/// Files that may be records, newest first: no links, and none whose name is hidden or not UTF-8.
 fn files(folder: &Path) -> Vec<(String, PathBuf)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let file = |entry: fs::DirEntry| {
@@ -95,7 +95,8 @@ fn shown_record(reader: &Reader, files: Vec<(String, PathBuf)>, named: &[u8]) ->
     Ok(observation::html_below(&record, reader.language, &above))
 }
 
-/// A process that is observed while somebody looks: a server that everybody is shown, or any for whoever has the token.
+/// A process that is observed while a reader looks: a server that every reader may see, or any process for readers with
+/// the token.
 async fn process(app: Arc<App>, reader: Reader, pid: &[u8], has_token: bool) -> Response {
     let number = std::str::from_utf8(pid).ok().and_then(|text| text.trim().parse().ok());
     let look = move |app: &App, reader: &Reader| {
@@ -127,7 +128,8 @@ fn begins(reader: &Reader, above: &Markup) -> String {
     document(reader.language, &format!("Weir · {}", reader.say(words::OBSERVATIONS)), &body)
 }
 
-/// What can be seen: servers that run, any process for whoever has the token, and records where there is a folder.
+/// The available observations: running servers, any process for readers with the token, and records where there is a
+/// folder.
 fn list(app: &App, reader: &Reader, files: Option<&[(String, PathBuf)]>, has_token: bool) -> String {
     let servers = app.top.as_ref().map(Top::servers).unwrap_or_default();
     let has_live = app.top.is_some() || app.control.is_some();

@@ -1,5 +1,5 @@
-//! Processes that are observed while somebody looks, as `weir observe` does it from /proc alone. Each is read when it
-//! is asked for and no more than once a second, whoever asks, and forgotten when nobody has asked for a while.
+//! Processes that are observed while a reader looks, as `weir observe` does it from /proc alone. Each is read on
+//! request, at most once a second for all readers together, and dropped when no request has come for a while.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -9,22 +9,22 @@ use std::{
 use weir_evidence::watch::{Plan, Step, Watch, WatchError};
 use weir_record::observation::{Observation, Rung};
 
-/// Most processes that are observed at a time; a further one takes the place of the one that was asked for longest ago.
+/// Most processes that are observed at a time; a further one replaces the one that was requested longest ago.
 pub const OBSERVED_MAX: usize = 8;
 
 /// Shortest time between two looks at a process: below it the watching would be part of what is watched.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// One that nobody has asked for so long is forgotten.
+/// A process without requests for this long is dropped.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// From /proc alone: programs in the kernel would slow the whole machine for whoever leaves a page open.
+/// From /proc alone: programs in the kernel would slow the whole machine for a page that is left open.
 const PLAN: Plan<'_> = Plan { rung: Rung::Process, groups: &[] };
 
 /// Processes that are observed.
 #[derive(Default)]
 pub(crate) struct Observer {
-    /// The one that was asked for last is last.
+    /// The process that was requested last is last.
     observed: Mutex<Vec<Observed>>,
 }
 
@@ -38,10 +38,10 @@ struct Observed {
 }
 
 impl Observer {
-    /// What was seen of a process since the look before; nothing yet of one that is observed from now on.
+    /// The observation of a process since the previous look; nothing yet for one that is observed from now on.
     ///
     /// # Errors
-    /// When it is not there, or may not be read.
+    /// When it does not exist, or may not be read.
     pub(crate) fn look(&self, pid: u32) -> Result<Option<Observation>, WatchError> {
         let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
         observed.retain(|it| it.asked.elapsed() < IDLE_MAX);
@@ -58,7 +58,7 @@ impl Observer {
         own.asked = now;
         if now.saturating_duration_since(own.looked) >= LOOK_EVERY {
             match own.watch.step(None) {
-                // What was seen of it until then, and why there is no more.
+                // The observation until then, and the reason why there is no more.
                 Step::Over(ending) => return Ok(Some(own.watch.end(ending))),
                 Step::Read => (own.looked, own.seen) = (now, Some(own.watch.glimpse())),
                 Step::Waited => {}
@@ -89,7 +89,7 @@ mod tests {
         child.wait().expect("it ends with its input");
     }
 
-    /// Makes the last look seem so long ago.
+    /// Makes the last look seem this long ago.
     fn age(observer: &Observer, by: Duration) {
         let mut observed = observer.observed.lock().expect("nobody panics");
         for it in observed.iter_mut() {

@@ -29,7 +29,7 @@ const ENTRIES_MAX: usize = 10_000;
 /// Longest part of a results folder's name that comes from a file's.
 const STEM_BYTES_MAX: usize = 64;
 
-/// Between a built-in study and its plan, as in `tps/quick`. No name of a file has it.
+/// Separates a built-in study from its plan, as in `tps/quick`. No name of a file contains it.
 const PLAN_MARK: char = '/';
 
 /// A study that may be started.
@@ -37,39 +37,39 @@ const PLAN_MARK: char = '/';
 pub(crate) struct Offered {
     /// The name of a built-in one, perhaps with its plan, or that of a file.
     pub name: String,
-    /// What names it on the command line.
+    /// Its name on the command line.
     pub argument: OsString,
-    /// Which plan of it, as `--levels` takes it; absent for its usual one.
+    /// Which of its plans, as `--levels` takes it; absent for the default plan.
     pub levels: Option<String>,
-    /// How long it takes here, about; absent where it was not looked at.
+    /// About how long it takes here; absent where this is not computed.
     pub takes_ns: Option<u64>,
-    /// What it asks; absent where it was not looked at.
+    /// Its question; absent where the file was not read.
     pub title: Option<Text>,
 }
 
 impl Offered {
-    /// The built-in studies, then those of the folder. One that cannot be read offers nothing.
+    /// The built-in studies, then those of the folder. A folder that cannot be read offers nothing.
     pub(crate) fn all(folder: Option<&Path>) -> Vec<Self> {
         built_in().iter().cloned().chain(folder.map(files).unwrap_or_default()).collect()
     }
 
-    /// Whether a built-in study is named with a plan, be there such a plan or not.
+    /// Whether a built-in study is named with a plan, whether or not that plan exists.
     pub(crate) fn names_plan(name: &[u8]) -> bool {
         let name = String::from_utf8_lossy(name);
         name.split_once(PLAN_MARK).is_some_and(|(study, _)| BuiltIn::named(study).is_some())
     }
 
-    /// As it is written on a command line.
+    /// Its form on a command line.
     pub(crate) fn shown(&self) -> String {
         self.name.replace(PLAN_MARK, " --levels ")
     }
 
-    /// The one of this name.
+    /// The study with this name.
     pub(crate) fn named(folder: Option<&Path>, name: &[u8]) -> Option<Self> {
         Self::all(folder).into_iter().find(|study| study.name.as_bytes() == name)
     }
 
-    /// The folder that its results go to when it begins now.
+    /// The folder of its results if it begins now.
     pub(crate) fn results_folder(&self) -> OsString {
         let stem = self.name.strip_suffix(".toml").unwrap_or(&self.name);
         let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
@@ -79,8 +79,8 @@ impl Offered {
     }
 }
 
-/// The built-in studies, each with its plans. They are looked at once: the program keeps them, and what they take
-/// follows from them and the CPUs of this machine.
+/// The built-in studies, each with its plans. They are computed once: the program contains them, and their lengths
+/// follow from them and the CPUs of this machine.
 fn built_in() -> &'static [Offered] {
     static FOUND: OnceLock<Vec<Offered>> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -89,7 +89,7 @@ fn built_in() -> &'static [Offered] {
     })
 }
 
-/// A study as it usually is, then each of its plans, the shortest first.
+/// A study with its default plan, then each of its plans, the shortest first.
 fn with_plans(study: &BuiltIn, host_defaults: &HostDefaults) -> Vec<Offered> {
     let offered = |levels: Option<String>| {
         let name = match &levels {
@@ -106,7 +106,7 @@ fn with_plans(study: &BuiltIn, host_defaults: &HostDefaults) -> Vec<Offered> {
     iter::once(offered(None)).chain(plans).collect()
 }
 
-/// What studies find here. No driver is tried for it: one that does not run takes no time, which is then counted.
+/// The environment for planning. No driver is tried: one that does not run takes no time, but is counted here.
 fn host_defaults() -> HostDefaults {
     let topology = Topology::from(&fingerprint());
     let placement = placement::place(&topology);
@@ -115,7 +115,7 @@ fn host_defaults() -> HostDefaults {
     HostDefaults { server_cpus, load_cpus, order_cpus, ..HostDefaults::default() }
 }
 
-/// Study files of a folder: no links, and none whose name is no text or is hidden.
+/// Study files of a folder: no links, and none whose name is hidden or not UTF-8.
 fn files(folder: &Path) -> Vec<Offered> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let file = |entry: fs::DirEntry| {

@@ -1,15 +1,15 @@
-//! Where a request comes from, as the browser says. A page of another origin may send a form to any address, and fetch
-//! from it what it cannot read; it cannot say that it came from here.
+//! The origin of a request, as the browser reports it. A page of another origin may send a form to any address, and
+//! fetch resources that it cannot read; it cannot pretend to come from here.
 
 use axum::http::{HeaderMap, header};
 
-/// Set by browsers alone, and by no script of theirs.
+/// A header that only browsers set, and none of their scripts.
 const FETCH_SITE: &str = "sec-fetch-site";
 
-/// The same; `navigate` where a page is opened or framed.
+/// Likewise; `navigate` where a page is opened or framed.
 const FETCH_MODE: &str = "sec-fetch-mode";
 
-/// The same; what it is opened as.
+/// Likewise; the kind of resource.
 const FETCH_DEST: &str = "sec-fetch-dest";
 
 /// An origin whose pages may act: `http://lab.example:3000`.
@@ -20,8 +20,8 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// What a browser would say of it; absent where that is no origin: it has a path, or no scheme that browsers speak
-    /// to us.
+    /// The origin as a browser writes it; absent where the text is no origin: it has a path, or a scheme that browsers
+    /// do not use here.
     pub fn parse(text: &str) -> Option<Self> {
         let lower = text.to_ascii_lowercase();
         let (scheme, authority) = lower.split_once("://")?;
@@ -41,7 +41,7 @@ impl Origin {
         is_origin.then(|| Self { text: format!("{scheme}://{authority}"), host: host.to_owned() })
     }
 
-    /// The name or address in it.
+    /// Its name or address.
     pub(crate) fn host(&self) -> &str {
         &self.host
     }
@@ -50,25 +50,25 @@ impl Origin {
 /// Who sent a request that acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
-    /// A page of the dashboard's own, which came over TLS or plainly.
+    /// A page of the dashboard itself, over TLS or without it.
     OwnPage { is_secure: bool },
-    /// No page: a program that does not say.
+    /// No page: a program, which sends no origin.
     Program,
-    /// A page of somebody else, or one that hides where it is from.
+    /// A page of another site, or one that hides its origin.
     Foreign,
 }
 
-/// Which origins are own.
+/// Which origins are the dashboard's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Own {
-    /// Those that were named, and that of the host that the request is for.
+    /// The named ones, and the origin of the host that the request is for.
     NamedAndHost,
-    /// Those that were named.
+    /// The named ones.
     Named,
 }
 
 impl Sender {
-    /// Who it is, as the headers say.
+    /// The sender, by the headers.
     pub(crate) fn of(headers: &HeaderMap, named: &[Origin], own: Own) -> Self {
         let mut sites = headers.get_all(FETCH_SITE).iter();
         if sites.any(|site| site != "same-origin") {
@@ -92,9 +92,10 @@ impl Sender {
     }
 }
 
-/// Whether a page of another site asks for something in the background, as a picture, a script or an event stream, or
-/// opens it as anything but these. It could read none of that, and make work beside a measurement or take a reader's
-/// place. Programs, and browsers on a plain address of a network, do not say where they ask from.
+/// Whether a page of another site fetches a resource in the background, such as a picture, a script or an event stream,
+/// or opens it as a kind of resource that is not in `opened_as`. Such a page could read nothing, but cause work beside
+/// a measurement or take a reader's place. Programs, and browsers on a plain address of a network, do not send their
+/// origin.
 pub(crate) fn is_foreign_fetch(headers: &HeaderMap, opened_as: &[&str]) -> bool {
     let is_foreign =
         headers.get_all(FETCH_SITE).iter().any(|site| site == "cross-site" || site == "same-site");

@@ -1,5 +1,5 @@
-//! The dashboard's own pages: the list of studies, the one that runs, the charts of one, what stands above reports, and
-//! what is said when something is not there. Pure text out; reports and charts are drawn by `weir-report`.
+//! The dashboard's own pages: the list of studies, the running study, the charts of one, the heads of reports, and
+//! messages about missing things. Pure text out; `weir-report` draws reports and charts.
 
 use maud::{Markup, html};
 use weir_report::{ChartPage, Language, document, localized};
@@ -22,8 +22,8 @@ pub(crate) fn study_href(reader: &Reader, found: &Found) -> String {
     reader.href(&format!("/study/{}", encoded(found.name.as_encoded_bytes())), &[])
 }
 
-/// What stands above every page: where one can go from here, and the same page in the other languages. `here` is the
-/// page's own path and query without the language.
+/// The head of every page: links to other pages, and to the same page in the other languages. `here` is the page's own
+/// path and query without the language.
 pub(crate) fn above(
     reader: &Reader,
     (path, query): (&str, &[(&str, &str)]),
@@ -60,7 +60,7 @@ pub(crate) fn above(
     }
 }
 
-/// What stands above two studies side by side: the ways to each of them, to the same the other way round, and to the
+/// The head of two studies side by side: links to each of them, to the same comparison the other way round, and to the
 /// record.
 pub(crate) fn above_pair(reader: &Reader, [one, other]: [&Found; 2]) -> Markup {
     let names = [one, other].map(|found| encoded(found.name.as_encoded_bytes()));
@@ -78,23 +78,23 @@ pub(crate) fn above_pair(reader: &Reader, [one, other]: [&Found; 2]) -> Markup {
     }
 }
 
-/// What a page of the list shows.
+/// The content of a page of the list.
 pub(crate) struct List<'l> {
-    /// The studies on it, with what is known of each.
+    /// The studies on it, with the facts about each.
     pub studies: Vec<(&'l Found, &'l Row)>,
-    /// What those that are listed have in their names; empty where nothing is searched for.
+    /// The search text, which the names of the listed studies contain; empty without a search.
     pub find: &'l str,
-    /// The newest studies, whatever is searched for.
+    /// The newest studies, whatever the search.
     pub newest: &'l [Found],
-    /// How many listed ones come before.
+    /// Number of listed studies on earlier pages.
     pub from: usize,
     /// Listed studies in all.
     pub listed: usize,
-    /// Studies that are not listed, because there are so many newer ones.
+    /// Studies that are not listed, because there are too many newer ones.
     pub older: usize,
-    /// There are folders that nobody looked at.
+    /// Some folders were not looked at.
     pub is_cut: bool,
-    /// What can be done; absent where nobody can do anything.
+    /// The possible actions; absent where nobody can act.
     pub panel: Option<Panel>,
 }
 
@@ -111,7 +111,7 @@ impl List<'_> {
         self.studies.iter().filter(is_run).count() > 1
     }
 
-    /// The query of the page that begins after so many listed studies.
+    /// The query of the page that begins after this many listed studies.
     fn query(&self, from: usize) -> Vec<(&'static str, String)> {
         let find = (!self.find.is_empty()).then(|| ("find", encoded(self.find.as_bytes())));
         let from = (from > 0).then(|| ("from", from.to_string()));
@@ -221,7 +221,7 @@ fn study(reader: &Reader, found: &Found, row: &Row, list: &List<'_>) -> Markup {
     }
 }
 
-/// What else is known of a study, in a few words each.
+/// Other facts about a study, in a few words each.
 fn facts(reader: &Reader, card: &Card, is_open: bool) -> Vec<String> {
     let (stored, blocks) = (card.blocks_stored, card.blocks);
     let progress = localized!(
@@ -236,7 +236,8 @@ fn facts(reader: &Reader, card: &Card, is_open: bool) -> Vec<String> {
     facts
 }
 
-/// Every chart of a study, framed, with what frames it elsewhere. `origin` is how the reader reached the dashboard.
+/// Every chart of a study, framed, with the HTML element that frames it in other pages. `origin` is how the reader
+/// reached the dashboard.
 pub(crate) fn charts(reader: &Reader, origin: &str, study: Option<&Found>) -> String {
     let name = study.map(|found| encoded(found.name.as_encoded_bytes()));
     let query: Vec<(&str, &str)> = name.iter().map(|name| ("study", name.as_str())).collect();
@@ -254,11 +255,11 @@ pub(crate) fn charts(reader: &Reader, origin: &str, study: Option<&Found>) -> St
     document(reader.language, &format!("Weir · {}", reader.say(words::CHARTS)), &body)
 }
 
-/// A chart in its frame, and the element that another page frames it with.
+/// A chart in its frame, and the element for other pages.
 fn embedded(reader: &Reader, page: ChartPage, (origin, query): (&str, &[(&str, &str)])) -> Markup {
     let href = reader.href(&format!("/{}", page.path()), query);
     let (title, height) = (page.title(reader.language), page.frame_height_px());
-    // The reader's language need not be that of whoever reads the other page: it is said.
+    // Readers of the other page may have another language, so the element names it.
     let language = ("lang", reader.language.code());
     let there = address(&format!("/{}", page.path()), query.iter().copied().chain([language]));
     let element = format!(
@@ -274,8 +275,7 @@ fn embedded(reader: &Reader, page: ChartPage, (origin, query): (&str, &[(&str, &
     }
 }
 
-/// The study that runs. A script of the dashboard's own replaces the scene by what it is told, and says when it is told
-/// nothing any more.
+/// The running study. The dashboard's own script replaces the scene by each event, and shows when no more events come.
 pub(crate) fn live(reader: &Reader, of: &Scene) -> String {
     let events = address("/live/events", [("lang", reader.language.code())].into_iter());
     let body = html! {
@@ -289,7 +289,7 @@ pub(crate) fn live(reader: &Reader, of: &Scene) -> String {
     document(reader.language, &format!("Weir · {}", reader.say(words::LIVE)), &body)
 }
 
-/// Nothing has this in its name.
+/// No name contains the search text.
 fn not_found(language: Language, typed: &str) -> String {
     localized!(
         language,
@@ -299,7 +299,7 @@ fn not_found(language: Language, typed: &str) -> String {
     )
 }
 
-/// A page that says that no study, or more than one, can be meant by what was typed; and where those stand.
+/// A page for a typed name that fits no study, or more than one; with links to the matches.
 pub(crate) fn not_meant(reader: &Reader, typed: &str, alike: usize) -> String {
     let text = match alike {
         0 => not_found(reader.language, typed),
@@ -322,7 +322,7 @@ pub(crate) fn not_meant(reader: &Reader, typed: &str, alike: usize) -> String {
     document(reader.language, "Weir", &body)
 }
 
-/// A page that asks for the token again, and says what is wrong with the one that was given.
+/// A page that asks for the token again, with the error about the last one.
 pub(crate) fn log_in_again(reader: &Reader, wrong: &str) -> String {
     let body = html! {
         (above(reader, ("/", &[]), None))
@@ -336,7 +336,7 @@ pub(crate) fn log_in_again(reader: &Reader, wrong: &str) -> String {
     document(reader.language, &format!("Weir · {}", reader.say(words::LOG_IN)), &body)
 }
 
-/// A page that says one thing, and leads back to the list.
+/// A page with one message, and a link back to the list.
 pub(crate) fn message(reader: &Reader, text: &str) -> String {
     let body = html! {
         (above(reader, ("/", &[]), None))

@@ -1,5 +1,5 @@
-//! What a request says beside its path, as far as it is heard: values of a query or a form, the language a browser
-//! prefers, and the host it thinks it speaks to. Pure.
+//! The parts of a request beside its path that the dashboard uses: values of a query or a form, the language that a
+//! browser prefers, and the host that the request is for. Pure.
 
 use weir_proto::http1::is_address_or_localhost;
 use weir_report::Language;
@@ -36,8 +36,8 @@ pub(crate) fn value(query: &str, name: &str) -> Option<Vec<u8>> {
     found.and_then(|(_, value)| decoded(&value.replace('+', "%20")))
 }
 
-/// The language of an `Accept-Language` header, or of a locale such as `ko_KR.UTF-8`, that is preferred most among
-/// ours. Absent where none of ours is in it.
+/// The language of an `Accept-Language` header, or of a locale such as `ko_KR.UTF-8`: the most preferred of ours.
+/// Absent if none of ours is in it.
 pub fn accepted(header: &str) -> Option<Language> {
     let mut best: Option<(f64, Language)> = None;
     for part in header.split(',') {
@@ -53,8 +53,8 @@ pub fn accepted(header: &str) -> Option<Language> {
     best.map(|(_, language)| language)
 }
 
-/// Whether a `Host` header names this machine as somebody would who means it: by an address, as `localhost`, or by a
-/// name that was allowed. A page of a foreign name that was made to lead here has that name in its requests.
+/// Whether a `Host` header names this machine legitimately: by an address, as `localhost`, or by an allowed name.
+/// Requests of a page whose foreign name was made to resolve to this address have that name.
 pub(crate) fn is_own_host(header: &str, allowed: &[String]) -> bool {
     let name = header.rsplit_once(':').map_or(header, |(name, _)| name);
     is_address_or_localhost(header.as_bytes()) || allowed.iter().any(|own| own.eq_ignore_ascii_case(name))

@@ -1,10 +1,10 @@
-//! Who asks, as far as pages depend on it: in which language, and what links must keep.
+//! The reader, as far as pages depend on it: its language, and which parameters links must keep.
 
 use weir_report::Language;
 
 use crate::words::LocalizedText;
 
-/// Who asks, as far as pages depend on it.
+/// The reader, as far as pages depend on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
     pub language: Language,

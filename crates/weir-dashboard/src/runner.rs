@@ -1,5 +1,5 @@
-//! The one study that the dashboard runs: `weir study` as a child process, which a thread of its own starts, listens to
-//! and reaps. It cannot outlive the dashboard: the kernel kills it when that thread ends, by whatever cause.
+//! The one study that the dashboard runs: `weir study` as a child process. A separate thread starts it, reads its
+//! output and reaps it. It cannot outlive the dashboard: the kernel kills it when that thread ends, whatever the cause.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -23,18 +23,18 @@ use rustix::{
 use tokio::{sync::watch, time::sleep};
 use weir_sys::child::spawn_bound;
 
-/// What is kept of the last that a study said on standard error.
+/// Bytes of a study's last output on standard error that are kept.
 pub const SAID_BYTES_MAX: usize = 4 << 10;
 
-/// How long a study has when the dashboard ends: to give up its trial and write its report, to end without that, and to
-/// die.
+/// Time limits of a study when the dashboard ends: to give up its trial and write its report, to end without that, and
+/// to die.
 const PATIENCE: [(Signal, Duration); 3] = [
     (Signal::TERM, Duration::from_secs(10)),
     (Signal::TERM, Duration::from_secs(2)),
     (Signal::KILL, Duration::from_secs(5)),
 ];
 
-/// What runs, or ran last.
+/// The study that runs, or ran last.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Stage {
     /// Nothing was started yet.
@@ -49,7 +49,7 @@ pub(crate) enum Stage {
 /// A study that was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Started {
-    /// As it was chosen.
+    /// Its name in the list.
     pub name: String,
     /// The name of its folder among the results.
     pub folder: OsString,
@@ -62,7 +62,7 @@ pub(crate) enum Ending {
     Code(i32),
     /// By this signal.
     Signal(i32),
-    /// In a way that the system did not tell.
+    /// In a way that the system did not report.
     Unknown,
 }
 
@@ -77,14 +77,14 @@ pub(crate) enum StartFailure {
     Refused(io::Error),
 }
 
-/// What to run.
+/// The study to run.
 pub(crate) struct Task<'t> {
     pub of: Started,
-    /// What names the study on the command line.
+    /// Its name on the command line.
     pub study: &'t OsStr,
-    /// Which plan of it; absent for its usual one.
+    /// Which of its plans; absent for the default plan.
     pub levels: Option<&'t str>,
-    /// Where its results go.
+    /// The folder of its results.
     pub out: PathBuf,
     /// Code of the language of its report.
     pub language: &'static str,
@@ -111,19 +111,20 @@ enum Admission {
 }
 
 impl Runner {
-    /// One that starts this program.
+    /// A runner that starts this program.
     pub(crate) fn of(program: PathBuf) -> Self {
         Self { program, shared: Arc::default() }
     }
 
-    /// What runs now, or ran last.
+    /// The study that runs now, or ran last.
     pub(crate) fn stage(&self) -> Stage {
         held(&self.shared.stage).0.clone()
     }
 
-    /// Starts a study, unless one runs. Waits until the process is there.
+    /// Starts a study, unless one runs. Waits until the process exists.
     pub(crate) fn start(&self, task: Task<'_>) -> Result<(), StartFailure> {
-        // Held until it is known whether it runs: of two that ask at a time one is told that another runs.
+        // Held until it is known whether it runs: of two simultaneous requests, one is refused because another study
+        // runs.
         let mut stage = held(&self.shared.stage);
         match *stage {
             (_, Admission::Closed) => return Err(StartFailure::Ending),
@@ -139,7 +140,7 @@ impl Runner {
         let (shared, own) = (Arc::clone(&self.shared), of.clone());
         let run = move || {
             let Some((how, said)) = run(command, &sender) else { return };
-            // Waits for `start` where the process was faster.
+            // Waits for `start` if the process ended first.
             let mut stage = held(&shared.stage);
             stage.0 = Stage::Ended { of: own, how, said };
             shared.is_running.send_replace(false);
@@ -152,21 +153,20 @@ impl Runner {
         Ok(())
     }
 
-    /// Asks the study that runs to end: it gives up its trial and writes its report. Once, however often this is asked:
-    /// at a second signal it would end without. `false` when none runs.
+    /// Asks the running study to end: it gives up its trial and writes its report. The signal is sent only once,
+    /// because at a second one it would end without a report. `false` when none runs.
     pub(crate) fn stop(&self) -> bool {
         let mut stage = held(&self.shared.stage);
         let Stage::Running { is_ending, process, .. } = &mut stage.0 else { return false };
         if !*is_ending {
             *is_ending = true;
-            // Fails only for one that has ended.
+            // Fails only if it has ended.
             let _ = pidfd_send_signal(&**process, Signal::TERM);
         }
         true
     }
 
-    /// Lets nothing start any more, and ends the study that runs. Whoever asks for the dashboard's end again does not
-    /// want to wait.
+    /// Allows no more starts, and ends the running study. A second request to end the dashboard skips the wait.
     pub(crate) async fn end(&self, asked: &mut watch::Receiver<u32>) {
         held(&self.shared.stage).1 = Admission::Closed;
         for (signal, patience) in PATIENCE {
@@ -183,10 +183,10 @@ impl Runner {
     }
 }
 
-/// Starts the command, tells whether it could be started, and waits for its end; gives how it ended and the last that
-/// it said.
+/// Starts the command, reports whether that worked, and waits for its end. Returns how it ended, and the last part of
+/// its output.
 fn run(mut command: Command, started: &mpsc::SyncSender<io::Result<OwnedFd>>) -> Option<(Ending, String)> {
-    // Whoever started it waits for the answer.
+    // The starter waits for the answer.
     let tell = |answer| drop(started.send(answer));
     let mut child = match spawn_bound(&mut command) {
         Ok(child) => child,
@@ -204,19 +204,19 @@ fn run(mut command: Command, started: &mpsc::SyncSender<io::Result<OwnedFd>>) ->
             listen(&own, child.stderr.take(), &mut said);
         }
         Err(error) => {
-            // It cannot be stopped without this.
+            // Without this it could not be stopped.
             let _ = child.kill();
             let _ = child.wait();
             tell(Err(error));
             return None;
         }
     }
-    // A parent that was started to ignore its children is not told how they end.
+    // If this process inherited an ignored SIGCHLD, the system does not report how children end.
     let how = child.wait().map_or(Ending::Unknown, ending);
     Some((how, said.text()))
 }
 
-/// Reads what a process says until it ends. What its own children still hold open is not waited for.
+/// Reads a process's output until it ends. It does not wait for outputs that its children still hold open.
 fn listen(process: &OwnedFd, stderr: Option<ChildStderr>, said: &mut Said) {
     let mut stderr = stderr.filter(|stderr| ioctl_fionbio(stderr, true).is_ok());
     loop {
@@ -226,7 +226,7 @@ fn listen(process: &OwnedFd, stderr: Option<ChildStderr>, said: &mut Said) {
         match poll(&mut looked_at, None) {
             Ok(_) => {}
             Err(Errno::INTR) => continue,
-            // Then its end is waited for, and the rest of what it says is lost.
+            // Then it waits for the end, and the rest of the output is lost.
             Err(_) => return,
         }
         let has_ended = !looked_at[0].revents().is_empty();
@@ -241,7 +241,7 @@ fn listen(process: &OwnedFd, stderr: Option<ChildStderr>, said: &mut Said) {
     }
 }
 
-/// The last that was said.
+/// The last part of an output.
 #[derive(Default)]
 struct Said(Vec<u8>);
 
@@ -253,7 +253,7 @@ enum Heard {
 }
 
 impl Said {
-    /// Takes what there is, as much as a pipe holds at most: who says more than is read is heard at the next turn.
+    /// Takes the available output, at most as much as a pipe holds; the rest is read in the next turn.
     fn read(&mut self, from: &mut impl Read) -> Heard {
         let mut buffer = [0; 4 << 10];
         for _ in 0..16 {

@@ -1,4 +1,4 @@
-//! What is seen of the study that runs, and how a page shows it.
+//! The state of the running study, and how a page shows it.
 
 use std::ffi::{OsStr, OsString};
 
@@ -10,7 +10,7 @@ use weir_report::{Language, localized};
 
 use crate::{query::encoded, reader::address, study_cache::Problem, words};
 
-/// What is seen of the study that runs.
+/// The state of the running study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Scene {
     /// No session works on a study of the folder.
@@ -25,7 +25,7 @@ pub(crate) enum Scene {
 }
 
 impl Scene {
-    /// In a page, or in what a page is told.
+    /// In a page, or in an event for a page.
     pub(crate) fn drawn(&self, language: Language) -> Markup {
         let report = |name: &OsStr| {
             let path = format!("/study/{}", encoded(name.as_encoded_bytes()));
@@ -87,7 +87,7 @@ fn running(language: Language, of: &Followed) -> Markup {
     }
 }
 
-/// An estimate pretends to no more than it knows: from two minutes on whole minutes, below whole tens of seconds.
+/// An estimate has the precision that it deserves: whole minutes from two minutes on, whole tens of seconds below.
 fn whole_units(length_ns: u64) -> u64 {
     const SECOND_NS: u64 = 1_000_000_000;
     let unit_ns = if length_ns >= 120 * SECOND_NS { 60 * SECOND_NS } else { 10 * SECOND_NS };

@@ -1,5 +1,5 @@
-//! The dashboard as a server: addresses, what every answer carries, and connections, which have a maximum and end when
-//! their peer stands still.
+//! The dashboard as a server: addresses, the headers of every answer, and connections, which have a maximum and end
+//! when their peer makes no progress.
 
 use std::{
     ffi::OsStr,
@@ -67,29 +67,29 @@ use crate::{
 /// Most connections at a time; further ones wait in the kernel's queue.
 pub const CONNECTIONS_MAX: usize = 64;
 
-/// Longest head of a request; and when less than this waits in a connection, it takes the next piece of its answer.
+/// Longest head of a request. When fewer bytes than this wait in a connection, it takes the next piece of its answer.
 const BUFFER_BYTES_MAX: usize = 16 << 10;
-/// How long a peer may take for the head of a request, the wait for it included.
+/// How long a peer may take to send the head of a request, including the wait for it.
 const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
-/// How long a peer may take nothing of an answer.
+/// How long a peer may read nothing of an answer.
 const STALL_MAX: Duration = Duration::from_secs(30);
-/// Answers that are on their way when the dashboard ends have so long.
+/// Time for unfinished answers when the dashboard ends.
 const GRACE: Duration = Duration::from_secs(1);
-/// What one connection too many of an address is told, before anything is read of it.
+/// The answer to one connection too many of an address, sent before any of it is read.
 const TURNED_AWAY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n\
     Retry-After: 5\r\nContent-Length: 34\r\nConnection: close\r\n\r\nToo many connections from there.\r\n";
-/// After the system refused a connection, for want of descriptors.
+/// Pause after the system refused a connection, for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Threads that read stores.
 const READERS_MAX: usize = 4;
 
-/// The study whose newest run the charts are of, where none is named.
+/// The default study of the charts: they show its newest run.
 const CHARTED: &str = "tps";
 
-/// What a chart may do wherever it is framed: be styled from within.
+/// Content policy of a chart, wherever it is framed: styles from within.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-/// What other pages may do, which nobody may frame: frame charts, send forms here, and be told of the running study by
-/// a script of the dashboard's own.
+/// Content policy of other pages, which no page may frame: they may frame charts, send forms here, and receive events
+/// about the running study by the dashboard's own script.
 const POLICY_UNFRAMED: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; script-src 'self'; \
                                connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
@@ -99,7 +99,7 @@ pub struct Dashboard {
     listener: TcpListener,
     address: SocketAddr,
     app: Arc<App>,
-    /// How often it was asked to end.
+    /// Number of requests to end.
     stop: watch::Sender<u32>,
 }
 
@@ -108,15 +108,15 @@ pub struct Dashboard {
 pub struct Stop(watch::Sender<u32>);
 
 impl Stop {
-    /// Takes no more connections, and ends when the answers on their way are out, or a second has passed. A study that
-    /// was started here is ended too; whoever asks again does not want to wait for that.
+    /// Accepts no more connections, and ends when the unfinished answers are out, or a second has passed. It ends a
+    /// study that was started here too; a second call skips the wait for that.
     pub fn stop(&self) {
         self.0.send_modify(|asked| *asked = asked.saturating_add(1));
     }
 }
 
 impl Dashboard {
-    /// Listens, and looks whether the folder can be read. The address is taken when this returns.
+    /// Listens, and checks that the folder can be read. The address is taken when this returns.
     pub fn bind(mut settings: Settings) -> Result<Self, DashboardError> {
         let control = settings.control.take().map(|control| checked(control, &mut settings)).transpose()?;
         let Settings { folder, listen: address, .. } = &settings;
@@ -154,17 +154,17 @@ impl Dashboard {
         Ok(Self { runtime, listener, address: bound, app: Arc::new(app), stop: watch::Sender::new(0) })
     }
 
-    /// Where it listens, with the port that the system chose where 0 was asked for.
+    /// Its address, with the port that the system chose for port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What ends it.
+    /// A handle that ends it.
     pub fn stop(&self) -> Stop {
         Stop(self.stop.clone())
     }
 
-    /// Answers until it is stopped.
+    /// Serves until it is stopped.
     pub fn run(self) {
         let Self { runtime, listener, app, stop, .. } = self;
         let (stopped, mut asked) = (stop.subscribe(), stop.subscribe());
@@ -185,8 +185,8 @@ fn shown_servers(settings: &Settings) -> Option<Top> {
     is_asked.then(|| Top::over(&settings.stats, others))
 }
 
-/// What acting needs: pages that are known where others reach it, and a folder of studies that is there. The host of an
-/// origin that may act is one that requests may be for.
+/// Prerequisites of acting: origins of pages that others can reach, and a folder of studies that exists. Requests may
+/// be for the host of an origin that may act.
 fn checked(control: ControlSettings, settings: &mut Settings) -> Result<ControlSettings, DashboardError> {
     let address = settings.listen;
     if !address.ip().is_loopback() && control.origins.is_empty() {
@@ -198,7 +198,7 @@ fn checked(control: ControlSettings, settings: &mut Settings) -> Result<ControlS
         Ok(_) => Err(DashboardError::NoStudies { folder, source: ErrorKind::NotADirectory.into() }),
         Err(source) => Err(DashboardError::NoStudies { folder, source }),
     };
-    // Whole, so that no name of a file can be taken for a flag.
+    // An absolute path, so that no file name looks like a flag.
     let studies = control.studies.map(whole).transpose()?;
     Ok(ControlSettings { studies, ..control })
 }
@@ -222,7 +222,7 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
                 Ok((stream, peer)) => {
                     let Some(counted) = connections.enter(peer.ip()) else {
                         app.counters.turned_away();
-                        // Has room for so little; a peer that does not read it is not worse off.
+                        // The socket's buffer has room for so little; a peer that does not read it loses nothing.
                         let _ = SockRef::from(&stream).send(TURNED_AWAY);
                         continue;
                     };
@@ -242,25 +242,25 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
         }
     }
     let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
-    // Who has not taken its answer by then is cut off with the runtime.
+    // Peers that have not read their answer by then are cut off with the runtime.
     let _ = timeout(GRACE, places.acquire_many(all)).await;
 }
 
-/// One connection until its end, or until an answer has not left in time.
+/// One connection until its end, or until an answer was not sent in time.
 async fn connection(
     stream: TcpStream,
     router: Router,
     deadline: &Deadline,
     mut stopped: watch::Receiver<u32>,
 ) {
-    // A peer that does not answer is not worse for being noticed later.
+    // For a peer that does not answer, late detection is harmless.
     let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(STALL_MAX));
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WAIT_MAX).max_buf_size(BUFFER_BYTES_MAX);
     let service = TowerToHyperService::new(router);
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
-        // What is wrong with a connection is its peer's to know.
+        // Errors of a connection are the peer's concern.
         _ = served.as_mut() => return,
         () = deadline.passes() => return,
         _ = stopped.wait_for(|asked| *asked > 0) => served.as_mut().graceful_shutdown(),
@@ -307,8 +307,8 @@ fn router(app: &Arc<App>) -> Router {
 #[derive(Clone, Copy)]
 struct MayBeFramed;
 
-/// Whether a page of another site fetches something that is made anew for it, or a stream that takes a place. It may
-/// link here, and frame charts. What acts has a stricter rule of its own.
+/// Whether a page of another site fetches a page that is generated for it, or a stream that takes a place. It may link
+/// here, and frame charts. Requests that act have a stricter rule.
 fn is_fetched_from_elsewhere(request: &Request) -> bool {
     let opened_as: &[&str] = match request.uri().path() {
         "/metrics" | "/healthz" => return false,
@@ -321,7 +321,7 @@ fn is_fetched_from_elsewhere(request: &Request) -> bool {
     request.method().is_safe() && is_foreign_fetch(request.headers(), opened_as)
 }
 
-/// There is no room for an answer that would wait for whoever asked.
+/// There is no room for an answer that would wait for its reader.
 fn no_room(reader: &Reader) -> Response {
     let text = pages::message(reader, reader.say(words::NO_ROOM));
     let mut answer = page(StatusCode::SERVICE_UNAVAILABLE, text);
@@ -329,8 +329,8 @@ fn no_room(reader: &Reader) -> Response {
     answer
 }
 
-/// Refuses requests for a foreign host and what pages of other sites fetch, and gives every answer what it must carry
-/// and room until it has left.
+/// Refuses requests for a foreign host and fetches of pages of other sites. Gives every answer its headers, and room
+/// until it is sent.
 async fn guard(
     State(app): State<Arc<App>>,
     Extension(Peer(address)): Extension<Peer>,
@@ -352,7 +352,7 @@ async fn guard(
     let policy = if may_be_framed { POLICY } else { POLICY_UNFRAMED };
     let answer = app.unsent.hold(answer, address, &deadline, ANSWER_WAIT_MAX);
     let mut answer = answer.unwrap_or_else(|| no_room(&reader));
-    // Pages that tell nobody where a request is from would not tell us either: a form would come from `null`.
+    // With `no-referrer`, browsers would not send our own origin either: a form would come from `null`.
     let carried: [(HeaderName, &'static str); 5] = [
         (header::CONTENT_SECURITY_POLICY, policy),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -367,7 +367,7 @@ async fn guard(
     answer
 }
 
-/// A file to keep, under a name with nothing in it that a header or a disk could take amiss.
+/// A file to download, under a name without characters that a header or a file system could misread.
 fn download(kind: &'static str, name: &OsStr, end: &str, text: String) -> Response {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' };
     let name: String = name.to_string_lossy().chars().map(plain).collect();
@@ -529,8 +529,8 @@ async fn pool(State(app): State<Arc<App>>, request: Request) -> Response {
     .await
 }
 
-/// The study that a query names, or the newest one that charts are of: a finished one before others. It is looked for
-/// among the studies that are listed: thousands of older stores are not opened for a chart.
+/// The study that a query names, or the newest one for charts: a finished one before others. It is looked for among the
+/// listed studies, because thousands of older stores are not opened for a chart.
 fn charted(app: &App, named: Option<Vec<u8>>) -> Result<Found, Failure> {
     let found = listing(app)?;
     if let Some(name) = named {
@@ -617,7 +617,7 @@ mod tests {
 
     #[test]
     fn a_connection_whose_peer_takes_its_answer_too_slowly_ends() {
-        // More than the system keeps of a connection.
+        // More than the system buffers for a connection.
         const BYTES: usize = 32 << 20;
         let runtime = runtime::Builder::new_current_thread().enable_io().enable_time().build();
         let mut slow = runtime.expect("a runtime").block_on(async {

@@ -1,5 +1,5 @@
-//! Studies that were read, kept until their stores change: what the list shows of each, and the judged results of those
-//! that were looked at last. One store is read at a time, so that many readers cost no more than one.
+//! A cache of studies, valid until their stores change: the list's entry of each, and the judged results of the studies
+//! that were requested last. One store is read at a time, so that many readers cost no more than one.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -30,11 +30,11 @@ const POOLED_MAX: usize = 20;
 pub(crate) enum Problem {
     /// A later version wrote it.
     Newer { found: u32, known: u32 },
-    /// It was damaged, or is something else.
+    /// It is damaged, or no store.
     Damaged,
     /// This user may not read it.
     NoAccess,
-    /// Another process has it for itself at the moment.
+    /// Another process has locked it at the moment.
     Busy,
 }
 
@@ -48,7 +48,7 @@ impl Problem {
         }
     }
 
-    /// Whether it may be gone a moment later.
+    /// Whether the reason may be gone a moment later.
     pub(crate) fn is_passing(self) -> bool {
         self == Self::Busy
     }
@@ -70,7 +70,7 @@ impl Problem {
     }
 }
 
-/// What the list shows of a study.
+/// The list's entry of a study.
 #[derive(Clone, Debug)]
 pub(crate) struct Card {
     pub name: String,
@@ -79,13 +79,13 @@ pub(crate) struct Card {
     pub elapsed_ns: u64,
     pub blocks_stored: u32,
     pub blocks: u32,
-    /// Absent as long as the schedule is not finished, and of a result with records of another version.
+    /// Absent while the schedule is unfinished, and for a result with records of another version.
     pub conclusion: Option<Conclusion>,
-    /// Whether the finished schedule was judged, by whichever version.
+    /// Whether the finished schedule was judged, by any version.
     pub is_judged: bool,
 }
 
-/// What a study with a finished schedule came to, as the last session that ended judged it.
+/// The verdict on a study with a finished schedule, by the last session that ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Conclusion {
     /// By language: the word of the verdict, and the sentence.
@@ -109,7 +109,7 @@ impl Conclusion {
     }
 }
 
-/// What the list knows of a study.
+/// The list's knowledge of a study.
 pub(crate) type Row = Result<Card, Problem>;
 
 /// A judged study as it was at a moment.
@@ -123,12 +123,12 @@ struct Judged {
 #[derive(Default)]
 pub(crate) struct StudyCache {
     rows: Mutex<HashMap<OsString, (Stamp, Arc<Row>)>>,
-    /// The one that was asked for last is last.
+    /// The study that was requested last is last.
     judged: Mutex<Vec<Judged>>,
 }
 
 impl StudyCache {
-    /// What is known of the studies of `shown`. Of studies that are neither there nor in `listed` nothing is kept.
+    /// The facts about the studies of `shown`. Drops studies that are neither there nor in `listed`.
     pub(crate) fn rows(&self, listed: &[Found], shown: &[&Found], counters: &Counters) -> Vec<Arc<Row>> {
         let names: HashSet<&OsString> =
             listed.iter().chain(shown.iter().copied()).map(|found| &found.name).collect();
@@ -136,7 +136,7 @@ impl StudyCache {
         shown.iter().map(|found| self.row(found, counters)).collect()
     }
 
-    /// What is known of one study.
+    /// The facts about one study.
     pub(crate) fn row(&self, found: &Found, counters: &Counters) -> Arc<Row> {
         let mut rows = held(&self.rows);
         if let Some((_, row)) = rows.get(&found.name).filter(|(stamp, _)| *stamp == found.stamp) {
@@ -193,7 +193,7 @@ impl StudyCache {
     }
 }
 
-/// A reader that broke off left nothing half done: entries are whole or absent.
+/// An interrupted reader left nothing half done: entries are whole or absent.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -206,7 +206,7 @@ fn card(found: &Found) -> Result<Card, StoreError> {
     let blocks: u32 = spec.cells.iter().map(|cell| cell.blocks).sum();
     let brief = store.result_brief().ok().flatten();
     let is_judged = brief.is_some_and(|result| result.complete || blocks_stored >= blocks);
-    // A result of another version is judged again where the study is shown: for a list of many that takes too long.
+    // A result of another version is judged again where the study is shown: for a list of many, that takes too long.
     let result = store.result().ok().flatten().filter(|_| is_judged);
     Ok(Card {
         blocks_stored,

@@ -1,5 +1,5 @@
-//! The token that lets somebody act: read from a file that is its owner's alone, compared in the same time whatever was
-//! given, and shown to nobody.
+//! The token that allows a reader to act: read from a file that only its owner may open, compared in constant time, and
+//! never shown.
 
 use std::{
     error::Error,
@@ -30,7 +30,7 @@ pub enum TokenError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
     /// It is a folder, a device or a pipe.
@@ -46,7 +46,7 @@ pub enum TokenError {
     Length {
         /// The file.
         path: PathBuf,
-        /// Characters of the token; of a longer file, as many as were read.
+        /// Characters of the token; for a longer file, as many as were read.
         length: usize,
     },
     /// It has characters that a header cannot carry.
@@ -54,7 +54,7 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// What is wrong and the way out. What the system said is quoted as it said it.
+    /// The error and its remedy. The system's message is quoted as it is.
     pub fn localized(&self, language: Language) -> String {
         let path = self.path().display();
         match self {
@@ -121,7 +121,7 @@ impl Token {
     /// The token in a file: its text without blanks and line ends around it.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let unreadable = |source| TokenError::Unreadable { path: path.to_owned(), source };
-        // Looked at before it is opened: opening a pipe waits for a writer.
+        // It is checked before it is opened: opening a pipe waits for a writer.
         if !fs::metadata(path).map_err(unreadable)?.is_file() {
             return Err(TokenError::NoFile(path.to_owned()));
         }
@@ -153,7 +153,7 @@ impl Token {
     }
 }
 
-/// Compares in a time that follows from the length of what was given alone.
+/// Compares in a time that depends only on the length of the given text.
 pub(crate) fn is_same(own: &[u8], given: &[u8]) -> bool {
     let mut differs = usize::from(own.len() != given.len());
     for (byte, own) in given.iter().zip(own.iter().cycle()) {

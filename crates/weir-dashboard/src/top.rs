@@ -1,5 +1,4 @@
-//! Running servers as `weir top` sees them. They are looked at when somebody asks, and no more than once a
-//! second, whoever asks.
+//! Running servers as `weir top` sees them. They are read on request, at most once a second for all readers together.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -15,24 +14,24 @@ use weir_monitor::{
 /// Shortest time between two looks: below it the watching would be part of what is watched.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Rates are between two looks; an earlier one than this says nothing of now.
+/// Longest time between two looks for a rate; an older look says nothing about now.
 const BEFORE_AGE_MAX: Duration = Duration::from_secs(10);
 
-/// Servers that are watched, and what was seen of them last.
+/// Servers that are watched, and the last state of each.
 pub(crate) struct Top {
     looking: Mutex<Looking>,
     seen: Mutex<Frame>,
 }
 
 struct Looking {
-    /// Those that were named.
+    /// The servers that were named.
     named: Vec<Target>,
     others: Others,
     monitor: Monitor,
     before: Option<(Snapshot, Instant)>,
 }
 
-/// What becomes of servers that nobody named.
+/// The treatment of servers that were not named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Others {
     /// They are looked for each time.
@@ -42,7 +41,7 @@ pub(crate) enum Others {
 }
 
 impl Looking {
-    /// Looks for those that have come and gone.
+    /// Looks for new and ended servers.
     fn find(&mut self) {
         let is_named =
             |found: &Target| self.named.iter().any(|own| own.pid == found.pid || own.socket == found.socket);
@@ -63,14 +62,14 @@ impl Top {
         Self { looking: Mutex::new(looking), seen: Mutex::default() }
     }
 
-    /// Name and process of those that are seen now, as far as their processes are known.
+    /// Name and process of the servers that are seen now, as far as their processes are known.
     pub(crate) fn servers(&self) -> Vec<(String, u32)> {
         let nodes = self.look().nodes.into_iter();
         nodes.filter_map(|node| Some((node.node, node.pid?))).collect()
     }
 
-    /// What is seen of them now. Waits for their answers, unless somebody waits for them already: who comes then is
-    /// told what was seen last.
+    /// The current state. Waits for the servers' answers, unless another request waits for them already: then it
+    /// returns the last state.
     pub(crate) fn look(&self) -> Frame {
         if let Ok(mut looking) = self.looking.try_lock() {
             let is_due = looking.before.as_ref().is_none_or(|(_, at)| at.elapsed() >= LOOK_EVERY);

@@ -1,4 +1,4 @@
-//! Running servers as `weir top` shows them, in a page that loads itself again.
+//! Running servers as `weir top` shows them, in a page that reloads itself.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
     words,
 };
 
-/// After so many seconds a browser asks again.
+/// A browser reloads the page after this many seconds.
 const REFRESH_S: &str = "2";
 
 /// The page.

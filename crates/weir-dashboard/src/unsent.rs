@@ -1,5 +1,5 @@
-//! Answers that wait for their readers. What was made of a store lies in memory until its reader has taken it, and one
-//! that takes a little at a time would keep it for ever: there is a maximum of bytes, and of time.
+//! Answers that wait for their readers. An answer stays in memory until its reader has taken it, and a slow reader
+//! could keep it there forever. So the bytes and the time have a maximum.
 
 use std::{
     collections::HashMap,
@@ -22,21 +22,21 @@ use tokio::{
 };
 use weir_proto::client::counted_as;
 
-/// Most bytes of answers that wait for their readers; there is none for who would need more. One answer counts as
-/// [`UNSENT_ADDRESS_BYTES_MAX`] at most, whatever it has.
+/// Most bytes of answers that wait for their readers; an answer that would need more is refused. One answer counts as
+/// [`UNSENT_ADDRESS_BYTES_MAX`] at most, whatever its length.
 pub const UNSENT_BYTES_MAX: usize = 256 << 20;
 
-/// Most of them at one address. An answer that is longer by itself counts as so many, and waits alone there.
+/// Most of them at one address. A longer answer counts as this many, and waits alone there.
 pub const UNSENT_ADDRESS_BYTES_MAX: usize = 128 << 20;
 
 /// How long a peer may take for one answer.
 pub(crate) const ANSWER_WAIT_MAX: Duration = Duration::from_secs(300);
 
-/// Longest piece in which an answer is handed to its connection. One that is no longer is not counted: the kernel takes
-/// it, or the connection holds it, as it holds the last piece of any other.
+/// Longest piece in which an answer is handed to its connection. An answer that is no longer is not counted: the kernel
+/// takes it, or the connection holds it, as it holds the last piece of any other.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 
-/// How much waits, by where it is for.
+/// Bytes that wait, by address.
 #[derive(Debug, Default)]
 pub(crate) struct Unsent {
     bytes: Mutex<HashMap<IpAddr, usize>>,
@@ -51,8 +51,8 @@ struct Room {
 }
 
 impl Unsent {
-    /// The answer with room for what waits of it, and with a time by which all of it has left. Absent where there is no
-    /// room. Streams of events have no length, and nothing of them waits here.
+    /// The answer with room for its unsent bytes, and with a deadline for all of them. Absent where there is no room.
+    /// Streams of events have no length, and none of their bytes wait here.
     pub(crate) fn hold(
         self: &Arc<Self>,
         answer: Response,
@@ -97,8 +97,8 @@ impl Drop for Room {
     }
 }
 
-/// By when a connection must have sent the answer that it sends; absent while it sends no long one. Connections send
-/// one after another.
+/// The deadline of the answer that a connection sends; absent while it sends no long one. Connections send one answer
+/// after another.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deadline(watch::Sender<Option<Instant>>);
 
@@ -112,15 +112,15 @@ impl Deadline {
         OnItsWay(self.clone())
     }
 
-    /// Returns when an answer has not left in time. What holds an answer is asked for nothing while its connection
-    /// cannot send, so it is for the connection to wait for this.
+    /// Returns when an answer was not sent in time. The body of an answer is not polled while its connection cannot
+    /// send, so the connection has to wait for this.
     pub(crate) async fn passes(&self) {
         let mut deadline = self.0.subscribe();
         loop {
             let at = *deadline.borrow_and_update();
             let changed = deadline.changed();
             match at {
-                // Fails when nobody can change it any more, and whoever waits here can.
+                // Fails only when no sender is left, and this waiter holds one.
                 None => drop(changed.await),
                 Some(at) => {
                     if timeout_at(at, changed).await.is_err() {

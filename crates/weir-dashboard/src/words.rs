@@ -68,7 +68,7 @@ pub(crate) const NO_TPS_STUDY: LocalizedText = [
     "이 폴더에는 읽을 수 있는 tps 연구가 없습니다. 연구를 실행하거나 ?study=로 다른 연구를 지정하십시오.",
     "此文件夹中没有可读取的 tps 研究。请先运行，或用 ?study= 指定其他研究。",
 ];
-/// The number is [`crate::folder::LISTED_MAX`]: stores of older studies are opened for nobody who does not name them.
+/// The number is [`crate::folder::LISTED_MAX`]: older studies are opened only for readers who name them.
 pub(crate) const NO_NEW_TPS_STUDY: LocalizedText = [
     "None of the newest 1,000 studies of this folder is a study tps that can be read. Run one, or name an older one with \
      ?study=.",

@@ -1,4 +1,4 @@
-//! Each maximum, met: folders, listed studies, judged studies, connections; and an end in good time.
+//! Each maximum is reached: folders, listed studies, judged studies, connections; and the dashboard ends in good time.
 
 use std::{
     fs::{self, File},
@@ -15,7 +15,7 @@ use crate::{
     results::{folder, make_old, study},
 };
 
-/// A counter or a gauge of the dashboard's own.
+/// A counter or a gauge of the dashboard itself.
 fn metric(metrics: &Answer, name: &str) -> u64 {
     let line = metrics.body.lines().find_map(|line| line.strip_prefix(&format!("weir_dashboard_{name} ")));
     line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name}: {}", metrics.body))
@@ -104,7 +104,7 @@ fn of_more_folders_than_the_maximum_the_newest_are_looked_at_and_the_rest_is_tol
     for number in 0..=FOLDERS_MAX {
         fs::create_dir(results.join(number.to_string())).expect("a folder can be made");
     }
-    // The one that the system names last, which whoever stops at the maximum does not see.
+    // The folder that the system lists last, which a reader that stops at the maximum does not see.
     let last = fs::read_dir(&results).expect("a folder").last().expect("there are many").expect("an entry");
     let old = SystemTime::now() - Duration::from_secs(3_600);
     for entry in fs::read_dir(&results).expect("a folder").flatten() {
@@ -232,7 +232,7 @@ fn an_address_with_as_many_connections_as_it_may_have_is_told_so_and_keeps_nobod
     until("a place", || {
         let mut stream = dashboard.connect_from(2);
         let line = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-        // It may be closed already, by a dashboard that has not noticed yet that one has gone.
+        // The dashboard may close it, if it has not noticed yet that another one has gone.
         let mut answer = String::new();
         let asked = stream.write_all(line.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
         asked.is_ok() && answer.starts_with("HTTP/1.1 200")

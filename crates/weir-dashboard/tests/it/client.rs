@@ -1,4 +1,4 @@
-//! A dashboard that runs on a thread, and a browser that is as small as can be.
+//! A dashboard that runs on a thread, and a minimal browser.
 
 use std::{
     io::{Read, Write},
@@ -23,12 +23,12 @@ pub struct Running {
 }
 
 impl Running {
-    /// One on a port that the system chooses, which shows and does nothing else.
+    /// A dashboard on a port that the system chooses, which cannot act.
     pub fn over(folder: &Path) -> Self {
         Self::with(folder, "127.0.0.1:0", None)
     }
 
-    /// One that can act, on a port of this address that the system chooses.
+    /// A dashboard that can act, on a port of this address that the system chooses.
     pub fn with(folder: &Path, listen: &str, control: Option<ControlSettings>) -> Self {
         let settings = Settings {
             folder: folder.to_path_buf(),
@@ -52,7 +52,7 @@ impl Running {
         stream
     }
 
-    /// One from another address of this machine: `127.0.0.LAST`.
+    /// A connection from another address of this machine: `127.0.0.LAST`.
     pub fn connect_from(&self, last: u8) -> TcpStream {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         let from = SocketAddr::from(([127, 0, 0, last], 0));
@@ -68,7 +68,7 @@ impl Running {
         self.send(lines, "")
     }
 
-    /// The same with a body, whose length the head has.
+    /// The same with a body, whose length is in the head.
     pub fn send(&self, lines: &[&str], body: &str) -> Answer {
         let mut stream = self.connect();
         let head = format!("{}\r\nConnection: close\r\n\r\n{body}", lines.join("\r\n"));
@@ -76,14 +76,14 @@ impl Running {
         Answer::read(stream)
     }
 
-    /// Sends a form, with these lines beside what every form has.
+    /// Sends a form, with these lines beside the usual ones of a form.
     pub fn post(&self, path: &str, lines: &[&str], form: &str) -> Answer {
         let (first, length) = (format!("POST {path} HTTP/1.1"), format!("Content-Length: {}", form.len()));
         let kind = "Content-Type: application/x-www-form-urlencoded";
         self.send(&[&[first.as_str(), kind, &length], lines].concat(), form)
     }
 
-    /// The page at an address, for somebody whose browser prefers nothing.
+    /// The page at an address, for a browser without a preferred language.
     pub fn get(&self, path: &str) -> Answer {
         self.ask(&[&format!("GET {path} HTTP/1.1"), &format!("Host: {}", self.address)])
     }
@@ -108,7 +108,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until something holds, by looking again and again.
+/// Waits until a condition holds, by polling.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
@@ -117,7 +117,7 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// What came back.
+/// An answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -137,7 +137,7 @@ impl Answer {
         Self { status: status.unwrap_or_else(|| panic!("no status: {head}")), head: head.to_owned(), body }
     }
 
-    /// A header's value; empty where it has none.
+    /// A header's value; empty without the header.
     pub fn header(&self, name: &str) -> &str {
         let fields = self.head.lines().filter_map(|line| line.split_once(": "));
         fields.into_iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map_or("", |(_, value)| value)

@@ -1,5 +1,5 @@
-//! Starting and stopping a study: who may, what a hostile page cannot, and that nothing outlives the dashboard. The
-//! program that is started stands in for `weir study`: it writes down what it was asked, and ends when it is told to.
+//! Starting and stopping a study: who may, what a hostile page cannot do, and that nothing outlives the dashboard. The
+//! program that is started stands in for `weir study`: it writes down its arguments, and ends on request.
 
 use std::{
     fs::{self, File},
@@ -61,8 +61,8 @@ fn write(path: &Path, text: &str, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its mode can be set");
 }
 
-/// The program of all tests. It is written before any of them starts a process: one that another thread starts while a
-/// file is open for writing keeps it open for a moment, and then the file cannot be run.
+/// The program of all tests. It is written before any of them starts a process: a process that another thread starts
+/// while a file is open for writing keeps it open for a moment, and then the file cannot be run.
 fn program() -> PathBuf {
     static WRITTEN: OnceLock<PathBuf> = OnceLock::new();
     let write_it = || {
@@ -101,7 +101,7 @@ impl Lab {
         self.dashboard.post(path, &[&host, &origin, "Sec-Fetch-Site: same-origin", &cookie], form)
     }
 
-    /// Logs in, and gives what the browser comes back with.
+    /// Logs in, and returns the browser's cookie.
     fn log_in(&self) -> String {
         let answer = self.act("/login", "other=1", &format!("token={TOKEN}"));
         assert_eq!((answer.status, answer.header("location")), (303, "/"), "{}", answer.body);
@@ -120,7 +120,7 @@ impl Lab {
         page.body
     }
 
-    /// The folder of the study that was started, when its program waits.
+    /// The folder of the started study, when its program waits.
     fn started(&self) -> PathBuf {
         let folders = || fs::read_dir(&self.results).expect("a folder").flatten().map(|entry| entry.path());
         until("a study", || folders().any(|folder| folder.join("arguments").exists()));
@@ -168,7 +168,7 @@ fn whoever_gives_the_token_starts_a_study_sees_it_and_stops_it() {
     let second = lab.act("/start", &cookie, "study=tiny.toml");
     assert_eq!(second.status, 409, "{}", second.body);
     assert_eq!(lab.act("/stop", &cookie, "").status, 303);
-    // It stored nothing that another session could go on with.
+    // It stored nothing that another session could resume.
     until("the end", || lab.list(&cookie).contains("exit code 130"));
     assert_eq!(text(&out.join("asked")), "asked\n");
     assert!(!process.exists(), "it was reaped");
@@ -222,7 +222,7 @@ fn a_hostile_page_cannot_start_or_stop_anything() {
         (401, vec![&*host, &origin]),
         (401, vec![&*host, &cookie]),
         (401, vec![&*host, &origin, "Cookie: weir-session-1=x"]),
-        // A name that was made to lead here, with a page and a cookie of its own.
+        // A name that was made to resolve to this address, with its own page and cookie.
         (421, vec!["Host: evil.example", "Origin: http://evil.example", &cookie]),
         (421, vec!["Host: evil.example", &token]),
     ] {
@@ -268,7 +268,7 @@ fn a_program_gives_the_token_with_each_request_and_guessing_has_a_limit() {
         assert!(answer.body.contains(words), "{}", answer.body);
     }
     lab.expect_nothing();
-    // Who knows it, or is in already, is not kept from working by somebody who guesses.
+    // Wrong guesses do not lock out readers who know the token or are logged in.
     assert_eq!(ask(TOKEN, "/stop", "").status, 409);
     lab.log_in();
     assert_eq!(lab.act("/start", &cookie, "study=tiny.toml").status, 303);

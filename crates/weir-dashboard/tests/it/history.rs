@@ -1,4 +1,4 @@
-//! Results by commit: what studies and stored comparisons of the folder found, one after the other.
+//! Results by commit: the folder's studies and stored comparisons, one after the other.
 
 use std::fs;
 

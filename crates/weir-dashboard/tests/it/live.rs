@@ -1,4 +1,4 @@
-//! The live view: what a browser is told while a session stores blocks.
+//! The live view: events for a browser while a session stores blocks.
 
 use std::{
     fs::File,
@@ -17,7 +17,7 @@ use crate::{
     results::{folder, sql, study},
 };
 
-/// A session of which a test says when it stores its next block.
+/// A session whose test decides when it stores its next block.
 struct Session {
     store: Store,
     number: i64,
@@ -57,7 +57,7 @@ impl Watcher {
         Self::from(dashboard, 1, query)
     }
 
-    /// One at this address of the machine.
+    /// A browser at this address of the machine.
     fn from(dashboard: &Running, last: u8, query: &str) -> Self {
         let mut stream = dashboard.connect_from(last);
         let head = format!("Host: {}\r\nConnection: close", dashboard.address);
@@ -77,7 +77,7 @@ impl Watcher {
         }
     }
 
-    /// What comes before its stream ends.
+    /// The text until its stream ends.
     fn rest(&mut self) -> String {
         let mut rest = String::new();
         self.0.read_to_string(&mut rest).expect("its end in time");
@@ -128,7 +128,7 @@ fn a_study_that_breaks_its_reader_is_not_the_end_of_the_live_view() {
 fn a_store_that_is_busy_for_a_moment_is_read_when_it_is_free_though_nothing_was_written() {
     let results = folder("live-busy");
     let path = study(&results, ("one", "quick"), 10);
-    // A lock of one process keeps readers out in this mode, and giving it up writes nothing.
+    // In this mode a lock of one process keeps readers out, and releasing it writes nothing.
     sql(&path, "PRAGMA journal_mode = delete");
     let lock = File::open(&path).expect("the folder can be opened");
     flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");

@@ -1,4 +1,4 @@
-//! A dashboard over real sockets on loopback, and stores of studies that ran on a machine that exists in numbers alone.
+//! A dashboard over real sockets on loopback, and stores of studies that ran on a simulated machine.
 
 mod bounds;
 mod client;

@@ -97,7 +97,7 @@ fn charts_are_of_the_study_that_is_named_or_of_the_newest_that_is_whole_and_may_
     assert!(all.header("content-security-policy").contains("frame-ancestors 'none'"));
 }
 
-/// A result with lists in place of the table of effects, as version 2 of the records had it.
+/// A result with lists in place of the table of effects, as in version 2 of the records.
 const OLDER_RESULT: &str = r#"{"schema_version":2,"primary":0,"verdict":"better","comparisons":[{"cell_id":"c100",
     "arm":"uring","baseline":"epoll","metric":"server-cpu-per-message","ratio":0.8}],"missing_arms":[],
     "complete":true}"#;

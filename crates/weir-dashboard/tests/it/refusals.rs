@@ -1,4 +1,5 @@
-//! What is not shown: paths out of the folder, foreign hosts, stores that cannot be read, and addresses that are taken.
+//! Requests that are refused: paths out of the folder, foreign hosts, stores that cannot be read, and addresses that
+//! are taken.
 
 use std::{fs, net::TcpListener, os::unix::fs::symlink, path::Path};
 
@@ -150,7 +151,7 @@ fn every_answer_carries_what_keeps_it_to_itself() {
     }
 }
 
-/// A store is not shown and its row says why, while the others are as they were.
+/// A store is not shown and its row says why; the other rows are unchanged.
 fn expect_row(results: &Path, words: &str) {
     let dashboard = Running::over(results);
     let list = dashboard.get("/");

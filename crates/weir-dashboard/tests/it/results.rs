@@ -1,4 +1,4 @@
-//! Results folders with studies of the fake machine, as old as a test says.
+//! Results folders with studies of the fake machine, of a given age.
 
 use std::{
     fs::{self, File},
@@ -41,7 +41,7 @@ pub fn study(results: &Path, study: (&str, &str), age_s: u64) -> PathBuf {
     path
 }
 
-/// The same at the levels of this plan of a map, with at most so many rounds of a cell.
+/// The same at the levels of this plan of a map, with at most this many rounds of a cell.
 pub fn run_study(results: &Path, (folder, study): (&str, &str), plan: &str, rounds_max: u32) -> PathBuf {
     let plan = (study == "tps").then(|| plan.to_owned());
     let spec = closed_loops(study, &HostDefaults { seed: 3, plan, ..HostDefaults::default() }, rounds_max);
@@ -66,13 +66,13 @@ pub fn charted_study(path: &Path) {
     run_spec(path, "tps", spec);
 }
 
-/// What a built-in study has in a closed loop, with at most so many rounds of a cell.
+/// The closed loops of a built-in study, with at most this many rounds of a cell.
 fn closed_loops(study: &str, host_defaults: &HostDefaults, rounds_max: u32) -> StudySpec {
     let built_in = BuiltIn::named(study).unwrap_or_else(|| panic!("{study} is built in"));
     let mut spec = built_in.study(host_defaults).unwrap_or_else(|error| panic!("{error}")).spec;
     spec.cells.retain(|cell| cell.load == LoadMode::Closed);
     spec.contrasts.clear();
-    // The rungs are not kept. A cell at saturation is the primary one in their place.
+    // The rungs are not kept. A cell at saturation is the primary one instead.
     spec.saturation = true;
     let primary = spec.cells.iter_mut().find(|cell| cell.connections == 100).expect("every plan has it");
     primary.role = CellRole::Primary;
@@ -90,13 +90,13 @@ fn run_spec(path: &Path, study: &str, spec: StudySpec) -> PathBuf {
     path.to_owned()
 }
 
-/// Changes a store behind everybody's back.
+/// Changes a store behind the dashboard's back.
 pub fn sql(study: &Path, statement: &str) {
     let store = Connection::open(study.join(weir_store::FILE_NAME)).expect("the store can be opened");
     store.execute_batch(statement).expect("a statement that SQLite takes");
 }
 
-/// The store was last written so long ago.
+/// Sets the time since the store was last written.
 pub fn make_old(study: &Path, age_s: u64) {
     let store = File::options().write(true).open(study.join(weir_store::FILE_NAME)).expect("a store");
     store.set_modified(SystemTime::now() - Duration::from_secs(age_s)).expect("a time can be set");
