@@ -1,5 +1,5 @@
-//! What is said of a wrong command line, in the reader's language. English is clap's own; Korean and Chinese say the
-//! same: what is wrong, what was probably meant, how the command is used.
+//! Errors about a wrong command line, in the reader's language. English is clap's own; Korean and Chinese say the same:
+//! the error, the probable intention, the usage of the command.
 
 use std::error::Error as _;
 
@@ -16,12 +16,12 @@ use crate::{
     help, language, output, renamed,
 };
 
-/// Tells what is wrong, or what was asked for (help, the version), and ends the process.
+/// Prints the error, the help or the version, and ends the process.
 pub(crate) fn exit(command: &Command, error: Error) -> ! {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let language = language::of_command_line();
     if let Some(text) = help_text(command, &words, &error, language) {
-        // A command line that says nothing is a mistake all the same.
+        // An empty command line is a mistake all the same.
         if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             output::tell(text.trim_end());
             std::process::exit(error.exit_code());
@@ -35,8 +35,8 @@ pub(crate) fn exit(command: &Command, error: Error) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// What is asked for where it is help: of a study by its name, and else of a command in a language that clap's own
-/// text is not in.
+/// The help that was requested: of a study by its name, or of a command in a language that clap's own text does not
+/// have.
 fn help_text(command: &Command, words: &[String], error: &Error, language: Language) -> Option<String> {
     let plain = without_language(words);
     let is_word = plain.first().is_some_and(|word| word == "help");
@@ -52,7 +52,7 @@ fn help_text(command: &Command, words: &[String], error: &Error, language: Langu
     let is_help = match error.kind() {
         ErrorKind::DisplayHelp => true,
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => language != Language::English,
-        // `--lang` has a meaning for help too where the command has no such flag.
+        // `--lang` has a meaning for help too, if the command has no such flag.
         ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => {
             plain.len() < words.len() && (is_word || is_flag) && blames_language(error)
         }
@@ -76,7 +76,7 @@ fn without_language(words: &[String]) -> Vec<String> {
     words.iter().enumerate().filter(is_left).map(|(_, word)| word.clone()).collect()
 }
 
-/// Flags that other tools have, or that one would try: the command, the flag, what does it here.
+/// Flags of other tools, or likely guesses: the command, the flag, its equivalent here.
 const HABITS: [(&str, &[&str], [&str; 3]); 10] = [
     (
         "study",
@@ -141,21 +141,21 @@ const STUDIES_ARE_LISTED: [&str; 3] = [
     "`weir study --list` 列出各研究；可先运行 `weir study quick`",
 ];
 
-/// How an arm is given its command.
+/// How to give an arm its command.
 const ARM_FORM: [&str; 3] = [
     "write the name and the command of an arm as one word: --arm NAME=\"./server --port {port}\"",
     "비교 대상의 이름과 명령은 한 단어로 쓰십시오: --arm NAME=\"./server --port {port}\"",
     "方案的名称与命令要写成一个词：--arm NAME=\"./server --port {port}\"",
 ];
 
-/// The way out for an arm whose command stands in a word by itself.
+/// The remedy for an arm whose command stands in a separate word.
 fn separate_command(words: &[String], language: Language) -> Option<&'static str> {
     let is_command = |word: &String| word.contains([' ', '/', '{']);
     let is_apart = |three: &[String]| three[0] == "--arm" && !three[1].contains('=') && is_command(&three[2]);
     words.windows(3).any(is_apart).then(|| language.choose(ARM_FORM))
 }
 
-/// What does here what a flag of other tools does.
+/// The equivalent here of another tool's flag.
 fn habit(words: &[String], flag: &str, language: Language) -> Option<&'static str> {
     let flag = flag.split([' ', '=']).next().unwrap_or(flag);
     let command = words.first()?;
@@ -164,8 +164,7 @@ fn habit(words: &[String], flag: &str, language: Language) -> Option<&'static st
     HABITS.iter().find(is_meant).map(|(.., texts)| language.choose(*texts))
 }
 
-/// The error with tips that lead somewhere: never to a command that is hidden, and to what does here what a flag of
-/// another tool does there.
+/// The error with useful tips: never a hidden command, and the equivalent of another tool's flag.
 fn with_tips(command: &Command, words: &[String], mut error: Error, language: Language) -> Error {
     if let Some(ContextValue::Strings(names)) = error.get(ContextKind::SuggestedSubcommand) {
         let is_hidden =
@@ -192,7 +191,7 @@ fn with_tips(command: &Command, words: &[String], mut error: Error, language: La
     error
 }
 
-/// The whole text; `None` where clap's own is to be shown.
+/// The whole text; `None` if clap's own text is right.
 fn localized_error(error: &Error, language: Language) -> Option<String> {
     if language == Language::English {
         return None;
@@ -279,7 +278,7 @@ fn wrong(error: &Error, language: Language) -> Option<String> {
     })
 }
 
-/// A value that cannot be taken, with those that can or the reason.
+/// A value that is not accepted, with the possible ones or the reason.
 fn of_value(error: &Error, language: Language) -> Option<String> {
     let (argument, value_given) =
         (value(error, ContextKind::InvalidArg)?, value(error, ContextKind::InvalidValue)?);
@@ -312,7 +311,7 @@ fn of_value(error: &Error, language: Language) -> Option<String> {
     Some(text)
 }
 
-/// Why a value cannot be taken: our own words and clap's words for a range.
+/// Why a value is not accepted: our own words, and clap's words for a range.
 fn reason(english: &str, language: Language) -> String {
     if english == NO_WHOLE_NUMBER {
         let texts = [NO_WHOLE_NUMBER, "0 이상의 정수를 쓰십시오", "请写 0 或更大的整数"];
@@ -365,7 +364,7 @@ fn conflict(error: &Error, language: Language) -> Option<String> {
     })
 }
 
-/// What was probably meant.
+/// The probable intention.
 fn tips(error: &Error, language: Language) -> Vec<String> {
     let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
     let tip = |kind: ContextKind| {
@@ -381,7 +380,7 @@ fn tips(error: &Error, language: Language) -> Vec<String> {
         Some(ContextValue::StyledStrs(texts)) => texts.as_slice(),
         _ => &[],
     };
-    // What clap writes itself is English.
+    // clap's own text is English.
     let tables = || {
         let habits = HABITS.iter().map(|(.., texts)| texts);
         habits.chain(renamed::ALL.iter().map(|(_, texts)| texts)).chain([&STUDIES_ARE_LISTED, &ARM_FORM])
@@ -391,7 +390,7 @@ fn tips(error: &Error, language: Language) -> Vec<String> {
     kinds.into_iter().filter_map(tip).chain(habits).collect()
 }
 
-/// What clap knows of the error, as text; several things with commas.
+/// A value of clap's error context as text; several with commas.
 fn value(error: &Error, kind: ContextKind) -> Option<String> {
     match error.get(kind)? {
         ContextValue::String(text) => Some(text.clone()),

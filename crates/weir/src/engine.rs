@@ -63,7 +63,7 @@ pub(crate) fn config(driver: &str, options: &[String]) -> Result<Config> {
     Ok(config)
 }
 
-/// Refuses options that would do nothing on this driver.
+/// Refuses options that have no effect on this driver.
 pub(crate) fn check_options(options: &[String], driver: Driver) -> Result<()> {
     for option in options {
         let name = option.split('=').next().unwrap_or_default();
@@ -76,7 +76,7 @@ pub(crate) fn check_options(options: &[String], driver: Driver) -> Result<()> {
             ))
             .into());
         }
-        // An arm that masks nothing would be another one twice.
+        // An arm that masks nothing would duplicate another one.
         let kernel = option.strip_prefix(AS_ON_KERNEL).and_then(|rest| rest.strip_prefix('='));
         let kernel = kernel.and_then(|version| version.parse::<KernelVersion>().ok());
         if kernel.is_some_and(|version| lacking(version, driver.name()).next().is_none()) {
@@ -95,8 +95,8 @@ pub(crate) fn check_options(options: &[String], driver: Driver) -> Result<()> {
     Ok(())
 }
 
-/// Settles which driver runs, from a choice that may be open, and whether all options apply to it. Says why, when the
-/// choice was open.
+/// Chooses the driver, if the choice is open, and checks that all options apply to it. Returns the reason of an open
+/// choice.
 pub(crate) fn resolve(config: &mut Config, options: &[String]) -> Result<Option<String>> {
     if config.driver != DriverChoice::Auto {
         return Ok(None);
@@ -113,17 +113,17 @@ pub(crate) fn resolve(config: &mut Config, options: &[String]) -> Result<Option<
     Ok(Some(format!("driver auto: {driver} ({why})")))
 }
 
-/// An address, with the flag it was given by. The name of a host is looked up, which may take its time.
+/// An address, with its flag. The name of a host is looked up, which may take a while.
 pub(crate) fn address(flag: &str, text: &str) -> Result<Address> {
     Address::resolve(text).map_err(|error| UsageError(format!("{flag} {error}")).into())
 }
 
-/// All addresses of a host, the resolver's choice first; others than TCP have one.
+/// All addresses of a host, the resolver's first choice first; addresses other than TCP have one.
 pub(crate) fn addresses(flag: &str, text: &str) -> Result<Vec<Address>> {
     let first = address(flag, text)?;
     let mut all = vec![first];
     if text.parse::<Address>().is_err() {
-        // It was resolved a moment ago.
+        // The same name was resolved a moment ago.
         for other in text.to_socket_addrs().into_iter().flatten().map(Address::Tcp) {
             if !all.contains(&other) {
                 all.push(other);
@@ -138,7 +138,8 @@ pub(crate) fn check_pin(cpus: &[usize]) -> Result<()> {
     check_cpus(cpus).map_err(|reason| UsageError(format!("--pin: {reason}")).into())
 }
 
-/// Why not all of these can be had, with those that can. Where that cannot be found out, the kernel will say.
+/// The reason why not all of these CPUs are available, with those that are. If this is unknown, the kernel reports it
+/// later.
 pub(crate) fn check_cpus(cpus: &[usize]) -> Result<(), String> {
     let allowed = weir_sys::affinity::allowed_cpus().unwrap_or_default();
     match cpus.iter().find(|cpu| !allowed.contains(cpu)) {

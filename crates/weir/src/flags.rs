@@ -1,5 +1,4 @@
-//! Flags that servers and loads of all protocols have, and values that are refused in words that say what to
-//! write.
+//! Flags that servers and loads of all protocols have, and errors about values that say what to write.
 
 use std::{ops::RangeInclusive, str::FromStr};
 
@@ -13,13 +12,13 @@ pub(crate) use load::{Arrivals, LoadShared, MaxErrors};
 pub(crate) use serve::{Accept, ServeShared};
 pub(crate) use settings::{Settings, of as settings_of};
 
-/// What is said of a value that is no whole number.
+/// The error about a value that is no whole number.
 pub(crate) const NO_WHOLE_NUMBER: &str = "write a whole number, 0 or more";
 
-/// What is said of a value that is no number.
+/// The error about a value that is no number.
 pub(crate) const NO_NUMBER: &str = "write a number such as 2 or 0.5";
 
-/// A whole number, refused in words that say what to write.
+/// A whole number, with an error that says what to write.
 pub(crate) fn number<N: FromStr>(text: &str) -> Result<N, &'static str> {
     text.parse().map_err(|_| NO_WHOLE_NUMBER)
 }
@@ -29,7 +28,7 @@ fn fraction(text: &str) -> Result<f64, &'static str> {
     text.parse().map_err(|_| NO_NUMBER)
 }
 
-/// What is said of a value that is no rate, and of one that is no size.
+/// The errors about a value that is no rate, and about one that is no size.
 pub(crate) const NO_RATE: &str = "write a number such as 500, 10k or 1.5M";
 pub(crate) const NO_SIZE: &str = "write bytes such as 64, 4k or 1m (powers of 1024)";
 
@@ -44,12 +43,12 @@ pub(crate) fn whole_rate(text: &str) -> Result<u32, &'static str> {
     rate(text).ok().filter(is_whole).map(|rate| rate as u32).ok_or(NO_RATE)
 }
 
-/// A size in bytes: `4k` is 4096, as the storage commands have it.
+/// A size in bytes: `4k` is 4096, as in the storage commands.
 pub(crate) fn size<N: TryFrom<u64>>(text: &str) -> Result<N, &'static str> {
     quantity::bytes(text).and_then(|bytes| bytes.try_into().ok()).ok_or(NO_SIZE)
 }
 
-/// A size in a range, refused in the words in which clap refuses a number beyond one.
+/// A size in a range, with clap's error for a number outside a range.
 pub(crate) fn size_within(text: &str, range: RangeInclusive<usize>) -> Result<usize, String> {
     let bytes = size::<usize>(text)?;
     if range.contains(&bytes) {

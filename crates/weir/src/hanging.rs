@@ -1,9 +1,9 @@
-//! Workers that do not end: which, and what each thread of the process did when they were left behind. Nobody can look
-//! once it is gone.
+//! Workers that hang at the end: which ones, and the state of each thread of the process when they were left behind.
+//! The report contains it because it cannot be inspected after the process has gone.
 
 use std::fs;
 
-/// Workers had not ended long after the limit of the drain: exit code 15.
+/// Workers that had not ended long after the drain limit: exit code 15.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{workers} had not ended long after the limit of the drain, so the process ends without waiting any longer; its \
@@ -23,7 +23,7 @@ impl WorkersHang {
     }
 }
 
-/// Each thread with its name, its state, the system call that it is in, and where it sleeps in the kernel.
+/// Each thread with its name, its state, its system call, and where it sleeps in the kernel.
 fn threads() -> String {
     let Ok(threads) = fs::read_dir("/proc/self/task") else { return "/proc has none".into() };
     let mut lines: Vec<String> = threads.flatten().map(|thread| thread_line(&thread)).collect();
@@ -32,13 +32,13 @@ fn threads() -> String {
 }
 
 fn thread_line(thread: &fs::DirEntry) -> String {
-    // What cannot be read stands as a question mark: the rest is worth telling.
+    // A value that cannot be read is a question mark: the rest is still useful.
     let of = |file: &str| match fs::read_to_string(thread.path().join(file)) {
         Ok(text) if !text.trim().is_empty() => text.trim().to_owned(),
         _ => "?".to_owned(),
     };
     let (stat, call) = (of("stat"), of("syscall"));
-    // Behind the name, which may have blanks and brackets in it.
+    // After the name, which may contain blanks and brackets.
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').next()).unwrap_or("?");
     let call = call.split(' ').next().unwrap_or("?");
     format!("{} is {state} in call {call} at {}", of("comm"), of("wchan"))
@@ -60,7 +60,7 @@ mod tests {
         let hanging = thread::Builder::new().name("weir-hangs".into()).spawn(move || ended.recv());
         let hanging = hanging.expect("a thread can be had");
         let deadline = Instant::now() + Duration::from_secs(20);
-        // It takes its name when it runs, and then goes to sleep.
+        // A thread takes its name when it runs, and then sleeps.
         let said = loop {
             let said = WorkersHang::now(&[0, 2]).to_string();
             if said.contains("weir-hangs is S in call ") {

@@ -1,5 +1,5 @@
-//! Help in Korean and Chinese: what clap prints in English, with the texts of [`texts`]. What has no translation yet
-//! (the flags of other commands than `weir study`, `weir compare` and `weir history`) stays English.
+//! Help in Korean and Chinese: clap's English output, with the texts of [`texts`]. Untranslated texts (flags of all
+//! commands but `weir study`, `weir compare` and `weir history`) stay English.
 
 use clap::{Arg, Command};
 use weir_report::{Language, columns, pad_end, wrap};
@@ -11,17 +11,17 @@ mod texts;
 /// Columns before a description: a longer name has its description below it.
 const NAME_COLUMNS_MAX: usize = 34;
 
-/// Narrowest terminal that is written for.
+/// Narrowest terminal that the layout supports.
 const COLUMNS_MIN: usize = 40;
 
-/// Widest line, as clap has it.
+/// Widest line, as in clap's help.
 const COLUMNS_MAX: usize = 100;
 
-/// Lines of names, each with what is said of it.
+/// Names, each with its description.
 type Rows = Vec<(String, String)>;
 
-/// The help of the command that the words name: `study --help`, `help serve http`. A group of words that names none is
-/// about the program.
+/// The help of the command that the words name: `study --help`, `help serve http`. Words that name no command get the
+/// help of the program.
 pub(crate) fn text(root: &Command, words: &[String], language: Language) -> String {
     let mut root = root.clone();
     root.build();
@@ -120,7 +120,7 @@ fn row(arg: &Arg, path: &str, language: Language) -> (String, String) {
     (name, own + &values(arg, language))
 }
 
-/// What a flag is when it is left out, and what it may be.
+/// The default of a flag, and its possible values.
 fn values(arg: &Arg, language: Language) -> String {
     let mut text = String::new();
     if !arg.get_action().takes_values() {
@@ -142,7 +142,7 @@ fn values(arg: &Arg, language: Language) -> String {
     text
 }
 
-/// A heading and its lines; nothing where there are none.
+/// A heading and its lines; nothing without lines.
 fn section(out: &mut String, heading: &str, rows: Rows, width: usize) {
     if rows.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! In which language this process talks: in the one that `--lang` names, else in that of the locale.
+//! The language of this process's output: the one of `--lang`, else that of the locale.
 
 use std::env;
 
@@ -7,7 +7,7 @@ use weir_report::{Language, localized};
 
 use crate::exit::UsageError;
 
-/// The language that was given, or else that of the locale.
+/// The given language, else that of the locale.
 pub(crate) fn chosen(code: Option<&str>) -> Result<Language> {
     let Some(code) = code else { return Ok(locale()) };
     code.parse().map_err(|_| {
@@ -21,23 +21,23 @@ pub(crate) fn chosen(code: Option<&str>) -> Result<Language> {
     })
 }
 
-/// The language of what is said about this process's own command line, before or without anything that it does.
+/// The language of messages about this process's own command line, before or without any other work.
 pub(crate) fn of_command_line() -> Language {
-    // Unit tests are other programs, with other words, in whatever locale.
+    // Unit tests are other programs with other arguments, and their locale may be any.
     if cfg!(test) {
         return Language::English;
     }
     requested(&env::args_os().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
 }
 
-/// The language that the words ask for, although they are wrong; else that of the locale.
+/// The language that the arguments request, even if they are wrong; else that of the locale.
 fn requested(words: &[String]) -> Language {
     let follows = words.windows(2).find(|pair| pair[0] == "--lang").map(|pair| pair[1].as_str());
     let code = follows.or_else(|| words.iter().find_map(|word| word.strip_prefix("--lang=")));
     code.and_then(|code| code.parse().ok()).unwrap_or_else(locale)
 }
 
-/// The language that the environment asks for: the first of these variables that says something.
+/// The language that the environment requests: the first of these variables that is set.
 fn locale() -> Language {
     let said = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().filter_map(|name| env::var(name).ok());
     said.into_iter()

@@ -1,4 +1,4 @@
-//! `weir load`: what all loads have in common, from the flags to the exit code.
+//! `weir load`: the common part of all loads, from the flags to the exit code.
 
 use std::{io, net::TcpStream, sync::atomic::Ordering, time::Duration};
 
@@ -22,41 +22,41 @@ use crate::{
 /// takes on a virtual machine.
 pub(crate) const PACER_SPIN: Duration = Duration::from_micros(60);
 
-/// What `weir load` has of a protocol.
+/// The parts of `weir load` that depend on the protocol.
 pub(crate) trait LoadCommand {
     /// The flags that every load has.
     fn shared(&self) -> &LoadShared;
 
-    /// What is asked, complete.
+    /// The complete request.
     fn spec(&self) -> Result<LoadSpec>;
 
-    /// What comes back and is counted.
+    /// The unit that is counted.
     fn unit(&self) -> Unit {
         Unit::Message
     }
 
-    /// An impossible value of a specification, told with the flag that gave it.
+    /// An invalid value of a specification, with the flag that gave it.
     fn refusal(&self, field: &'static str, reason: String) -> String {
         format!("--{field}: {reason}")
     }
 
-    /// Why so much may have come back wrong, if that follows from how it was asked.
+    /// Why so many answers may be wrong, if the flags explain it.
     fn hint(&self, _report: &LoadReport) -> Option<&'static str> {
         None
     }
 
-    /// Opens what else takes the report: a path that cannot be written is known before the load, not after it.
+    /// Opens the other outputs of the report: a path that cannot be written is an error before the load, not after it.
     fn open(&self) -> Result<Option<Sink>> {
         Ok(None)
     }
 
-    /// The report as people read it.
+    /// The report for people.
     fn table(&self, report: &LoadReport, columns: usize, language: Language) -> String {
         load_text::table(report, columns, language)
     }
 }
 
-/// What takes a report beside standard output.
+/// The outputs of a report beside standard output.
 pub(crate) type Sink = Box<dyn FnOnce(&LoadReport) -> Result<()>>;
 
 pub(crate) fn run(load: &dyn LoadCommand, settings: &Settings) -> Result<Exit> {
@@ -78,7 +78,7 @@ pub(crate) fn run(load: &dyn LoadCommand, settings: &Settings) -> Result<Exit> {
     Ok(exit)
 }
 
-/// How a run that has a report came to its end.
+/// The end of a run that has a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Complete,
@@ -86,8 +86,8 @@ enum Ending {
     Interrupted,
 }
 
-/// Runs a load until its end or a signal, showing its progress unless the output is for a program. The report has what
-/// the command line asked.
+/// Runs a load until its end or a signal. Shows its progress unless the output is for a program. The report contains
+/// the settings of the command line.
 fn carry_out(
     spec: &LoadSpec,
     load: &dyn LoadCommand,
@@ -109,7 +109,7 @@ fn carry_out(
     Ok((report, ending))
 }
 
-/// Chooses the exit code of a run that was reported, and says why when it is none of success.
+/// Chooses the exit code of a run that was reported, and prints the reason for any code but success.
 fn conclude(report: &LoadReport, ending: Ending, load: &dyn LoadCommand) -> Exit {
     if ending == Ending::Interrupted {
         return Exit::Interrupted;
@@ -122,11 +122,11 @@ fn conclude(report: &LoadReport, ending: Ending, load: &dyn LoadCommand) -> Exit
     exit
 }
 
-/// A run of which more than this share failed measured something else than what was meant.
+/// The share of failures above which a run measured something other than intended.
 const ERROR_SHARE_MAX: f64 = 0.99;
 
-/// Why a run did not succeed: a threshold that was set, and otherwise that nothing came back right, or almost nothing.
-/// In English as every error is.
+/// Why a run did not succeed: a threshold that the user set, else no answer or almost none was right. In English, as
+/// every error is.
 fn objection(report: &LoadReport, max_errors: Option<MaxErrors>, unit: Unit) -> Option<(Exit, String)> {
     let unit = unit.plural(Language::English);
     let errors = report.errors();
@@ -145,7 +145,7 @@ fn objection(report: &LoadReport, max_errors: Option<MaxErrors>, unit: Unit) -> 
     let ended = errors + report.messages_whole_run;
     let right = match report.messages {
         0 => format!("none of the {unit} measured"),
-        // Whoever has set a threshold has said how much may fail.
+        // A threshold of the user says how much may fail.
         _ if max_errors.is_none() && report.error_share > ERROR_SHARE_MAX => {
             format!("only {} of {ended} {unit}", report.messages_whole_run)
         }
@@ -162,8 +162,8 @@ fn objection(report: &LoadReport, max_errors: Option<MaxErrors>, unit: Unit) -> 
     ))
 }
 
-/// What a load is asked, from the flags that every load has and what only its protocol is asked; `flag` gave the
-/// target, and `messages` is the number of a counted run.
+/// The specification of a load, from the common flags and those of its protocol; `flag` gave the target, and `messages`
+/// is the number of a counted run.
 pub(crate) fn spec(
     shared: &LoadShared,
     protocol: Protocol,
@@ -179,7 +179,7 @@ pub(crate) fn spec(
         },
         None => weir_load::Arrivals::Closed { think: engine::time("--think", &shared.think)? },
     };
-    // A counted run measures all its messages: there is nothing to warm up for.
+    // A counted run measures all its messages, so there is no warm-up.
     let warmup = if messages.is_some() { "0s" } else { &shared.warmup_max };
     let connect_timeout = engine::time("--connect-timeout", &shared.connect_timeout)?;
     let addresses = engine::addresses(flag, target)?;
@@ -212,8 +212,8 @@ pub(crate) fn spec(
     })
 }
 
-/// The first of a host's addresses at which somebody listens, and whether there are others. With one address the run
-/// itself says what is wrong with it.
+/// The first of a host's addresses that accepts a connection, and whether there are others. With one address the run
+/// itself reports the error.
 fn reachable(
     addresses: &[Address],
     target: &str,
@@ -257,10 +257,10 @@ fn beside(words: &[String]) -> Result<Vec<Beside>> {
         .ok_or_else(|| UsageError("--observe-beside takes a name and a process: exchange=4711".into()).into())
 }
 
-/// Descriptors a process of ours has open besides its connections, at most.
+/// Most descriptors that a process of ours has open besides its connections.
 const DESCRIPTORS_BESIDE: u64 = 48;
 
-/// What only the command line can know to be impossible.
+/// Errors that only the command line can detect.
 pub(crate) fn check(spec: &mut LoadSpec, shared: &LoadShared) -> Result<()> {
     engine::check_pin(&shared.pin)?;
     if shared.observe_stats.as_ref().is_some_and(|name| !name.starts_with('@')) {

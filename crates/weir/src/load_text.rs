@@ -1,14 +1,14 @@
-//! What the reports of all loads say to people in the same words: times in fitting units, lines that fit a terminal, a
-//! histogram. `--json` has the numbers.
+//! Common text of the reports of all loads: times in fitting units, lines that fit a terminal, a histogram. `--json`
+//! has the numbers.
 
 use std::fmt::Display;
 
 use weir_record::{failure::FailureCounts, latency::LatencySummary, load::LoadReport};
 use weir_report::{Language, keep_together, localized, pad_end, pad_start, spaced};
 
-/// Where the text of a row begins, behind its name.
+/// The column of a row's text, after its name.
 const INDENT: usize = 14;
-/// Narrowest and widest that a report is drawn.
+/// Narrowest and widest report.
 const COLUMNS_MIN: usize = 60;
 const COLUMNS_MAX: usize = 80;
 /// Bars of a histogram.
@@ -16,7 +16,7 @@ const BARS_MAX: usize = 12;
 /// Columns of a bar's line before the bar.
 const BAR_AT: usize = 37;
 
-/// What comes back and is counted.
+/// The unit that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Message,
@@ -25,7 +25,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// One of it, as it stands behind "per".
+    /// One of them, as it stands after "per".
     pub(crate) fn one(self, language: Language) -> &'static str {
         language.choose(match self {
             Self::Message => ["message", "메시지", "条消息"],
@@ -34,7 +34,7 @@ impl Unit {
         })
     }
 
-    /// Several of it.
+    /// Several of them.
     pub(crate) fn plural(self, language: Language) -> &'static str {
         language.choose(match self {
             Self::Message => ["messages", "메시지", "消息"],
@@ -58,12 +58,12 @@ pub(crate) fn columns(terminal: usize) -> usize {
     terminal.clamp(COLUMNS_MIN, COLUMNS_MAX)
 }
 
-/// Breaks rows that are too long between words, and goes on where the texts of rows begin.
+/// Breaks long rows between words, and continues in the column of a row's text.
 pub(crate) fn fit(rows: Vec<String>, columns: usize) -> Vec<String> {
     rows.into_iter().flat_map(|row| broken(&row, columns, INDENT)).collect()
 }
 
-/// The same for sentences without a name in front.
+/// The same for sentences without a name.
 pub(crate) fn fit_sentences(sentences: Vec<String>, columns: usize) -> Vec<String> {
     sentences.into_iter().flat_map(|sentence| broken(&sentence, columns, 2)).collect()
 }
@@ -77,7 +77,7 @@ fn broken(row: &str, columns: usize, indent: usize) -> Vec<String> {
     let mut line = String::new();
     // A figure and its unit stay together.
     for piece in weir_report::pieces(&keep_together(row)) {
-        // A word that is longer than a line stands on a line of its own.
+        // A word that is longer than a line gets its own line.
         if width(&line) + width(piece.trim_end()) > columns && width(&line) > indent {
             lines.push(spaced(&std::mem::replace(&mut line, " ".repeat(indent))));
         }
@@ -87,23 +87,23 @@ fn broken(row: &str, columns: usize, indent: usize) -> Vec<String> {
     lines
 }
 
-/// A row of a report: its name, and what is said behind it.
+/// A row of a report: its name and its text.
 pub(crate) fn row(language: Language, name: [&'static str; 3], text: impl Display) -> String {
     format!("{}{text}", pad_end(language.choose(name), INDENT))
 }
 
-/// A time in the unit that fits it.
+/// A time in a fitting unit.
 pub(crate) fn scaled(nanoseconds: f64) -> String {
     const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     in_unit(nanoseconds, &UNITS)
 }
 
-/// A time of a second of the run; one without an answer has none.
+/// A time in one second of the run; none in a second without an answer.
 pub(crate) fn scaled_or_none(nanoseconds: u64) -> String {
     if nanoseconds == 0 { "-".into() } else { scaled(nanoseconds as f64) }
 }
 
-/// Bytes a second in the unit that fits.
+/// Bytes a second in a fitting unit.
 pub(crate) fn byte_rate(bytes_per_second: f64) -> String {
     const UNITS: [(&str, f64); 4] = [("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9)];
     in_unit(bytes_per_second, &UNITS)
@@ -115,7 +115,7 @@ fn in_unit(value: f64, units: &[(&str, f64)]) -> String {
     for (unit, size) in units {
         let amount = value / size;
         shown = match amount {
-            // What rounds up to 10 has one digit less.
+            // A value that rounds up to 10 has one digit less.
             _ if *size == 1.0 => format!("{amount:.0} {unit}"),
             ..9.995 => format!("{amount:.2} {unit}"),
             _ => format!("{amount:.1} {unit}"),
@@ -127,7 +127,7 @@ fn in_unit(value: f64, units: &[(&str, f64)]) -> String {
     shown
 }
 
-/// A length in seconds, without zeros at its end.
+/// A length in seconds, without trailing zeros.
 fn seconds(nanoseconds: u64, language: Language) -> String {
     let text = format!("{:.2}", nanoseconds as f64 / 1e9);
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -159,7 +159,7 @@ pub(crate) fn time(report: &LoadReport, language: Language) -> String {
     row(language, ["time", "시간", "时长"], text)
 }
 
-/// What a counted run did not reach.
+/// The messages of a counted run that failed or were not started.
 pub(crate) fn unreached(report: &LoadReport, unit: Unit, language: Language) -> Option<String> {
     let asked = report.messages_asked.filter(|asked| report.messages < *asked)?;
     let (messages, started) = (report.messages, report.messages_started.min(asked));
@@ -179,7 +179,7 @@ pub(crate) fn asked_for(report: &LoadReport, unit: Unit, language: Language) -> 
     unreached(report, unit, language).map(|text| row(language, ["asked for", "지정 건수", "指定次数"], text))
 }
 
-/// What the generator itself cost.
+/// The generator's own CPU time.
 pub(crate) fn generator(report: &LoadReport, unit: Unit, language: Language) -> String {
     let cost = cpu(report.generator_cpu_ns, report.messages, unit, language);
     let busy = report.generator_busy_max * 100.0;
@@ -192,7 +192,7 @@ pub(crate) fn generator(report: &LoadReport, unit: Unit, language: Language) -> 
     row(language, ["generator", "부하 생성기", "负载生成器"], text)
 }
 
-/// CPU time of each, or in all where there is none.
+/// CPU time per unit, or in all where there are no units.
 fn cpu(cpu_ns: u64, messages: u64, unit: Unit, language: Language) -> String {
     let unit = unit.one(language);
     if messages == 0 {
@@ -208,7 +208,7 @@ fn cpu(cpu_ns: u64, messages: u64, unit: Unit, language: Language) -> String {
     localized!(language, "{each} CPU per {unit}", "{unit}당 CPU {each}", "每{unit} CPU {each}")
 }
 
-/// What the server cost, when it was observed.
+/// The server's CPU time, if it was observed.
 pub(crate) fn server(report: &LoadReport, unit: Unit, language: Language) -> Option<String> {
     let observed = report.observed.as_ref()?;
     let threads = observed.threads;
@@ -234,7 +234,7 @@ pub(crate) fn server(report: &LoadReport, unit: Unit, language: Language) -> Opt
     Some(row(language, ["server", "서버", "服务器"], text))
 }
 
-/// The quantiles that people look for; `--json` has all of them.
+/// The usual quantiles; `--json` has all of them.
 const QUANTILES_SHOWN: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
 pub(crate) fn latency(summary: &LatencySummary, language: Language) -> String {
@@ -242,7 +242,7 @@ pub(crate) fn latency(summary: &LatencySummary, language: Language) -> String {
         return language.choose(["no samples", "표본 없음", "没有样本"]).to_owned();
     }
     let quantile = |(quantile, nanoseconds): &(f64, u64)| {
-        // 0.999 reads p99.9
+        // 0.999 is p99.9
         let percent = (quantile * 1e6).round() / 1e4;
         format!("p{percent} {}", scaled(*nanoseconds as f64))
     };
@@ -261,7 +261,7 @@ pub(crate) fn histogram(
     columns: usize,
     language: Language,
 ) -> Vec<String> {
-    // One that cannot be read is not ours; the quantiles stand above.
+    // A histogram that cannot be read is not ours; the quantiles stand above.
     let Ok(histogram) = summary.histogram() else { return Vec::new() };
     if histogram.is_empty() {
         return Vec::new();
@@ -303,7 +303,7 @@ pub(crate) fn failures(report: &LoadReport, language: Language) -> String {
     failures_of(&report.failures, report.failed_starts, language)
 }
 
-/// The same of any counts, with starts that were never made.
+/// The same for any counts, with starts that were never made.
 pub(crate) fn failures_of(counts: &FailureCounts, failed_starts: u64, language: Language) -> String {
     let classes = [
         (["refused", "연결 거부", "连接被拒"], counts.refused),
@@ -330,12 +330,12 @@ pub(crate) fn failures_of(counts: &FailureCounts, failed_starts: u64, language: 
     if seen.is_empty() { none(language).to_owned() } else { seen.join(language.list()) }
 }
 
-/// Nothing of what a row is about.
+/// A row's text for zero.
 pub(crate) fn none(language: Language) -> &'static str {
     language.choose(["none", "없음", "无"])
 }
 
-/// The failures by class, and what went wrong first.
+/// The failures by class, and the first error.
 pub(crate) fn failure_rows(report: &LoadReport, language: Language) -> Vec<String> {
     let first = report.failure_first.as_ref();
     let first = first.map(|first| row(language, ["first failure", "첫 실패", "首个失败"], &first.text));
@@ -343,7 +343,7 @@ pub(crate) fn failure_rows(report: &LoadReport, language: Language) -> Vec<Strin
     std::iter::once(all).chain(first).collect()
 }
 
-/// What only an open loop has.
+/// The rows that only an open loop has.
 pub(crate) fn paced(report: &LoadReport, language: Language) -> Vec<String> {
     if report.rate_per_second.is_none() {
         return Vec::new();
@@ -358,7 +358,7 @@ pub(crate) fn paced(report: &LoadReport, language: Language) -> Vec<String> {
     .collect()
 }
 
-/// How many starts were never made, and who was late.
+/// The number of starts that were never made, and whether the server or the generator was late.
 fn missed_starts(report: &LoadReport, language: Language) -> String {
     let (missed, free) = (report.missed_starts, report.missed_starts_free);
     if missed == 0 {
@@ -388,7 +388,7 @@ fn missed_starts(report: &LoadReport, language: Language) -> String {
     )
 }
 
-/// How many response times are known from below alone.
+/// The number of response times that have only a lower bound.
 fn at_least(report: &LoadReport, language: Language) -> Option<String> {
     let count = report.response_at_least;
     let text = localized!(
@@ -400,7 +400,7 @@ fn at_least(report: &LoadReport, language: Language) -> Option<String> {
     (count > 0).then(|| row(language, ["unanswered", "무응답", "无应答"], text))
 }
 
-/// What is loaded, and how.
+/// The target, and the kind of load.
 pub(crate) fn target(report: &LoadReport, target: &str, language: Language) -> String {
     let mode = match report.mode.as_str() {
         "open" => language.choose(["open", "개방형", "开环"]),
@@ -417,7 +417,7 @@ pub(crate) fn target(report: &LoadReport, target: &str, language: Language) -> S
     row(language, ["target", "대상", "目标"], text)
 }
 
-/// What was reached, and whether it is a lower bound.
+/// The rate that was reached, and whether it is a lower bound.
 pub(crate) fn throughput(report: &LoadReport, unit: Unit, language: Language) -> String {
     let bound = match report.generator_bound {
         true => language.choose([
@@ -436,7 +436,7 @@ pub(crate) fn throughput(report: &LoadReport, unit: Unit, language: Language) ->
     row(language, ["throughput", "처리량", "吞吐量"], text)
 }
 
-/// The report as people read it, of messages that have nothing of their own to say.
+/// The report for people, for messages without a protocol-specific part.
 pub(crate) fn table(report: &LoadReport, columns: usize, language: Language) -> String {
     let LoadReport { connections, depth, message_bytes, messages, bytes_verified, .. } = report;
     let load = localized!(

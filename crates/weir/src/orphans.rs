@@ -1,5 +1,5 @@
-//! What is left of a foreign server when its supervisor was killed: it comes to this process, which asked the kernel
-//! for that, and is ended here. Not for children that are still looked after, but one that is kept.
+//! Orphans of a foreign server whose supervisor was killed. This process asked the kernel to adopt them, and ends them
+//! here. Only for use when no child is still needed, except for one that is kept.
 
 use std::{fs, process};
 
@@ -9,15 +9,15 @@ use rustix::{
 };
 use weir_sys::process_stat::{self, ProcessStat};
 
-/// Rounds of killing. Each ends all children there are; their own children come to us and are ended in the next.
+/// Most rounds of killing. Each ends all children; this process adopts their children and ends them in the next round.
 const ROUNDS_MAX: u32 = 1_000;
 
-/// Asks the kernel to give orphans below this process to it. Without that they go to the system's first process.
+/// Asks the kernel to give orphans below this process to it. Otherwise the system's first process adopts them.
 pub(crate) fn adopt() -> Result<(), Errno> {
     set_child_subreaper(Some(getpid()))
 }
 
-/// As [`end`], where there is none that is kept: that child is looked after, and is not ours to reap.
+/// As [`end`], except for one kept child, which other code reaps.
 pub(crate) fn end_but(kept: Option<u32>) {
     let Some(kept) = kept.and_then(|kept| Pid::from_raw(kept.cast_signed())) else { return end() };
     for _ in 0..ROUNDS_MAX {
@@ -26,24 +26,24 @@ pub(crate) fn end_but(kept: Option<u32>) {
             return;
         }
         for child in others {
-            // Fails only for one that has ended, and for one that is no longer ours.
+            // Fails only for a child that has ended, or is no longer ours.
             let _ = kill_process(child, Signal::KILL);
             let _ = waitpid(Some(child), WaitOptions::empty());
         }
     }
 }
 
-/// Ends all children. To be called only when none is looked after by others, as between two trials.
+/// Ends all children. Call it only when other code waits for none of them, as between two trials.
 pub(crate) fn end() {
     for _ in 0..ROUNDS_MAX {
         match wait(WaitOptions::NOHANG) {
-            // Reaped one that had ended by itself.
+            // Reaped a child that had ended by itself.
             Ok(Some(_)) => continue,
             Ok(None) => {}
             Err(_) => return,
         }
         for child in children() {
-            // Fails only for one that has ended.
+            // Fails only for a child that has ended.
             let _ = kill_process(child, Signal::KILL);
         }
         if wait(WaitOptions::empty()).is_err() {

@@ -1,4 +1,4 @@
-//! How output is shaped: width, colour, files that are whole or absent.
+//! The form of output: width, colour, files that are whole or absent.
 
 use std::{
     fs::{self, File},
@@ -10,8 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use weir_sys::log_file::open_at_once;
 
-/// What `COLUMNS` says, or else the width of the terminal on standard output, or what fits most places when there is
-/// none.
+/// The width in `COLUMNS`, else that of the terminal on standard output, else a default that fits most places.
 pub(crate) fn width_columns() -> usize {
     let asked =
         std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|columns| *columns > 0);
@@ -23,7 +22,7 @@ pub(crate) fn has_color() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Prints to standard output. A reader that has gone away has seen enough: that is no error. A full disk is.
+/// Prints to standard output. A reader that has gone away is no error. A full disk is.
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
     let mut write = || {
@@ -41,7 +40,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Lines of a name and what is said of it; what a terminal on standard output has no room for stands below.
+/// Lines of names with descriptions; a description that does not fit beside its name stands below it.
 pub(crate) fn fitted(text: &str) -> String {
     match terminal_columns(io::stdout()) {
         Some(columns) => text.lines().map(|line| broken(line, columns) + "\n").collect(),
@@ -49,7 +48,7 @@ pub(crate) fn fitted(text: &str) -> String {
     }
 }
 
-/// Tells people something on standard error. When nobody can read it, the work goes on.
+/// Prints a message on standard error. If it cannot be written, the work goes on.
 pub(crate) fn tell(text: &str) {
     let text = match terminal_columns(io::stderr()) {
         Some(columns) => text.lines().map(|line| broken(line, columns)).collect::<Vec<_>>().join("\n"),
@@ -58,14 +57,13 @@ pub(crate) fn tell(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Width of the terminal behind a stream; nothing where there is none.
+/// Width of the terminal behind a stream; none where there is no terminal.
 fn terminal_columns(stream: impl AsFd) -> Option<usize> {
     let columns = usize::from(rustix::termios::tcgetwinsize(stream).ok()?.ws_col);
     (columns > 0).then_some(columns)
 }
 
-/// A line with breaks between words, so that it fits. What follows a break stands below what the line's name is
-/// followed by.
+/// A line with breaks between words, so that it fits. Continued lines are indented to the text after the line's name.
 fn broken(line: &str, columns: usize) -> String {
     if weir_report::columns(line) <= columns {
         return line.to_owned();
@@ -73,7 +71,7 @@ fn broken(line: &str, columns: usize) -> String {
     let name = line.trim_start().split("  ").next().unwrap_or_default();
     let after = line.len() - line.trim_start().len() + name.len();
     let value = line.len() - line[after..].trim_start().len();
-    // A sentence has no name, and beside a long one there is no room.
+    // A sentence has no name, and beside a long name there is no room.
     let named = weir_report::columns(&line[..value]);
     let at = if value < line.len() && named <= columns / 2 { value } else { 0 };
     let indent = if at > 0 { named } else { 2 };
@@ -81,12 +79,12 @@ fn broken(line: &str, columns: usize) -> String {
     format!("{}{}", &line[..at], lines.join(&format!("\n{:indent$}", "")))
 }
 
-/// Writes a file below `--out` so that a reader finds the old one, the new one, or none: never a half.
+/// Writes a file below `--out` atomically: a reader finds the old one, the new one, or none.
 pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
     write_whole_or(path, text, "choose another folder with --out")
 }
 
-/// The same with another remedy for whoever has no space. A link stays one: the file behind it is written.
+/// The same with another remedy for a full disk. A link stays a link: its target is written.
 pub(crate) fn write_whole_or(path: &Path, text: &str, remedy: &str) -> Result<()> {
     refuse_device(path, remedy)?;
     let write = || match Way::to(path)? {
@@ -95,7 +93,7 @@ pub(crate) fn write_whole_or(path: &Path, text: &str, remedy: &str) -> Result<()
             let (partial, mut file) = begin_beside(&path)?;
             let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
             written.and_then(|()| fs::rename(&partial, path)).inspect_err(|_| {
-                // It was made here, so it is nobody else's; that it stays is no worse than the error that is told.
+                // This process made the file, so it may remove it. If that fails, the error that is reported is worse.
                 let _ = fs::remove_file(&partial);
             })
         }
@@ -107,9 +105,9 @@ pub(crate) fn write_whole_or(path: &Path, text: &str, remedy: &str) -> Result<()
 /// How a file is written.
 #[derive(Debug, PartialEq, Eq)]
 enum Way {
-    /// It is open already, or is a terminal or a pipe: taking its name would remove it.
+    /// It is open already, or is a terminal or a pipe: a rename over it would remove it.
     Through(Stream),
-    /// A new file takes its place.
+    /// A new file replaces it.
     Beside(PathBuf),
 }
 
@@ -117,7 +115,7 @@ enum Way {
 enum Stream {
     Stdout,
     Stderr,
-    /// Another descriptor of this process by its name; a regular file among them is added to.
+    /// The path names another descriptor of this process; a regular file behind it is appended to.
     Open(PathBuf),
     Named(PathBuf),
 }
@@ -152,10 +150,10 @@ fn write_through(stream: Stream, text: &str) -> io::Result<()> {
     }
 }
 
-/// Links that are followed one after the other, as many as the kernel does.
+/// Most links that are followed one after the other, as many as the kernel follows.
 const LINKS_MAX: usize = 40;
 
-/// A path, and where it leads link by link.
+/// A path, and its targets link by link.
 fn links(path: &Path) -> impl Iterator<Item = PathBuf> {
     let behind = |link: &PathBuf| {
         let target = fs::read_link(link).ok()?;
@@ -164,7 +162,7 @@ fn links(path: &Path) -> impl Iterator<Item = PathBuf> {
     std::iter::successors(Some(path.to_owned()), behind).take(LINKS_MAX + 1)
 }
 
-/// The file behind all links, whether it is there or not.
+/// The file behind all links, whether it exists or not.
 pub(crate) fn behind_links(path: &Path) -> io::Result<PathBuf> {
     let last = links(path).last().unwrap_or_default();
     if last.is_symlink() { Err(rustix::io::Errno::LOOP.into()) } else { Ok(last) }
@@ -179,15 +177,15 @@ fn own_descriptor(path: &Path) -> Option<u32> {
     })
 }
 
-/// A block device is no place for a result: what is on it would be lost, or its name.
+/// Refuses a block device: a write would destroy its content, or its name.
 pub(crate) fn refuse_device(path: &Path, remedy: &str) -> Result<()> {
     let is_device = fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
     anyhow::ensure!(!is_device, "{} is a block device, and would be overwritten; {remedy}", path.display());
     Ok(())
 }
 
-/// Whether a file can be written there, found out before there is anything to write; what is there stays as it is, and
-/// whoever reads from a pipe sees no end of it.
+/// Checks in advance whether a file can be written there. An existing file stays as it is, and the reader of a pipe
+/// sees no end of file.
 pub(crate) fn can_be_written(path: &Path, flag: &str) -> Result<()> {
     let tried = match Way::to(path) {
         _ if path.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
@@ -201,8 +199,8 @@ pub(crate) fn can_be_written(path: &Path, flag: &str) -> Result<()> {
     tried.with_context(|| format!("{flag}: cannot write {}; choose another file with {flag}", path.display()))
 }
 
-/// A new file beside `path`, to take its place when it is whole. No name that is there already is touched: whatever
-/// ends in `.partial` may be somebody's.
+/// Makes a new file beside `path`, which replaces it when it is whole. It touches no existing name: another program may
+/// have made a file that ends in `.partial`.
 pub(crate) fn begin_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.partial", std::process::id()));
@@ -234,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_device_is_written_to_and_stays_one() {
-        // By a link, so that no mistake can cost the machine its device.
+        // Through a link, so that no mistake can remove a device of the machine.
         let full = std::env::temp_dir().join(format!("weir-full-{}", std::process::id()));
         std::os::unix::fs::symlink("/dev/full", &full).expect("a link can be made");
         let error = write_whole(&full, "row\n").expect_err("it is full");

@@ -1,8 +1,8 @@
-//! Commands that had another name: who types the old one is told the new one.
+//! Renamed commands: a user of the old name gets a message with the new one.
 
 use weir_report::Language;
 
-/// The words that led there, and what is said of the name that the command has now.
+/// The old words, and a sentence with the command's present name.
 pub(crate) const ALL: [([&str; 2], [&str; 3]); 1] = [(
     ["study", "compare"],
     [
@@ -12,7 +12,7 @@ pub(crate) const ALL: [([&str; 2], [&str; 3]); 1] = [(
     ],
 )];
 
-/// The name that a command has now, where the words begin with its old one.
+/// The message with the present name, if the words begin with an old one.
 pub(crate) fn now<'w>(words: impl IntoIterator<Item = &'w str>, language: Language) -> Option<&'static str> {
     let first: Vec<&str> = words.into_iter().skip_while(|word| *word == "help").take(2).collect();
     ALL.iter().find(|(old, _)| first == old).map(|(_, texts)| language.choose(*texts))

@@ -1,4 +1,4 @@
-//! Requests of a mix, from a file to what a load or a study asks for.
+//! The requests of a mix, from a file to the requests of a load or a study.
 
 use std::{fs, path::Path};
 
@@ -25,7 +25,7 @@ pub(crate) fn read(path: &Path) -> Result<RequestMix> {
     Ok(study_file::requests(path, &text).map_err(|error| UsageError(error.localized(language)))?)
 }
 
-/// The requests as a load asks for them, on a server of this name.
+/// The requests of a load on a server of this name.
 pub(crate) fn urls(mix: RequestMix, host: &str) -> Vec<HttpUrl> {
     mix.request.into_iter().map(|request| url(request, host)).collect()
 }

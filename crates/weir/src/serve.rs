@@ -1,4 +1,4 @@
-//! `weir serve`: what all servers have in common, from the flags to the end of the drain.
+//! `weir serve`: the common part of all servers, from the flags to the end of the drain.
 
 use std::{
     fs,
@@ -29,10 +29,10 @@ use crate::{
     output, signals,
 };
 
-/// A server that can be started: its flags are checked, and its names are taken.
+/// A server that can start: its flags are checked, and its names are taken.
 pub(crate) struct Prepared {
     config: ServerConfig,
-    /// Why this driver, if it was not named.
+    /// Why this driver was chosen, if no flag named it.
     why: Option<String>,
     stats: Option<StatsSocket>,
     metrics: Option<MetricsPort>,
@@ -40,7 +40,7 @@ pub(crate) struct Prepared {
 
 /// Checks the flags that every server has.
 pub(crate) fn prepare(shared: &ServeShared, listen: &str) -> Result<Prepared> {
-    // A low soft limit is raised to the hard one; if that fails the server runs with what it has.
+    // Raises a low soft limit to the hard one; if that fails, the server runs with its present limit.
     let _ = weir_evidence::limits::raise_nofile();
     let (config, why) = config(shared, listen)?;
     let stats = stats_socket(shared.stats_socket.as_deref())?;
@@ -53,10 +53,10 @@ pub(crate) struct Running {
     address: Address,
     control: ServerControl,
     node: Option<NodeSource>,
-    /// What its metrics are read from, where that is more than engine and `node`.
+    /// The source of its metrics, if that is more than engine and `node`.
     source: Option<Arc<dyn Source>>,
     drain: Box<dyn Fn() + Send>,
-    /// Called before the server says where it listens.
+    /// Called before the server prints its address.
     until_ready: Box<dyn FnOnce()>,
     join: Box<dyn FnOnce() -> Drained>,
 }
@@ -75,7 +75,7 @@ impl Running {
         }
     }
 
-    /// A server of order sessions. `until_ready` comes back when it may be said where it listens.
+    /// A server of order sessions. It prints its address when `until_ready` returns.
     pub(crate) fn orders(
         server: OrdersServer,
         node: NodeSource,
@@ -96,8 +96,8 @@ impl Running {
 }
 
 impl Prepared {
-    /// Starts a server with this handler, says where it listens, and comes back when it has drained. `node` is what the
-    /// server has to say beside the engine's counters.
+    /// Starts a server with this handler, prints its address, and returns when it has drained. `node` is the server's
+    /// own part beside the engine's counters.
     pub(crate) fn run<H, F>(self, node: Option<NodeSource>, handler: H) -> Result<()>
     where
         H: Fn(Stream) -> F + Clone + Send + 'static,
@@ -106,7 +106,7 @@ impl Prepared {
         self.run_server(|config| Server::start(config, handler).map(|server| Running::plain(server, node)))
     }
 
-    /// As [`Self::run`], for a server that is started in another way.
+    /// As [`Self::run`], for a server that starts in another way.
     pub(crate) fn run_server(
         self,
         start: impl FnOnce(ServerConfig) -> Result<Running, ServeError>,
@@ -135,7 +135,7 @@ impl Prepared {
         }
         lock(&stop).serve(&running.address, running.drain);
         (running.until_ready)();
-        // Whoever closed our output does not wait for the line.
+        // A closed output does not stop the server.
         let _ = output::print(&format!("listening on {}", running.address));
         let drained = (running.join)();
         sentences(&drained, driver).iter().for_each(|sentence| output::tell(sentence));
@@ -154,7 +154,7 @@ impl Prepared {
         self.config.engine.limits.descriptors_reserved = usize::MAX;
     }
 
-    /// Serves metrics there, unless the command line has said where.
+    /// Serves metrics there, unless the command line gave an address.
     pub(crate) fn metrics_at(&mut self, address: Option<SocketAddr>) -> Result<()> {
         if self.metrics.is_none() {
             self.metrics = address.map(metrics_port).transpose()?;
@@ -162,13 +162,13 @@ impl Prepared {
         Ok(())
     }
 
-    /// How many workers there will be.
+    /// The number of workers.
     pub(crate) fn workers(&self) -> usize {
         self.config.workers
     }
 
-    /// Refuses to listen where others can reach it, unless that is insisted on: passwords and orders cross the wire as
-    /// they are.
+    /// Refuses to listen where other machines can connect, unless a flag insists: passwords and orders cross the
+    /// network in plain text.
     pub(crate) fn refuse_insecure(&self, is_insisted: bool) -> Result<()> {
         match &self.config.listen {
             Address::Tcp(address) if !address.ip().is_loopback() && !is_insisted => Err(UsageError(format!(
@@ -181,8 +181,8 @@ impl Prepared {
     }
 }
 
-/// Says once that accepting pauses, for clients see nothing but a server that is silent. On a thread of its own:
-/// whoever reads what we say may let us wait.
+/// Reports once that accepting pauses, because clients see only a silent server. On a separate thread: the reader of
+/// our output may block us.
 fn tell_starved() {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
@@ -192,7 +192,7 @@ fn tell_starved() {
                  the kernel; raise the limit (`ulimit -n`), or serve fewer at a time",
             );
         };
-        // Without memory for a thread it is told at the end.
+        // Without memory for a thread, the report at the end has it.
         let _ = thread::Builder::new().name("weir-starved".into()).spawn(tell);
     });
 }
@@ -204,7 +204,7 @@ fn starvation(pauses: u64) -> Option<String> {
     })
 }
 
-/// What a server that has ended has to tell: nothing, if nothing was unusual.
+/// The report of a server that has ended: empty, if nothing was unusual.
 fn sentences(drained: &Drained, driver: Driver) -> Vec<String> {
     let mut sentences = Vec::new();
     match drained.connections_cut {
@@ -243,8 +243,8 @@ fn config(shared: &ServeShared, listen: &str) -> Result<(ServerConfig, Option<St
     Ok((config, why))
 }
 
-/// The statistics socket that was named, or the one where the monitor looks. A server whose name was not chosen runs
-/// without it when it cannot be had.
+/// The named statistics socket, or the default one, where the monitor looks. If the default one is not available, the
+/// server runs without it.
 fn stats_socket(named: Option<&str>) -> Result<Option<StatsSocket>> {
     let name = match named {
         Some(target::NO_SOCKET) => return Ok(None),
@@ -277,7 +277,7 @@ fn metrics_port(address: SocketAddr) -> Result<MetricsPort> {
     })
 }
 
-/// Tells what stands in the way of an address that is no port.
+/// Explains the error of an address that is no port, a Unix path or an abstract name.
 fn explain(error: ServeError, listen: &Address) -> anyhow::Error {
     let is_in_use = matches!(&error, ServeError::Listen { source, .. }
         if source.kind() == std::io::ErrorKind::AddrInUse);
@@ -297,12 +297,12 @@ fn explain(error: ServeError, listen: &Address) -> anyhow::Error {
     }
 }
 
-/// What a signal does: the first one drains, also when it comes before there is a server; the second one ends at once.
+/// The effect of signals: the first one drains, also before there is a server; the second one ends at once.
 #[derive(Default)]
 struct Stop {
     is_requested: bool,
     drain: Option<Box<dyn Fn() + Send>>,
-    /// Path to remove when nothing else will.
+    /// Path to remove if no other code will.
     path: Option<PathBuf>,
 }
 
@@ -310,7 +310,7 @@ impl Stop {
     fn ask(&mut self, count: usize) {
         if count > 1 {
             if let Some(path) = &self.path {
-                // Gone already is as good.
+                // It may be gone already.
                 let _ = fs::remove_file(path);
             }
             std::process::exit(130);

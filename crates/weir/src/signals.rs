@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM; those that ask for logs to be opened anew; and a signal that must not end the program.
+//! SIGINT and SIGTERM; signals that request reopening logs; and a signal that must not end the program.
 
 use std::{
     io,
@@ -14,13 +14,14 @@ use signal_hook::{
     iterator::Signals,
 };
 
-/// A file that may not become longer (`ulimit -f`) is an error of that write, and no end of all that was measured.
+/// Turns a write beyond the file size limit (`ulimit -f`) into an error of that write, instead of the end of the
+/// program.
 pub(crate) fn outlive_file_limit() -> io::Result<()> {
     // Any handler keeps the signal from killing; the write fails with EFBIG, which says the same.
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))).map(drop)
 }
 
-/// A flag that is set when the program is asked to stop. Who asks twice does not want to wait.
+/// A flag that is set when the program is asked to stop. A second request ends it without a wait.
 pub(crate) fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
@@ -33,13 +34,13 @@ pub(crate) fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Calls `action` at each SIGINT or SIGTERM with how many have come, on a thread of its own.
+/// Calls `action` at each SIGINT or SIGTERM with their number so far, on a separate thread.
 pub(crate) fn on_stop(action: impl FnMut(usize) + Send + 'static) -> io::Result<()> {
     on(&[SIGINT, SIGTERM], "weir-signals", action)
 }
 
-/// Calls `action` at each SIGHUP or SIGUSR1, with which log rotation tells a program that its log was moved away, on a
-/// thread of its own.
+/// Calls `action` at each SIGHUP or SIGUSR1, on a separate thread. Log rotation sends them after it has moved a log
+/// away.
 pub(crate) fn on_rotation(mut action: impl FnMut() + Send + 'static) -> io::Result<()> {
     on(&[SIGHUP, SIGUSR1], "weir-rotation", move |_| action())
 }

@@ -20,7 +20,7 @@ use crate::{
 
 pub(crate) fn run(arguments: &args::Agent) -> Result<Exit> {
     let weir = env::current_exe().context("cannot find the weir program itself")?;
-    // Where the kernel refuses, the supervisors alone see to it.
+    // If the kernel refuses, only the supervisors end orphans.
     let _ = orphans::adopt();
     let agent = Agent {
         weir,
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &args::Agent) -> Result<Exit> {
         interrupt: Arc::new(AtomicBool::new(false)),
         between_rounds: &mut orphans::end,
     };
-    // A signal ends it at once: the kernel and the supervisors then end what it started.
+    // A signal ends it at once: the kernel and the supervisors then end its children.
     agent.serve(BufReader::new(io::stdin()), &mut io::stdout().lock())?;
     Ok(Exit::Ok)
 }
@@ -53,7 +53,8 @@ fn facts() -> Facts {
     }
 }
 
-/// Where a connection of ssh arrived: the third word of what its daemon says (client, port, server, port).
+/// The address at which an ssh connection arrived: the third word of the daemon's variable (client, port, server,
+/// port).
 fn reached_at(connection: &str) -> Option<IpAddr> {
     connection.split_whitespace().nth(2)?.parse().ok().filter(|address: &IpAddr| !address.is_loopback())
 }

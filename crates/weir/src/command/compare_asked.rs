@@ -1,4 +1,4 @@
-//! What `weir compare` was asked, from what was typed: words are split, parameters are put in, flags are checked.
+//! The request of `weir compare`, from the command line: words are split, parameters are inserted, flags are checked.
 
 use std::{ffi::OsString, path::absolute, time::Duration};
 
@@ -15,7 +15,7 @@ use weir_report::localized;
 use super::{compare_servers, compare_words};
 use crate::{args::Compare, exit::UsageError, language};
 
-/// Difference that matters, as studies have it.
+/// Smallest difference that matters, as in studies.
 const EQUIVALENCE_MARGIN: f64 = 0.01;
 
 /// Fewest pairs that decide anything.
@@ -24,10 +24,10 @@ const PAIRS_MIN: u32 = weir_judge::commands::PAIRS_DECIDING_MIN;
 /// Parameters of one combination.
 type Parameters = Vec<(String, String)>;
 
-/// A command as it was typed, what it is, and what is put into it.
+/// A command as it was typed, its role, and its parameters.
 type Template<'t> = (&'t String, CommandRole, &'t [(String, String)]);
 
-/// Every comparison that is asked for.
+/// Every requested comparison.
 pub(super) fn comparisons(arguments: &Compare, seed: u64) -> Result<Vec<Asked>> {
     compare_servers::check(arguments)?;
     let combinations = combinations(arguments)?;
@@ -61,7 +61,7 @@ fn roles(arguments: &Compare) -> Vec<(&String, CommandRole)> {
     commands.chain(arguments.placebo.iter().map(|text| (text, CommandRole::Placebo))).collect()
 }
 
-/// What all comparisons have in common.
+/// The common part of all comparisons.
 struct Shared {
     settings: CommandSettings,
     environment: Vec<(OsString, OsString)>,
@@ -115,14 +115,14 @@ impl Shared {
         Ok(shared)
     }
 
-    /// What is asked of servers, if these are compared.
+    /// The request about servers, if these are compared.
     fn ask_servers(&mut self, arguments: &Compare) -> Result<()> {
         let Some(load) = &arguments.load else { return Ok(()) };
         let (servers, settings) =
             compare_servers::asked(arguments, load, &|flag, text| self.words(flag, text))?;
         self.settings.servers = Some(settings);
         self.servers = Some(servers);
-        // What a load writes is read, and compared with nothing.
+        // The output of a load is read, and not compared.
         self.output = OutputTo::Discard;
         Ok(())
     }
@@ -177,7 +177,7 @@ impl Shared {
         })
     }
 
-    /// The words of a command: those of a shell's call, or as a shell would take them apart.
+    /// The words of a command: those of a call of the shell, or split as a shell would.
     fn words(&self, flag: &str, text: &str) -> Result<Vec<OsString>> {
         if let Some(shell) = &self.shell {
             return Ok([shell, "-c", text].map(OsString::from).to_vec());
@@ -202,7 +202,7 @@ fn no_shell_and(shell: &str) -> anyhow::Error {
     ))
 }
 
-/// A shell that is not there is one mistake of the command line, and not a failure of each command.
+/// A missing shell is one mistake of the command line, and not a failure of each command.
 fn is_there(shell: &str, environment: &[(OsString, OsString)], arguments: &Compare) -> Result<()> {
     let spec = RunSpec {
         words: vec![shell.into()],
@@ -230,7 +230,7 @@ fn is_there(shell: &str, environment: &[(OsString, OsString)], arguments: &Compa
     })
 }
 
-/// A length as it is typed; a number alone is seconds.
+/// A length of time; a number alone is seconds.
 pub(super) fn duration(flag: &str, text: &str) -> Result<u64> {
     let is_number = text.ends_with(|symbol: char| symbol.is_ascii_digit());
     let with_unit = if is_number { format!("{text}s") } else { text.to_owned() };
@@ -313,7 +313,7 @@ fn check_counts(arguments: &Compare, commands: &[Template<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Names as they were given, and the commands themselves for the others; each is another one.
+/// The given names, and the commands themselves for the others; all are different.
 fn names(arguments: &Compare, commands: &[Template<'_>]) -> Result<Vec<String>> {
     if arguments.name.len() > commands.len() {
         let (names, count) = (arguments.name.len(), commands.len());
@@ -333,7 +333,7 @@ fn names(arguments: &Compare, commands: &[Template<'_>]) -> Result<Vec<String>> 
     Ok(found)
 }
 
-/// A text with parameters in their places.
+/// A text with the values of parameters in place.
 fn put_in(text: &str, parameters: &[(String, String)]) -> String {
     parameters.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }

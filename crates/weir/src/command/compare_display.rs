@@ -1,4 +1,4 @@
-//! How far a comparison is, while it runs: a bar on a terminal, a line now and then elsewhere.
+//! Progress of a running comparison: a bar on a terminal, a line now and then elsewhere.
 
 use std::{
     io::IsTerminal,
@@ -12,10 +12,10 @@ use weir_report::{Language, commands::finding, localized};
 
 use crate::output;
 
-/// What the bar of a terminal has.
+/// Parts of a terminal's bar.
 const BAR: &str = "{elapsed_precise} [{bar:16}] {pos}/{len}  {wide_msg}";
 
-/// Without a terminal nobody watches: a line after so long says that it goes on.
+/// Without a terminal, a line at this interval says that it goes on.
 const LINE_EVERY: Duration = Duration::from_secs(20);
 
 /// Progress on standard error. It draws between runs, never in one.
@@ -99,7 +99,7 @@ impl Display {
     }
 }
 
-/// How many pairs there will be, and what set their number.
+/// The number of pairs, and what set it.
 fn planned(plan: &PairPlan, expected_ns: u64, language: Language) -> String {
     let (pairs, length) = (plan.pairs, language.duration(expected_ns));
     let why = match plan.reason {

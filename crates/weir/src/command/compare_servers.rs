@@ -1,4 +1,4 @@
-//! What `weir compare` was asked of servers and their load, from what was typed.
+//! The request of `weir compare` about servers and their load, from the command line.
 
 use std::{ffi::OsString, time::Duration};
 
@@ -16,17 +16,18 @@ use weir_report::localized;
 use super::compare_asked::{duration, usage, within};
 use crate::{args::Compare, language};
 
-/// Longest time until a server is ready, and from the end of a load to the reading of clocks, when nothing says so.
+/// Defaults of the longest time until a server is ready, and of the time from the end of a load to the reading of
+/// clocks.
 const READY_WITHIN: &str = "30s";
 const SETTLE: &str = "100ms";
 
-/// Pairs of a start when nothing says so: the fewest with a middle.
+/// Default pairs of a start: the fewest with a middle.
 const PAIRS_PER_START: u32 = 3;
 
-/// Splits words; a shell may be in between.
+/// Splits words, with or without a shell.
 type Words<'w> = dyn Fn(&str, &str) -> Result<Vec<OsString>> + 'w;
 
-/// Refuses flags that mean nothing together, each with what to write.
+/// Refuses flags that contradict each other, each with the remedy.
 pub(super) fn check(arguments: &Compare) -> Result<()> {
     match (&arguments.load, arguments.serve.is_empty()) {
         (None, true) => without_servers(arguments),
@@ -47,7 +48,7 @@ pub(super) fn check(arguments: &Compare) -> Result<()> {
     }
 }
 
-/// Flags that are about servers alone.
+/// Flags that apply to servers alone.
 fn without_servers(arguments: &Compare) -> Result<()> {
     let given = [
         ("--count-regex", arguments.count_regex.is_some()),
@@ -74,7 +75,7 @@ fn wants_servers(flag: &str) -> anyhow::Error {
     ))
 }
 
-/// Flags that mean nothing for servers.
+/// Flags that do not apply to servers.
 fn with_servers(arguments: &Compare) -> Result<()> {
     let language = language::of_command_line();
     if let Some(command) = arguments.commands.first() {
@@ -127,7 +128,7 @@ fn with_servers(arguments: &Compare) -> Result<()> {
     )))
 }
 
-/// Servers that are up together need a port and a folder each, and a load must find its server.
+/// Servers that are up together need separate ports and folders, and a load must find its server.
 fn has_places(arguments: &Compare, load: &str) -> Result<()> {
     let language = language::of_command_line();
     let has_one = |text: &str| text.contains(PORT) || text.contains(FOLDER);
@@ -166,7 +167,7 @@ fn has_places(arguments: &Compare, load: &str) -> Result<()> {
     }
 }
 
-/// What is asked of servers, for the session and for the record.
+/// The settings of servers, for the session and for the record.
 pub(super) fn asked(
     arguments: &Compare,
     load: &str,
@@ -222,7 +223,7 @@ fn pairs_per_start(arguments: &Compare) -> Result<u32> {
     Ok(pairs)
 }
 
-/// How the number of a load's units of work is read: as was asked, or as a known tool prints it.
+/// How the number of a load's units of work is read: as the flags say, or as a known tool prints it.
 fn count(arguments: &Compare, load: &str) -> Result<Count> {
     let language = language::of_command_line();
     if let Some(text) = &arguments.count_regex {
@@ -254,9 +255,9 @@ fn count(arguments: &Compare, load: &str) -> Result<Count> {
     }
 }
 
-/// A load that is not there is one mistake of the command line, and not a failure of each server.
+/// A missing load is one mistake of the command line, and not a failure of each server.
 fn is_there(load: &str, words: Vec<OsString>, arguments: &Compare) -> Result<()> {
-    // A parameter is not in its place yet.
+    // A parameter does not have its value yet.
     if words.first().is_some_and(|word| word.to_string_lossy().contains('{')) {
         return Ok(());
     }

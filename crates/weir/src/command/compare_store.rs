@@ -21,10 +21,10 @@ use crate::output;
 /// Most comparisons that begin within one second.
 const SAME_SECOND_MAX: u32 = 100;
 
-/// Most single runs that are stored. Of more, what was concluded is stored, and no run.
+/// Most single runs that are stored. With more, only the conclusions are stored.
 const RUNS_MAX: usize = 50_000;
 
-/// Makes the folder, and finds out whether it can be written, before there is anything to write.
+/// Makes the folder, and checks that it can be written, before there is anything to write.
 pub(super) fn prepare(folder: &Path) -> Result<()> {
     let tried = fs::create_dir_all(folder)
         .and_then(|()| output::begin_beside(&folder.join("compare")))
@@ -36,7 +36,7 @@ fn cannot(folder: &Path) -> String {
     format!("--out: cannot write to {}; choose another folder with --out", folder.display())
 }
 
-/// Stores a comparison in a file that was not there, and says where.
+/// Stores a comparison in a new file, and returns its path.
 pub(super) fn store(folder: &Path, report: &CommandReport, language: Language) -> Result<()> {
     let text = serde_json::to_string(&bounded(report))? + "\n";
     let path =
@@ -51,7 +51,7 @@ pub(super) fn store(folder: &Path, report: &CommandReport, language: Language) -
     Ok(())
 }
 
-/// The report with its runs, as far as they are not too many.
+/// The report with its runs, unless they are too many.
 fn bounded(report: &CommandReport) -> CommandReport {
     let mut report = report.clone();
     let runs: usize = report.comparisons.iter().map(|it| it.runs.len()).sum();
@@ -61,7 +61,7 @@ fn bounded(report: &CommandReport) -> CommandReport {
     report
 }
 
-/// Writes a file under the first name of that moment that is free: whole, or not at all.
+/// Writes a file under the first free name of that moment: whole, or not at all.
 fn new_file(folder: &Path, began_unix_s: u64, text: &str) -> io::Result<PathBuf> {
     let (partial, mut file) = output::begin_beside(&folder.join("compare"))?;
     let written = write(&mut file, text).and_then(|()| {
@@ -69,7 +69,7 @@ fn new_file(folder: &Path, began_unix_s: u64, text: &str) -> io::Result<PathBuf>
         named_first(&partial, names)
     });
     if written.is_err() {
-        // It was made here, so it is nobody else's; that it stays is no worse than the error that is told.
+        // This process made the file, so it may remove it. If that fails, the error that is reported is worse.
         let _ = fs::remove_file(&partial);
     }
     written
@@ -80,13 +80,13 @@ fn write(file: &mut File, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Gives a file the first of these names that nothing has.
+/// Gives a file the first of these names that is free.
 fn named_first(partial: &Path, mut names: impl Iterator<Item = PathBuf>) -> io::Result<PathBuf> {
     let named =
         names.find_map(|name| match renameat_with(CWD, partial, CWD, &name, RenameFlags::NOREPLACE) {
             Ok(()) => Some(Ok(name)),
             Err(Errno::EXIST) => None,
-            // Not every file system knows the flag.
+            // Some file systems do not know the flag.
             Err(Errno::INVAL | Errno::NOSYS) if name.exists() => None,
             Err(Errno::INVAL | Errno::NOSYS) => Some(fs::rename(partial, &name).map(|()| name)),
             Err(other) => Some(Err(other.into())),

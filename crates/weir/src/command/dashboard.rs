@@ -13,7 +13,7 @@ use crate::{
     language, output, signals,
 };
 
-/// In place of a socket's name: whatever servers this user runs.
+/// In place of a socket's name: all servers of this user.
 const AUTO: &str = "auto";
 
 pub(crate) fn run(arguments: &Dashboard) -> Result<Exit> {
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &Dashboard) -> Result<Exit> {
     })?;
     let language = language::chosen(arguments.lang.as_deref())?;
     let folder = match &arguments.folder {
-        // One that was named is meant; the other is made by the first study.
+        // A named folder must exist; the first study makes the default one.
         Some(folder) if !folder.exists() => {
             let folder = folder.display();
             return Err(UsageError(localized!(
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Dashboard) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Where it listens and what it shows. The address stands in front in every language, where programs look for it.
+/// Its address and its content. The address is first in every language, where programs look for it.
 fn listens(address: SocketAddr, folder: &str, language: Language) -> String {
     localized!(
         language,
@@ -69,7 +69,7 @@ fn listens(address: SocketAddr, folder: &str, language: Language) -> String {
     )
 }
 
-/// Who can read and who can act, where others than this machine reach it.
+/// Who can read and who can act, if other machines can connect.
 fn reachable(address: SocketAddr, can_act: bool, language: Language) -> String {
     let acting = language.choose(match can_act {
         true => [
@@ -87,7 +87,7 @@ fn reachable(address: SocketAddr, can_act: bool, language: Language) -> String {
     )
 }
 
-/// The folder of recorded observations, which must be there.
+/// The folder of recorded observations, which must exist.
 fn records(arguments: &Dashboard) -> Result<Option<PathBuf>, UsageError> {
     match &arguments.records {
         Some(folder) if !folder.is_dir() => {
@@ -103,7 +103,7 @@ fn records(arguments: &Dashboard) -> Result<Option<PathBuf>, UsageError> {
     }
 }
 
-/// Statistics sockets that were named, as many as can be watched.
+/// The named statistics sockets, at most as many as can be watched.
 fn stats(arguments: &Dashboard) -> Result<Vec<String>, UsageError> {
     let named: Vec<String> = arguments.stats.iter().filter(|name| *name != AUTO).cloned().collect();
     let or_auto = |UsageError(text)| {
@@ -119,7 +119,7 @@ fn stats(arguments: &Dashboard) -> Result<Vec<String>, UsageError> {
     Ok(named)
 }
 
-/// What lets somebody act, where a token was given.
+/// The settings for acting, if a token was given.
 fn control(arguments: &Dashboard) -> Result<Option<ControlSettings>> {
     let Some(path) = &arguments.token_file else { return Ok(None) };
     let origin = |text: &String| {

@@ -1,4 +1,4 @@
-//! `weir history`: what stored studies and comparisons found, by the commits that they are of.
+//! `weir history`: results of stored studies and comparisons, by commit.
 
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &History) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// What is looked for. A name may be that of a metric of studies, of one of commands, or of both.
+/// The filter. A name may be that of a metric of studies, of one of commands, or of both.
 fn metrics(name: Option<&str>) -> Result<HistoryMetrics> {
     let Some(name) = name else { return Ok(HistoryMetrics::default()) };
     let found = study_file::metrics_named(name);
@@ -68,7 +68,7 @@ fn read(folder: &Path, metrics: &HistoryMetrics, language: Language) -> Result<F
     })
 }
 
-/// Nothing to show, and the way out.
+/// The error that there is nothing to show, and its remedy.
 fn nothing(folders: &[PathBuf], runs: usize, language: Language) -> UsageError {
     let shown = folders.iter().map(|it| it.display().to_string()).collect::<Vec<_>>().join(language.list());
     UsageError(match runs {

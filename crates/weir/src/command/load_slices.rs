@@ -70,12 +70,12 @@ fn specs(setup: &SliceSetup) -> Result<Vec<LoadSpec>> {
 struct Lines<R, W> {
     input: R,
     output: W,
-    /// What was wrong with a line.
+    /// The error in a line.
     wrong: Option<String>,
 }
 
 impl<R: BufRead, W> Lines<R, W> {
-    /// The next value; `None` at the end of the input or when a line is none.
+    /// The next value; `None` at the end of the input or if a line is not JSON.
     fn read<T: DeserializeOwned>(&mut self) -> Option<T> {
         let mut line = String::new();
         if self.input.read_line(&mut line).ok()? == 0 {

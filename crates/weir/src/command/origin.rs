@@ -1,8 +1,8 @@
-//! Commit, branch, labels and note of a run: what was typed counts first, then the environment, then the git repository
-//! of the folder.
+//! Commit, branch, labels and note of a run: flags count first, then the environment, then the git repository of the
+//! folder.
 //!
-//! The environment stands before git because a job of continuous integration may have checked out another commit last,
-//! to build what it compares with.
+//! The environment counts before git because a job of continuous integration may have checked out another commit last,
+//! to build the base.
 
 use std::{collections::BTreeMap, ffi::OsString, path::Path};
 
@@ -15,14 +15,14 @@ use crate::{args::OriginFlags, exit::UsageError, git_head, language};
 /// Variables with the commit: GitHub Actions, GitLab.
 const COMMITS: [&str; 2] = ["GITHUB_SHA", "CI_COMMIT_SHA"];
 
-/// Variables with the branch. Of a pull request GitHub has its branch in the first, and in the second a number.
+/// Variables with the branch. For a pull request, GitHub sets the first to its branch, and the second to a number.
 const BRANCHES: [&str; 4] =
     ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_BRANCH", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"];
 
-/// What a commit ends with where files differ from it, as `git describe --dirty` writes it.
+/// The end of a commit whose tree has changed files, as `git describe --dirty` writes it.
 const DIRTY: &str = "-dirty";
 
-/// What is known of a run in a folder.
+/// The facts about a run in a folder.
 pub(super) fn origin(flags: &OriginFlags, folder: &Path) -> Result<Origin> {
     let head = || git_head::head(folder).unwrap_or_default();
     let typed = typed(flags)?;
@@ -30,7 +30,7 @@ pub(super) fn origin(flags: &OriginFlags, folder: &Path) -> Result<Origin> {
     Ok(if is_whole { typed } else { completed(typed, |name| std::env::var_os(name), head) })
 }
 
-/// What was typed.
+/// The values of flags.
 fn typed(flags: &OriginFlags) -> Result<Origin> {
     let commit =
         flags.commit.as_deref().map(|text| one_line("--commit", text, NAME_CHARACTERS_MAX)).transpose()?;
@@ -49,7 +49,7 @@ fn typed(flags: &OriginFlags) -> Result<Origin> {
     })
 }
 
-/// The rest from the environment, and then from git.
+/// The rest, from the environment and then from git.
 fn completed(
     typed: Origin,
     variable: impl Fn(&str) -> Option<OsString>,
@@ -76,12 +76,12 @@ fn completed(
     origin
 }
 
-/// Whether a text that nobody typed can be one of these names.
+/// Whether a text from the environment or git is a valid name.
 fn is_name(text: &str) -> bool {
     !text.trim().is_empty() && text.chars().count() <= NAME_CHARACTERS_MAX && !text.contains(char::is_control)
 }
 
-/// Labels as they are typed, each once.
+/// Labels from the command line, each once.
 pub(super) fn labels(typed: &[String]) -> Result<BTreeMap<String, String>> {
     let mut labels = BTreeMap::new();
     for text in typed {
@@ -164,7 +164,7 @@ mod tests {
         let origin = found(&none, &[("GITHUB_HEAD_REF", "topic"), set[0], set[1]], git());
         assert_eq!((origin.commit.as_deref(), origin.branch.as_deref()), (Some("abc"), Some("topic")));
         assert_eq!(origin.branch_source, Some(OriginSource::Environment));
-        // GitHub sets it to nothing where there is no pull request.
+        // Without a pull request GitHub sets it to an empty text.
         let origin = found(&none, &[("GITHUB_HEAD_REF", ""), ("CI_COMMIT_SHA", "a\nb")], git());
         assert_eq!(
             (origin.branch.as_deref(), origin.branch_source),

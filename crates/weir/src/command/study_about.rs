@@ -1,4 +1,4 @@
-//! What a built-in study asks, in a few lines, and the list of all.
+//! A short description of a built-in study, and the list of all.
 
 use weir_lab::{builtin::BuiltIn, host_defaults::HostDefaults, outline};
 use weir_record::spec::StudySpec;
@@ -21,7 +21,7 @@ pub(crate) fn list(language: Language) -> String {
     text
 }
 
-/// What a study is about: its question, what its file says of it, its arms, its plans. None of a name that is no
+/// The description of a study: its question, the comment of its file, its arms, its plans. None if the name is no
 /// built-in study.
 pub(crate) fn about(name: &str, language: Language) -> Option<String> {
     let mut text = String::new();

@@ -1,5 +1,5 @@
-//! Programs of `--baseline` and `--placebo`: each must be a weir that serves what the study asks for, which is tried
-//! before anything is measured.
+//! Programs of `--baseline` and `--placebo`: each must be a weir that serves the arms of the study. This is tried
+//! before the measurement.
 
 use std::{io, path::Path};
 
@@ -20,15 +20,15 @@ use crate::{
     language,
 };
 
-/// Exit codes of `weir serve` that say why it did not.
+/// Exit codes of `weir serve` for a missing ability.
 const USAGE: i32 = 2;
 const ENVIRONMENT: i32 = 13;
 
-/// A gateway that is only asked whether it understands what it is told: nobody has the port.
+/// The address of a gateway that only has to understand its flags: no process has the port.
 const NO_EXCHANGE: &[&str] =
     &["serve", "gateway", "--demo", "1", "--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:1"];
 
-/// The builds that the command line asks for; each is there and is a weir.
+/// The builds of the command line; each exists and is a weir.
 pub(super) fn builds(arguments: &Study) -> Result<Option<Builds>> {
     let Some(old) = &arguments.baseline else { return Ok(None) };
     let own = std::env::current_exe().context("cannot find the weir program itself")?;
@@ -41,7 +41,7 @@ pub(super) fn builds(arguments: &Study) -> Result<Option<Builds>> {
     }))
 }
 
-/// The whole path of a program that says it is a weir.
+/// The absolute path of a program that reports that it is a weir.
 fn program(flag: &str, path: &Path) -> Result<String, NoBaseline> {
     let shown = path.display();
     let language = language::of_command_line();
@@ -79,8 +79,8 @@ fn program(flag: &str, path: &Path) -> Result<String, NoBaseline> {
     )))
 }
 
-/// Tries every command of the builds once: what one of them does not know would fail all its rounds. Those of this
-/// build come first: what it does not know itself is a mistake of the study.
+/// Tries every command of the builds once: an unknown option would fail all rounds of a build. Those of this build come
+/// first: an option that it does not know is a mistake of the study.
 pub(super) fn check(spec: &StudySpec) -> Result<()> {
     let is_own = |arm: &&ArmSpec| arm.baseline.is_some() && !arm.is_placebo;
     let is_old = |arm: &&ArmSpec| spec.arms.iter().any(|it| it.baseline.as_ref() == Some(&arm.name));
@@ -106,7 +106,7 @@ pub(super) fn check(spec: &StudySpec) -> Result<()> {
     Ok(())
 }
 
-/// Why a build does not serve. One that this environment keeps from it is left to the study, as any arm is.
+/// Why a build does not serve. If this environment is the reason, the study handles it, as for any arm.
 fn refusal(spec: &StudySpec, arm: &ArmSpec) -> io::Result<Option<String>> {
     let argv = match &arm.subject {
         Subject::Command { argv } => argv,
@@ -121,15 +121,15 @@ fn refusal(spec: &StudySpec, arm: &ArmSpec) -> io::Result<Option<String>> {
     };
     let words: Vec<String> = argv.iter().map(filled).collect();
     let Some((program, words)) = words.split_first() else { return Ok(None) };
-    // What is only known in a trial cannot be tried before one.
+    // Values that are only known in a trial cannot be tried before one.
     if words.iter().any(|word| word.contains('{')) {
         return Ok(None);
     }
     Ok(why_not(answer(program, words)?))
 }
 
-/// The same of a gateway. It looks for its exchange before it says that it listens, and here is none: one that says
-/// nothing for so long has understood what it was told.
+/// The same for a gateway. It looks for its exchange before it reports that it listens, and here is no exchange. A
+/// gateway that stays silent for this long has understood its flags.
 fn gateway_refusal(gateway: &GatewaySubject) -> io::Result<Option<String>> {
     let Some(program) = &gateway.program else { return Ok(None) };
     let words = [NO_EXCHANGE, &["--handoff", &gateway.handoff, "--route", &gateway.route]].concat();

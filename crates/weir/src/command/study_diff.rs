@@ -40,7 +40,7 @@ fn read(folder: &Path) -> Result<StoredRun> {
     Ok(StoredRun::read(folder)?)
 }
 
-/// The earlier run, which must be there and finished.
+/// The earlier run, which must exist and be finished.
 fn baseline(folder: &Path, language: Language) -> Result<StoredRun, NoBaseline> {
     let shown = folder.display();
     let named = |reason: String| {
@@ -66,7 +66,7 @@ fn baseline(folder: &Path, language: Language) -> Result<StoredRun, NoBaseline> 
     Ok(run)
 }
 
-/// Thresholds on changes. A figure alone has none: figures of two times are not compared.
+/// Thresholds on changes. Absolute figures have none, because figures of two times are not compared.
 fn thresholds(spec: &StudySpec, lines: &[String]) -> Result<Vec<ComparisonSpec>, UsageError> {
     let language = language::of_command_line();
     let usage = |why: &str| UsageError(format!("--fail-if {why}"));

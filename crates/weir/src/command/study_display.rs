@@ -1,4 +1,4 @@
-//! How far a study is, while it runs.
+//! Progress of a running study.
 
 use std::{io::IsTerminal, time::Instant};
 
@@ -9,16 +9,16 @@ use weir_report::{Language, localized};
 
 use crate::output;
 
-/// What the bar of a terminal has.
+/// Parts of a terminal's bar.
 const BAR: &str = "{elapsed_precise} [{bar:16}] {pos}/{len}{prefix}  {wide_msg}";
 
 /// Progress on standard error: a bar on a terminal, a line for each block elsewhere, and one for each tenth of the
 /// study. It draws only when something happens, never during a measured window.
 pub(super) struct Display {
     bar: Option<ProgressBar>,
-    /// What was found so far; the bar then says this, and no longer what runs.
+    /// The result so far; with it the bar shows this, and no longer the running trial.
     estimate: Option<String>,
-    /// Tenths of the study that were told.
+    /// Tenths of the study that were reported.
     tenths: u32,
     quiet: bool,
     language: Language,
@@ -118,7 +118,7 @@ impl Display {
         }
     }
 
-    /// Where no bar says it: how far the study is, each time a tenth more of it is done.
+    /// Without a bar: the progress of the study, each time a further tenth is done.
     fn tenth(&mut self, tenths: u32, left_ns: u64) {
         if tenths <= self.tenths {
             return;
@@ -172,7 +172,7 @@ fn stored(
     )
 }
 
-/// Behind how many blocks are done.
+/// After the number of finished blocks.
 fn left(left_ns: u64, language: Language) -> String {
     if left_ns == 0 {
         return String::new();

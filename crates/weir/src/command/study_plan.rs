@@ -1,4 +1,4 @@
-//! Which study is asked for, and its plan on this machine.
+//! The requested study, and its plan on this machine.
 
 use std::{borrow::Cow, collections::BTreeMap, path::PathBuf, time::SystemTime};
 
@@ -37,20 +37,20 @@ const SURVEY_STORAGE: &str = "survey-storage";
 /// The plan that `--published-plan` chooses.
 const PUBLISHED: &str = "published";
 
-/// A study as it is written.
+/// A study as a text.
 pub(super) struct Written {
-    /// What the command line named.
+    /// Its name on the command line.
     name: String,
-    /// Its file; for messages only where it is built in.
+    /// Its file; for a built-in study only for messages.
     path: PathBuf,
     pub(super) text: Cow<'static, str>,
-    /// The text before the command line changed it; absent where it did not.
+    /// The text before the command line changed it; absent if it did not.
     own_text: Option<Cow<'static, str>>,
-    /// Which plan of it is asked for.
+    /// The requested plan of it.
     plan: Option<String>,
 }
 
-/// Finds the file of what the command line names.
+/// Finds the file of a study that the command line names.
 pub(super) fn written(arguments: &Study) -> Result<Written> {
     let name = arguments.study.clone().unwrap_or_default();
     if arguments.protocol.is_some() && name != PEERS {
@@ -101,7 +101,7 @@ pub(super) fn written(arguments: &Study) -> Result<Written> {
     chosen(arguments, name, path, Cow::Owned(text))
 }
 
-/// The study with what the command line says of its levels and arms. A plan alone leaves the file as it is.
+/// The study with the levels and arms of the command line. A plan alone leaves the file as it is.
 fn chosen(arguments: &Study, name: String, path: PathBuf, text: Cow<'static, str>) -> Result<Written> {
     let choices = choices(arguments)?;
     let language = language::of_command_line();
@@ -188,8 +188,8 @@ fn wrong<T>(texts: [&'static str; 3]) -> Result<T> {
 }
 
 impl Written {
-    /// A mistake in a text that the command line changed: of the file, with its line there, where the file has one by
-    /// itself, and else of the flag.
+    /// An error in a text that the command line changed. If the file alone has it, it refers to its line there, and
+    /// otherwise to the flag.
     fn blamed(&self, arguments: &Study, error: FileError, host_defaults: &HostDefaults) -> anyhow::Error {
         let Some(own) = &self.own_text else { return error.into() };
         if let Err(own) = study_file::parse(&self.path, own, host_defaults) {
@@ -202,7 +202,7 @@ impl Written {
             let factor = written.split('=').next().unwrap_or_default().trim();
             factor == first || factor == last
         };
-        // Of an arm the key itself has a flag, unless it is about what the arm runs.
+        // A flag sets the key of an arm itself, unless it is about the arm's command.
         let whole = study_arms::KEYS.iter().find(|(key, _)| *key == error.key);
         let named = || whole.or_else(|| FLAGS.iter().find(|(key, _)| *key == first));
         let flag = match arguments.levels.iter().find(is_of_factor) {
@@ -213,7 +213,7 @@ impl Written {
         UsageError(format!("{flag}{}{reason}", language.colon())).into()
     }
 
-    /// Where an arm stands, for a message: its line in the file, or the flag that it is from.
+    /// The place of an arm, for a message: its line in the file, or its flag.
     fn place_of(&self, arm: &str) -> String {
         let own = self.own_text.as_ref().unwrap_or(&self.text);
         match line_of_arm(own, arm) {
@@ -239,7 +239,7 @@ impl Written {
         if let Some(seed) = arguments.seed {
             spec.seed = seed;
         }
-        // What the command line makes longer must not be cut by a cap that the file has for less.
+        // A cap of the file, made for a shorter study, must not cut a study that the command line makes longer.
         let is_longer = self.own_text.is_some() || machines.elsewhere.is_some();
         if is_longer && arguments.time.is_none() {
             let needed_ns = outline::study_ns(&spec).saturating_mul(5) / 4;
@@ -268,8 +268,8 @@ impl Written {
     }
 }
 
-/// The fingerprint with what io_uring was found to grant, so that a report of arms that leave features unused does not
-/// name one that nobody uses here.
+/// The fingerprint with the features that io_uring granted, so that a report of arms that leave features unused names
+/// no kernel whose missing features this machine lacks too.
 fn with_granted(mut fingerprint: Fingerprint, tried: &[DriverFound]) -> Fingerprint {
     let of_ring = tried.iter().find(|found| found.driver == "uring").map(|found| &found.detail);
     if let Some(Finding::DriverGranted { features }) = of_ring {
@@ -278,8 +278,8 @@ fn with_granted(mut fingerprint: Fingerprint, tried: &[DriverFound]) -> Fingerpr
     fingerprint
 }
 
-/// What a file leaves to these machines and this command line. Each side has the CPUs that it would have beside the
-/// other, so that what is measured on one machine and on two is pinned alike.
+/// Values that a file leaves to these machines and this command line. Each side has the CPUs that it would have if both
+/// were on one machine, so pinning is the same on one machine and on two.
 fn host_defaults(arguments: &Study, plan: Option<String>, machines: &Machines) -> HostDefaults {
     let of_servers = Topology::from(&machines.fingerprint);
     let of_load = Topology::from(machines.fingerprint.load_host.as_deref().unwrap_or(&machines.fingerprint));
@@ -303,7 +303,7 @@ fn host_defaults(arguments: &Study, plan: Option<String>, machines: &Machines) -
     }
 }
 
-/// Ways of congestion control that the kernel has and lets us use: what it lists, tried on a socket.
+/// Congestion control algorithms that the kernel lists and allows us, tried on a socket.
 pub(super) fn congestion_controls() -> Vec<String> {
     let listed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let may_be_used = |name: &&str| {
@@ -326,7 +326,7 @@ fn check_options(spec: &StudySpec, place: impl Fn(&str) -> String) -> Result<()>
     Ok(())
 }
 
-/// Arms that are to run as on an older kernel, and cannot.
+/// Arms that should run as on an older kernel, and cannot.
 fn refused_as_older(spec: &StudySpec, missing: &[MissingArm]) -> Result<Vec<MissingArm>> {
     let mut refused_arms = Vec::new();
     for arm in spec.arms.iter().filter(|arm| missing.iter().all(|other| other.name != arm.name)) {
@@ -344,12 +344,12 @@ fn refused_as_older(spec: &StudySpec, missing: &[MissingArm]) -> Result<Vec<Miss
     Ok(refused_arms)
 }
 
-/// Options as a command line has them.
+/// Options in the form of a command line.
 fn as_typed(options: &BTreeMap<String, String>) -> Vec<String> {
     options.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-/// Line on which an arm gets its name; none where the text has no arm of that name.
+/// The line on which an arm gets its name; none if the text has no arm of that name.
 fn line_of_arm(text: &str, arm: &str) -> Option<usize> {
     let is_quote = |letter: char| letter == '"' || letter == '\'';
     let is_name = |line: &str| {
@@ -360,12 +360,12 @@ fn line_of_arm(text: &str, arm: &str) -> Option<usize> {
     Some(arms + text.lines().skip(arms).position(is_name)? + 1)
 }
 
-/// What is found about each driver of sockets and each engine of disks.
+/// The result of probing each driver of sockets and each engine of disks.
 fn tried() -> Vec<DriverFound> {
     drivers().into_iter().chain(study_storage::engines()).collect()
 }
 
-/// What is found about each driver of sockets.
+/// The result of probing each driver of sockets.
 pub(super) fn drivers() -> Vec<DriverFound> {
     let found = |report: DriverReport| DriverFound {
         driver: report.driver.name().to_owned(),
@@ -420,6 +420,6 @@ fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
 /// Nanoseconds of the clock: different each time, and printed, so that a run can be repeated.
 fn seed_from_clock() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // SQLite and JSON readers are happiest below 2^53.
+    // SQLite and JSON readers handle numbers below 2^53 best.
     (since.as_nanos() as u64) & ((1 << 53) - 1)
 }

@@ -17,7 +17,7 @@ use crate::{
     language, output,
 };
 
-/// Fewest runs that can be set beside each other.
+/// Fewest runs that can be pooled.
 const RUNS_MIN: usize = 2;
 
 pub(crate) fn run(arguments: &StudyPool) -> Result<Exit> {
@@ -64,8 +64,8 @@ fn is_same_folder(one: &Path, other: &Path) -> bool {
     one == other || canonical(one).is_some() && canonical(one) == canonical(other)
 }
 
-/// The runs of a folder: its own, or those of the folders in it. One that was named must be readable; one of several in
-/// a folder is named and left out.
+/// The runs of a folder: its own, or those of the folders in it. A named one must be readable; of several in a folder,
+/// an unreadable one is named and left out.
 fn read_all(folder: &Path, language: Language) -> Result<Vec<(PathBuf, StoredRun)>> {
     report::refuse_sweep(folder)?;
     let shown = folder.display();

@@ -1,4 +1,4 @@
-//! What a study can be expected to find, told before it runs, from results that are stored already.
+//! The effects that a study can be expected to find, computed before it runs, from stored results.
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,13 @@ use weir_store::Store;
 use super::report;
 use crate::{exit::UsageError, language};
 
-/// Most of them whose rounds are used.
+/// Most stored runs whose rounds are used.
 const RUNS_MAX: usize = 10;
 
 /// Most lines about single comparisons.
 const LINES_MAX: usize = 12;
 
-/// What the schedule can be expected to find, in lines; and why nothing is known where that is so.
+/// The effects that the schedule can be expected to find, in lines; or why they are not known.
 pub(super) fn lines(
     spec: &StudySpec,
     fingerprint: &Fingerprint,
@@ -46,7 +46,7 @@ pub(super) fn lines(
     Ok(lines)
 }
 
-/// Why it cannot be said.
+/// Why they are not known.
 fn unknown(earlier: Option<&Path>, language: Language) -> String {
     let why = match earlier {
         None => language
@@ -74,7 +74,7 @@ fn unknown(earlier: Option<&Path>, language: Language) -> String {
     )
 }
 
-/// What earlier rounds scatter by, and what would do best in their time.
+/// The scatter of earlier rounds, and the best use of their time.
 fn scatter(found: &RoundComponents, language: Language) -> String {
     let RoundComponents { arm, permutations, rounds, permutations_best, rounds_best, .. } = found;
     let [within, between] = [found.within, found.between].map(|deviation| 100.0 * deviation);
@@ -108,10 +108,10 @@ fn line(expected: &Expected, language: Language) -> Option<String> {
     ))
 }
 
-/// Earlier runs that have a cell of the study and are of a machine like this one.
+/// Earlier runs with a cell of the study, on a machine like this one.
 fn runs(folder: &Path, spec: &StudySpec, fingerprint: &Fingerprint) -> Result<Vec<StudyResult>> {
     let is_of_use = |folder: &PathBuf| {
-        // What cannot be read tells nothing.
+        // Runs that cannot be read are skipped.
         let Ok(study) = Store::open_read_only(folder).and_then(|store| store.study()) else { return false };
         let has_cell = |cell| study.spec.cells.iter().any(|own| power::is_same_cell(own, cell));
         power::is_alike(&study.fingerprint, fingerprint) && spec.cells.iter().any(has_cell)
@@ -120,7 +120,7 @@ fn runs(folder: &Path, spec: &StudySpec, fingerprint: &Fingerprint) -> Result<Ve
     Ok(stores.filter_map(|store| Some(report::read(&store).ok()?.0)).collect())
 }
 
-/// The folder itself where it holds a study, and else those in it that do, the newest first.
+/// The folder itself if it holds a study, else the folders in it that do, the newest first.
 fn stores(folder: &Path) -> Result<Vec<PathBuf>> {
     stored_folders::stores(folder).map_err(|error| {
         let folder = folder.display();

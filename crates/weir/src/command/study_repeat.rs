@@ -1,5 +1,5 @@
-//! `weir study NAME --repeat N --every DURATION`: one study several times, each run in a new folder, and what the
-//! runs have in common.
+//! `weir study NAME --repeat N --every DURATION`: one study several times, each run in a new folder, and the pooled
+//! result.
 
 use std::{
     path::{Path, PathBuf},
@@ -24,19 +24,19 @@ use crate::{
     output,
 };
 
-/// Longest distance of two starts.
+/// Longest time between two starts.
 const EVERY_MAX: Duration = Duration::from_secs(24 * 3_600);
 
-/// Between two looks at whether the wait was interrupted.
+/// Time between two checks whether the wait was interrupted.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Runs the study so often, and pools what was finished.
+/// Runs the study this many times, and pools the finished runs.
 pub(super) fn run(arguments: &Study, times: u32, language: Language) -> Result<Exit> {
     let every = check(arguments, language)?;
     let host = Host::here(arguments, language)?;
     let mut runs: Vec<(PathBuf, StoredRun)> = Vec::new();
     let repeated = repeat(&host, arguments, (times, every), &mut runs);
-    // What was measured is shown, whatever came after it.
+    // The measurements are shown, whatever happened after them.
     let pooled = match &runs[..] {
         [] => ExitCode::NotComparable,
         [(folder, run)] => {
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &Study, times: u32, language: Language) -> Result<E
 enum Stopped {
     Done,
     Interrupted,
-    /// The others would lack the arms too.
+    /// The other runs would lack the arms too.
     ArmsMissing,
 }
 
@@ -101,8 +101,8 @@ fn repeat(
     Ok(Stopped::Done)
 }
 
-/// Waits for the next start; `false` where it was interrupted. A run that took longer than the distance of two starts
-/// is followed at once.
+/// Waits for the next start; `false` if it was interrupted. After a run that took longer than the time between two
+/// starts, the next one starts at once.
 fn wait(until: Instant, (number, times): (u32, u32), interrupt: &AtomicBool, language: Language) -> bool {
     let left = until.saturating_duration_since(Instant::now());
     if left > LOOK_PAUSE {
@@ -127,7 +127,7 @@ fn wait(until: Instant, (number, times): (u32, u32), interrupt: &AtomicBool, lan
     false
 }
 
-/// Prints what the runs have in common, and leaves the page beside the first of them.
+/// Prints the pooled result, and writes the page beside the first of the runs.
 fn show(runs: &[(PathBuf, StoredRun)], language: Language) -> Result<ExitCode> {
     let pool = stored_folders::pooled(runs);
     study_pool::print(&pool, runs, PoolFormat::Text, language)?;
@@ -141,7 +141,7 @@ fn show(runs: &[(PathBuf, StoredRun)], language: Language) -> Result<ExitCode> {
     Ok(ExitCode::of_pooled_primary(&pool, &results))
 }
 
-/// What cannot be meant together with several runs, with the way out; else the distance of two starts.
+/// Refuses flags that contradict several runs, with the remedy; otherwise the time between two starts.
 fn check(arguments: &Study, language: Language) -> Result<Duration> {
     let refuse = |text: String| Err(UsageError(text).into());
     if let Some(folder) = &arguments.resume {
@@ -193,7 +193,7 @@ fn check(arguments: &Study, language: Language) -> Result<Duration> {
     )
 }
 
-/// Whether runs may be put there: it is not there, or empty.
+/// Whether runs may be put there: it does not exist, or is empty.
 fn is_free(folder: &Path) -> bool {
     !folder.exists() || folder.read_dir().is_ok_and(|mut entries| entries.next().is_none())
 }

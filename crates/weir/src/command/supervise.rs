@@ -6,7 +6,7 @@ use weir_lab::supervise::{self, EXIT_NOT_STARTED, SuperviseError, Until};
 use crate::{args::Supervise, exit::Exit, output, signals};
 
 pub(crate) fn run(arguments: &Supervise) -> Result<Exit> {
-    // It ends when the laboratory closes its input. A signal that merely ended it would leave its servers to nobody.
+    // It ends when the laboratory closes its input. If a signal ended it, its servers would have no supervisor.
     signals::on_stop(|_| {})?;
     let until = if arguments.until_exit { Until::CommandEnded } else { Until::AllEnded };
     match supervise::run(&arguments.pin, &arguments.argv, until) {

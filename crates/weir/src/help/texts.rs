@@ -9,7 +9,7 @@ use compare::{AFTER_COMPARE, COMPARE, HISTORY};
 /// A name, with its text in Korean and Chinese.
 type Row = (&'static str, [&'static str; 2]);
 
-/// What a command is for; the first is the program itself.
+/// The purpose of each command; the first is the program itself.
 const COMMANDS: [Row; 36] = [
     (
         "",
@@ -172,7 +172,7 @@ const COMMANDS: [Row; 36] = [
     ("man", ["매뉴얼 페이지 하나를 출력하거나 전부 파일로 씁니다", "输出一页手册，或将全部手册写入文件"]),
 ];
 
-/// What flags of `weir study` do; those of every command stand last.
+/// Descriptions of flags of `weir study`; those of every command stand last.
 const STUDY: [Row; 48] = [
     (
         "study",
@@ -470,7 +470,7 @@ const STUDY: [Row; 48] = [
     ("note", ["결과와 함께 저장할 메모", "与结果一同存储的备注"]),
 ];
 
-/// What the first screen ends with.
+/// The end of the first screen.
 const AFTER: [&str; 2] = [
     "\
 시작하기:
@@ -513,15 +513,15 @@ fn found(rows: &[Row], name: &str, language: Language) -> Option<&'static str> {
     }
 }
 
-/// What a command is for, by its path: `serve http`.
+/// The purpose of a command, by its path: `serve http`.
 pub(super) fn command(path: &str, language: Language) -> Option<&'static str> {
-    // Every command that has others below it has this one too.
+    // Every command with subcommands has this one too.
     let path = if path.ends_with(" help") { "help" } else { path };
     found(&COMMANDS, path, language)
 }
 
-/// What a flag does. Flags that every command has are known everywhere, and the others of `weir study`, `weir compare`
-/// and `weir history` alone.
+/// The description of a flag. Flags of every command are known everywhere, and the others only for `weir study`, `weir
+/// compare` and `weir history`.
 pub(super) fn argument(path: &str, id: &str, language: Language) -> Option<&'static str> {
     match path {
         "compare" => return found(&COMPARE, id, language),
@@ -532,7 +532,7 @@ pub(super) fn argument(path: &str, id: &str, language: Language) -> Option<&'sta
     found(&STUDY, id, language).filter(|_| is_known)
 }
 
-/// What stands above flags of one kind.
+/// The heading of a group of flags.
 pub(super) fn heading(english: &str, language: Language) -> &str {
     match english {
         "Experiments" => language.choose(["Experiments", "실험", "实验"]),
@@ -542,7 +542,7 @@ pub(super) fn heading(english: &str, language: Language) -> &str {
     }
 }
 
-/// What the help of a command ends with.
+/// The end of the help of a command.
 pub(super) fn after(path: &str, language: Language) -> Option<&'static str> {
     match language {
         Language::Korean if path.is_empty() => Some(AFTER[0]),
@@ -553,7 +553,7 @@ pub(super) fn after(path: &str, language: Language) -> Option<&'static str> {
     }
 }
 
-/// Texts of commands that there are not.
+/// Texts of commands that do not exist.
 #[cfg(test)]
 pub(super) fn unknown(paths: &[String]) -> Vec<&'static str> {
     COMMANDS.iter().map(|(path, _)| *path).filter(|path| paths.iter().all(|own| own != path)).collect()

@@ -9,11 +9,11 @@ use weir_report::localized;
 use super::LENGTH;
 use crate::{args::Observe, engine, exit::UsageError, language};
 
-/// Shorter ones would make the reading a part of what is read.
+/// Below this the reading would be a part of the measurement.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// The length of an interval, where that was asked for; a record has room for as many as the observation is long. One
-/// of a command has no known end, and room is made meanwhile.
+/// The length of an interval, if the user asked for intervals. A record has room for the whole observation. The
+/// observation of a command has no known end, and room is made meanwhile.
 pub(super) fn asked(arguments: &Observe, length: Option<Duration>) -> Result<Option<Duration>> {
     let Some(text) = &arguments.interval else { return Ok(None) };
     let interval = engine::time("--interval", text)?;

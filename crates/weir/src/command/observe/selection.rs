@@ -1,17 +1,17 @@
-//! What `weir observe` says where a selection means no process, or more than it can do with.
+//! Errors of `weir observe` about a selection that fits no process, or too many.
 
 use weir_evidence::selection::{Answer, Asked, Selection, SelectionError, Wanted};
 use weir_report::{Language, localized};
 
 use crate::{args::Observe, exit::UsageError, language};
 
-/// The processes that a flag means.
+/// The processes that a flag selects.
 pub(super) fn find(flag: &str, wanted: &Wanted) -> Result<Selection, UsageError> {
     Selection::find(wanted)
         .map_err(|error| UsageError(refusal(flag, wanted, &error, language::of_command_line())))
 }
 
-/// Refuses what is done with one process alone.
+/// Refuses actions that need exactly one process.
 pub(super) fn refuse_several(arguments: &Observe, selected: &Selection) -> Result<(), UsageError> {
     let flag = match (arguments.strace, arguments.compare) {
         (true, _) => "--strace",
@@ -97,7 +97,7 @@ fn nothing(wanted: &Wanted, language: Language) -> String {
     }
 }
 
-/// What docker and podman said.
+/// The output of docker and podman.
 fn said(asked: &[Asked], language: Language) -> String {
     let one = |it: &Asked| {
         let program = it.program;
@@ -122,7 +122,7 @@ fn said(asked: &[Asked], language: Language) -> String {
     if list.is_empty() { String::new() } else { format!(" ({})", list.join(language.semicolon())) }
 }
 
-/// What may have been meant, or how to find it.
+/// The probable intention, or how to find it.
 fn near_words(wanted: &Wanted, near: &[String], language: Language) -> String {
     if !near.is_empty() {
         let list = near.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(language.list());

@@ -2,7 +2,7 @@
 
 use super::Row;
 
-/// What the help of `weir compare` ends with.
+/// The end of the help of `weir compare`.
 pub(super) const AFTER_COMPARE: [&str; 2] = [
     "\
 예:
@@ -49,7 +49,7 @@ system)에 대한 것입니다.
   130  被中断；已测量的内容在导出文件中",
 ];
 
-/// What the flags of `weir compare` do.
+/// Descriptions of the flags of `weir compare`.
 pub(super) const COMPARE: [Row; 47] = [
     (
         "commands",
@@ -285,7 +285,7 @@ pub(super) const COMPARE: [Row; 47] = [
     ("help", ["도움말을 출력합니다", "显示帮助"]),
 ];
 
-/// What a flag of `weir history` does.
+/// The description of a flag of `weir history`.
 pub(super) const HISTORY: [Row; 9] = [
     (
         "folders",
