@@ -1,4 +1,4 @@
-//! `weir compare`: commands that end, or servers under a load, held against each other.
+//! `weir compare`: comparison of commands that end, or of servers under a load.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Compare) -> Result<Exit> {
     Ok(Exit::Study(code(arguments, &report, language)))
 }
 
-/// Whether a file or a pipe has something to read. It is looked at and never read.
+/// Whether a file or a pipe has input. It is checked and never read.
 fn holds_bytes(input: impl AsFd) -> bool {
     let Ok(found) = fstat(&input) else { return false };
     match FileType::from_raw_mode(found.st_mode) {
@@ -81,7 +81,7 @@ fn holds_bytes(input: impl AsFd) -> bool {
     }
 }
 
-/// A folder that is not there is a mistake of whoever named it.
+/// A missing folder is a mistake of the command line.
 fn has_folder(file: &Path, flag: &str, language: Language) -> Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let Some(folder) = folder.filter(|folder| !folder.exists()) else { return Ok(()) };
@@ -95,11 +95,11 @@ fn has_folder(file: &Path, flag: &str, language: Language) -> Result<()> {
     .into())
 }
 
-/// Runs every comparison; what is interrupted is the last.
+/// Runs every comparison; an interrupted one is the last.
 fn compared(arguments: &Compare, asked: &[Asked], seed: u64, language: Language) -> Result<CommandReport> {
     let stop: Arc<AtomicBool> = signals::stop_flag()?;
     let reproduce = reproduced(std::env::args_os().skip(1), arguments.seed.is_none().then_some(seed));
-    // Without that, what a killed launcher was running would run on below the system's first process.
+    // Otherwise processes of a killed launcher would run on below the system's first process.
     let _ = orphans::adopt();
     let weir = std::env::current_exe().context("cannot find the weir program itself")?;
     let launcher_words = launcher_words(&weir);
@@ -126,7 +126,7 @@ fn compared(arguments: &Compare, asked: &[Asked], seed: u64, language: Language)
     }
     weir_judge::commands::correct_together(&mut comparisons);
     display.end();
-    // The launcher ends first, so that no child is looked after any more.
+    // The launcher ends first, so that no child is still needed.
     drop(machine);
     orphans::end();
     Ok(CommandReport {
@@ -144,9 +144,9 @@ fn compared(arguments: &Compare, asked: &[Asked], seed: u64, language: Language)
     })
 }
 
-/// Where costs come from, and what starting a run costs.
+/// The source of costs, and the cost of starting a run.
 fn measured_by(runner: &mut Runner, asked: &[Asked]) -> Result<MeasuredBy> {
-    // A server has started when it is measured.
+    // A server is measured after its start.
     let has_starts = asked.iter().any(|it| it.servers.is_none());
     let own = if has_starts { Some(runner.own_cost()?) } else { None };
     let source = runner.cpu_source();
@@ -176,14 +176,14 @@ fn exports(arguments: &Compare) -> impl Iterator<Item = (&'static str, &PathBuf)
     all.into_iter().filter_map(|(flag, file)| Some((flag, file.as_ref()?)))
 }
 
-/// Files first, so that a terminal that went away costs nothing. What cannot be written keeps nothing else from being
-/// written: it fails afterwards.
+/// Writes files first, so that a terminal that went away costs nothing. If an output cannot be written, the others are
+/// written all the same, and the command fails afterwards.
 fn write(arguments: &Compare, report: &CommandReport, language: Language) -> Result<()> {
     let written = exports(arguments).map(|(flag, file)| write_export(flag, file, report, language));
     let stored = arguments.out.iter().map(|folder| compare_store::store(folder, report, language));
     let mut errors = written.chain(stored).filter_map(Result::err).collect::<Vec<_>>().into_iter();
     let screen = weir_report::commands::terminal(report, language);
-    // Standard output belongs to whoever reads the export.
+    // Standard output belongs to the export.
     if exports(arguments).any(|(_, file)| file == Path::new(STANDARD_OUTPUT)) {
         output::tell(screen.trim_end());
     } else {
@@ -207,7 +207,7 @@ fn write_export(flag: &str, file: &Path, report: &CommandReport, language: Langu
     }
 }
 
-/// Of several comparisons the gravest code; none decides where one is missing.
+/// The most serious code of several comparisons; if one is missing, none decides.
 fn code(arguments: &Compare, report: &CommandReport, language: Language) -> ExitCode {
     let by_weight = [
         ExitCode::Interrupted,
@@ -230,7 +230,7 @@ fn answered(
     comparison.thresholds_asked.iter().zip(&comparison.thresholds.rows)
 }
 
-/// The command line again. A seed that was not on it stands right after `compare`: a `--` may follow.
+/// The command line again. A generated seed stands right after `compare`, because a `--` may follow.
 fn reproduced(words: impl Iterator<Item = OsString>, seed: Option<u64>) -> String {
     let mut line = vec!["weir".to_owned()];
     let mut seed = seed;
@@ -243,7 +243,7 @@ fn reproduced(words: impl Iterator<Item = OsString>, seed: Option<u64>) -> Strin
     line.join(" ")
 }
 
-/// A word as a shell reads it. What is no text is written by its bytes, as bash, zsh and ksh read them.
+/// A word as a shell reads it. Text that is not UTF-8 is written as bytes, as bash, zsh and ksh read them.
 fn quoted(word: &OsStr) -> String {
     let text = word.to_str().and_then(|text| shlex::try_quote(text).ok());
     text.map_or_else(
@@ -264,7 +264,7 @@ fn unix_ns() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A seed that people can type.
+/// A seed that is short enough to type.
 fn seed_of_clock() -> u64 {
     unix_ns() / 1_000 % 1_000_000_000
 }

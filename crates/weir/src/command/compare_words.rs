@@ -1,11 +1,12 @@
-//! The words of a command that runs without a shell. What only a shell understands is refused, before anything runs.
+//! The words of a command that runs without a shell. Constructs that only a shell understands are refused, before
+//! anything runs.
 
 use weir_report::{Language, localized};
 
-/// Words that a shell acts upon. Without one, a program would get them as arguments.
+/// Words with a meaning to a shell. Without one, a program would get them as arguments.
 const OPERATORS: [&str; 7] = ["|", "||", "|&", "&", "&&", ";", "*"];
 
-/// The words as a shell would split them, or what is wrong with the text.
+/// The words as a shell would split them, or the error in the text.
 pub(super) fn split(text: &str, language: Language) -> Result<Vec<String>, String> {
     let raw = Raw::of(text);
     if let Some(quote) = raw.open {
@@ -51,7 +52,7 @@ pub(super) fn split(text: &str, language: Language) -> Result<Vec<String>, Strin
     Ok(words)
 }
 
-/// A text between its spaces, with quotes and backslashes where they stand: a word that has none is bare.
+/// A text between its spaces, with its quotes and backslashes: a word that has none is bare.
 struct Raw {
     words: Vec<String>,
     /// The quote that is open at the end.
@@ -77,7 +78,7 @@ impl Raw {
                 (None | Some('"'), '\\') => word.extend(symbols.next()),
                 (None, '\'' | '"') => open = Some(symbol),
                 (Some(quote), _) if quote == symbol => open = None,
-                // A comment, which is no part of the words.
+                // A comment, which is not part of the words.
                 (None, '#') if word.len() == 1 => {
                     word.clear();
                     symbols.by_ref().find(|symbol| *symbol == '\n');
@@ -94,7 +95,7 @@ fn is_of_a_shell(word: &str) -> bool {
     OPERATORS.contains(&word) || is_redirection(word) || word.strip_prefix('$').is_some_and(is_variable)
 }
 
-/// `>file`, `2>&1`, `&>file` or `<file`: a sign that stands before its file, without a space between.
+/// `>file`, `2>&1`, `&>file` or `<file`: a sign directly before its file.
 fn is_redirection(word: &str) -> bool {
     let numbered = word.trim_start_matches(|symbol: char| symbol.is_ascii_digit());
     numbered
@@ -104,7 +105,7 @@ fn is_redirection(word: &str) -> bool {
         .starts_with(['<', '>'])
 }
 
-/// `X` or `{X}`, as it stands after a dollar sign.
+/// `X` or `{X}` after a dollar sign.
 fn is_variable(text: &str) -> bool {
     is_name(text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text))
 }

@@ -1,4 +1,4 @@
-//! `weir ctl`: one question to a running gateway, and its answer for people.
+//! `weir ctl`: one request to a running gateway, and its answer for people.
 
 use std::{
     collections::BTreeMap,
@@ -199,10 +199,10 @@ fn sessions(answer: &ControlResponse) -> Vec<String> {
     lines
 }
 
-/// That there are more clients than the list has, if it was cut.
+/// A note that there are more clients than the list has, if it was cut.
 fn cut(answer: &ControlResponse) -> Option<String> {
     let (listed, open) = (answer.sessions.as_ref()?.len(), answer.sessions_open?);
-    // Somebody may come or go while they are counted.
+    // Clients may come or go during the count.
     let is_cut = listed >= SESSIONS_LISTED_MAX && open > listed as u64;
     is_cut.then(|| format!("the list is cut: of {open} clients that are logged in it has {listed}"))
 }

@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Doctor) -> Result<Exit> {
         }
     };
     if arguments.json {
-        // A script reads the same wherever it runs.
+        // A script reads the same text everywhere.
         let language = if arguments.lang.is_some() { language } else { Language::English };
         let lines: Vec<ScriptLine<'_>> =
             diagnoses.iter().map(|diagnosis| ScriptLine::of(diagnosis, language)).collect();
@@ -86,7 +86,7 @@ fn drivers() -> Vec<Diagnosis> {
     reports.into_iter().map(diagnosis).collect()
 }
 
-/// What the start-up test of a driver found.
+/// The result of a driver's start-up test.
 pub(super) fn found(report: &DriverReport) -> Finding {
     let granted = || report.granted.iter().map(|&name| name.to_owned()).collect();
     report.refusal.as_ref().map_or_else(|| Finding::DriverGranted { features: granted() }, refused)
@@ -101,13 +101,13 @@ pub(super) fn refused(refusal: &Refusal) -> Finding {
         Refusal::RingMemory => Finding::IoUringMemory,
         Refusal::RingTooOld => Finding::IoUringTooOld,
         Refusal::KernelOlder { asked, running } => Finding::KernelOlder { asked: *asked, running: *running },
-        // Options are not the doctor's.
+        // Options do not concern the doctor.
         Refusal::OptionLacks(_) => Finding::Said { text: refusal.to_string() },
         Refusal::Other(text) => Finding::Said { text: text.clone() },
     }
 }
 
-/// What would mend that.
+/// The remedy.
 pub(super) fn remedy(refusal: &Refusal) -> Option<Finding> {
     let command = |command: &str| Finding::RunCommand { command: command.to_owned() };
     match refusal {

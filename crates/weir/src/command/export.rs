@@ -11,7 +11,7 @@ use crate::{
 };
 
 pub(crate) fn run(arguments: &Export) -> Result<Exit> {
-    // The parser asks for one of the two.
+    // The parser requires one of the two.
     let Some(run) = arguments.run.as_deref().filter(|_| !arguments.schema) else {
         output::print(&format!("{}\n", weir_lab::export::schema()?))?;
         return Ok(Exit::Ok);

@@ -1,4 +1,4 @@
-//! `weir completions` and `weir man`: what the definition of the command line says, for shells and for `man`.
+//! `weir completions` and `weir man`: the definition of the command line, for shells and for `man`.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -23,7 +23,7 @@ pub(crate) fn completions(arguments: &Completions) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The definition with the words that a flag usually has, for shells alone: more may be typed than these.
+/// The definition with the usual values of flags, for shells alone: other values are accepted too.
 fn with_values(command: clap::Command) -> clap::Command {
     let named = |arg: Arg| match known_words(arg.get_id().as_str()) {
         words if words.is_empty() => arg,
@@ -32,7 +32,7 @@ fn with_values(command: clap::Command) -> clap::Command {
     command.mut_args(named).mut_subcommands(with_values)
 }
 
-/// Words by the name of what takes them; none where nobody knows.
+/// Values by the name of their flag; none if they are unknown.
 fn known_words(id: &str) -> Vec<String> {
     let of_studies = |words: fn(&BuiltIn) -> Vec<String>| -> Vec<String> {
         let all: BTreeSet<String> = builtin::ALL.iter().flat_map(words).collect();
@@ -51,7 +51,7 @@ fn known_words(id: &str) -> Vec<String> {
     }
 }
 
-/// Studies beside files: zsh would offer the names alone, and fish none.
+/// Studies beside files: zsh would offer only the names, and fish nothing.
 fn with_studies(shell: Shell, script: String) -> String {
     let names = all_study_names().join(" ");
     match shell {
@@ -94,7 +94,7 @@ pub(crate) fn man(arguments: &Man) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The definition without what is hidden, and without the `help` that each level has.
+/// The definition without hidden parts, and without the `help` of each level.
 fn shown(command: clap::Command) -> clap::Command {
     let commands: Vec<_> =
         command.get_subcommands().filter(|it| !it.is_hide_set()).cloned().map(shown).collect();
@@ -116,7 +116,7 @@ fn shown(command: clap::Command) -> clap::Command {
     kept
 }
 
-/// The group as far as its members are kept.
+/// The group, with the members that are kept.
 fn members(group: &ArgGroup, kept: &[Arg]) -> ArgGroup {
     let is_kept = |id: &&clap::Id| kept.iter().any(|argument| argument.get_id() == *id);
     ArgGroup::new(group.get_id().clone()).args(group.get_args().filter(is_kept).cloned()).multiple(true)
@@ -124,7 +124,7 @@ fn members(group: &ArgGroup, kept: &[Arg]) -> ArgGroup {
 
 fn page(command: &clap::Command) -> Result<String> {
     let mut command = command.clone();
-    // A list of all flags once more would say less than the usual line.
+    // A list of all flags would say less than the usual line.
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").trim().to_owned();
     let mut page = Vec::new();
@@ -136,14 +136,14 @@ fn page(command: &clap::Command) -> Result<String> {
     Ok(with_headings(&String::from_utf8_lossy(&page)))
 }
 
-/// The text behind the flags, below the headings that readers of such pages look for.
+/// The text after the flags, below the headings of man pages.
 fn with_headings(page: &str) -> String {
     page.replacen("\n.SH EXTRA\nExamples:\n", "\n.SH EXAMPLES\n", 1)
         .replacen("\n.SH EXTRA\n", "\n.SH NOTES\n", 1)
         .replacen("\nExit codes:\n", "\n.SH EXIT STATUS\n", 1)
 }
 
-/// One page for each command, and how many.
+/// Writes one page for each command, and returns their number.
 fn write_all(command: &clap::Command, folder: &Path) -> Result<usize> {
     let name = command.get_display_name().unwrap_or("weir");
     output::write_whole(&folder.join(format!("{name}.1")), &page(command)?)?;

@@ -1,4 +1,4 @@
-//! `weir observe`: any process over a stretch of time, from /proc alone or with programs in the kernel.
+//! `weir observe`: any process over a period, from /proc alone or with programs in the kernel.
 
 mod intervals;
 mod selection;
@@ -40,18 +40,18 @@ use crate::{
     language, output, signals,
 };
 
-/// How long a process is observed unless it is said otherwise.
+/// Default length of an observation.
 const LENGTH: Duration = Duration::from_secs(10);
-/// How long a command may take to end when it is asked to.
+/// How long a command may take to end after the request.
 const COMMAND_END_MAX: Duration = Duration::from_secs(2);
-/// Between two looks whether strace has ended: by so much its window may be too long.
+/// Time between two checks whether strace has ended: the error of its window.
 const STRACE_LOOK_PAUSE: Duration = Duration::from_millis(20);
 
-/// How it is to be observed.
+/// The method of the observation.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     plan: Plan<'a>,
-    /// Absent where the length is not known before.
+    /// Absent if the length is not known in advance.
     length: Option<Duration>,
     interval: Option<Duration>,
     language: Language,
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
     }
     let interval = intervals::asked(arguments, length)?;
     let stop = signals::stop_flag()?;
-    // What was seen must not be lost with a file that nobody can write.
+    // An output that cannot be written must not cost the observation.
     for (path, flag) in [(&arguments.record, "--record"), (&arguments.html, "--html")] {
         if let Some(path) = path {
             output::can_be_written(path, flag)?;
@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
         None => of_command(arguments, asked, &stop)?,
     };
     let is_stopped = observation.ending == Ending::Interrupted;
-    // What a command came to is told before that it could not be traced.
+    // The outcome of a command comes before the error that it could not be traced.
     let lacks_trace = arguments.trace && observation.trace.is_none();
     let exit =
         if lacks_trace && matches!(exit, Exit::Ok | Exit::Supervised(0)) { Exit::Environment } else { exit };
@@ -108,7 +108,7 @@ pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
     Ok(if is_stopped || stop.load(Ordering::Relaxed) { Exit::Interrupted } else { exit })
 }
 
-/// Before anything is traced: what that costs whoever makes system calls.
+/// The warning before a trace: its cost for processes that make system calls.
 fn tell_cost(cost: &ProbeCost, language: Language) {
     let [without, with] = [cost.untraced_ns, cost.traced_ns].map(|ns| format!("{ns:.0}"));
     output::tell(&localized!(
@@ -121,7 +121,7 @@ fn tell_cost(cost: &ProbeCost, language: Language) {
     ));
 }
 
-/// Why nothing is traced stands in the report.
+/// The report says why nothing is traced.
 fn tell_refusal(plan: Plan<'_>, watch: &Watch, language: Language) {
     if plan.rung == Rung::Programs && !watch.is_traced() {
         output::tell(language.choose([
@@ -132,7 +132,7 @@ fn tell_refusal(plan: Plan<'_>, watch: &Watch, language: Language) {
     }
 }
 
-/// With what calls cost each of them, and what follows.
+/// With the cost of each system call, and the conclusions.
 fn judged(observation: Observation) -> Observation {
     let (bound, advice) = (bound(&observation), advice(&observation));
     let beside = observation.beside.map(|beside| Box::new(judged(*beside)));
@@ -168,7 +168,7 @@ fn of_processes(
     Ok(observation)
 }
 
-/// The process under strace, for as long, or until it ends.
+/// The process under strace, for the same time, or until it ends.
 fn under_strace(
     pid: u32,
     length: Duration,
@@ -228,7 +228,7 @@ fn usage(arguments: &Observe, error: WatchError) -> anyhow::Error {
     UsageError(text).into()
 }
 
-/// Watches with what was seen in the last second on the terminal; whoever leaves it ends the observation.
+/// Watches, with the last second on the terminal; the user's key to leave ends the observation.
 fn watch_live(watch: &mut Watch, length: Duration, language: Language, stop: &AtomicBool) -> Result<Ending> {
     let cannot = "cannot draw on the terminal; --plain does without";
     let mut page = Page::open().context(cannot)?;
@@ -272,14 +272,14 @@ fn of_command(
             "无法启动 {program}：{error}",
         ))
     };
-    // Found here: a child that looks for it in each folder of the path would be seen to fail in most of them. One that
-    // cannot be started is named before anything is traced.
+    // The path is resolved here: a child that searches each folder of PATH would show failed calls in most of them. A
+    // command that cannot be started is reported before anything is traced.
     let path = found_in_path(program);
     access(path.as_path(), Access::EXEC_OK).map_err(|error| cannot_start(error.into()))?;
     let mut command = Command::new(path);
     command.arg0(program).args(words);
     if arguments.json {
-        // The record is all that standard output has.
+        // Standard output has only the record.
         command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
     }
     let mut gate = child::hold(&mut command)?;
@@ -295,18 +295,18 @@ fn of_command(
             Ok(watch)
         });
         let started = command.spawn();
-        // The pipes of a child that never was must not be waited for.
+        // The program must not wait for the pipes of a child that never started.
         drop(command);
         (started, watch.join().unwrap_or_else(|_| Err(anyhow!("the watch failed"))))
     });
     let mut child = started.map_err(cannot_start)?;
     let mut watch = watch?;
     let ending = watch.run(length, stop);
-    // Before it is waited for, so that its last figures are there.
+    // Before the command is reaped, so that its last figures exist.
     let mut observation = watch.end(ending);
     let notes = observation.notes.into_iter();
     observation.notes = notes.filter_map(|note| since_it_is_the_program(note, program)).collect();
-    // It had no command line of its own before it was the program.
+    // Before it became the program it had no command line of its own.
     observation.command = arguments.command.join(" ");
     let status = if ending == Ending::TargetEnded { child.wait()? } else { end(&mut child)? };
     if ending == Ending::TargetEnded {
@@ -319,7 +319,7 @@ fn of_command(
     Ok((observation, exit))
 }
 
-/// The program of this name as a shell finds it; the name itself where there is none, so that starting it says why.
+/// The path of a program as a shell finds it; without a match the name itself, so that the start reports the error.
 fn found_in_path(program: &str) -> PathBuf {
     if program.contains('/') {
         return program.into();
@@ -330,7 +330,7 @@ fn found_in_path(program: &str) -> PathBuf {
     candidates.find(is_program).unwrap_or_else(|| program.into())
 }
 
-/// Of a command that was waited for, with all that it waited for, the kernel knows every switch.
+/// For a command that was reaped, with all that it reaped, the kernel knows every switch.
 fn add_switches_of_children(observation: &mut Observation) {
     let Ok(used) = children_usage() else { return };
     let (voluntary, involuntary) = (used.context_switches_voluntary, used.context_switches_involuntary);
@@ -341,8 +341,7 @@ fn add_switches_of_children(observation: &mut Observation) {
     }
 }
 
-/// A note of a child that was held until it became this program, which is no news. That the program became another one
-/// afterwards is.
+/// Drops the note that the held child became this program. A later change to another program stays in the report.
 fn since_it_is_the_program(note: Note, program: &str) -> Option<Note> {
     match note {
         Note::BecameAnother { to, .. } => {
@@ -353,16 +352,16 @@ fn since_it_is_the_program(note: Note, program: &str) -> Option<Note> {
     }
 }
 
-/// The name that the kernel gives a process that runs this program: the last part of its path, as far as there is room.
+/// The kernel's name of a process that runs this program: the last part of its path, cut to the kernel's length.
 fn name_of(program: &str) -> String {
     let name = program.rsplit('/').next().unwrap_or(program).as_bytes();
     String::from_utf8_lossy(&name[..name.len().min(NAME_BYTES_MAX)]).into_owned()
 }
 
-/// Asks a command to end, and makes it when it does not.
+/// Asks a command to end, and kills it if it does not.
 fn end(child: &mut Child) -> io::Result<ExitStatus> {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // Fails only for one that has ended.
+        // Fails only if it has ended.
         let _ = kill_process(pid, Signal::TERM);
     }
     let begun = Instant::now();
@@ -376,14 +375,14 @@ fn end(child: &mut Child) -> io::Result<ExitStatus> {
     child.wait()
 }
 
-/// A shell's number for how a command ended.
+/// A shell's exit status for the end of a command.
 fn code(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt;
     let number = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     u8::try_from(number).unwrap_or(1)
 }
 
-/// Prints first: what was seen must not be lost with a file that cannot be written.
+/// Prints first: a file that cannot be written must not cost the observation.
 fn show(arguments: &Observe, observation: &Observation, language: Language) -> Result<()> {
     let record = serde_json::to_string_pretty(observation)?;
     let printed = if arguments.json { output::print(&record) } else { print(observation, language) };
@@ -411,7 +410,7 @@ pub(crate) fn report(
     language: Language,
     (folder, is_quiet): (Option<&Path>, bool),
 ) -> Result<Exit> {
-    // What older records have is not what follows from their counts.
+    // Conclusions in older records do not come from their counts.
     let observation = judged(recorded::read(path)?);
     let page = match folder {
         Some(folder) => {

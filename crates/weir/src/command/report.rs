@@ -70,14 +70,14 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
     Ok(Exit::Study(study::after_thresholds(result.asked(), arguments.inconclusive_passes, code, language)))
 }
 
-/// Why an observed process says nothing of a study.
+/// Why an observed process says nothing about a study.
 const NO_GUIDANCE: [&str; 3] = [
     "this study has no map that says what to use where, such as `weir study tps` has",
     "이 연구에는 `weir study tps`처럼 어디에 무엇을 쓸지 알려 주는 히트맵이 없습니다",
     "本研究没有像 `weir study tps` 那样说明何处该用什么的分布图",
 ];
 
-/// What a record says of how much of its process's CPU an I/O model can touch.
+/// A record's statement about the share of its process's CPU that an I/O model can touch.
 pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {
     let record = recorded::read(file)?;
     batching_bound::observed(&record).ok_or_else(|| {
@@ -95,23 +95,23 @@ pub(crate) fn observed(file: &Path) -> Result<ObservedProcess> {
     })
 }
 
-/// Sets an observed process beside the guidance of a study that ran, or says that there is none.
+/// Sets an observed process beside the guidance of a study that ran, or reports that there is no guidance.
 pub(crate) fn set_beside(result: &mut StudyResult, observed: Option<ObservedProcess>) {
     if observed.is_some_and(|observed| !take(result, observed)) {
         output::tell(&format!("--observed: {}", language::of_command_line().choose(NO_GUIDANCE)));
     }
 }
 
-/// Sets an observed process beside the guidance; `false` where there is none.
+/// Sets an observed process beside the guidance; `false` if there is none.
 fn take(result: &mut StudyResult, observed: ObservedProcess) -> bool {
     let guidance = result.guidance.as_mut();
     guidance.map(|guidance| guidance.observed = Some(observed)).is_some()
 }
 
-/// What marked the folder of a study `polling` while that was a sweep of its own.
+/// The mark of a study `polling` from the time when it was a separate sweep.
 const SWEEP: &str = "polling.json";
 
-/// Refuses the folder of a sweep, which was no study of the laboratory.
+/// Refuses the folder of such a sweep, which was no study of the laboratory.
 pub(crate) fn refuse_sweep(folder: &Path) -> Result<()> {
     if !folder.join(SWEEP).exists() {
         return Ok(());
@@ -129,7 +129,7 @@ pub(crate) fn refuse_sweep(folder: &Path) -> Result<()> {
     Err(UsageError(text).into())
 }
 
-/// The study in a run folder, judged from its blocks: also when its session was killed before it could judge.
+/// The study in a run folder, judged from its blocks, also if its session was killed before it could judge.
 pub(crate) fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>)> {
     refuse_sweep(folder)?;
     Ok(stored::read(folder)?)
@@ -141,7 +141,7 @@ pub(crate) fn tell_page(page: &Path, language: Language) {
     output::tell(&localized!(language, "report: {page}", "보고서: {page}", "报告：{page}"));
 }
 
-/// What is said of a folder that cannot be made.
+/// The error about a folder that cannot be made.
 pub(crate) fn unmade(folder: &Path, language: Language) -> String {
     let folder = folder.display();
     localized!(
@@ -152,7 +152,7 @@ pub(crate) fn unmade(folder: &Path, language: Language) -> String {
     )
 }
 
-/// Writes the table to standard output, and says where the page is.
+/// Writes the table to standard output, and prints the page's path.
 pub(crate) fn show(result: &StudyResult, language: Language, folder: &Path) -> Result<()> {
     output::print(&weir_report::terminal(result, language, output::width_columns(), output::has_color()))?;
     tell_page(&folder.join("report.html"), language);

@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let Some((folder, outcome)) = session else { return Ok(Exit::Interrupted) };
     let (ended, hint) = (outcome.ended, outcome.resume_hint(&folder, language));
     let run = host.placed(outcome, &folder);
-    // Tables of nothing would only hide how it goes on.
+    // Empty tables would only hide how to go on.
     if ended != Ended::Interrupted || run.progress.blocks_done > 0 {
         report::write_pages(&run.result, language, &folder)?;
         if arguments.json {
@@ -90,11 +90,11 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     Ok(Exit::Study(after_thresholds(run.result.asked(), is_tolerant, code, language)))
 }
 
-/// What all sessions of this process share.
+/// The common state of all sessions of this process.
 pub(super) struct Host {
     program: PathBuf,
     observed: Option<ObservedProcess>,
-    /// Set when the user wants it to end.
+    /// Set when the user interrupts.
     pub(super) interrupt: Arc<AtomicBool>,
     pub(super) language: Language,
 }
@@ -104,12 +104,12 @@ impl Host {
         let observed = arguments.observed.as_deref().map(report::observed).transpose()?;
         let interrupt = signals::stop_flag()?;
         let program = std::env::current_exe().context("cannot find the weir program itself")?;
-        // Where the kernel refuses, the supervisors alone see to it.
+        // If the kernel refuses, only the supervisors end orphans.
         let _ = orphans::adopt();
         Ok(Self { program, observed, interrupt, language })
     }
 
-    /// Begins the study in a folder that its name decides; nothing where the user ended it before it began.
+    /// Begins the study in a folder named after it; `None` if the user ended it before it began.
     pub(super) fn fresh(
         &self,
         arguments: &Study,
@@ -126,7 +126,7 @@ impl Host {
         let folder = place(&study.spec.name);
         let outcome = self.begin(arguments, &mut study, &folder, (&machines, simulator));
         if folder.is_new && !matches!(outcome, Ok(Some(_))) {
-            // What was laid out in it stays, and the folder with it.
+            // Laid-out data stay, and the folder with them.
             let _ = std::fs::remove_dir(&folder.path);
         }
         Ok(outcome?.map(|outcome| (folder.path, outcome)))
@@ -156,7 +156,7 @@ impl Host {
         Ok(Some(outcome))
     }
 
-    /// Goes on with the study in a folder.
+    /// Resumes the study in a folder.
     fn resumed(&self, arguments: &Study, folder: &Path) -> Result<Option<Outcome>> {
         report::refuse_sweep(folder)?;
         refuse_origin(arguments)?;
@@ -178,7 +178,7 @@ impl Host {
         self.session(arguments, &machines, &mut launcher, run).map(Some)
     }
 
-    /// A session with its progress on display.
+    /// A session with a progress display.
     fn session(
         &self,
         arguments: &Study,
@@ -202,7 +202,7 @@ impl Host {
         Ok(outcome)
     }
 
-    /// The run with what stands beside it: an observed process, and earlier runs.
+    /// The run with its additions: an observed process, and earlier runs.
     pub(super) fn placed(&self, outcome: Outcome, folder: &Path) -> StoredRun {
         let mut run = StoredRun { result: outcome.result, progress: outcome.progress };
         report::set_beside(&mut run.result, self.observed.clone());
@@ -211,7 +211,7 @@ impl Host {
     }
 }
 
-/// Says what of the machine is no longer as it was when the study began.
+/// Reports changes of the machine since the study began.
 fn tell_changes(began: &Fingerprint, here: &Fingerprint, language: Language) {
     for it in differences(began, here) {
         let (name, then, now) = (it.name, it.one, it.other);
@@ -224,7 +224,7 @@ fn tell_changes(began: &Fingerprint, here: &Fingerprint, language: Language) {
     }
 }
 
-/// Says which processes are taken for the servers that run already.
+/// Reports which processes are taken for the servers that run already.
 fn tell_running(here: &Fingerprint, language: Language) {
     for (arm, process) in &here.running {
         let (program, pid) = (&process.program, process.pid.unwrap_or_default());
@@ -238,7 +238,7 @@ fn tell_running(here: &Fingerprint, language: Language) {
     }
 }
 
-/// Tries what is compared with, and says what is asked and what can be expected.
+/// Tries the baselines, and reports the request and the expected effects.
 fn announce(arguments: &Study, study: &NewStudy, language: Language) -> Result<()> {
     if arguments.baseline.is_some() {
         study_baseline::check(&study.spec)?;
@@ -254,7 +254,7 @@ fn announce(arguments: &Study, study: &NewStudy, language: Language) -> Result<(
     let takes_ns = outline::study_ns(&study.spec).min(study.spec.time_cap_ns);
     let length = outline::shown_ns(takes_ns, language);
     output::tell(&localized!(language, "it takes about {length}", "약 {length} 걸립니다", "约需 {length}"));
-    // A dry run says that nothing is known; a run has better things to say.
+    // A dry run says that nothing is known; a run has more useful messages.
     if let Some(earlier) = arguments.earlier.as_deref() {
         for line in study_power::lines(&study.spec, &study.fingerprint, Some(earlier), language)? {
             output::tell(&line);
@@ -272,7 +272,7 @@ fn announce(arguments: &Study, study: &NewStudy, language: Language) -> Result<(
     Ok(())
 }
 
-/// Refuses what a study was told when it began, and cannot be told again.
+/// Refuses settings that a study got when it began, and that cannot change.
 fn refuse_origin(arguments: &Study) -> Result<(), UsageError> {
     let Some(flag) = arguments.origin.first() else { return Ok(()) };
     Err(UsageError(localized!(
@@ -283,7 +283,7 @@ fn refuse_origin(arguments: &Study) -> Result<(), UsageError> {
     )))
 }
 
-/// Refuses a flag about thresholds where there are none.
+/// Refuses a flag about thresholds without thresholds.
 fn check_thresholds(arguments: &Study, spec: &StudySpec) -> Result<(), UsageError> {
     if arguments.inconclusive_passes && !spec.comparisons.iter().any(|asked| asked.is_threshold) {
         let text = language::of_command_line().choose([
@@ -296,7 +296,7 @@ fn check_thresholds(arguments: &Study, spec: &StudySpec) -> Result<(), UsageErro
     Ok(())
 }
 
-/// Says how many thresholds hold, and lets those pass of which nothing is known where that was asked for.
+/// Reports how many thresholds hold, and passes undecided ones if a flag asks for that.
 pub(super) fn after_thresholds<'r>(
     answered: impl Iterator<Item = (&'r ComparisonSpec, &'r Effect)>,
     inconclusive_passes: bool,
@@ -335,7 +335,7 @@ fn show(arguments: &Study, language: Language) -> Result<Exit> {
     let earlier = arguments.earlier.as_deref();
     let expected = study_power::lines(&study.spec, &study.fingerprint, earlier, language)?;
     let mut missing_arms = study.missing_arms;
-    // Programs that are not there are found now, and not when the study is meant to run.
+    // Missing programs are reported now, and not when the study should run.
     let program = std::env::current_exe().context("cannot find the weir program itself")?;
     let processes = machines.launcher(&program, &study.spec)?;
     missing_arms.extend(processes.missing(&study.spec));
@@ -345,7 +345,7 @@ fn show(arguments: &Study, language: Language) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// What a study that never began must leave as it was.
+/// The state that a study that never began must restore.
 struct Fresh {
     had_folder: bool,
     had_store: bool,
@@ -366,13 +366,13 @@ impl Fresh {
         if self.had_store || is_another {
             return;
         }
-        // Whoever has the lock may have made the store, or be about to.
+        // The process with the lock may have made the store, or be about to.
         let Ok(_lock) = run::lock(folder) else { return };
         if has_trials(folder) {
             return;
         }
         for suffix in ["", "-wal", "-shm"] {
-            // What cannot be removed was perhaps never made.
+            // A store that cannot be removed was perhaps never made.
             let _ = std::fs::remove_file(folder.join(format!("{}{suffix}", weir_store::FILE_NAME)));
         }
         if !self.had_folder {
@@ -391,10 +391,10 @@ fn has_trials(folder: &Path) -> bool {
 /// Most runs of a study that begin within one second.
 const SAME_SECOND_MAX: u32 = 100;
 
-/// Where studies are stored, and looked for, unless told otherwise.
+/// Default folder in which studies are stored and looked for.
 pub(super) const RESULTS: &str = "weir-results";
 
-/// Where a run is stored.
+/// The folder of a run.
 pub(super) struct Place {
     path: PathBuf,
     /// Whether the folder was made for this run.
@@ -402,12 +402,12 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Makes a folder `NAME-YYYYMMDD-HHMMSS`, in UTC, in `parent`. Runs that begin within one second, of this process
-    /// or of others, have a number behind it.
+    /// Makes a folder `NAME-YYYYMMDD-HHMMSS`, in UTC, in `parent`. Runs that begin within one second, in this process
+    /// or in others, get a number at the end.
     pub(super) fn new(parent: &Path, name: &str) -> Self {
         let name = run_folder::name(name, seconds_now());
         let further = (2..=SAME_SECOND_MAX).map(|number| format!("{name}-{number}"));
-        // Of a folder that cannot be made the store says what is wrong.
+        // If the folder cannot be made, the store reports why.
         let _ = std::fs::create_dir_all(parent);
         for name in std::iter::once(name.clone()).chain(further) {
             let path = parent.join(name);

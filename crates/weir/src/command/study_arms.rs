@@ -1,4 +1,4 @@
-//! What the command line says of the arms of a study: further ones, and keys of single ones.
+//! Arms on the command line of a study: further ones, and keys of single ones.
 
 use anyhow::Result;
 use weir_lab::study_file::{ArmKey, ArmValue};
@@ -6,7 +6,7 @@ use weir_report::localized;
 
 use crate::{args::ArmFlags, exit::UsageError, language};
 
-/// Keys of arms by the flags that set them. Of several flags with one beginning the longest key comes first.
+/// Keys of arms by the flags that set them. Among flags with a common beginning the longest key comes first.
 pub(super) const KEYS: [(&str, &str); 9] = [
     ("arm.pid", "--arm-pid"),
     ("arm.cgroup", "--arm-cgroup"),
@@ -19,7 +19,7 @@ pub(super) const KEYS: [(&str, &str); 9] = [
     ("arm.ready_timeout", "--arm-ready-timeout"),
 ];
 
-/// Further arms, and those of the file that are named: name, and the words of a command, an address or nothing.
+/// Further arms, and named arms of the file: name, and the words of a command, an address or nothing.
 pub(super) fn arms(written: &[String]) -> Result<Vec<(String, Vec<String>)>> {
     let one = |written: &String| {
         let (name, command) = written.split_once('=').unwrap_or((written, ""));
@@ -77,7 +77,7 @@ fn ready(flag: &str, written: &str, value: &str) -> Result<ArmValue> {
     }
 }
 
-/// The words of a command, as a shell would take them apart.
+/// The words of a command, split as a shell would.
 fn words(flag: &str, written: &str, command: &str) -> Result<Vec<String>> {
     let words = shlex::split(command).filter(|words| !words.is_empty());
     words.ok_or_else(|| {

@@ -24,18 +24,18 @@ use crate::{
 
 /// The machines that a study is planned for.
 pub(super) struct Machines {
-    /// That of the servers, with that of the load where it is another.
+    /// The machine of the servers, with the machine of the load if it is another.
     pub(super) fingerprint: Fingerprint,
-    /// The other host, where the servers run on one.
+    /// The other host, if the servers run on one.
     pub(super) elsewhere: Option<Elsewhere>,
 }
 
-/// Another host, and how it was asked for.
+/// Another host, and the flags that named it.
 pub(super) struct Elsewhere {
     host: Rc<RefCell<RemoteHost>>,
     address: IpAddr,
     pub(super) asked: ServerHost,
-    /// What its agent found out about drivers, and about congestion control.
+    /// The agent's findings about drivers, and about congestion control.
     pub(super) drivers: Vec<DriverFound>,
     pub(super) congestion_controls: Vec<String>,
 }
@@ -46,8 +46,8 @@ impl Machines {
         Self { fingerprint: weir_evidence::fingerprint::fingerprint(), elsewhere: None }
     }
 
-    /// This machine, and the host of the servers where one is asked for, which is connected to. `None` where the user
-    /// ended that.
+    /// This machine, and a connected host of the servers if the flags name one. `None` if the user ended the
+    /// connection.
     pub(super) fn find(
         asked: Option<ServerHost>,
         interrupt: &AtomicBool,
@@ -73,7 +73,7 @@ impl Machines {
         Ok(Some(Self { fingerprint, elsewhere }))
     }
 
-    /// A launcher whose servers run where they are to.
+    /// A launcher that runs servers on their host.
     pub(super) fn launcher(&self, program: &Path, spec: &StudySpec) -> Result<ProcessLauncher> {
         let (program, deadlines) = (program.to_path_buf(), Deadlines::default());
         match &self.elsewhere {
@@ -85,12 +85,12 @@ impl Machines {
         }
     }
 
-    /// The process that leads to the other host, which is ours although no trial looks after it.
+    /// The process that leads to the other host: a child of ours, although no trial waits for it.
     pub(super) fn transport(&self) -> Option<u32> {
         self.elsewhere.as_ref()?.host.try_borrow().ok()?.pid()
     }
 
-    /// Tells what the other host says, with its name before each line.
+    /// Prints the other host's messages, with its name before each line.
     pub(super) fn tell_said(&self) {
         let Some(Ok(mut host)) = self.elsewhere.as_ref().map(|there| there.host.try_borrow_mut()) else {
             return;
@@ -99,7 +99,7 @@ impl Machines {
     }
 }
 
-/// Connects to a host. `None` where the user ended that.
+/// Connects to a host. `None` if the user ended that.
 pub(super) fn connect(asked: &ServerHost, interrupt: &AtomicBool) -> Result<Option<RemoteHost>> {
     match RemoteHost::connect(way(asked)?, interrupt) {
         Ok(host) => Ok(Some(host)),
@@ -108,13 +108,13 @@ pub(super) fn connect(asked: &ServerHost, interrupt: &AtomicBool) -> Result<Opti
     }
 }
 
-/// The host that the doctor looks at, where that is another.
+/// The doctor's host, if it is not this machine.
 pub(super) fn of_doctor(Doctor { host, rsh, .. }: &Doctor) -> Option<ServerHost> {
     let is_another = host.is_some() || rsh.is_some();
     is_another.then(|| ServerHost { host: host.clone(), rsh: rsh.clone(), ..ServerHost::default() })
 }
 
-/// The host of the servers, where the command line names another.
+/// The host of the servers, if the command line names another.
 pub(super) fn asked(arguments: &Study) -> Result<Option<ServerHost>, UsageError> {
     let Study { server_host, rsh, server_address, .. } = arguments;
     if server_host.is_none() && rsh.is_none() {
@@ -142,7 +142,7 @@ fn way(asked: &ServerHost) -> Result<Transport, UsageError> {
     way.map_err(|error| UsageError(error.to_string()))
 }
 
-/// Says where the servers run.
+/// Reports where the servers run.
 fn tell_found(host: &RemoteHost, address: IpAddr, delay: Duration, language: Language) {
     let name = host.name();
     let delay = delay.as_secs_f64() * 1e3;
@@ -154,7 +154,7 @@ fn tell_found(host: &RemoteHost, address: IpAddr, delay: Duration, language: Lan
     ));
 }
 
-/// An error of the laboratory's as one of the command line.
+/// An error of the laboratory as an error of the command line.
 pub(super) fn refused(error: LaunchError) -> anyhow::Error {
     match error {
         LaunchError::Usage(reason) => UsageError(reason).into(),

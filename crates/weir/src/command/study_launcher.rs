@@ -1,4 +1,4 @@
-//! Who runs the trials of a study: processes, or the simulator where a cell's device is simulated.
+//! The launcher of a study's trials: processes, or the simulator if a cell's device is simulated.
 
 use std::{
     collections::BTreeMap,
@@ -29,10 +29,10 @@ use weir_storage::{
 
 use crate::exit::UsageError;
 
-/// Threads that simulate at once, at most: more would leave no CPU to whoever else works here.
+/// Most threads that simulate at once: more would leave no CPU to other work on the machine.
 const THREADS_MAX: usize = 2;
 
-/// Picks by the cell.
+/// Chooses by the cell.
 pub(super) struct StudyLauncher {
     processes: ProcessLauncher,
     simulator: Simulator,
@@ -79,19 +79,19 @@ impl Launcher for StudyLauncher {
 
 type Simulated = Result<LoadReport, String>;
 
-/// Computes the trials of a block together, when the first of them is asked for.
+/// Computes all trials of a block when the first of them is requested.
 pub(super) struct Simulator {
-    /// Arms in the order of the study: the baseline is computed twice in a block, as a check that it repeats.
+    /// Arms in the order of the study: the baseline is computed twice in a block, to check that it repeats.
     arms: Vec<ArmSpec>,
     traces: BTreeMap<String, Trace>,
-    /// The block that `ready` is of: cell and seed.
+    /// The block of the trials in `ready`: cell and seed.
     block: (String, u64),
-    /// Trials that were computed and not yet asked for, by arm.
+    /// Trials that were computed and not requested yet, by arm.
     ready: Vec<(String, Simulated)>,
 }
 
 impl Simulator {
-    /// A simulator for a study. Traces are read at once, so that one that cannot be is named before anything runs.
+    /// A simulator for a study. It reads traces at once, so that an unreadable one is reported before anything runs.
     pub(super) fn new(spec: &StudySpec) -> Result<Self> {
         let mut traces = BTreeMap::new();
         for cell in spec.cells.iter().filter_map(|cell| cell.storage.as_ref()) {
@@ -146,7 +146,7 @@ impl Simulator {
         let done = thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let mut done = work();
-            // A thread that panicked has a defect of ours to tell, and none of the study's.
+            // A thread that panicked shows a defect of the program, and none of the study.
             let joined = others
                 .into_iter()
                 .map(|it| it.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)));
@@ -182,7 +182,7 @@ fn read(file: &str) -> Result<Trace> {
     Ok(trace::read(BufReader::new(opened), &shown).map_err(|error| UsageError(error.to_string()))?)
 }
 
-/// Whether there is such a way to wait, for whichever device the arm waits.
+/// Whether this method of waiting exists, whatever the device.
 pub(super) fn check_wait(subject: &StorageSubject) -> Result<(), String> {
     weir_storage::simulate::trial::method(&subject.completion).map(|_| ())
 }

@@ -188,8 +188,8 @@ fn wrong<T>(texts: [&'static str; 3]) -> Result<T> {
 }
 
 impl Written {
-    /// An error in a text that the command line changed. If the file alone has it, it refers to its line there, and
-    /// otherwise to the flag.
+    /// An error in a text that the command line changed. If the file by itself has the error, the message names the
+    /// file's line, and otherwise the flag.
     fn blamed(&self, arguments: &Study, error: FileError, host_defaults: &HostDefaults) -> anyhow::Error {
         let Some(own) = &self.own_text else { return error.into() };
         if let Err(own) = study_file::parse(&self.path, own, host_defaults) {
@@ -268,8 +268,8 @@ impl Written {
     }
 }
 
-/// The fingerprint with the features that io_uring granted, so that a report of arms that leave features unused names
-/// no kernel whose missing features this machine lacks too.
+/// The fingerprint with the features that io_uring granted, so that a report of arms that leave features unused does
+/// not name one that no arm uses here.
 fn with_granted(mut fingerprint: Fingerprint, tried: &[DriverFound]) -> Fingerprint {
     let of_ring = tried.iter().find(|found| found.driver == "uring").map(|found| &found.detail);
     if let Some(Finding::DriverGranted { features }) = of_ring {

@@ -1,4 +1,4 @@
-//! What a study of storage needs before its first block: ways to wait that there are, and data to read.
+//! Prerequisites of a study of storage before its first block: methods of waiting that exist, and data to read.
 
 use std::{
     cell::Cell,
@@ -26,10 +26,10 @@ use crate::{exit::UsageError, language, output};
 
 /// The smallest data file of a study.
 const FILE_BYTES_MIN: u64 = *storage::FILE_BYTES_RANGE.start();
-/// The ring's plain mode among those that are probed.
+/// The ring's plain mode among the probed ones.
 const PLAIN_RING: &str = "io_uring, defer";
 
-/// Refuses ways to wait that there are not. `place` says where an arm stands, for the message.
+/// Refuses methods of waiting that do not exist. `place` says where an arm stands, for the message.
 pub(super) fn check(spec: &StudySpec, place: impl Fn(&str) -> String) -> Result<()> {
     for arm in &spec.arms {
         let Subject::Storage(subject) = &arm.subject else { continue };
@@ -40,10 +40,10 @@ pub(super) fn check(spec: &StudySpec, place: impl Fn(&str) -> String) -> Result<
     Ok(())
 }
 
-/// Uses a file of the user, as far as it goes.
+/// Uses a file of the user, up to its length.
 pub(super) fn use_file(spec: &mut StudySpec, file: &str) {
     storage::use_file(spec, file);
-    // One that is not there, or cannot be read, is named when the study begins.
+    // A missing or unreadable file is reported when the study begins.
     if let Ok(has) = File::open(file).and_then(|file| length_bytes(&file)) {
         storage::use_at_most(spec, has);
     }
@@ -53,12 +53,12 @@ pub(super) fn use_file(spec: &mut StudySpec, file: &str) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ready {
     Yes,
-    /// The user ended it before they were.
+    /// The user ended it before the data were ready.
     Interrupted,
 }
 
-/// The same for a new study. Where it has other devices too, a disk that cannot be used is no reason not to begin: its
-/// cells are left out and named.
+/// The same for a new study. If it has other devices too, it begins even if a disk cannot be used: the cells of that
+/// disk are left out and named.
 pub(super) fn prepare_what_can_be(
     spec: &mut StudySpec,
     folder: &Path,
@@ -78,8 +78,8 @@ pub(super) fn prepare_what_can_be(
     })
 }
 
-/// Lays out what is not there yet, and refuses files that say nothing about a device. Files of the user are never laid
-/// out, and a study that will overwrite one says so.
+/// Lays out missing files, and refuses files that say nothing about a device. Files of the user are never laid out, and
+/// a study that will overwrite one reports that.
 pub(super) fn prepare(spec: &StudySpec, folder: &Path, interrupt: &AtomicBool) -> Result<Ready> {
     for (path, bytes) in storage::files_to_lay_out(spec, folder) {
         if lay_out(&path, bytes, interrupt)? == Ready::Interrupted {
@@ -105,7 +105,7 @@ pub(super) fn prepare(spec: &StudySpec, folder: &Path, interrupt: &AtomicBool) -
     Ok(Ready::Yes)
 }
 
-/// Why a file says nothing about a device. One with holes that the user named stays as it is.
+/// Why a file says nothing about a device. A user's file with holes stays as it is.
 fn no_device(path: &Path, reason: &str, is_left_alone: bool) -> RunError {
     let remedy = language::of_command_line().choose(match is_left_alone {
         true => [
@@ -122,8 +122,8 @@ fn no_device(path: &Path, reason: &str, is_left_alone: bool) -> RunError {
     RunError::Environment(format!("{}: {reason}; {remedy}", path.display()))
 }
 
-/// A file that the user named is used as it is. It must have what the study uses of it, and whoever named it is told
-/// before the first block when it will not stay as it is.
+/// A file of the user is used as it is. It must be as long as the study needs. If the study will change it, the user is
+/// warned before the first block.
 fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
     let own = |cell: &&StorageCell| cell.file.as_deref().is_some_and(|file| Path::new(file) == path);
     let cells: Vec<&StorageCell> = storage::on_disk(spec).filter(own).collect();
@@ -196,7 +196,7 @@ fn lay_out(path: &Path, bytes: u64, interrupt: &AtomicBool) -> Result<Ready> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    // A line for each tenth, and none for a file that is there.
+    // A line for each tenth, and none for a file that exists.
     let told_tenths = Cell::new(0);
     let progress = |done: u64, all: u64| {
         let tenths = done.saturating_mul(10) / all.max(1);
@@ -218,7 +218,7 @@ fn lay_out(path: &Path, bytes: u64, interrupt: &AtomicBool) -> Result<Ready> {
     }
 }
 
-/// What each engine does with a file that is certainly there: this program's own.
+/// Probes each engine on a file that certainly exists: this program's own.
 pub(super) fn engines() -> Vec<DriverFound> {
     let Ok(program) = std::env::current_exe() else { return Vec::new() };
     let modes = probe::modes(&program);

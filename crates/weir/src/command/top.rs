@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Top) -> Result<Exit> {
         if arguments.json { Form::Json } else { Form::Lines { everything: arguments.threads, language } };
     let pace = Pace { interval, once: arguments.once };
     match live::write(&mut monitor, &mut io::stdout().lock(), form, pace, &stop) {
-        // Whoever read has seen enough.
+        // A reader that has gone away is no error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Ok),
         Err(error) => Err(anyhow::Error::new(error).context("cannot write to standard output")),
         Ok(()) => Ok(Exit::Ok),
@@ -97,7 +97,7 @@ pub(super) fn check_socket(flag: &str, name: &str) -> Result<(), UsageError> {
     )))
 }
 
-/// No more are watched than the monitor asks in time.
+/// At most as many as the monitor can ask in time.
 pub(super) fn check_count(targets: usize) -> Result<(), UsageError> {
     if targets <= TARGETS_MAX {
         return Ok(());

@@ -67,7 +67,7 @@ pub fn stop_study(browser: &mut Browser, address: &str) {
     list_until(browser, address, "it was stopped");
 }
 
-/// Loads the list until it says this.
+/// Reloads the list until it contains this text.
 pub fn list_until(browser: &mut Browser, address: &str, words: &str) {
     until(words, || {
         browser.go(&format!("{address}/?lang=en"));

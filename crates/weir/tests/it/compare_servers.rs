@@ -1,4 +1,5 @@
-//! `weir compare --serve`: servers that are up together under a load, how they start and end, and what nothing leaves.
+//! `weir compare --serve`: servers that are up together under a load, how they start and end, and that nothing of them
+//! stays.
 
 use std::{fs, path::Path};
 
@@ -21,7 +22,7 @@ fn served(work: &str) -> String {
     format!("sh -c 'mkfifo {{dir}}/in {{dir}}/out; echo up and ready; {work}'")
 }
 
-/// Sends a line, waits for the answer, and says that it did two things.
+/// Sends a line, waits for the answer, and reports two units of work.
 const LOAD: &str = "sh -c 'echo go > {dir}/in; read answer < {dir}/out; echo did: 2'";
 
 /// Flags of such a comparison: six pairs, each with a start.
@@ -44,7 +45,7 @@ fn compared(words: &[&str]) -> Said {
     weir(&[&["compare", "--lang", "en"], words].concat())
 }
 
-/// Compares servers with these flags beside.
+/// Compares servers, with these additional flags.
 fn with_servers(old: &str, new: &str, flags: &[&str]) -> Said {
     compared(&[&FLAGS[..], &["--serve", old, "--serve", new, "-n", "old", "-n", "new"], flags].concat())
 }

@@ -1,4 +1,5 @@
-//! The published schema of the JSON export: made from the types, and what real studies print keeps to it, key by key.
+//! The published schema of the JSON export: it is generated from the types, and exports of real studies conform to it,
+//! key by key.
 
 use std::path::Path;
 
@@ -87,7 +88,7 @@ fn what_a_study_exports_keeps_to_the_published_schema() {
         assert!(has, "{part} is not tried");
     }
     a_process_that_was_observed_is_set_beside_the_guidance(&folder, shown(&out));
-    // What is checked here can fail.
+    // This check can fail.
     let spoilt = |change: fn(&mut Value)| {
         let mut export = export.clone();
         change(&mut export);
@@ -142,8 +143,8 @@ fn a_process_that_was_observed_is_set_beside_the_guidance(folder: &Path, study: 
     expect_refusal(&report(None), 2, &["--observed", "--trace --record"]);
 }
 
-/// As much of JSON Schema (draft 2020-12) as the published one uses; a keyword that is not known here fails. Keys that
-/// the schema does not name fail too.
+/// The part of JSON Schema (draft 2020-12) that the published one uses; an unknown keyword fails. Keys that the schema
+/// does not name fail too.
 #[derive(Clone, Copy)]
 struct Schema<'s>(&'s Value);
 
@@ -191,7 +192,7 @@ impl<'s> Schema<'s> {
         self.0.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is not there"))
     }
 
-    /// Each key by its own schema, others by that of additional ones; without one they are unknown.
+    /// Checks each key by its own schema, others by that of additional ones; without one they are unknown.
     fn properties(self, rules: &Map<String, Value>, value: &Value, path: &str) -> Result<(), String> {
         let Some(object) = value.as_object() else { return Ok(()) };
         for (key, value) in object {

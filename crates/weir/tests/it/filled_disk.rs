@@ -8,7 +8,7 @@ use super::harness::{
     TWO_ARMS, expect_refusal, folder, shown, skip_without_disk, study_file, study_head, weir,
 };
 
-/// A small file system of memory, unmounted when dropped.
+/// A small file system in memory, unmounted when dropped.
 pub struct SmallDisk<'a>(&'a Path);
 
 impl<'a> SmallDisk<'a> {
@@ -25,7 +25,7 @@ impl<'a> SmallDisk<'a> {
 
 impl Drop for SmallDisk<'_> {
     fn drop(&mut self) {
-        // Left to the system's next start when it fails.
+        // If it fails, it stays until the system's next start.
         let _ = Command::new("umount").arg(self.0).status();
     }
 }

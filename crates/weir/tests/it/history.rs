@@ -1,4 +1,4 @@
-//! `weir history` over comparisons and a study that ran: what they store, and what is shown of it.
+//! `weir history` over comparisons and a study that ran: their stored files, and its output.
 
 use std::{fs, path::Path, process::Command};
 
@@ -15,7 +15,7 @@ fn script(folder: &Path, name: &str, turns: u32) {
     fs::write(folder.join(name), text).expect("a file can be written");
 }
 
-/// Compares the two scripts of a folder, and stores what came of it.
+/// Compares the two scripts of a folder, and stores the result.
 fn compared(work: &Path, out: &Path, further: &[&str]) -> Said {
     let words =
         ["compare", "--lang", "en", "--runs", "6", "-n", "old", "-n", "new", "--dir", shown(work), "--out"];
@@ -38,7 +38,7 @@ fn comparisons_of_several_commits_stand_one_after_the_other() {
     assert!(said.stderr.contains("stored in ") && said.stderr.contains("compare-"), "{}", said.stderr);
     script(&work, "new.sh", 9_000);
     compared(&work, &out, &["--commit", "bbb-dirty", "--branch", "main", "--note", "twice three"]);
-    // The next one is against what the last one built, and the last against something else.
+    // The next comparison is against the last build, and the last one against another program.
     fs::copy(work.join("new.sh"), work.join("old.sh")).expect("it can be copied");
     script(&work, "new.sh", 3_002);
     compared(&work, &out, &["--commit", "ccc", "--branch", "topic"]);

@@ -1,4 +1,4 @@
-//! `weir load http` as people and scripts use it, against a small server of this file's own.
+//! `weir load http` as people and scripts use it, against a small server in this file.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -14,8 +14,8 @@ const PAGE: &str = "<!doctype html><title>t</title>\n";
 
 static ANSWERED: AtomicU64 = AtomicU64::new(0);
 
-/// Answers `/` with a page, `/dynamic` with another one each time, and everything else with a redirect; closes when it
-/// is asked to.
+/// Answers `/` with a page, `/dynamic` with a different one each time, and everything else with a redirect; closes on
+/// request.
 fn serve() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = listener.local_addr().expect("bound");

@@ -1,5 +1,4 @@
-//! Observations to their ends: what whoever reads the report has then, and that nothing is left of what
-//! looked.
+//! Observations to their ends: the content of the report, and that nothing is left of the observer.
 
 use std::{
     fs,
@@ -27,7 +26,7 @@ fn record(file: &Path) -> Observation {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// What the programs counted, unless this user may not let them in.
+/// The programs' counts, unless this user may not load them.
 pub fn traced(observation: &Observation) -> Option<&Trace> {
     if observation.trace.is_none() {
         let required = std::env::var("WEIR_REQUIRE_EVIDENCE").unwrap_or_default();
@@ -38,7 +37,7 @@ pub fn traced(observation: &Observation) -> Option<&Trace> {
     observation.trace.as_ref()
 }
 
-/// Words with one space between them, however the lines were broken.
+/// Words with one space between them, without line breaks.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -174,7 +173,7 @@ fn a_process_that_ends_under_strace_leaves_the_table_of_what_it_did_until_then()
     until("strace", || is_held(&pid));
     echo_under_strace(&server);
     assert_eq!(server.terminate(), 0);
-    // The time of the observation is not over, so strace ends before it is told to, and its window with it.
+    // The observation's time is not over: strace ends before Weir asks it to, and its window with it.
     assert_eq!(observer.wait(PATIENCE), 0);
     let text: String = std::iter::from_fn(|| observer.next_line()).collect();
     let observation: Observation = serde_json::from_str(&text).expect("a record");
@@ -204,7 +203,7 @@ fn nothing_is_left_in_the_kernel_of_an_observer_that_is_killed() {
     let mut observer = Running::weir(&["observe", "-p", &pid, "-d", "2s", "--trace", "--plain"]);
     let own = number(&observer);
     let mut held = Vec::new();
-    // Those that only try what is allowed come and go; the observation has one for each tracepoint.
+    // Programs that only test permissions come and go; the observation has one for each tracepoint.
     until("the programs, or the end without them", || {
         held = programs_of(&own);
         held.len() > 4 || fs::read_to_string(format!("/proc/{own}/stat")).is_ok_and(|it| it.contains(") Z "))
@@ -235,8 +234,7 @@ fn a_process_that_ends_while_it_is_traced_leaves_a_report_that_says_so() {
     assert!(words(&said.stdout).contains("(until it ended)"), "{}", said.stdout);
 }
 
-/// An observer that is never at rest would take more than ten times of what is promised of one that has
-/// nothing to see.
+/// An observer that never rests would take more than ten times the promised CPU of one without events.
 const SHARE_AT_REST_MAX: f64 = 0.05;
 
 #[test]
@@ -262,7 +260,7 @@ fn what_weir_itself_took_is_measured_and_told_on_every_rung() {
     }
 }
 
-/// What an engine enters beside its loop: its start, its end, and questions of its statistics.
+/// Calls of an engine outside its loop: its start, its end, and requests to its statistics.
 const ENTERS_BESIDE_MAX: u64 = 100;
 
 /// A server on io_uring under `--trace`, from its first call on; it prints its address, and then the report.
@@ -319,7 +317,7 @@ fn of_a_server_on_io_uring_the_report_says_batches_and_events_and_who_reads_it_k
     let page = fs::read_to_string(&page).expect("it is written");
     let told = words(&text);
     assert!(told.contains("An io_uring_enter submits") && told.contains("completions on the mean"), "{text}");
-    // What it does follows from its bound, or why there is none.
+    // There is a bound, or a reason why there is none.
     assert!(observation.bound.is_some() || observation.are_times_wrong(), "{text}");
     assert!(page.contains("io_uring_enter") && told.contains("weir itself used"), "{text}");
     if let Some(note) = observation.notes.iter().find(|note| is_of_uring(note)) {

@@ -1,5 +1,6 @@
-//! A gateway whose disk takes nothing for a while: at each level of its journal, orders wait for the disk, and logins,
-//! heartbeats and the kill switch do not. A journal that is dropped meanwhile stays locked until its write is over.
+//! A gateway whose disk blocks all writes for a while: at each level of its journal, orders wait for the disk, but
+//! logins, heartbeats and the kill switch do not. A journal that is dropped meanwhile stays locked until its write is
+//! over.
 
 use std::{fs::File, path::Path, process::Command, time::Duration};
 
@@ -16,15 +17,15 @@ use super::{
     order_kill::{Node, Session, drivers},
 };
 
-/// Orders that are at the exchange when the disk stops, and the one that comes then.
+/// Orders that are at the exchange when the disk stops, and the order after that.
 const OPEN: u32 = 10;
 const LATE: u32 = OPEN + 1;
 
-/// A file system that can be made to hold up everybody who writes, with `fsfreeze(8)`.
+/// A file system that can block all writers, with `fsfreeze(8)`.
 struct FreezableDisk<'a>(&'a Path);
 
 impl<'a> FreezableDisk<'a> {
-    /// None: it needs root, loop devices and the tools of ext4.
+    /// None without root, loop devices and the tools of ext4.
     fn mount(image: &Path, at: &'a Path) -> Option<Self> {
         let file = std::fs::File::create(image).expect("a file can be made");
         file.set_len(400 << 20).expect("it has holes");
@@ -45,12 +46,12 @@ impl<'a> FreezableDisk<'a> {
 
 impl Drop for FreezableDisk<'_> {
     fn drop(&mut self) {
-        // Left to the system's next start when it fails.
+        // If it fails, it stays until the system's next start.
         let _ = Command::new("umount").args(["-l", shown(self.0)]).status();
     }
 }
 
-/// It takes nothing until this is dropped. A process whose write is held up cannot even be killed before.
+/// The file system is frozen until this is dropped. A process with a blocked write cannot even be killed before.
 struct Frozen<'a>(&'a Path);
 
 impl Drop for Frozen<'_> {
@@ -64,10 +65,10 @@ fn fsfreeze(flag: &str, at: &Path) -> bool {
     Command::new("fsfreeze").args([flag, shown(at)]).status().is_ok_and(|status| status.success())
 }
 
-/// The gateway's one worker has an order that waits for the disk, and everything else goes on.
+/// An order of the gateway's only worker waits for the disk, and everything else goes on.
 fn expect_nothing_waits(gateway: &Node, ctl: &[&str]) {
     let said = weir(&[ctl, &["kill", "all"]].concat());
-    // Nobody knows whether the switch is on after a restart, so it is refused and says how far it came.
+    // The state of the switch after a restart is unknown, so the command is refused, with its progress.
     assert_eq!(said.code, Some(1), "{}", said.stderr);
     let cancelled = format!("{OPEN} cancels are sent, {OPEN} are confirmed");
     for part in ["the kill switch is on until the gateway ends", "the journal did not answer", &cancelled] {
@@ -114,12 +115,12 @@ fn stop_the_disk(folder: &Path, disk: &FreezableDisk<'_>, driver: &str, level: &
     std::fs::remove_dir_all(&ours).expect("the next journal needs its room");
 }
 
-/// Threads that this process has for its files, or the kernel for it, with the first letter of their state. Other tests
-/// of this process have some too.
+/// This process's threads for its files, or the kernel's for it, with the first letter of their state. Other tests of
+/// this process have some too.
 fn threads_for_files() -> Vec<(String, char)> {
     let threads = std::fs::read_dir("/proc/self/task").expect("/proc is there");
     let of_files = |thread: std::fs::DirEntry| {
-        // Nothing, if it has just ended.
+        // None if it has just ended.
         let line = std::fs::read_to_string(thread.path().join("stat")).ok()?;
         let (tid, rest) = line.split_once(" (")?;
         let (name, rest) = rest.rsplit_once(") ")?;
@@ -129,7 +130,7 @@ fn threads_for_files() -> Vec<(String, char)> {
     threads.flatten().filter_map(of_files).collect()
 }
 
-/// Whether one of them is in a call that nothing interrupts, for a time in which any other disk would be done.
+/// Whether one of them is in an uninterruptible call for longer than any other disk would take.
 fn a_write_stands_still() -> bool {
     let stuck = || threads_for_files().into_iter().filter(|(_, state)| *state == 'D').collect::<Vec<_>>();
     let first = stuck();
@@ -151,7 +152,7 @@ fn drop_a_journal_that_writes(at: &Path, disk: &FreezableDisk<'_>, driver: Drive
         journal.committed(first).await.expect("the disk works");
         journal
     });
-    // Only read: making or writing a file would wait for the disk.
+    // Only reading: making or writing a file would wait for the disk.
     let file = File::open(directory.join("worker-00000.lock")).expect("it is there");
     let lock = || flock(&file, FlockOperation::NonBlockingLockExclusive);
 
@@ -168,7 +169,7 @@ fn drop_a_journal_that_writes(at: &Path, disk: &FreezableDisk<'_>, driver: Drive
     drop(frozen);
 
     if driver == Driver::Uring {
-        // What the kernel may still use stays for as long as the process.
+        // Memory that the kernel may still use stays for the process's lifetime.
         return assert_eq!(lock(), Err(Errno::WOULDBLOCK));
     }
     until("the end of the write", || lock().is_ok());
@@ -202,7 +203,7 @@ fn a_disk_that_stands_still_holds_up_orders_and_no_login_heartbeat_or_kill_switc
         skip_without_disk("a disk that can be frozen needs root, loop devices, mkfs.ext4 and fsfreeze");
         return;
     };
-    // The two that everybody runs: the kill switch gives each 5 s.
+    // The two for all users: the kill switch gives each 5 s.
     for driver in drivers().into_iter().filter(|driver| ["epoll", "uring"].contains(driver)) {
         for level in ["os", "disk"] {
             println!("{driver}, journal level {level}");

@@ -1,5 +1,5 @@
-//! A gateway whose disk is really full: it says so, refuses new orders, cancels what is open at the exchange, and goes
-//! on when there is room again, without an order lost or executed twice.
+//! A gateway whose disk is really full: it reports that, refuses new orders, cancels open orders at the exchange, and
+//! goes on when there is room again, without an order lost or executed twice.
 
 use std::{fs, path::PathBuf};
 
@@ -23,10 +23,10 @@ const FIRST_BYTES: [u64; 2] = [1 << 20, 32 << 10];
 /// Kind of record, as `docs/formats/gateway-config.md` has it.
 const VENUES_NAMED: u8 = 66;
 
-/// Orders whose answers are waited for, and all before the disk is full: more than the first file takes.
+/// Orders whose answers are waited for, and all orders before the disk is full: more than the first file takes.
 const AWAITED: u32 = 10;
 const SENT: u32 = 600;
-/// The order that comes when it is full, and the one that comes when there is room again.
+/// The order at the full disk, and the order after there is room again.
 const REFUSED: u32 = SENT + 1;
 const LAST: u32 = SENT + 2;
 
@@ -48,7 +48,7 @@ fn begin_journal(directory: &str, worker: u16) {
     });
 }
 
-/// Somebody who lives on the worker whose journal has failed is told so, and let go.
+/// A session on the worker whose journal has failed gets a message, and is disconnected.
 fn expect_notice(mut session: Session) {
     let mut told = Vec::new();
     while let Some(texts) = session.read(|kind, payload| (kind == DEBUG).then(|| payload.to_vec())) {
@@ -57,14 +57,14 @@ fn expect_notice(mut session: Session) {
     assert!(told.iter().any(|text| text.starts_with(b"the journal has failed")), "{told:?}");
 }
 
-/// The disk has just become full: what the client sent and nobody kept has no answer yet.
+/// The disk has just become full: orders that were sent and not stored have no answer yet.
 fn stop_everybody(client: &mut Client, ctl: impl Fn(&[&str]) -> Said) {
     client.send(REFUSED..=REFUSED);
     client.hear_until("the next order is refused", |client| client.reason_of(REFUSED).is_some());
     assert_eq!(client.reason_of(REFUSED), Some(reject_reason::DESTINATION_CLOSED));
     client.cancel(1);
     client.hear_until("its cancel is confirmed", |client| client.numbers(b'C') == [1]);
-    // The exchange says everything in its order, so these are all that it has taken.
+    // The exchange sends messages in order, so these are all orders that it has taken.
     let taken = client.numbers(b'A').len();
     assert!(taken >= AWAITED as usize, "{taken}");
     let (said, open) = (ctl(&["kill", "all"]), taken - 1);

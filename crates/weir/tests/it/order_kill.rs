@@ -1,5 +1,5 @@
-//! A gateway or an exchange is killed, or ended in good order, while orders are under way, again and again. What a
-//! client was told stays true and can be had again, every order is answered once, and the exchange has executed none
+//! A gateway or an exchange is killed, or ended in good order, while orders are in flight, again and again. Messages to
+//! a client stay true and can be requested again, every order is answered once, and the exchange has executed none
 //! twice.
 
 use std::{
@@ -18,7 +18,7 @@ use weir_stats::random::splitmix;
 
 use super::harness::{Folder, PATIENCE, Running, folder, shown};
 
-/// Orders under way for each client when the kill comes.
+/// Orders in flight for each client at the kill.
 const WINDOW: usize = 32;
 /// Id of the order that marks the end of a stream.
 const LAST: &str = "LAST";
@@ -45,7 +45,7 @@ impl Node {
         self.expect_end(if signal == Signal::KILL { -9 } else { 0 });
     }
 
-    /// Ends by itself, and says so with this code.
+    /// Waits until it ends by itself, with this code.
     pub fn expect_end(&mut self, code: i32) {
         let ended = self.process.wait(PATIENCE);
         assert_eq!(ended, code, "it said: {}", self.process.rest_of_errors());
@@ -55,7 +55,7 @@ impl Node {
         self.start_once_with(driver, &[]);
     }
 
-    /// As [`Self::start_again`], with words that the start after this one has no more.
+    /// As [`Self::start_again`], with flags that only this start has.
     pub fn start_once_with(&mut self, driver: &str, words: &[&str]) {
         let place = self.words.iter().position(|word| word == "--driver").expect("a driver is named");
         self.words[place + 1] = driver.to_owned();
@@ -64,12 +64,12 @@ impl Node {
         self.process = run(&all).0;
     }
 
-    /// The next of its lines on standard error that has these words.
+    /// The next line on standard error that contains these words.
     pub fn error_line_with(&self, words: &str) -> String {
         self.process.error_line_with(words)
     }
 
-    /// What a start says that is refused.
+    /// The output of a start that is refused.
     pub fn refused_start(&self) -> String {
         let mut process = Running::weir(&self.words.iter().map(String::as_str).collect::<Vec<_>>());
         let errors = process.rest_of_errors();
@@ -90,12 +90,12 @@ fn run(words: &[String]) -> (Running, String) {
 pub struct Session {
     socket: TcpStream,
     deframer: Deframer,
-    /// What came together with the answer to the login.
+    /// Messages that came together with the answer to the login.
     early: Vec<(u8, Vec<u8>)>,
 }
 
 impl Session {
-    /// `None`: the peer was not there, went away, or has not seen yet that the connection before is gone.
+    /// `None`: the peer was absent, went away, or has not noticed yet that the connection before is gone.
     pub fn login(address: &str, name: &str, sequence: u64) -> Option<Self> {
         let mut socket = TcpStream::connect(address).ok()?;
         socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -117,7 +117,7 @@ impl Session {
         (answer == b'A').then_some(session)
     }
 
-    /// What one receive brings; `None` when the peer is gone.
+    /// The messages of one receive; `None` when the peer is gone.
     pub fn read<T>(&mut self, mut take: impl FnMut(u8, &[u8]) -> Option<T>) -> Option<Vec<T>> {
         if !self.early.is_empty() {
             let early = std::mem::take(&mut self.early);
@@ -139,7 +139,7 @@ impl Session {
         Some(taken)
     }
 
-    /// The same connection, to be sent to from another thread.
+    /// The same connection, for sends from another thread.
     pub fn twin(&self) -> Self {
         let socket = self.socket.try_clone().expect("a descriptor");
         Self { socket, deframer: Deframer::new(4096), early: Vec::new() }
@@ -148,7 +148,7 @@ impl Session {
     pub fn send(&mut self, orders: impl Iterator<Item = Vec<u8>>) {
         let mut bytes = Vec::new();
         orders.for_each(|payload| encode_frame(UNSEQUENCED, &payload, &mut bytes));
-        // A peer that is gone is seen when it is read.
+        // A peer that is gone is detected on a read.
         let _ = self.socket.write_all(&bytes);
     }
 }
@@ -172,13 +172,13 @@ pub fn order(user_ref_num: u32, id: &str) -> Vec<u8> {
     payload
 }
 
-/// A client that remembers everything it was told.
+/// A client that records all messages to it.
 struct Client {
     name: String,
     session: Option<Session>,
     next: u32,
     unanswered: BTreeSet<u32>,
-    /// What became of each order: `A` or `J`.
+    /// The result of each order: `A` or `J`.
     answers: BTreeMap<u32, u8>,
     stream: Vec<Vec<u8>>,
 }
@@ -199,7 +199,7 @@ impl Client {
         format!("{}-{number}", self.name)
     }
 
-    /// Logs in if need be, and sends what was not answered once more.
+    /// Logs in if necessary, and sends unanswered orders once more.
     fn be_there(&mut self, address: &str) {
         let deadline = Instant::now() + PATIENCE;
         while self.session.is_none() {
@@ -214,7 +214,7 @@ impl Client {
         }
     }
 
-    /// Sends as many new orders as fit.
+    /// Sends new orders up to the limit.
     fn fill(&mut self) {
         let first = self.next;
         while self.unanswered.len() < WINDOW {
@@ -227,7 +227,7 @@ impl Client {
         }
     }
 
-    /// Takes what one receive brings. Whoever is gone is noticed here.
+    /// Handles one receive. Detects a peer that is gone.
     fn take(&mut self) {
         let Some(session) = &mut self.session else { return };
         let Some(messages) = session.read(|kind, payload| (kind == SEQUENCED).then(|| payload.to_vec()))
@@ -247,7 +247,7 @@ impl Client {
         }
     }
 
-    /// Works until so many more orders are answered.
+    /// Works until this many more orders are answered.
     fn work(&mut self, address: &str, orders: usize) {
         let wanted = self.answers.len() + orders;
         let deadline = Instant::now() + PATIENCE;
@@ -259,7 +259,7 @@ impl Client {
         }
     }
 
-    /// Waits for what is still open.
+    /// Waits for the open orders.
     fn finish(&mut self, address: &str) {
         while !self.unanswered.is_empty() {
             self.be_there(address);
@@ -267,7 +267,7 @@ impl Client {
         }
     }
 
-    /// Asks for the whole stream once more: it is the one that was told.
+    /// Requests the whole stream once more: it must equal the one before.
     fn ask_again(&mut self, address: &str) {
         self.session = None;
         let mut again = Vec::new();
@@ -396,7 +396,7 @@ fn kill_again_and_again(route: &str) {
     compare(&clients, &executed);
 }
 
-/// What the exchange has accepted is what clients were told, once.
+/// The exchange has accepted exactly the orders that clients know as accepted, once each.
 fn compare(clients: &[Client], executed: &[String]) {
     let told: BTreeSet<String> = clients
         .iter()

@@ -11,7 +11,8 @@ use super::{
     order_kill::{Node, journal, taken_by_exchange},
 };
 
-/// Writes a gateway's configuration, with one account: that of `--demo` forgets orders that an exchange has taken.
+/// Writes a gateway's configuration with one account: the account of `--demo` forgets orders that an exchange has
+/// taken.
 fn configured(folder: &Path, directory: &str, exchange: &str) -> String {
     let [account] = &demo_accounts(1)[..] else { panic!("one account") };
     let text = format!(
@@ -36,7 +37,7 @@ fn in_the_next_session_of_an_exchange_numbers_of_orders_begin_again_and_those_of
     let file = configured(&folder, &ours, &exchange.address);
     let of_gateway = ["serve", "gateway", "--config", &file, "--control", &socket];
     let mut gateway = Node::start(&[&of_gateway[..], &common[2..]].concat());
-    // What has ended is told when the gateway is let in; soon after it knows which number comes next.
+    // The gateway learns at the login which session has ended; soon after it knows the next number.
     let is_back = || {
         let said = weir(&["ctl", "--socket", &socket, "sessions"]);
         said.code == Some(0) && !said.stdout.contains(": closed")
@@ -52,7 +53,7 @@ fn in_the_next_session_of_an_exchange_numbers_of_orders_begin_again_and_those_of
     client.send(4..=5);
     client.hear_until("they are taken", |client| client.numbers(b'A').len() == 5);
 
-    // A crash of the gateway, which knows afterwards which of the numbers that were used twice are of this session.
+    // A crash of the gateway, which afterwards knows which of the reused numbers belong to this session.
     gateway.end(Signal::KILL);
     gateway.start_again("epoll");
     until("the gateway is back", is_back);

@@ -1,10 +1,10 @@
-//! What runs the program elsewhere than in a terminal: that its files are sound, and allow what Weir needs.
+//! Files that run the program outside a terminal: they are sound, and allow the calls that Weir needs.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 use serde_json::{Value, json};
 
-/// Calls that Weir lives on and that some profiles and groups leave out.
+/// Calls that Weir needs and that some profiles and groups leave out.
 const NEEDED: [&str; 21] = [
     "epoll_pwait2",
     "eventfd2",
@@ -29,7 +29,7 @@ const NEEDED: [&str; 21] = [
     "statx",
 ];
 
-/// Calls that reach beyond a container, or have let others do so.
+/// Calls that reach beyond a container, or have been used to do so.
 const BEYOND: [&str; 12] = [
     "add_key",
     "bpf",
@@ -50,7 +50,7 @@ fn packaging(name: &str) -> String {
     fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// What a unit sets a key to.
+/// The value of a unit's key.
 fn setting<'u>(unit: &'u str, key: &str) -> &'u str {
     let mut values = unit.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
     values.next().unwrap_or_else(|| panic!("it sets no {key}"))
@@ -62,7 +62,7 @@ fn seconds(unit: &str, key: &str) -> u32 {
     text.strip_suffix('s').and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("{key}: {text}"))
 }
 
-/// What the profile answers a call with that has no arguments it minds; `None` where it is in no rule without any.
+/// The profile's answer to a call without restricted arguments; `None` if no unconditional rule has it.
 fn answer<'p>(profile: &'p Value, call: &str) -> Option<&'p Value> {
     let rules = profile["syscalls"].as_array().expect("rules");
     let names_it = |rule: &&Value| rule["names"].as_array().expect("names").iter().any(|name| *name == call);
@@ -75,7 +75,7 @@ fn answer<'p>(profile: &'p Value, call: &str) -> Option<&'p Value> {
 #[test]
 fn the_containers_profile_lets_through_what_weir_needs_and_refuses_what_reaches_beyond() {
     let profile: Value = serde_json::from_str(&packaging("seccomp.json")).expect("it is JSON");
-    // Of a call that it does not know a program is told what an older kernel would tell it.
+    // A program gets an older kernel's answer to an unknown call.
     assert_eq!(
         (&profile["defaultAction"], &profile["defaultErrnoRet"]),
         (&"SCMP_ACT_ERRNO".into(), &38.into())
@@ -88,7 +88,7 @@ fn the_containers_profile_lets_through_what_weir_needs_and_refuses_what_reaches_
         .filter(|call| !answer(&profile, call).is_some_and(|rule| rule["errnoRet"] == 1))
         .collect();
     assert!(open.is_empty(), "not refused with EPERM: {open:?}");
-    // Where the flags are behind a pointer nobody can look at them: a thread is made with `clone` then.
+    // Flags behind a pointer cannot be checked, so threads are made with `clone`.
     assert_eq!(answer(&profile, "clone3").map(|rule| &rule["errnoRet"]), Some(&38.into()));
     let with_arguments = |call: &str| -> Vec<Value> {
         let rules = profile["syscalls"].as_array().expect("rules");
@@ -126,7 +126,7 @@ fn the_units_let_a_server_and_the_dashboard_open_the_sockets_they_may_be_asked_f
         assert!(unit.lines().all(is_line), "{name} has a line that is no setting");
     }
     let server = packaging("weir@.service");
-    // Whoever owns a folder can put something else in the place of what is in it.
+    // The owner of a folder can replace its content.
     let owned = |unit: &str| -> BTreeSet<String> {
         let folders = setting(unit, "StateDirectory").split(' ');
         folders.filter_map(|folder| folder.split('/').next().map(str::to_owned)).collect()
@@ -138,7 +138,7 @@ fn the_units_let_a_server_and_the_dashboard_open_the_sockets_they_may_be_asked_f
     let refuses = |line: &str| line.starts_with("DynamicUser=") || line.starts_with("RestrictSUIDSGID=");
     assert!(!server.lines().any(refuses), "openat2");
     assert_eq!(setting(&server, "User"), "weir-%i");
-    // What is said there of draining: the default is below it.
+    // The unit's text about draining: the default is below its limit.
     assert!(seconds(&server, "TimeoutStopSec") > 5, "--drain-limit is 5 s unless it is given");
 }
 
@@ -160,7 +160,7 @@ fn the_dashboards_unit_makes_the_results_folder_that_it_names() {
     let unit = packaging("weir-dashboard.service");
     let mut words = setting(&unit, "ExecStart").split(' ').skip_while(|word| *word != "dashboard").skip(1);
     let named = words.next().expect("a folder of results");
-    // One that was named and is not there ends the dashboard, and a few ends in a row keep the unit from starting.
+    // A missing named folder ends the dashboard, and a few ends in a row keep the unit from starting.
     let mut made = setting(&unit, "StateDirectory").split(' ').map(|folder| format!("/var/lib/{folder}"));
     assert!(made.any(|folder| folder == named), "nothing makes {named}");
 }
@@ -175,7 +175,7 @@ fn the_archive_packs_files_that_there_are_and_the_first_page_in_every_language()
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let missing: Vec<_> = files.iter().filter(|file| !root.join(file).is_file()).collect();
     assert!(missing.is_empty(), "{missing:?}");
-    // Who unpacks it reads the first page in their own language.
+    // Readers of the archive find the first page in their language.
     let there = fs::read_dir(&root).expect("the tree can be read").flatten();
     let names = there.filter_map(|entry| entry.file_name().into_string().ok());
     let pages: Vec<String> = names.filter(|name| name.starts_with("README")).collect();

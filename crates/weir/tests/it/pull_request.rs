@@ -1,5 +1,5 @@
-//! A check of a change by the steps of the action for GitHub as they stand in `packaging`: on a small repository, with
-//! programs that play the host's.
+//! A check of a change by the steps of the GitHub action in `packaging`: on a small repository, with programs that
+//! stand in for the host's.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,10 +16,10 @@ use super::{
     harness::{Said, WEIR, folder, shown},
 };
 
-/// How a change is built, and what it costs.
+/// How a change is built, and its cost.
 pub(super) const BUILD: &str = "sh make.sh";
 
-/// Whether there is such a program; a test says that it is skipped without.
+/// Whether the program exists; without it, the test prints that it is skipped.
 pub(super) fn is_here(program: &str) -> bool {
     let is_here = Command::new(program).arg("--version").output().is_ok();
     if !is_here {
@@ -96,7 +96,7 @@ fn host(programs: &Path) {
     fs::write(programs.join("earlier"), "").expect("a file can be written");
 }
 
-/// What the action would see in a run for a pull request.
+/// The environment of the action in a run for a pull request.
 fn expressions(folder: &Path, inputs: &[(&str, &str)]) -> Expressions {
     let declared = read("github/action.yml");
     let declared = declared["inputs"].as_object().expect("it has inputs").iter();
@@ -138,7 +138,7 @@ fn job(folder: &Path, repository: &Path) -> Job {
     Job { repository: repository.to_owned(), variables: variables(given), programs }
 }
 
-/// What a run of the action leaves.
+/// The results of a run of the action.
 struct Checked {
     said: Said,
     comment: String,
@@ -172,7 +172,7 @@ fn checked(folder: &Path, repository: &Path, branch: &str, inputs: &[(&str, &str
     Checked { said, comment, calls: text("programs/calls"), report: folder.join("weir-weir/report") }
 }
 
-/// What the step's end says, for an assertion.
+/// The end of a step's output, for an assertion.
 fn told(it: &Checked) -> String {
     format!("{:?}: {}\n{}\n{}", it.said.code, it.comment, it.said.stdout, it.said.stderr)
 }
@@ -223,7 +223,7 @@ fn a_change_that_does_not_build_or_fails_ends_with_its_code_and_the_comment_name
     for words in ["not comparable: ", "exit status 5", "the change fails"] {
         assert!(failing.comment.contains(words), "no {words}: {}", told(&failing));
     }
-    // Held against what is broken, the other way round, there is no baseline.
+    // Compared with a broken commit, the other way round, there is no baseline.
     let unbuilt = git(&repository, &["rev-parse", "unbuilt"]);
     let based = checked(&folder, &repository, "unchanged", &[("base", &unbuilt)]);
     assert_eq!(based.said.code, Some(14), "{}", told(&based));
@@ -304,7 +304,7 @@ fn the_comment_of_an_earlier_run_is_changed_and_one_that_is_not_there_is_written
     let changed = format!("api --silent --method PATCH repos/some/thing/issues/comments/41 {body}");
     assert_eq!(calls.lines().last(), Some(&changed[..]));
 
-    // A token that may only read fails nothing; without a pull request nobody is asked.
+    // A read-only token fails nothing; without a pull request no host is asked.
     executable(&programs.join("gh"), "#!/bin/sh\nexit 1\n");
     let said = job.run(comment, &given);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
@@ -340,12 +340,12 @@ fn the_base_is_what_the_change_is_merged_into_and_its_parent_without_a_change() 
     let (old, target, head) = (of("main~1"), of("main"), of("costlier"));
     assert_eq!(base(&job, &[("CHECK_HEAD", &head), ("CHECK_TARGET", &target)]), Ok(old.clone()));
     assert_eq!(base(&job, &[("CHECK_HEAD", "main")]), Ok(old.clone()));
-    // What the host has merged has all of the target's.
+    // The host's merge contains all of the target's commits.
     git(&repository, &["switch", "--quiet", "--detach", "main"]);
     git(&repository, &["merge", "--quiet", "--no-edit", "unchanged"]);
     assert_eq!(base(&job, &[("CHECK_MERGED", "yes"), ("CHECK_TARGET", &old)]), Ok(target.clone()));
     assert_eq!(base(&job, &[("CHECK_BASE", "costlier")]), Ok(head));
-    // Names that git or a shell would read as something else.
+    // Names that git or a shell would misread.
     for name in ["--help", "$(touch made)", "+main", "main:main"] {
         let said = base(&job, &[("CHECK_BASE", name)]).expect_err("there is no such commit");
         assert!(said.contains(&format!("there is no commit '{name}'")), "{said}");
@@ -381,7 +381,7 @@ fn no_step_has_a_text_of_a_change_in_a_line_that_a_shell_reads() {
         let mode = fs::metadata(&file).expect("it is there").permissions().mode();
         assert!(mode & 0o111 != 0, "{} cannot run", file.display());
         used.extend(inputs_in(&step.to_string()));
-        // No step but the last words has the token: the change's own programs run in the others.
+        // Only the step that writes the comment has the token: the change's own programs run in the others.
         assert_eq!(step["env"].get("GH_TOKEN").is_some(), line.ends_with("/comment\""), "{step}");
     }
     let declared: BTreeSet<String> =

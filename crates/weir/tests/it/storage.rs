@@ -1,4 +1,4 @@
-//! `weir storage run`: what it refuses and how, a small run on every engine, and the same job in fio.
+//! `weir storage run`: its errors, a small run on every engine, and the same job in fio.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ pub fn run(words: &[&str]) -> Said {
     weir(&[&["storage", "run"], words].concat())
 }
 
-/// The JSON of a run, in fio's shape, and our own report in it.
+/// The JSON of a run, in fio's form, and our own report in it.
 fn report(said: &Said) -> (Value, StorageReport) {
     let value: Value =
         serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {}", said.stderr));
@@ -104,7 +104,7 @@ fn a_block_device_is_not_written_to_unless_that_is_said() {
         println!("skipped: no block device can be named here");
         return;
     };
-    // An offset beyond every device: whatever the program thinks, nothing can be written there.
+    // An offset beyond every device: even a defective program could write nothing there.
     let words = ["--file", shown(&device), "--rw", "randwrite", "--offset", "4096t", "-n", "1"];
     expect_refusal(&run(&words), 2, &["block device", "--i-know-this-destroys-data"]);
 }
@@ -196,7 +196,7 @@ fn a_small_run_on_every_engine_does_what_it_says() {
 fn what_a_rate_asked_for_and_nobody_began_is_counted_and_shown() {
     let folder = folder("storage-rate");
     let file = data(&folder, 1 << 20);
-    // No device does as much, so a queue is left whatever this machine is.
+    // No device is this fast, so a queue is left on any machine.
     let words = ["--file", &file, "--engine", "pread", "--rate", "4000000000", "--runtime", "50ms"];
     let said = run(&[&words[..], &["--json"]].concat());
     assert_eq!(said.code, Some(0), "{}", said.stderr);
@@ -374,7 +374,7 @@ fn logs_and_intervals_are_files_that_others_can_read() {
     assert!(!new.exists(), "it is refused before anything is made");
 }
 
-/// The version line of fio, or a line that says what is skipped.
+/// The version line of fio, or a line that names the skipped test.
 fn fio_version() -> Option<String> {
     match Command::new("fio").arg("--version").output() {
         Ok(output) if output.status.success() => {
@@ -496,7 +496,7 @@ fn a_job_means_the_same_in_fio() {
 
         let jobs = JobFile::parse("jobs.fio", &text(["", ""]), false).expect("it was run").jobs;
         for (index, job) in jobs.iter().enumerate() {
-            // Of syncs fio's total leaves out those of data alone.
+            // fio's total of syncs leaves out data syncs.
             for count in ["read/total_ios", "write/total_ios", "sync/lat_ns/N"] {
                 let of = |value: &Value| value["jobs"][index].pointer(&format!("/{count}")).cloned();
                 assert_eq!(of(&ours), of(&theirs), "{version}: {name}: {count} of job {index}");
@@ -526,7 +526,7 @@ fn the_published_jobs_of_hybrid_polling_run_alike_in_fio() {
         let expected = [("front", StorageEngine::Pwritev, 1), ("behind", StorageEngine::Libaio, behind)];
         let found = jobs.iter().map(|job| (job.name.as_str(), job.engine, job.threads));
         assert!(found.eq(expected.into_iter().filter(|(_, _, threads)| *threads > 0)), "{jobs:?}");
-        // A short run over a small file of the same jobs.
+        // A short run of the same jobs over a small file.
         let file = shown(&folder.join("data.bin")).to_owned();
         let short = text.replace("=data.bin", &format!("={file}")).replace("=1g", "=4m");
         let short = job_file(&folder, &short.replace("runtime=20", "runtime=200ms"));
@@ -536,7 +536,7 @@ fn the_published_jobs_of_hybrid_polling_run_alike_in_fio() {
             Command::new("fio").args(["--output-format=json", shown(&short)]).output().expect("fio starts");
         assert!(output.status.success(), "{version}: {}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8_lossy(&output.stdout);
-        // Notes of fio's own may stand in front.
+        // fio may print notes before it.
         let theirs: Value =
             serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("fio prints JSON");
         for (job, threads) in [("front", 1), ("behind", behind as usize)] {
@@ -544,7 +544,7 @@ fn the_published_jobs_of_hybrid_polling_run_alike_in_fio() {
                 let rows = value["jobs"].as_array().expect("jobs").clone();
                 rows.iter().filter(|row| row["jobname"] == job).map(|row| row["read"][key].clone()).collect()
             };
-            // A job's threads are one row of ours.
+            // All threads of a job are one row here.
             assert_eq!(
                 (of(&ours, "total_ios").len(), of(&theirs, "total_ios").len()),
                 (threads.min(1), threads)
@@ -563,7 +563,7 @@ fn a_file_that_a_job_reads_and_that_is_not_there_is_laid_out() {
     let path = folder.join("ours");
     let shared = job_file(&folder, &text(&path));
     for notes in [1, 0] {
-        // The second time it is there.
+        // The second time the file exists.
         let (ours, told) = report(&run(&[shown(&shared), "--json"]));
         assert_eq!(ours["jobs"][0]["read"]["total_ios"], 256);
         let laid_out = told.notes.iter().filter(|note| note.contains("it is laid out with 1m")).count();
@@ -699,7 +699,7 @@ fn rows_are_those_of_fio_where_a_job_file_asks_for_one_of_several() {
     let table = run(&[shown(&alone)]).stdout;
     assert!(table.contains("5 that ran side by side, together"), "{table}");
     let Some(version) = fio_version() else { return };
-    // Files that others laid out are not touched.
+    // Files that other programs laid out are not touched.
     fs::create_dir(folder.join("theirs")).expect("a folder can be made");
     let theirs = text.replace(shown(&folder), shown(&folder.join("theirs")));
     let theirs = job_file(&folder, &theirs);

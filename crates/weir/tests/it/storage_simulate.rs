@@ -1,4 +1,4 @@
-//! `weir storage simulate`: no disk, no waiting; the same words give the same figures.
+//! `weir storage simulate`: no disk, no waiting; the same arguments give the same figures.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `weir study diff` on stored runs: what is printed, and every exit code a script may meet.
+//! `weir study diff` on stored runs: its output, and every exit code that a script may meet.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn a_run_is_held_against_another_in_three_forms_and_each_way_to_fail_has_its_cod
     assert!(matches!(said.code, Some(0 | 11 | 12)), "{:?} {}{}", said.code, said.stdout, said.stderr);
     let run = shown(&out);
 
-    // A run beside itself is what did not change, whatever the machine does meanwhile.
+    // A run compared with itself has no changes, whatever the machine does meanwhile.
     let compared = weir(&["study", "diff", run, run]);
     assert!(matches!(compared.code, Some(0 | 12)), "{:?} {}", compared.code, compared.stderr);
     let text = &compared.stdout;

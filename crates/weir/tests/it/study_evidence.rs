@@ -1,4 +1,4 @@
-//! Evidence with real processes: what was planted is counted once for each message, in the place where it was planted.
+//! Evidence with real processes: a planted defect is counted once for each message, in the place where it was planted.
 
 use weir_record::{
     check::CheckName,
@@ -57,7 +57,7 @@ fn difference(found: &CpuDifference, call: &str) -> f64 {
     found.parts.iter().find(|(part, _)| is_it(part)).map_or(0.0, |(_, amount)| amount.ns)
 }
 
-/// Times are not looked at beyond their sign: this is no machine to measure on.
+/// Only the sign of times is checked: this is no machine to measure on.
 #[test]
 fn what_is_planted_for_each_message_is_counted_once_for_each_and_stands_in_its_place() {
     let (_, result) = judged("study-evidence", STUDY);
@@ -73,7 +73,7 @@ fn what_is_planted_for_each_message_is_counted_once_for_each_and_stands_in_its_p
         assert!((found - planted).abs() < 1e-9, "{} {call}: {found}", arm.arm);
     }
     assert_eq!([count(plain, "getppid"), count(plain, "write")], [0.0; 2]);
-    // And nothing else: what an arm does not waste it does as often as the first one.
+    // And nothing else: apart from the planted waste, an arm's counts equal the first one's.
     for arm in [getppid, wake] {
         assert!((count(arm, "sendto") - 1.0).abs() < 1e-9, "{}: {:?}", arm.arm, arm.calls);
     }
@@ -91,7 +91,7 @@ fn what_is_planted_for_each_message_is_counted_once_for_each_and_stands_in_its_p
         assert!((sum - found.whole.ns).abs() < 1e-6, "{sum} {found:?}");
     }
     assert_eq!(others.len(), 3);
-    // What a send more sends is received within it.
+    // The receive of an additional send is within that send.
     let [.., found] = others else { panic!("{others:?}") };
     let both = found.with_softirqs.iter().find(|(call, _)| call == "sendto").map(|(_, amount)| amount.ns);
     assert!(both.is_some_and(|ns| ns > difference(found, "sendto")), "{found:?}");

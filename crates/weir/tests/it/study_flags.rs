@@ -1,4 +1,4 @@
-//! Flags of `weir study` and of what reads its results that people try first.
+//! Flags that people try first, of `weir study` and of the commands that read its results.
 
 use serde_json::Value;
 

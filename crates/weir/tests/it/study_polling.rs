@@ -82,7 +82,7 @@ fn a_study_on_simulated_devices_answers_from_its_seed_alone() {
         text.contains("Simulated SSD · nothing beside: regime is ahead of 2 of 2 settings of linux-mean"),
         "{text}"
     );
-    // Beside four cores the candidate predicts nothing: that is no answer about predictions, and is told.
+    // Beside four cores the candidate predicts nothing: that is no answer about predictions, and is reported.
     let saturated = first.frontier_answers.iter().find(|it| it.cell_id == "model-bg32-cores4");
     assert!(saturated.is_some_and(|answer| answer.is_of_interrupts()), "{:?}", first.frontier_answers);
     assert!(text.contains("but 100 % of its operations are"), "{text}");

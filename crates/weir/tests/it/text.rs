@@ -1,4 +1,4 @@
-//! What people read first: help and version.
+//! The first texts that people read: help and version.
 
 use super::harness::{expect_refusal, folder, shell, shown, weir};
 

@@ -28,10 +28,10 @@ use crate::{
     language, output, signals,
 };
 
-/// What makes tracefs be there.
+/// How to make tracefs available.
 const MOUNT: &str = "mount -t tracefs nodev /sys/kernel/tracing";
 
-/// Progress is told this often.
+/// Progress is reported at this interval.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
@@ -129,7 +129,7 @@ fn check_paths(target: &Path, out: &Path, language: Language) -> Result<()> {
         ))
         .into());
     }
-    // The trace takes the place of what is there, and a pipe or a terminal would be gone.
+    // The trace replaces an existing file; a pipe or a terminal would be lost.
     if out.exists() && !out.is_file() {
         let out = out.display();
         return Err(UsageError(localized!(
@@ -143,7 +143,7 @@ fn check_paths(target: &Path, out: &Path, language: Language) -> Result<()> {
     Ok(())
 }
 
-/// The threads a process has now; those that it starts later are not recorded.
+/// The present threads of a process; threads that it starts later are not recorded.
 fn threads_of(process: u32, language: Language) -> Result<BTreeSet<u32>> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).map_err(|_| {
         UsageError(localized!(
@@ -167,7 +167,7 @@ fn limits(arguments: &StorageCapture, language: Language) -> Result<Limits> {
         ]);
         return Err(UsageError(text.into()).into());
     }
-    // What nobody could read again is not written.
+    // A trace that cannot be read again is not written.
     if arguments.operations > trace::OPERATIONS_MAX as u64 {
         let most = trace::OPERATIONS_MAX;
         return Err(UsageError(localized!(
@@ -181,7 +181,8 @@ fn limits(arguments: &StorageCapture, language: Language) -> Result<Limits> {
     Ok(Limits { length, operations_max: arguments.operations })
 }
 
-/// What this machine or user may not do is told as one sentence; anything else is an error of the run.
+/// An operation that this machine or user is not allowed is reported as one sentence; any other error is an error of
+/// the run.
 fn refused(error: CaptureError, language: Language) -> Result<Exit> {
     let text = match &error {
         CaptureError::System { .. } => return Err(error.into()),
@@ -246,12 +247,12 @@ fn keep(file: BufWriter<File>, partial: &Path, path: &Path) -> std::io::Result<(
         fs::rename(partial, path)
     };
     whole().inspect_err(|_| {
-        // What failed is told; half a trace is of no use to anybody.
+        // The failure is reported; half a trace is useless.
         let _ = fs::remove_file(partial);
     })
 }
 
-/// What is in the trace, and what of the disk's requests is not.
+/// The content of the trace, and the disk's requests that it lacks.
 fn summary(recorded: &Recorded, path: &Path, language: Language) -> String {
     let Recorded { counts, is_full } = recorded;
     let CaptureCounts { operations, unmatched, lost } = counts;

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{args::StorageRun, exit::Exit, language, output, signals};
 
-/// Progress is told this often.
+/// Progress is reported at this interval.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     let stop = signals::stop_flag()?;
     let disks = Disks::read(jobs.iter().map(|job| job.file.as_str()));
     let shown = Shown::default();
-    // What the run does with its file is said when it does it, and not before a reason why there is no run.
+    // Notes about the file come with the run, and not before an error that prevents it.
     let untold = Cell::new(Some(&notes));
     let tell_notes = || untold.take().into_iter().flatten().for_each(|note| output::tell(note));
     let progress = |progress: &Progress<'_>| {
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     Ok(exit(&report, is_interrupted))
 }
 
-/// A run that was interrupted says so first; one with an error or a wrong block has failed, whatever else it measured.
+/// An interrupted run says so first; one with an error or a wrong block has failed, whatever else it measured.
 fn exit(report: &StorageReport, is_interrupted: bool) -> Exit {
     if is_interrupted {
         Exit::Interrupted
@@ -97,7 +97,7 @@ impl Disks {
     fn read<'a>(files: impl Iterator<Item = &'a str>) -> Self {
         let mut before: Vec<(String, DiskCounters)> = Vec::new();
         for file in files {
-            // A file that is yet to be laid out will lie where its folder does.
+            // A file that is laid out later will be on the device of its folder.
             let path = Path::new(file);
             let place = if path.exists() { path } else { path.parent().unwrap_or(Path::new(".")) };
             let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
@@ -135,7 +135,7 @@ fn host_defaults(disks: &Disks) -> HostDefaults {
     }
 }
 
-/// Progress that was shown last.
+/// The progress that was shown last.
 #[derive(Default)]
 struct Shown {
     last: Cell<Option<Instant>>,

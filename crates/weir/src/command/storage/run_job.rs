@@ -1,4 +1,4 @@
-//! `weir storage run`: from what was typed, or a job file, to jobs that are complete.
+//! `weir storage run`: from the command line, or a job file, to complete jobs.
 
 use std::{
     fs::{File, OpenOptions},
@@ -23,21 +23,21 @@ use crate::{
     exit::UsageError,
 };
 
-/// The file that is ours, where the user names none.
+/// The program's own file, if the user names none.
 const FILE_DEFAULT: &str = "./weir-storage.dat";
-/// Measured time, where nothing else says when to end.
+/// Default measured time.
 const RUNTIME_DEFAULT_NS: u64 = 10_000_000_000;
 
-/// Jobs that can run, and what a reader must know about them.
+/// Jobs that can run, and notes for the reader.
 #[derive(Debug)]
 pub(super) struct PreparedJobs {
     pub(super) jobs: Vec<StorageJob>,
     pub(super) notes: Vec<String>,
-    /// What a job file says for all of them.
+    /// The global section of a job file.
     pub(super) global_options: Vec<(String, String)>,
 }
 
-/// Reads, completes and checks what is asked.
+/// Reads, completes and checks the request.
 pub(super) fn prepare(arguments: &StorageRun, words: &FioWords) -> Result<PreparedJobs> {
     let may_destroy = arguments.i_know_this_destroys_data;
     let job_files = arguments.job_file.iter().cloned().chain(words.files.iter().map(PathBuf::from));
@@ -62,14 +62,14 @@ pub(super) fn prepare(arguments: &StorageRun, words: &FioWords) -> Result<Prepar
 /// The lines of a job file and of those that it includes.
 fn lines_of(path: &Path) -> Result<Lines> {
     let shown = path.display().to_string();
-    // It may be a pipe of the shell's.
+    // It may be a pipe of the shell.
     let text = File::open(path).and_then(|file| read_at_most(file, TEXT_BYTES_MAX)).map_err(|error| {
         UsageError(format!("{shown} cannot be read: {error}; name a job file, or use flags such as --file"))
     })?;
     Ok(Lines::expanded(&shown, &text, &|name| std::env::var(name).ok(), &read_included)?)
 }
 
-/// An included file is a regular one: nobody waits for a pipe whose name stands in a file, or reads a device.
+/// An included file is a regular one: a file must not make the program wait for a pipe or read a device.
 fn read_included(name: &str, bytes_max: usize) -> Result<String, String> {
     let at_once = OFlags::NONBLOCK.bits() as i32;
     let read = || {
@@ -213,7 +213,7 @@ fn job_of(workload: &Workload) -> Result<StorageJob> {
     })
 }
 
-/// Run time, and whether the size is begun again until it is over.
+/// Run time, and whether the job starts over until it has passed.
 fn end(workload: &Workload) -> Result<(Option<u64>, bool)> {
     let runtime_ns = workload.runtime.as_deref().map(|text| time_ns("--runtime", text)).transpose()?;
     Ok(match (runtime_ns, workload.once, workload.operations) {
@@ -223,7 +223,7 @@ fn end(workload: &Workload) -> Result<(Option<u64>, bool)> {
     })
 }
 
-/// Chooses how much of our own file is used, and says what that leaves behind.
+/// Chooses how much of the program's own file is used, and reports the files that stay.
 fn complete_own_file(job: &mut StorageJob, notes: &mut Vec<String>) -> Result<()> {
     if job.size_bytes.is_none() {
         let size_bytes = layout::default_size_bytes(Path::new(&job.file)).map_err(|error| {
@@ -244,7 +244,7 @@ fn complete_own_file(job: &mut StorageJob, notes: &mut Vec<String>) -> Result<()
     Ok(())
 }
 
-/// A file that fio laid out under the name that a job without one has is used as it is, like one that the job names.
+/// A file that fio laid out under the default name of a job is used as it is, like one that the job names.
 fn use_if_foreign(job: &mut StorageJob, notes: &mut Vec<String>) {
     let path = Path::new(&job.file);
     if job.file_given || !path.is_file() || layout::data_bytes(path).is_some() {
@@ -254,8 +254,8 @@ fn use_if_foreign(job: &mut StorageJob, notes: &mut Vec<String>) {
     notes.push(format!("{} is there and was not laid out by weir: it is used as it is", job.file));
 }
 
-/// fio lays out a file that a job reads and that is not there. So does a job file of ours, with a file of our own; not
-/// below `/dev`, where a wrong name would be a file in memory in place of a device.
+/// fio lays out a missing file that a job reads. So does a job file here, with the program's own file; not below
+/// `/dev`, where a wrong name would make a file in memory instead of a device.
 fn lay_out_if_missing(before: &[StorageJob], job: &mut StorageJob, notes: &mut Vec<String>) {
     if before.iter().any(|other| !other.file_given && other.file == job.file) {
         job.file_given = false;
@@ -271,15 +271,14 @@ fn lay_out_if_missing(before: &[StorageJob], job: &mut StorageJob, notes: &mut V
     notes.push(format!("{} is not there: it is laid out with {}", job.file, units::shown_bytes(size_bytes)));
 }
 
-/// Looks at a file that the user named, and writes down how much of it is used. One that is made reaches to
-/// `end_bytes`.
+/// Checks a file that the user named, and records how much of it is used. A new one reaches to `end_bytes`.
 fn find_target(
     job: &mut StorageJob,
     end_bytes: u64,
     may_destroy: bool,
     notes: &mut Vec<String>,
 ) -> Result<(), JobError> {
-    // What is only checked is neither made nor laid out, and may have lost its end.
+    // A file that is only checked is neither made nor laid out, and may be truncated.
     if !job.file_given || job.verify_only {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Where `weir storage run` writes beside what it measures: never onto it, nor onto a device.
+//! Outputs of `weir storage run`: never onto the measured file, nor onto a device.
 
 use std::{
     collections::HashMap,
@@ -13,7 +13,7 @@ use weir_storage::output::log;
 
 use crate::{args::StorageRun, exit::UsageError, output};
 
-/// A file, whatever its name, or the place of one that is not there yet.
+/// A file, whatever its name, or the place of a file that does not exist yet.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Identity {
     Inode(u64, u64),
@@ -35,8 +35,8 @@ impl Identity {
     }
 }
 
-/// Refuses outputs that would overwrite a device, what is measured, what says what to do, or each other, and those that
-/// cannot be written.
+/// Refuses outputs that would overwrite a device, the measured file, the job file, or each other, and those that cannot
+/// be written.
 pub(super) fn check(
     arguments: &StorageRun,
     report: Option<&str>,
@@ -69,7 +69,7 @@ pub(super) fn check(
                 format!("{flag}: {shown} is a block device, and would be overwritten; name a regular file");
             return Err(UsageError(reason).into());
         }
-        // A pipe or a terminal takes what several write.
+        // Several writers may share a pipe or a terminal.
         if !matches!(identity, Identity::Inode(..)) || path.is_file() {
             taken.insert(identity, format!("written by {flag} too"));
         }

@@ -1,4 +1,4 @@
-//! The report of `weir storage run` as people read it.
+//! The report of `weir storage run` for people.
 
 use weir_record::{
     latency::LatencySummary,
@@ -12,7 +12,7 @@ use weir_storage::job::units::shown_bytes;
 
 use crate::load_text::{latency, row};
 
-/// Intervals that are shown; `--csv` has all of them.
+/// Most intervals that are shown; `--csv` has all of them.
 const INTERVALS_SHOWN: usize = 20;
 
 pub(super) fn table(report: &StorageReport, width_columns: usize, language: Language) -> String {
@@ -36,7 +36,7 @@ pub(super) fn table(report: &StorageReport, width_columns: usize, language: Lang
     rows.join("\n")
 }
 
-/// What jobs that ran side by side did in all.
+/// The totals of jobs that ran side by side.
 fn together(total: &StorageRow, language: Language) -> Vec<String> {
     let count = total.count;
     let jobs = localized!(
@@ -98,7 +98,7 @@ fn one_job(report: &StorageJobReport, language: Language) -> Vec<String> {
 
 const OPERATIONS: [&str; 3] = ["operations", "I/O", "I/O"];
 
-/// Behind what a failed job is first told by.
+/// The text after the first error of a failed job.
 fn failed(report: &StorageJobReport, language: Language) -> &'static str {
     let texts = [" (FAILED: see below)", " (실패: 아래 참조)", "（失败：见下文）"];
     if report.failed { language.choose(texts) } else { "" }
@@ -136,7 +136,7 @@ fn head(job: &StorageJob, language: Language) -> Vec<String> {
     ]
 }
 
-/// What a job is to do.
+/// The specification of a job.
 fn workload(job: &StorageJob, language: Language) -> String {
     let percent = job.read_percent;
     let mix = match job.pattern.reads() && job.pattern.writes() {
@@ -200,12 +200,12 @@ fn one_direction(
     rows
 }
 
-/// An engine that is inside the system call until the end has no submission of its own.
+/// An engine that is inside the system call until the end has no separate submission.
 fn has_parts(submission: &LatencySummary) -> bool {
     submission.count > 0 && submission.ns_max > 0
 }
 
-/// Latencies of what was completed say too little when the rate asked for more.
+/// Latencies of completed operations say too little if the requested rate was higher.
 fn never_begun(report: &NeverBegun, language: Language) -> Vec<String> {
     let operations = report.operations;
     if operations == 0 {
@@ -305,7 +305,7 @@ fn waits(waiting: &WaitingReport, language: Language) -> Vec<String> {
     rows
 }
 
-/// How those that slept went.
+/// Statistics of the engines that slept.
 fn sleeps(waiting: &WaitingReport, language: Language) -> [String; 2] {
     let WaitingReport { operations, slept, .. } = *waiting;
     let share = |part: u64| part as f64 * 100.0 / operations.max(1) as f64;
@@ -331,7 +331,7 @@ fn sleeps(waiting: &WaitingReport, language: Language) -> [String; 2] {
     ]
 }
 
-/// What a time is made of.
+/// The parts of a time.
 fn parts(waiting: &WaitingReport, language: Language) -> String {
     let whose = language.choose(match waiting.device_clock {
         DeviceClock::Observed => ["as seen", "관측", "观测"],
@@ -391,7 +391,7 @@ fn intervals(report: &StorageJobReport, language: Language) -> Vec<String> {
     rows
 }
 
-/// What was found of an earlier run.
+/// The comparison with an earlier run.
 fn checked(mut rows: Vec<String>, report: &StorageJobReport, language: Language) -> Vec<String> {
     rows.truncate(2);
     rows.push(verified(report, failed(report, language), language));
@@ -420,7 +420,7 @@ fn verified(report: &StorageJobReport, state: &str, language: Language) -> Strin
     row(language, ["verified", "검증", "校验"], text)
 }
 
-/// What makes a run a failed one, and what was found when it was checked.
+/// The failures of a run, and the result of its check.
 fn trouble(report: &StorageJobReport, language: Language) -> Vec<String> {
     let mut rows = Vec::new();
     if report.fsyncs > 0 {
@@ -438,7 +438,7 @@ fn trouble(report: &StorageJobReport, language: Language) -> Vec<String> {
     rows
 }
 
-/// Parts of one time stand in one unit, so that they can be added up by eye.
+/// Parts of one time have one unit, so that they can be added up.
 fn micros(nanoseconds: f64) -> String {
     format!("{:.1} µs", nanoseconds / 1000.0)
 }

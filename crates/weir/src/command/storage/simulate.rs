@@ -28,13 +28,13 @@ use crate::{
     language, output,
 };
 
-/// Simulated time of a job, at least and at most.
+/// Shortest and longest simulated time of a job.
 const JOB_TIME: [Duration; 2] = [Duration::from_millis(1), Duration::from_secs(3600)];
-/// Interval, at least.
+/// Shortest interval.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// Simulated time of each point of the calibration.
 const CALIBRATION_NS: u64 = 1_000_000_000;
-/// What is emulated where all of it is, and where a trace is replayed.
+/// Emulated parts where all are emulated, and where a trace is replayed.
 const MODEL: [&str; 3] = [
     EMULATED,
     "모두 시뮬레이션입니다. 발표된 수치에 상수를 맞춘 983 ZET SSD와 Xeon Gold 6230의 대기열 모델이며 디스크는 쓰지 않았습니다.",
@@ -48,10 +48,10 @@ const REPLAY: [&str; 3] = [
 /// Heads of the first two columns.
 const METHOD: [&str; 3] = ["method", "방식", "方法"];
 const PHASE: [&str; 3] = ["phase", "단계", "阶段"];
-/// Methods that are shown beside all predictors.
+/// Methods that stand beside all predictors.
 const ORACLES: [&str; 2] = ["constant:0.01", "clairvoyant"];
 
-/// What all methods are given.
+/// The common input of all methods.
 enum Subject {
     Model(Scenario),
     Recorded { name: String, trace: Trace, host: HostModel, interval_ns: u64, pace: Pace },
@@ -113,7 +113,7 @@ fn methods(arguments: &StorageSimulate) -> Result<Vec<Method>> {
     if !arguments.predictors.is_empty() {
         return arguments.predictors.iter().map(|text| parse(text, arguments.armed)).collect();
     }
-    // Of all methods only those that sleep can be armed; the others stand beside them.
+    // Only methods that sleep can be armed; the others are shown for comparison.
     let armed = |text: &str| arguments.armed && Method::parse(text, true).is_ok();
     predict::ALL_DEFAULTS.iter().chain(&ORACLES).map(|text| parse(text, armed(text))).collect()
 }
@@ -260,7 +260,7 @@ impl Subject {
     }
 }
 
-/// Methods that never slept, of each phase. Without a word their rows would look like a success.
+/// Methods that never slept, for each phase. Without a note their rows would look like a success.
 #[derive(Default)]
 struct Sleepless(Vec<(String, u64, Vec<String>)>);
 
@@ -358,7 +358,7 @@ impl Layout {
                 [["added p50", "추가 p50", "增加 p50"], ["added p99", "추가 p99", "增加 p99"]].map(choose)
             }
         };
-        // In the narrow table there is room for one word.
+        // The narrow table has room for one word.
         let sleep = if self.is_narrow { choose(["sleep", "잠", "睡眠"]) } else { sleep };
         let titles = [misses, "CPU", "IOPS", sleep, added, p50, p99];
         let units = ["%", "%", "1/s", "µs", "µs", "µs", "µs"];
@@ -386,7 +386,7 @@ impl Layout {
     }
 }
 
-/// A quantile, where there are samples enough for it.
+/// A quantile, if there are enough samples for it.
 fn quantile_us(summary: &LatencySummary, quantile: f64) -> String {
     summary.quantile_ns(quantile).map_or_else(|| "-".to_owned(), |ns| format!("{:.2}", ns as f64 / 1e3))
 }
@@ -410,7 +410,7 @@ fn print_calibration(arguments: &StorageSimulate, language: Language) -> Result<
     Ok(Exit::Ok)
 }
 
-/// Published figures and those of the model, a line for each number of threads.
+/// Published figures and the model's, one line for each number of threads.
 fn calibrated(rows: &[calibration::CalibrationRow], language: Language) -> String {
     const WIDTHS: [usize; 6] = [7, 11, 9, 7, 11, 9];
     let note = language.choose(MODEL);
