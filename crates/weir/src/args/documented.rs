@@ -1,5 +1,5 @@
-//! What README and documentation tell people to type, and what files for packages run, is held against the definition
-//! of the command line.
+//! Checks that the commands in README and documentation, and those in package files, fit the definition of the command
+//! line.
 
 use std::{
     fs,
@@ -100,7 +100,7 @@ fn check_span(root: &Command, span: &str) -> Result<bool, String> {
     if command.get_name() == root.get_name() && words.peek().is_none_or(|word| *word != "help") {
         return Err("it names no command".to_owned());
     }
-    // What follows `--` is in the words of another program.
+    // After `--` follow the arguments of another program.
     let own = words.take_while(|word| *word != "--");
     for word in own.filter(|word| word.starts_with("--")) {
         let flag = word.trim_start_matches('-').split('=').next().unwrap_or_default();
@@ -123,7 +123,7 @@ fn every_command_of_the_documentation_is_one_that_there_is() {
     let root = Arguments::command();
     let (mut lines, mut spans, mut wrong) = (0, 0, Vec::new());
     for page in pages() {
-        // A line that ends so goes on with the next.
+        // A line with this end continues on the next one.
         let text = fs::read_to_string(&page).expect("a page").replace("\\\n", " ");
         let (code, prose) = divide(&text);
         for line in code {

@@ -1,5 +1,5 @@
-//! io_uring as an older kernel would let it run: a server that leaves features unused, one that is refused, and the
-//! arms of a study.
+//! io_uring as an older kernel would allow it: a server that leaves features unused, one that is refused, and the arms
+//! of a study.
 
 use std::io::{Read, Write};
 
@@ -10,7 +10,7 @@ use super::{
     serve::stats_name,
 };
 
-/// Whether this kernel is at least so new; says what is skipped where it is not.
+/// Whether this kernel is at least this new; prints the skipped test if it is not.
 fn is_at_least(version: &str) -> bool {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let wanted: KernelVersion = version.parse().expect("a version");

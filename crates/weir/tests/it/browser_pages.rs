@@ -71,7 +71,7 @@ fn store_map(results: &Path) {
     run::start(&results.join("map"), &asked, callbacks).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// A dashboard that shows everything that one can show.
+/// A dashboard with every kind of content.
 struct Shown {
     _dashboard: Running,
     address: String,
@@ -99,7 +99,7 @@ impl Shown {
         Self { _dashboard: dashboard, address, server }
     }
 
-    /// Its pages but the charts.
+    /// Its pages except the charts.
     fn paths(&self) -> Vec<(String, Loading)> {
         let once = [
             "/",
@@ -122,15 +122,15 @@ impl Shown {
     }
 }
 
-/// How often a page is loaded.
+/// How a page is reloaded.
 enum Loading {
     Once,
-    /// By itself, which would be in the way of whoever measures it.
+    /// By itself, which would disturb a measurement of the page.
     Again,
 }
 
-/// A session that was not started by the dashboard and does not go on: it has stored all but the last block of a study
-/// that ran. It is there until it is dropped.
+/// A session that the dashboard did not start and that does not go on: it has stored all but the last block of a study
+/// that ran. It exists until it is dropped.
 struct Session {
     _store: Store,
     _lock: File,
@@ -159,14 +159,14 @@ impl Session {
     }
 }
 
-/// A page at every width, light and dark. What is wrong with it is added.
+/// Checks a page at every width, light and dark. Adds its defects.
 struct Look<'l> {
     browser: &'l mut Browser,
     wrong: Vec<String>,
 }
 
 impl Look<'_> {
-    /// At a page of the dashboard in each language. It is in the state that is meant where it has such an element.
+    /// Opens a page of the dashboard in each language. If it has such an element, it is in the intended state.
     fn in_languages(&mut self, address: &str, path: &str, selector: &str) {
         for language in LANGUAGES {
             self.browser.go(&format!("{address}{path}?lang={language}"));
@@ -177,7 +177,7 @@ impl Look<'_> {
         }
     }
 
-    /// At the page that the browser is at. A chart has to end above `frame_px`.
+    /// Checks the browser's page. A chart has to end above `frame_px`.
     fn at(&mut self, page: &str, frame_px: Option<u32>) {
         for scheme in ["light", "dark"] {
             self.browser.prefer(scheme);
@@ -191,7 +191,7 @@ impl Look<'_> {
     }
 }
 
-/// What is wrong with what was measured.
+/// The defects in the measurements.
 fn faults(seen: &Value, width: u32, scheme: &str, frame_px: Option<u32>) -> Vec<String> {
     let number = |path: &str| seen.pointer(path).and_then(Value::as_f64).unwrap_or(f64::NAN);
     let mut faults = Vec::new();
@@ -274,7 +274,7 @@ fn every_page_that_acts_fits_its_window_and_can_be_read_in_each_of_its_states() 
     let occupied =
         format!("#control:has({is_logged_in}):not(:has(form[action^='/start'], form[action^='/stop']))");
     look.in_languages(&address, "/", &occupied);
-    // The page is about the study before until the dashboard looks for another one.
+    // The page shows the previous study until the dashboard looks for another one.
     look.browser.go(&format!("{address}/live?lang=en"));
     look.browser.until("Provisional");
     look.in_languages(&address, "/live", "#live .card");
@@ -328,7 +328,7 @@ fn a_page_says_when_it_does_not_follow_any_more() {
         ask("/metrics", "Connection: close\r\n").read_to_string(&mut metrics).expect("an answer in time");
         metrics.contains("weir_dashboard_watchers 1\n")
     });
-    // As many others as may watch at this address; each is told something, so that it is known to watch.
+    // As many others as may watch at this address; each receives an event, so it is known to watch.
     let watch = |_| {
         let mut lines = ask("/live/events", "");
         let mut line = String::new();

@@ -1,5 +1,5 @@
-//! Kills at random moments: of the laboratory, of a server, of a generator, by signals it may and may not catch.
-//! Nothing may stay, the store must be readable, the report must come, and the study must go on.
+//! Kills at random moments: of the laboratory, of a server, of a generator, by signals that they can catch and by
+//! SIGKILL. Nothing may stay, the store must be readable, the report must come, and the study must resume.
 
 use std::{
     fs,
@@ -20,12 +20,12 @@ use super::harness::{
 /// Environment variable that every process of one round inherits.
 const MARK: &str = "WEIR_IT_MARK";
 
-/// A foreign server that forks and leaves a child that would live for long.
+/// A foreign server that forks and leaves a long-lived child.
 const FORKING_ARM: &str = "[[arm]]\nname = \"forks\"\ncommand = [\"sh\", \"-c\", \
     \"sleep 1000 & {bin}/weir serve echo --driver poll --listen 127.0.0.1:{port} & wait\"]\n";
 
 /// The laboratory, or the first process with this in its command line. The last two are the supervisor of the foreign
-/// server, and whichever comes first of it, its shell and the shell's child.
+/// server, and the first one found of the server, its shell and the shell's child.
 const VICTIMS: [&str; 5] = ["laboratory", " serve echo ", " load-slices", " supervise ", "sleep 1000"];
 
 /// Kills in the default run, and with `WEIR_SLOW_TESTS=1`.
@@ -65,10 +65,10 @@ fn expect_none(mark: &str) {
     }
 }
 
-/// One round: a session is started, something is killed, and the session ends. Gives what happened.
+/// One round: a session is started, a process is killed, and the session ends. Returns what happened.
 fn round(random: &mut Random, words: &[&str], mark: &str) -> String {
     let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, mark).env("LC_ALL", "C"));
-    // The study, the time it takes, the blocks done, and one of its own.
+    // Up to four lines: the study, its length, the finished blocks, and the next one.
     let lines = random.below(5);
     for _ in 0..lines {
         study.next_error_line().expect("it shows progress");
@@ -90,7 +90,7 @@ fn round(random: &mut Random, words: &[&str], mark: &str) -> String {
             target = marked(mark).into_iter().find(is_victim);
             target.is_some()
         });
-        // It may have ended by itself in between, which is a fine outcome.
+        // It may have ended by itself in between, which is fine.
         let _ = target.map(|found| kill_process(found.pid, signal));
         let line = study.next_error_line();
         assert!(line.is_some(), "{told}: the session goes on");
@@ -189,7 +189,7 @@ fn a_study_that_is_interrupted_under_strace_leaves_no_tracer_and_goes_on() {
     }
 }
 
-/// A study that was killed ends in order when it is resumed.
+/// A killed study ends in good order when it is resumed.
 fn finish(folder: &Path) {
     let (file, _) = study_file(folder, &(study_head(8, "30s") + TWO_ARMS + FORKING_ARM));
     let out = folder.join("finished");

@@ -1,7 +1,7 @@
-//! The files that hosts of repositories read for a check, as far as Weir's own use YAML; and their steps, run as a host
-//! runs them: each line as it stands there, with the variables that the file gives it.
+//! The part of YAML that Weir's own check files for hosts of repositories use; and their steps, run as a host runs
+//! them: each line as it is written, with the variables that the file sets.
 //!
-//! This is no reader of YAML: what these files do not use it refuses.
+//! This is no YAML parser: it refuses constructs that these files do not use.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ pub fn packaging(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name)
 }
 
-/// What such a file says.
+/// The content of such a file.
 pub fn read(name: &str) -> Value {
     let text = fs::read_to_string(packaging(name)).expect("the file is there");
     let is_read = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
@@ -29,7 +29,7 @@ pub fn read(name: &str) -> Value {
     value
 }
 
-/// Lines that are not read yet, the next one last.
+/// Unread lines, the next one last.
 struct Lines {
     left: Vec<String>,
 }
@@ -39,7 +39,7 @@ impl Lines {
         self.left.last().map(|line| line.len() - line.trim_start().len())
     }
 
-    /// A list or a mapping whose lines stand at this column.
+    /// A list or a mapping whose lines begin in this column.
     fn block(&mut self, column: usize) -> Value {
         if self.left.last().is_some_and(|line| line[column..].starts_with("- ")) {
             let mut items = Vec::new();
@@ -92,18 +92,18 @@ pub fn variables<'t>(pairs: impl IntoIterator<Item = (&'t str, &'t str)>) -> Var
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// A folder in which a host would run a job, and what it gives each step.
+/// A folder in which a host would run a job, and the environment of each step.
 pub struct Job {
     /// The folder of the repository.
     pub repository: PathBuf,
-    /// What the host puts into every step's environment.
+    /// Variables that the host sets for every step.
     pub variables: Variables,
     /// Programs that stand in for those of the host.
     pub programs: PathBuf,
 }
 
 impl Job {
-    /// Runs a line as hosts do, by a shell that ends at the first failure.
+    /// Runs a line as hosts do, in a shell that ends at the first failure.
     pub fn run(&self, line: &str, variables: &Variables) -> Said {
         let path = std::env::var("PATH").expect("there is a path");
         let output = Command::new("bash")
@@ -122,7 +122,7 @@ impl Job {
     }
 }
 
-/// What an action's expressions stand for: `${{ expression }}`.
+/// The values of an action's expressions: `${{ expression }}`.
 pub struct Expressions(pub Variables);
 
 impl Expressions {
@@ -138,14 +138,14 @@ impl Expressions {
         whole
     }
 
-    /// A step without a condition runs as long as none failed.
+    /// A step without a condition runs if no step has failed.
     fn lets_run(&self, condition: &Value, has_failed: bool) -> bool {
         condition.as_str().map_or(!has_failed, |text| self.replaced(text) == "true")
     }
 }
 
-/// Runs the steps of an action; the code of the job, which is that of the first step that failed, and all that was
-/// said.
+/// Runs the steps of an action. Returns the job's code, which is the code of the first step that failed, and the whole
+/// output.
 pub fn run_action(action: &Value, job: &Job, expressions: &Expressions) -> Said {
     let mut all = Said { code: Some(0), stdout: String::new(), stderr: String::new() };
     for step in action["runs"]["steps"].as_array().expect("it has steps") {

@@ -1,4 +1,4 @@
-//! `weir compare` with real commands: what it says, its exit codes, its files, and what an interruption leaves.
+//! `weir compare` with real commands: its output, its exit codes, its files, and the leftovers of an interruption.
 
 use std::{fs, path::Path, process::Command};
 
@@ -138,7 +138,7 @@ fn a_command_without_an_end_is_ended_and_named() {
 #[test]
 fn processes_that_a_command_leaves_are_ended_and_named() {
     let said = compared(&["--runs", "6", "true", "sh -c 'sleep 1000 >/dev/null 2>&1 &'"]);
-    // Whoever looks early finds the shell that is about to become it.
+    // An early look finds the shell that is about to become it.
     let named = ["sleep", "sh", "sh, sleep", "sleep, sh"];
     let is_told = |names| said.stdout.contains(&format!("left up to 1 processes behind in 7 runs ({names})"));
     assert!(named.into_iter().any(is_told), "{}{}", said.stdout, said.stderr);

@@ -1,5 +1,4 @@
-//! What an engine counts of its system calls is what the kernel counts: by kind, on every driver, for echo, HTTP and
-//! files.
+//! The engine's counts of its system calls equal the kernel's: by kind, on every driver, for echo, HTTP and files.
 
 use std::{
     io::{Read, Write},
@@ -17,7 +16,7 @@ use super::{
     serve::{DRIVERS, stats_name},
 };
 
-/// Connections that stay; on blocking calls each is a thread.
+/// Connections that stay; on blocking calls each has a thread.
 const HELD: usize = 16;
 /// Connections that are opened and closed while the kernel counts.
 const PASSING: usize = 40;
@@ -25,11 +24,11 @@ const PASSING: usize = 40;
 const MESSAGES: usize = 30;
 const BURSTS: usize = 4;
 
-/// The kind among which the kernel counts closing of files too. Without `fcntl`: in builds with assertions the standard
-/// library asks by it whether what it closes is open.
+/// The kind in which the kernel counts closing of files too. Without `fcntl`: in builds with assertions the standard
+/// library uses it to check whether a descriptor that it closes is open.
 const SOCKETS: &str = "set up and close";
 
-/// What the served file holds.
+/// The content of the served file.
 const FILE: &[u8] = b"the end of a file";
 
 /// Calls of one kind: the engine's count, and the kernel's names.
@@ -72,12 +71,12 @@ const KINDS: [Kind; 8] = [
 enum Service {
     Echo,
     Http,
-    /// HTTP from a folder of which nothing is kept: every answer takes calls on files.
+    /// HTTP from a folder without a cache: every answer takes calls on files.
     Files,
 }
 
 impl Service {
-    /// What is asked, and how the answer ends.
+    /// The request, and the end of the answer.
     fn exchange(self) -> (&'static [u8], &'static [u8]) {
         match self {
             Self::Echo => (b"what comes back ends like this", b"ends like this"),
@@ -106,7 +105,7 @@ struct Subject {
     address: String,
     stats: StatsReader,
     held: Vec<TcpStream>,
-    /// Threads that wait by `ppoll` though no connection is theirs; `None` where connections have no threads.
+    /// Threads that wait in `ppoll` although no connection is theirs; `None` where connections have no threads.
     resting: Option<usize>,
 }
 
@@ -137,7 +136,7 @@ impl Subject {
         let mut subject = Self { name, service, process, address, stats, held: Vec::new(), resting: None };
         subject.resting = is_blocking.then(|| subject.threads_in("ppoll"));
         subject.held = (0..HELD).map(|_| subject.connect()).collect();
-        // Threads for those that come and go are there from now on.
+        // Threads for short connections exist from now on.
         subject.pass();
         subject.fall_silent();
         Some(subject)
@@ -161,8 +160,8 @@ impl Subject {
         assert_eq!(stream.read(&mut [0]).expect("it ends in order"), 0);
     }
 
-    /// Waits until its threads wait for what comes next: a client hears of the end of a connection before the server
-    /// has closed it. On blocking calls a connection that is silent goes on to wait in another call.
+    /// Waits until its threads wait for the next event: a client learns of the end of a connection before the server
+    /// has closed it. On blocking calls a silent connection moves on to wait in another call.
     fn fall_silent(&self) {
         if let Some(resting) = self.resting {
             until("the last wait", || self.threads_in("ppoll") == resting + HELD);
@@ -179,7 +178,7 @@ impl Subject {
         self.calls().iter().filter(|text| name(text) == Some(call)).count()
     }
 
-    /// What each of its threads is in, as the kernel says it: a call by number, or `running`.
+    /// The state of each of its threads, from the kernel: a call by number, or `running`.
     fn calls(&self) -> Vec<String> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("it runs");
         let call = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("syscall")).ok();
@@ -194,7 +193,7 @@ impl Subject {
             (0..PASSING / BURSTS).for_each(|_| self.pass());
             self.fall_silent();
         }
-        // Its last close is behind it: what it was asked later is answered.
+        // Its last close is over: a later request is answered.
         self.held.iter_mut().for_each(|stream| self.service.ask(stream));
         self.fall_silent();
     }
@@ -210,8 +209,8 @@ fn sum(rows: &[Reading], names: &[&str], key: &str) -> u64 {
 fn compare(subject: &mut Subject, loaded: &LoadedPrograms) {
     let mut programs = Programs::new(subject.pid(), &Group::ALL, loaded);
     let before = subject.stats.ask("").total;
-    // The thread that answered waits for the next question: a wait that begins later would be seen, and is not counted
-    // by the engine.
+    // The thread that answered waits for the next request: a later wait would be seen by the kernel, and not counted by
+    // the engine.
     subject.fall_silent();
     programs.begin().expect("the kernel takes programs");
     subject.work();
@@ -220,11 +219,13 @@ fn compare(subject: &mut Subject, loaded: &LoadedPrograms) {
     let of_trace = |key: &str| rows.iter().find(|row| row.source == "trace" && row.key == key);
     assert_eq!(of_trace("misses").map(|row| row.value), Some(0.0));
     for (kind, engine, names) in KINDS {
-        // On blocking calls threads that end close what wakes them: closing tells nothing, all else of the kind does.
+        // On blocking calls threads that end close their wake-up descriptors: `close` is left
+        // out, and all other calls of the kind are compared.
         let is_left_out = |name: &str| kind == SOCKETS && subject.resting.is_some() && name == "close";
         let engine = engine(&counted) - if is_left_out("close") { counted.closes } else { 0 };
         let names: Vec<&str> = names.iter().copied().filter(|name| !is_left_out(name)).collect();
-        // An engine counts a call when it makes it, and the kernel's programs see those begin that are under way.
+        // An engine counts a call when it makes it, and the kernel's programs also see calls begin that are in
+        // progress.
         let kernel = sum(&rows, &names, "count") + sum(&rows, &names, "in-flight");
         let coverage = Coverage { engine, kernel, ..Coverage::default() };
         println!("{} {kind}: {coverage:?} {}", subject.name, sum(&rows, &names, "in-flight"));

@@ -1,4 +1,4 @@
-//! `weir dashboard` as a process: where it says that it listens, what it refuses, and how it ends.
+//! `weir dashboard` as a process: its address, its refusals, and how it ends.
 
 use std::{
     fs,
@@ -32,7 +32,7 @@ fn page(address: &str, path: &str) -> String {
     ask(address, &format!("GET {path} HTTP/1.1"))
 }
 
-/// What comes back for a request that begins with these lines.
+/// The answer to a request that begins with these lines.
 fn ask(address: &str, lines: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
@@ -100,7 +100,7 @@ fn runs_of_a_study_are_pooled_on_a_page_and_a_report_says_where_its_run_stands()
     );
 }
 
-/// What a program is answered that asks for something to be done.
+/// The answer to a program that requests an action.
 fn act(address: &str, path: &str, form: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
@@ -202,7 +202,7 @@ fn every_server_of_this_user_is_shown_where_that_was_asked_for_and_observed_whil
     let dashboard = Running::weir(&[&words[..], &["--token-file", &token]].concat());
     let line = dashboard.next_line().expect("it says where");
     let address = line.trim_start_matches("http://").split('/').next().unwrap_or_default().to_owned();
-    // It was not there when the dashboard began.
+    // The folder did not exist when the dashboard began.
     let server = Server::start(&["--driver", "epoll"]);
     let pid = server.process.pid().as_raw_nonzero();
     let link = format!("/observe?pid={pid}");
@@ -323,7 +323,7 @@ fn what_it_cannot_do_is_told_in_a_sentence() {
     std::fs::write(results.join("study.db"), "").expect("a file can be written");
     let listen = ["--listen", "127.0.0.1:0"];
     expect_refusal(&weir(&[&["dashboard", &shown], &listen[..]].concat()), 2, &["one study", "weir report"]);
-    // Without studies yet, the folder of the first one need not be there.
+    // Without studies yet, the folder of the first one need not exist.
     let said = shell(&format!("cd {shown} && timeout -s INT 5 \"$WEIR\" dashboard --listen 127.0.0.1:0"));
     assert!(said.stdout.ends_with("/ shows the studies in weir-results\n"), "{}{}", said.stdout, said.stderr);
 }

@@ -1,5 +1,5 @@
-//! A browser that is driven through two pipes by its DevTools protocol: as much of it as a test needs. Chromium alone
-//! speaks it so; where there is none the tests say that they are skipped.
+//! A browser that is driven through two pipes by its DevTools protocol: the part of it that the tests need. Only
+//! Chromium supports this; without it the tests print that they are skipped.
 
 use std::{
     env,
@@ -26,7 +26,7 @@ const NAMES: [&str; 7] = [
     "headless_shell",
 ];
 
-/// Gives the program its pipes where it looks for them.
+/// Gives the program its pipes at the descriptors that it expects.
 const WITH_PIPES: &str = "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
 
 /// A browser with one page.
@@ -34,7 +34,7 @@ pub struct Browser {
     child: Child,
     requests: ChildStdin,
     messages: Receiver<Value>,
-    /// Events that nobody has waited for yet.
+    /// Events that no test has waited for yet.
     events: Vec<String>,
     last_id: u64,
     session: Option<String>,
@@ -53,7 +53,7 @@ fn installed() -> Option<PathBuf> {
 }
 
 impl Browser {
-    /// Starts one for a test of this name. `None`, and a line that says so, where none is installed; a failure when
+    /// Starts one for a test of this name. `None`, and a line that says so, if none is installed; a failure when
     /// `WEIR_REQUIRE_BROWSER` is set.
     pub fn start(name: &str) -> Option<Self> {
         let Some(program) = installed() else {
@@ -115,7 +115,7 @@ impl Browser {
             .unwrap_or_else(|error| panic!("{what}: the browser is gone: {error}"))
     }
 
-    /// Asks for something, and gives what comes back.
+    /// Sends a command, and returns the answer.
     fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.last_id += 1;
         let mut request = json!({ "id": self.last_id, "method": method, "params": parameters });
@@ -138,7 +138,7 @@ impl Browser {
         self.events.extend(message["method"].as_str().map(str::to_owned));
     }
 
-    /// Does something that leads to another page, and waits until that is there.
+    /// Performs an action that leads to another page, and waits for that page.
     fn and_load(&mut self, lead: impl FnOnce(&mut Self)) {
         self.events.clear();
         lead(self);
@@ -156,7 +156,7 @@ impl Browser {
         });
     }
 
-    /// Clicks on what leads to another page.
+    /// Clicks on a link to another page.
     pub fn click(&mut self, selector: &str) {
         self.and_load(|browser| {
             browser.eval(&format!("document.querySelector({}).click()", json!(selector)));
@@ -179,7 +179,7 @@ impl Browser {
         assert_eq!(chosen, value, "{selector} offers it");
     }
 
-    /// The value of an expression; of a promise, when it is kept.
+    /// The value of an expression; of a promise, when it is resolved.
     pub fn eval(&mut self, expression: &str) -> Value {
         let parameters = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         let mut answer = self.call("Runtime.evaluate", parameters);
@@ -187,12 +187,12 @@ impl Browser {
         answer["result"]["value"].take()
     }
 
-    /// What can be read on the page.
+    /// The visible text of the page.
     pub fn text(&mut self) -> String {
         self.eval("document.body.innerText").as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits until these words can be read on the page, which changes by itself.
+    /// Waits until this text is visible on the page, which changes by itself.
     pub fn until(&mut self, words: &str) {
         self.eval(&format!(
             "new Promise(done => {{ const look = () => document.body.innerText.includes({}) ? done(true) \
@@ -201,14 +201,14 @@ impl Browser {
         ));
     }
 
-    /// What a link leads to, as the page itself would get it.
+    /// The target of a link, as the page itself would fetch it.
     pub fn fetch(&mut self, selector: &str) -> String {
         let get = format!("fetch(document.querySelector({}).href).then(it => it.text())", json!(selector));
         self.eval(&get).as_str().unwrap_or_default().to_owned()
     }
 
-    /// Shows what is at a path of the site that the browser is at, in place of its page, without what its head asks
-    /// for: it is not loaded again by itself, and no script runs.
+    /// Shows the content at a path of the browser's site, in place of its page, without the effects of its head: it
+    /// does not reload itself, and no script runs.
     pub fn show(&mut self, path: &str) {
         self.eval(&format!(
             "fetch({}).then(it => it.text()).then(text => {{ document.documentElement.innerHTML = text }})",
@@ -216,13 +216,13 @@ impl Browser {
         ));
     }
 
-    /// Makes the window so wide.
+    /// Sets the width of the window.
     pub fn resize(&mut self, width: u32) {
         let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", metrics);
     }
 
-    /// Prefers this scheme of colours: `light` or `dark`.
+    /// Sets the preferred colour scheme: `light` or `dark`.
     pub fn prefer(&mut self, scheme: &str) {
         let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
         self.call("Emulation.setEmulatedMedia", json!({ "features": [feature] }));
@@ -231,7 +231,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Fails only for one that has ended. Its own children end when its pipes do.
+        // Fails only if it has ended. Its own children end when its pipes do.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Runs the program, reads what it says, waits for what it does. Every wait has a deadline and none is a sleep.
+//! Runs the program, reads its output, waits for its effects. Every wait has a deadline and none is a sleep.
 
 use std::{
     fs,
@@ -31,16 +31,16 @@ use super::still_running;
 /// The program under test.
 pub const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
-/// Longest wait for anything that should come soon, on a machine that is busy.
+/// Longest wait for an event that should come soon, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between two looks of who waits for something to hold: whoever has to bring it about wants the CPU.
+/// Time between two polls of a condition: the process that should fulfil it needs the CPU.
 pub const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
 /// Between the two looks at a process that does not end.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// What a finished run said.
+/// The output of a finished run.
 pub struct Said {
     pub code: Option<i32>,
     pub stdout: String,
@@ -58,7 +58,7 @@ pub fn shell(line: &str) -> Said {
 }
 
 fn run(command: &mut assert_cmd::Command) -> Said {
-    // The width that help is broken at is nobody's terminal's.
+    // The width of help is independent of any terminal.
     command.env_remove("COLUMNS").env("LC_ALL", "C");
     let output = command.timeout(4 * PATIENCE).output().expect("the program starts");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("it prints UTF-8");
@@ -66,7 +66,7 @@ fn run(command: &mut assert_cmd::Command) -> Said {
     Said { code, stdout: text(&output.stdout), stderr: text(&output.stderr) }
 }
 
-/// The program refuses: with this exit code and one sentence that holds all of these words, and nothing else.
+/// The program refuses: with this exit code and one sentence that contains all of these words, and nothing else.
 pub fn expect_refusal(said: &Said, code: i32, words: &[&str]) {
     let Said { stderr, stdout, .. } = said;
     assert_eq!(said.code, Some(code), "{stderr}{stdout}");
@@ -79,11 +79,11 @@ pub fn expect_refusal(said: &Said, code: i32, words: &[&str]) {
     }
 }
 
-/// Descriptors a generator with one worker needs besides its connections and those it inherits.
+/// Descriptors that a generator with one worker needs besides its connections and the inherited ones.
 const DESCRIPTORS_BESIDE_MAX: usize = 64;
 
-/// The number of descriptors that a refusal asks for. It is told twice, the second time as the command, and holds
-/// what the process inherits: shells, editors and build servers leave different ones open.
+/// The number of descriptors in a refusal. The refusal has it twice, the second time as a command. It includes the
+/// inherited descriptors: shells, editors and build servers leave different ones open.
 pub fn descriptors_asked_for(said: &Said, connections: usize) -> usize {
     let number_after = |words: &str| -> usize {
         let (_, rest) =
@@ -93,7 +93,7 @@ pub fn descriptors_asked_for(said: &Said, connections: usize) -> usize {
     };
     let needed = number_after(&format!("{connections} connections need "));
     assert_eq!(number_after("`ulimit -n "), needed, "{}", said.stderr);
-    // What a child inherits is open here too.
+    // Descriptors that a child inherits are open here too.
     let inherited_max = fs::read_dir("/proc/self/fd").expect("/proc is there").count();
     let most = connections + DESCRIPTORS_BESIDE_MAX + inherited_max;
     assert!((connections + 1..=most).contains(&needed), "at most {most}: {}", said.stderr);
@@ -108,8 +108,8 @@ pub fn folder(name: &str) -> Folder {
     Folder::make(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-it"), name)
 }
 
-/// Makes one in the system's temporary folder: the path of a socket must be short, that of the target folder may
-/// be long.
+/// Makes one in the system's temporary folder: the path of a socket must be short, and the path of the target folder
+/// may be long.
 pub fn socket_folder(name: &str) -> Folder {
     Folder::make(&std::env::temp_dir(), &format!("weir-it-{name}"))
 }
@@ -143,7 +143,7 @@ impl Drop for Folder {
     }
 }
 
-/// A running program whose lines are read as they come. Killed when dropped.
+/// A running program whose lines are read as they arrive. Killed when dropped.
 pub struct Running {
     child: Child,
     stdout: Receiver<String>,
@@ -185,7 +185,7 @@ impl Running {
         next(&self.stderr)
     }
 
-    /// The next line on standard error that has these words.
+    /// The next line on standard error that contains these words.
     pub fn error_line_with(&self, words: &str) -> String {
         loop {
             let line = self.next_error_line().unwrap_or_else(|| panic!("nobody is told: {words}"));
@@ -200,7 +200,7 @@ impl Running {
         std::iter::from_fn(|| next(&self.stderr)).collect::<Vec<_>>().join("\n")
     }
 
-    /// Exit code, or minus the signal's number. Fails when the program does not end in time, and says what it does.
+    /// Exit code, or minus the signal's number. Fails when the program does not end in time, and prints what it does.
     pub fn wait(&mut self, longest: Duration) -> i32 {
         let descriptor = pidfd_open(self.pid(), PidfdFlags::empty()).expect("it is not reaped yet");
         if !ends_within(&descriptor, longest) {
@@ -222,7 +222,7 @@ fn ends_within(process: &OwnedFd, longest: Duration) -> bool {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Fails only when it has ended.
+        // Fails only if it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -244,19 +244,19 @@ fn next(lines: &Receiver<String>) -> Option<String> {
     }
 }
 
-/// Held by who asks every server of this user, and by who counts the calls of one: it accepts whoever asks.
+/// Held by tests that ask every server of this user, and by those that count the calls of one, which accepts any peer.
 pub fn every_server() -> MutexGuard<'static, ()> {
     static EVERY_SERVER: Mutex<()> = Mutex::new(());
     EVERY_SERVER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until something holds, by looking again and again.
-/// A test cannot run here, for want of a disk of its own.
+/// Reports that a test cannot run here, for want of a separate disk. Fails when `WEIR_REQUIRE_DISKS` is set.
 pub fn skip_without_disk(needed: &str) {
     assert!(std::env::var_os("WEIR_REQUIRE_DISKS").is_none(), "WEIR_REQUIRE_DISKS: {needed}");
     println!("skipped: {needed}");
 }
 
+/// Waits until a condition holds, by polling.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
@@ -277,7 +277,7 @@ impl Server {
         Self::start_on("127.0.0.1:0", words).unwrap_or_else(|errors| panic!("it does not start: {errors}"))
     }
 
-    /// Starts one, or gives what it said instead.
+    /// Starts one, or returns its output instead.
     pub fn start_on(listen: &str, words: &[&str]) -> Result<Self, String> {
         let words = [&["serve", "echo", "--listen", listen], words].concat();
         let process = Running::weir(&words);
@@ -338,7 +338,7 @@ impl StatsReader {
     }
 }
 
-/// Bytes that repeat nowhere near, the same in every run.
+/// Bytes without near repetitions, the same in every run.
 pub fn bytes(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let mut step = || {
@@ -348,7 +348,7 @@ pub fn bytes(length: usize, seed: u64) -> Vec<u8> {
     (0..length).map(|_| step()).collect()
 }
 
-/// Sends everything while it reads, ends its direction, and compares what came back.
+/// Sends everything while it reads, ends its direction, and compares the received bytes.
 pub fn echo_exactly<S>(stream: S, twin: S, sent: Vec<u8>, end: impl FnOnce(&S) + Send + 'static)
 where
     S: Read + Write + Send + 'static,
@@ -384,14 +384,14 @@ pub fn study_head(rounds: u32, time_cap: &str) -> String {
 pub const TWO_ARMS: &str =
     "[[arm]]\nname = \"epoll\"\ndriver = \"epoll\"\n[[arm]]\nname = \"poll\"\ndriver = \"poll\"\n";
 
-/// Writes a study file and gives its path and that of its results, which are not there yet.
+/// Writes a study file and returns its path and that of its results, which do not exist yet.
 pub fn study_file(folder: &Path, text: &str) -> (String, PathBuf) {
     let file = folder.join("tiny.toml");
     fs::write(&file, text).expect("a file can be written");
     (file.display().to_string(), folder.join("out"))
 }
 
-/// Runs a study in a folder of its own, and gives what it said and the judged result.
+/// Runs a study in a separate folder, and returns its output and the judged result.
 pub fn judged(name: &str, text: &str) -> (Said, StudyResult) {
     let folder = folder(name);
     let (file, out) = study_file(&folder, text);

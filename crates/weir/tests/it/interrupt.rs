@@ -1,4 +1,4 @@
-//! Ctrl-C at any moment of a study: exit 130, finished blocks kept, and `--resume` goes on.
+//! Ctrl-C at any moment of a study: exit 130, finished blocks are kept, and `--resume` goes on.
 
 use rustix::process::Signal;
 use weir_store::Store;
@@ -23,7 +23,7 @@ fn interrupted_studies_keep_their_blocks_and_go_on() {
         let blocks = Store::open_read_only(&out).and_then(|store| store.blocks()).expect("a store").len();
         let said: Vec<String> = std::iter::from_fn(|| study.next_line()).collect();
         assert_eq!(said.is_empty(), blocks == 0, "{blocks} blocks: {said:?}");
-        // The first three lines are the study's name, the time it takes and the blocks done.
+        // The first three lines are the study's name, its length and the finished blocks.
         assert!(blocks + 3 >= lines, "{blocks} blocks after {lines} lines");
         if lines == 5 {
             let resumed = weir(&["study", "--resume", shown(&out), "--quiet"]);

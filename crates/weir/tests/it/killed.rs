@@ -1,5 +1,5 @@
-//! A server that is killed and started again at once, on every kind of address. The kernel takes an io_uring instance
-//! down after its process is gone, and the listener with it.
+//! A server that is killed and started again at once, on every kind of address. The kernel removes an io_uring instance
+//! after its process is gone, and the listener with it.
 
 use rustix::process::Signal;
 use weir_engine::{
@@ -9,11 +9,11 @@ use weir_engine::{
 
 use super::harness::{PATIENCE, Server, socket_folder};
 
-/// Restarts on each address. Without waiting for it, every third was refused.
+/// Restarts on each address. Without the wait for the address, every third was refused.
 const RESTARTS: usize = 20;
 
-/// Kills a server on `driver` and takes its address at once, from here: loading a program takes longer than the kernel
-/// needs, mostly.
+/// Kills a server on `driver` and takes its address at once, from this process: loading a program mostly takes longer
+/// than the kernel needs.
 fn kill_and_restart(driver: &str) {
     let Some(server) = Server::on_driver(driver, &[]) else { return };
     let port = server.address.clone();

@@ -14,7 +14,7 @@ use super::{
     serve::DRIVERS,
 };
 
-/// Servers started so far: each has a statistics socket of its own name.
+/// Servers started so far: each has its own name for the statistics socket.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
 /// An exchange or a gateway that accepts.
@@ -35,7 +35,7 @@ impl Node {
         Self::start_for(&["--demo", "16"], listen, kind, driver, words)
     }
 
-    /// The same for accounts that are told in other words.
+    /// The same with other flags for the accounts.
     fn start_for(accounts: &[&str], listen: &str, kind: &str, driver: &str, words: &[&str]) -> Option<Self> {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let socket = format!("@weir-it-load-orders-{}-{number}", std::process::id());
@@ -64,7 +64,7 @@ fn load(target: &str, words: &[&str]) -> Said {
     weir(&[&["load", "orders", "--target", target], words].concat())
 }
 
-/// Runs a load in which nothing may go wrong.
+/// Runs a load without any failure.
 fn report(target: &str, words: &[&str]) -> (LoadReport, OrdersLoadReport) {
     let said = load(target, &[words, &["--json"]].concat());
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{}", said.stdout);
@@ -166,7 +166,8 @@ fn an_exchange_that_is_killed_behind_a_gateway_makes_no_answer_wrong() {
     exchange.terminate();
 }
 
-/// A gateway in front of an exchange at which each of its workers may have so many orders open; another is refused.
+/// A gateway in front of an exchange at which each of its workers may have this many open orders; another one is
+/// refused.
 fn narrow(upstream: &str, open_orders_max: usize) -> String {
     let mut text = format!(
         "[[venue]]\nname = \"DEMO\"\naddress = \"{upstream}\"\nusername_prefix = \"G\"\npassword = \"DEMO\"\n\
@@ -196,7 +197,7 @@ fn a_gateway_with_as_many_open_orders_as_it_may_have_refuses_and_every_answer_is
             let said = weir(&["ctl", "--socket", &control, "sessions"]);
             said.code == Some(0) && !said.stdout.contains(": closed")
         });
-        // So many orders and no stretch of time, which a slow machine would fill with few.
+        // A number of orders and no time, in which a slow machine would send only few.
         let mix = ["--mix", "enter=4,replace=1,cancel=2", "--json"];
         let words = ["--sessions", "8", "--in-flight", "8", "-n", "4000"];
         let said = load(&gateway.address, &[&words[..], &mix].concat());
@@ -205,12 +206,12 @@ fn a_gateway_with_as_many_open_orders_as_it_may_have_refuses_and_every_answer_is
         let failures = &report.failures;
         println!("{mode}: {failures:?}, {:?}", orders.received);
         assert_eq!(orders.mismatches, [], "{mode}");
-        // What was refused is all that went wrong.
+        // All failures are refusals.
         assert_eq!((failures.errors(), orders.inversions), (failures.wrong_status, 0), "{mode}");
         assert!(failures.wrong_status > 100 && orders.received["A"] > 100, "{mode}");
         assert!(orders.shares.is_conserved(), "{mode}: {:?}", orders.shares);
         let node = stats(&gateway.socket).node.expect("it is a gateway");
-        // What is matched may be over when a replace of it comes.
+        // A matched order may be over when a replace of it comes.
         let is_over = |reason: &&String| mode == "match" && *reason == "replace_not_allowed";
         let reasons: Vec<_> = node.rejects.keys().filter(|reason| !is_over(reason)).collect();
         assert_eq!(reasons, ["processing_error"], "{mode}");

@@ -1,7 +1,7 @@
 //! The program as people and scripts use it: real processes, their output, their exit codes and what they leave.
 //!
-//! No test needs root; those that fill a disk, stop one, make one with a fault or are another user are skipped without,
-//! and those of a browser where none is. `WEIR_SLOW_TESTS=1` adds the long forms.
+//! No test needs root. Tests that fill a disk, stop one, make a faulty one or run as another user are skipped without
+//! it, and browser tests are skipped without a browser. `WEIR_SLOW_TESTS=1` adds the long forms.
 
 #![expect(clippy::print_stdout, reason = "tests say their seed and what they skip")]
 

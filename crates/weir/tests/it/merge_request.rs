@@ -1,4 +1,4 @@
-//! A check of a change by the job for GitLab as it stands in `packaging`, with programs that play the host's.
+//! A check of a change by the GitLab job in `packaging`, with programs that stand in for the host's.
 
 use std::{fs, path::Path, process::Command};
 
@@ -10,7 +10,7 @@ use super::{
     pull_request::{BUILD, begins, executable, git, is_here, repository},
 };
 
-/// What the host's programs would be: `curl` that takes files for addresses, notes its words, and answers as GitLab
+/// Stand-ins for the host's programs: `curl` reads files for addresses, notes its arguments, and answers as GitLab
 /// does.
 fn host(programs: &Path) {
     let folder = shown(programs);
@@ -50,7 +50,7 @@ fn sum(file: &str) -> String {
     String::from_utf8(output.stdout).expect("it prints UTF-8").split(' ').next().expect("a sum").to_owned()
 }
 
-/// Runs the lines of the job, which ends at the first that fails.
+/// Runs the lines of the job, which ends at the first failure.
 fn run(job: &Job, own: Variables) -> Said {
     let all = read("gitlab/weir-compare.yml");
     let template = &all[".weir-compare"];
@@ -120,7 +120,7 @@ fn the_job_fetches_a_release_compares_and_writes_the_note_once() {
     assert!(last(&calls).contains("--request POST") && last(&calls).ends_with(notes), "{calls}");
     assert!(last(&calls).contains(&format!("--data-urlencode body@{}", comment.display())), "{calls}");
 
-    // Of notes that begin alike, that of the token's user.
+    // Among notes with the same beginning, the one of the token's user.
     let note = |id: u32, user: u32, body: &str| json!({ "id": id, "author": { "id": user }, "body": body });
     let marker = "<!-- weir-check weir -->\nwords";
     let earlier: Value = json!([note(1, 5, "words"), note(2, 6, marker), note(3, 5, marker)]);

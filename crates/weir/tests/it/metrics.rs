@@ -1,4 +1,4 @@
-//! `/metrics` and `/healthz` of every server, as an operator's collector asks for them.
+//! `/metrics` and `/healthz` of every server, as an operator's collector requests them.
 
 use std::{
     io::{Read, Write},
@@ -16,7 +16,7 @@ fn get(address: SocketAddr, target: &str) -> String {
     answer
 }
 
-/// A server with where its metrics are.
+/// A server, and the address of its metrics.
 fn start(words: &[&str]) -> (Running, SocketAddr) {
     let all = [&["serve"], words, &["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]].concat();
     let server = Running::weir(&all);

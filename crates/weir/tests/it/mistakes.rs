@@ -153,7 +153,7 @@ fn too_few_descriptors_are_counted_and_the_command_is_given() {
     let said = with_limit(90);
     expect_refusal(&said, 13, &["100 connections", "the limit is 90", "`ulimit -n "]);
     let needed = descriptors_asked_for(&said, 100);
-    // One less is too few, and with exactly as many it is only the server that is missing.
+    // One descriptor fewer is too few, and with exactly this many only the server is missing.
     expect_refusal(&with_limit(needed - 1), 13, &[&format!("the limit is {}", needed - 1)]);
     expect_refusal(&with_limit(needed), 1, &["127.0.0.1:1", "refused"]);
 }

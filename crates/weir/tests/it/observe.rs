@@ -1,4 +1,4 @@
-//! `weir observe`: what it refuses, what it keeps, and that the kernel's counts are the engine's.
+//! `weir observe`: its refusals, its records, and that the kernel's counts equal the engine's.
 
 use std::io::{Read, Write};
 
@@ -187,7 +187,7 @@ fn switches_of_children_that_no_reading_sees_are_counted() {
     assert!(seen.notes.contains(&Note::SwitchesOfEnded { by: SwitchCounter::Rusage }), "{:?}", seen.notes);
 }
 
-/// What the programs counted, unless this user may not let them in.
+/// The programs' counts, unless this user may not load them.
 fn trace_of(said: &Said) -> Option<Trace> {
     traced(&record(said)).cloned()
 }
@@ -213,7 +213,7 @@ fn opens_that_fail_are_told_with_their_error_and_how_often() {
     assert!(errors.is_some_and(|error| error.count >= OPENS), "{:?}", trace.calls);
 }
 
-/// Runs this program in another way; `None` where that needs what is not here.
+/// Runs this program in another way; `None` if a prerequisite is missing.
 fn otherwise(words: &[&str], pid: &str) -> Option<Observation> {
     let mut command = std::process::Command::new(words[0]);
     let observe = [WEIR, "observe", "--trace", "--json", "-d", "50ms", "-p", pid];
@@ -251,7 +251,7 @@ fn who_may_not_trace_falls_a_rung_and_is_told_the_command() {
 #[test]
 fn in_a_pid_namespace_calls_are_counted_and_processes_have_its_numbers() {
     const BYTES: u64 = 3_000;
-    /// The namespace gives out its numbers from 1 on.
+    /// The namespace numbers its processes from 1 on.
     const NUMBER_MAX: u32 = 50;
     if !have(&["unshare", "dd"]) {
         return;
@@ -334,11 +334,11 @@ fn a_stop_keeps_what_was_seen() {
     assert_eq!(server.terminate(), 0);
 }
 
-/// What an engine does beside its loop: its start, its end, and the thread that answers for it.
+/// Calls of an engine outside its loop: its start, its end, and the thread that answers requests.
 const BESIDE_MAX: u64 = 16;
 
-/// From the first call on, which a watch of a process that runs already cannot show. Calls by kind are compared on
-/// every driver where the server is settled (`counts.rs`).
+/// From the first call on, which a watch of a running process cannot show. `counts.rs` compares calls by kind on every
+/// driver while the server is idle.
 #[test]
 fn a_command_is_traced_from_its_first_call_to_its_last() {
     let name = format!("@weir-it-observe-{}", std::process::id());
@@ -373,7 +373,7 @@ fn a_command_is_traced_from_its_first_call_to_its_last() {
     assert!(engine >= 2_000 && (engine..=engine + BESIDE_MAX).contains(&sends), "{engine} {sends}");
     assert!(trace.calls.iter().any(|call| call.name == "execve"), "it began before the program did");
     assert_eq!((trace.threads_lost, trace.misses), (0, 0));
-    // Where the kernel did not announce every switch that is told, and no bound follows; everywhere else there is one.
+    // If the kernel did not announce every switch, the report says so, and no bound follows; otherwise there is one.
     assert_eq!(observation.bound.is_some(), !observation.are_times_wrong(), "{:?}", observation.totals);
     let is_share = |bound: Bound| bound.share_max > 0.0 && bound.share_max <= 1.0;
     assert!(observation.bound.is_none_or(is_share), "{:?}", observation.bound);

@@ -1,5 +1,5 @@
-//! What `weir observe --trace` advises, followed: small programs do what it advises against, and then what it advises.
-//! Its promises are numbers of calls, and so is what is held against them. Times are not looked at.
+//! The advice of `weir observe --trace`, followed: small programs have the reported habit, and then follow the advice.
+//! The promises are numbers of calls, and so are the checks. Times are not checked.
 //!
 //! The programs are in this file. The test binary starts itself with the name of one, under `weir observe`.
 
@@ -23,10 +23,10 @@ use super::{
     observe_ends::traced,
 };
 
-/// Names the program that this binary is to be, its file, and a number.
+/// The variable that names the program of this binary, its file, and a number.
 const PROGRAM: &str = "WEIR_TEST_PROGRAM";
 
-/// What the test harness itself writes and reads beside a program is less than this.
+/// Upper bound of the test harness's own writes and reads beside a program.
 const BESIDE_MAX: u64 = 64;
 
 const BLOCK_BYTES: u32 = 512;
@@ -36,11 +36,11 @@ const CHANGES: u64 = 300;
 const OPERATIONS: u64 = 1_600;
 const WRITES: u64 = 20_000;
 const OPENS: u64 = 4_000;
-/// The harness opens files of its own: libraries, and one for each level of its control group.
+/// The harness opens its own files: libraries, and one for each level of its control group.
 const OPENS_BESIDE_MAX: u64 = OPENS / 8;
 const SMALL: [u8; 16] = [7; 16];
 
-/// The programs. Run by itself, as a test, it is none of them.
+/// The programs. As an ordinary test, this function is none of them.
 #[test]
 fn as_program() {
     let Ok(words) = std::env::var(PROGRAM) else { return };
@@ -73,7 +73,7 @@ fn as_program() {
     }
 }
 
-/// So many changes, synced after each `group` of them.
+/// This many changes, synced after each `group` of them.
 fn changes(file: &File, group: u64) {
     for change in 0..CHANGES {
         file.write_all_at(&SMALL, change * SMALL.len() as u64).expect("there is room");
@@ -130,8 +130,8 @@ fn syncs_by_ring(file: File, batch: usize) {
     }
 }
 
-/// What was seen of a program, from its first call to its last; nothing where this user may not trace, or the kernel
-/// has not what the program is made of.
+/// The observation of a program, from its first call to its last; none if this user may not trace, or the kernel lacks
+/// the program's calls.
 fn observed(name: &str, file: &Path, number: u64) -> Option<Observation> {
     let own = std::env::current_exe().expect("this program");
     let program = [shown(&own), "--exact", "observe_advice::as_program", "--nocapture", "--test-threads=1"];

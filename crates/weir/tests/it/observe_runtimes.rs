@@ -1,5 +1,5 @@
-//! `weir observe` of servers whose runtimes bring threads of their own: of Go and of Java. Each echo is
-//! received once and sent once, whichever thread does it.
+//! `weir observe` of servers whose runtimes have additional threads: Go and Java. Each echo is received once and sent
+//! once, by whichever thread.
 //!
 //! What is not installed is skipped by name; `WEIR_REQUIRE_TOOLS=go,java` makes that a failure.
 
@@ -15,10 +15,10 @@ use super::{
     observe_tools::{Observed, calls, free_port, have, said},
 };
 
-/// Echoes that are asked for, one after the other.
+/// Echoes that are requested, one after the other.
 const MESSAGES: u64 = 2_000;
 
-/// What a runtime writes of itself, to wake its own threads and for what it collects, is less than this.
+/// Upper bound of a runtime's own writes, to wake its threads and for its garbage collector.
 const BESIDE_MAX: u64 = MESSAGES;
 
 const GO: &str = r#"package main
@@ -80,7 +80,7 @@ public class Echo {
 }
 "#;
 
-/// Asks a server that is observed from its first call on, and holds what it called against that.
+/// Loads a server that is observed from its first call on, and compares its calls with the echoes.
 fn echoes_are_counted_once(command: &[&str], port: u16) {
     let server = Observed::start(command, port);
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it accepts");
@@ -125,7 +125,7 @@ fn a_server_of_java_receives_and_sends_each_echo_once() {
     said(Command::new("javac").args(["-d", shown(&folder), shown(&source)]));
     let port = free_port();
     let number = port.to_string();
-    // Without its file of figures, which a signal might leave behind.
+    // Without its file of performance counters, which a signal might leave behind.
     let command = ["java", "-XX:-UsePerfData", "-cp", shown(&folder), "Echo", &number];
     echoes_are_counted_once(&command, port);
 }

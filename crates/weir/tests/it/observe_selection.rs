@@ -1,5 +1,5 @@
-//! Which processes `weir observe` takes for a name, several numbers, a control group or a container, and what it says
-//! where it finds none.
+//! Processes that `weir observe` selects by a name, several numbers, a control group or a container, and its error if
+//! there are none.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ fn selected(observation: &Observation) -> Vec<u32> {
     selection(observation).processes.iter().map(|process| process.pid).collect()
 }
 
-/// A program that does nothing, under a name that no other has.
+/// A program that does nothing, under a unique name.
 struct Idle {
     program: PathBuf,
     name: String,
@@ -163,7 +163,7 @@ fn a_control_group_means_its_processes() {
     assert!(!has(observer_pid), "the one that looks is in no selection: {:?}", selection(&seen));
 }
 
-/// A program called docker or podman that says this.
+/// A stand-in for docker or podman with this output.
 fn runtime(folder: &Path, name: &str, script: &str) {
     let path = folder.join(name);
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a file can be written");

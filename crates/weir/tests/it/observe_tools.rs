@@ -1,7 +1,7 @@
-//! `weir observe` beside the tools that people know, on servers that are not ours: the switches of a thread as pidstat
-//! has them, and the calls of nginx and redis against the requests that wrk and redis-benchmark count.
+//! `weir observe` beside well-known tools, on servers of other projects: the switches of a thread compared with
+//! pidstat's, and the calls of nginx and redis with the requests that wrk and redis-benchmark count.
 //!
-//! What is not installed is skipped by name; `WEIR_REQUIRE_TOOLS=nginx,wrk` makes that a failure.
+//! Tests of missing tools are skipped by name; `WEIR_REQUIRE_TOOLS=nginx,wrk` makes that a failure.
 
 use std::{
     net::{TcpListener, TcpStream},
@@ -17,7 +17,7 @@ use super::{
     serve::stats_name,
 };
 
-/// Whether all of these can be started; says what is skipped where one cannot.
+/// Whether all of these can be started; otherwise prints the skipped test.
 pub fn have(programs: &[&str]) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let required = std::env::var("WEIR_REQUIRE_TOOLS").unwrap_or_default();
@@ -67,7 +67,7 @@ fn a_row_of_pidstat_is_a_thread_and_its_voluntary_switches() {
 
 #[test]
 fn threads_switch_as_often_as_pidstat_says() {
-    /// So many messages a second, each of which the server sleeps for.
+    /// This many messages a second; the server sleeps before each.
     const RATE: f64 = 500.0;
     /// The two windows begin and end some milliseconds apart.
     const APART_MAX: f64 = 0.02 * RATE;
@@ -113,7 +113,7 @@ impl Observed {
         Self { observer, port }
     }
 
-    /// Ends the server: its calls, unless this user may not trace.
+    /// Ends the server, and returns its calls unless this user may not trace.
     pub fn end(mut self) -> Option<Trace> {
         self.observer.signal(Signal::INT);
         let observation = record(&self.observer);
@@ -132,7 +132,7 @@ pub fn calls(trace: &Trace, name: &str) -> u64 {
     trace.calls.iter().find(|call| call.name == name).map_or(0, |call| call.count)
 }
 
-/// What a program printed, once it has ended well.
+/// The output of a program that ended successfully.
 pub fn said(command: &mut Command) -> String {
     let output = command.env("LC_ALL", "C").output().expect("it starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -159,7 +159,7 @@ fn of_wrk(text: &str) -> Option<u64> {
 
 #[test]
 fn nginx_under_wrk_receives_and_answers_each_request_once() {
-    /// Each may have a request under way when wrk stops counting.
+    /// Each connection may have a request in flight when wrk stops counting.
     const CONNECTIONS: u64 = 8;
     if !have(&["nginx", "wrk"]) {
         return;
@@ -183,7 +183,7 @@ fn nginx_under_wrk_receives_and_answers_each_request_once() {
 #[test]
 fn redis_under_its_benchmark_answers_each_request_once() {
     const REQUESTS: u64 = 20_000;
-    /// Its log, the benchmark's own questions, and what it writes of itself.
+    /// Its log, the benchmark's own requests, and its own writes.
     const BESIDE_MAX: u64 = 100;
     if !have(&["redis-server", "redis-benchmark"]) {
         return;

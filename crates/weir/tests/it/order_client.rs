@@ -1,4 +1,4 @@
-//! A client that places orders with a gateway, and has everything that it was told.
+//! A client that places orders with a gateway, and keeps all messages to it.
 
 use std::{iter::once, ops::RangeInclusive, time::Instant};
 
@@ -29,7 +29,7 @@ impl Client {
         Self { name: name.into(), session: session.expect("it is let in"), stream: Vec::new() }
     }
 
-    /// What an order of this number is called.
+    /// The name of an order with this number.
     pub fn id(&self, number: u32) -> String {
         format!("{}-{number}", self.name)
     }
@@ -58,7 +58,7 @@ impl Client {
         }
     }
 
-    /// Takes in whatever has come, up to a heartbeat at least.
+    /// Reads the messages that have arrived, up to a heartbeat at least.
     pub fn hear_heartbeat(&mut self) {
         let mut is_there = false;
         while !is_there {
@@ -71,7 +71,7 @@ impl Client {
         }
     }
 
-    /// The orders of the messages of this kind, as they came.
+    /// The orders of the messages of this kind, in order of arrival.
     pub fn numbers(&self, kind: u8) -> Vec<u32> {
         let of_kind = self.stream.iter().filter(|raw| raw[0] == kind);
         let messages = of_kind.map(|raw| Outbound::decode(raw).expect("a message").0);

@@ -1,10 +1,9 @@
-//! A gateway between two exchanges that trade, through everything that an operator does to them or a crash: killed,
-//! ended in good order, drained by `weir ctl`, started with another route, with a symbol at another exchange, and with
-//! one that it has to refuse; and exchanges that begin another session. Buyers and sellers go on with the streams that
-//! they have.
+//! A gateway between two exchanges that trade, through operator actions and crashes: killed, ended in good order,
+//! drained by `weir ctl`, started with another route, with a symbol at another exchange, and with a change that it has
+//! to refuse; and exchanges that begin another session. Buyers and sellers continue their streams.
 //!
-//! In the end every client has all of its stream and nothing else, the journals of the gateway have the same, and those
-//! of the exchanges say that each order was taken once and executed as its client was told.
+//! At the end every client has all of its stream and nothing else, the journals of the gateway agree, and the
+//! exchanges' journals show that each order was taken once and executed as its client knows.
 //!
 //! `WEIR_SLOW_TESTS=1` has 200 cycles, `WEIR_SEED=n` repeats those of a seed.
 
@@ -26,10 +25,10 @@ use trader::{MOVING, SYMBOLS, Trader};
 
 const VENUES: [&str; 2] = ["EAST", "WEST"];
 const ROUTES: [&str; 3] = ["own", "other", "modulo"];
-/// Orders of each client that are taken before something happens, at most.
+/// Most orders of each client that are taken before an event.
 const ORDERS_MAX: u64 = 40;
 
-/// What comes over the gateway and its exchanges.
+/// An event for the gateway and its exchanges.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     KillGateway,
@@ -40,15 +39,15 @@ enum Act {
     EndExchange(usize),
     /// An exchange begins its next session.
     NewSession(usize),
-    /// The gateway comes back with another way of handing orders to its workers.
+    /// The gateway restarts with another way of handing orders to its workers.
     OtherRoute,
-    /// It is to come back with a symbol at another exchange, which has open orders in it.
+    /// It should restart with a symbol at another exchange, while the first has open orders in it.
     MoveSymbol,
-    /// It comes back with a symbol at another exchange in which everything is over; so that is what is traded next.
+    /// It restarts with a symbol at another exchange, without open orders in it; so that symbol is traded next.
     MoveSettled,
 }
 
-/// Each comes once in so many cycles.
+/// Each comes once in this many cycles.
 const ACTS: [Act; 13] = [
     Act::KillGateway,
     Act::KillGateway,
@@ -67,14 +66,14 @@ const ACTS: [Act; 13] = [
 
 struct World {
     folder: Folder,
-    /// Of the control socket, whose path has to be short.
+    /// The folder of the control socket, whose path has to be short.
     sockets: Folder,
     exchanges: [Node; 2],
     gateway: Node,
     route: usize,
-    /// The exchange that has the symbol that moves.
+    /// The exchange of the symbol that moves.
     has_moving: usize,
-    /// Orders in that symbol, and the exchanges that had it then.
+    /// Orders in that symbol, and its exchanges at the time.
     crossed: Vec<(String, usize)>,
     traders: Vec<Trader>,
     drivers: Vec<&'static str>,
@@ -82,7 +81,7 @@ struct World {
     state: u64,
 }
 
-/// Writes the gateway's configuration: the exchange of each symbol, that of the one that moves, and the route.
+/// Writes the gateway's configuration: the exchange of each symbol, also of the one that moves, and the route.
 fn configure(folder: &Folder, addresses: [&str; 2], venues: [usize; 2], has_moving: usize, route: &str) {
     let mut text = format!(
         "route = \"{route}\"\n[journal]\ndirectory = \"{}\"\nlevel = \"os\"\n",
@@ -151,7 +150,7 @@ impl World {
         said.stdout
     }
 
-    /// Orders are taken, and some more are under way.
+    /// Some orders are taken, and some more are in flight.
     fn trade(&mut self) {
         let Self { traders, gateway, state, .. } = self;
         for trader in &mut *traders {
@@ -173,7 +172,7 @@ impl World {
             Act::KillExchange(number) => self.exchanges[number].end(Signal::KILL),
             Act::EndExchange(number) => self.exchanges[number].end(Signal::TERM),
             Act::NewSession(number) => {
-                // What is said in a session that is over cannot be had any more: it is all heard before.
+                // Messages of a session that is over cannot be requested again, so all are read before.
                 for trader in &mut self.traders {
                     trader.settle(&self.gateway.address);
                 }
@@ -215,7 +214,8 @@ impl World {
         }
     }
 
-    /// The gateway does not start where it would not reach an open order, and says so; as it was before, it does.
+    /// The gateway does not start if it would not reach an open order, and says so; with its former configuration it
+    /// starts.
     fn move_symbol(&mut self) {
         let number = splitmix(&mut self.state) as usize % SYMBOLS.len();
         self.traders[0].rest(&self.gateway.address, SYMBOLS[number]);
@@ -231,7 +231,7 @@ impl World {
         self.configure([0, 1], self.route);
     }
 
-    /// Everybody is stopped, and what was told is held against what was written.
+    /// Stops all processes, and compares the clients' messages with the journals.
     fn end(mut self) {
         let stopped = self.ctl(&["kill", "all"]);
         assert!(stopped.contains("kill switch is on for: everybody"), "{stopped}");

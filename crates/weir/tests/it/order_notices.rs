@@ -1,4 +1,4 @@
-//! What a gateway and an exchange say on standard error while they run.
+//! Messages of a gateway and an exchange on standard error while they run.
 
 use rustix::process::Signal;
 

@@ -31,7 +31,7 @@ const DRIVERS: [&str; 4] = ["uring", "epoll", "poll", "select"];
 /// As many descriptors as a process may have, in the words of a shell.
 const AS_MANY_AS_MAY_BE: &str = "$(ulimit -Hn)";
 
-/// Answers that a client may have to hear yet.
+/// Most unanswered orders of a client.
 const AHEAD_MAX: u32 = 5000;
 
 /// Servers started so far: each has a statistics socket of its own name.
@@ -46,8 +46,8 @@ struct Node {
 }
 
 impl Node {
-    /// Starts one in a shell that has this limit of descriptors. `None`, and a line that says so, when the kernel
-    /// refuses its driver.
+    /// Starts one in a shell with this limit of descriptors. `None`, and a line that says so, when the kernel refuses
+    /// its driver.
     fn start(descriptors: &str, driver: &str, words: &[&str]) -> Option<Self> {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let socket = format!("@weir-it-orders-limits-{}-{number}", std::process::id());
@@ -60,7 +60,7 @@ impl Node {
             Some(address) => {
                 let mut node =
                     Self { address: address.to_owned(), process, stats: StatsReader::connect(&socket) };
-                // Once it has answered it has the descriptors that it takes.
+                // Once it has answered it has all its descriptors.
                 node.ask();
                 Some(node)
             }
@@ -85,7 +85,7 @@ impl Node {
     }
 }
 
-/// An exchange, and a gateway in front of it if that is what is looked at.
+/// An exchange, and a gateway in front of it if the test is about the gateway.
 fn with_each_node(driver: &str, descriptors: &str, look: impl Fn(&mut Node)) {
     let Some(mut exchange) = Node::start(descriptors, driver, &["exchange", "--demo", "2"]) else { return };
     look(&mut exchange);
@@ -96,7 +96,7 @@ fn with_each_node(driver: &str, descriptors: &str, look: impl Fn(&mut Node)) {
     exchange.terminate();
 }
 
-/// Has so many orders answered, one after the other.
+/// Sends orders until this many are answered, one after the other.
 fn trade(session: &mut Session, numbers: std::ops::Range<u32>) {
     for number in numbers {
         session.send(std::iter::once(order(number, "O")));
@@ -110,7 +110,7 @@ fn trade(session: &mut Session, numbers: std::ops::Range<u32>) {
     }
 }
 
-/// Waits until the server has had nothing to say for about a second.
+/// Waits until the server has been silent for about a second.
 fn wait_for_heartbeat(session: &mut Session) {
     let mut beats = Vec::new();
     while beats.is_empty() {
@@ -130,7 +130,7 @@ fn without_descriptors_sessions_live_on_accepting_rests_and_goes_on_when_there_a
         let before = node.ask().total;
         wait_for_heartbeat(&mut session);
         let since = node.ask().total.since(&before);
-        // It looks ten times a second whether there are descriptors again.
+        // It checks ten times a second whether descriptors are available again.
         assert!(since.turns < 100, "{} turns in a second or two: {since:?}", since.turns);
         trade(&mut session, 50..100);
         drop(idle);
@@ -169,7 +169,7 @@ fn descriptors_that_select_cannot_watch_are_closed_and_nobody_else_notices() {
     });
 }
 
-/// One upstream session of a gateway to an exchange that answers when it is told to.
+/// One upstream session of a gateway to an exchange that answers on request.
 struct Venue {
     socket: TcpStream,
     deframer: Deframer,
@@ -204,7 +204,8 @@ impl Venue {
         self.frames.pop_front()
     }
 
-    /// Accepts everything that comes, until the gateway goes, and never many more than were heard. Nothing stays open.
+    /// Accepts everything that comes, until the gateway goes, and never many more orders than the client has heard of.
+    /// Nothing stays open.
     fn answer(mut self, heard: &AtomicU32) {
         let (mut out, mut answered) = (Vec::new(), 0);
         while let Some((kind, payload)) = self.frame() {
@@ -250,7 +251,7 @@ fn memory_kib(node: &Node, name: &str) -> u64 {
     digits.parse().expect("a number")
 }
 
-/// Reads until so many orders are answered, and counts them.
+/// Reads until this many orders are answered, and counts them.
 fn hear(session: &mut Session, orders: u32, heard: &AtomicU32) {
     while heard.load(Ordering::Relaxed) < orders {
         let take = |kind: u8, _: &[u8]| (kind == SEQUENCED).then_some(());
@@ -266,7 +267,7 @@ fn an_exchange_that_is_slow_fills_no_memory_and_only_what_goes_there_is_refused(
     const UNANSWERED_MAX: u32 = 4096;
     // In any queue of the gateway all of the orders would be 30 MB and more.
     const GROWTH_KIB_MAX: u64 = 8 << 10;
-    // Receive buffers for the busiest moment are kept, up to a bound of their own.
+    // Receive buffers for the busiest moment are kept, up to a separate bound.
     const GROWTH_KIB_MAX_URING: u64 = 24 << 10;
     let orders = if std::env::var_os("WEIR_SLOW_TESTS").is_some() { 1_000_000 } else { 250_000 };
     for driver in DRIVERS {
@@ -275,7 +276,7 @@ fn an_exchange_that_is_slow_fills_no_memory_and_only_what_goes_there_is_refused(
         let accepting = thread::spawn(move || [Venue::accept(&listener), Venue::accept(&listener)]);
         let words = ["gateway", "--demo", "2", "--workers", "2", "--upstream", &upstream];
         let Some(mut gateway) = Node::start(AS_MANY_AS_MAY_BE, driver, &words) else {
-            // Nobody comes to the script; it ends with the process.
+            // No client connects to the script; it ends with the process.
             continue;
         };
         let mut venues = accepting.join().expect("both workers log in");
@@ -291,7 +292,7 @@ fn an_exchange_that_is_slow_fills_no_memory_and_only_what_goes_there_is_refused(
         let (mut sender, by_client) = (flood.twin(), Arc::clone(&heard));
         let sending = thread::spawn(move || {
             for first in (1..=orders).step_by(1000) {
-                // Who does not hear its refusals is cut off.
+                // A client that does not read its refusals is disconnected.
                 while first > by_client.load(Ordering::Relaxed) + SENT_AHEAD_MAX {
                     thread::yield_now();
                 }
@@ -301,7 +302,7 @@ fn an_exchange_that_is_slow_fills_no_memory_and_only_what_goes_there_is_refused(
         until("the first orders are under way", || gateway.ask().node.expect("one").orders >= 1000);
         let by_client = Arc::clone(&heard);
         let hearing = thread::spawn(move || {
-            // What may be without an answer, and all others are refused.
+            // The orders that may be without an answer, and refusals of all others.
             hear(&mut flood, orders - UNANSWERED_MAX, &by_client);
             flood
         });

@@ -1,5 +1,5 @@
-//! A kernel that refuses io_uring, as containers do: played by a small C program with a seccomp filter, because the
-//! filter needs calls that no safe wrapper has. A C compiler is there, or this program could not have been built.
+//! A kernel that refuses io_uring, as containers do. A small C program with a seccomp filter simulates it, because the
+//! filter needs calls that no safe wrapper has. A C compiler exists, or this program could not have been built.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use super::harness::{
     Folder, PATIENCE, Running, Said, WEIR, expect_refusal, folder, shown, study_file, study_head,
 };
 
-/// What a container is started with so that io_uring is there, and nothing else that containers do without.
+/// Flags with which a container allows io_uring, and otherwise nothing that containers refuse.
 const OPENED: &str = "seccomp=packaging/seccomp.json";
 
 /// Builds the wrapper in the test's folder.

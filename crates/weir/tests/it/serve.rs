@@ -93,7 +93,7 @@ fn pinned_workers_run_where_they_are_told() {
             let is_worker = ["weir-worker-0", "weir-acceptor"].contains(&of("comm").trim());
             is_worker && of("status").contains(&format!("Cpus_allowed_list:\t{cpu}\n"))
         };
-        // A new thread has the name of the one that made it until it takes its own.
+        // A new thread has its parent's name until it takes its own.
         until(&format!("the only worker of {driver} on its CPU"), || {
             fs::read_dir(&tasks).expect("it runs").flatten().map(is_pinned).filter(|it| *it).count() == 1
         });

@@ -1,4 +1,4 @@
-//! `weir serve http` as real clients meet it, on every driver; its flags, its files and what it says at the end.
+//! `weir serve http` with real clients, on every driver; its flags, its files and its report at the end.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use super::{
     serve::DRIVERS,
 };
 
-/// A server that accepts.
+/// A server that accepts connections.
 struct HttpServer {
     process: Running,
     address: String,
@@ -44,7 +44,7 @@ impl HttpServer {
         }
     }
 
-    /// Sends bytes and reads to the end, which the server has to make.
+    /// Sends bytes and reads to the end of the connection, which the server has to close.
     fn exchange(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(&self.address).expect("it accepts");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -58,7 +58,7 @@ impl HttpServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// Asks it to end; what it said on standard error.
+    /// Asks it to end, and returns its standard error.
     fn terminate(mut self) -> String {
         self.process.signal(Signal::TERM);
         assert_eq!(self.process.wait(PATIENCE), 0);
@@ -66,7 +66,7 @@ impl HttpServer {
     }
 }
 
-/// Whether a program is there; said aloud when not.
+/// Whether a program exists; prints a line if not.
 fn is_there(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
@@ -93,7 +93,7 @@ fn curl_gets_pages_images_and_heads() {
         let Some(server) = HttpServer::start(driver, &["--body", "image"]) else { continue };
         let image = Content::Image.bytes();
         assert!(curl(&[&server.url("/a.jpg")]) == image, "{driver}");
-        // Two over one connection, which curl counts.
+        // Two requests over one connection, which curl counts.
         let (url, again) = (server.url("/"), server.url("/again"));
         let told = curl(&[
             "-o",
@@ -297,7 +297,7 @@ fn the_statistics_socket_says_what_is_kept_of_files() {
         super::harness::until("the end of the connection", || files().hits + files().misses == 5);
         let told = files();
         assert_eq!((told.hits, told.misses, told.revalidations, told.evictions), (2, 3, 0, 0), "{driver}");
-        // On blocking calls what a connection kept goes with its thread.
+        // On blocking calls a connection's file cache goes with its thread.
         if driver != "blocking" {
             assert_eq!((told.kept, told.open), (2, 1), "{driver}");
         }
@@ -397,7 +397,7 @@ fn a_wrong_value_is_told_with_its_flag() {
 #[test]
 fn a_client_that_keeps_an_idle_connection_open_does_not_hold_up_the_end() {
     for driver in DRIVERS {
-        // Whoever waits for this client, waits until the limit and cuts it.
+        // A server that waits for this client waits until the limit and cuts it off.
         let Some(mut server) = HttpServer::start(driver, &["--drain-limit", "4"]) else { continue };
         let mut client = TcpStream::connect(&server.address).expect("it accepts");
         client.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -426,7 +426,7 @@ fn an_access_log_that_was_moved_away_is_opened_anew_and_nothing_is_lost() {
         let told = server.process.error_line_with("opened anew");
         assert!(told.contains(shown(&log)), "{driver}: {told}");
         server.exchange(b"HEAD /after HTTP/1.0\r\n\r\n");
-        // Without its folder it cannot be opened anew, and goes on where it is.
+        // Without its folder it cannot be reopened, and continues in the old file.
         let aside = folder.with_extension("aside");
         fs::rename(&*folder, &aside).expect("it is there");
         server.process.signal(signal);

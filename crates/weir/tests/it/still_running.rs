@@ -1,20 +1,20 @@
-//! What a process does that was to have ended. The report of a test has to name the cause: once the process is killed
-//! nobody can look at it any more.
+//! The state of a process that should have ended. A failed test must report the cause, because a killed process can no
+//! longer be inspected.
 
 use std::{fmt::Write, fs};
 
 use rustix::process::Pid;
 
-/// What is told of the process: whether signals wait or are held up, and whether somebody has stopped it.
+/// Reported lines about the process: pending and blocked signals, and whether it is stopped.
 const OF_PROCESS: [&str; 8] =
     ["State:", "TracerPid:", "Threads:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigIgn:", "SigCgt:"];
 
-/// What is told of each thread. For the stack of the kernel one has to be root.
+/// Reported files about each thread. The kernel's stack needs root.
 const OF_THREAD: [&str; 4] = ["wchan", "syscall", "schedstat", "stack"];
 
-/// Everything that /proc says of its threads, twice: `wait` lies between the two, so that a thread that computes is
-/// told from one that sleeps and from one that gets no CPU (the numbers of `schedstat` are nanoseconds on a CPU and
-/// nanoseconds of waiting for one, and how often it got one).
+/// Reads /proc for all its threads, twice, with `wait` in between. This distinguishes a thread that computes from one
+/// that sleeps and from one that gets no CPU (the numbers of `schedstat` are nanoseconds on a CPU, nanoseconds of
+/// waiting for one, and how often it got one).
 pub fn report(pid: Pid, wait: impl FnOnce()) -> String {
     let before = looked_at(pid);
     wait();
@@ -31,7 +31,7 @@ fn looked_at(pid: Pid) -> String {
     let Ok(threads) = fs::read_dir(format!("{folder}/task")) else { return text + "  it has no threads\n" };
     for thread in threads.flatten() {
         let of = |name: &str| read(&thread.path().join(name).display().to_string());
-        // Behind the name, which may have blanks and brackets in it.
+        // After the name, which may contain blanks and brackets.
         let stat = of("stat");
         let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').next()).unwrap_or("gone");
         let id = thread.file_name();
@@ -44,7 +44,7 @@ fn looked_at(pid: Pid) -> String {
     text
 }
 
-/// What a file says, or why it says nothing.
+/// The content of a file, or why it cannot be read.
 fn read(path: &str) -> String {
     fs::read_to_string(path).map_or_else(|error| format!("({error})"), |text| text.trim_end().to_owned())
 }
@@ -55,7 +55,7 @@ fn a_thread_that_waits_is_told_with_its_name_and_what_it_waits_in() {
     let waits = std::thread::Builder::new().name("waits".into()).spawn(move || ended.recv());
     let waits = waits.expect("a thread can be had");
     let own = rustix::process::getpid();
-    // It takes its name when it runs.
+    // A thread takes its name when it runs.
     super::harness::until("its name", || report(own, || {}).contains(" waits: "));
     let told = report(own, || {});
     drop(end);

@@ -13,7 +13,7 @@ use super::{
     serve::DRIVERS,
 };
 
-/// A client that sends until nothing moves any more and reads nothing: its server cannot finish.
+/// A client that sends until nothing moves any more and reads nothing, so its server cannot finish.
 fn stuck_client(server: &Server) -> TcpStream {
     let mut stream = server.connect();
     stream.set_write_timeout(Some(Duration::from_millis(300))).expect("a socket");

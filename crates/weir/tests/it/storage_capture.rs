@@ -67,7 +67,7 @@ fn a_capture_is_a_trace_that_can_be_replayed_or_the_reason_is_told() {
             let replay = weir(&["storage", "simulate", "--trace", &path(&out), "-p", "interrupt"]);
             assert_eq!(replay.code, Some(0), "{}", replay.stderr);
         }
-        // Nobody touched the disk meanwhile.
+        // The disk had no requests meanwhile.
         Some(1) => assert!(said.stderr.contains("no request reached the disk"), "{}", said.stderr),
         code => {
             let reasons = ["tracefs", "need root", "no block tracepoints", "no block device"];

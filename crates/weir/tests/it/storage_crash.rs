@@ -1,5 +1,5 @@
-//! What `weir storage run --verify` wrote, after the program was killed and after the power was cut: every block that
-//! was acknowledged is there, and what is not there is found.
+//! Blocks that `weir storage run --verify` wrote, after the program was killed and after the power was cut: every
+//! acknowledged block is there, and missing ones are detected.
 
 use std::{
     fs::{self, File},
@@ -17,13 +17,13 @@ const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 256;
 const LEDGER_HEADER: u64 = 4096;
 
-/// The words of a job over a file of 256 blocks, apart from what it is to do.
+/// The words of a job over a file of 256 blocks, without its operation.
 fn job<'a>(file: &'a Path, ledger: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
     let words = ["storage", "run", "--file", shown(file), "--size", "1m", "--rw", "randwrite", "--ledger"];
     [&words[..], &[shown(ledger), "--engine", "threads", "--depth", "4"], more].concat()
 }
 
-/// Writes until it is measuring, and is killed then.
+/// Writes until it is measuring, and is then killed.
 fn write_and_die(words: &[&str]) {
     let mut running = Running::weir(&[words, &["--verify", "--runtime", "10min"]].concat());
     let measuring = std::iter::from_fn(|| running.next_error_line()).any(|line| line.contains("measuring"));
@@ -124,14 +124,14 @@ fn a_second_run_on_a_file_is_refused_until_the_first_one_ends() {
     expect_refusal(&weir(&[&words[..], &["-n", "1"]].concat()), 2, &["in use by another run", "--share"]);
 }
 
-/// A small disk with a file system of its own that can lose its power: what was not made durable is gone then.
+/// A small disk with a separate file system that can lose its power: data that were not made durable are gone then.
 struct CutDisk<'a> {
     image: &'a Path,
     at: &'a Path,
 }
 
 impl<'a> CutDisk<'a> {
-    /// Why there is none is told.
+    /// Prints why there is none.
     fn make(image: &'a Path, at: &'a Path) -> Result<Self, &'static str> {
         let runs = |program: &str, words: &[&str]| {
             Command::new(program).args(words).output().is_ok_and(|output| output.status.success())
@@ -169,7 +169,7 @@ impl<'a> CutDisk<'a> {
 
 impl Drop for CutDisk<'_> {
     fn drop(&mut self) {
-        // Left to the system's next start when it fails.
+        // If it fails, it stays until the system's next start.
         self.unmount();
     }
 }
@@ -207,7 +207,7 @@ fn after_a_cut_of_power_what_was_synced_is_there_and_what_was_not_is_missed() {
     assert_eq!(said.code, Some(0), "{}", said.stdout);
     assert!(found.verified_blocks > 0 && found.verify_failures == 0, "{found:?}");
 
-    // Without an fsync the page cache acknowledges what no disk has.
+    // Without an fsync the page cache acknowledges blocks that are on no disk.
     let ledger = folder.join("cached");
     let words = job(&file, &ledger, &["--direct=off"]);
     write_and_die(&words);

@@ -1,5 +1,5 @@
-//! `weir storage run` when the device, the file or a limit fails it in the middle: failures are counted by kind, the
-//! run is a failed one and says so to a script, and what succeeded keeps its times.
+//! `weir storage run` when the device, the file or a limit fails during the run: failures are counted by kind, the run
+//! has failed and a script can see it, and successful operations keep their times.
 
 use std::{
     fs::{self, File},
@@ -15,7 +15,7 @@ use super::harness::{PATIENCE, Running, Said, bytes, folder, shell, shown, weir}
 const BLOCK: usize = 64 << 10;
 const BLOCKS: usize = 32;
 
-/// The one job of a run that failed, after fio's keys were held against it.
+/// The one job of a run that failed, after its fio keys were checked.
 fn failed_job(said: &Said, engine: StorageEngine, side: &str) -> StorageJobReport {
     assert_eq!(said.code, Some(1), "{engine}: {}{}", said.stderr, said.stdout);
     let value: Value = serde_json::from_str(&said.stdout).expect("a failed run prints its JSON");
@@ -28,7 +28,7 @@ fn failed_job(said: &Said, engine: StorageEngine, side: &str) -> StorageJobRepor
     job
 }
 
-/// So many operations succeeded and have their times, and all the others failed in one way.
+/// This many operations succeeded and have their times, and all others failed in one way.
 fn expect_failures(job: &StorageJobReport, side: &DirectionReport, succeeded: u64, kind: &str, what: &str) {
     assert!(job.failed, "{what}");
     assert_eq!(job.errors, [(kind.to_owned(), BLOCKS as u64 - succeeded)], "{what}");
@@ -44,7 +44,7 @@ fn depth(engine: StorageEngine) -> &'static str {
     if engine.is_asynchronous() { "4" } else { "1" }
 }
 
-/// A process may write no file beyond a limit (`ulimit -f`, in units of 512 bytes): blocks behind it fail in the
+/// A process may write no file beyond a limit (`ulimit -f`, in units of 512 bytes): blocks beyond it fail in the
 /// kernel, on every engine, and without any privilege.
 #[test]
 fn writes_that_the_kernel_refuses_are_counted_and_the_others_keep_their_times() {
@@ -86,14 +86,14 @@ fn a_file_that_is_cut_while_it_is_read_ends_the_run_with_what_was_measured() {
     let measuring = std::iter::from_fn(|| running.next_error_line()).any(|line| line.contains("measuring"));
     assert!(measuring, "it shows its progress");
     File::options().write(true).open(&file).expect("ours").set_len(0).expect("cut");
-    // After a hundred failures the rest of ten minutes would tell nothing new.
+    // After a hundred failures, the rest of ten minutes would show nothing new.
     assert_eq!(running.wait(PATIENCE), 1);
     let table: Vec<String> = std::iter::from_fn(|| running.next_line()).collect();
     let has = |words: &str| table.iter().any(|line| line.contains(words));
     assert!(has("FAILED") && has("100 short") && has(" IOPS") && !has("none was completed"), "{table:?}");
 }
 
-/// A loop device whose file was cut in the middle: the second half cannot be read. Detached when dropped.
+/// A loop device whose file was truncated in the middle: the second half cannot be read. Detached when dropped.
 struct HalfDisk(String);
 
 impl HalfDisk {
@@ -110,7 +110,7 @@ impl HalfDisk {
 
 impl Drop for HalfDisk {
     fn drop(&mut self) {
-        // Left to the system's next start when it fails.
+        // If it fails, it stays until the system's next start.
         let _ = Command::new("losetup").args(["--detach", &self.0]).status();
     }
 }

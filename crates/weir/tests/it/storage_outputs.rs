@@ -1,4 +1,4 @@
-//! Where `weir storage run` writes: never onto what it measures or reads, nor onto a device.
+//! Outputs of `weir storage run`: never onto its measured or input files, nor onto a device.
 
 use std::{fs, path::Path};
 
@@ -64,7 +64,7 @@ fn a_block_device_is_no_place_for_an_output() {
     };
     let folder = folder("storage-output-device");
     let file = data(&folder, 8192);
-    // By a link, and in a run that cannot begin: whatever the program thinks, nothing can be written there.
+    // Through a link, and in a run that cannot begin: even a defective program could write nothing there.
     let link = folder.join("link_lat.1.log");
     std::os::unix::fs::symlink(&device, &link).expect("a link can be made");
     let words = ["--file", &file, "--offset", "4096t"];

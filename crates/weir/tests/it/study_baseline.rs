@@ -138,7 +138,7 @@ fn a_baseline_that_is_none_is_told_before_anything_runs() {
     );
     expect_refusal(&with(&older), 14, &["arm old-epoll", "unexpected --workers"]);
     assert!(!out.exists(), "nothing was measured");
-    // A mistake of the file is no fault of the baseline.
+    // A mistake of the file is not blamed on the baseline.
     let wrong = format!("{}{TWO_ARMS}options = {{ spam = 1 }}\n", study_head(8, "1min"));
     let (file, _) = study_file(&folder, &wrong);
     expect_refusal(&weir(&["study", &file, "--baseline", WEIR, "--out", shown(&out)]), 2, &["spam"]);

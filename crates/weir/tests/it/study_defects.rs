@@ -1,5 +1,5 @@
-//! Defects that are planted into real servers are called by their names, and nothing is called where none is. What is
-//! looked at is counted; no time is.
+//! Defects that are planted into real servers are reported by name, and none is reported where there is none. The tests
+//! check counts, and no times.
 
 use weir_record::{
     effect::Effect,
@@ -11,7 +11,8 @@ use weir_record::{
 
 use super::harness::judged;
 
-/// A map of three cells, and one at a rate that no generator keeps with one connection. The second arm is planted.
+/// A map of three cells, and one at a rate that no generator keeps with one connection. The second arm has the planted
+/// defect.
 fn study(planted: &str) -> String {
     format!(
         r#"name = "defects"
@@ -60,7 +61,7 @@ fn success<'a>(result: &'a StudyResult, arm: &'a str) -> impl Iterator<Item = &'
     result.overviews[0].success.iter().filter(move |row| row.arm == arm)
 }
 
-/// What an arm's figures are not believed for.
+/// Why an arm's figures are not trusted.
 fn failures(comparison: &Effect) -> impl Iterator<Item = &Finding> {
     let is_failure = |reason: &&Finding| {
         matches!(
@@ -100,7 +101,7 @@ fn an_arm_that_loses_messages_is_named_with_the_class_and_is_not_compared() {
         assert_eq!((arm.as_str(), first.reason), ("planted", Some(ExclusionKind::Errors)), "{it:?}");
     }
     assert!(compared > 0, "{:?}", result.effects);
-    // The others stood beside it in every round.
+    // The others ran beside it in every round.
     for arm in ["plain", "same"] {
         assert!(success(&result, arm).all(|row| row.failed == 0 && row.classes.is_empty()), "{arm}");
     }

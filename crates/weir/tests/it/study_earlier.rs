@@ -1,4 +1,4 @@
-//! `--earlier`: what a schedule can be expected to find, from results that are stored already.
+//! `--earlier`: effects that a schedule can be expected to find, from stored results.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ use super::harness::{Said, TWO_ARMS, expect_refusal, folder, shown, study_file, 
 
 const ROUNDS: u32 = 12;
 
-/// Stores a run of the study on a machine that is called this one and exists only in numbers: what its rounds scatter
-/// by follows from the seed, whatever this machine does meanwhile.
+/// Stores a run of the study on a simulated machine with this one's fingerprint: the scatter of its rounds follows from
+/// the seed, whatever this machine does meanwhile.
 pub fn store_run(out: &Path, text: &str, seed: u64, poll_us: f64) {
     let host = HostDefaults { seed, ..HostDefaults::default() };
     let study =

@@ -1,6 +1,6 @@
-//! Studies whose servers run on another host: in a network namespace of its own, joined by a pair of virtual Ethernet
-//! devices, with `ip netns exec` in the place of ssh. A user namespace makes the pair without root where the system
-//! lets it; elsewhere the test says what is missing.
+//! Studies whose servers run on another host: in a separate network namespace, joined by a pair of virtual Ethernet
+//! devices, with `ip netns exec` instead of ssh. A user namespace makes the pair without root if the system allows it;
+//! otherwise the test prints what is missing.
 
 use std::path::Path;
 
@@ -56,7 +56,7 @@ fn servers_in_another_namespace_are_started_read_and_ended_there() {
     assert!(matches!(said.code, Some(0 | 11 | 12)), "{:?} {}{}", said.code, said.stdout, said.stderr);
     let told = "servers run on ip netns exec b and listen at 10.9.0.2; a question to it takes ";
     assert!(said.stderr.contains(told), "{}", said.stderr);
-    // Nothing runs there any more: the list of its processes, which comes last, is empty.
+    // No process runs there any more: the list of its processes, which comes last, is empty.
     assert!(said.stderr.lines().last().is_some_and(|line| line.parse::<u32>().is_err()), "{}", said.stderr);
     let result = result_of(&out);
     let there = result.spec.server_host.as_ref().expect("it is stored");
@@ -70,7 +70,7 @@ fn servers_in_another_namespace_are_started_read_and_ended_there() {
     );
     let slices: Vec<_> = trials.iter().flat_map(|trial| &trial.slices).collect();
     assert!(!slices.is_empty() && slices.iter().all(|slice| slice.server_cpu_ns > 0 && slice.segments > 0));
-    // It was copied once, and goes on there when the study does.
+    // It was copied once, and is reused there when the study resumes.
     let longer = beside_b(&folder, &format!("\"$WEIR\" study --resume {} --quiet", shown(&out)));
     assert!(matches!(longer.code, Some(0 | 11 | 12)), "{:?} {}", longer.code, longer.stderr);
     assert!(longer.stderr.contains(told), "{}", longer.stderr);

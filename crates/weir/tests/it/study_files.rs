@@ -1,4 +1,5 @@
-//! Studies that cannot run as they are written: named before anything runs, or as a missing arm, in bounded time.
+//! Studies that cannot run as they are written: the error comes before anything runs, or as a missing arm, in bounded
+//! time.
 
 use std::{
     fs::{self, OpenOptions},
@@ -52,7 +53,7 @@ fn what_is_printed_of_a_built_in_study_is_a_file_that_comes_to_the_same() {
         assert_eq!(built_in.stdout, own.stdout);
         assert!(own.stdout.contains("It takes about") && own.stdout.contains("seed 7"), "{}", own.stdout);
     }
-    // Nothing ran, so there is nothing but the files.
+    // Nothing ran, so only the files are there.
     assert_eq!(fs::read_dir(&*folder).expect("it is there").count(), 3);
     let plan = weir(&["study", "quick", "--published-plan", "--dry-run"]);
     expect_refusal(&plan, 2, &["no plan \"published\"", "one plan only"]);
@@ -252,9 +253,9 @@ fn an_arm_that_never_listens_takes_bounded_time() {
     let (file, out) = study_file(&folder, &(study_head(8, "1s") + TWO_ARMS + &mute));
     let began = Instant::now();
     let said = weir(&["study", &file, "--out", shown(&out)]);
-    // Ten seconds of waiting for it, once: the time cap is over then.
+    // One wait of ten seconds for it: the time cap is over then.
     assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
-    // Where lines break depends on what stands before.
+    // Line breaks depend on the text before.
     let told = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("did not accept connections within"), "{}{}", said.stdout, said.stderr);
     assert!(out.join("report.html").exists());
@@ -266,12 +267,12 @@ fn an_arm_that_never_listens_takes_bounded_time() {
     assert_eq!(left.count(), 0, "{sleeper} is left");
 }
 
-/// Servers in this process, for commands of a study that tell through a pipe what they are and where they listen. Their
+/// Servers in this process, for commands of a study that report their identity and address through a pipe. Their
 /// threads end with the test process.
 fn silent_servers(folder: &Path) -> PathBuf {
     let path = folder.join("servers");
     assert_eq!(shell(&format!("mkfifo '{}'", path.display())).code, Some(0));
-    // A reader that could also write never sees the end of it.
+    // A reader with write access never sees the end of the pipe.
     let pipe = OpenOptions::new().read(true).write(true).open(&path).expect("a pipe");
     thread::spawn(move || {
         let mut deaf = Vec::new();

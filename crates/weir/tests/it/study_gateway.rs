@@ -1,4 +1,4 @@
-//! `weir study gateway` until its first block is on disk: three processes a trial, and what they counted.
+//! `weir study gateway` until its first block is on disk: three processes a trial, and their counts.
 
 use rustix::process::Signal;
 use weir_record::{check::CheckName, effect::Question, study::StudyResult, trial::TrialRecord};

@@ -1,4 +1,4 @@
-//! Comparisons, goals and neighbours with real processes: what is met, what is missed, and who is to blame.
+//! Comparisons, goals and neighbours with real processes: goals that are met or missed, and the cause.
 
 use std::fs;
 
@@ -88,7 +88,7 @@ fn goals_are_met_and_missed_by_what_was_measured_and_a_neighbour_that_leaves_is_
     let result: StudyResult = serde_json::from_value(data["result"].clone()).expect("the judged result");
     let answers: Vec<&Effect> = result.asked().map(|(_, row)| row).collect();
     let [grown, spent, left] = answers[..] else { panic!("{answers:?}") };
-    // A machine that changes its state all the time may leave too few rounds in which both cells met the same one.
+    // A machine that changes its state all the time may leave too few rounds in which both cells had the same one.
     let expected = if grown.units < 6 { Outcome::Open } else { Outcome::Met };
     assert_eq!((grown.outcome, grown.is_paired), (Some(expected), false), "{grown:?}");
     assert_eq!((spent.outcome, spent.is_paired), (Some(Outcome::Missed), true), "{spent:?}");

@@ -1,4 +1,4 @@
-//! Servers of a user's own in studies: those that run already, what surrounds the start of others, and mixes of
+//! A user's own servers in studies: servers that run already, commands around the start of others, and mixes of
 //! requests.
 
 use std::fs;
@@ -14,7 +14,7 @@ use super::harness::{
 
 const EPOLL: &str = "[[arm]]\nname = \"epoll\"\ndriver = \"epoll\"\n";
 
-/// Runs a study with further words, and gives what it said and the judged result.
+/// Runs a study with further arguments, and returns its output and the judged result.
 fn judged(folder: &Folder, text: &str, words: &[&str]) -> (Said, StudyResult) {
     let (file, out) = study_file(folder, text);
     let said = weir(&[&["study", &file, "--out", shown(&out)], words].concat());
@@ -23,7 +23,7 @@ fn judged(folder: &Folder, text: &str, words: &[&str]) -> (Said, StudyResult) {
     (said, serde_json::from_value(data["result"].clone()).expect("the judged result"))
 }
 
-/// An HTTP server of Weir's that runs on its own.
+/// An HTTP server of Weir that runs separately.
 fn http_server(body: &str) -> (Running, String) {
     let process =
         Running::weir(&["serve", "http", "--driver", "epoll", "--listen", "127.0.0.1:0", "--body", body]);
@@ -82,7 +82,7 @@ fn what_is_no_server_here_is_refused_before_anything_runs() {
     let server = Server::start(&["--driver", "epoll"]);
     let own = format!("mine=tcp://{}", server.address);
     let study = |words: &[&str]| weir(&[&["study", &file, "--out", shown(&out)], words].concat());
-    // TEST-NET-1 (RFC 5737) is nobody's.
+    // TEST-NET-1 (RFC 5737) has no hosts.
     expect_refusal(&study(&["--arm", "mine=tcp://192.0.2.1:7"]), 2, &["arm mine: ", "another machine's"]);
     expect_refusal(
         &study(&["--arm", "mine=tcp://127.0.0.1:1"]),
@@ -150,7 +150,7 @@ fn a_command_has_its_folder_its_variables_and_what_runs_around_it() {
     study.signal(Signal::INT);
     assert_eq!(study.wait(PATIENCE), 130);
     let noted = fs::read_to_string(&log).expect("they ran");
-    // A setup that was ended before it noted anything is cleaned up after as well.
+    // A setup that was ended before it noted anything is followed by its cleanup too.
     assert!(noted.ends_with("cleanup own\n"), "{noted}");
     assert!(noted.matches("cleanup").count() >= noted.matches("setup").count(), "{noted}");
 }
@@ -211,7 +211,7 @@ fn a_study_of_http_asks_servers_that_run_already_for_a_mix() {
     assert!(result.spec.cells[0].id.contains("-mix-"), "{}", result.spec.cells[0].id);
     let [page, upload] = &result.spec.requests[..] else { panic!("{:?}", result.spec.requests) };
     assert_eq!((page.weight, upload.body.as_deref()), (3, Some("hello")));
-    // Inside a study file it is the same, and a study that is printed has it.
+    // In a study file it is the same, and a printed study contains it.
     let (own, _) = study_file(&folder, &(head.clone() + EPOLL + &EPOLL.replace("epoll", "poll") + MIX));
     assert_eq!(weir(&["study", &own, "--dry-run"]).code, Some(0));
     let (plain, _) = study_file(&folder, &(head + TWO_ARMS));

@@ -1,5 +1,5 @@
-//! `weir study pool` on stored runs: each form, what is left out by name, every exit code and refusal; and what a run
-//! says of its place among earlier ones.
+//! `weir study pool` on stored runs: each form, the runs that are left out by name, every exit code and refusal; and
+//! the position of a run among earlier ones.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use super::{
     study_earlier::store_run,
 };
 
-/// What poll costs in each run, in microseconds; epoll costs five.
+/// The cost of poll in each run, in microseconds; epoll costs five.
 const COSTS: [f64; 6] = [4.0, 4.05, 3.95, 4.1, 4.0, 3.98];
 
 fn text() -> String {
@@ -39,7 +39,7 @@ fn pool(words: &[&str]) -> Said {
     weir(&[&["study", "pool"], words].concat())
 }
 
-/// What it printed, without the breaks of lines.
+/// The output without line breaks.
 fn flat(said: &Said) -> String {
     said.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -64,7 +64,7 @@ fn six_runs_are_pooled_in_four_forms_and_three_languages() {
     let (low, high) = found.next_figure.expect("six runs");
     assert!(low < 0.79 && 0.82 < high, "{effect:?}");
 
-    // A folder of runs and each run by its name are the same, and a run that is named twice counts once.
+    // A folder of runs equals its runs by their names, and a run that is named twice counts once.
     let mut named: Vec<&str> = runs.iter().map(|run| shown(run)).collect();
     named.push(shown(&runs[0]));
     let said = pool(&named);
@@ -95,7 +95,7 @@ fn few_runs_say_so_and_what_differs_is_left_out_by_name() {
     let found = record(&[shown(&folder)]);
     assert_eq!(found.effects[0].all.lacks, Some(PoolLack::Next { runs_min: 5 }));
 
-    // Another baseline, another cell, and a store that is none.
+    // Another baseline, another cell, and a file that is no store.
     let other =
         text().replace("\"poll\"", "\"select\"").replace("\"epoll\"", "\"poll\"").replace("select", "epoll");
     store_run(&folder.join("r4"), &other, 4, 4.0);
@@ -145,14 +145,14 @@ fn what_cannot_be_pooled_is_refused_with_the_way_out() {
     );
     fs::write(nowhere.join("study.db"), "no store").expect("a file can be written");
     expect_refusal(&pool(&[shown(&nowhere), shown(&runs[0])]), 2, &["not a study store"]);
-    // Nothing that both have: no figure is pooled, and no further run would change that.
+    // Nothing in common: no figure is pooled, and no further run would change that.
     store_run(&folder.join("apart"), &text().replace("[4]", "[5]"), 9, 4.0);
     let apart = weir(&["study", "pool", shown(&runs[0]), shown(&folder.join("apart"))]);
     assert_eq!(apart.code, Some(11), "each has its own figure: {}", apart.stdout);
     assert_eq!(weir(&["study", "pool"]).code, Some(2));
 }
 
-/// Puts a result in the place of a run's that has lists and no table of effects, as version 2 of the records had it.
+/// Replaces a run's result by one with lists and no table of effects, as in version 2 of the records.
 fn give_older_result(run: &Path) {
     const OLDER: &str = r#"{"schema_version":2,"primary":0,"verdict":"better","comparisons":[],"missing_arms":[],
         "complete":true}"#;
@@ -199,7 +199,7 @@ fn a_run_says_when_it_was_and_where_it_stands_among_those_beside_it() {
     let result = exported(&last);
     let among = result.among_runs.expect("five others");
     assert_eq!((among.earlier.runs, among.is_outside()), (5, Some(false)));
-    // One of them was judged by an earlier version, which had other records.
+    // An earlier version, with other records, judged one of them.
     give_older_result(&folder.join("r3"));
     assert_eq!(exported(&last).among_runs.expect("five others"), among);
     assert_eq!(record(&[shown(&folder)]).runs.len(), 6);
@@ -208,7 +208,7 @@ fn a_run_says_when_it_was_and_where_it_stands_among_those_beside_it() {
     let compared = weir(&["study", "diff", shown(&folder.join("r3")), shown(&last)]);
     assert_eq!(compared.code, Some(0), "{}{}", compared.stdout, compared.stderr);
     assert_eq!(result.period.map(|period| period.sessions), Some(1));
-    // Another study beside them is none of them.
+    // Another study beside them is not one of them.
     let other = text().replace("name = \"tiny\"", "name = \"small\"");
     store_run(&folder.join("small"), &other, 8, 4.0);
     assert_eq!(exported(&folder.join("small")).among_runs, None);

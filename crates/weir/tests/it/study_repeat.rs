@@ -1,4 +1,4 @@
-//! `weir study NAME --repeat N`: a folder for each run, what they have in common, how it ends, and what is refused.
+//! `weir study NAME --repeat N`: a folder for each run, the pooled result, how it ends, and refusals.
 
 use std::{fs, path::Path};
 
@@ -36,7 +36,7 @@ fn a_study_runs_so_often_in_folders_of_its_own_and_ends_with_what_the_runs_have_
     let page = out.join(format!("{}-pool.html", names[0]));
     assert!(fs::read_to_string(&page).is_ok_and(|page| page.contains("<!DOCTYPE html>")), "{}", said.stderr);
     assert!(names.iter().all(|name| out.join(name).join("report.html").exists()));
-    // The same folders can be pooled again, by whoever has them.
+    // The same folders can be pooled again.
     assert!(matches!(weir(&["study", "pool", shown(&out)]).code, Some(0 | 11 | 12)));
     expect_refusal(&weir(&words), 2, &["is there already", "leave --out out", "weir study pool DIR DIR"]);
 }

@@ -62,7 +62,7 @@ fn measures_from_outside(folder: &Folder, head: &str, takes_turns: bool) {
         println!("skipped: {}", said.stderr.trim());
         return;
     }
-    // No fio is where this one is said to be, which does not keep the others from being compared.
+    // There is no fio at this path; the other arms are compared all the same.
     assert!(matches!(said.code, Some(0 | 11 | 12 | 13)), "{:?} {}", said.code, said.stderr);
     assert!(said.stderr.contains("arm fio is missing"), "{}", said.stderr);
     let data: serde_json::Value = serde_json::from_str(&weir(&["export", &out]).stdout).expect("it is JSON");
@@ -98,7 +98,7 @@ fn mistakes_of_a_study_of_storage_are_told_with_file_and_line() {
         ("engine = \"pread\"", "engine = \"prad\"", 20, &["there is no \"prad\""]),
         ("engine = \"pread\"", "engine = \"libaio\"\nwait = \"guess\"", 19, &["pread", "guess"]),
     ] {
-        // An arm that predicts takes no turns.
+        // An arm that predicts does not take turns.
         let head =
             if to.contains("wait") { HEAD.replace("rounds = 8", "blocks = 6") } else { HEAD.to_owned() };
         let text = format!("{head}{ARMS}").replace(from, to);
@@ -123,7 +123,7 @@ fn a_data_file_that_is_not_there_is_named() {
 /// A study that reads, and writes if `factors` say so, on a file of the user.
 fn with_file(folder: &Folder, factors: &str, data: &Path) -> Said {
     let file = folder.join("waits.toml");
-    // Arms that write take no turns.
+    // Arms that write do not take turns.
     let head = if factors.is_empty() { HEAD.to_owned() } else { HEAD.replace("rounds = 8", "blocks = 6") };
     fs::write(&file, format!("{head}{factors}{ARMS}")).expect("it can be written");
     weir(&["study", shown(&file), "--out", shown(&folder.join("run")), "--file", shown(data)])
@@ -144,7 +144,7 @@ fn a_file_of_the_user_is_never_laid_out_and_one_that_will_be_overwritten_is_told
     expect_refusal(&with_file(&folder, "", &data), 13, &["holes", "is not laid out", "leave --file out"]);
     assert!(fs::read(&data).expect("ours").iter().all(|byte| *byte == 0), "it was laid out");
 
-    // A store that is there already ends both studies before their first block.
+    // An existing store ends both studies before their first block.
     let precious = vec![7; 8 << 20];
     fs::write(&data, &precious).expect("it can be written");
     fs::create_dir(folder.join("run")).expect("it can be made");

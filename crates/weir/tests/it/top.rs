@@ -1,4 +1,4 @@
-//! `weir top` beside real servers: found by socket, by number and by nothing; gone, mute, and stopped.
+//! `weir top` beside real servers: found by socket, by number and by search; gone, mute, and stopped.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -23,7 +23,7 @@ fn stats_name(test: &str) -> String {
     format!("@weir-it-top-{}-{test}", std::process::id())
 }
 
-/// The words of a row of the message table, by node. One of several with a name has its process behind it.
+/// The words of a row of the message table, by node. If several have one name, the process follows it.
 fn row(text: &str, node: &str) -> Vec<String> {
     let is_named = |name: &str| name.trim().split(' ').next() == Some(node);
     let line = text.lines().rev().find(|line| line.split('|').nth(1).is_some_and(is_named));
@@ -65,17 +65,18 @@ fn a_server_that_was_told_nothing_is_watched_with_its_rates() {
     assert_eq!(server.terminate(), 0);
 }
 
-/// Whether a server answers somebody of this user who asks its statistics socket. An error: nobody can be that user.
+/// Whether a server answers a request of the given user to its statistics socket. An error: this process cannot become that
+/// user.
 fn is_answered(user: u32, name: &str) -> io::Result<bool> {
     let bare = name.strip_prefix('@').expect("an abstract name").to_owned();
     let asking = thread::spawn(move || -> io::Result<bool> {
-        // Of this thread alone, which ends with it.
+        // For this thread alone, which ends with it.
         set_thread_uid(Uid::from_raw(user))?;
         let address = SocketAddr::from_abstract_name(bare)?;
         let mut stream = UnixStream::connect_addr(&address).expect("everybody may connect");
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut line = String::new();
-        // Who is refused may see that as it writes, and as an error.
+        // A refused peer may see that on its write, as an error.
         let heard = stream.write_all(b"\n").and_then(|()| BufReader::new(stream).read_line(&mut line));
         let is_silent = heard.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
         assert!(!is_silent, "it is neither answered nor refused");
@@ -101,7 +102,7 @@ fn a_statistics_socket_answers_its_own_user_and_nobody_else() {
 
 #[test]
 fn a_name_that_was_not_chosen_and_is_taken_leaves_a_server_without_a_socket() {
-    // The shell keeps its number when it becomes the server, so that the name can be taken before.
+    // The shell keeps its process number when it becomes the server, so the name can be taken before.
     let listener = |pid: &str| {
         let name = SocketAddr::from_abstract_name(format!("weir-{pid}")).expect("a name");
         UnixListener::bind_addr(&name).expect("nobody has it")

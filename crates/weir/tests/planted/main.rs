@@ -1,9 +1,9 @@
-//! Defects that are planted into whole maps, with real servers, a real generator and a real hog: each is called by its
-//! name, and of what is sound beside it nothing is said. The studies are those of `docs/studies/planted-*.toml`, which
-//! a user runs by hand.
+//! Defects that are planted into whole maps, with real servers, a real generator and a real CPU hog: each is reported
+//! by name, and the sound parts beside it are not. The studies are `docs/studies/planted-*.toml`, which a user can run
+//! by hand.
 //!
-//! They look at times, and at what else the machine does. So they are no part of `it`: they run one after the other,
-//! with `WEIR_SLOW_TESTS=1` alone, on a machine that does nothing else.
+//! They check times, and the other work on the machine. So they are not part of `it`: they run one after the other,
+//! only with `WEIR_SLOW_TESTS=1`, on an otherwise idle machine.
 
 #![expect(clippy::print_stdout, reason = "tests say what they skip")]
 
@@ -39,7 +39,7 @@ const REVERSAL: &str = include_str!("../../../../docs/studies/planted-reversal.t
 const GENERATOR: &str = include_str!("../../../../docs/studies/planted-generator.toml");
 const DRIFT: &str = include_str!("../../../../docs/studies/planted-drift.toml");
 
-/// Holds the machine for one test. `None`, and a line that says so, where slow tests were not asked for.
+/// Reserves the machine for one test. `None`, and a line that says so, without slow tests.
 fn alone() -> Option<MutexGuard<'static, ()>> {
     static MACHINE: Mutex<()> = Mutex::new(());
     if env::var_os("WEIR_SLOW_TESTS").is_none() {
@@ -49,7 +49,7 @@ fn alone() -> Option<MutexGuard<'static, ()>> {
     Some(MACHINE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// What a result says of defects, each with what it is about.
+/// The defects in a result, each with its subject.
 fn said(result: &StudyResult) -> BTreeSet<String> {
     let checks = ["generator-headroom", "steady-machine", "failures-classified", "processes"];
     let failed = result.checks.iter().filter(|check| !check.passed && checks.contains(&check.name.as_str()));
@@ -137,7 +137,7 @@ fn a_mean_names_the_cells_that_it_hides_and_one_over_cells_that_agree_names_none
         assert_eq!(reversed(GridFactor::Connections), [1, 1], "{metric:?}: {means:?}");
         assert_eq!(reversed(GridFactor::Workers), [0, 0], "{metric:?}: {means:?}");
     }
-    // Where lines break depends on what stands before.
+    // Line breaks depend on the text before.
     let text = told.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("the mean over all cells hides cells that go the other way"), "{text}");
 }
@@ -160,7 +160,7 @@ fn a_cell_in_closed_loop_that_the_generator_limits_is_named_and_those_beside_it_
     assert!(overall.iter().all(|row| (row.cells, row.cells_bound) == (4, 1)), "{overall:?}");
 }
 
-/// Takes a CPU until it is dropped. To a study this process is somebody else's.
+/// Uses a CPU until it is dropped. To a study this is another user's process.
 struct Hog {
     has_ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

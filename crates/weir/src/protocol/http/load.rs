@@ -38,7 +38,7 @@ impl LoadCommand for LoadHttp {
         let urls = urls(&self.urls)?;
         let http = http(self, &urls)?.into();
         let (text, target) = target(&urls)?;
-        // A host without an address is told with its URL, as it was written.
+        // A host without an address is reported with its URL, as it was written.
         load::spec(&self.shared, http, text, &target, self.requests)
     }
 

@@ -1,4 +1,4 @@
-//! The report of `weir load http` as people read it.
+//! The report of `weir load http` for people.
 
 use weir_record::{
     http::{BadResponse, HttpLoadReport, LoadRows, RequestOutcome},

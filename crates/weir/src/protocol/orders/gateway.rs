@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &ServeGateway) -> Result<Exit> {
         weir_servers::journal::warning(directory, *level).iter().for_each(|warning| output::tell(warning));
     }
     let control = arguments.control.clone().or(listeners.control).map(control_socket).transpose()?;
-    // Without the socket nobody can set a limit later.
+    // Without the socket limits cannot be set later.
     config.follows_orders = control.is_some();
     // Kept to the end: dropping it removes the socket's path.
     let open: Rc<RefCell<Option<ControlPath>>> = Rc::default();
@@ -56,7 +56,7 @@ fn running(
     super::tell_lines(gateway.control().notices());
     let (node, source) = (handle.clone(), Arc::new(handle.clone()));
     let until_ready = move || {
-        // Without these threads the gateway still does its work.
+        // Without these threads the gateway still works.
         match control.map(|socket| socket.answer(handle.clone())).transpose() {
             Ok(path) => *kept.borrow_mut() = path,
             Err(error) => output::tell(&format!("the control socket does not answer: {error}")),

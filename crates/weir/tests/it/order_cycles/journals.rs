@@ -1,4 +1,4 @@
-//! What the journals of a gateway and of its exchanges say in the end, against what clients were told.
+//! The journals of a gateway and of its exchanges at the end, compared with the messages to clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,13 +22,13 @@ fn read(directory: &str, accounts: Vec<AccountConfig>, mut visit: impl FnMut(&Re
 /// An order at an exchange.
 #[derive(Debug, Default)]
 struct Taken {
-    /// The exchanges that have taken it, each time.
+    /// The exchanges that have taken it, one entry each time.
     by: Vec<usize>,
     left: i64,
     fills: Vec<(u32, u64)>,
 }
 
-/// By their clients' names: what the exchanges have done with orders.
+/// By their clients' names: the exchanges' actions on orders.
 #[derive(Default)]
 pub struct Exchanges(BTreeMap<String, Taken>);
 
@@ -79,7 +79,7 @@ impl Exchanges {
         });
     }
 
-    /// No order was taken twice; each was taken and filled as its client was told.
+    /// No order was taken twice; each was taken and filled as its client knows.
     pub fn compare(&self, traders: &[Trader]) {
         let mut outcomes: BTreeMap<String, &OrderOutcome> = BTreeMap::new();
         for trader in traders {
@@ -95,7 +95,7 @@ impl Exchanges {
             there.sort_unstable();
             here.sort_unstable();
             assert_eq!(there, here, "order {name}: what was executed, and what its client was told");
-            // Of an order in a session that has ended nothing more is said.
+            // An order of an ended session gets no more messages.
             assert!(taken.left == 0 || outcome.has_expired, "order {name} is open: {taken:?}, {outcome:?}");
         }
         let not_there: Vec<&String> = outcomes.keys().filter(|name| !self.0.contains_key(*name)).collect();
@@ -112,7 +112,7 @@ impl Exchanges {
     }
 }
 
-/// What a gateway has sent, once each, and what its clients were told, without a gap: the streams that they have.
+/// The gateway's orders, each once, and the messages to its clients, without a gap: the clients' streams.
 pub fn check_gateway(directory: &str, traders: &[Trader]) {
     let mut sent: BTreeSet<(u32, u32)> = BTreeSet::new();
     let mut streams: Vec<BTreeMap<u64, Vec<u8>>> = vec![BTreeMap::new(); traders.len()];
@@ -122,7 +122,7 @@ pub fn check_gateway(directory: &str, traders: &[Trader]) {
             if let (Inbound::Enter(..) | Inbound::Replace(..), Some(number)) =
                 (&message, message.user_ref_num())
             {
-                // A replace that came to nothing may be sent again by its client.
+                // A client may send a replace without effect again.
                 let is_new = sent.insert((account.0, number));
                 assert!(is_new || matches!(message, Inbound::Replace(..)), "{message:?} was sent twice");
             }

@@ -1,4 +1,4 @@
-//! A client that buys or sells in two symbols, changes its mind, and remembers everything that it was told.
+//! A client that buys or sells in two symbols, cancels and replaces orders, and records all messages to it.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -13,18 +13,18 @@ use weir_stats::random::splitmix;
 
 use super::super::{harness::PATIENCE, order_kill::Session};
 
-/// Orders without an answer for each client when something comes in between.
+/// Unanswered orders of each client when an event comes.
 const WINDOW: usize = 16;
 /// Every order has this price, so that they trade.
 const PRICE: u64 = 10_000;
-/// The least: nobody sells for it.
+/// The lowest price: no client sells at it.
 const PRICE_LOW: u64 = 100;
 
 pub const SYMBOLS: [&str; 2] = ["AAA", "BBB"];
-/// A symbol that is traded now and then alone, and has no open orders between.
+/// A symbol that is traded on its own now and then, and has no open orders in between.
 pub const MOVING: &str = "CCC";
 
-/// What became of an order, as its client was told.
+/// The state of an order, as its client knows it.
 #[derive(Clone, Debug, Default)]
 pub struct OrderOutcome {
     /// `A`, `U` or `J`, each time.
@@ -36,7 +36,7 @@ pub struct OrderOutcome {
     pub has_expired: bool,
 }
 
-/// Takes out the execution of a trade that is broken, which must have been told.
+/// Removes the execution of a broken trade; the client must have received it.
 pub fn undo(fills: &mut Vec<(u32, u64)>, match_number: u64) {
     let place = fills.iter().position(|(_, number)| *number == match_number);
     fills.remove(place.expect("a trade that is broken was told before, and is broken once"));
@@ -53,7 +53,7 @@ pub struct Trader {
     side: u8,
     session: Option<Session>,
     next: u32,
-    /// Orders and replaces that may be answered yet, as they were sent.
+    /// Orders and replaces that may still get an answer, as they were sent.
     unanswered: BTreeMap<u32, Vec<u8>>,
     /// By number: every order that was sent.
     pub orders: BTreeMap<u32, OrderOutcome>,
@@ -75,12 +75,12 @@ impl Trader {
         }
     }
 
-    /// What an order of this number is called.
+    /// The name of an order with this number.
     pub fn id(&self, number: u32) -> String {
         format!("{}-{number}", self.name)
     }
 
-    /// Logs in if need be, and sends what was not answered once more.
+    /// Logs in if necessary, and sends unanswered orders once more.
     fn be_there(&mut self, address: &str) {
         let deadline = Instant::now() + PATIENCE;
         while self.session.is_none() {
@@ -93,7 +93,7 @@ impl Trader {
         }
     }
 
-    /// Sends as many new orders as fit, and between them what changes the ones before.
+    /// Sends new orders up to the limit, and between them changes of earlier ones.
     pub fn fill(&mut self, state: &mut u64) {
         let mut messages = Vec::new();
         while self.orders_unanswered() < WINDOW {
@@ -112,7 +112,7 @@ impl Trader {
         self.send(messages);
     }
 
-    /// Replaces do not count: one of an order that its client's worker does not reach any more has no answer.
+    /// Replaces do not count: a replace of an order that its client's worker no longer reaches has no answer.
     fn orders_unanswered(&self) -> usize {
         self.unanswered.values().filter(|raw| original_user_ref_num(raw).is_none()).count()
     }
@@ -157,7 +157,7 @@ impl Trader {
         if self.orders.get(&original_user_ref_num).is_some_and(|outcome| !outcome.is_over()) {
             return self.keep(number, raw);
         }
-        // Nobody answers it.
+        // It has no answer.
         raw
     }
 
@@ -173,7 +173,7 @@ impl Trader {
         raw
     }
 
-    /// Takes what one receive brings. Whoever is gone is noticed here.
+    /// Handles one receive. Detects a peer that is gone.
     fn take(&mut self) {
         let Some(session) = &mut self.session else { return };
         let Some(messages) = session.read(|kind, payload| (kind == SEQUENCED).then(|| payload.to_vec()))
@@ -210,9 +210,10 @@ impl Trader {
                 outcome.left -= i64::from(canceled.quantity);
                 outcome.has_expired |= canceled.reason == cancel_reason::TIMEOUT;
             }
-            // A crash of the exchange has left the trade with one side, which is told so; its shares do not come back.
+            // A crash of the exchange has left the trade with one side, which gets a message; its shares do not come
+            // back.
             Outbound::BrokenTrade(broken) => undo(&mut outcome.fills, broken.match_number),
-            // Of a cancel for which there was no way to the exchange.
+            // For a cancel without a route to the exchange.
             Outbound::CancelReject(_) => {}
             other => panic!("{name}: {other:?}"),
         }
@@ -242,7 +243,7 @@ impl Trader {
         }
     }
 
-    /// Works until so many more orders are taken.
+    /// Works until this many more orders are taken.
     pub fn work(&mut self, address: &str, orders: usize, state: &mut u64) {
         let wanted = self.taken + orders;
         let deadline = Instant::now() + PATIENCE;
@@ -260,7 +261,7 @@ impl Trader {
         self.have_taken(address, symbol, PRICE_LOW);
     }
 
-    /// Has one order in a symbol that trades with whoever is on the other side: its number.
+    /// Has one order in a symbol that trades with the other side: its number.
     pub fn cross(&mut self, address: &str, symbol: &str) -> u32 {
         self.have_taken(address, symbol, PRICE)
     }
@@ -288,12 +289,12 @@ impl Trader {
         self.finish(address);
     }
 
-    /// Waits for the answer of every order that has to have one.
+    /// Waits for the answer of every order that must have one.
     fn finish(&mut self, address: &str) {
         self.hear_until(address, |trader| trader.orders_unanswered() == 0);
     }
 
-    /// Waits until nothing of it is open.
+    /// Waits until it has no open order.
     pub fn end(&mut self, address: &str) {
         self.finish(address);
         self.hear_until(address, |trader| trader.orders.values().all(|outcome| outcome.left == 0));
@@ -314,7 +315,7 @@ impl Trader {
         }
     }
 
-    /// Asks for the whole stream once more: it is the one that was told.
+    /// Requests the whole stream once more: it must equal the one before.
     pub fn ask_again(&mut self, address: &str) {
         self.session = None;
         let stream = std::mem::take(&mut self.stream);
