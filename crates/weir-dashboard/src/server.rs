@@ -640,7 +640,7 @@ mod tests {
             slow
         });
         let mut taken = Vec::new();
-        // What comes may end with a reset.
+        // The answer may end with a reset.
         let _ = slow.read_to_end(&mut taken);
         assert!(taken.len() < BYTES, "{} bytes came", taken.len());
     }

@@ -141,7 +141,7 @@ impl Drop for OnItsWay {
 /// An answer that leaves piece by piece.
 struct Waiting {
     body: Body,
-    /// What was taken of it and has not left.
+    /// Bytes that were taken from it and are not sent.
     rest: Bytes,
     _room: Room,
     _on_its_way: OnItsWay,

@@ -73,7 +73,7 @@ pub struct Judged<'a> {
     pub measured_by: &'a MeasuredBy,
     /// What fails the comparison.
     pub thresholds: &'a [ComparisonSpec],
-    /// What was found where it ran: commands that do not start, files that changed.
+    /// Findings of the machine: commands that do not start, files that changed.
     pub seen: &'a [CommandFinding],
     /// Where first runs differ.
     pub partings: &'a [Parting],
@@ -90,14 +90,14 @@ pub struct Parting {
     pub at: FirstDifference,
 }
 
-/// What follows.
+/// The results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conclusion {
     /// Comparisons, then the baseline against itself.
     pub effects: Effects,
     /// A row for each threshold, in their order.
     pub thresholds: Effects,
-    /// What a reader must know, the gravest first.
+    /// Findings for the reader, the most serious first.
     pub findings: Vec<CommandFinding>,
     /// Pairs in which every run ended.
     pub pairs_done: u32,

@@ -22,12 +22,12 @@ pub(crate) enum Exit {
     /// A threshold that was set is not met.
     Threshold,
     Environment,
-    /// A part of a server did not end, and the process did without it.
+    /// A part of a server did not end, and the process ended without it.
     Hanging,
     Interrupted,
     /// A study's own code.
     Study(weir_lab::exit::ExitCode),
-    /// The exit status of a command that was supervised.
+    /// The exit status of a supervised command.
     Supervised(u8),
 }
 
@@ -47,25 +47,25 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A mistake in what was asked for: exit code 2.
+/// A mistake in the request: exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
-/// What should be compared with is not there, or is none: exit code 14.
+/// The baseline does not exist, or is no baseline: exit code 14.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct NoBaseline(pub(crate) String);
 
-/// Tells an error as one sentence with its causes, in the language of those that speak more than one, and chooses the
-/// exit code.
+/// Reports an error as one sentence with its causes, in the reader's language if it has several, and chooses the exit
+/// code.
 pub(crate) fn report(error: &anyhow::Error, language: Language) -> Exit {
     output::tell(&format!("weir: {}", sentence(error, language)));
     error.chain().find_map(classify).unwrap_or(Exit::RuntimeError)
 }
 
-/// The error and its causes. A cause that is quoted already, by an error that tells it in its own words, is not told
-/// again; nor is the name of a child that was this program too.
+/// The error and its causes. A cause that an error quotes already is not repeated; nor is the name of a child that is
+/// this program too.
 pub(crate) fn sentence(error: &anyhow::Error, language: Language) -> String {
     let mut sentence = String::new();
     for cause in error.chain() {
@@ -81,7 +81,7 @@ pub(crate) fn sentence(error: &anyhow::Error, language: Language) -> String {
     sentence.replace(": weir: ", ": ")
 }
 
-/// One cause, in the reader's language where it has words in it.
+/// One cause, in the reader's language if it has words in it.
 fn localized(cause: &(dyn std::error::Error + 'static), language: Language) -> String {
     if let Some(error) = cause.downcast_ref::<DashboardError>() {
         return error.localized(language);

@@ -1,6 +1,6 @@
-//! Which commit and branch a folder is at, as git has it on disk. The few files that say so are read here, and git is
-//! not run: its configuration may name programs (a file system monitor, filters), and a measurement starts none that
-//! nobody asked for. So nothing is known of files that differ from the commit.
+//! The commit and branch of a folder, as git stores them on disk. This code reads the few files with them, and does not
+//! run git: its configuration may name programs (a file system monitor, filters), and a measurement starts no
+//! unrequested programs. So files that differ from the commit are not detected.
 //!
 //! <https://git-scm.com/docs/gitrepository-layout>
 
@@ -10,7 +10,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Folders above that are looked at.
+/// Most parent folders that are searched.
 const FOLDERS_MAX: usize = 64;
 
 /// Longest file that names one thing.
@@ -27,11 +27,11 @@ const LINKS_MAX: usize = 5;
 pub(crate) struct GitHead {
     /// The commit, in full; absent before the first one.
     pub(crate) commit: Option<String>,
-    /// The branch; absent where a commit is checked out that is no branch's.
+    /// The branch; absent if the checked-out commit is not a branch's.
     pub(crate) branch: Option<String>,
 }
 
-/// The head of the repository that a folder is in; nothing where there is none, or none that can be read.
+/// The head of the repository that contains a folder; none if there is no readable one.
 pub(crate) fn head(folder: &Path) -> Option<GitHead> {
     let folder = fs::canonicalize(folder).ok()?;
     let own = folder.ancestors().take(FOLDERS_MAX).find_map(|above| git_folder(&above.join(".git")))?;
@@ -40,14 +40,14 @@ pub(crate) fn head(folder: &Path) -> Option<GitHead> {
         None => Some(GitHead { commit: Some(hash(&text)?), branch: None }),
         Some(name) => {
             let branch = name.strip_prefix("refs/heads/").filter(|_| is_reference(name));
-            // With another store of references there is a branch here that stands for nothing.
+            // With another store of references, the branch here is a placeholder.
             let branch = branch.filter(|branch| *branch != ".invalid").map(str::to_owned);
             Some(GitHead { commit: commit(&own, name), branch })
         }
     }
 }
 
-/// The repository's folder: it is there, or a file names it, as in a worktree or a submodule.
+/// The repository's folder: it exists, or a file names it, as in a worktree or a submodule.
 fn git_folder(place: &Path) -> Option<PathBuf> {
     if place.is_dir() {
         return Some(place.to_path_buf());
@@ -58,8 +58,7 @@ fn git_folder(place: &Path) -> Option<PathBuf> {
     folder.is_dir().then_some(folder)
 }
 
-/// The commit that a reference leads to. A worktree has its own head, and shares the rest with the repository that it
-/// is of.
+/// The commit of a reference. A worktree has its own head, and shares the rest with its repository.
 fn commit(own: &Path, name: &str) -> Option<String> {
     let common = line(&own.join("commondir"), FILE_BYTES_MAX);
     let common = common.map_or_else(|| own.to_path_buf(), |folder| own.join(folder));
@@ -78,15 +77,15 @@ fn commit(own: &Path, name: &str) -> Option<String> {
     None
 }
 
-/// The commit of a reference in the file that has many: `HASH NAME` in each line. Lines that begin with `^` say what a
-/// tag above them is of.
+/// The commit of a reference in the packed file: `HASH NAME` in each line. Lines that begin with `^` name the object of
+/// the tag above them.
 fn packed(file: &Path, name: &str) -> Option<String> {
     let text = text(file, PACKED_BYTES_MAX)?;
     let mut pairs = text.lines().filter_map(|line| line.split_once(' '));
     pairs.find(|(_, own)| own.trim_end() == name).and_then(|(found, _)| hash(found))
 }
 
-/// Whether this names a file below `refs`, and none elsewhere.
+/// Whether this names a file below `refs`, and no other file.
 fn is_reference(name: &str) -> bool {
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
     name.starts_with("refs/") && Path::new(name).components().all(is_plain)
@@ -103,7 +102,7 @@ fn line(file: &Path, bytes_max: u64) -> Option<String> {
     Some(text(file, bytes_max)?.lines().next()?.trim().to_owned())
 }
 
-/// What a regular file holds; nothing where it is too long, or no text.
+/// The content of a regular file; none if it is too long, or not UTF-8.
 fn text(file: &Path, bytes_max: u64) -> Option<String> {
     // A pipe would wait for a writer.
     if !fs::metadata(file).ok()?.is_file() {

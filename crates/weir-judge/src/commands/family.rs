@@ -6,7 +6,7 @@ use weir_stats::{decide::ALPHA, holm::holm};
 /// Applies Holm's correction to the claims of all comparisons. A difference that is not significant any more loses its
 /// verdict; no other verdict changes, because only a difference rests on a p-value.
 pub fn correct_together(comparisons: &mut [CommandComparison]) {
-    // What shares a correction in its own comparison is a claim.
+    // A row with a correction in its own comparison is a claim.
     let is_claim = |row: &Effect| row.p_value_holm.is_some();
     let rows = comparisons.iter().flat_map(|it| &it.effects.rows);
     let p_values: Vec<f64> = rows.filter(|row| is_claim(row)).filter_map(|row| row.p_value).collect();

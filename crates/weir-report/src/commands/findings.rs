@@ -1,4 +1,4 @@
-//! What was found while commands were compared, in the reader's language, each with its way out.
+//! Findings about compared commands, in the reader's language, each with its remedy.
 
 use weir_record::commands::{CommandFinding, FailedEnd, FirstDifference, NoCalls, Stream};
 

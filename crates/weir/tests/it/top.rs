@@ -65,8 +65,8 @@ fn a_server_that_was_told_nothing_is_watched_with_its_rates() {
     assert_eq!(server.terminate(), 0);
 }
 
-/// Whether a server answers a request of the given user to its statistics socket. An error: this process cannot become that
-/// user.
+/// Whether a server answers a request of the given user to its statistics socket. An error: this process cannot become
+/// that user.
 fn is_answered(user: u32, name: &str) -> io::Result<bool> {
     let bare = name.strip_prefix('@').expect("an abstract name").to_owned();
     let asking = thread::spawn(move || -> io::Result<bool> {
