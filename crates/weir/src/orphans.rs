@@ -1,27 +1,39 @@
 //! Orphans of a foreign server whose supervisor was killed. This process asked the kernel to adopt them, and ends them
 //! here. Only for use when no child is still needed, except for one that is kept.
 
-use std::{fs, process};
+use std::{fs, process, sync::OnceLock};
 
 use rustix::{
     io::Errno,
-    process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait, waitpid},
+    process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid},
 };
 use weir_sys::process_stat::{self, ProcessStat};
 
 /// Most rounds of killing. Each ends all children; this process adopts their children and ends them in the next round.
 const ROUNDS_MAX: u32 = 1_000;
 
+/// Children that this process had before it asked for orphans: a shell that was replaced by it may have left some.
+static EARLIER: OnceLock<Vec<Pid>> = OnceLock::new();
+
 /// Asks the kernel to give orphans below this process to it. Otherwise the system's first process adopts them.
 pub(crate) fn adopt() -> Result<(), Errno> {
+    EARLIER.get_or_init(children);
     set_child_subreaper(Some(getpid()))
+}
+
+/// Ends all children since [`adopt`]. Call it only when other code waits for none of them, as between two trials.
+pub(crate) fn end() {
+    end_but(None);
 }
 
 /// As [`end`], except for one kept child, which other code reaps.
 pub(crate) fn end_but(kept: Option<u32>) {
-    let Some(kept) = kept.and_then(|kept| Pid::from_raw(kept.cast_signed())) else { return end() };
+    let kept = kept.and_then(|kept| Pid::from_raw(kept.cast_signed()));
+    // None of them is reaped here, so that their numbers stay theirs.
+    let earlier = EARLIER.get().map(Vec::as_slice).unwrap_or_default();
     for _ in 0..ROUNDS_MAX {
-        let others: Vec<Pid> = children().into_iter().filter(|child| *child != kept).collect();
+        let is_ours = |child: &Pid| Some(*child) != kept && !earlier.contains(child);
+        let others: Vec<Pid> = children().into_iter().filter(is_ours).collect();
         if others.is_empty() {
             return;
         }
@@ -29,25 +41,6 @@ pub(crate) fn end_but(kept: Option<u32>) {
             // Fails only for a child that has ended, or is no longer ours.
             let _ = kill_process(child, Signal::KILL);
             let _ = waitpid(Some(child), WaitOptions::empty());
-        }
-    }
-}
-
-/// Ends all children. Call it only when other code waits for none of them, as between two trials.
-pub(crate) fn end() {
-    for _ in 0..ROUNDS_MAX {
-        match wait(WaitOptions::NOHANG) {
-            // Reaped a child that had ended by itself.
-            Ok(Some(_)) => continue,
-            Ok(None) => {}
-            Err(_) => return,
-        }
-        for child in children() {
-            // Fails only for a child that has ended.
-            let _ = kill_process(child, Signal::KILL);
-        }
-        if wait(WaitOptions::empty()).is_err() {
-            return;
         }
     }
 }

@@ -320,3 +320,17 @@ fn has_no_strace() -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     !std::env::split_paths(&path).any(|folder| folder.join("strace").exists())
 }
+
+#[test]
+fn children_that_weir_had_before_it_began_are_left_alone() {
+    // A shell that is replaced by weir leaves it its own.
+    let line = format!(
+        "tail -f /dev/null >/dev/null 2>&1 & echo $!; exec {WEIR} compare --lang en --runs 6 true true 2>/dev/null"
+    );
+    let said = shell(&line);
+    let earlier: i32 = said.stdout.lines().next().expect("its number").parse().expect("a number");
+    let earlier = Pid::from_raw(earlier).expect("no process has number 0");
+    // Fails for one that has ended, whoever reaped it.
+    kill_process(earlier, Signal::KILL).expect("it lives");
+    assert!(said.stdout.contains("true"), "{}{}", said.stdout, said.stderr);
+}
