@@ -150,7 +150,7 @@ fn own_build(machine: &Fingerprint) -> (String, String) {
     ("weir".to_owned(), [weir_version.as_str(), build].join(" ").trim().to_owned())
 }
 
-/// What tells the build of a program: of the file of that path, or of those with its name in other folders.
+/// The build of a program: the hash of the file of that path, or of those with its name in other folders.
 fn content_of(machine: &Fingerprint, path: &str) -> String {
     if let Some(content) = machine.programs.get(path) {
         return content.clone();
@@ -220,7 +220,8 @@ fn of_command(
     })
 }
 
-/// A command with the contents of its files in the place of their names. What a shell is told to run is not looked at.
+/// A command with the contents of its files in the place of their names. Words inside a line for a shell stay as they
+/// are.
 fn program_of_command(arm: &CommandArm, has_shell: bool) -> HistoryProgram {
     let content = |word: &String| file_of(arm, word).map(|place| arm.files[place].content.clone());
     let words = arm.words.iter().map(|word| content(word).unwrap_or_else(|| word.clone()));
