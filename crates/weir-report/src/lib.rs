@@ -119,7 +119,13 @@ pub fn guidance_html(result: &StudyResult, language: Language) -> Option<String>
     guidance::page(&view::View::new(result, language))
 }
 
-/// The verdict table for a terminal. `width_columns` is limited to the range from [`TERMINAL_COLUMNS_MIN`] to
+/// The answer on one screen of a terminal: question, verdict, machine and time, the primary comparison, and what limits
+/// it, in at most [`ANSWER_LINES_MAX`] lines; longer only if the question and the verdict alone are.
+pub fn terminal_answer(result: &StudyResult, language: Language, width_columns: usize, color: bool) -> String {
+    terminal::answer(&view::View::new(result, language), width_columns, color)
+}
+
+/// The whole report for a terminal. `width_columns` is limited to the range from [`TERMINAL_COLUMNS_MIN`] to
 /// [`TERMINAL_COLUMNS_MAX`]; `color` adds ANSI escapes and never carries additional information.
 pub fn terminal(result: &StudyResult, language: Language, width_columns: usize, color: bool) -> String {
     terminal::table(&view::View::new(result, language), width_columns, color)
@@ -181,4 +187,4 @@ pub fn sentence(result: &StudyResult, language: Language) -> String {
     sentence::headline(&view::View::new(result, language))
 }
 
-pub use terminal::{TERMINAL_COLUMNS_MAX, TERMINAL_COLUMNS_MIN};
+pub use terminal::{TERMINAL_COLUMNS_MAX, TERMINAL_COLUMNS_MIN, answer::ANSWER_LINES_MAX};

@@ -21,6 +21,8 @@ use crate::{
     words::Word,
 };
 
+pub(crate) mod answer;
+
 /// The narrowest table; a narrower terminal wraps its lines itself.
 pub const TERMINAL_COLUMNS_MIN: usize = 60;
 /// The widest table; wider lines are hard to follow.
@@ -31,6 +33,11 @@ const GAP: usize = 2;
 
 /// Most lines of a failed check; for a map it lists many cells.
 const CHECK_LINES_MAX: usize = 5;
+
+/// The answer on one screen, in the same widths.
+pub(crate) fn answer(view: &View<'_>, width_columns: usize, color: bool) -> String {
+    answer::screen(view, (width_columns.clamp(TERMINAL_COLUMNS_MIN, TERMINAL_COLUMNS_MAX), color))
+}
 
 /// The document.
 pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> String {

@@ -466,6 +466,7 @@ words! {
     Exploratory: "exploratory" | "탐색적" | "探索性";
     GeneratorBound: "generator-bound" | "부하 생성기 한계" | "受限于负载生成器";
     RestInReport: "the rest is in report.html" | "나머지는 report.html에 있습니다" | "其余见 report.html";
+    RestByLong: "Every cell, note and check: --long, or the page." | "모든 조건, 참고, 점검: --long 또는 보고서 페이지." | "全部条件、说明与检查：--long 或报告页面。";
     ClosedLoop: "closed loop" | "폐쇄형 부하" | "闭环";
     Poisson: "Poisson arrivals" | "푸아송 도착" | "泊松到达";
     Uniform: "uniform arrivals" | "균등 간격 도착" | "均匀到达";

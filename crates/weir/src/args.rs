@@ -141,8 +141,11 @@ pub(crate) struct Report {
     /// its CPU the choice can touch
     #[arg(long, value_name = "FILE")]
     pub(crate) observed: Option<PathBuf>,
-    /// Write the pages, and print where they are instead of the report
+    /// Print the whole report: every cell, note and check, in place of the answer on one screen
     #[arg(long)]
+    pub(crate) long: bool,
+    /// Write the pages, and print where they are instead of the report
+    #[arg(long, conflicts_with = "long")]
     pub(crate) quiet: bool,
     /// Judge the stored run by a threshold, as `weir study --fail-if` does: exit code 10 when the whole interval is
     /// beyond it, 11 when it includes the bound

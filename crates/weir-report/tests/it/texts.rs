@@ -10,7 +10,7 @@ use weir_record::{
     study::StudyResult,
     verdict::Verdict,
 };
-use weir_report::{Language, csv, markdown, sentence, terminal};
+use weir_report::{ANSWER_LINES_MAX, Language, csv, markdown, sentence, terminal, terminal_answer};
 
 use crate::every_study;
 use crate::fixture;
@@ -42,6 +42,40 @@ fn terminal_at_80_columns_reads_well_in_every_language() {
         let name = format!("terminal-{}", language.code());
         insta::assert_snapshot!(name, terminal(&fixture::quick(), language, 80, false));
     }
+}
+
+#[test]
+fn the_answer_reads_well_in_every_language() {
+    for language in Language::ALL {
+        let name = format!("answer-{}", language.code());
+        insta::assert_snapshot!(name, terminal_answer(&fixture::quick(), language, 80, false));
+    }
+}
+
+#[test]
+fn the_answer_of_every_study_fits_one_screen() {
+    for (name, result) in every_study::all().into_iter().filter(|(name, _)| *name != "hostile names") {
+        for language in Language::ALL {
+            for width in [80, 100, 120] {
+                let text = terminal_answer(&result, language, width, false);
+                let lines = text.lines().count();
+                assert!(lines <= ANSWER_LINES_MAX, "{name}, {language:?}, {width}: {lines} lines\n{text}");
+                assert!(text.lines().all(|line| columns(line) <= width), "{name}, {language:?}, {width}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_answer_names_what_limits_it() {
+    let missing = fixture::one_arm_missing();
+    let [arm] = &missing.missing_arms[..] else { panic!("{:?}", missing.missing_arms) };
+    let text = terminal_answer(&missing, Language::English, 80, false);
+    assert!(text.contains(&format!("Arms that could not run: {}", arm.name)), "{text}");
+    let mut failed = fixture::quick();
+    failed.checks[0].passed = false;
+    let text = terminal_answer(&failed, Language::English, 80, false);
+    assert!(text.contains("✗ failed"), "{text}");
 }
 
 #[test]

@@ -161,6 +161,9 @@ pub(crate) struct Study {
     /// Print the judged comparisons as JSON on standard output, in place of the tables
     #[arg(long, conflicts_with_all = ["repeat", "print", "dry_run"])]
     pub(crate) json: bool,
+    /// Print the whole report: every cell, note and check, in place of the answer on one screen
+    #[arg(long, conflicts_with_all = ["json", "print", "dry_run"])]
+    pub(crate) long: bool,
     /// No progress display
     #[arg(long)]
     pub(crate) quiet: bool,

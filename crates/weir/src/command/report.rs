@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
     if arguments.quiet {
         tell_page(&folder.join("report.html"), language);
     } else {
-        show(&result, language, folder)?;
+        show(&result, language, (folder, arguments.long))?;
     }
     if arguments.fail_if.is_empty() {
         return Ok(Exit::Ok);
@@ -152,9 +152,14 @@ pub(crate) fn unmade(folder: &Path, language: Language) -> String {
     )
 }
 
-/// Writes the table to standard output, and prints the page's path.
-pub(crate) fn show(result: &StudyResult, language: Language, folder: &Path) -> Result<()> {
-    output::print(&weir_report::terminal(result, language, output::width_columns(), output::has_color()))?;
+/// Writes the answer, or the whole report, to standard output, and prints the page's path.
+pub(crate) fn show(
+    result: &StudyResult,
+    language: Language,
+    (folder, is_long): (&Path, bool),
+) -> Result<()> {
+    let text = if is_long { weir_report::terminal } else { weir_report::terminal_answer };
+    output::print(&text(result, language, output::width_columns(), output::has_color()))?;
     tell_page(&folder.join("report.html"), language);
     Ok(())
 }

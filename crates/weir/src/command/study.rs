@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
             output::print(&weir_lab::export::summary(&run.result)?)?;
             report::tell_page(&folder.join("report.html"), language);
         } else {
-            report::show(&run.result, language, &folder)?;
+            report::show(&run.result, language, (&folder, arguments.long))?;
         }
     }
     if let Some(hint) = hint {

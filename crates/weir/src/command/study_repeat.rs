@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &Study, times: u32, language: Language) -> Result<E
     let pooled = match &runs[..] {
         [] => ExitCode::NotComparable,
         [(folder, run)] => {
-            report::show(&run.result, language, folder)?;
+            report::show(&run.result, language, (folder, arguments.long))?;
             ExitCode::Inconclusive
         }
         _ => show(&runs, language)?,

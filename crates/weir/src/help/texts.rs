@@ -173,7 +173,7 @@ const COMMANDS: [Row; 36] = [
 ];
 
 /// Descriptions of flags of `weir study`; those of every command stand last.
-const STUDY: [Row; 48] = [
+const STUDY: [Row; 49] = [
     (
         "study",
         [
@@ -440,6 +440,13 @@ const STUDY: [Row; 48] = [
     (
         "json",
         ["표 대신 판정한 비교를 JSON으로 표준 출력에 씁니다", "以 JSON 将判定的比较写到标准输出，代替表格"],
+    ),
+    (
+        "long",
+        [
+            "한 화면의 답 대신 보고서 전체(모든 조건, 참고, 점검)를 출력합니다",
+            "输出完整报告（全部条件、说明与检查），而不是一屏的结论",
+        ],
     ),
     ("quiet", ["진행 상황을 표시하지 않습니다", "不显示进度"]),
     ("help", ["도움말을 출력합니다", "显示帮助"]),

@@ -25,7 +25,7 @@ fn an_older_build_is_the_baseline_of_its_arm_and_layout_is_told_of_without_a_pla
         assert!(plan.stdout.contains(told), "no {told:?} in {}", plan.stdout);
     }
 
-    let bound = ["--fail-if", "cpu ratio > 1000"];
+    let bound = ["--fail-if", "cpu ratio > 1000", "--long"];
     let builds = ["study", &file, "--baseline", shown(&old), "--out", shown(&out)];
     let said = weir(&[&builds[..], &bound].concat());
     assert!(matches!(said.code, Some(0 | 12)), "{:?} {}{}", said.code, said.stdout, said.stderr);

@@ -81,7 +81,7 @@ fn goals_are_met_and_missed_by_what_was_measured_and_a_neighbour_that_leaves_is_
     // A length of time that no other process sleeps for.
     let stays = format!("sleep {}", 200_000 + std::process::id());
     let (file, out) = study_file(&folder, &study(&stays, 24));
-    let said = weir(&["study", &file, "--out", shown(&out)]);
+    let said = weir(&["study", &file, "--long", "--out", shown(&out)]);
     assert!(matches!(said.code, Some(0 | 11 | 12)), "{:?} {}{}", said.code, said.stdout, said.stderr);
     let data: serde_json::Value =
         serde_json::from_str(&weir(&["export", shown(&out)]).stdout).expect("it is JSON");

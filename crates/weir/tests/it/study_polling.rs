@@ -66,7 +66,7 @@ fn a_study_on_simulated_devices_answers_from_its_seed_alone() {
     fs::write(&file, SMALL).expect("a file can be written");
     let run = |name: &str| {
         let out = folder.join(name);
-        let said = weir(&["study", shown(&file), "--seed", "7", "--out", shown(&out)]);
+        let said = weir(&["study", shown(&file), "--seed", "7", "--long", "--out", shown(&out)]);
         assert_eq!(said.code, Some(0), "{}\n{}", said.stdout, said.stderr);
         (said.stdout, result(&out))
     };

@@ -170,7 +170,7 @@ fn exported(run: &Path) -> StudyResult {
 #[test]
 fn a_run_says_when_it_was_and_where_it_stands_among_those_beside_it() {
     let (folder, runs) = stored("pool-among", &COSTS[..1]);
-    let alone = weir(&["report", shown(&runs[0])]);
+    let alone = weir(&["report", shown(&runs[0]), "--long"]);
     assert_eq!(alone.code, Some(0), "{}", alone.stderr);
     assert!(
         flat(&alone).contains("It describes 20") && flat(&alone).contains(" UTC on this machine."),
@@ -182,7 +182,7 @@ fn a_run_says_when_it_was_and_where_it_stands_among_those_beside_it() {
         store_run(&folder.join(format!("r{seed}")), &text(), seed, *cost);
     }
     let last = folder.join("r6");
-    let said = weir(&["report", shown(&last)]);
+    let said = weir(&["report", shown(&last), "--long"]);
     let shown_text = flat(&said);
     assert!(
         shown_text.contains("poll / epoll, this run: 0.79")
