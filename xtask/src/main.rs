@@ -15,6 +15,7 @@ mod hog;
 mod interop;
 mod record;
 mod record_commands;
+mod site;
 mod skips;
 mod tidy;
 mod weir_program;
@@ -46,6 +47,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND [OPTIONS]
         --weir PROGRAM [default: the release build of the tree]  --beside-others
   coverage  draws docs/coverage.md and docs/coverage-commands.md from the recordings: how often intervals hold, what is
         called and what is found
+  site  the documentation as a site with search, by mdBook, which its user installs; every link of it is followed
+        --results FOLDER: a gallery of the stored runs in it  --out FOLDER [default: target/site]  --mdbook PROGRAM
+        --weir PROGRAM [default: the release build of the tree]
   compare-figures  what `weir compare` says of a program that only computes, beside itself and beside a share more work,
         and what hyperfine says of the same, where it is installed: a table
         --alike N [default: 3]  --planted N [default: 3]  --percent P [default: 3]  --cpu MS,MS [default: 50,5]
@@ -69,6 +73,7 @@ fn main() -> ExitCode {
         ["record-commands", options @ ..] => record_commands::run(&workspace_root(), options),
         ["compare-figures", options @ ..] => compare_figures::run(&workspace_root(), options),
         ["work", turns @ ..] => work::run(turns),
+        ["site", options @ ..] => site::run(&workspace_root(), options),
         ["coverage"] => exit_code(coverage::run(&workspace_root())),
         ["cross-check", options @ ..] => cross_check::run(&workspace_root(), options),
         ["help" | "--help" | "-h"] => {

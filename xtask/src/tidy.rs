@@ -7,11 +7,11 @@ mod code;
 mod layers;
 mod lengths;
 mod lexer;
-mod links;
+pub mod links;
 mod module_order;
 mod prose;
 mod translations;
-mod tree;
+pub mod tree;
 
 use std::{fmt, io, path::Path};
 

@@ -24,12 +24,12 @@ pub fn check(path: &str, text: &str, paths: &[&str]) -> Vec<Finding> {
 }
 
 /// The targets in the parentheses of `](…)`.
-fn targets(line: &str) -> impl Iterator<Item = &str> {
+pub fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target))
 }
 
 /// The path of a link, from the root; `None` for web addresses and for places on the same page.
-fn resolve(page: &str, target: &str) -> Option<String> {
+pub fn resolve(page: &str, target: &str) -> Option<String> {
     let file = target.split('#').next().unwrap_or(target);
     if file.is_empty() || target.contains("://") || target.starts_with("mailto:") {
         return None;

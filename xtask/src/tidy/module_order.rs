@@ -407,6 +407,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "maps",
             "metrics",
             "when",
+            "answer",
             "origin",
             "cited",
             "table",
