@@ -26,7 +26,7 @@ use crate::{
 /// The metric of the guidance.
 const METRIC: Metric = Metric::ServerCpuPerMessage;
 
-/// The section: access, each arm's standing, its regions, how far they apply, and options of io_uring.
+/// The section: access, each arm's standing, its regions, and how far they apply.
 pub(crate) fn section(view: &View<'_>) -> Content {
     view.result.guidance.as_ref().map_or(Content::Absent, |guidance| {
         Content::Shown(Box::new(Section {
@@ -34,10 +34,21 @@ pub(crate) fn section(view: &View<'_>) -> Content {
                 .into_iter()
                 .chain(of_no_cell([touched(view, guidance), scope(view)]))
                 .collect(),
-            tables: [regions(view, guidance)].into_iter().chain(ring_options::titled(view)).collect(),
+            tables: vec![regions(view, guidance)],
             ..Section::new(Word::GuidanceTitle, Word::GuidanceHelp)
         }))
     })
+}
+
+/// The same for a page without other sections, with the options of io_uring.
+pub(crate) fn section_alone(view: &View<'_>) -> Content {
+    match section(view) {
+        Content::Shown(mut section) => {
+            section.tables.extend(ring_options::titled(view));
+            Content::Shown(section)
+        }
+        other => other,
+    }
 }
 
 /// The most important sentences: whether io_uring may be used, and the result of each arm's map.

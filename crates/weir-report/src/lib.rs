@@ -15,6 +15,7 @@
 
 mod added_cost;
 mod aggregate;
+mod answer;
 mod cause;
 mod change;
 mod chart;
@@ -94,7 +95,7 @@ pub fn html(result: &StudyResult, language: Language) -> String {
 pub fn html_below(result: &StudyResult, language: Language, above: &Markup) -> String {
     let view = view::View::new(result, language);
     let (shown, empty) = sections::all(&view);
-    html::page(&view, above, (&shown, &empty))
+    html::page(&view, above, chart::answer(&view).as_ref(), (&shown, &empty))
 }
 
 /// A page about something other than one study, in the style of the report.
@@ -107,10 +108,15 @@ pub fn markdown(result: &StudyResult, language: Language) -> String {
     markdown::document(&view::View::new(result, language))
 }
 
+/// The answer in at most [`COMMENT_LINES_MAX`] lines of Markdown, for a comment on a change.
+pub fn comment(result: &StudyResult, language: Language) -> String {
+    markdown::comment(&view::View::new(result, language))
+}
+
 /// Guidance from the study for someone who must choose, as one page of Markdown to share; `None` without a map.
 pub fn guidance(result: &StudyResult, language: Language) -> Option<String> {
     let view = view::View::new(result, language);
-    let section::Content::Shown(section) = guidance::section(&view) else { return None };
+    let section::Content::Shown(section) = guidance::section_alone(&view) else { return None };
     Some(markdown::page_of(&view, &section))
 }
 
@@ -121,7 +127,12 @@ pub fn guidance_html(result: &StudyResult, language: Language) -> Option<String>
 
 /// The answer on one screen of a terminal: question, verdict, machine and time, the primary comparison, and what limits
 /// it, in at most [`ANSWER_LINES_MAX`] lines; longer only if the question and the verdict alone are.
-pub fn terminal_answer(result: &StudyResult, language: Language, width_columns: usize, color: bool) -> String {
+pub fn terminal_answer(
+    result: &StudyResult,
+    language: Language,
+    width_columns: usize,
+    color: bool,
+) -> String {
     terminal::answer(&view::View::new(result, language), width_columns, color)
 }
 
@@ -187,4 +198,5 @@ pub fn sentence(result: &StudyResult, language: Language) -> String {
     sentence::headline(&view::View::new(result, language))
 }
 
+pub use markdown::COMMENT_LINES_MAX;
 pub use terminal::{TERMINAL_COLUMNS_MAX, TERMINAL_COLUMNS_MIN, answer::ANSWER_LINES_MAX};

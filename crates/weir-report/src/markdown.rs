@@ -1,10 +1,10 @@
 //! The page's blocks in GitHub-flavoured Markdown; charts become tables.
 
-use weir_record::{check::Check, finding::Finding, spec::MissingCell, study::MissingArm};
+use weir_record::{check::Check, finding::Finding, metric::Metric, spec::MissingCell, study::MissingArm};
 
 use crate::{
-    definitions, language::localized, section::Section, sections, sentence, table::Table, tables, titles,
-    view::View, when, words::Word,
+    answer, definitions, language::localized, section::Section, sections, sentence, table::Table, tables,
+    titles, view::View, when, words::Word,
 };
 
 /// Most characters of sections and their surroundings: a comment on GitHub has at most 65,536, and the sentence about
@@ -18,6 +18,38 @@ const CHECKS_CHARACTERS_MAX: usize = 16_000;
 const TEXT_CHARACTERS_MAX: usize = 1_000;
 /// Most characters of the document, whatever the study's name.
 const DOCUMENT_CHARACTERS_MAX: usize = 65_000;
+
+/// Most lines of a comment: what a reader of a change looks at without scrolling.
+pub const COMMENT_LINES_MAX: usize = 15;
+
+/// Most arms of a comment; the sentence about further ones is as long as one of them.
+const COMMENT_ARMS_MAX: usize = 4;
+/// Most limits of a comment, all in one line.
+const COMMENT_LIMITS_MAX: usize = 4;
+
+/// The answer for a comment: verdict, sentence, the arms of the primary cell, limits, where and when, how to repeat it.
+pub(crate) fn comment(view: &View<'_>) -> String {
+    let (result, colon) = (view.result, view.language.colon());
+    let (verdict, name) = (view.own_verdict(), code(&result.spec.name));
+    let headline = escape(&shortened(&sentence::headline(view)));
+    let mut out = String::new();
+    paragraph(&mut out, &format!("**{verdict}** · `{name}`{colon}{headline}"));
+    let metric = view.primary().map_or(Metric::ServerCpuPerMessage, |primary| primary.metric);
+    if let Some(cell) = answer::primary_cell(view) {
+        let arms = tables::arms_of(view, cell, metric, COMMENT_ARMS_MAX);
+        let has_further = arms.left_out > 0;
+        let rows_max = COMMENT_ARMS_MAX - usize::from(has_further);
+        table(view, &mut out, &tables::arms_of(view, cell, metric, rows_max));
+    }
+    let limits = answer::limits(view);
+    let shown: Vec<String> =
+        limits.iter().take(COMMENT_LIMITS_MAX).map(|it| escape(&shortened(it))).collect();
+    paragraph(&mut out, &shown.join("; "));
+    let facts = escape(&shortened(&answer::facts(view).join(" · ")));
+    let again = shortened(&code(&result.reproduce));
+    out.push_str(&format!("<sub>{facts} · `{again}`</sub>\n"));
+    out
+}
 
 /// The document.
 pub(crate) fn document(view: &View<'_>) -> String {

@@ -29,8 +29,21 @@ impl Caption {
     }
 }
 
+/// How deep in the page a section is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layer {
+    /// What was found: figures, with their tables folded.
+    Findings,
+    /// To look up: folded, and reached by links.
+    Reference,
+}
+
 /// A part of a report.
 pub(crate) struct Section {
+    /// Identifies it within the page, so that it can be linked; empty for a part of another page.
+    pub id: &'static str,
+    /// Its layer.
+    pub layer: Layer,
     /// Its title.
     pub title: Caption,
     /// What it shows and how to read it.
@@ -53,6 +66,8 @@ impl Section {
     /// A section with a title and its explanation.
     pub(crate) fn new(title: impl Into<Caption>, help: impl Into<Caption>) -> Self {
         Section {
+            id: "",
+            layer: Layer::Findings,
             title: title.into(),
             help: help.into(),
             sentences: Vec::new(),

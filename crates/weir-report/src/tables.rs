@@ -158,6 +158,11 @@ fn pinning(view: &View<'_>) -> String {
 
 /// Comparisons of one metric, for the table under its part of the forest plot.
 pub(crate) fn comparisons_of(view: &View<'_>, metric: Metric) -> Table {
+    of_comparisons(view, view.comparisons_of(metric))
+}
+
+/// The same of some comparisons.
+pub(crate) fn of_comparisons(view: &View<'_>, compared: Vec<&Effect>) -> Table {
     let text = [Word::Metric, Word::Cell, Word::Arm, Word::Verdict];
     let numbers = [
         Word::RatioInterval,
@@ -168,12 +173,7 @@ pub(crate) fn comparisons_of(view: &View<'_>, metric: Metric) -> Table {
         Word::PValue,
         Word::PHolm,
     ];
-    Table::new(
-        view,
-        &text,
-        &numbers,
-        view.comparisons_of(metric).into_iter().map(|row| comparison(view, row)).collect(),
-    )
+    Table::new(view, &text, &numbers, compared.into_iter().map(|row| comparison(view, row)).collect())
 }
 
 fn comparison(view: &View<'_>, row: &Effect) -> Vec<String> {
@@ -194,6 +194,35 @@ fn comparison(view: &View<'_>, row: &Effect) -> Vec<String> {
         format::probability(row.p_value),
         format::probability(row.p_value_holm),
     ]
+}
+
+/// The arms of a cell in one metric, a row each: figure, ratio to the baseline, verdict. At most `rows_max`.
+pub(crate) fn arms_of(view: &View<'_>, cell: &str, metric: Metric, rows_max: usize) -> Table {
+    let rows = view.arms.iter().copied().filter_map(|arm| {
+        let own = view.summary(cell, arm).map(|summary| figure(view, summary, metric));
+        let compared = view.comparison(cell, arm, metric);
+        if own.is_none() && compared.is_none() {
+            return None;
+        }
+        let is_baseline = view.baseline() == Some(arm);
+        let ratio = match (compared, is_baseline) {
+            (_, true) => view.word(Word::Baseline).to_owned(),
+            (compared, false) => compared.map_or_else(|| format::ABSENT.to_owned(), metrics::effect),
+        };
+        let verdict = compared.filter(|_| !is_baseline).map(|it| view.outcome_words(it));
+        Some(vec![
+            arm.to_owned(),
+            own.unwrap_or_else(|| format::ABSENT.to_owned()),
+            ratio,
+            verdict.unwrap_or_default(),
+        ])
+    });
+    let mut rows: Vec<Vec<String>> = rows.collect();
+    let left_out = rows.len().saturating_sub(rows_max);
+    rows.truncate(rows_max);
+    let mut table = Table::new(view, &[Word::Arm], &[Word::RatioInterval, Word::Verdict], rows);
+    table.head.insert(1, metrics::column(view, metric));
+    Table { left_out, ..table }
 }
 
 /// Figures of one metric, for the table under its chart.

@@ -466,6 +466,12 @@ words! {
     Exploratory: "exploratory" | "탐색적" | "探索性";
     GeneratorBound: "generator-bound" | "부하 생성기 한계" | "受限于负载生成器";
     RestInReport: "the rest is in report.html" | "나머지는 report.html에 있습니다" | "其余见 report.html";
+    ContentsTitle: "Contents" | "목차" | "目录";
+    BesideTitle: "Beside the answer" | "답과 함께 볼 것" | "结论之外";
+    ReferenceTitle: "Reference" | "참고 자료" | "参考资料";
+    HowToRead: "How to read it" | "읽는 방법" | "如何阅读";
+    NotesByCell: "Notes, by cell" | "조건별 참고 사항" | "各条件的说明";
+    FailedCheck: "Failed check" | "통과하지 못한 점검" | "未通过的检查";
     RestByLong: "Every cell, note and check: --long, or the page." | "모든 조건, 참고, 점검: --long 또는 보고서 페이지." | "全部条件、说明与检查：--long 或报告页面。";
     ClosedLoop: "closed loop" | "폐쇄형 부하" | "闭环";
     Poisson: "Poisson arrivals" | "푸아송 도착" | "泊松到达";

@@ -19,7 +19,7 @@ use crate::{
     cited::{Sentence, distinct},
     format,
     language::{Language, localized},
-    metrics, notes,
+    metrics, notes, saturation,
     section::{Content, Plot, Section, Subject},
     sentence, tables,
     view::View,
@@ -57,6 +57,49 @@ pub(crate) fn forest(view: &View<'_>) -> Content {
         left_out: (more > 0).then(|| sentence::left_out(view, more)).or_else(|| not_drawn(view, &empty)),
         ..Section::new(Word::ComparisonsTitle, Word::ComparisonsHelp)
     }))
+}
+
+/// Most rows of the figure beside the answer.
+const ANSWER_ROWS_MAX: usize = 9;
+
+/// The figure beside the answer: the primary comparison, every other arm of its cell, and the same at other rates.
+/// `None` if it is compared in another way.
+pub(crate) fn answer(view: &View<'_>) -> Option<Plot> {
+    let primary = view.primary()?;
+    let cell = view.cell(&primary.cell_id)?;
+    let is_beside = |row: &&&Effect| {
+        let other = view.cell(&row.cell_id);
+        row.cell_id == cell.id
+            || other.is_some_and(|it| it.is_rung && saturation::is_alike_but_for_rate(it, cell))
+    };
+    let compared = view.comparisons_of(primary.metric);
+    let shown: Vec<&Effect> = compared.iter().filter(is_beside).copied().take(ANSWER_ROWS_MAX).collect();
+    shown.iter().find(|row| row.estimate.is_some())?;
+    let is_difference = is_difference(primary.metric);
+    let scale = match primary.metric.row().scale {
+        Compared::Difference { margin } => {
+            Scale::differences(shown.iter().flat_map(|row| differences(view, row)), margin, 0.0, 100.0)
+        }
+        _ => Scale::ratios(shown.iter().flat_map(|row| ratios(view, row)), 0.0, 100.0),
+    };
+    let of_cells = shown.chunk_by(|one, next| one.cell_id == next.cell_id);
+    let drawn: Vec<Row> = of_cells.flat_map(|of_cell| rows_of_cell(view, &scale, of_cell)).collect();
+    let (name, baseline) = (metrics::name(view, primary.metric), &primary.baseline);
+    let level = format::percent(primary.level);
+    Some(Plot {
+        id: "answer-figure".to_owned(),
+        title: localized!(
+            view.language,
+            "{name}, compared with {baseline}: {level} confidence intervals",
+            "{name}, {baseline} 대비: {level} 신뢰구간",
+            "{name}，与 {baseline} 相比：{level} 置信区间",
+        ),
+        image: rows(view, &drawn, &axis(view, primary.metric, is_difference, &scale)),
+        numbers: tables::of_comparisons(view, shown),
+        is_table: false,
+        is_half: false,
+        is_folded: false,
+    })
 }
 
 /// Arms with their markers.

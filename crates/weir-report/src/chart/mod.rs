@@ -34,7 +34,7 @@ pub(crate) use bars::bars;
 pub(crate) use call_overhead::call_overhead;
 pub(crate) use changes::{Telling, changes};
 pub(crate) use curves::curves;
-pub(crate) use forest::forest;
+pub(crate) use forest::{answer, forest};
 pub(crate) use frontier::{frontier, simulated};
 pub(crate) use history::{HistoryPlot, HistoryRow, history};
 pub(crate) use latency_map::{

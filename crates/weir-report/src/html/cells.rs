@@ -64,8 +64,8 @@ pub(super) fn section(view: &View<'_>) -> Markup {
     );
     html! {
         @if !view.cells.is_empty() {
-            section #cells {
-                h2 { (title) }
+            section #cells { details {
+                summary { h2 { (title) } }
                 p.help { (help) }
                 (scrolled(language, &html! {
                     table.cells {
@@ -80,7 +80,7 @@ pub(super) fn section(view: &View<'_>) -> Markup {
                     }
                 }))
                 @if left_out > 0 { p.hint { (crate::sentence::left_out(view, left_out)) } }
-            }
+            } }
         }
     }
 }

@@ -13,7 +13,7 @@ use weir_record::{finding::Finding, verdict::Verdict};
 use crate::{
     display, findings,
     language::Language,
-    section::Section,
+    section::{Layer, Plot, Section},
     sentence,
     table::{Drawing, Table},
     tables, titles,
@@ -47,8 +47,14 @@ pub(crate) fn document(language: Language, title: &str, body: &Markup) -> String
     document.into_string()
 }
 
-/// The report with its sections and the reasons for empty ones; with a header if it is one page of several.
-pub(crate) fn page(view: &View<'_>, above: &Markup, (shown, empty): (&[Section], &[Word])) -> String {
+/// The report with the figure of its answer, its sections and the reasons for empty ones; with a header if it is one
+/// page of several.
+pub(crate) fn page(
+    view: &View<'_>,
+    above: &Markup,
+    answer: Option<&Plot>,
+    (shown, empty): (&[Section], &[Word]),
+) -> String {
     let result = view.result;
     let title = format!(
         "{} {}{}{}",
@@ -57,6 +63,8 @@ pub(crate) fn page(view: &View<'_>, above: &Markup, (shown, empty): (&[Section],
         view.language.colon(),
         view.own_verdict()
     );
+    let (findings, reference): (Vec<&Section>, Vec<&Section>) =
+        shown.iter().partition(|section| section.layer == Layer::Findings);
     let body = html! {
         (above)
         main {
@@ -64,11 +72,15 @@ pub(crate) fn page(view: &View<'_>, above: &Markup, (shown, empty): (&[Section],
                 p.study { (view.word(Word::StudyOf)) " " b { (result.spec.name) } }
                 p.asks { (titles::localized(&result.spec.title, view.language)) }
             }
-            (verdict_card(view))
+            (verdict_card(view, answer))
             (chips(view))
             (missing_arms(view))
-            @for section in shown { (sections::section(view, section)) }
+            (contents(view, &findings))
+            (sections::beside(view))
+            @for section in &findings { (sections::section(view, section)) }
             (sections::empty(view, empty))
+            h2.layer #reference { (view.word(Word::ReferenceTitle)) }
+            @for section in &reference { (sections::section(view, section)) }
             (cells::section(view))
             (sections::checks(view))
             (sections::definitions(view))
@@ -109,10 +121,10 @@ pub(crate) fn verdict_class(verdict: Verdict) -> &'static str {
     }
 }
 
-fn verdict_card(view: &View<'_>) -> Markup {
+/// The answer: a verdict, a sentence, one figure with its intervals, its absolute figures, and the minutes it is of.
+fn verdict_card(view: &View<'_>, figure: Option<&Plot>) -> Markup {
     let verdict = view.result.verdict;
     let absolute = sentence::absolute(view);
-    let sensitivity = sentence::sensitivity(view);
     html! {
         section.card.(verdict_class(verdict)) aria-labelledby="verdict" {
             p.badge {
@@ -123,11 +135,20 @@ fn verdict_card(view: &View<'_>) -> Markup {
             @if let Some(primary) = view.primary() {
                 p.to-cells { (cells::links(view, std::slice::from_ref(&primary.cell_id))) }
             }
-            @if let Some(step) = sentence::next_step(view) { p.next { (display::keep_together(&step)) } }
-            @if let Some(beside) = sentence::beside(view) { p.beside { (display::keep_together(&beside)) } }
+            @if let Some(figure) = figure { (sections::plot(view, figure)) }
             ul.absolute { @for line in &absolute { li { (display::keep_together(line)) } } }
-            @if !sensitivity.is_empty() { p.sensitivity { (display::keep_together(&sensitivity)) } }
-            @for line in when::sentences(view) { p.sensitivity { (display::keep_together(&line)) } }
+            @if let Some(line) = when::describes(view) { p.sensitivity { (display::keep_together(&line)) } }
+        }
+    }
+}
+
+/// Links to what follows: they stay in sight.
+fn contents(view: &View<'_>, findings: &[&Section]) -> Markup {
+    html! {
+        nav.contents aria-label=(view.word(Word::ContentsTitle)) {
+            a href="#verdict" { "↑" }
+            @for section in findings { a href=(format!("#{}", section.id)) { (section.title.localized(view)) } }
+            a href="#reference" { (view.word(Word::ReferenceTitle)) }
         }
     }
 }

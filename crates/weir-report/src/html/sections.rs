@@ -6,19 +6,66 @@ use super::{cells, figure, scrolled, table};
 use crate::{
     cited::Sentence,
     definitions, display, findings,
-    section::{CellNotes, Plot, Section},
-    table::ROWS_MAX,
+    section::{CellNotes, Layer, Plot, Section},
+    sentence,
+    table::{ROWS_MAX, Table},
     tables,
     view::View,
+    when,
     words::Word,
 };
 
-fn titled(title: &str, help: Option<&str>, body: &Markup) -> Markup {
+/// Most words of an explanation that stands below its title; a longer one is folded.
+const HELP_WORDS_MAX: usize = 24;
+
+/// Most rows of a table that is not folded, among the findings.
+const OPEN_ROWS_MAX: usize = 12;
+
+/// A section with a title that can be linked. Reference is folded: a link to it, or to something in it, unfolds it.
+fn titled(view: &View<'_>, (id, layer): (&str, Layer), (title, help): (&str, &str), body: &Markup) -> Markup {
+    let id = Some(id).filter(|id| !id.is_empty());
+    let heading = html! {
+        h2 { (title) @if let Some(id) = id { " " a.here href=(format!("#{id}")) aria-label=(title) { "#" } } }
+    };
     html! {
-        section {
-            h2 { (title) }
-            @if let Some(help) = help.filter(|help| !help.is_empty()) { p.help { (help) } }
-            (body)
+        section id=[id] {
+            @match layer {
+                Layer::Findings => { (heading) (explanation(view, help)) (body) }
+                Layer::Reference => details {
+                    summary { h2 { (title) } }
+                    @if !help.is_empty() { p.help { (help) } }
+                    (body)
+                },
+            }
+        }
+    }
+}
+
+/// How to read a section.
+fn explanation(view: &View<'_>, help: &str) -> Markup {
+    // Han characters are words of about two letters.
+    let letters = help.chars().filter(|letter| !letter.is_ascii()).count();
+    let words = help.split_whitespace().count().max(letters / 2);
+    html! {
+        @if help.is_empty() {}
+        @else if words <= HELP_WORDS_MAX { p.help { (help) } }
+        @else { details.how { summary { (view.word(Word::HowToRead)) } p.help { (help) } } }
+    }
+}
+
+/// What is known beside the answer: further figures, how small an effect the run finds, and what to do next.
+pub(super) fn beside(view: &View<'_>) -> Markup {
+    let lines = [
+        sentence::beside(view),
+        Some(sentence::sensitivity(view)),
+        when::among(view),
+        sentence::next_step(view),
+    ];
+    let lines: Vec<String> = lines.into_iter().flatten().filter(|line| !line.is_empty()).collect();
+    let body = html! { @for line in &lines { p { (display::keep_together(line)) } } };
+    html! {
+        @if !lines.is_empty() {
+            (titled(view, ("beside", Layer::Findings), (view.word(Word::BesideTitle), ""), &body))
         }
     }
 }
@@ -26,8 +73,12 @@ fn titled(title: &str, help: Option<&str>, body: &Markup) -> Markup {
 /// A section of the list.
 pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
     let (folded, open): (Vec<&Plot>, Vec<&Plot>) = section.plots.iter().partition(|plot| plot.is_folded);
+    let is_open = |one: &Table| {
+        let is_short = section.layer == Layer::Reference || one.rows.len() <= OPEN_ROWS_MAX;
+        section.plots.is_empty() && one.charts.is_empty() && is_short
+    };
     let body = html! {
-        @for one in &section.sentences { (sentence(view, one)) }
+        @for one in &section.sentences { (cited(view, one)) }
         @if let Some(legend) = &section.legend { (legend) }
         div .pair[open.iter().any(|plot| plot.is_half)] { @for one in &open { (plot(view, one)) } }
         @if !folded.is_empty() {
@@ -38,21 +89,27 @@ pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
         }
         @for one in &section.tables {
             @if let Some(title) = &one.title { h3 { (title) } }
-            @for one in &one.sentences { (sentence(view, one)) }
+            @for one in &one.sentences { (cited(view, one)) }
             @if !one.charts.is_empty() { div.pair { @for chart in &one.charts { (figure(chart)) } } }
-            @if section.plots.is_empty() && one.charts.is_empty() { (table(view, one)) }
+            @if is_open(one) { (table(view, one)) }
             @else if section.plots.is_empty() {
                 details { summary { (view.word(Word::NumbersInTable)) } (table(view, one)) }
             } @else { details { summary { (view.word(Word::FurtherNumbers)) } (table(view, one)) } }
         }
         @if let Some(left_out) = &section.left_out { p.hint { (left_out) } }
-        @for cell in &section.notes { (notes(view, cell)) }
+        @if !section.notes.is_empty() {
+            details {
+                summary { (view.word(Word::NotesByCell)) " (" (section.notes.len()) ")" }
+                @for cell in &section.notes { (notes(view, cell)) }
+            }
+        }
     };
-    titled(section.title.localized(view), Some(section.help.localized(view)), &body)
+    let text = (section.title.localized(view), section.help.localized(view));
+    titled(view, (section.id, section.layer), text, &body)
 }
 
 /// A sentence with links to its cells.
-fn sentence(view: &View<'_>, of: &Sentence) -> Markup {
+fn cited(view: &View<'_>, of: &Sentence) -> Markup {
     html! {
         p {
             (display::keep_together(&of.text))
@@ -63,7 +120,7 @@ fn sentence(view: &View<'_>, of: &Sentence) -> Markup {
 
 /// A chart with its title and the same numbers as a table. The figure is one image to a screen reader; the table is
 /// outside of it so that it stays readable.
-fn plot(view: &View<'_>, plot: &Plot) -> Markup {
+pub(super) fn plot(view: &View<'_>, plot: &Plot) -> Markup {
     if plot.is_table {
         return html! { h3 { (plot.title) } (plot.image) };
     }
@@ -130,7 +187,8 @@ pub(super) fn checks(view: &View<'_>) -> Markup {
             } }))
         }
     };
-    titled(view.word(Word::ChecksTitle), Some(view.word(Word::ChecksHelp)), &body)
+    let text = (view.word(Word::ChecksTitle), view.word(Word::ChecksHelp));
+    titled(view, ("checks", Layer::Reference), text, &body)
 }
 
 pub(super) fn definitions(view: &View<'_>) -> Markup {
@@ -139,7 +197,7 @@ pub(super) fn definitions(view: &View<'_>) -> Markup {
             @for (term, text) in definitions::all(view) { div { dt { (term) } dd { (text) } } }
         }
     };
-    titled(view.word(Word::DefinitionsTitle), None, &body)
+    titled(view, ("definitions", Layer::Reference), (view.word(Word::DefinitionsTitle), ""), &body)
 }
 
 pub(super) fn reproduce(view: &View<'_>) -> Markup {
@@ -157,7 +215,7 @@ pub(super) fn reproduce(view: &View<'_>) -> Markup {
             pre { code { (pretty(serde_json::to_string_pretty(&result.fingerprint))) } }
         }
     };
-    titled(view.word(Word::ReproduceTitle), None, &body)
+    titled(view, ("reproduce", Layer::Findings), (view.word(Word::ReproduceTitle), ""), &body)
 }
 
 /// A text between tags. Quotes need no escape there, and JSON has many of them.

@@ -1,11 +1,9 @@
 //! The answer of a study on one screen: its question, the verdict, where and when, the primary comparison's table, and
 //! what bars or explains it. `--long` prints the whole document of the parent module.
 
-use weir_record::spec::CellRole;
-
 use super::{Layout, Output, Style, cell_rows, columns_of, not_compared};
 use crate::{
-    check_words,
+    answer,
     display::{printable, wrap},
     frontier, goals, overview, published, sentence, titles,
     view::View,
@@ -44,7 +42,7 @@ enum Rank {
 
 /// The screen.
 pub(crate) fn screen(view: &View<'_>, (width, color): (usize, bool)) -> String {
-    let mut parts = vec![title(view, width), answer(view, (width, color))];
+    let mut parts = vec![title(view, width), verdict(view, (width, color))];
     let paragraph = |rank, text: String| paragraphs(rank, width, [text]);
     // How to unlock a missing arm is said where it is named.
     let next = sentence::next_step(view).filter(|_| view.result.missing_arms.is_empty());
@@ -54,8 +52,11 @@ pub(crate) fn screen(view: &View<'_>, (width, color): (usize, bool)) -> String {
     parts.push(paragraph(Rank::Sensitivity, sentence::sensitivity(view)));
     parts.push(figures(view, (width, color)));
     parts.push(list(Rank::Further, width, further(view)));
-    parts.push(list(Rank::Limits, width, limits(view)));
-    parts.push(Part { is_apart: true, ..paragraphs(Rank::Answer, width, [view.word(Word::RestByLong).to_owned()]) });
+    parts.push(list(Rank::Limits, width, answer::limits(view)));
+    parts.push(Part {
+        is_apart: true,
+        ..paragraphs(Rank::Answer, width, [view.word(Word::RestByLong).to_owned()])
+    });
     fitted(parts, ANSWER_LINES_MAX)
 }
 
@@ -99,19 +100,11 @@ fn title(view: &View<'_>, width: usize) -> Part {
     let complete = view.word(if result.complete { Word::Complete } else { Word::Incomplete });
     let name = format!("{} {}", view.word(Word::StudyOf), result.spec.name);
     let first = [name.as_str(), complete, &view.language.duration(result.elapsed_ns)].join(" · ");
-    let fingerprint = &result.fingerprint;
-    let mut facts: Vec<String> = Vec::new();
-    facts.extend(result.period.map(|it| when::range(view.language, it.began_unix_s, it.ended_unix_s)));
-    facts.push(fingerprint.host.clone());
-    facts.push(fingerprint.cpu_model.clone());
-    facts.push(format!("{} CPU", fingerprint.cpus_online));
-    facts.push(format!("Linux {}", fingerprint.kernel_release));
-    facts.retain(|fact| !fact.is_empty());
-    paragraphs(Rank::Answer, width, [first, facts.join(" · ")])
+    paragraphs(Rank::Answer, width, [first, answer::facts(view).join(" · ")])
 }
 
 /// The question, the verdict and the sentence that explains it.
-fn answer(view: &View<'_>, (width, color): (usize, bool)) -> Part {
+fn verdict(view: &View<'_>, (width, color): (usize, bool)) -> Part {
     let mut out = Output::new(width, color);
     out.wrapped(titles::localized(&view.result.spec.title, view.language), "");
     let verdict = format!("{}{}{}", view.word(Word::Verdict), view.language.colon(), view.own_verdict());
@@ -123,9 +116,7 @@ fn answer(view: &View<'_>, (width, color): (usize, bool)) -> Part {
 /// The arms of the primary cell: of alternatives that are compared at a waiting strategy's frontier, that table.
 fn figures(view: &View<'_>, (width, color): (usize, bool)) -> Part {
     let mut out = Output::new(width, color);
-    let first = || view.cells.iter().copied().find(|cell| view.cell(cell).is_some_and(|it| it.role == CellRole::Primary));
-    let primary = view.primary().map(|primary| primary.cell_id.as_str());
-    if let Some(cell) = primary.or_else(first) {
+    if let Some(cell) = answer::primary_cell(view) {
         let heading = printable(&view.cell_heading(cell));
         wrap(&heading, width).iter().for_each(|line| out.styled(Style::Bold, line));
         let rows: Vec<_> = cell_rows(view, cell).into_iter().filter(|row| !row.further).collect();
@@ -151,21 +142,6 @@ fn further(view: &View<'_>) -> Vec<String> {
     lines.extend(overview::lines(view));
     lines.extend(published::ladder(view));
     lines
-}
-
-/// What limits the answer: arms that could not run, and checks that failed.
-fn limits(view: &View<'_>) -> Vec<String> {
-    let colon = view.language.colon();
-    let missing = view.result.missing_arms.iter().map(|arm| {
-        let (word, reason) = (view.word(Word::MissingTitle), view.finding(&arm.reason));
-        let unlock = arm.unlock.as_ref().map(|it| format!(" {}{colon}{}", view.word(Word::Unlock), view.finding(it)));
-        format!("{word}{colon}{}{colon}{reason}.{}", arm.name, unlock.unwrap_or_default())
-    });
-    let failed = view.result.checks.iter().filter(|check| !check.passed).map(|check| {
-        let name = check_words::check(&check.name).map_or_else(|name| name, |word| view.word(word));
-        format!("✗ {} · {name}", view.word(Word::Failed))
-    });
-    missing.chain(failed).collect()
 }
 
 /// Texts below each other, each from a new line on.

@@ -92,13 +92,55 @@ fn ids_are_unique_and_labels_point_to_them() {
     }
 }
 
+/// What a reader sees of a page before unfolding anything: no style, no drawing, of `details` only the title.
+fn unfolded(page: &str) -> String {
+    let (mut text, mut hidden) = (String::new(), 0_u32);
+    let mut rest = page.split("</style>").nth(1).expect("it has a style");
+    while let Some((before, after)) = rest.split_once('<') {
+        if hidden == 0 {
+            text.push_str(before);
+            text.push(' ');
+        }
+        let (tag, after) = after.split_once('>').expect("every tag is closed");
+        match tag.split(' ').next().unwrap_or_default() {
+            "svg" | "/summary" if !tag.ends_with('/') => hidden += 1,
+            "/svg" | "/details" => hidden = hidden.saturating_sub(1),
+            _ => {}
+        }
+        rest = after;
+    }
+    text
+}
+
+#[test]
+fn the_page_answers_first_and_folds_what_is_looked_up() {
+    for (name, result) in every_study::all() {
+        let page = html(&result, Language::English);
+        let (contents, _) = page.split_once("</nav>").expect("it has contents");
+        let (_, contents) = contents.split_once("<nav").expect("they begin");
+        for target in contents.split("href=\"#").skip(1).filter_map(|it| it.split('"').next()) {
+            assert!(page.contains(&format!("id=\"{target}\"")), "{name}: {target}");
+        }
+        let (findings, reference) = page.split_once("id=\"reference\"").expect("it has reference");
+        assert!(!findings.contains("class=\"checks\"") && reference.contains("id=\"checks\""), "{name}");
+        assert!(reference.contains("id=\"definitions\"><details><summary><h2>"), "{name}");
+    }
+    let page = html(&fixture::quick(), Language::English);
+    let words = unfolded(&page).split_whitespace().count();
+    assert!(words <= 1_800, "{words} words before anything is unfolded");
+    let (_, card) = page.split_once("<h1").expect("it has an answer");
+    let headline = card.split("</h1>").next().unwrap_or_default();
+    assert!(headline.split_whitespace().count() <= 60, "{headline}");
+    assert!(card.split("</section>").next().is_some_and(|it| it.contains("id=\"answer-figure\"")), "{card}");
+}
+
 #[test]
 fn every_chart_is_a_labelled_image_with_its_numbers_in_a_table() {
     let page = html(&fixture::quick(), Language::English);
     let tags = tags(&page);
     let figures: Vec<_> = tags.iter().filter(|tag| tag.starts_with("figure")).collect();
-    // Five metrics, two figures, one latency cell, the session.
-    assert_eq!(figures.len(), 9);
+    // The answer, five metrics, two figures, one latency cell, the session.
+    assert_eq!(figures.len(), 10);
     assert!(figures.iter().all(|tag| tag.contains("role=\"img\"") && tag.contains("aria-labelledby=")));
     assert_eq!(page.matches("the numbers as a table").count(), figures.len());
 }
@@ -132,7 +174,7 @@ fn notes_checks_goals_and_published_figures_lead_to_their_cells() {
         let found = links(checks.expect("there is a check"));
         assert!(found.len() == 1 && is_row(&page, &found[0]), "{found:?}");
         let page = html(&fixture::survey(), language);
-        let claim = page.split(title).nth(1).and_then(|it| it.split("</section>").next());
+        let claim = page.split(&format!("<h2>{title}")).nth(1).and_then(|it| it.split("</section>").next());
         let claim = claim.expect("figures were published");
         assert!(links(claim).iter().any(|target| is_row(&page, target)), "{claim}");
     }

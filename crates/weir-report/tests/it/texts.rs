@@ -10,7 +10,10 @@ use weir_record::{
     study::StudyResult,
     verdict::Verdict,
 };
-use weir_report::{ANSWER_LINES_MAX, Language, csv, markdown, sentence, terminal, terminal_answer};
+use weir_report::{
+    ANSWER_LINES_MAX, COMMENT_LINES_MAX, Language, comment, csv, markdown, sentence, terminal,
+    terminal_answer,
+};
 
 use crate::every_study;
 use crate::fixture;
@@ -60,10 +63,27 @@ fn the_answer_of_every_study_fits_one_screen() {
                 let text = terminal_answer(&result, language, width, false);
                 let lines = text.lines().count();
                 assert!(lines <= ANSWER_LINES_MAX, "{name}, {language:?}, {width}: {lines} lines\n{text}");
-                assert!(text.lines().all(|line| columns(line) <= width), "{name}, {language:?}, {width}: {text}");
+                assert!(
+                    text.lines().all(|line| columns(line) <= width),
+                    "{name}, {language:?}, {width}: {text}"
+                );
             }
         }
     }
+}
+
+#[test]
+fn a_comment_of_any_study_is_short() {
+    for (name, result) in every_study::all() {
+        for language in Language::ALL {
+            let text = comment(&result, language);
+            assert!(text.lines().count() <= COMMENT_LINES_MAX, "{name}, {language:?}: {text}");
+            assert!(text.chars().count() <= 8_000 && text.starts_with("**"), "{name}, {language:?}: {text}");
+        }
+    }
+    insta::assert_snapshot!("comment-en", comment(&fixture::quick(), Language::English));
+    let limited = comment(&fixture::one_arm_missing(), Language::English);
+    assert!(limited.contains("Arms that could not run"), "{limited}");
 }
 
 #[test]
@@ -75,7 +95,7 @@ fn the_answer_names_what_limits_it() {
     let mut failed = fixture::quick();
     failed.checks[0].passed = false;
     let text = terminal_answer(&failed, Language::English, 80, false);
-    assert!(text.contains("✗ failed"), "{text}");
+    assert!(text.contains("✗ Failed check: "), "{text}");
 }
 
 #[test]

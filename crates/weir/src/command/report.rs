@@ -153,11 +153,7 @@ pub(crate) fn unmade(folder: &Path, language: Language) -> String {
 }
 
 /// Writes the answer, or the whole report, to standard output, and prints the page's path.
-pub(crate) fn show(
-    result: &StudyResult,
-    language: Language,
-    (folder, is_long): (&Path, bool),
-) -> Result<()> {
+pub(crate) fn show(result: &StudyResult, language: Language, (folder, is_long): (&Path, bool)) -> Result<()> {
     let text = if is_long { weir_report::terminal } else { weir_report::terminal_answer };
     output::print(&text(result, language, output::width_columns(), output::has_color()))?;
     tell_page(&folder.join("report.html"), language);
@@ -169,6 +165,7 @@ pub(crate) fn write_pages(result: &StudyResult, language: Language, folder: &Pat
     std::fs::create_dir_all(folder).with_context(|| unmade(folder, language))?;
     output::write_whole(&folder.join("report.html"), &weir_report::html(result, language))?;
     output::write_whole(&folder.join("report.md"), &weir_report::markdown(result, language))?;
+    output::write_whole(&folder.join("comment.md"), &weir_report::comment(result, language))?;
     if let Some(page) = weir_report::guidance(result, language) {
         output::write_whole(&folder.join("guidance.md"), &page)?;
     }

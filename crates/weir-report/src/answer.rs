@@ -1,0 +1,44 @@
+//! What belongs to the answer of a study, whatever shows it: where and when it was measured, its primary cell, and what
+//! limits it.
+
+use weir_record::spec::CellRole;
+
+use crate::{check_words, view::View, when, words::Word};
+
+/// Time, host, CPU and kernel; what is unknown is left out.
+pub(crate) fn facts(view: &View<'_>) -> Vec<String> {
+    let fingerprint = &view.result.fingerprint;
+    let period = view.result.period.map(|it| when::range(view.language, it.began_unix_s, it.ended_unix_s));
+    let mut facts: Vec<String> = period.into_iter().collect();
+    facts.extend([
+        fingerprint.host.clone(),
+        fingerprint.cpu_model.clone(),
+        format!("{} CPU", fingerprint.cpus_online),
+        format!("Linux {}", fingerprint.kernel_release),
+    ]);
+    facts.retain(|fact| !fact.is_empty());
+    facts
+}
+
+/// The cell of the primary comparison; without one, the first cell that was to decide.
+pub(crate) fn primary_cell<'v>(view: &'v View<'_>) -> Option<&'v str> {
+    let is_primary = |cell: &&str| view.cell(cell).is_some_and(|it| it.role == CellRole::Primary);
+    let first = || view.cells.iter().copied().find(is_primary);
+    view.primary().map(|primary| primary.cell_id.as_str()).or_else(first)
+}
+
+/// Arms that could not run, with the way out, and checks that failed: an item each.
+pub(crate) fn limits(view: &View<'_>) -> Vec<String> {
+    let colon = view.language.colon();
+    let missing = view.result.missing_arms.iter().map(|arm| {
+        let (word, reason) = (view.word(Word::MissingTitle), view.finding(&arm.reason));
+        let unlock =
+            arm.unlock.as_ref().map(|it| format!(" {}{colon}{}", view.word(Word::Unlock), view.finding(it)));
+        format!("{word}{colon}{}{colon}{reason}.{}", arm.name, unlock.unwrap_or_default())
+    });
+    let failed = view.result.checks.iter().filter(|check| !check.passed).map(|check| {
+        let name = check_words::check(&check.name).map_or_else(|name| name, |word| view.word(word));
+        format!("✗ {}{colon}{name}", view.word(Word::FailedCheck))
+    });
+    missing.chain(failed).collect()
+}
