@@ -36,9 +36,15 @@ pub(crate) fn limits(view: &View<'_>) -> Vec<String> {
             arm.unlock.as_ref().map(|it| format!(" {}{colon}{}", view.word(Word::Unlock), view.finding(it)));
         format!("{word}{colon}{}{colon}{reason}.{}", arm.name, unlock.unwrap_or_default())
     });
-    let failed = view.result.checks.iter().filter(|check| !check.passed).map(|check| {
+    missing.chain(failed_checks(view)).collect()
+}
+
+/// Checks that failed, by name.
+pub(crate) fn failed_checks(view: &View<'_>) -> Vec<String> {
+    let failed = view.result.checks.iter().filter(|check| !check.passed);
+    let named = failed.map(|check| {
         let name = check_words::check(&check.name).map_or_else(|name| name, |word| view.word(word));
-        format!("✗ {}{colon}{name}", view.word(Word::FailedCheck))
+        format!("✗ {}{}{name}", view.word(Word::FailedCheck), view.language.colon())
     });
-    missing.chain(failed).collect()
+    named.collect()
 }

@@ -11,7 +11,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use weir_record::{finding::Finding, verdict::Verdict};
 
 use crate::{
-    display, findings,
+    answer, display, findings,
     language::Language,
     section::{Layer, Plot, Section},
     sentence,
@@ -52,7 +52,7 @@ pub(crate) fn document(language: Language, title: &str, body: &Markup) -> String
 pub(crate) fn page(
     view: &View<'_>,
     above: &Markup,
-    answer: Option<&Plot>,
+    figure: Option<&Plot>,
     (shown, empty): (&[Section], &[Word]),
 ) -> String {
     let result = view.result;
@@ -72,7 +72,7 @@ pub(crate) fn page(
                 p.study { (view.word(Word::StudyOf)) " " b { (result.spec.name) } }
                 p.asks { (titles::localized(&result.spec.title, view.language)) }
             }
-            (verdict_card(view, answer))
+            (verdict_card(view, figure))
             (chips(view))
             (missing_arms(view))
             (contents(view, &findings))
@@ -137,6 +137,7 @@ fn verdict_card(view: &View<'_>, figure: Option<&Plot>) -> Markup {
             }
             @if let Some(figure) = figure { (sections::plot(view, figure)) }
             ul.absolute { @for line in &absolute { li { (display::keep_together(line)) } } }
+            @for failed in answer::failed_checks(view) { p.to-cells { a href="#checks" { (failed) } } }
             @if let Some(line) = when::describes(view) { p.sensitivity { (display::keep_together(&line)) } }
         }
     }

@@ -86,9 +86,13 @@ fn fitted(parts: Vec<Part>, lines_max: usize) -> String {
         if part.is_apart {
             text.push('\n');
         }
-        for line in &part.lines[..shown] {
+        let is_cut = shown < part.lines.len();
+        for line in &part.lines[..shown - usize::from(is_cut)] {
             text.push_str(line);
             text.push('\n');
+        }
+        if is_cut {
+            text.push_str("…\n");
         }
     }
     text
@@ -194,7 +198,8 @@ mod tests {
             let of_list = part(Rank::Limits, &["- one", "- two", "- three"]);
             vec![part(Rank::Answer, &["title"]), Part { is_apart: true, can_be_cut: true, ..of_list }]
         };
-        assert_eq!(fitted(parts(), 4), "title\n\n- one\n- two\n");
+        assert_eq!(fitted(parts(), 5), "title\n\n- one\n- two\n- three\n");
+        assert_eq!(fitted(parts(), 4), "title\n\n- one\n…\n", "a cut is visible");
         assert_eq!(fitted(parts(), 2), "title\n", "an empty line without an item says nothing");
     }
 }
