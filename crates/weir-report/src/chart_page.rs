@@ -240,7 +240,9 @@ fn plot(view: &View<'_>, page: ChartPage, map: &Overview, quantity: Quantity) ->
     let title = maps::apart(view, map.map).map_or_else(|| name.clone(), |apart| format!("{name} · {apart}"));
     let levels = Levels {
         factor: view.word(factor(page, map)),
+        levels: Vec::new(),
         points,
+        beside: Vec::new(),
         raw: Vec::new(),
         axis: if page == ChartPage::Success { Axis::ToOne } else { Axis::FromZero },
         text,

@@ -164,9 +164,9 @@ fn draw(
     let dots = figures.units.iter().map(|unit| (scale.at(*unit), y));
     canvas.dots(&format!("{color} point"), 2.4, dots, &title);
     let (low, high) = (scale.at(least), scale.at(most));
-    canvas.line("whisker", [low, y, high, y]);
+    canvas.line(&format!("{color} whisker"), [low, y, high, y]);
     for end in [low, high] {
-        canvas.line("whisker", [end, y - 3.5, end, y + 3.5]);
+        canvas.line(&format!("{color} whisker"), [end, y - 3.5, end, y + 3.5]);
     }
     canvas.line(&format!("{color} mean"), [middle, y - 8.0, middle, y + 8.0]);
     canvas.finish()

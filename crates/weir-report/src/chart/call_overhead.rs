@@ -169,7 +169,9 @@ fn draw(view: &View<'_>, cells: &Line<'_>, figure: Figure) -> Markup {
     };
     let shown = Levels {
         factor: view.word(Word::MapConnections),
+        levels: cells.iter().map(|cell| u64::from(cell.connections)).collect(),
         points: cells.iter().flat_map(of_cell).collect(),
+        beside: Vec::new(),
         raw: Vec::new(),
         axis: Axis::Factors,
         text: figure.text(),

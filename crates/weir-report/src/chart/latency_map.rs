@@ -268,7 +268,10 @@ fn line(
     let points: Vec<(f64, LatencyPoint)> =
         ladder.rungs.iter().filter_map(|rung| Some((at(rung), of_arm(rung)?))).collect();
     let known = |(at, point): &(f64, LatencyPoint)| Some((*at, y.at(time(point, metric)?.value)));
-    canvas.polyline(&format!("{color} curve"), &points.iter().filter_map(known).collect::<Vec<_>>());
+    // A line over a rate without a time would claim one.
+    for joined in points.split(|(_, point)| time(point, metric).is_none()) {
+        canvas.polyline(&format!("{color} curve"), &joined.iter().filter_map(known).collect::<Vec<_>>());
+    }
     for (at, point) in &points {
         let Some(figure) = time(point, metric) else {
             let title = format!("{arm}: {}", reason(view, point));
@@ -276,7 +279,7 @@ fn line(
             continue;
         };
         if let Some((low, high)) = figure.interval {
-            canvas.line("whisker", [*at, y.at(low), *at, y.at(high)]);
+            canvas.line(&format!("{color} whisker"), [*at, y.at(low), *at, y.at(high)]);
         }
         let title = format!("{arm}: {}", bounded(point, figure));
         let mark = if point.is_upper_bound { "mark hollow" } else { "mark" };

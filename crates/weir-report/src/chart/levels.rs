@@ -71,7 +71,11 @@ pub(crate) enum Axis {
 pub(crate) struct Levels<'v> {
     /// The factor; empty if several charts share its name.
     pub factor: &'v str,
+    /// Levels that the study has; those of the points are added. One without a point is a gap in the line.
+    pub levels: Vec<u64>,
     pub points: Vec<Point>,
+    /// Figures of charts beside this one: all of them get one vertical axis.
+    pub beside: Vec<Figure>,
     /// Drawn behind them; empty for none.
     pub raw: Vec<Raw>,
     pub axis: Axis,
@@ -121,7 +125,8 @@ const GOES_ON: [&str; 3] = [
 ];
 
 fn draw(view: &View<'_>, of: &Levels<'_>, arms: &[&str]) -> Markup {
-    let levels: Vec<u64> = of.points.iter().map(|it| it.level).collect::<BTreeSet<_>>().into_iter().collect();
+    let levels: BTreeSet<u64> = of.points.iter().map(|it| it.level).chain(of.levels.iter().copied()).collect();
+    let levels: Vec<u64> = levels.into_iter().collect();
     let last = levels.len().saturating_sub(1);
     let across = Scale::linear(0.0, last as f64, 8.0, 92.0);
     let x = |index: usize| if last == 0 { 50.0 } else { across.at(index as f64) };
@@ -142,8 +147,8 @@ fn draw(view: &View<'_>, of: &Levels<'_>, arms: &[&str]) -> Markup {
     }
     for (place, arm) in arms.iter().enumerate() {
         let beside = (place as f64 - (arms.len() as f64 - 1.0) / 2.0) * ARM_STEP;
-        let at = |level: &u64| levels.binary_search(level).map_or(f64::NAN, |index| x(index) + beside);
-        line(&mut canvas, view.arm_index(arm), of, (*arm, &y), at);
+        let at = |level: usize| x(level) + beside;
+        line(&mut canvas, view.arm_index(arm), of, (*arm, &y), (&levels, &at));
     }
     if !of.factor.is_empty() {
         canvas.text("tick", 100.0, HEIGHT - 6.0, Anchor::End, &format!("{} →", of.factor));
@@ -151,9 +156,14 @@ fn draw(view: &View<'_>, of: &Levels<'_>, arms: &[&str]) -> Markup {
     framed(HEIGHT, &y, of.tick, &canvas.finish())
 }
 
+/// The figures that the vertical axis is for.
+fn drawn(of: &Levels<'_>) -> impl Iterator<Item = Figure> {
+    of.points.iter().map(|point| point.figure).chain(of.beside.iter().copied())
+}
+
 /// The smallest and the largest value that the axis shows of intervals.
 fn reach(of: &Levels<'_>) -> (f64, f64) {
-    let figures = of.points.iter().map(|point| point.figure.value).chain(of.ideal);
+    let figures = drawn(of).map(|figure| figure.value).chain(of.ideal);
     let figures = figures.filter(|figure| figure.is_finite() && *figure > 0.0);
     let (least, most) = figures.fold((f64::INFINITY, 0.0), |(least, most), figure| {
         (f64::min(least, figure), f64::max(most, figure))
@@ -172,11 +182,11 @@ fn goes_on(point: &Point, (least, most): (f64, f64)) -> (bool, bool) {
 
 fn vertical(of: &Levels<'_>) -> Scale {
     let (least, most) = reach(of);
-    let ends = |point: &Point| {
-        let (low, high) = point.figure.interval.unwrap_or((point.figure.value, point.figure.value));
-        [point.figure.value, low.clamp(least, most), high.clamp(least, most)]
+    let ends = |figure: Figure| {
+        let (low, high) = figure.interval.unwrap_or((figure.value, figure.value));
+        [figure.value, low.clamp(least, most), high.clamp(least, most)]
     };
-    let values = || of.points.iter().flat_map(ends).chain(of.ideal);
+    let values = || drawn(of).flat_map(ends).chain(of.ideal);
     match of.axis {
         Axis::FromZero => Scale::from_zero(values(), PLOT_Y.0, PLOT_Y.1),
         Axis::Factors => Scale::logarithmic(values(), PLOT_Y.0, PLOT_Y.1),
@@ -194,22 +204,26 @@ fn line(
     index: usize,
     of: &Levels<'_>,
     (arm, y): (&str, &Scale),
-    at: impl Fn(&u64) -> f64,
+    (levels, x): (&[u64], &dyn Fn(usize) -> f64),
 ) {
     let color = arm_class(index);
+    let place = |level: u64| levels.binary_search(&level).unwrap_or_default();
     let mut own: Vec<&Point> = of.points.iter().filter(|point| point.arm == arm).collect();
     own.sort_by_key(|point| point.level);
-    let joined: Vec<(f64, f64)> =
-        own.iter().map(|point| (at(&point.level), y.at(point.figure.value))).collect();
+    let at = |point: &&Point| (x(place(point.level)), y.at(point.figure.value));
     for raw in of.raw.iter().filter(|raw| raw.arm == arm) {
-        let x = at(&raw.level);
+        let x = x(place(raw.level));
         let dots = raw.units.iter().take(UNITS_MAX).map(|unit| (x, y.at(*unit)));
         canvas.dots(&format!("{color} point"), 1.8, dots, "");
     }
-    canvas.polyline(&format!("{color} curve"), &joined);
-    for (point, at) in own.iter().zip(&joined) {
+    // Neighbouring levels are joined. A line over a level without a figure would claim one.
+    for joined in own.chunk_by(|one, next| place(next.level) <= place(one.level) + 1) {
+        canvas.polyline(&format!("{color} curve"), &joined.iter().map(at).collect::<Vec<_>>());
+    }
+    for point in &own {
+        let at = at(point);
         if let Some((low, high)) = point.figure.interval {
-            canvas.line("whisker", [at.0, y.at(low), at.0, y.at(high)]);
+            canvas.line(&format!("{color} whisker"), [at.0, y.at(low), at.0, y.at(high)]);
             let (is_below, is_above) = goes_on(point, reach(of));
             if is_below {
                 canvas.arrow("arrow", (at.0, y.at(low)), Heading::Down);
@@ -221,6 +235,49 @@ fn line(
         let (least, mark) = if point.is_bound { ("≥ ", "mark hollow") } else { ("", "mark") };
         let said = overview::figure(Some(point.figure), of.text);
         let title = format!("{arm} · {}: {least}{said}", format::count(point.level));
-        canvas.marker(&format!("{color} {mark}"), index, *at, 8.0, &title);
+        canvas.marker(&format!("{color} {mark}"), index, at, 8.0, &title);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(level: u64, value: f64) -> Point {
+        let figure = Figure { value, interval: None };
+        Point { arm: "uring".to_owned(), level, figure, is_bound: false }
+    }
+
+    fn of(points: Vec<Point>, levels: Vec<u64>, beside: Vec<Figure>) -> Levels<'static> {
+        let text = |ratio: f64| format::ratio(Some(ratio));
+        let (raw, axis) = (Vec::new(), Axis::Ratios);
+        Levels { factor: "", levels, points, beside, raw, axis, text, tick: text, ideal: Some(1.0) }
+    }
+
+    fn curve(of: &Levels<'_>) -> String {
+        let mut canvas = Canvas::fluid(HEIGHT);
+        let levels = [1, 10, 100, 1_000];
+        let y = vertical(of);
+        line(&mut canvas, 1, of, ("uring", &y), (&levels, &|place| place as f64 * 10.0));
+        let drawn = canvas.finish().into_string();
+        drawn.split("curve").skip(1).map(|it| it.split('>').next().unwrap_or_default()).collect()
+    }
+
+    #[test]
+    fn a_level_without_a_figure_is_a_gap_in_the_line() {
+        let points = |levels: &[u64]| levels.iter().map(|level| point(*level, 0.9)).collect::<Vec<_>>();
+        let whole = of(points(&[1, 10, 100, 1_000]), Vec::new(), Vec::new());
+        let gap = of(points(&[1, 10, 1_000]), vec![100], Vec::new());
+        let begun = of(points(&[1, 10]), vec![100, 1_000], Vec::new());
+        assert_eq!(curve(&gap), curve(&begun), "the last level stands alone");
+        assert_ne!(curve(&gap), curve(&whole));
+    }
+
+    #[test]
+    fn charts_beside_each_other_have_one_axis() {
+        let near = || vec![point(1, 0.99), point(10, 1.01)];
+        let far = Figure { value: 0.5, interval: None };
+        let (alone, beside) = (vertical(&of(near(), Vec::new(), Vec::new())), vertical(&of(near(), Vec::new(), vec![far])));
+        assert!(!alone.contains(0.5) && beside.contains(0.5));
     }
 }

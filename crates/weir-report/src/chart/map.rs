@@ -191,13 +191,20 @@ fn multiples(view: &View<'_>, grids: &[&Grid]) -> Vec<Drawing> {
     };
     let lines =
         rows.iter().enumerate().map(|(place, row)| (place, *row, of_row(view, grids, row))).filter(is_line);
+    let lines: Vec<Row<'_>> = lines.collect();
+    let columns: BTreeSet<u64> =
+        grids.iter().flat_map(|grid| &grid.cells).map(|cell| cell.levels[0]).collect();
+    let of_points = lines.iter().flat_map(|(_, _, (points, _))| points);
+    let all: Vec<Figure> = of_points.map(|point| point.figure).collect();
     let chart = |(index, (place, row, (points, raw))): (usize, Row<'_>)| {
         let is_open = index < OPEN_MAX;
         // Rarely opened charts should not make the page much longer.
         let raw = if is_open { raw } else { Vec::new() };
         let shown = Levels {
             factor: if is_open { factor(view, first.factors[0]) } else { "" },
+            levels: columns.iter().copied().collect(),
             points,
+            beside: all.clone(),
             raw,
             axis: Axis::Ratios,
             text: |ratio| format::ratio(Some(ratio)),
@@ -211,7 +218,7 @@ fn multiples(view: &View<'_>, grids: &[&Grid]) -> Vec<Drawing> {
         let image = if is_open { by_level(view, &shown) } else { without_legend(view, &shown) };
         Drawing { id: format!("{key}-{place}"), title, image }
     };
-    lines.enumerate().map(chart).collect()
+    lines.into_iter().enumerate().map(chart).collect()
 }
 
 /// Valid ratios of a row, and their rounds.

@@ -56,9 +56,9 @@ fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
 
 /// Every line or dot of a class, as coordinates: consecutive lines are one path, and so are dots.
 pub fn paths(drawn: &str, class: &str) -> String {
-    let start = format!("<path class=\"{class}\"");
-    let paths = drawn.split(&start).skip(1).filter_map(|path| path.split('>').next());
-    paths.filter_map(|path| attribute(path, "d")).collect()
+    let paths = drawn.split("<path").skip(1).filter_map(|path| path.split('>').next());
+    let is_of_class = |path: &&str| attribute(path, "class").is_some_and(|it| it.ends_with(class));
+    paths.filter(is_of_class).filter_map(|path| attribute(path, "d")).collect()
 }
 
 #[test]
