@@ -231,7 +231,8 @@ fn facts(reader: &Reader, card: &Card, is_open: bool) -> Vec<String> {
         "已存储 {stored} / {blocks} 个区组"
     );
     let length = reader.language.duration(card.elapsed_ns);
-    let mut facts = vec![card.name.clone(), format!("{} UTC", card.created_at), length];
+    let made = card.created_unix_s.map(|unix_s| format!("{} UTC", weir_report::minute(unix_s)));
+    let mut facts: Vec<String> = [card.name.clone()].into_iter().chain(made).chain([length]).collect();
     facts.extend(is_open.then_some(progress));
     facts
 }

@@ -38,7 +38,7 @@ use weir_lab::{
     stored_folders,
 };
 use weir_proto::exposition;
-use weir_report::{ChartPage, chart_page, html_below, run_pair, run_pool};
+use weir_report::{ChartPage, chart_page, html_of_run_below, run_pair, run_pool};
 
 use crate::{
     actions,
@@ -420,7 +420,7 @@ async fn study(State(app): State<Arc<App>>, request: Request) -> Response {
         let found = of_path(app, &path, "")?;
         let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
         let above = pages::above(reader, (&path, &[]), Some(&found));
-        Ok(html_below(&run.result, reader.language, &above))
+        Ok(html_of_run_below(&run.result, reader.language, &found.path, &above))
     })
     .await
 }

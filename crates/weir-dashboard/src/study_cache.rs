@@ -75,7 +75,8 @@ impl Problem {
 pub(crate) struct Card {
     pub name: String,
     pub title: Text,
-    pub created_at: String,
+    /// When it was made; absent if the store does not say it.
+    pub created_unix_s: Option<u64>,
     pub elapsed_ns: u64,
     pub blocks_stored: u32,
     pub blocks: u32,
@@ -200,7 +201,7 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn card(found: &Found) -> Result<Card, StoreError> {
     let store = Store::open_read_only(&found.path)?;
-    let StudyBrief { spec, created_at, elapsed_ns, blocks } = store.brief()?;
+    let StudyBrief { spec, fingerprint: _, created_unix_s, elapsed_ns, blocks } = store.brief()?;
     let planned = |cell: &String| spec.cells.iter().any(|own| own.id == *cell);
     let blocks_stored: u32 = blocks.iter().filter(|(cell, _)| planned(cell)).map(|(_, count)| count).sum();
     let blocks: u32 = spec.cells.iter().map(|cell| cell.blocks).sum();
@@ -215,7 +216,7 @@ fn card(found: &Found) -> Result<Card, StoreError> {
         is_judged,
         name: spec.name,
         title: spec.title,
-        created_at,
+        created_unix_s,
         elapsed_ns,
     })
 }

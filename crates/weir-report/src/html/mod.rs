@@ -7,6 +7,8 @@ mod colour_contrast;
 mod columns;
 mod sections;
 
+use std::{ffi::OsStr, path::Path};
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use weir_record::{finding::Finding, verdict::Verdict};
 
@@ -50,18 +52,17 @@ pub(crate) fn document(language: Language, title: &str, body: &Markup) -> String
 /// The report with its sections and the reasons for empty ones; with a header if it is one page of several.
 pub(crate) fn page(view: &View<'_>, above: &Markup, (shown, empty): (&[Section], &[Word])) -> String {
     let result = view.result;
-    let title = format!(
-        "{} {}{}{}",
-        view.word(Word::StudyOf),
-        result.spec.name,
-        view.language.colon(),
-        view.own_verdict()
-    );
     let body = html! {
         (above)
         main {
             header.top {
                 p.study { (view.word(Word::StudyOf)) " " b { (result.spec.name) } }
+                @if let Some(made) = when::made(view) {
+                    p.study { time datetime=[when::made_for_programs(view)] { (made) } }
+                }
+                @if let Some(host) = when::host(view) {
+                    p.study { (view.language.choose(["host", "호스트", "主机"])) " " bdi { (host) } }
+                }
                 p.asks { (titles::localized(&result.spec.title, view.language)) }
             }
             (verdict_card(view))
@@ -75,7 +76,25 @@ pub(crate) fn page(view: &View<'_>, above: &Markup, (shown, empty): (&[Section],
             (sections::reproduce(view))
         }
     };
-    document(view.language, &title, &body)
+    document(view.language, &title(view), &body)
+}
+
+/// Most columns of a folder's name in a title.
+const FOLDER_COLUMNS_MAX: usize = 80;
+
+/// The study with its verdict, its date and its folder, so that tabs and bookmarks of two runs differ.
+fn title(view: &View<'_>) -> String {
+    let name = &view.result.spec.name;
+    let said = format!(
+        "{} {name}{}{}",
+        view.word(Word::StudyOf),
+        view.language.colon(),
+        view.own_verdict()
+    );
+    let folder = view.folder.and_then(Path::file_name).map(OsStr::to_string_lossy);
+    let folder = folder.map(|folder| display::plain_name(&folder, FOLDER_COLUMNS_MAX));
+    let parts: Vec<String> = [said].into_iter().chain(when::made(view)).chain(folder).collect();
+    parts.join(" · ")
 }
 
 /// A page of sections below a card with their summary, in the colour of a class.
@@ -110,7 +129,7 @@ pub(crate) fn verdict_class(verdict: Verdict) -> &'static str {
 }
 
 fn verdict_card(view: &View<'_>) -> Markup {
-    let verdict = view.result.verdict;
+    let verdict = view.verdict();
     let absolute = sentence::absolute(view);
     let sensitivity = sentence::sensitivity(view);
     html! {

@@ -17,3 +17,4 @@ mod run_pair;
 mod run_pool;
 mod texts;
 mod waiting;
+mod when;
