@@ -1,11 +1,11 @@
-//! Actions on the list of studies: finding some by name, choosing two to compare, and, for readers with the token,
+//! Actions on the list of studies: choosing two to compare, and, for readers with the token,
 //! starting and stopping one. Pure text out.
 
 use std::ffi::{OsStr, OsString};
 
 use maud::{Markup, html};
 use weir_lab::outline::shown_ns;
-use weir_report::{Language, localized};
+use weir_report::{Language, localized, plain_name};
 
 use crate::{
     folder::Found,
@@ -15,6 +15,9 @@ use crate::{
     runner::{Ending, Started},
     words,
 };
+
+/// Most columns of a study's name in a choice.
+const NAME_COLUMNS_MAX: usize = 80;
 
 /// What a browser may do.
 pub(crate) enum Panel {
@@ -38,17 +41,6 @@ pub(crate) struct Last {
     pub is_stored: bool,
 }
 
-/// A form that searches studies by their names.
-pub(crate) fn find(reader: &Reader, text: &str) -> Markup {
-    html! {
-        section.acts { form action="/" role="search" {
-            label { (reader.say(words::NAME_HAS)) input type="search" name="find" value=(text); }
-            (language(reader))
-            button { (reader.say(words::FIND)) }
-        } }
-    }
-}
-
 /// A form that asks for a process by its number.
 pub(crate) fn observe(reader: &Reader, path: &str) -> Markup {
     html! {
@@ -62,20 +54,18 @@ pub(crate) fn observe(reader: &Reader, path: &str) -> Markup {
     }
 }
 
-/// A form that chooses two of these studies.
-pub(crate) fn choose_two(reader: &Reader, studies: &[&Found]) -> Markup {
-    // A form can name what is text alone.
-    let names: Vec<&str> = studies.iter().filter_map(|study| study.name.to_str()).collect();
+/// A form that chooses two of the studies of these names, with the places of the two that it proposes.
+pub(crate) fn choose_two(reader: &Reader, names: &[&str], (earlier, later): (usize, usize)) -> Markup {
     let choice = |field: &str, chosen: usize| {
         html! {
             select name=(field) {
                 @for (index, name) in names.iter().enumerate() {
-                    option value=(name) selected[index == chosen] { (name) }
+                    option value=(name) selected[index == chosen] { (plain_name(name, NAME_COLUMNS_MAX)) }
                 }
             }
         }
     };
-    html! { @if names.len() > 1 { (two(reader, [choice("a", 1), choice("b", 0)], None)) } }
+    html! { @if names.len() > 1 { (two(reader, [choice("a", earlier), choice("b", later)], None)) } }
 }
 
 /// A form in which the reader types two names, where there are too many studies for a list of choices. It suggests
@@ -106,7 +96,7 @@ fn two(reader: &Reader, [earlier, later]: [Markup; 2], help: Option<words::Local
 }
 
 /// The hidden field that keeps the chosen language on the next page.
-fn language(reader: &Reader) -> Markup {
+pub(crate) fn language(reader: &Reader) -> Markup {
     html! {
         @if reader.has_chosen { input type="hidden" name="lang" value=(reader.language.code()); }
     }

@@ -19,6 +19,7 @@
 mod actions;
 mod app;
 mod auth;
+mod choice;
 mod connections_by_address;
 mod control;
 mod counters;
@@ -27,6 +28,7 @@ mod folder;
 mod forms;
 mod history_cache;
 mod history_page;
+mod list_page;
 mod live;
 mod observed;
 mod observer;

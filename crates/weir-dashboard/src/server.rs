@@ -43,6 +43,7 @@ use weir_report::{ChartPage, chart_page, html_of_run_below, run_pair, run_pool};
 use crate::{
     actions,
     app::{App, Failure, Settings, listing, made, page, reader, text_of, written},
+    choice::{Choice, Entry},
     connections_by_address::ConnectionsByAddress,
     control::{Control, ControlSettings, Peer},
     counters::Counters,
@@ -50,11 +51,12 @@ use crate::{
     folder::{Found, LISTED_MAX, Listing},
     history_cache::HistoryCache,
     history_page,
+    list_page::{self, List, Offers, PAGE_STUDIES},
     live::Live,
     observed,
     observer::Observer,
     origin::is_foreign_fetch,
-    pages::{self, List, PAGE_STUDIES},
+    pages,
     query::{decoded, encoded, is_own_host, value},
     reader::Reader,
     study_cache::{Problem, StudyCache},
@@ -379,29 +381,44 @@ fn download(kind: &'static str, name: &OsStr, end: &str, text: String) -> Respon
 async fn list(State(app): State<Arc<App>>, request: Request) -> Response {
     let reader = reader(&app, &request);
     let query = request.uri().query().unwrap_or_default();
-    let [from, find] =
-        ["from", "find"].map(|name| value(query, name).and_then(|text| String::from_utf8(text).ok()));
-    let from = from.and_then(|text| text.parse::<usize>().ok()).unwrap_or_default();
-    let find = find.map(|text| text.trim().to_owned()).unwrap_or_default();
+    let from = value(query, "from").and_then(|text| String::from_utf8(text).ok()?.parse::<usize>().ok());
+    let choice = Choice::of_query(query);
     let is_logged_in = app.control.as_ref().is_some_and(|control| control.is_logged_in(request.headers()));
     written(app, reader, move |app, reader| {
         let found = listing(app)?;
-        let all = found.matching(&find);
-        let listed = &all[..all.len().min(LISTED_MAX)];
-        let from = from.min(listed.len());
-        let shown = &listed[from..(from + PAGE_STUDIES).min(listed.len())];
-        let rows = app.studies.rows(&found.studies, shown, &app.counters);
+        let entries = app.entries(&found);
+        let offers = Offers::of(&entries);
+        let entries = match choice.needs_judgement() {
+            true => entries.into_iter().map(|entry| app.with_judgement(entry)).collect(),
+            false => entries,
+        };
+        let mut chosen = choice.of(entries);
+        // Older studies are found by their names alone, because their stores are not opened for a list.
+        let is_older = |study: &&Found| !choice.has_filter() && choice.is_in_name(study);
+        let older: Vec<&Found> = found.older.iter().filter(is_older).collect();
+        let all = chosen.len() + older.len();
+        let listed = all.min(LISTED_MAX);
+        let from = from.unwrap_or_default().min(listed);
+        let until = (from + PAGE_STUDIES).min(listed);
+        let further = older.get(from.saturating_sub(chosen.len())..until.saturating_sub(chosen.len()));
+        let further = further.unwrap_or_default();
+        let rows = app.studies.rows(&found.studies, further, &app.counters);
+        let further = further.iter().zip(rows);
+        let further = further.map(|(found, row)| Entry { found: *found, row, judgement: None });
+        let first = from.min(chosen.len());
+        let shown = chosen.drain(first..until.min(chosen.len())).chain(further);
         let list = List {
-            studies: shown.iter().copied().zip(rows.iter().map(|row| &**row)).collect(),
-            find: &find,
+            entries: shown.map(|entry| app.with_judgement(entry)).collect(),
+            choice: &choice,
+            offers,
             newest: &found.studies,
             from,
-            listed: listed.len(),
-            older: all.len() - listed.len(),
+            listed,
+            older: if choice.has_filter() { found.older.len() } else { all - listed },
             is_cut: found.is_cut,
             panel: app.control.as_ref().map(|control| control.panel(is_logged_in, &found)),
         };
-        Ok(pages::list(reader, &list))
+        Ok(list_page::list(reader, &list))
     })
     .await
 }
@@ -519,7 +536,9 @@ async fn pool(State(app): State<Arc<App>>, request: Request) -> Response {
     let named = value(request.uri().query().unwrap_or_default(), "study");
     written(app, reader, move |app, reader| {
         let named = named.and_then(|name| String::from_utf8(name).ok()).unwrap_or_default();
-        let runs = app.studies.runs(&listing(app)?.studies, &named, &app.counters);
+        let found = listing(app)?;
+        let newest: Vec<&Found> = app.newest(&found).iter().map(|entry| entry.found).collect();
+        let runs = app.studies.runs(&newest, &named, &app.counters);
         let pool = stored_folders::pooled(&runs);
         let last = stored_folders::named(&pool, &runs).filter(|_| runs.len() > 1);
         let last = last.ok_or(Failure::Missing(words::NOTHING_TO_POOL))?;
@@ -529,20 +548,20 @@ async fn pool(State(app): State<Arc<App>>, request: Request) -> Response {
     .await
 }
 
-/// The study that a query names, or the newest one for charts: a finished one before others. It is looked for among the
-/// listed studies, because thousands of older stores are not opened for a chart.
+/// The study that a query names, or the newest one for charts, by the date in its store: a finished one before others.
+/// It is looked for among the listed studies, because thousands of older stores are not opened for a chart.
 fn charted(app: &App, named: Option<Vec<u8>>) -> Result<Found, Failure> {
     let found = listing(app)?;
     if let Some(name) = named {
         return found.named(&name).cloned().ok_or(Failure::Missing(words::NO_SUCH_STUDY));
     }
     let mut unfinished = None;
-    for one in &found.studies {
-        match &*app.studies.row(one, &app.counters) {
-            Ok(card) if card.name == CHARTED && card.is_judged => return Ok(one.clone()),
-            Ok(card) if card.name == CHARTED && unfinished.is_none() => unfinished = Some(one.clone()),
-            _ => {}
+    for entry in app.newest(&found) {
+        let Some(card) = entry.card().filter(|card| card.name == CHARTED) else { continue };
+        if app.studies.judgement(entry.found, card).is_judged {
+            return Ok(entry.found.clone());
         }
+        unfinished = unfinished.or_else(|| Some(entry.found.clone()));
     }
     let has_others = found.is_cut || !found.older.is_empty();
     let none = if has_others { words::NO_NEW_TPS_STUDY } else { words::NO_TPS_STUDY };

@@ -140,7 +140,31 @@ pub(crate) const NOTHING_TO_POOL: LocalizedText = [
     "목록에 이 연구의 끝난 실행이 두 번 미만이어서 종합할 것이 없습니다.",
     "列表中该研究已完成的运行不足两次，无法合并。",
 ];
-pub(crate) const NAME_HAS: LocalizedText = ["Name contains", "이름에 포함", "名称包含"];
+pub(crate) const FIND_TEXT: LocalizedText = ["Text", "검색어", "文本"];
+pub(crate) const ANY: LocalizedText = ["any", "전체", "全部"];
+pub(crate) const ALL_STUDIES: LocalizedText = ["All studies", "모든 연구", "所有研究"];
+pub(crate) const NOTHING_CHOSEN: LocalizedText =
+    ["No study matches this choice.", "선택한 조건에 맞는 연구가 없습니다.", "没有符合所选条件的研究。"];
+pub(crate) const DATE: LocalizedText = ["Date (UTC)", "날짜(UTC)", "日期（UTC）"];
+pub(crate) const EFFECT: LocalizedText = ["Effect", "효과", "效应"];
+pub(crate) const VERDICT: LocalizedText = ["Verdict", "판정", "判定"];
+pub(crate) const MACHINE: LocalizedText = ["Machine", "머신", "机器"];
+pub(crate) const DURATION: LocalizedText = ["Duration", "소요 시간", "时长"];
+pub(crate) const ARM: LocalizedText = ["Arm", "대상", "方案"];
+/// What the list can be narrowed to: the value in a query, and its word.
+pub(crate) const STATES: [(&str, LocalizedText); 11] = [
+    ("better", ["better", "나음", "更优"]),
+    ("worse", ["worse", "못함", "更差"]),
+    ("equivalent", ["equivalent", "동등", "相当"]),
+    ("inconclusive", ["inconclusive", "보류", "无法判定"]),
+    ("not-comparable", ["not comparable", "비교 불가", "不可比较"]),
+    ("no-claim", ["no claim", "참고용", "仅供参考"]),
+    ("running", RUNNING),
+    ("unfinished", UNFINISHED),
+    ("not-judged", NOT_JUDGED),
+    ("judged-elsewhere", JUDGED_ELSEWHERE),
+    ("unreadable", UNREADABLE),
+];
 pub(crate) const FIND: LocalizedText = ["Find", "찾기", "查找"];
 
 pub(crate) const CONTROL: LocalizedText = ["Start and stop", "시작과 중지", "启动与停止"];

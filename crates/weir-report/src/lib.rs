@@ -81,8 +81,10 @@ use weir_record::{
     study::StudyResult,
     text::Text,
     trial::TrialRecord,
+    verdict::Verdict,
 };
 
+pub use chart::Listed;
 pub use chart_page::{ChartPage, chart_page};
 pub use display::{columns, keep_together, pad_end, pad_start, pieces, plain_name, shell_word, spaced, wrap};
 pub use language::{Language, UnknownLanguage, assert_translations_alike};
@@ -185,6 +187,16 @@ pub fn pidstat(result: &StudyResult, trials: &[TrialRecord]) -> String {
 pub fn verdict(result: &StudyResult, language: Language) -> (&'static str, &'static str) {
     let view = view::View::new(result, language);
     (view.own_verdict(), html::verdict_class(view.verdict()))
+}
+
+/// The study's verdict; none while planned blocks have not run.
+pub fn shown_verdict(result: &StudyResult) -> Verdict {
+    view::View::new(result, Language::English).verdict()
+}
+
+/// The primary comparison for a list of studies, in figures that do not depend on a language; `None` without one.
+pub fn listed(result: &StudyResult) -> Option<Listed> {
+    chart::listed(&view::View::new(result, Language::English))
 }
 
 /// A text by the study's author: in the given language if it was translated, otherwise in English.

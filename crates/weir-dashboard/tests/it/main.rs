@@ -5,6 +5,7 @@ mod client;
 mod compare;
 mod control;
 mod history;
+mod list;
 mod live;
 mod pages;
 mod refusals;

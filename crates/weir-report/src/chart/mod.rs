@@ -19,6 +19,7 @@ mod frontier;
 mod history;
 mod latency_map;
 mod levels;
+mod listed;
 mod map;
 mod over_time;
 mod plane;
@@ -41,6 +42,8 @@ pub(crate) use latency_map::{
     TITLE as LATENCY_MAP_TITLE, cpu_at_equal_rates, latency_map, lines as latency_lines,
 };
 pub(crate) use levels::{Axis, Levels, Point, levels as by_level};
+pub use listed::Listed;
+pub(crate) use listed::listed;
 pub(crate) use map::{crossings, difference_word, level, levels, map, regions};
 pub(crate) use over_time::{Line, OverTime, over_time};
 pub(crate) use pooled::{PooledPlot, PooledRow, pooled};
