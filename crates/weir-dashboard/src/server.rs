@@ -16,7 +16,7 @@ use axum::{
     Extension, Router,
     body::Body,
     extract::{Request, State},
-    http::{HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, StatusCode, header, uri::Authority},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::get,
@@ -331,6 +331,14 @@ fn no_room(reader: &Reader) -> Response {
     answer
 }
 
+/// Whether a request is for this host. One with a whole address as its target is for the host there (RFC 9112, 3.2.2),
+/// and the header may name no foreign one beside it.
+fn is_for_own_host(app: &App, request: &Request) -> bool {
+    let host = text_of(request.headers(), header::HOST);
+    let authority = request.uri().authority().map(Authority::as_str);
+    [Some(host), authority].into_iter().flatten().all(|host| is_own_host(host, &app.settings.hosts))
+}
+
 /// Refuses requests for a foreign host and fetches of pages of other sites. Gives every answer its headers, and room
 /// until it is sent.
 async fn guard(
@@ -341,8 +349,10 @@ async fn guard(
     next: Next,
 ) -> Response {
     let reader = reader(&app, &request);
-    let host = text_of(request.headers(), header::HOST);
-    let answer = if !is_own_host(host, &app.settings.hosts) {
+    let answer = if request.headers().get_all(header::HOST).iter().count() > 1 {
+        app.counters.refused_host();
+        page(StatusCode::BAD_REQUEST, pages::message(&reader, reader.say(words::TWO_HOSTS)))
+    } else if !is_for_own_host(&app, &request) {
         app.counters.refused_host();
         page(StatusCode::MISDIRECTED_REQUEST, pages::message(&reader, reader.say(words::FOREIGN_HOST)))
     } else if is_fetched_from_elsewhere(&request) {

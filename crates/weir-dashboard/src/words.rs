@@ -88,6 +88,11 @@ pub(crate) const FOREIGN_HOST: LocalizedText = [
     "이 대시보드는 이 머신의 주소나 localhost로 온 요청에만 응답합니다. 다른 이름을 쓰려면 --host NAME으로 시작하십시오.",
     "此仪表板只应答以本机地址或 localhost 发来的请求。若要使用其他名称，请以 --host NAME 启动。",
 ];
+pub(crate) const TWO_HOSTS: LocalizedText = [
+    "This request has several Host lines. It must have one.",
+    "이 요청에는 Host 헤더가 여러 개 있습니다. 하나만 보내야 합니다.",
+    "此请求含有多个 Host 头，只能有一个。",
+];
 pub(crate) const FOREIGN_FETCH: LocalizedText = [
     "A page of another site asked for this. Other sites may link to this dashboard and frame its charts, and nothing else.",
     "다른 사이트의 페이지에서 보낸 요청입니다. 다른 사이트는 이 대시보드로 링크하거나 차트를 iframe으로 넣을 수만 있습니다.",
