@@ -16,6 +16,11 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
+    /// A reader whose request is not looked at.
+    pub(crate) fn of_no_request(language: Language, has_servers: bool, has_observations: bool) -> Self {
+        Self { language, has_chosen: false, has_servers, has_observations }
+    }
+
     pub(crate) fn say(&self, text: LocalizedText) -> &'static str {
         self.language.choose(text)
     }

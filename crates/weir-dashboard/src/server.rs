@@ -4,12 +4,12 @@
 use std::{
     ffi::OsStr,
     fs,
-    io::ErrorKind,
+    io::{self, ErrorKind},
     net::{SocketAddr, TcpListener as StdListener},
     path::PathBuf,
     pin::pin,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -30,7 +30,7 @@ use socket2::SockRef;
 use tokio::{
     net::{TcpListener, TcpStream},
     runtime::{self, Runtime},
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::{sleep, timeout},
 };
 use weir_lab::{
@@ -44,7 +44,7 @@ use crate::{
     actions,
     app::{App, Failure, Settings, listing, made, page, reader, text_of, written},
     choice::{Choice, Entry},
-    connections_by_address::ConnectionsByAddress,
+    connections::{Connections, CountedConnection},
     control::{Control, ControlSettings, Peer},
     counters::Counters,
     errors::DashboardError,
@@ -62,11 +62,12 @@ use crate::{
     study_cache::{Problem, StudyCache},
     top::{Others, Top},
     top_page,
+    turned_away::TurnedAway,
     unsent::{ANSWER_WAIT_MAX, Deadline, Unsent},
     words,
 };
 
-/// Most connections at a time; further ones wait in the kernel's queue.
+/// Most connections at a time. A further one takes the place of one that answers no request, or waits for one.
 pub const CONNECTIONS_MAX: usize = 64;
 
 /// Longest head of a request. When fewer bytes than this wait in a connection, it takes the next piece of its answer.
@@ -77,9 +78,6 @@ const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
 const STALL_MAX: Duration = Duration::from_secs(30);
 /// Time for unfinished answers when the dashboard ends.
 const GRACE: Duration = Duration::from_secs(1);
-/// The answer to one connection too many of an address, sent before any of it is read.
-const TURNED_AWAY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n\
-    Retry-After: 5\r\nContent-Length: 34\r\nConnection: close\r\n\r\nToo many connections from there.\r\n";
 /// Pause after the system refused a connection, for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Threads that read stores.
@@ -207,7 +205,7 @@ fn checked(control: ControlSettings, settings: &mut Settings) -> Result<ControlS
 
 async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receiver<u32>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let connections = Arc::new(ConnectionsByAddress::default());
+    let (connections, turned_away) = (Arc::new(Connections::default()), TurnedAway::default());
     let router = router(&app);
     tokio::spawn(Arc::clone(&app.live).run());
     let ahead = Arc::clone(&app);
@@ -215,26 +213,28 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
     let ended = stopped.clone();
     loop {
         let accepted = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            (place, listener.accept().await)
+            let (stream, peer) = listener.accept().await?;
+            let Some(counted) = connections.enter(peer.ip(), Instant::now()) else {
+                return Ok((stream, Peer(peer.ip()), None));
+            };
+            let place = place(&places, &connections, &counted).await;
+            Ok::<_, io::Error>((stream, Peer(peer.ip()), Some((Arc::new(counted), place))))
         };
         tokio::select! {
             _ = stopped.wait_for(|asked| *asked > 0) => break,
-            (place, accepted) = accepted => match accepted {
-                Ok((stream, peer)) => {
-                    let Some(counted) = connections.enter(peer.ip()) else {
-                        app.counters.turned_away();
-                        // The socket's buffer has room for so little; a peer that does not read it loses nothing.
-                        let _ = SockRef::from(&stream).send(TURNED_AWAY);
-                        continue;
-                    };
-                    let peer = Peer(peer.ip());
+            accepted = accepted => match accepted {
+                Ok((stream, _, None)) => {
+                    app.counters.turned_away();
+                    turned_away.answer(stream, &app);
+                }
+                Ok((stream, peer, Some((counted, place)))) => {
                     let (app, router, stopped) = (Arc::clone(&app), router.clone(), ended.clone());
                     tokio::spawn(async move {
                         app.counters.connected();
                         let deadline = Deadline::default();
                         let router = router.layer(Extension(peer)).layer(Extension(deadline.clone()));
-                        connection(stream, router, &deadline, stopped).await;
+                        let router = router.layer(Extension(Arc::clone(&counted)));
+                        connection(stream, router, (&deadline, &counted), stopped).await;
                         app.counters.disconnected();
                         drop((counted, place));
                     });
@@ -248,11 +248,36 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
     let _ = timeout(GRACE, places.acquire_many(all)).await;
 }
 
+/// A place for a connection. If there is none, one that answers no request is asked to leave; if all of them answer,
+/// the first that has answered.
+async fn place(
+    places: &Arc<Semaphore>,
+    connections: &Connections,
+    own: &CountedConnection,
+) -> Option<OwnedSemaphorePermit> {
+    if let Ok(place) = Arc::clone(places).try_acquire_owned() {
+        return Some(place);
+    }
+    let mut acquired = pin!(Arc::clone(places).acquire_owned());
+    let mut has_asked = false;
+    loop {
+        // From here on, so that none is missed between the look and the wait.
+        let mut idled = pin!(connections.idled());
+        idled.as_mut().enable();
+        has_asked = has_asked || connections.make_room(own);
+        tokio::select! {
+            // It is never closed.
+            place = acquired.as_mut() => return place.ok(),
+            () = idled => {}
+        }
+    }
+}
+
 /// One connection until its end, or until an answer was not sent in time.
 async fn connection(
     stream: TcpStream,
     router: Router,
-    deadline: &Deadline,
+    (deadline, counted): (&Deadline, &CountedConnection),
     mut stopped: watch::Receiver<u32>,
 ) {
     // For a peer that does not answer, late detection is harmless.
@@ -261,13 +286,16 @@ async fn connection(
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WAIT_MAX).max_buf_size(BUFFER_BYTES_MAX);
     let service = TowerToHyperService::new(router);
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    tokio::select! {
+    let grace = tokio::select! {
         // Errors of a connection are the peer's concern.
         _ = served.as_mut() => return,
         () = deadline.passes() => return,
-        _ = stopped.wait_for(|asked| *asked > 0) => served.as_mut().graceful_shutdown(),
-    }
-    let _ = timeout(GRACE, served).await;
+        // A request that has come meanwhile is answered.
+        () = counted.is_asked_to_leave() => STALL_MAX,
+        _ = stopped.wait_for(|asked| *asked > 0) => GRACE,
+    };
+    served.as_mut().graceful_shutdown();
+    let _ = timeout(grace, served).await;
 }
 
 fn router(app: &Arc<App>) -> Router {
@@ -345,9 +373,11 @@ async fn guard(
     State(app): State<Arc<App>>,
     Extension(Peer(address)): Extension<Peer>,
     Extension(deadline): Extension<Deadline>,
+    Extension(counted): Extension<Arc<CountedConnection>>,
     request: Request,
     next: Next,
 ) -> Response {
+    let busy = counted.begin();
     let reader = reader(&app, &request);
     let answer = if request.headers().get_all(header::HOST).iter().count() > 1 {
         app.counters.refused_host();
@@ -376,7 +406,7 @@ async fn guard(
         answer.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     app.counters.answered(answer.status().as_u16());
-    answer
+    busy.until_sent(answer)
 }
 
 /// A file to download, under a name without characters that a header or a file system could misread.
@@ -639,7 +669,6 @@ mod tests {
     use std::{
         io::{Read, Write},
         net::{IpAddr, TcpStream as StdStream},
-        time::Instant,
     };
 
     use super::*;
@@ -654,7 +683,9 @@ mod tests {
             let mut slow =
                 StdStream::connect(listener.local_addr().expect("an address")).expect("it listens");
             slow.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it takes a request");
-            let (stream, _) = listener.accept().await.expect("a connection");
+            let (stream, peer) = listener.accept().await.expect("a connection");
+            let connections = Arc::new(Connections::default());
+            let counted = connections.enter(peer.ip(), Instant::now()).expect("it is the only one");
             let (unsent, deadline) = (Arc::new(Unsent::default()), Deadline::default());
             let (held, own) = (Arc::clone(&unsent), deadline.clone());
             let long = move || async move {
@@ -663,7 +694,8 @@ mod tests {
             };
             let stop = watch::Sender::new(0);
             let began = Instant::now();
-            connection(stream, Router::new().route("/", get(long)), &deadline, stop.subscribe()).await;
+            let router = Router::new().route("/", get(long));
+            connection(stream, router, (&deadline, &counted), stop.subscribe()).await;
             assert!(began.elapsed() < STALL_MAX, "it did not end for its peer's silence");
             assert!(unsent.is_empty(), "and keeps nothing of its answer");
             slow

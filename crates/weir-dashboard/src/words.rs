@@ -103,6 +103,11 @@ pub(crate) const NO_ROOM: LocalizedText = [
     "이전 응답이 아직 다 전송되지 않아 지금은 이 응답을 보낼 수 없습니다. 잠시 후 페이지를 다시 불러오십시오.",
     "之前的应答尚未发送完毕，暂时无法发送此应答。请稍后重新加载页面。",
 ];
+pub(crate) const TOO_MANY_CONNECTIONS: LocalizedText = [
+    "Too many requests from your address are being answered. Load the page again in a few seconds.",
+    "같은 주소에서 온 요청을 이미 많이 처리하고 있습니다. 몇 초 후 페이지를 다시 불러오십시오.",
+    "来自您地址的连接过多，都在应答中。请在几秒后重新加载页面。",
+];
 pub(crate) const BROKEN: LocalizedText = [
     "This study could not be shown: what is stored of it makes no sense. `weir report` says more.",
     "이 연구를 표시할 수 없습니다. 저장된 내용이 올바르지 않습니다. 자세한 내용은 `weir report`로 확인하십시오.",
