@@ -20,6 +20,7 @@ use crate::{
     list_page::PAGE_STUDIES,
     live::Live,
     observer::Observer,
+    packed::{Packed, Taken},
     pages,
     query::{accepted, value},
     reader::Reader,
@@ -186,7 +187,10 @@ pub(crate) async fn written(
     reader: Reader,
     write: impl FnOnce(&App, &Reader) -> Result<String, Failure> + Send + 'static,
 ) -> Response {
-    made(app, reader, write).await.map_or_else(|failure| failure, |text| page(StatusCode::OK, text))
+    let make = |app: &App, reader: &Reader| Ok(Packed::of(write(app, reader)?, &reader.taken));
+    made(app, reader, make)
+        .await
+        .map_or_else(|failure| failure, |packed| packed.answer("text/html; charset=utf-8"))
 }
 
 /// The reader's language: chosen in the address, preferred by the browser, or the dashboard's.
@@ -199,6 +203,7 @@ pub(crate) fn reader(app: &App, request: &Request) -> Reader {
         has_chosen: chosen.is_some(),
         has_servers: app.top.is_some(),
         has_observations: app.has_observations(),
+        taken: Taken::of(request.headers()),
     }
 }
 

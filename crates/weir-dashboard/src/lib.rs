@@ -34,6 +34,7 @@ mod observed;
 mod observer;
 mod offered;
 mod origin;
+mod packed;
 mod pages;
 mod query;
 mod reader;

@@ -2,7 +2,7 @@
 
 use weir_report::Language;
 
-use crate::words::LocalizedText;
+use crate::{packed::Taken, words::LocalizedText};
 
 /// The reader, as far as pages depend on it.
 #[derive(Clone, Debug)]
@@ -13,12 +13,14 @@ pub(crate) struct Reader {
     /// There are pages of running servers, and of observations.
     pub has_servers: bool,
     pub has_observations: bool,
+    /// What it takes of an answer.
+    pub taken: Taken,
 }
 
 impl Reader {
     /// A reader whose request is not looked at.
     pub(crate) fn of_no_request(language: Language, has_servers: bool, has_observations: bool) -> Self {
-        Self { language, has_chosen: false, has_servers, has_observations }
+        Self { language, has_chosen: false, has_servers, has_observations, taken: Taken::default() }
     }
 
     pub(crate) fn say(&self, text: LocalizedText) -> &'static str {

@@ -56,6 +56,7 @@ use crate::{
     observed,
     observer::Observer,
     origin::is_foreign_fetch,
+    packed::Packed,
     pages,
     query::{decoded, encoded, is_own_host, value},
     reader::Reader,
@@ -400,7 +401,7 @@ async fn guard(
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "same-origin"),
         (header::CACHE_CONTROL, if app.control.is_some() { "no-store" } else { "no-cache" }),
-        (header::VARY, "accept-language"),
+        (header::VARY, "accept-language, accept-encoding"),
     ];
     for (name, value) in carried {
         answer.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -410,12 +411,15 @@ async fn guard(
 }
 
 /// A file to download, under a name without characters that a header or a file system could misread.
-fn download(kind: &'static str, name: &OsStr, end: &str, text: String) -> Response {
+fn download(kind: &'static str, name: &OsStr, end: &str, packed: Packed) -> Response {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' };
     let name: String = name.to_string_lossy().chars().map(plain).collect();
     let disposition = format!("attachment; filename=\"{name}{end}\"");
-    ([(header::CONTENT_TYPE, kind), (header::CONTENT_DISPOSITION, disposition.as_str())], text)
-        .into_response()
+    let mut answer = packed.answer(kind);
+    if let Ok(disposition) = HeaderValue::from_str(&disposition) {
+        answer.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);
+    }
+    answer
 }
 
 async fn list(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -486,14 +490,14 @@ async fn study(State(app): State<Arc<App>>, request: Request) -> Response {
 async fn figures(State(app): State<Arc<App>>, request: Request) -> Response {
     let reader = reader(&app, &request);
     let path = request.uri().path().to_owned();
-    let made = made(app, reader, move |app, _| {
+    let made = made(app, reader, move |app, reader| {
         let found = of_path(app, &path, "/figures.csv")?;
         let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
-        Ok((found.name, weir_report::csv(&run.result)))
+        Ok((found.name, Packed::of(weir_report::csv(&run.result), &reader.taken)))
     });
     made.await.map_or_else(
         |failure| failure,
-        |(name, text)| download("text/csv; charset=utf-8", &name, ".csv", text),
+        |(name, packed)| download("text/csv; charset=utf-8", &name, ".csv", packed),
     )
 }
 
@@ -501,16 +505,16 @@ async fn figures(State(app): State<Arc<App>>, request: Request) -> Response {
 async fn export(State(app): State<Arc<App>>, request: Request) -> Response {
     let reader = reader(&app, &request);
     let path = request.uri().path().to_owned();
-    let made = made(app, reader, move |app, _| {
+    let made = made(app, reader, move |app, reader| {
         let found = of_path(app, &path, "/study.json")?;
         app.counters.stores_read();
         let read = stored::read(&found.path).map_err(|error| Failure::Unreadable(Problem::of(&error)));
         let (result, trials) = read?;
         let text = weir_lab::export::json(&result, &trials).map_err(|_| Failure::Broken)?;
-        Ok((found.name, text))
+        Ok((found.name, Packed::of(text, &reader.taken)))
     });
     made.await
-        .map_or_else(|failure| failure, |(name, text)| download("application/json", &name, ".json", text))
+        .map_or_else(|failure| failure, |(name, packed)| download("application/json", &name, ".json", packed))
 }
 
 /// Two studies that a query names, judged.
@@ -558,16 +562,16 @@ async fn compare(State(app): State<Arc<App>>, request: Request) -> Response {
 /// The same as `weir study diff --format json` prints it.
 async fn compare_json(State(app): State<Arc<App>>, request: Request) -> Response {
     let (reader, names) = (reader(&app, &request), pair_of(&request));
-    let made = made(app, reader, move |app, _| {
+    let made = made(app, reader, move |app, reader| {
         let Two { names, one, other } = Two::of(app, names)?;
         let text = serde_json::to_string_pretty(&other.against(&one, &[])).map_err(|_| Failure::Broken)?;
         let [mut name, second] = names.map(|found| found.name);
         name.push("-");
         name.push(second);
-        Ok((name, text))
+        Ok((name, Packed::of(text, &reader.taken)))
     });
     made.await
-        .map_or_else(|failure| failure, |(name, text)| download("application/json", &name, ".json", text))
+        .map_or_else(|failure| failure, |(name, packed)| download("application/json", &name, ".json", packed))
 }
 
 /// The runs of a study, pooled as `weir study pool` does.

@@ -460,6 +460,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "folder",
             "query",
             "words",
+            "packed",
             "reader",
             "runner",
             "offered",

@@ -7,6 +7,7 @@ mod control;
 mod history;
 mod list;
 mod live;
+mod packed;
 mod pages;
 mod refusals;
 mod results;
