@@ -23,7 +23,7 @@ pub(crate) struct Taken {
 
 impl Taken {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let lines = |name| headers.get_all(name).iter().filter_map(|line: &HeaderValue| line.to_str().ok());
+        let lines = |name| headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
         let encodings: Vec<&str> = lines(header::ACCEPT_ENCODING).collect();
         let tags: Vec<&str> = lines(header::IF_NONE_MATCH).collect();
         Self { has_gzip: takes_gzip(&encodings.join(",")), tags: tags.join(",") }
