@@ -19,6 +19,7 @@
 mod actions;
 mod app;
 mod auth;
+mod charts_page;
 mod choice;
 mod connections;
 mod control;

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
-use weir_report::{document, localized, minute, plain_name};
+use weir_report::{document, localized, minute};
 
 use crate::{
     choice::{Choice, Entry, Sort, State},
     folder::Found,
     forms::{self, Panel},
-    pages::{above, study_href},
+    pages::{above, shown, study_href},
     query::encoded,
     reader::Reader,
     study_cache::{Card, Conclusion},
@@ -19,9 +19,6 @@ use crate::{
 
 /// Studies on one page of the list.
 pub(crate) const PAGE_STUDIES: usize = 100;
-
-/// Most columns of a folder's name.
-const FOLDER_COLUMNS_MAX: usize = 80;
 
 /// Most machines, and most arms, that the list offers to choose from.
 const OFFERS_MAX: usize = 100;
@@ -262,7 +259,7 @@ fn head(reader: &Reader, choice: &Choice, title: LocalizedText, sort: Sort) -> M
 
 /// A study.
 fn row(reader: &Reader, entry: &Entry<'_>, list: &List<'_>) -> Markup {
-    let folder = plain_name(&entry.found.name.to_string_lossy(), FOLDER_COLUMNS_MAX);
+    let folder = shown(entry.found);
     let card = match &*entry.row {
         Ok(card) => card,
         Err(problem) => {

@@ -1,8 +1,8 @@
-//! The dashboard's own pages beside the list: the running study, the charts of one, the heads of reports, and messages
-//! about missing things. Pure text out; `weir-report` draws reports and charts.
+//! The dashboard's own pages beside the list: the running study, the heads of reports, and messages about missing
+//! things. Pure text out; `weir-report` draws reports and charts.
 
 use maud::{Markup, html};
-use weir_report::{ChartPage, Language, document, localized, plain_name};
+use weir_report::{Language, document, localized, plain_name};
 
 use crate::{
     folder::Found,
@@ -22,7 +22,7 @@ pub(crate) fn study_href(reader: &Reader, found: &Found) -> String {
 const FOLDER_COLUMNS_MAX: usize = 80;
 
 /// The name of a study's folder, which may not move the text beside it.
-fn shown(found: &Found) -> String {
+pub(crate) fn shown(found: &Found) -> String {
     plain_name(&found.name.to_string_lossy(), FOLDER_COLUMNS_MAX)
 }
 
@@ -78,45 +78,6 @@ pub(crate) fn above_pair(reader: &Reader, [one, other]: [&Found; 2]) -> Markup {
             }
             a href=(reader.href("/compare", &swapped)) { "A ⇄ B" }
             a href=(address("/compare.json", own.into_iter())) download { "JSON" }
-        }
-    }
-}
-
-/// Every chart of a study, framed, with the HTML element that frames it in other pages. `origin` is how the reader
-/// reached the dashboard.
-pub(crate) fn charts(reader: &Reader, origin: &str, study: Option<&Found>) -> String {
-    let name = study.map(|found| encoded(found.name.as_encoded_bytes()));
-    let query: Vec<(&str, &str)> = name.iter().map(|name| ("study", name.as_str())).collect();
-    let body = html! {
-        (above(reader, ("/charts", &query), study))
-        main {
-            h1 {
-                (reader.say(words::CHARTS))
-                @if let Some(found) = study { " · " bdi { (shown(found)) } }
-            }
-            p.help { (reader.say(words::CHARTS_HELP)) }
-            div.embed { @for page in ChartPage::ALL { (embedded(reader, page, (origin, &query))) } }
-        }
-    };
-    document(reader.language, &format!("Weir · {}", reader.say(words::CHARTS)), &body)
-}
-
-/// A chart in its frame, and the element for other pages.
-fn embedded(reader: &Reader, page: ChartPage, (origin, query): (&str, &[(&str, &str)])) -> Markup {
-    let href = reader.href(&format!("/{}", page.path()), query);
-    let (title, height) = (page.title(reader.language), page.frame_height_px());
-    // Readers of the other page may have another language, so the element names it.
-    let language = ("lang", reader.language.code());
-    let there = address(&format!("/{}", page.path()), query.iter().copied().chain([language]));
-    let element = format!(
-        "<iframe src=\"{origin}{}\" width=\"100%\" height=\"{height}px\" frameborder=\"0\"></iframe>",
-        there.replace('&', "&amp;")
-    );
-    html! {
-        div {
-            h2 { a href=(href) { (title) } }
-            iframe src=(href) title=(title) height=(height) loading="lazy" {}
-            pre { code { (element) } }
         }
     }
 }

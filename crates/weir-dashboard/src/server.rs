@@ -38,11 +38,12 @@ use weir_lab::{
     stored_folders,
 };
 use weir_proto::exposition;
-use weir_report::{ChartPage, chart_page, html_of_run_below, run_pair, run_pool};
+use weir_report::{ChartPage, Theme, chart_page_in, chart_svg, html_of_run_below, run_pair, run_pool};
 
 use crate::{
     actions,
     app::{App, Failure, Settings, listing, made, page, reader, text_of, written},
+    charts_page,
     choice::{Choice, Entry},
     connections::{Connections, CountedConnection},
     control::{Control, ControlSettings, Peer},
@@ -311,13 +312,16 @@ fn router(app: &Arc<App>) -> Router {
         .route("/history", get(history_page::page))
         .route("/charts", get(charts))
         .route("/live", get(live))
-        .route("/live.js", get(script))
+        .route("/live.js", get(|| script(include_str!("live.js"))))
+        .route("/copy.js", get(|| script(include_str!("copy.js"))))
         .route("/live/events", get(events))
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz));
     for page in ChartPage::ALL {
         let answer = move |app: State<Arc<App>>, request: Request| chart(app, request, page);
         router = router.route(&format!("/{}", page.path()), get(answer));
+        let answer = move |app: State<Arc<App>>, request: Request| drawing(app, request, page);
+        router = router.route(&format!("/{}.svg", page.path()), get(answer));
     }
     if app.control.is_some() {
         router = actions::routes(router);
@@ -338,15 +342,19 @@ fn router(app: &Arc<App>) -> Router {
 #[derive(Clone, Copy)]
 struct MayBeFramed;
 
+/// Whether this is the address of a chart, or of its image.
+fn is_chart(path: &str) -> bool {
+    let name = path.strip_prefix('/').map(|name| name.strip_suffix(".svg").unwrap_or(name));
+    ChartPage::ALL.iter().any(|page| name == Some(page.path()))
+}
+
 /// Whether a page of another site fetches a page that is generated for it, or a stream that takes a place. It may link
 /// here, and frame charts. Requests that act have a stricter rule.
 fn is_fetched_from_elsewhere(request: &Request) -> bool {
     let opened_as: &[&str] = match request.uri().path() {
         "/metrics" | "/healthz" => return false,
         "/live/events" => &[],
-        path if ChartPage::ALL.iter().any(|page| path.strip_prefix('/') == Some(page.path())) => {
-            &["document", "iframe", "frame", "object", "embed"]
-        }
+        path if is_chart(path) => &["document", "iframe", "frame", "object", "embed"],
         _ => &["document"],
     };
     request.method().is_safe() && is_foreign_fetch(request.headers(), opened_as)
@@ -612,26 +620,51 @@ fn charted(app: &App, named: Option<Vec<u8>>) -> Result<Found, Failure> {
     unfinished.ok_or(Failure::Missing(none))
 }
 
+/// The theme that a query names; without one the colours follow the reader's choice.
+fn theme(request: &Request) -> Option<Theme> {
+    let named = value(request.uri().query().unwrap_or_default(), "theme")?;
+    Theme::named(&String::from_utf8(named).ok()?)
+}
+
 async fn chart(State(app): State<Arc<App>>, request: Request, page: ChartPage) -> Response {
-    let reader = reader(&app, &request);
+    let (reader, theme) = (reader(&app, &request), theme(&request));
     let named = value(request.uri().query().unwrap_or_default(), "study");
     let mut answer = written(app, reader, move |app, reader| {
         let found = charted(app, named)?;
         let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
-        Ok(chart_page(&run.result, page, reader.language, &pages::study_href(reader, &found)))
+        let report = pages::study_href(reader, &found);
+        Ok(chart_page_in(&run.result, page, (reader.language, theme), &report))
     })
     .await;
     answer.extensions_mut().insert(MayBeFramed);
     answer
 }
 
+/// A chart as an image that stands alone.
+async fn drawing(State(app): State<Arc<App>>, request: Request, page: ChartPage) -> Response {
+    let (reader, theme) = (reader(&app, &request), theme(&request));
+    let named = value(request.uri().query().unwrap_or_default(), "study");
+    let made = made(app, reader, move |app, reader| {
+        let found = charted(app, named)?;
+        let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
+        let image = chart_svg(&run.result, page, reader.language, theme);
+        let image = image.ok_or(Failure::Missing(words::NOTHING_DRAWN))?;
+        Ok(Packed::of(image, &reader.taken))
+    });
+    let mut answer = made.await.map_or_else(|failure| failure, |packed| packed.answer("image/svg+xml"));
+    answer.extensions_mut().insert(MayBeFramed);
+    answer
+}
+
 async fn charts(State(app): State<Arc<App>>, request: Request) -> Response {
-    let reader = reader(&app, &request);
-    let origin = format!("http://{}", text_of(request.headers(), header::HOST));
+    let (reader, theme) = (reader(&app, &request), theme(&request));
+    let is_secure = text_of(request.headers(), HeaderName::from_static("x-forwarded-proto")) == "https";
+    let scheme = if is_secure { "https" } else { "http" };
+    let origin = format!("{scheme}://{}", text_of(request.headers(), header::HOST));
     let named = value(request.uri().query().unwrap_or_default(), "study");
     written(app, reader, move |app, reader| {
         let study = named.map(|name| charted(app, Some(name))).transpose()?;
-        Ok(pages::charts(reader, &origin, study.as_ref()))
+        Ok(charts_page::charts(reader, (&origin, theme), study.as_ref()))
     })
     .await
 }
@@ -641,8 +674,8 @@ async fn live(State(app): State<Arc<App>>, request: Request) -> Response {
     written(app, reader, |app, reader| Ok(pages::live(reader, &app.live.scene()))).await
 }
 
-async fn script() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("live.js"))
+async fn script(text: &'static str) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], text)
 }
 
 /// Server-sent events about the study that runs.

@@ -63,6 +63,17 @@ pub(crate) const CHARTS_HELP: LocalizedText = [
     "차트마다 주소가 있어 다른 문서에 iframe으로 넣을 수 있습니다. 연구를 지정하지 않으면 가장 최근의 tps 연구를 보여 줍니다.",
     "每张图表都有自己的地址，可用 iframe 嵌入其他文档。不指定研究时，显示最近一次 tps 研究。",
 ];
+pub(crate) const COPY: LocalizedText = ["Copy", "복사", "复制"];
+pub(crate) const COPIED: LocalizedText = ["Copied", "복사됨", "已复制"];
+pub(crate) const THEME: LocalizedText = ["Colours", "색상", "配色"];
+pub(crate) const THEME_OF_READER: LocalizedText = ["as the reader prefers", "보는 사람의 설정", "按读者偏好"];
+pub(crate) const THEME_LIGHT: LocalizedText = ["light", "밝게", "浅色"];
+pub(crate) const THEME_DARK: LocalizedText = ["dark", "어둡게", "深色"];
+pub(crate) const NOTHING_DRAWN: LocalizedText = [
+    "This study has nothing to draw here: its cells do not differ in this, or it has no such observation.",
+    "이 연구에는 여기에 그릴 내용이 없습니다. 해당 요인만 다른 조건이 없거나 관찰하지 않았습니다.",
+    "本研究在此没有可绘制的内容：没有只在这一因子上不同的条件，或未作观测。",
+];
 pub(crate) const NO_TPS_STUDY: LocalizedText = [
     "No study tps is in this folder that can be read. Run one, or name another study with ?study=.",
     "이 폴더에는 읽을 수 있는 tps 연구가 없습니다. 연구를 실행하거나 ?study=로 다른 연구를 지정하십시오.",

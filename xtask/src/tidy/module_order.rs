@@ -478,6 +478,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "observer",
             "top",
             "pages",
+            "charts_page",
             "list_page",
             "app",
             "turned_away",
