@@ -13,7 +13,7 @@ use weir_report::Language;
 
 use crate::{
     choice::{Choice, Entry},
-    control::{Control, ControlSettings},
+    control::{Control, ControlSettings, Peer},
     counters::Counters,
     folder::{Found, Listing},
     history_cache::HistoryCache,
@@ -205,7 +205,16 @@ pub(crate) fn reader(app: &App, request: &Request) -> Reader {
         has_servers: app.top.is_some(),
         has_observations: app.has_observations(),
         taken: Taken::of(request.headers()),
+        results: is_here(request).then(|| app.settings.folder.clone()),
     }
+}
+
+/// Whether the reader is on this machine, as far as the connection and the headers of proxies say.
+fn is_here(request: &Request) -> bool {
+    let is_forwarded =
+        ["forwarded", "x-forwarded-for"].iter().any(|name| request.headers().contains_key(*name));
+    let peer = request.extensions().get::<Peer>();
+    !is_forwarded && peer.is_some_and(|Peer(address)| address.is_loopback())
 }
 
 pub(crate) fn text_of(headers: &HeaderMap, name: HeaderName) -> &str {

@@ -147,7 +147,7 @@ pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
                     }
                     @if *is_ending { p { (reader.say(words::IS_ENDING)) } }
                     @else { (form("/stop", button(words::STOP))) }
-                    p.hint { (reader.say(words::STOP_HELP)) }
+                    p.hint { (stop_help(reader, of)) }
                 },
                 Panel::Occupied { folder } => p { (occupied(reader.language, folder)) },
             }
@@ -182,6 +182,26 @@ fn runs(language: Language, name: &str) -> String {
     localized!(language, "{name} runs.", "{name} 실행 중입니다.", "{name} 正在运行。")
 }
 
+fn stop_help(reader: &Reader, of: &Started) -> String {
+    let command = reader.resume(&of.folder);
+    localized!(
+        reader.language,
+        "It gives up the block that runs. Those that are done stay, and this goes on with them: {command}",
+        "진행 중인 블록은 버립니다. 끝난 블록은 남으며 다음 명령으로 이어서 실행할 수 있습니다: {command}",
+        "会放弃正在进行的区组。已完成的会保留，可用以下命令继续：{command}"
+    )
+}
+
+fn stopped(reader: &Reader, of: &Started) -> String {
+    let command = reader.resume(&of.folder);
+    localized!(
+        reader.language,
+        "it was stopped; this goes on with it: {command}",
+        "중지되었습니다. 이어서 실행하려면: {command}",
+        "已停止，可用以下命令继续：{command}"
+    )
+}
+
 fn occupied(language: Language, folder: &OsStr) -> String {
     let folder = folder.to_string_lossy();
     localized!(
@@ -199,7 +219,7 @@ fn ended(reader: &Reader, Last { of, how, said, is_stored }: &Last) -> Markup {
         // Decided, a threshold not met, inconclusive, not comparable.
         (language, Ending::Code(0 | 10 | 11 | 12)) => language.choose(words::OVER).to_owned(),
         (language, Ending::Code(13)) if *is_stored => language.choose(words::OVER_IN_PART).to_owned(),
-        (language, Ending::Code(130)) if *is_stored => language.choose(words::STOPPED).to_owned(),
+        (_, Ending::Code(130)) if *is_stored => stopped(reader, of),
         (language, Ending::Code(code)) => localized!(
             language,
             "It ended with exit code {code}:",

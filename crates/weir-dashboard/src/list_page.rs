@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
-use weir_report::{document, localized, minute};
+use weir_report::{document, localized, minute, shell_word};
 
 use crate::{
     choice::{Choice, Entry, Sort, State},
@@ -118,7 +118,7 @@ pub(crate) fn list(reader: &Reader, list: &List<'_>) -> String {
             @if let Some(panel) = &list.panel { (forms::panel(reader, panel)) }
             @if list.newest.is_empty() {
                 p { (reader.say(words::NO_STUDIES)) }
-                pre.command { code { "weir study quick" } }
+                pre.command { code { (first_command(reader)) } }
             } @else {
                 @if list.newest.len() > 1 || list.choice.is_narrow() { (narrow(reader, list)) }
                 @if list.listed == 0 { p { (nothing_matches(reader, &list.choice.find)) } }
@@ -135,6 +135,16 @@ pub(crate) fn list(reader: &Reader, list: &List<'_>) -> String {
         }
     };
     document(reader.language, &format!("Weir · {}", reader.say(words::STUDIES)), &body)
+}
+
+/// The folder in which `weir study` makes its own.
+const USUAL_FOLDER: &str = "weir-results";
+
+/// The command that fills an empty folder.
+fn first_command(reader: &Reader) -> String {
+    let own = reader.results.as_ref().filter(|folder| folder.as_os_str() != USUAL_FOLDER);
+    let out = own.map(|folder| format!(" --out {}", shell_word(&folder.join("quick").to_string_lossy())));
+    format!("weir study quick{}", out.unwrap_or_default())
 }
 
 /// The form that compares two studies: a choice of those on the page if these are all, otherwise by name.

@@ -489,7 +489,8 @@ async fn study(State(app): State<Arc<App>>, request: Request) -> Response {
         let found = of_path(app, &path, "")?;
         let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
         let above = pages::above(reader, (&path, &[]), Some(&found));
-        Ok(html_of_run_below(&run.result, reader.language, &found.path, &above))
+        let folder = reader.run_folder(&found.name);
+        Ok(html_of_run_below(&run.result, reader.language, &folder, &above))
     })
     .await
 }

@@ -204,21 +204,11 @@ pub(crate) const START_HELP: LocalizedText = [
 ];
 pub(crate) const QUESTIONS: LocalizedText =
     ["What each study asks", "연구마다 답하려는 질문", "各项研究要回答的问题"];
-pub(crate) const STOP_HELP: LocalizedText = [
-    "It gives up the block that runs. Those that are done stay, and `weir study --resume` goes on with them.",
-    "진행 중인 블록은 버립니다. 끝난 블록은 남으며 `weir study --resume`으로 이어서 실행할 수 있습니다.",
-    "会放弃正在进行的区组。已完成的会保留，可用 `weir study --resume` 继续。",
-];
 pub(crate) const OVER: LocalizedText = ["it has ended.", "끝났습니다.", "已结束。"];
 pub(crate) const OVER_IN_PART: LocalizedText = [
     "it has ended; a part of it cannot run here.",
     "끝났습니다. 일부는 이 머신에서 실행할 수 없습니다.",
     "已结束；其中一部分无法在本机运行。",
-];
-pub(crate) const STOPPED: LocalizedText = [
-    "it was stopped; `weir study --resume` goes on with it.",
-    "중지되었습니다. `weir study --resume`으로 이어서 실행할 수 있습니다.",
-    "已停止，可用 `weir study --resume` 继续。",
 ];
 pub(crate) const ENDED_SOMEHOW: LocalizedText = [
     "it has ended; the system did not tell how:",

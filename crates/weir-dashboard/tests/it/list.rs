@@ -136,3 +136,25 @@ fn no_text_of_a_store_makes_the_list_wide_or_moves_what_stands_beside_it() {
     assert!(text.is_some_and(|longest| longest < 1_000), "{text:?}");
     assert!(list.contains('…'), "a text that is cut says so");
 }
+
+#[test]
+fn advice_is_a_command_with_the_folder_in_use_for_readers_on_this_machine() {
+    let results = folder("qqfolder's own");
+    let dashboard = Running::over(&results);
+    let quoted = results.join("quick").display().to_string().replace('\'', "'\\''");
+    let empty = dashboard.get("/").body;
+    assert!(empty.contains(&format!("<code>weir study quick --out '{quoted}'</code>")), "{empty}");
+    let cut = study(&results, ("cut", "quick"), 100);
+    sql(&cut, "UPDATE study SET spec = json_set(spec, '$.cells[0].blocks', 1000)");
+    make_old(&cut, 100);
+    let quoted = cut.display().to_string().replace('\'', "'\\''");
+    let (first, host) = ("GET /study/cut HTTP/1.1", format!("Host: {}", dashboard.address));
+    let here = dashboard.ask(&[first, &host]).body;
+    assert!(here.contains(&format!("weir study --resume '{quoted}'")), "{here}");
+    assert!(here.contains("· cut</title>"), "the title names it too");
+    for proxy in ["X-Forwarded-For: 192.0.2.1", "Forwarded: for=192.0.2.1"] {
+        let elsewhere = dashboard.ask(&[first, &host, proxy]).body;
+        assert!(elsewhere.contains("weir study --resume cut "), "{elsewhere}");
+        assert!(!elsewhere.contains("qqfolder"), "where it is on this machine is nobody else's concern");
+    }
+}
