@@ -203,7 +203,7 @@ fn stopped(reader: &Reader, of: &Started) -> String {
 }
 
 fn occupied(language: Language, folder: &OsStr) -> String {
-    let folder = folder.to_string_lossy();
+    let folder = plain_name(&folder.to_string_lossy(), NAME_COLUMNS_MAX);
     localized!(
         language,
         "A session that was not started here works on {folder}: nothing can be started beside it.",
