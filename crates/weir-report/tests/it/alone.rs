@@ -20,11 +20,11 @@ fn each_chart_is_an_image_with_its_study_date_and_machine() {
                 assert!(image.contains(text), "{}: no {text} in {image}", page.path());
             }
             for element in ["svg", "text", "style", "title", "rect"] {
-                let ends = image.matches(&format!("</{element}>")).count();
-                let whole = image.matches(&format!("<{element}")).count();
-                let closed = image.split(&format!("<{element}")).skip(1);
-                let closed = closed.filter(|rest| rest.split('>').next().is_some_and(|tag| tag.ends_with('/')));
-                assert_eq!(whole, ends + closed.count(), "{element} in {image}");
+                let (start, end) = (format!("<{element}"), format!("</{element}>"));
+                let tags: Vec<&str> =
+                    image.split(&start).skip(1).filter_map(|rest| rest.split('>').next()).collect();
+                let closed = tags.iter().filter(|tag| tag.ends_with('/')).count();
+                assert_eq!(tags.len(), image.matches(&end).count() + closed, "{element} in {image}");
             }
             assert!(!image.contains("<div") && !image.contains("NaN"), "{image}");
         }
