@@ -12,26 +12,33 @@ use crate::{
     words,
 };
 
-/// The page. `origin` is how the reader reached the dashboard.
-pub(crate) fn charts(
-    reader: &Reader,
-    (origin, theme): (&str, Option<Theme>),
-    study: Option<&Found>,
-) -> String {
+/// The content of the page.
+pub(crate) struct Charts<'c> {
+    /// How the reader reached the dashboard.
+    pub origin: &'c str,
+    pub theme: Option<Theme>,
+    /// The study of the charts.
+    pub found: &'c Found,
+    /// The reader named it. Otherwise it is the newest one, and the charts follow when there is a newer one.
+    pub is_named: bool,
+    /// Charts that the study has something for.
+    pub drawn: &'c [ChartPage],
+}
+
+/// The page.
+pub(crate) fn charts(reader: &Reader, of: &Charts<'_>) -> String {
+    let study = of.is_named.then_some(of.found);
     let name = study.map(|found| encoded(found.name.as_encoded_bytes()));
     let of_study: Vec<(&str, &str)> = name.iter().map(|name| ("study", name.as_str())).collect();
     let query: Vec<(&str, &str)> =
-        of_study.iter().copied().chain(theme.map(|theme| ("theme", theme.key()))).collect();
+        of_study.iter().copied().chain(of.theme.map(|theme| ("theme", theme.key()))).collect();
     let body = html! {
         (above(reader, ("/charts", &query), study))
         main {
-            h1 {
-                (reader.say(words::CHARTS))
-                @if let Some(found) = study { " · " bdi { (shown(found)) } }
-            }
+            h1 { (reader.say(words::CHARTS)) " · " bdi { (shown(of.found)) } }
             p.help { (reader.say(words::CHARTS_HELP)) }
-            (themes(reader, theme, &of_study))
-            div.embed { @for page in ChartPage::ALL { (embedded(reader, page, (origin, &query))) } }
+            (themes(reader, of.theme, &of_study))
+            div.embed { @for page in ChartPage::ALL { (embedded(reader, page, of, &query)) } }
         }
         script src="/copy.js" {}
     };
@@ -59,8 +66,9 @@ fn themes(reader: &Reader, chosen: Option<Theme>, query: &[(&str, &str)]) -> Mar
     }
 }
 
-/// A chart in its frame, the element for other pages, and a link to the image.
-fn embedded(reader: &Reader, page: ChartPage, (origin, query): (&str, &[(&str, &str)])) -> Markup {
+/// A chart in its frame, the element for other pages, and a link to the image. A chart of nothing has no frame.
+fn embedded(reader: &Reader, page: ChartPage, of: &Charts<'_>, query: &[(&str, &str)]) -> Markup {
+    let (origin, is_drawn) = (of.origin, of.drawn.contains(&page));
     let path = format!("/{}", page.path());
     let href = reader.href(&path, query);
     let (title, height) = (page.title(reader.language), page.frame_height_px());
@@ -75,13 +83,18 @@ fn embedded(reader: &Reader, page: ChartPage, (origin, query): (&str, &[(&str, &
     html! {
         div {
             h2 { a href=(href) { (title) } }
-            iframe src=(href) title=(title) height=(height) loading="lazy" {}
+            @if is_drawn { iframe src=(href) title=(title) height=(height) loading="lazy" {} }
+            @else { p.hint { (reader.say(words::NOTHING_DRAWN)) } }
             pre tabindex="0" { code id=(code) { (element) } }
             p.facts {
                 button.copy type="button" hidden data-copies=(code) data-done=(reader.say(words::COPIED)) {
                     (reader.say(words::COPY))
                 }
-                a href=(reader.href(&format!("{path}.svg"), query)) download=(format!("{}.svg", page.path())) { "SVG" }
+                @if is_drawn {
+                    a href=(reader.href(&format!("{path}.svg"), query)) download=(format!("{}.svg", page.path())) {
+                        "SVG"
+                    }
+                }
             }
         }
     }

@@ -38,12 +38,14 @@ use weir_lab::{
     stored_folders,
 };
 use weir_proto::exposition;
-use weir_report::{ChartPage, Theme, chart_page_in, chart_svg, html_of_run_below, run_pair, run_pool};
+use weir_report::{
+    ChartPage, Theme, chart_page_in, chart_svg, has_chart, html_of_run_below, run_pair, run_pool,
+};
 
 use crate::{
     actions,
     app::{App, Failure, Settings, listing, made, page, reader, text_of, written},
-    charts_page,
+    charts_page::{self, Charts},
     choice::{Choice, Entry},
     connections::{Connections, CountedConnection},
     control::{Control, ControlSettings, Peer},
@@ -664,8 +666,12 @@ async fn charts(State(app): State<Arc<App>>, request: Request) -> Response {
     let origin = format!("{scheme}://{}", text_of(request.headers(), header::HOST));
     let named = value(request.uri().query().unwrap_or_default(), "study");
     written(app, reader, move |app, reader| {
-        let study = named.map(|name| charted(app, Some(name))).transpose()?;
-        Ok(charts_page::charts(reader, (&origin, theme), study.as_ref()))
+        let is_named = named.is_some();
+        let found = charted(app, named)?;
+        let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
+        let has_chart = |page: &ChartPage| has_chart(&run.result, *page);
+        let drawn: Vec<ChartPage> = ChartPage::ALL.into_iter().filter(has_chart).collect();
+        Ok(charts_page::charts(reader, &Charts { origin: &origin, theme, found: &found, is_named, drawn: &drawn }))
     })
     .await
 }

@@ -243,6 +243,11 @@ pub fn chart_svg(
     Some(image.into_string())
 }
 
+/// Whether a page has a chart to draw.
+pub fn has_chart(result: &StudyResult, page: ChartPage) -> bool {
+    !levels(&View::new(result, Language::English), page).is_empty()
+}
+
 /// A line of text below the last one.
 fn line(class: &str, text: &str, height: &mut f64) -> Markup {
     *height += LINE;

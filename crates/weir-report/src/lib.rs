@@ -85,7 +85,7 @@ use weir_record::{
 };
 
 pub use chart::Listed;
-pub use chart_page::{ChartPage, chart_page, chart_page_in, chart_svg};
+pub use chart_page::{ChartPage, chart_page, chart_page_in, chart_svg, has_chart};
 pub use display::{columns, keep_together, pad_end, pad_start, pieces, plain_name, shell_word, spaced, wrap};
 pub use html::Theme;
 pub use language::{Language, UnknownLanguage, assert_translations_alike};

@@ -178,6 +178,7 @@ fn each_chart_is_an_image_too_in_the_colours_that_are_asked_for() {
         assert!(all.body.contains(part), "no {part} in {}", told(&all.body));
     }
     assert!(all.header("content-security-policy").contains("script-src 'self'"));
+    assert_eq!(all.body.matches("<iframe src").count(), ChartPage::ALL.len());
     assert!(!all.body.contains("<script>") && !all.body.contains("onclick"));
     assert_eq!(dashboard.get("/copy.js").header("content-type"), "text/javascript; charset=utf-8");
 }
@@ -190,6 +191,11 @@ fn without_a_study_to_chart_the_page_says_which_one_is_missing() {
     let answer = dashboard.get("/thread-chart");
     assert_eq!(answer.status, 404);
     assert!(answer.body.contains("No study tps"), "{}", told(&answer.body));
+    let all = dashboard.get("/charts");
+    assert_eq!((all.status, all.body.matches("No study tps").count()), (404, 1), "it is said once");
+    let nothing = dashboard.get("/charts?study=quick-1").body;
+    assert!(!nothing.contains("<iframe src") && !nothing.contains(".svg\""), "{}", told(&nothing));
+    assert_eq!(nothing.matches("nothing to draw here").count(), ChartPage::ALL.len());
     let named = dashboard.get("/thread-chart?study=quick-1");
     assert_eq!(named.status, 200);
     assert!(named.body.contains("nothing to draw here"), "{}", named.body);
