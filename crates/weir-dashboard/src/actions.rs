@@ -97,10 +97,11 @@ async fn act(
         let Sender::OwnPage { is_secure } = sender else { return Err(Denied::Foreign) };
         let form = form(headers, body).await?;
         let token = value(&form, "token").unwrap_or_default();
+        control.wait_for_turn(peer).await?;
         let secret = control.access.log_in(&token, peer.0, Instant::now()).map_err(Denied::Refused)?;
         return seen(&reader.href("/", &[]), Some(&cookie(control, &secret, SESSION_AGE_MAX, is_secure)));
     }
-    control.check(headers, sender, peer)?;
+    control.check(headers, sender, peer).await?;
     match action {
         Action::LogIn => Err(Denied::NoToken),
         Action::LogOut => {

@@ -12,13 +12,16 @@ use tokio::sync::Semaphore;
 use weir_report::Language;
 
 use crate::{
-    control::{Control, ControlSettings},
+    choice::{Choice, Entry},
+    control::{Control, ControlSettings, Peer},
     counters::Counters,
     folder::{Found, Listing},
     history_cache::HistoryCache,
+    list_page::PAGE_STUDIES,
     live::Live,
     observer::Observer,
-    pages::{self, PAGE_STUDIES},
+    packed::{Packed, Taken},
+    pages,
     query::{accepted, value},
     reader::Reader,
     study_cache::{Problem, StudyCache},
@@ -71,15 +74,36 @@ impl App {
     /// waits for its reader, because judging would be work beside the measurement.
     pub(crate) fn read_ahead(&self) {
         let Ok(found) = listing(self) else { return };
-        let shown: Vec<&Found> = found.studies.iter().take(PAGE_STUDIES).collect();
-        let rows = self.studies.rows(&found.studies, &shown, &self.counters);
+        let newest = self.newest(&found);
+        let shown = newest.iter().take(PAGE_STUDIES).filter_map(|entry| Some((entry.found, entry.card()?)));
+        for (study, card) in shown.clone() {
+            self.studies.judgement(study, card);
+        }
         if found.studies.iter().any(|study| study.is_running) {
             return;
         }
-        if let Some((newest, _)) = shown.into_iter().zip(rows).find(|(_, row)| row.is_ok()) {
+        if let Some((newest, _)) = shown.into_iter().next() {
             // A reader who asks for it gets the error.
             let _ = self.studies.judged(newest, &self.counters);
         }
+    }
+
+    /// The newest studies with the facts of their stores, in the order of the listing, which is that of the files.
+    pub(crate) fn entries<'l>(&self, found: &'l Listing) -> Vec<Entry<'l>> {
+        let all: Vec<&Found> = found.studies.iter().collect();
+        let rows = self.studies.rows(&found.studies, &all, &self.counters);
+        all.into_iter().zip(rows).map(|(found, row)| Entry { found, row, judgement: None }).collect()
+    }
+
+    /// The same, the newest first by the dates in the stores.
+    pub(crate) fn newest<'l>(&self, found: &'l Listing) -> Vec<Entry<'l>> {
+        Choice::default().of(self.entries(found))
+    }
+
+    /// The entry with the judgement of its study, if that can be read.
+    pub(crate) fn with_judgement<'l>(&self, entry: Entry<'l>) -> Entry<'l> {
+        let judgement = entry.card().map(|card| self.studies.judgement(entry.found, card));
+        Entry { judgement, ..entry }
     }
 
     /// Whether any reader can observe something.
@@ -163,7 +187,11 @@ pub(crate) async fn written(
     reader: Reader,
     write: impl FnOnce(&App, &Reader) -> Result<String, Failure> + Send + 'static,
 ) -> Response {
-    made(app, reader, write).await.map_or_else(|failure| failure, |text| page(StatusCode::OK, text))
+    let make =
+        |app: &App, reader: &Reader| write(app, reader).map(|text| Packed::of(text, &reader.taken));
+    made(app, reader, make)
+        .await
+        .map_or_else(|failure| failure, |packed| packed.answer("text/html; charset=utf-8"))
 }
 
 /// The reader's language: chosen in the address, preferred by the browser, or the dashboard's.
@@ -176,7 +204,17 @@ pub(crate) fn reader(app: &App, request: &Request) -> Reader {
         has_chosen: chosen.is_some(),
         has_servers: app.top.is_some(),
         has_observations: app.has_observations(),
+        taken: Taken::of(request.headers()),
+        results: is_here(request).then(|| app.settings.folder.clone()),
     }
+}
+
+/// Whether the reader is on this machine, as far as the connection and the headers of proxies say.
+fn is_here(request: &Request) -> bool {
+    let is_forwarded =
+        ["forwarded", "x-forwarded-for"].iter().any(|name| request.headers().contains_key(*name));
+    let peer = request.extensions().get::<Peer>();
+    !is_forwarded && peer.is_some_and(|Peer(address)| address.is_loopback())
 }
 
 pub(crate) fn text_of(headers: &HeaderMap, name: HeaderName) -> &str {

@@ -2,7 +2,7 @@
 //! Time is an argument.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     fmt::Write,
     fs::File,
     io::{self, Read},
@@ -26,6 +26,20 @@ pub const FAILURES_MAX: usize = 10;
 
 /// Wrong tokens of all addresses in the same time; further ones are not recorded.
 pub const FAILURES_ALL_MAX: usize = 1_000;
+
+/// Wrong tokens of one address that do not slow its next one.
+const FAILURES_FREE: usize = 3;
+
+/// Time between two tokens of an address after these. It doubles with each further wrong one, up to the second.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// Wrong tokens of all addresses that do not slow those of others, and the time between any two tokens after these.
+const FAILURES_FREE_ALL: usize = 100;
+const PAUSE_ALL: Duration = Duration::from_millis(20);
+
+/// Longest wait of a token for its turn. One that would wait longer is refused unread.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// How long a wrong token counts.
 pub(crate) const FAILURES_WINDOW: Duration = Duration::from_secs(60);
@@ -51,19 +65,59 @@ pub(crate) struct Access {
     sessions: Mutex<VecDeque<(String, Instant)>>,
     /// When wrong tokens came, and their addresses; the first is the oldest.
     failures: Mutex<VecDeque<(Instant, IpAddr)>>,
+    turns: Mutex<Turns>,
+}
+
+/// When the next token may be read: of an address with wrong ones, and of any. Only addresses with recorded failures
+/// are in it, so it has at most [`FAILURES_ALL_MAX`] of them.
+#[derive(Debug, Default)]
+struct Turns {
+    own: HashMap<IpAddr, Instant>,
+    all: Option<Instant>,
 }
 
 impl Access {
     pub(crate) fn with(token: Token) -> Self {
-        Self { token, sessions: Mutex::default(), failures: Mutex::default() }
+        let (sessions, failures, turns) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { token, sessions, failures, turns }
     }
 
-    /// Whether this is the token.
-    pub(crate) fn check(&self, given: &[u8], from: IpAddr, now: Instant) -> Result<(), Refused> {
+    /// How long a token of this address waits before it is read. Wrong tokens of the address, and many of any, slow
+    /// the next: several connections at once do not make more guesses than one.
+    pub(crate) fn turn(&self, from: IpAddr, now: Instant) -> Result<Duration, Refused> {
+        let from = counted_as(from);
+        let (own, all) = {
+            let failures = self.counted_failures(now);
+            (failures.iter().filter(|(_, address)| *address == from).count(), failures.len())
+        };
+        let mut turns = held(&self.turns);
+        turns.own.retain(|_, next| *next > now);
+        let of_all = turns.all.filter(|_| all >= FAILURES_FREE_ALL);
+        let begin = [turns.own.get(&from).copied(), of_all].into_iter().flatten().fold(now, Instant::max);
+        let wait = begin.saturating_duration_since(now);
+        if wait > TURN_WAIT_MAX {
+            return Err(Refused::TooMany);
+        }
+        if let Some(further) = own.checked_sub(FAILURES_FREE) {
+            let doubled = PAUSE_MIN.saturating_mul(1 << further.min(16));
+            turns.own.insert(from, begin + doubled.min(PAUSE_MAX));
+        }
+        turns.all = (all >= FAILURES_FREE_ALL).then(|| begin + PAUSE_ALL);
+        Ok(wait)
+    }
+
+    /// The wrong tokens that still count.
+    fn counted_failures(&self, now: Instant) -> MutexGuard<'_, VecDeque<(Instant, IpAddr)>> {
         let mut failures = held(&self.failures);
         while failures.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) >= FAILURES_WINDOW) {
             failures.pop_front();
         }
+        failures
+    }
+
+    /// Whether this is the token.
+    pub(crate) fn check(&self, given: &[u8], from: IpAddr, now: Instant) -> Result<(), Refused> {
+        let mut failures = self.counted_failures(now);
         // First, so that guesses of others do not keep the owner out, who may come through the same proxy.
         if self.token.is(given) {
             return Ok(());
@@ -171,6 +225,44 @@ mod tests {
         assert!(matches!(access.check(b"guess", address(2), now), Err(Refused::WrongToken)));
         let later = now + FAILURES_WINDOW;
         assert!(matches!(access.check(b"guess", address(1), later), Err(Refused::WrongToken)));
+    }
+
+    #[test]
+    fn a_wrong_token_slows_the_next_of_its_address_and_no_other() {
+        let (access, now) = (access(), Instant::now());
+        let turn = |last: u16, now: Instant| access.turn(address(last), now).map_err(|_| "too many");
+        let guess = || assert!(access.check(b"guess", address(1), now).is_err());
+        for _ in 0..FAILURES_FREE {
+            assert_eq!(turn(1, now), Ok(Duration::ZERO), "a mistake costs nothing");
+            guess();
+        }
+        let waits: Vec<Duration> = (0..4).filter_map(|_| turn(1, now).ok()).collect();
+        assert_eq!(waits, [0_u32, 1, 2, 3].map(|turns| turns * PAUSE_MIN), "each waits for those before it");
+        assert_eq!(turn(2, now), Ok(Duration::ZERO));
+        for _ in FAILURES_FREE..FAILURES_MAX {
+            guess();
+        }
+        let later = now + TURN_WAIT_MAX;
+        assert_eq!(turn(1, later), Ok(Duration::ZERO), "its turn has come");
+        assert_eq!(turn(1, later), Ok(PAUSE_MAX));
+        let refused = (0..100).find_map(|_| turn(1, later).err());
+        assert_eq!(refused, Some("too many"), "no more wait than is stated");
+        assert!(turn(1, later + FAILURES_WINDOW + TURN_WAIT_MAX).is_ok());
+        assert!(held(&access.turns).own.len() <= 1);
+    }
+
+    #[test]
+    fn many_wrong_tokens_of_many_addresses_slow_each_a_little() {
+        let (access, now) = (access(), Instant::now());
+        for last in 0..FAILURES_FREE_ALL as u16 {
+            assert_eq!(access.turn(address(last), now).ok(), Some(Duration::ZERO));
+            assert!(access.check(b"guess", address(last), now).is_err());
+        }
+        let waits: Vec<Duration> =
+            (0..3).filter_map(|last| access.turn(address(1_000 + last), now).ok()).collect();
+        assert_eq!(waits, [0_u32, 1, 2].map(|turns| turns * PAUSE_ALL));
+        assert_eq!(held(&access.turns).own.len(), 0, "only addresses with several wrong ones are kept");
+        assert_eq!(access.turn(address(1), now + FAILURES_WINDOW).ok(), Some(Duration::ZERO));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::{
 };
 
 use axum::http::{HeaderMap, StatusCode, header};
+use tokio::time::sleep;
 
 use crate::{
     auth::{Access, Refused},
@@ -99,17 +100,30 @@ impl Control {
         }
     }
 
+    /// Waits until a token of this address is read. A request without one need not wait.
+    pub(crate) async fn wait_for_turn(&self, peer: Peer) -> Result<(), Denied> {
+        let wait = self.access.turn(peer.0, Instant::now()).map_err(Denied::Refused)?;
+        if !wait.is_zero() {
+            sleep(wait).await;
+        }
+        Ok(())
+    }
+
     /// Whether a request that only reads comes from a reader with the token.
-    pub(crate) fn has_token(&self, headers: &HeaderMap, peer: Peer) -> bool {
+    pub(crate) async fn has_token(&self, headers: &HeaderMap, peer: Peer) -> bool {
         match bearer(headers) {
-            Some(token) => self.access.check(token, peer.0, Instant::now()).is_ok(),
+            Some(token) => {
+                self.wait_for_turn(peer).await.is_ok()
+                    && self.access.check(token, peer.0, Instant::now()).is_ok()
+            }
             None => self.is_logged_in(headers),
         }
     }
 
     /// Whether a request may act.
-    pub(crate) fn check(&self, headers: &HeaderMap, sender: Sender, peer: Peer) -> Result<(), Denied> {
+    pub(crate) async fn check(&self, headers: &HeaderMap, sender: Sender, peer: Peer) -> Result<(), Denied> {
         if let Some(token) = bearer(headers) {
+            self.wait_for_turn(peer).await?;
             return self.access.check(token, peer.0, Instant::now()).map_err(Denied::Refused);
         }
         match sender {

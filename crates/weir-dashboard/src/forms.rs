@@ -1,11 +1,11 @@
-//! Actions on the list of studies: finding some by name, choosing two to compare, and, for readers with the token,
+//! Actions on the list of studies: choosing two to compare, and, for readers with the token,
 //! starting and stopping one. Pure text out.
 
 use std::ffi::{OsStr, OsString};
 
 use maud::{Markup, html};
 use weir_lab::outline::shown_ns;
-use weir_report::{Language, localized};
+use weir_report::{Language, localized, plain_name};
 
 use crate::{
     folder::Found,
@@ -15,6 +15,9 @@ use crate::{
     runner::{Ending, Started},
     words,
 };
+
+/// Most columns of a study's name in a choice.
+const NAME_COLUMNS_MAX: usize = 80;
 
 /// What a browser may do.
 pub(crate) enum Panel {
@@ -38,17 +41,6 @@ pub(crate) struct Last {
     pub is_stored: bool,
 }
 
-/// A form that searches studies by their names.
-pub(crate) fn find(reader: &Reader, text: &str) -> Markup {
-    html! {
-        section.acts { form action="/" role="search" {
-            label { (reader.say(words::NAME_HAS)) input type="search" name="find" value=(text); }
-            (language(reader))
-            button { (reader.say(words::FIND)) }
-        } }
-    }
-}
-
 /// A form that asks for a process by its number.
 pub(crate) fn observe(reader: &Reader, path: &str) -> Markup {
     html! {
@@ -62,20 +54,18 @@ pub(crate) fn observe(reader: &Reader, path: &str) -> Markup {
     }
 }
 
-/// A form that chooses two of these studies.
-pub(crate) fn choose_two(reader: &Reader, studies: &[&Found]) -> Markup {
-    // A form can name what is text alone.
-    let names: Vec<&str> = studies.iter().filter_map(|study| study.name.to_str()).collect();
+/// A form that chooses two of the studies of these names, with the places of the two that it proposes.
+pub(crate) fn choose_two(reader: &Reader, names: &[&str], (earlier, later): (usize, usize)) -> Markup {
     let choice = |field: &str, chosen: usize| {
         html! {
             select name=(field) {
                 @for (index, name) in names.iter().enumerate() {
-                    option value=(name) selected[index == chosen] { (name) }
+                    option value=(name) selected[index == chosen] { (plain_name(name, NAME_COLUMNS_MAX)) }
                 }
             }
         }
     };
-    html! { @if names.len() > 1 { (two(reader, [choice("a", 1), choice("b", 0)], None)) } }
+    html! { @if names.len() > 1 { (two(reader, [choice("a", earlier), choice("b", later)], None)) } }
 }
 
 /// A form in which the reader types two names, where there are too many studies for a list of choices. It suggests
@@ -106,7 +96,7 @@ fn two(reader: &Reader, [earlier, later]: [Markup; 2], help: Option<words::Local
 }
 
 /// The hidden field that keeps the chosen language on the next page.
-fn language(reader: &Reader) -> Markup {
+pub(crate) fn language(reader: &Reader) -> Markup {
     html! {
         @if reader.has_chosen { input type="hidden" name="lang" value=(reader.language.code()); }
     }
@@ -157,7 +147,7 @@ pub(crate) fn panel(reader: &Reader, panel: &Panel) -> Markup {
                     }
                     @if *is_ending { p { (reader.say(words::IS_ENDING)) } }
                     @else { (form("/stop", button(words::STOP))) }
-                    p.hint { (reader.say(words::STOP_HELP)) }
+                    p.hint { (stop_help(reader, of)) }
                 },
                 Panel::Occupied { folder } => p { (occupied(reader.language, folder)) },
             }
@@ -192,8 +182,28 @@ fn runs(language: Language, name: &str) -> String {
     localized!(language, "{name} runs.", "{name} 실행 중입니다.", "{name} 正在运行。")
 }
 
+fn stop_help(reader: &Reader, of: &Started) -> String {
+    let command = reader.resume(&of.folder);
+    localized!(
+        reader.language,
+        "It gives up the block that runs. Those that are done stay, and this goes on with them: {command}",
+        "진행 중인 블록은 버립니다. 끝난 블록은 남으며 다음 명령으로 이어서 실행할 수 있습니다: {command}",
+        "会放弃正在进行的区组。已完成的会保留，可用以下命令继续：{command}"
+    )
+}
+
+fn stopped(reader: &Reader, of: &Started) -> String {
+    let command = reader.resume(&of.folder);
+    localized!(
+        reader.language,
+        "it was stopped; this goes on with it: {command}",
+        "중지되었습니다. 이어서 실행하려면: {command}",
+        "已停止，可用以下命令继续：{command}"
+    )
+}
+
 fn occupied(language: Language, folder: &OsStr) -> String {
-    let folder = folder.to_string_lossy();
+    let folder = plain_name(&folder.to_string_lossy(), NAME_COLUMNS_MAX);
     localized!(
         language,
         "A session that was not started here works on {folder}: nothing can be started beside it.",
@@ -209,7 +219,7 @@ fn ended(reader: &Reader, Last { of, how, said, is_stored }: &Last) -> Markup {
         // Decided, a threshold not met, inconclusive, not comparable.
         (language, Ending::Code(0 | 10 | 11 | 12)) => language.choose(words::OVER).to_owned(),
         (language, Ending::Code(13)) if *is_stored => language.choose(words::OVER_IN_PART).to_owned(),
-        (language, Ending::Code(130)) if *is_stored => language.choose(words::STOPPED).to_owned(),
+        (_, Ending::Code(130)) if *is_stored => stopped(reader, of),
         (language, Ending::Code(code)) => localized!(
             language,
             "It ended with exit code {code}:",

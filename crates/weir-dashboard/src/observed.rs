@@ -70,7 +70,10 @@ pub(crate) async fn page(
     let reader = reader(&app, &request);
     let query = request.uri().query().unwrap_or_default();
     let [record, pid] = ["record", "pid"].map(|name| value(query, name));
-    let has_token = app.control.as_ref().is_some_and(|control| control.has_token(request.headers(), peer));
+    let has_token = match &app.control {
+        Some(control) => control.has_token(request.headers(), peer).await,
+        None => false,
+    };
     if let Some(pid) = pid {
         return process(app, reader, &pid, has_token).await;
     }

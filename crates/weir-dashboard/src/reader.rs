@@ -1,8 +1,10 @@
 //! The reader, as far as pages depend on it: its language, and which parameters links must keep.
 
-use weir_report::Language;
+use std::{ffi::OsStr, path::PathBuf};
 
-use crate::words::LocalizedText;
+use weir_report::{Language, shell_word};
+
+use crate::{packed::Taken, words::LocalizedText};
 
 /// The reader, as far as pages depend on it.
 #[derive(Clone, Debug)]
@@ -13,9 +15,30 @@ pub(crate) struct Reader {
     /// There are pages of running servers, and of observations.
     pub has_servers: bool,
     pub has_observations: bool,
+    /// What it takes of an answer.
+    pub taken: Taken,
+    /// The results folder as the dashboard was started with it, for readers on this machine; others need not know where
+    /// it is.
+    pub results: Option<PathBuf>,
 }
 
 impl Reader {
+    /// A reader whose request is not looked at.
+    pub(crate) fn of_no_request(language: Language, has_servers: bool, has_observations: bool) -> Self {
+        let (taken, results) = (Taken::default(), None);
+        Self { language, has_chosen: false, has_servers, has_observations, taken, results }
+    }
+
+    /// A run folder as a command on this machine names it. Other readers get its name alone.
+    pub(crate) fn run_folder(&self, name: &OsStr) -> PathBuf {
+        self.results.as_ref().map_or_else(|| PathBuf::from(name), |results| results.join(name))
+    }
+
+    /// The command that goes on with a study.
+    pub(crate) fn resume(&self, name: &OsStr) -> String {
+        format!("weir study --resume {}", shell_word(&self.run_folder(name).to_string_lossy()))
+    }
+
     pub(crate) fn say(&self, text: LocalizedText) -> &'static str {
         self.language.choose(text)
     }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use weir_judge::judge::RunningEstimate;
 use weir_lab::follow::Followed;
 use weir_record::{finding::MessageKind, metric::Metric};
-use weir_report::{Language, localized};
+use weir_report::{Language, localized, plain_name};
 
 use crate::{query::encoded, reader::address, study_cache::Problem, words};
 
@@ -30,25 +30,30 @@ impl Scene {
         let report = |name: &OsStr| {
             let path = format!("/study/{}", encoded(name.as_encoded_bytes()));
             let href = address(&path, [("lang", language.code())].into_iter());
-            html! { a href=(href) { (name.to_string_lossy()) } }
+            html! { a href=(href) { bdi { (shown(name)) } } }
         };
         match self {
-            Self::Nothing => html! {
-                p { (language.choose(words::NOTHING_RUNS)) }
-                pre.command { code { "weir study quick" } }
-            },
+            // The list has the command that begins one, with the folder in use.
+            Self::Nothing => html! { p { (language.choose(words::NOTHING_RUNS)) } },
             Self::Running { name, followed } => html! {
                 p.study { (report(name)) }
                 h1 { (localized(&followed.title, language)) }
                 (running(language, followed))
             },
             Self::Unreadable { name, problem } => html! {
-                p.study { (name.to_string_lossy()) }
+                p.study { bdi { (shown(name)) } }
                 p { (problem.localized(language)) }
             },
             Self::Ended { name } => html! { p { (language.choose(words::HAS_ENDED)) " " (report(name)) } },
         }
     }
+}
+
+/// Most columns of a folder's name.
+const FOLDER_COLUMNS_MAX: usize = 80;
+
+fn shown(name: &OsStr) -> String {
+    plain_name(&name.to_string_lossy(), FOLDER_COLUMNS_MAX)
 }
 
 fn running(language: Language, of: &Followed) -> Markup {

@@ -4,19 +4,19 @@
 use std::{
     ffi::OsStr,
     fs,
-    io::ErrorKind,
+    io::{self, ErrorKind},
     net::{SocketAddr, TcpListener as StdListener},
     path::PathBuf,
     pin::pin,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::{
     Extension, Router,
     body::Body,
     extract::{Request, State},
-    http::{HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, StatusCode, header, uri::Authority},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::get,
@@ -30,7 +30,7 @@ use socket2::SockRef;
 use tokio::{
     net::{TcpListener, TcpStream},
     runtime::{self, Runtime},
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::{sleep, timeout},
 };
 use weir_lab::{
@@ -38,33 +38,40 @@ use weir_lab::{
     stored_folders,
 };
 use weir_proto::exposition;
-use weir_report::{ChartPage, chart_page, html_below, run_pair, run_pool};
+use weir_report::{
+    ChartPage, Theme, chart_page_in, chart_svg, has_chart, html_of_run_below, run_pair, run_pool,
+};
 
 use crate::{
     actions,
     app::{App, Failure, Settings, listing, made, page, reader, text_of, written},
-    connections_by_address::ConnectionsByAddress,
+    charts_page::{self, Charts},
+    choice::{Choice, Entry},
+    connections::{Connections, CountedConnection},
     control::{Control, ControlSettings, Peer},
     counters::Counters,
     errors::DashboardError,
     folder::{Found, LISTED_MAX, Listing},
     history_cache::HistoryCache,
     history_page,
+    list_page::{self, List, Offers, PAGE_STUDIES},
     live::Live,
     observed,
     observer::Observer,
     origin::is_foreign_fetch,
-    pages::{self, List, PAGE_STUDIES},
+    packed::Packed,
+    pages,
     query::{decoded, encoded, is_own_host, value},
     reader::Reader,
     study_cache::{Problem, StudyCache},
     top::{Others, Top},
     top_page,
+    turned_away::TurnedAway,
     unsent::{ANSWER_WAIT_MAX, Deadline, Unsent},
     words,
 };
 
-/// Most connections at a time; further ones wait in the kernel's queue.
+/// Most connections at a time. A further one takes the place of one that answers no request, or waits for one.
 pub const CONNECTIONS_MAX: usize = 64;
 
 /// Longest head of a request. When fewer bytes than this wait in a connection, it takes the next piece of its answer.
@@ -75,9 +82,6 @@ const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
 const STALL_MAX: Duration = Duration::from_secs(30);
 /// Time for unfinished answers when the dashboard ends.
 const GRACE: Duration = Duration::from_secs(1);
-/// The answer to one connection too many of an address, sent before any of it is read.
-const TURNED_AWAY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n\
-    Retry-After: 5\r\nContent-Length: 34\r\nConnection: close\r\n\r\nToo many connections from there.\r\n";
 /// Pause after the system refused a connection, for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Threads that read stores.
@@ -205,7 +209,7 @@ fn checked(control: ControlSettings, settings: &mut Settings) -> Result<ControlS
 
 async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receiver<u32>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let connections = Arc::new(ConnectionsByAddress::default());
+    let (connections, turned_away) = (Arc::new(Connections::default()), TurnedAway::default());
     let router = router(&app);
     tokio::spawn(Arc::clone(&app.live).run());
     let ahead = Arc::clone(&app);
@@ -213,26 +217,28 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
     let ended = stopped.clone();
     loop {
         let accepted = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            (place, listener.accept().await)
+            let (stream, peer) = listener.accept().await?;
+            let Some(counted) = connections.enter(peer.ip(), Instant::now()) else {
+                return Ok((stream, Peer(peer.ip()), None));
+            };
+            let place = place(&places, &connections, &counted).await;
+            Ok::<_, io::Error>((stream, Peer(peer.ip()), Some((Arc::new(counted), place))))
         };
         tokio::select! {
             _ = stopped.wait_for(|asked| *asked > 0) => break,
-            (place, accepted) = accepted => match accepted {
-                Ok((stream, peer)) => {
-                    let Some(counted) = connections.enter(peer.ip()) else {
-                        app.counters.turned_away();
-                        // The socket's buffer has room for so little; a peer that does not read it loses nothing.
-                        let _ = SockRef::from(&stream).send(TURNED_AWAY);
-                        continue;
-                    };
-                    let peer = Peer(peer.ip());
+            accepted = accepted => match accepted {
+                Ok((stream, _, None)) => {
+                    app.counters.turned_away();
+                    turned_away.answer(stream, &app);
+                }
+                Ok((stream, peer, Some((counted, place)))) => {
                     let (app, router, stopped) = (Arc::clone(&app), router.clone(), ended.clone());
                     tokio::spawn(async move {
                         app.counters.connected();
                         let deadline = Deadline::default();
                         let router = router.layer(Extension(peer)).layer(Extension(deadline.clone()));
-                        connection(stream, router, &deadline, stopped).await;
+                        let router = router.layer(Extension(Arc::clone(&counted)));
+                        connection(stream, router, (&deadline, &counted), stopped).await;
                         app.counters.disconnected();
                         drop((counted, place));
                     });
@@ -246,11 +252,36 @@ async fn serve(listener: TcpListener, app: Arc<App>, mut stopped: watch::Receive
     let _ = timeout(GRACE, places.acquire_many(all)).await;
 }
 
+/// A place for a connection. If there is none, one that answers no request is asked to leave; if all of them answer,
+/// the first that has answered.
+async fn place(
+    places: &Arc<Semaphore>,
+    connections: &Connections,
+    own: &CountedConnection,
+) -> Option<OwnedSemaphorePermit> {
+    if let Ok(place) = Arc::clone(places).try_acquire_owned() {
+        return Some(place);
+    }
+    let mut acquired = pin!(Arc::clone(places).acquire_owned());
+    let mut has_asked = false;
+    loop {
+        // From here on, so that none is missed between the look and the wait.
+        let mut idled = pin!(connections.idled());
+        idled.as_mut().enable();
+        has_asked = has_asked || connections.make_room(own);
+        tokio::select! {
+            // It is never closed.
+            place = acquired.as_mut() => return place.ok(),
+            () = idled => {}
+        }
+    }
+}
+
 /// One connection until its end, or until an answer was not sent in time.
 async fn connection(
     stream: TcpStream,
     router: Router,
-    deadline: &Deadline,
+    (deadline, counted): (&Deadline, &CountedConnection),
     mut stopped: watch::Receiver<u32>,
 ) {
     // For a peer that does not answer, late detection is harmless.
@@ -259,13 +290,16 @@ async fn connection(
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WAIT_MAX).max_buf_size(BUFFER_BYTES_MAX);
     let service = TowerToHyperService::new(router);
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    tokio::select! {
+    let grace = tokio::select! {
         // Errors of a connection are the peer's concern.
         _ = served.as_mut() => return,
         () = deadline.passes() => return,
-        _ = stopped.wait_for(|asked| *asked > 0) => served.as_mut().graceful_shutdown(),
-    }
-    let _ = timeout(GRACE, served).await;
+        // A request that has come meanwhile is answered.
+        () = counted.is_asked_to_leave() => STALL_MAX,
+        _ = stopped.wait_for(|asked| *asked > 0) => GRACE,
+    };
+    served.as_mut().graceful_shutdown();
+    let _ = timeout(grace, served).await;
 }
 
 fn router(app: &Arc<App>) -> Router {
@@ -280,13 +314,16 @@ fn router(app: &Arc<App>) -> Router {
         .route("/history", get(history_page::page))
         .route("/charts", get(charts))
         .route("/live", get(live))
-        .route("/live.js", get(script))
+        .route("/live.js", get(|| script(include_str!("live.js"))))
+        .route("/copy.js", get(|| script(include_str!("copy.js"))))
         .route("/live/events", get(events))
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz));
     for page in ChartPage::ALL {
         let answer = move |app: State<Arc<App>>, request: Request| chart(app, request, page);
         router = router.route(&format!("/{}", page.path()), get(answer));
+        let answer = move |app: State<Arc<App>>, request: Request| drawing(app, request, page);
+        router = router.route(&format!("/{}.svg", page.path()), get(answer));
     }
     if app.control.is_some() {
         router = actions::routes(router);
@@ -307,15 +344,19 @@ fn router(app: &Arc<App>) -> Router {
 #[derive(Clone, Copy)]
 struct MayBeFramed;
 
+/// Whether this is the address of a chart, or of its image.
+fn is_chart(path: &str) -> bool {
+    let name = path.strip_prefix('/').map(|name| name.strip_suffix(".svg").unwrap_or(name));
+    ChartPage::ALL.iter().any(|page| name == Some(page.path()))
+}
+
 /// Whether a page of another site fetches a page that is generated for it, or a stream that takes a place. It may link
 /// here, and frame charts. Requests that act have a stricter rule.
 fn is_fetched_from_elsewhere(request: &Request) -> bool {
     let opened_as: &[&str] = match request.uri().path() {
         "/metrics" | "/healthz" => return false,
         "/live/events" => &[],
-        path if ChartPage::ALL.iter().any(|page| path.strip_prefix('/') == Some(page.path())) => {
-            &["document", "iframe", "frame", "object", "embed"]
-        }
+        path if is_chart(path) => &["document", "iframe", "frame", "object", "embed"],
         _ => &["document"],
     };
     request.method().is_safe() && is_foreign_fetch(request.headers(), opened_as)
@@ -329,18 +370,30 @@ fn no_room(reader: &Reader) -> Response {
     answer
 }
 
+/// Whether a request is for this host. One with a whole address as its target is for the host there (RFC 9112, 3.2.2),
+/// and the header may name no foreign one beside it.
+fn is_for_own_host(app: &App, request: &Request) -> bool {
+    let host = text_of(request.headers(), header::HOST);
+    let authority = request.uri().authority().map(Authority::as_str);
+    [Some(host), authority].into_iter().flatten().all(|host| is_own_host(host, &app.settings.hosts))
+}
+
 /// Refuses requests for a foreign host and fetches of pages of other sites. Gives every answer its headers, and room
 /// until it is sent.
 async fn guard(
     State(app): State<Arc<App>>,
     Extension(Peer(address)): Extension<Peer>,
     Extension(deadline): Extension<Deadline>,
+    Extension(counted): Extension<Arc<CountedConnection>>,
     request: Request,
     next: Next,
 ) -> Response {
+    let busy = counted.begin();
     let reader = reader(&app, &request);
-    let host = text_of(request.headers(), header::HOST);
-    let answer = if !is_own_host(host, &app.settings.hosts) {
+    let answer = if request.headers().get_all(header::HOST).iter().count() > 1 {
+        app.counters.refused_host();
+        page(StatusCode::BAD_REQUEST, pages::message(&reader, reader.say(words::TWO_HOSTS)))
+    } else if !is_for_own_host(&app, &request) {
         app.counters.refused_host();
         page(StatusCode::MISDIRECTED_REQUEST, pages::message(&reader, reader.say(words::FOREIGN_HOST)))
     } else if is_fetched_from_elsewhere(&request) {
@@ -358,50 +411,68 @@ async fn guard(
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "same-origin"),
         (header::CACHE_CONTROL, if app.control.is_some() { "no-store" } else { "no-cache" }),
-        (header::VARY, "accept-language"),
+        (header::VARY, "accept-language, accept-encoding"),
     ];
     for (name, value) in carried {
         answer.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     app.counters.answered(answer.status().as_u16());
-    answer
+    busy.until_sent(answer)
 }
 
 /// A file to download, under a name without characters that a header or a file system could misread.
-fn download(kind: &'static str, name: &OsStr, end: &str, text: String) -> Response {
+fn download(kind: &'static str, name: &OsStr, end: &str, packed: Packed) -> Response {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' };
     let name: String = name.to_string_lossy().chars().map(plain).collect();
     let disposition = format!("attachment; filename=\"{name}{end}\"");
-    ([(header::CONTENT_TYPE, kind), (header::CONTENT_DISPOSITION, disposition.as_str())], text)
-        .into_response()
+    let mut answer = packed.answer(kind);
+    if let Ok(disposition) = HeaderValue::from_str(&disposition) {
+        answer.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);
+    }
+    answer
 }
 
 async fn list(State(app): State<Arc<App>>, request: Request) -> Response {
     let reader = reader(&app, &request);
     let query = request.uri().query().unwrap_or_default();
-    let [from, find] =
-        ["from", "find"].map(|name| value(query, name).and_then(|text| String::from_utf8(text).ok()));
-    let from = from.and_then(|text| text.parse::<usize>().ok()).unwrap_or_default();
-    let find = find.map(|text| text.trim().to_owned()).unwrap_or_default();
+    let from = value(query, "from").and_then(|text| String::from_utf8(text).ok()?.parse::<usize>().ok());
+    let choice = Choice::of_query(query);
     let is_logged_in = app.control.as_ref().is_some_and(|control| control.is_logged_in(request.headers()));
     written(app, reader, move |app, reader| {
         let found = listing(app)?;
-        let all = found.matching(&find);
-        let listed = &all[..all.len().min(LISTED_MAX)];
-        let from = from.min(listed.len());
-        let shown = &listed[from..(from + PAGE_STUDIES).min(listed.len())];
-        let rows = app.studies.rows(&found.studies, shown, &app.counters);
+        let entries = app.entries(&found);
+        let offers = Offers::of(&entries);
+        let entries = match choice.needs_judgement() {
+            true => entries.into_iter().map(|entry| app.with_judgement(entry)).collect(),
+            false => entries,
+        };
+        let mut chosen = choice.of(entries);
+        // Older studies are found by their names alone, because their stores are not opened for a list.
+        let is_older = |study: &&Found| !choice.has_filter() && choice.is_in_name(study);
+        let older: Vec<&Found> = found.older.iter().filter(is_older).collect();
+        let all = chosen.len() + older.len();
+        let listed = all.min(LISTED_MAX);
+        let from = from.unwrap_or_default().min(listed);
+        let until = (from + PAGE_STUDIES).min(listed);
+        let further = older.get(from.saturating_sub(chosen.len())..until.saturating_sub(chosen.len()));
+        let further = further.unwrap_or_default();
+        let rows = app.studies.rows(&found.studies, further, &app.counters);
+        let further = further.iter().zip(rows);
+        let further = further.map(|(found, row)| Entry { found: *found, row, judgement: None });
+        let first = from.min(chosen.len());
+        let shown = chosen.drain(first..until.min(chosen.len())).chain(further);
         let list = List {
-            studies: shown.iter().copied().zip(rows.iter().map(|row| &**row)).collect(),
-            find: &find,
+            entries: shown.map(|entry| app.with_judgement(entry)).collect(),
+            choice: &choice,
+            offers,
             newest: &found.studies,
             from,
-            listed: listed.len(),
-            older: all.len() - listed.len(),
+            listed,
+            older: if choice.has_filter() { found.older.len() } else { all - listed },
             is_cut: found.is_cut,
             panel: app.control.as_ref().map(|control| control.panel(is_logged_in, &found)),
         };
-        Ok(pages::list(reader, &list))
+        Ok(list_page::list(reader, &list))
     })
     .await
 }
@@ -420,7 +491,8 @@ async fn study(State(app): State<Arc<App>>, request: Request) -> Response {
         let found = of_path(app, &path, "")?;
         let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
         let above = pages::above(reader, (&path, &[]), Some(&found));
-        Ok(html_below(&run.result, reader.language, &above))
+        let folder = reader.run_folder(&found.name);
+        Ok(html_of_run_below(&run.result, reader.language, &folder, &above))
     })
     .await
 }
@@ -429,14 +501,14 @@ async fn study(State(app): State<Arc<App>>, request: Request) -> Response {
 async fn figures(State(app): State<Arc<App>>, request: Request) -> Response {
     let reader = reader(&app, &request);
     let path = request.uri().path().to_owned();
-    let made = made(app, reader, move |app, _| {
+    let made = made(app, reader, move |app, reader| {
         let found = of_path(app, &path, "/figures.csv")?;
         let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
-        Ok((found.name, weir_report::csv(&run.result)))
+        Ok((found.name, Packed::of(weir_report::csv(&run.result), &reader.taken)))
     });
     made.await.map_or_else(
         |failure| failure,
-        |(name, text)| download("text/csv; charset=utf-8", &name, ".csv", text),
+        |(name, packed)| download("text/csv; charset=utf-8", &name, ".csv", packed),
     )
 }
 
@@ -444,16 +516,16 @@ async fn figures(State(app): State<Arc<App>>, request: Request) -> Response {
 async fn export(State(app): State<Arc<App>>, request: Request) -> Response {
     let reader = reader(&app, &request);
     let path = request.uri().path().to_owned();
-    let made = made(app, reader, move |app, _| {
+    let made = made(app, reader, move |app, reader| {
         let found = of_path(app, &path, "/study.json")?;
         app.counters.stores_read();
         let read = stored::read(&found.path).map_err(|error| Failure::Unreadable(Problem::of(&error)));
         let (result, trials) = read?;
         let text = weir_lab::export::json(&result, &trials).map_err(|_| Failure::Broken)?;
-        Ok((found.name, text))
+        Ok((found.name, Packed::of(text, &reader.taken)))
     });
     made.await
-        .map_or_else(|failure| failure, |(name, text)| download("application/json", &name, ".json", text))
+        .map_or_else(|failure| failure, |(name, packed)| download("application/json", &name, ".json", packed))
 }
 
 /// Two studies that a query names, judged.
@@ -501,16 +573,16 @@ async fn compare(State(app): State<Arc<App>>, request: Request) -> Response {
 /// The same as `weir study diff --format json` prints it.
 async fn compare_json(State(app): State<Arc<App>>, request: Request) -> Response {
     let (reader, names) = (reader(&app, &request), pair_of(&request));
-    let made = made(app, reader, move |app, _| {
+    let made = made(app, reader, move |app, reader| {
         let Two { names, one, other } = Two::of(app, names)?;
         let text = serde_json::to_string_pretty(&other.against(&one, &[])).map_err(|_| Failure::Broken)?;
         let [mut name, second] = names.map(|found| found.name);
         name.push("-");
         name.push(second);
-        Ok((name, text))
+        Ok((name, Packed::of(text, &reader.taken)))
     });
     made.await
-        .map_or_else(|failure| failure, |(name, text)| download("application/json", &name, ".json", text))
+        .map_or_else(|failure| failure, |(name, packed)| download("application/json", &name, ".json", packed))
 }
 
 /// The runs of a study, pooled as `weir study pool` does.
@@ -519,7 +591,9 @@ async fn pool(State(app): State<Arc<App>>, request: Request) -> Response {
     let named = value(request.uri().query().unwrap_or_default(), "study");
     written(app, reader, move |app, reader| {
         let named = named.and_then(|name| String::from_utf8(name).ok()).unwrap_or_default();
-        let runs = app.studies.runs(&listing(app)?.studies, &named, &app.counters);
+        let found = listing(app)?;
+        let newest: Vec<&Found> = app.newest(&found).iter().map(|entry| entry.found).collect();
+        let runs = app.studies.runs(&newest, &named, &app.counters);
         let pool = stored_folders::pooled(&runs);
         let last = stored_folders::named(&pool, &runs).filter(|_| runs.len() > 1);
         let last = last.ok_or(Failure::Missing(words::NOTHING_TO_POOL))?;
@@ -529,46 +603,75 @@ async fn pool(State(app): State<Arc<App>>, request: Request) -> Response {
     .await
 }
 
-/// The study that a query names, or the newest one for charts: a finished one before others. It is looked for among the
-/// listed studies, because thousands of older stores are not opened for a chart.
+/// The study that a query names, or the newest one for charts, by the date in its store: a finished one before others.
+/// It is looked for among the listed studies, because thousands of older stores are not opened for a chart.
 fn charted(app: &App, named: Option<Vec<u8>>) -> Result<Found, Failure> {
     let found = listing(app)?;
     if let Some(name) = named {
         return found.named(&name).cloned().ok_or(Failure::Missing(words::NO_SUCH_STUDY));
     }
     let mut unfinished = None;
-    for one in &found.studies {
-        match &*app.studies.row(one, &app.counters) {
-            Ok(card) if card.name == CHARTED && card.is_judged => return Ok(one.clone()),
-            Ok(card) if card.name == CHARTED && unfinished.is_none() => unfinished = Some(one.clone()),
-            _ => {}
+    for entry in app.newest(&found) {
+        let Some(card) = entry.card().filter(|card| card.name == CHARTED) else { continue };
+        if app.studies.judgement(entry.found, card).is_judged {
+            return Ok(entry.found.clone());
         }
+        unfinished = unfinished.or_else(|| Some(entry.found.clone()));
     }
     let has_others = found.is_cut || !found.older.is_empty();
     let none = if has_others { words::NO_NEW_TPS_STUDY } else { words::NO_TPS_STUDY };
     unfinished.ok_or(Failure::Missing(none))
 }
 
+/// The theme that a query names; without one the colours follow the reader's choice.
+fn theme(request: &Request) -> Option<Theme> {
+    let named = value(request.uri().query().unwrap_or_default(), "theme")?;
+    Theme::named(&String::from_utf8(named).ok()?)
+}
+
 async fn chart(State(app): State<Arc<App>>, request: Request, page: ChartPage) -> Response {
-    let reader = reader(&app, &request);
+    let (reader, theme) = (reader(&app, &request), theme(&request));
     let named = value(request.uri().query().unwrap_or_default(), "study");
     let mut answer = written(app, reader, move |app, reader| {
         let found = charted(app, named)?;
         let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
-        Ok(chart_page(&run.result, page, reader.language, &pages::study_href(reader, &found)))
+        let report = pages::study_href(reader, &found);
+        Ok(chart_page_in(&run.result, page, (reader.language, theme), &report))
     })
     .await;
     answer.extensions_mut().insert(MayBeFramed);
     answer
 }
 
+/// A chart as an image that stands alone.
+async fn drawing(State(app): State<Arc<App>>, request: Request, page: ChartPage) -> Response {
+    let (reader, theme) = (reader(&app, &request), theme(&request));
+    let named = value(request.uri().query().unwrap_or_default(), "study");
+    let made = made(app, reader, move |app, reader| {
+        let found = charted(app, named)?;
+        let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
+        let image = chart_svg(&run.result, page, reader.language, theme);
+        let image = image.ok_or(Failure::Missing(words::NOTHING_DRAWN))?;
+        Ok(Packed::of(image, &reader.taken))
+    });
+    let mut answer = made.await.map_or_else(|failure| failure, |packed| packed.answer("image/svg+xml"));
+    answer.extensions_mut().insert(MayBeFramed);
+    answer
+}
+
 async fn charts(State(app): State<Arc<App>>, request: Request) -> Response {
-    let reader = reader(&app, &request);
-    let origin = format!("http://{}", text_of(request.headers(), header::HOST));
+    let (reader, theme) = (reader(&app, &request), theme(&request));
+    let is_secure = text_of(request.headers(), HeaderName::from_static("x-forwarded-proto")) == "https";
+    let scheme = if is_secure { "https" } else { "http" };
+    let origin = format!("{scheme}://{}", text_of(request.headers(), header::HOST));
     let named = value(request.uri().query().unwrap_or_default(), "study");
     written(app, reader, move |app, reader| {
-        let study = named.map(|name| charted(app, Some(name))).transpose()?;
-        Ok(pages::charts(reader, &origin, study.as_ref()))
+        let is_named = named.is_some();
+        let found = charted(app, named)?;
+        let run = app.studies.judged(&found, &app.counters).map_err(Failure::Unreadable)?;
+        let has_chart = |page: &ChartPage| has_chart(&run.result, *page);
+        let drawn: Vec<ChartPage> = ChartPage::ALL.into_iter().filter(has_chart).collect();
+        Ok(charts_page::charts(reader, &Charts { origin: &origin, theme, found: &found, is_named, drawn: &drawn }))
     })
     .await
 }
@@ -578,8 +681,8 @@ async fn live(State(app): State<Arc<App>>, request: Request) -> Response {
     written(app, reader, |app, reader| Ok(pages::live(reader, &app.live.scene()))).await
 }
 
-async fn script() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("live.js"))
+async fn script(text: &'static str) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], text)
 }
 
 /// Server-sent events about the study that runs.
@@ -610,7 +713,6 @@ mod tests {
     use std::{
         io::{Read, Write},
         net::{IpAddr, TcpStream as StdStream},
-        time::Instant,
     };
 
     use super::*;
@@ -625,7 +727,9 @@ mod tests {
             let mut slow =
                 StdStream::connect(listener.local_addr().expect("an address")).expect("it listens");
             slow.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it takes a request");
-            let (stream, _) = listener.accept().await.expect("a connection");
+            let (stream, peer) = listener.accept().await.expect("a connection");
+            let connections = Arc::new(Connections::default());
+            let counted = connections.enter(peer.ip(), Instant::now()).expect("it is the only one");
             let (unsent, deadline) = (Arc::new(Unsent::default()), Deadline::default());
             let (held, own) = (Arc::clone(&unsent), deadline.clone());
             let long = move || async move {
@@ -634,7 +738,8 @@ mod tests {
             };
             let stop = watch::Sender::new(0);
             let began = Instant::now();
-            connection(stream, Router::new().route("/", get(long)), &deadline, stop.subscribe()).await;
+            let router = Router::new().route("/", get(long));
+            connection(stream, router, (&deadline, &counted), stop.subscribe()).await;
             assert!(began.elapsed() < STALL_MAX, "it did not end for its peer's silence");
             assert!(unsent.is_empty(), "and keeps nothing of its answer");
             slow

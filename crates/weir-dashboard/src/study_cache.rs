@@ -1,5 +1,6 @@
-//! A cache of studies, valid until their stores change: the list's entry of each, and the judged results of the studies
-//! that were requested last. One store is read at a time, so that many readers cost no more than one.
+//! A cache of studies, valid until their stores change: the list's entry of each, how each was judged where that was
+//! shown, and the judged results of the studies that were requested last. Entries are read one at a time, so that many
+//! readers cost no more than one.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -9,8 +10,8 @@ use std::{
 };
 
 use weir_lab::{stored::StoredRun, stored_folders};
-use weir_record::{study::StudyResult, text::Text};
-use weir_report::{Language, localized};
+use weir_record::{study::StudyResult, verdict::Verdict};
+use weir_report::{Language, Listed, localized, plain_name};
 use weir_store::{Store, StoreError, StudyBrief};
 
 use crate::{
@@ -70,15 +71,37 @@ impl Problem {
     }
 }
 
-/// The list's entry of a study.
-#[derive(Clone, Debug)]
+/// Most columns that the list gives to a text of a store, whatever the store says.
+const NAME_COLUMNS_MAX: usize = 64;
+const TITLE_COLUMNS_MAX: usize = 200;
+const SENTENCE_COLUMNS_MAX: usize = 300;
+const ARM_COLUMNS_MAX: usize = 32;
+/// Most arms of a study that the list knows.
+const ARMS_MAX: usize = 32;
+
+/// The list's entry of a study: its plan, its machine and its progress. Texts are of bounded width.
+#[derive(Debug)]
 pub(crate) struct Card {
+    /// The study's name, whole: studies of one name are runs of it.
     pub name: String,
-    pub title: Text,
-    pub created_at: String,
+    titles: [String; 3],
+    /// When it was made; absent if the store does not say it.
+    pub created_unix_s: Option<u64>,
     pub elapsed_ns: u64,
     pub blocks_stored: u32,
     pub blocks: u32,
+    /// The name of the machine, or what it is where its name was not noted.
+    pub machine: String,
+    pub kernel: String,
+    pub arms: Vec<String>,
+    /// Its texts in small letters, for a search.
+    searched: String,
+    judgement: Mutex<Option<Arc<Judgement>>>,
+}
+
+/// How the last session that ended judged a study.
+#[derive(Debug, Default)]
+pub(crate) struct Judgement {
     /// Absent while the schedule is unfinished, and for a result with records of another version.
     pub conclusion: Option<Conclusion>,
     /// Whether the finished schedule was judged, by any version.
@@ -86,26 +109,93 @@ pub(crate) struct Card {
 }
 
 /// The verdict on a study with a finished schedule, by the last session that ended.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Conclusion {
     /// By language: the word of the verdict, and the sentence.
     localized: [(&'static str, String); 3],
     /// The class of the verdict's colour.
     pub class: &'static str,
+    pub verdict: Verdict,
+    /// The primary comparison; absent if it has no figure.
+    pub listed: Option<Listed>,
+}
+
+fn place(language: Language) -> usize {
+    Language::ALL.iter().position(|own| *own == language).unwrap_or_default()
+}
+
+impl Card {
+    fn of(brief: StudyBrief) -> Self {
+        let StudyBrief { spec, fingerprint, created_unix_s, elapsed_ns, blocks } = brief;
+        let planned = |cell: &String| spec.cells.iter().any(|own| own.id == *cell);
+        let stored: u32 = blocks.iter().filter(|(cell, _)| planned(cell)).map(|(_, count)| count).sum();
+        let titles =
+            Language::ALL.map(|language| plain_name(localized(&spec.title, language), TITLE_COLUMNS_MAX));
+        let machine = match fingerprint.host.as_str() {
+            "" => format!("{}, {} CPU", fingerprint.cpu_model, fingerprint.cpus_online),
+            host => host.to_owned(),
+        };
+        let machine = plain_name(&machine, NAME_COLUMNS_MAX);
+        let kernel = plain_name(&format!("Linux {}", fingerprint.kernel_release), NAME_COLUMNS_MAX);
+        let arms = spec.arms.iter().take(ARMS_MAX).map(|arm| plain_name(&arm.name, ARM_COLUMNS_MAX));
+        let arms: Vec<String> = arms.collect();
+        let made = created_unix_s.map(weir_report::minute).unwrap_or_default();
+        let own = [plain_name(&spec.name, NAME_COLUMNS_MAX), made, machine.clone(), kernel.clone()];
+        let searched: Vec<&str> = own.iter().chain(&titles).chain(&arms).map(String::as_str).collect();
+        Self {
+            searched: searched.join("\n").to_lowercase(),
+            titles,
+            created_unix_s,
+            elapsed_ns,
+            blocks_stored: stored,
+            blocks: spec.cells.iter().map(|cell| cell.blocks).sum(),
+            machine,
+            kernel,
+            arms,
+            judgement: Mutex::default(),
+            name: spec.name,
+        }
+    }
+
+    /// The study's name in the list.
+    pub(crate) fn shown_name(&self) -> String {
+        plain_name(&self.name, NAME_COLUMNS_MAX)
+    }
+
+    /// The question of the study.
+    pub(crate) fn title(&self, language: Language) -> &str {
+        &self.titles[place(language)]
+    }
+
+    /// Whether one of its texts contains this, which is in small letters.
+    pub(crate) fn has_text(&self, part: &str) -> bool {
+        self.searched.contains(part)
+    }
 }
 
 impl Conclusion {
     fn of(result: &StudyResult) -> Self {
         let localized = Language::ALL.map(|language| {
-            (weir_report::verdict(result, language).0, weir_report::sentence(result, language))
+            let sentence = weir_report::sentence(result, language);
+            (weir_report::verdict(result, language).0, plain_name(&sentence, SENTENCE_COLUMNS_MAX))
         });
-        Self { localized, class: weir_report::verdict(result, Language::English).1 }
+        Self {
+            localized,
+            class: weir_report::verdict(result, Language::English).1,
+            verdict: weir_report::shown_verdict(result),
+            listed: weir_report::listed(result),
+        }
     }
 
     /// The word of the verdict and the sentence.
     pub(crate) fn localized(&self, language: Language) -> (&'static str, &str) {
-        let at = Language::ALL.iter().position(|own| *own == language).unwrap_or_default();
-        (self.localized[at].0, &self.localized[at].1)
+        let (word, sentence) = &self.localized[place(language)];
+        (*word, sentence)
+    }
+
+    /// Whether the word of the verdict contains this in any language; it is in small letters.
+    pub(crate) fn has_text(&self, part: &str) -> bool {
+        self.localized.iter().any(|(word, _)| word.to_lowercase().contains(part))
     }
 }
 
@@ -150,6 +240,20 @@ impl StudyCache {
         row
     }
 
+    /// How a study was judged by the last session that ended. A result takes much longer to read than a plan, so this
+    /// is read only where it is shown or asked for.
+    pub(crate) fn judgement(&self, found: &Found, card: &Card) -> Arc<Judgement> {
+        let mut known = held(&card.judgement);
+        if let Some(judgement) = &*known {
+            return Arc::clone(judgement);
+        }
+        // A store that cannot be read at the moment is asked again.
+        let Ok(judgement) = judgement(found, card) else { return Arc::default() };
+        let judgement = Arc::new(judgement);
+        *known = Some(Arc::clone(&judgement));
+        judgement
+    }
+
     /// The study as it is judged now.
     pub(crate) fn judged(&self, found: &Found, counters: &Counters) -> Result<Arc<StoredRun>, Problem> {
         let mut judged = held(&self.judged);
@@ -174,22 +278,23 @@ impl StudyCache {
 }
 
 impl StudyCache {
-    /// Finished runs of a study among those that are listed, the newest of them, each with its name in the folder.
+    /// Finished runs of a study among these, the first of them, each with its name in the folder.
     pub(crate) fn runs(
         &self,
-        listed: &[Found],
+        listed: &[&Found],
         study: &str,
         counters: &Counters,
     ) -> Vec<(PathBuf, StoredRun)> {
         let is_run = |found: &&Found| {
             let row = self.row(found, counters);
-            matches!(&*row, Ok(card) if card.name == study && card.is_judged && !found.is_running)
+            let is_judged = |card: &Card| self.judgement(found, card).is_judged;
+            matches!(&*row, Ok(card) if card.name == study && !found.is_running && is_judged(card))
         };
         let run = |found: &Found| {
             counters.stores_read();
             Some((PathBuf::from(&found.name), stored_folders::finished(&found.path)?))
         };
-        listed.iter().filter(is_run).filter_map(run).take(POOLED_MAX).collect()
+        listed.iter().copied().filter(is_run).filter_map(run).take(POOLED_MAX).collect()
     }
 }
 
@@ -199,23 +304,18 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn card(found: &Found) -> Result<Card, StoreError> {
+    Store::open_read_only(&found.path)?.brief().map(Card::of)
+}
+
+fn judgement(found: &Found, card: &Card) -> Result<Judgement, StoreError> {
     let store = Store::open_read_only(&found.path)?;
-    let StudyBrief { spec, created_at, elapsed_ns, blocks } = store.brief()?;
-    let planned = |cell: &String| spec.cells.iter().any(|own| own.id == *cell);
-    let blocks_stored: u32 = blocks.iter().filter(|(cell, _)| planned(cell)).map(|(_, count)| count).sum();
-    let blocks: u32 = spec.cells.iter().map(|cell| cell.blocks).sum();
-    let brief = store.result_brief().ok().flatten();
-    let is_judged = brief.is_some_and(|result| result.complete || blocks_stored >= blocks);
+    // An unreadable result is none: the report judges the trials again.
+    let brief = match store.result_brief() {
+        Err(error) if Problem::of(&error).is_passing() => return Err(error),
+        brief => brief.ok().flatten(),
+    };
+    let is_judged = brief.is_some_and(|result| result.complete || card.blocks_stored >= card.blocks);
     // A result of another version is judged again where the study is shown: for a list of many, that takes too long.
-    let result = store.result().ok().flatten().filter(|_| is_judged);
-    Ok(Card {
-        blocks_stored,
-        blocks,
-        conclusion: result.as_ref().map(Conclusion::of),
-        is_judged,
-        name: spec.name,
-        title: spec.title,
-        created_at,
-        elapsed_ns,
-    })
+    let result = if is_judged { store.result().ok().flatten() } else { None };
+    Ok(Judgement { conclusion: result.as_ref().map(Conclusion::of), is_judged })
 }

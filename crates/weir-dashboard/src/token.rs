@@ -2,6 +2,7 @@
 //! never shown.
 
 use std::{
+    collections::BTreeSet,
     error::Error,
     fmt,
     fs::{self, File},
@@ -51,6 +52,8 @@ pub enum TokenError {
     },
     /// It has characters that a header cannot carry.
     Characters(PathBuf),
+    /// It is long enough, and easy to guess: a repetition, a sequence, or of few characters.
+    Weak(PathBuf),
 }
 
 impl TokenError {
@@ -88,6 +91,15 @@ impl TokenError {
                 "--token-file {path}: 토큰은 영문자, 숫자, 기호로 공백 없이 한 줄에 쓰십시오",
                 "--token-file {path}：令牌请写成一行，只用英文字母、数字和符号，不含空格",
             ),
+            Self::Weak(_) => localized!(
+                language,
+                "--token-file {path}: the token repeats itself or has few different characters; make a random one with \
+                 `(umask 077; head -c 24 /dev/urandom | base64 > FILE)`",
+                "--token-file {path}: 토큰이 반복되거나 서로 다른 문자가 너무 적습니다. `(umask 077; head -c 24 /dev/urandom | base64 > \
+                 FILE)`로 무작위 토큰을 만드십시오",
+                "--token-file {path}：令牌有重复，或不同的字符太少；请用 `(umask 077; head -c 24 /dev/urandom | base64 > FILE)` \
+                 生成随机令牌",
+            ),
         }
     }
 
@@ -97,7 +109,8 @@ impl TokenError {
             | Self::NoFile(path)
             | Self::OpenToOthers { path, .. }
             | Self::Length { path, .. }
-            | Self::Characters(path) => path,
+            | Self::Characters(path)
+            | Self::Weak(path) => path,
         }
     }
 }
@@ -112,7 +125,11 @@ impl Error for TokenError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Unreadable { source, .. } => Some(source),
-            Self::NoFile(_) | Self::OpenToOthers { .. } | Self::Length { .. } | Self::Characters(_) => None,
+            Self::NoFile(_)
+            | Self::OpenToOthers { .. }
+            | Self::Length { .. }
+            | Self::Characters(_)
+            | Self::Weak(_) => None,
         }
     }
 }
@@ -139,6 +156,9 @@ impl Token {
         if !token.iter().all(u8::is_ascii_graphic) {
             return Err(TokenError::Characters(path.to_owned()));
         }
+        if is_weak(token) {
+            return Err(TokenError::Weak(path.to_owned()));
+        }
         Ok(Self(token.to_vec()))
     }
 
@@ -151,6 +171,50 @@ impl Token {
     pub(crate) fn is(&self, given: &[u8]) -> bool {
         is_same(&self.0, given)
     }
+}
+
+/// Fewest different characters. A random token of the shortest length has more, in any alphabet from hexadecimal on.
+const DIFFERENT_MIN: usize = 6;
+
+/// Longest run of neighbouring characters (`abcdef`, `654321`) in a token that is otherwise short.
+const RUN_MAX: usize = 6;
+
+/// Whether a token is easy to guess, whatever its length: few different characters, one text or word several times, or
+/// a sequence of neighbours with little else.
+fn is_weak(token: &[u8]) -> bool {
+    let different: BTreeSet<u8> = token.iter().map(u8::to_ascii_lowercase).collect();
+    different.len() < DIFFERENT_MIN || is_repetition(token) || has_words_alike(token) || is_sequence(token)
+}
+
+/// Whether a text of at most half the length fills the whole.
+fn is_repetition(token: &[u8]) -> bool {
+    let repeats = |period: usize| token.iter().skip(period).zip(token).all(|(later, earlier)| later == earlier);
+    (1..=token.len() / 2).any(repeats)
+}
+
+/// Whether several words, between signs or digits, are one word.
+fn has_words_alike(token: &[u8]) -> bool {
+    let words = token.split(|byte| !byte.is_ascii_alphabetic()).filter(|word| word.len() > 2);
+    let words: Vec<Vec<u8>> = words.map(<[u8]>::to_ascii_lowercase).collect();
+    let different: BTreeSet<&Vec<u8>> = words.iter().collect();
+    words.len() > 1 && different.len() * 2 <= words.len()
+}
+
+/// Whether all but the shortest length's half are in sequences of neighbours.
+fn is_sequence(token: &[u8]) -> bool {
+    let steps = token.windows(2).map(|pair| i16::from(pair[1]) - i16::from(pair[0]));
+    let (mut run, mut step, mut in_runs) = (1, 0, 0);
+    for next in steps.chain([i16::MAX]) {
+        if next == step && step.abs() <= 1 {
+            run += 1;
+            continue;
+        }
+        if run >= RUN_MAX {
+            in_runs += run;
+        }
+        (run, step) = (2, next);
+    }
+    token.len().saturating_sub(in_runs) < TOKEN_BYTES_MIN / 2
 }
 
 /// Compares in a time that depends only on the length of the given text.
@@ -171,6 +235,42 @@ impl fmt::Debug for Token {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Different numbers, as many as fill the longest token.
+    fn longest() -> String {
+        let mut text: String = (0..TOKEN_BYTES_MAX).map(|number| (number * number).to_string()).collect();
+        text.truncate(TOKEN_BYTES_MAX);
+        text
+    }
+
+    #[test]
+    fn a_token_that_repeats_itself_or_is_a_sequence_is_weak_at_any_length() {
+        for weak in [
+            "passwordpassword",
+            "password-password-password",
+            "Password1password2",
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "abababababababab",
+            "0123456789012345",
+            "abcdefghijklmnopqrstuvwxyz",
+            "abcdefghijklmnop0123456789",
+            "zyxwvutsrqponmlk",
+            "123123123123123123123",
+        ] {
+            assert!(is_weak(weak.as_bytes()), "{weak}");
+        }
+        for strong in [
+            "correct-horse-battery",
+            "correct-horse-battery-staple",
+            "7f3a09c1d25be846",
+            "0f0e1d2c3b4a5968",
+            "Zm9vYmFyMTIzNDU2Nzg5MHh5eg==",
+            "the-horse-the-battery-9",
+        ] {
+            assert!(!is_weak(strong.as_bytes()), "{strong}");
+        }
+        assert!(!is_weak(longest().as_bytes()), "{}", longest());
+    }
 
     fn written(name: &str, text: &str, mode: u32) -> PathBuf {
         let path = std::env::temp_dir().join(format!("weir-token-{name}-{}", std::process::id()));
@@ -195,14 +295,14 @@ mod tests {
         }
         assert!(!token.is(b"correct-horse-batterycorrect-horse-battery"));
         assert_eq!(format!("{token:?}"), "Token");
-        assert!(read("read-only", &"x".repeat(TOKEN_BYTES_MAX), 0o400).is_ok());
-        assert!(read("shortest", &"x".repeat(TOKEN_BYTES_MIN), 0o600).is_ok());
+        assert!(read("read-only", &longest(), 0o400).is_ok());
+        assert!(read("shortest", "7f3a09c1d25be846", 0o600).is_ok());
     }
 
     #[test]
     fn what_is_wrong_with_a_file_is_told_in_every_language_with_the_same_way_out() {
         let path = || PathBuf::from("secrets/token");
-        let errors: [(TokenError, &[&str]); 5] = [
+        let errors: [(TokenError, &[&str]); 6] = [
             (
                 TokenError::Unreadable { path: path(), source: io::Error::other("out of luck") },
                 &["out of luck", "umask 077"],
@@ -211,6 +311,7 @@ mod tests {
             (TokenError::OpenToOthers { path: path(), mode: 0o40 }, &["040", "`chmod 600`"]),
             (TokenError::Length { path: path(), length: 15 }, &["15", "16", "256"]),
             (TokenError::Characters(path()), &[]),
+            (TokenError::Weak(path()), &["umask 077"]),
         ];
         for (error, words) in errors {
             let texts = Language::ALL.map(|language| error.localized(language));
@@ -232,6 +333,7 @@ mod tests {
             ("empty", "", 0o600, "has 0 characters"),
             ("blank", "secret secret secret", 0o600, "without blanks"),
             ("letters", "secret-secret-비밀번호", 0o600, "without blanks"),
+            ("weak", "secret-secret-secret", 0o600, "repeats itself or has few"),
         ] {
             let said = read(name, text, mode).expect_err(name);
             assert!(said.starts_with("--token-file ") && said.contains(words), "{said}");

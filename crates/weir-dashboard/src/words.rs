@@ -63,6 +63,17 @@ pub(crate) const CHARTS_HELP: LocalizedText = [
     "차트마다 주소가 있어 다른 문서에 iframe으로 넣을 수 있습니다. 연구를 지정하지 않으면 가장 최근의 tps 연구를 보여 줍니다.",
     "每张图表都有自己的地址，可用 iframe 嵌入其他文档。不指定研究时，显示最近一次 tps 研究。",
 ];
+pub(crate) const COPY: LocalizedText = ["Copy", "복사", "复制"];
+pub(crate) const COPIED: LocalizedText = ["Copied", "복사됨", "已复制"];
+pub(crate) const THEME: LocalizedText = ["Colours", "색상", "配色"];
+pub(crate) const THEME_OF_READER: LocalizedText = ["as the reader prefers", "보는 사람의 설정", "按读者偏好"];
+pub(crate) const THEME_LIGHT: LocalizedText = ["light", "밝게", "浅色"];
+pub(crate) const THEME_DARK: LocalizedText = ["dark", "어둡게", "深色"];
+pub(crate) const NOTHING_DRAWN: LocalizedText = [
+    "This study has nothing to draw here: its cells do not differ in this, or it has no such observation.",
+    "이 연구에는 여기에 그릴 내용이 없습니다. 해당 요인만 다른 조건이 없거나 관찰하지 않았습니다.",
+    "本研究在此没有可绘制的内容：没有只在这一因子上不同的条件，或未作观测。",
+];
 pub(crate) const NO_TPS_STUDY: LocalizedText = [
     "No study tps is in this folder that can be read. Run one, or name another study with ?study=.",
     "이 폴더에는 읽을 수 있는 tps 연구가 없습니다. 연구를 실행하거나 ?study=로 다른 연구를 지정하십시오.",
@@ -88,6 +99,11 @@ pub(crate) const FOREIGN_HOST: LocalizedText = [
     "이 대시보드는 이 머신의 주소나 localhost로 온 요청에만 응답합니다. 다른 이름을 쓰려면 --host NAME으로 시작하십시오.",
     "此仪表板只应答以本机地址或 localhost 发来的请求。若要使用其他名称，请以 --host NAME 启动。",
 ];
+pub(crate) const TWO_HOSTS: LocalizedText = [
+    "This request has several Host lines. It must have one.",
+    "이 요청에는 Host 헤더가 여러 개 있습니다. 하나만 보내야 합니다.",
+    "此请求含有多个 Host 头，只能有一个。",
+];
 pub(crate) const FOREIGN_FETCH: LocalizedText = [
     "A page of another site asked for this. Other sites may link to this dashboard and frame its charts, and nothing else.",
     "다른 사이트의 페이지에서 보낸 요청입니다. 다른 사이트는 이 대시보드로 링크하거나 차트를 iframe으로 넣을 수만 있습니다.",
@@ -97,6 +113,11 @@ pub(crate) const NO_ROOM: LocalizedText = [
     "Earlier answers still wait to be taken, and there is no room for this one. Load the page again in a moment.",
     "이전 응답이 아직 다 전송되지 않아 지금은 이 응답을 보낼 수 없습니다. 잠시 후 페이지를 다시 불러오십시오.",
     "之前的应答尚未发送完毕，暂时无法发送此应答。请稍后重新加载页面。",
+];
+pub(crate) const TOO_MANY_CONNECTIONS: LocalizedText = [
+    "Too many requests from your address are being answered. Load the page again in a few seconds.",
+    "같은 주소에서 온 요청을 이미 많이 처리하고 있습니다. 몇 초 후 페이지를 다시 불러오십시오.",
+    "来自您地址的连接过多，都在应答中。请在几秒后重新加载页面。",
 ];
 pub(crate) const BROKEN: LocalizedText = [
     "This study could not be shown: what is stored of it makes no sense. `weir report` says more.",
@@ -140,7 +161,31 @@ pub(crate) const NOTHING_TO_POOL: LocalizedText = [
     "목록에 이 연구의 끝난 실행이 두 번 미만이어서 종합할 것이 없습니다.",
     "列表中该研究已完成的运行不足两次，无法合并。",
 ];
-pub(crate) const NAME_HAS: LocalizedText = ["Name contains", "이름에 포함", "名称包含"];
+pub(crate) const FIND_TEXT: LocalizedText = ["Text", "검색어", "文本"];
+pub(crate) const ANY: LocalizedText = ["any", "전체", "全部"];
+pub(crate) const ALL_STUDIES: LocalizedText = ["All studies", "모든 연구", "所有研究"];
+pub(crate) const NOTHING_CHOSEN: LocalizedText =
+    ["No study matches this choice.", "선택한 조건에 맞는 연구가 없습니다.", "没有符合所选条件的研究。"];
+pub(crate) const DATE: LocalizedText = ["Date (UTC)", "날짜(UTC)", "日期（UTC）"];
+pub(crate) const EFFECT: LocalizedText = ["Effect", "효과", "效应"];
+pub(crate) const VERDICT: LocalizedText = ["Verdict", "판정", "判定"];
+pub(crate) const MACHINE: LocalizedText = ["Machine", "머신", "机器"];
+pub(crate) const DURATION: LocalizedText = ["Duration", "소요 시간", "时长"];
+pub(crate) const ARM: LocalizedText = ["Arm", "대상", "方案"];
+/// What the list can be narrowed to: the value in a query, and its word.
+pub(crate) const STATES: [(&str, LocalizedText); 11] = [
+    ("better", ["better", "나음", "更优"]),
+    ("worse", ["worse", "못함", "更差"]),
+    ("equivalent", ["equivalent", "동등", "相当"]),
+    ("inconclusive", ["inconclusive", "보류", "无法判定"]),
+    ("not-comparable", ["not comparable", "비교 불가", "不可比较"]),
+    ("no-claim", ["no claim", "참고용", "仅供参考"]),
+    ("running", RUNNING),
+    ("unfinished", UNFINISHED),
+    ("not-judged", NOT_JUDGED),
+    ("judged-elsewhere", JUDGED_ELSEWHERE),
+    ("unreadable", UNREADABLE),
+];
 pub(crate) const FIND: LocalizedText = ["Find", "찾기", "查找"];
 
 pub(crate) const CONTROL: LocalizedText = ["Start and stop", "시작과 중지", "启动与停止"];
@@ -159,21 +204,11 @@ pub(crate) const START_HELP: LocalizedText = [
 ];
 pub(crate) const QUESTIONS: LocalizedText =
     ["What each study asks", "연구마다 답하려는 질문", "各项研究要回答的问题"];
-pub(crate) const STOP_HELP: LocalizedText = [
-    "It gives up the block that runs. Those that are done stay, and `weir study --resume` goes on with them.",
-    "진행 중인 블록은 버립니다. 끝난 블록은 남으며 `weir study --resume`으로 이어서 실행할 수 있습니다.",
-    "会放弃正在进行的区组。已完成的会保留，可用 `weir study --resume` 继续。",
-];
 pub(crate) const OVER: LocalizedText = ["it has ended.", "끝났습니다.", "已结束。"];
 pub(crate) const OVER_IN_PART: LocalizedText = [
     "it has ended; a part of it cannot run here.",
     "끝났습니다. 일부는 이 머신에서 실행할 수 없습니다.",
     "已结束；其中一部分无法在本机运行。",
-];
-pub(crate) const STOPPED: LocalizedText = [
-    "it was stopped; `weir study --resume` goes on with it.",
-    "중지되었습니다. `weir study --resume`으로 이어서 실행할 수 있습니다.",
-    "已停止，可用 `weir study --resume` 继续。",
 ];
 pub(crate) const ENDED_SOMEHOW: LocalizedText = [
     "it has ended; the system did not tell how:",

@@ -144,6 +144,7 @@ fn judge_settled(judged: &Judged<'_>) -> StudyResult {
         frontier_answers,
         wait_series: wait_series::all(spec, trials),
         period: None,
+        created_unix_s: None,
         among_runs: None,
     }
 }

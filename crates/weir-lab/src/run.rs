@@ -627,7 +627,8 @@ impl Session<'_> {
         });
         let period = self.store.period(Some((self.session, elapsed_ns)));
         let period = period.map_err(|source| self.store_error(source))?;
-        let result = StudyResult { period, ..judged };
+        let created_unix_s = self.store.created_unix_s().map_err(|source| self.store_error(source))?;
+        let result = StudyResult { period, created_unix_s, ..judged };
         let saved = self.store.save_result(self.session, &result, elapsed_ns);
         saved.map_err(|source| self.store_error(source))?;
         let progress = Progress::of(&self.header.spec, &trials.iter().collect::<Vec<_>>(), &missing_arms);

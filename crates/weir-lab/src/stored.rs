@@ -83,7 +83,8 @@ fn read_asking(
         elapsed_ns: header.elapsed_ns,
         reproduce: &header.reproduce,
     });
-    let result = StudyResult { period: store.period(None)?, ..judged };
+    let (period, created_unix_s) = (store.period(None)?, store.created_unix_s()?);
+    let result = StudyResult { period, created_unix_s, ..judged };
     Ok((result, trials))
 }
 

@@ -111,6 +111,10 @@ pub struct StudyResult {
     /// When it ran: the minutes that it describes. The store knows it; absent in results stored before it was noted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<Period>,
+    /// When its run folder was made, in seconds since 1970: the date in the store, which copies of the folder keep.
+    /// Absent in results stored before it was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_unix_s: Option<u64>,
     /// Where its primary comparison stands among earlier runs; absent where none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub among_runs: Option<AmongRuns>,

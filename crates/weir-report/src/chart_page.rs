@@ -1,7 +1,7 @@
 //! The charts of document 000: in the report before their tables, and as separate pages that a document can embed in
 //! a frame; the first chart fits into 400 pixels.
 
-use maud::html;
+use maud::{Markup, PreEscaped, html};
 use weir_record::{
     figure::Figure,
     overview::{BestCell, MeanRow, Overview, Quantity, ScalingMean, SuccessRow},
@@ -13,13 +13,14 @@ use crate::{
     chart::{self, Axis, Levels, Point},
     cited::Sentence,
     display, format,
-    html::{document, figure, table},
+    html::{self, Theme, figure, table, themed_document},
     language::Language,
     maps, overview,
     section::{Content, Plot, Section},
     strace,
     table::{Drawing, Table},
     view::View,
+    when,
     words::Word,
 };
 
@@ -153,6 +154,16 @@ struct Shown {
 
 /// One chart with its tables as a complete page. `study_href` leads to the study's report.
 pub fn chart_page(result: &StudyResult, page: ChartPage, language: Language, study_href: &str) -> String {
+    chart_page_in(result, page, (language, None), study_href)
+}
+
+/// The same in the colours of a theme; without one they follow the reader's choice.
+pub fn chart_page_in(
+    result: &StudyResult,
+    page: ChartPage,
+    (language, theme): (Language, Option<Theme>),
+    study_href: &str,
+) -> String {
     let view = &View::new(result, language);
     let shown = match page {
         ChartPage::SystemCalls => system_calls(view),
@@ -164,6 +175,7 @@ pub fn chart_page(result: &StudyResult, page: ChartPage, language: Language, stu
             h1 { (name) }
             p.study {
                 (view.word(Word::StudyOf)) " " a href=(study_href) target="_top" { (result.spec.name) }
+                @if let Some(made) = when::made_where(view) { " · " bdi { (made) } }
                 @if !result.complete { " · " (unfinished(view)) }
             }
             @if shown.plots.is_empty() { p.hint { (nothing(view)) } }
@@ -181,7 +193,90 @@ pub fn chart_page(result: &StudyResult, page: ChartPage, language: Language, stu
             }
         }
     };
-    document(language, &format!("{name} · {}", result.spec.name), &body)
+    themed_document(language, theme, &format!("{name} · {}", result.spec.name), &body)
+}
+
+/// Space around the texts of an image, and the height of a line of them.
+const MARGIN: f64 = 16.0;
+const LINE: f64 = 20.0;
+
+/// Most columns of a line of text in an image.
+const COLUMNS_MAX: usize = 96;
+
+/// The charts of a page as one SVG image that stands alone, with the study, its date and its machine; `None` if there
+/// is nothing to draw. Without a theme its colours follow the reader's choice.
+pub fn chart_svg(
+    result: &StudyResult,
+    page: ChartPage,
+    language: Language,
+    theme: Option<Theme>,
+) -> Option<String> {
+    let view = &View::new(result, language);
+    let charts = levels(view, page);
+    if charts.is_empty() {
+        return None;
+    }
+    let mut height = MARGIN;
+    let name = page.title(language);
+    let heading = line("strong", name, &mut height);
+    let lines: Vec<Markup> = origin(view).iter().map(|it| line("faint", it, &mut height)).collect();
+    let mut drawn = Vec::new();
+    for (caption, of) in &charts {
+        height += LINE / 2.0;
+        let caption = display::plain_name(caption, COLUMNS_MAX);
+        let caption = line("strong", &caption, &mut height);
+        let (plot, end) = chart::alone(view, of, height + LINE / 2.0);
+        height = end;
+        drawn.push(html! { (caption) (plot) });
+    }
+    let (width, height) = (chart::ALONE_WIDTH, height + MARGIN);
+    let image = html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) } width=(width) height=(height)
+            lang=(language.tag()) role="img" {
+            title { (name) " · " (display::plain_name(&result.spec.name, COLUMNS_MAX)) }
+            style { (PreEscaped(html::drawing_style(language, theme))) }
+            rect.paper width="100%" height="100%" {}
+            (heading)
+            @for one in lines.iter().chain(&drawn) { (one) }
+        }
+    };
+    Some(image.into_string())
+}
+
+/// Whether a page has a chart to draw.
+pub fn has_chart(result: &StudyResult, page: ChartPage) -> bool {
+    !levels(&View::new(result, Language::English), page).is_empty()
+}
+
+/// A line of text below the last one.
+fn line(class: &str, text: &str, height: &mut f64) -> Markup {
+    *height += LINE;
+    html! { text class=(class) x=(MARGIN) y=(*height) { (text) } }
+}
+
+/// The study, when it was made, and the machine, in lines.
+fn origin(view: &View<'_>) -> Vec<String> {
+    let machine = &view.result.fingerprint;
+    let study = format!("{} {}", view.word(Word::StudyOf), view.result.spec.name);
+    let unfinished = (!view.result.complete).then(|| unfinished(view).to_owned());
+    let kernel = (!machine.kernel_release.is_empty()).then(|| format!("Linux {}", machine.kernel_release));
+    let model = (!machine.cpu_model.is_empty()).then(|| machine.cpu_model.clone());
+    let first: Vec<String> = [study].into_iter().chain(when::made_where(view)).chain(unfinished).collect();
+    let second: Vec<String> = model.into_iter().chain(kernel).collect();
+    let lines = [first, second].map(|parts| display::plain_name(&parts.join(" · "), COLUMNS_MAX));
+    lines.into_iter().filter(|line| !line.is_empty()).collect()
+}
+
+/// The charts of a page with their titles.
+fn levels<'v>(view: &View<'v>, page: ChartPage) -> Vec<(String, Levels<'v>)> {
+    if page == ChartPage::SystemCalls {
+        return chart::call_levels(view);
+    }
+    let of_map = |map| {
+        let of = move |quantity: &Quantity| levels_of(view, page, map, *quantity);
+        quantities(page).iter().filter_map(of)
+    };
+    view.result.overviews.iter().flat_map(of_map).collect()
 }
 
 fn unfinished(view: &View<'_>) -> &'static str {
@@ -216,17 +311,32 @@ fn of_maps(view: &View<'_>, page: ChartPage) -> Shown {
 
 /// The charts of a map; empty if it has nothing to draw.
 fn drawings(view: &View<'_>, page: ChartPage, map: &Overview) -> Vec<Drawing> {
-    let quantities: &[Quantity] = match page {
+    quantities(page).iter().filter_map(|quantity| plot(view, page, map, *quantity)).collect()
+}
+
+fn quantities(page: ChartPage) -> &'static [Quantity] {
+    match page {
         ChartPage::Success => &[Quantity::Throughput],
         _ => &Quantity::ALL,
-    };
-    quantities.iter().filter_map(|quantity| plot(view, page, map, *quantity)).collect()
+    }
 }
 
 /// Formats a figure.
 type Format = fn(f64) -> String;
 
 fn plot(view: &View<'_>, page: ChartPage, map: &Overview, quantity: Quantity) -> Option<Drawing> {
+    let (title, levels) = levels_of(view, page, map, quantity)?;
+    let id = format!("{}-{}-{}", page.path(), map.map + 1, quantity.key());
+    Some(Drawing { id, title, image: chart::by_level(view, &levels) })
+}
+
+/// The title and the content of a chart; `None` if it has no points.
+fn levels_of<'v>(
+    view: &View<'v>,
+    page: ChartPage,
+    map: &Overview,
+    quantity: Quantity,
+) -> Option<(String, Levels<'v>)> {
     let points = points(view, page, map, quantity);
     let (text, tick): (Format, Format) = match page {
         ChartPage::Success => (overview::share, share_tick),
@@ -249,9 +359,7 @@ fn plot(view: &View<'_>, page: ChartPage, map: &Overview, quantity: Quantity) ->
         tick,
         ideal: (page == ChartPage::Efficiency).then_some(1.0),
     };
-    let id = format!("{}-{}-{}", page.path(), map.map + 1, quantity.key());
-    let image = || chart::by_level(view, &levels);
-    (!levels.points.is_empty()).then(|| Drawing { id, title, image: image() })
+    (!levels.points.is_empty()).then_some((title, levels))
 }
 
 /// The factor of the levels.

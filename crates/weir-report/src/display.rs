@@ -59,6 +59,28 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
+/// Marks that change the direction of what follows. In a name they would move the text beside it.
+const DIRECTION_MARKS: [char; 12] = [
+    '\u{061c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}',
+    '\u{2067}', '\u{2068}', '\u{2069}',
+];
+
+/// A name that a file or a machine gave: on one line, in its own direction, and of at most `columns_max` columns.
+pub fn plain_name(text: &str, columns_max: usize) -> String {
+    // As many characters as columns are enough, whatever the length of the name.
+    let plain = text.chars().filter(|character| !DIRECTION_MARKS.contains(character));
+    truncate(&printable(&plain.take(4 * columns_max).collect::<String>()), columns_max)
+}
+
+/// A text as one word of a command for a shell.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+:@,=".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", printable(text).replace('\'', "'\\''"))
+}
+
 /// Breaks at spaces, and between Han characters, into lines of at most `width` columns; a longer word is cut.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();

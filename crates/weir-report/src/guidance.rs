@@ -20,6 +20,7 @@ use crate::{
     sentence,
     table::Table,
     view::View,
+    when,
     words::Word,
 };
 
@@ -274,10 +275,11 @@ pub(crate) fn page(view: &View<'_>) -> Option<String> {
         ..Section::new(Word::ReproduceTitle, Caption::Own(["", "", ""]))
     };
     let title = format!("{}{}{}", view.word(Word::GuidanceTitle), language.colon(), view.result.spec.name);
-    let class = html::verdict_class(view.result.verdict);
+    let class = html::verdict_class(view.verdict());
     let parts = [Some(drawn), Some(figures), ring_options::section(view), Some(again)];
     let parts: Vec<Section> = parts.into_iter().flatten().collect();
-    Some(html::of_sections(view, &html! {}, (&title, &short(view)), class, &parts))
+    let head: Vec<String> = when::made_where(view).into_iter().chain(short(view)).collect();
+    Some(html::of_sections(view, &html! {}, (&title, &head), class, &parts))
 }
 
 /// How to read the map of the page.

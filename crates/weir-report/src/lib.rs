@@ -72,6 +72,8 @@ mod ways_to_wait;
 mod when;
 mod words;
 
+use std::path::Path;
+
 use maud::Markup;
 use weir_record::{
     doctor::Diagnosis,
@@ -80,22 +82,38 @@ use weir_record::{
     study::StudyResult,
     text::Text,
     trial::TrialRecord,
+    verdict::Verdict,
 };
 
-pub use chart_page::{ChartPage, chart_page};
-pub use display::{columns, keep_together, pad_end, pad_start, pieces, spaced, wrap};
+pub use chart::Listed;
+pub use chart_page::{ChartPage, chart_page, chart_page_in, chart_svg, has_chart};
+pub use display::{columns, keep_together, pad_end, pad_start, pieces, plain_name, shell_word, spaced, wrap};
+pub use html::Theme;
 pub use language::{Language, UnknownLanguage, assert_translations_alike};
 
 /// One self-contained page: no script, no network, light and dark, printable.
 pub fn html(result: &StudyResult, language: Language) -> String {
-    html_below(result, language, &Markup::default())
+    page(&view::View::new(result, language), &Markup::default())
+}
+
+/// The same page of a study in a run folder, which it names.
+pub fn html_of_run(result: &StudyResult, language: Language, folder: &Path) -> String {
+    html_of_run_below(result, language, folder, &Markup::default())
 }
 
 /// The same page with a header, if it is one of several.
-pub fn html_below(result: &StudyResult, language: Language, above: &Markup) -> String {
-    let view = view::View::new(result, language);
-    let (shown, empty) = sections::all(&view);
-    html::page(&view, above, chart::answer(&view).as_ref(), (&shown, &empty))
+pub fn html_of_run_below(
+    result: &StudyResult,
+    language: Language,
+    folder: &Path,
+    above: &Markup,
+) -> String {
+    page(&view::View::new(result, language).in_folder(folder), above)
+}
+
+fn page(view: &view::View<'_>, above: &Markup) -> String {
+    let (shown, empty) = sections::all(view);
+    html::page(view, above, chart::answer(view).as_ref(), (&shown, &empty))
 }
 
 /// A page about something other than one study, in the style of the report.
@@ -111,6 +129,11 @@ pub fn markdown(result: &StudyResult, language: Language) -> String {
 /// The answer in at most [`COMMENT_LINES_MAX`] lines of Markdown, for a comment on a change.
 pub fn comment(result: &StudyResult, language: Language) -> String {
     markdown::comment(&view::View::new(result, language))
+}
+
+/// The same of a study in a run folder, which it names.
+pub fn markdown_of_run(result: &StudyResult, language: Language, folder: &Path) -> String {
+    markdown::document(&view::View::new(result, language).in_folder(folder))
 }
 
 /// Guidance from the study for someone who must choose, as one page of Markdown to share; `None` without a map.
@@ -180,12 +203,28 @@ pub fn pidstat(result: &StudyResult, trials: &[TrialRecord]) -> String {
 
 /// The word of the study's verdict, and the class for its colour in a page.
 pub fn verdict(result: &StudyResult, language: Language) -> (&'static str, &'static str) {
-    (view::View::new(result, language).own_verdict(), html::verdict_class(result.verdict))
+    let view = view::View::new(result, language);
+    (view.own_verdict(), html::verdict_class(view.verdict()))
+}
+
+/// The study's verdict; none while planned blocks have not run.
+pub fn shown_verdict(result: &StudyResult) -> Verdict {
+    view::View::new(result, Language::English).verdict()
+}
+
+/// The primary comparison for a list of studies, in figures that do not depend on a language; `None` without one.
+pub fn listed(result: &StudyResult) -> Option<Listed> {
+    chart::listed(&view::View::new(result, Language::English))
 }
 
 /// A text by the study's author: in the given language if it was translated, otherwise in English.
 pub fn localized(text: &Text, language: Language) -> &str {
     titles::localized(text, language)
+}
+
+/// A moment of seconds since 1970, as pages write it: `2026-11-29 07:10`, in UTC.
+pub fn minute(unix_s: u64) -> String {
+    when::minute(unix_s)
 }
 
 /// A metric inside a sentence about messages of a kind: `server CPU per request`.

@@ -56,6 +56,7 @@ pub(crate) fn document(view: &View<'_>) -> String {
     let result = view.result;
     let mut out = format!("# {} `{}`\n\n", view.word(Word::StudyOf), code(&result.spec.name));
     paragraph(&mut out, &escape(titles::localized(&result.spec.title, view.language)));
+    paragraph(&mut out, &escape(&when::made_where(view).unwrap_or_default()));
     let verdict = view.own_verdict();
     paragraph(
         &mut out,
@@ -231,6 +232,7 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
 pub(crate) fn page_of(view: &View<'_>, section: &Section) -> String {
     let mut out = format!("# {}\n\n", section.title.localized(view));
     paragraph(&mut out, &escape(titles::localized(&view.result.spec.title, view.language)));
+    paragraph(&mut out, &escape(&when::made_where(view).unwrap_or_default()));
     section.sentences.iter().for_each(|it| out.push_str(&format!("- {}\n", escape(&it.text))));
     out.push('\n');
     // The section's explanation belongs to its first table.

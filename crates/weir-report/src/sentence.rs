@@ -13,7 +13,7 @@ use weir_record::{
 };
 
 use crate::{
-    added_cost, cause, change, format, frontier,
+    added_cost, cause, change, display, format, frontier,
     language::{Language, localized},
     metrics, saturation,
     view::View,
@@ -181,13 +181,15 @@ fn step_after(view: &View<'_>, primary: &Effect, reason: &Finding) -> Option<Str
                 "至少测量 {least}。"
             )
         }
-        Finding::Unfinished { .. } | Finding::NothingMeasured | Finding::OneUnit { .. } => language
-            .choose([
-                "weir study --resume goes on where it stopped.",
-                "weir study --resume로 중단된 곳부터 이어서 실행하십시오.",
-                "用 weir study --resume 从中断处继续。",
-            ])
-            .to_owned(),
+        Finding::Unfinished { .. } | Finding::NothingMeasured | Finding::OneUnit { .. } => {
+            let command = resume(view);
+            localized!(
+                language,
+                "{command} goes on where it stopped.",
+                "중단된 곳부터 이어서 실행하려면: {command}",
+                "从中断处继续：{command}",
+            )
+        }
         Finding::NoEqualRate | Finding::LagUnknown { .. } | Finding::LagTooLarge { .. } => language
             .choose([
                 "add an open-loop cell at a rate that both arms keep, or give the generator more CPUs.",
@@ -214,6 +216,12 @@ fn step_after(view: &View<'_>, primary: &Effect, reason: &Finding) -> Option<Str
             .to_owned(),
         _ => return None,
     })
+}
+
+/// The command that goes on with the study, with its folder where that is known.
+fn resume(view: &View<'_>) -> String {
+    let folder = view.folder.map(|folder| format!(" {}", display::shell_word(&folder.to_string_lossy())));
+    format!("weir study --resume{}", folder.unwrap_or_default())
 }
 
 /// Capitalises the start of a sentence; a name stays unchanged.

@@ -1,6 +1,6 @@
 //! A result arranged for reading: cells and arms in the order of the plan, names, and groups.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use weir_record::{
     effect::{Effect, EffectScale, Question},
@@ -27,6 +27,8 @@ pub(crate) struct View<'a> {
     pub result: &'a StudyResult,
     /// The language.
     pub language: Language,
+    /// Its run folder; absent where that is not known.
+    pub folder: Option<&'a Path>,
     /// Identifiers of all cells, primary first, then as planned, then those that only the results contain.
     pub cells: Vec<&'a str>,
     /// Names of all arms, as planned, then those that only the results contain; the index determines the colour.
@@ -63,6 +65,7 @@ impl<'a> View<'a> {
         let mut view = View {
             result,
             language,
+            folder: None,
             cells: distinct(planned_cells.chain(found_cells).chain(compared_cells)),
             arms: distinct(planned_arms.chain(found_arms).chain(timed_arms)),
             is_storage: result.spec.is_storage(),
@@ -77,6 +80,11 @@ impl<'a> View<'a> {
         result.effects.rows.iter().for_each(|row| view.index(row));
         view.shown = view.shown_by_metric();
         view
+    }
+
+    /// The same of a study in this run folder.
+    pub(crate) fn in_folder(self, folder: &'a Path) -> Self {
+        View { folder: Some(folder), ..self }
     }
 
     /// Indexes a row by how it is looked up.
@@ -153,8 +161,30 @@ impl<'a> View<'a> {
         Some(if is_better { Verdict::Better } else { Verdict::Worse })
     }
 
+    /// Whether planned blocks have not run.
+    fn is_unfinished(&self) -> bool {
+        let schedule = self.result.checks.iter().find_map(|check| match check.detail {
+            Finding::Schedule { blocks_done, blocks, .. } => Some(blocks_done < blocks),
+            _ => None,
+        });
+        !self.result.complete && schedule.unwrap_or(true)
+    }
+
+    /// The study's verdict; none while planned blocks have not run.
+    pub(crate) fn verdict(&self) -> Verdict {
+        match self.result.verdict {
+            Verdict::Better | Verdict::Worse | Verdict::Equivalent if self.is_unfinished() => {
+                Verdict::Inconclusive
+            }
+            verdict => verdict,
+        }
+    }
+
     /// The word of the study's own verdict, which is that of its primary comparison.
     pub(crate) fn own_verdict(&self) -> &'static str {
+        if self.verdict() != self.result.verdict {
+            return self.language.choose(["unfinished", "미완료", "未完成"]);
+        }
         if let Some(answer) = self.frontier_answer() {
             let is_open = answer.others.iter().any(|(_, standing)| *standing == Standing::Open);
             return self.word(words::frontier_verdict(self.result.verdict, is_open));

@@ -8,7 +8,7 @@ use weir_record::{
 };
 
 use crate::{
-    format,
+    display, format,
     language::{Language, localized},
     metrics,
     view::View,
@@ -18,6 +18,39 @@ use crate::{
 pub(crate) fn minute(unix_s: u64) -> String {
     let [year, month, day, hour, minute, _] = utc(unix_s);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
+}
+
+/// Most columns of a host's name.
+const HOST_COLUMNS_MAX: usize = 64;
+
+/// When the study was made, or began where that was not noted: `2026-11-29 07:10 UTC`.
+pub(crate) fn made(view: &View<'_>) -> Option<String> {
+    Some(format!("{} UTC", minute(made_unix_s(view)?)))
+}
+
+/// The same for programs that read a page: `2026-11-29T07:10:05Z`.
+pub(crate) fn made_for_programs(view: &View<'_>) -> Option<String> {
+    let [year, month, day, hour, minute, second] = utc(made_unix_s(view)?);
+    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"))
+}
+
+fn made_unix_s(view: &View<'_>) -> Option<u64> {
+    view.result.created_unix_s.or_else(|| Some(view.result.period?.began_unix_s))
+}
+
+/// The name of the machine; absent where it was not noted.
+pub(crate) fn host(view: &View<'_>) -> Option<String> {
+    let host = &view.result.fingerprint.host;
+    (!host.is_empty()).then(|| display::plain_name(host, HOST_COLUMNS_MAX))
+}
+
+/// When the study was made, and on which machine; absent if neither was noted.
+pub(crate) fn made_where(view: &View<'_>) -> Option<String> {
+    let host = host(view).map(|host| {
+        localized!(view.language, "host {host}", "호스트 {host}", "主机 {host}")
+    });
+    let parts: Vec<String> = made(view).into_iter().chain(host).collect();
+    (!parts.is_empty()).then(|| parts.join(view.language.list()))
 }
 
 /// `2026-11-29 07:10 to 07:12 UTC`. The second day is named if it differs.

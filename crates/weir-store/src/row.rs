@@ -42,8 +42,10 @@ pub struct StudyHeader {
 pub struct StudyBrief {
     /// The requested study.
     pub spec: StudySpec,
-    /// When its first session began: `2026-11-23 13:30:05`, in UTC.
-    pub created_at: String,
+    /// The machine of the first session.
+    pub fingerprint: Fingerprint,
+    /// When it was made, in seconds since 1970; absent if the stored text is no date.
+    pub created_unix_s: Option<u64>,
     /// Time spent in all sessions so far.
     pub elapsed_ns: u64,
     /// Blocks on disk by cell, without further attempts. Pilots have separate cells.

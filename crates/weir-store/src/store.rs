@@ -219,10 +219,10 @@ impl Store {
     /// The study in brief, for lists of studies. No trial is read.
     pub fn brief(&self) -> Result<StudyBrief, StoreError> {
         let wrap = |source| self.sqlite(source);
-        let (spec, created_at, elapsed_ns): (String, String, i64) = self
+        let (spec, fingerprint, elapsed_ns): (String, String, i64) = self
             .connection
             .query_row(
-                "SELECT spec, created_at, (SELECT COALESCE(SUM(elapsed_ns), 0) FROM session)
+                "SELECT spec, fingerprint, (SELECT COALESCE(SUM(elapsed_ns), 0) FROM session)
                  FROM study WHERE id = 1",
                 [],
                 |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
@@ -235,10 +235,21 @@ impl Store {
         let rows = counted.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(wrap)?;
         Ok(StudyBrief {
             spec: self.spec(&spec)?,
-            created_at,
+            fingerprint: self.parse("fingerprint", &fingerprint)?,
+            created_unix_s: self.created_unix_s()?,
             elapsed_ns: u64::try_from(elapsed_ns).unwrap_or(0),
             blocks: rows.collect::<Result<_, _>>().map_err(wrap)?,
         })
+    }
+
+    /// When the study was made, in seconds since 1970; `None` if the stored text is no date.
+    pub fn created_unix_s(&self) -> Result<Option<u64>, StoreError> {
+        let created = "SELECT CAST(strftime('%s', created_at) AS INTEGER) FROM study WHERE id = 1";
+        let created: Option<i64> = self
+            .connection
+            .query_row(created, [], |row| row.get(0))
+            .map_err(|source| self.sqlite(source))?;
+        Ok(created.and_then(|seconds| u64::try_from(seconds).ok()))
     }
 
     /// When its sessions ran, counting those that stored a block; `None` before the first block. `running` is the

@@ -165,6 +165,7 @@ fn whoever_gives_the_token_starts_a_study_sees_it_and_stops_it() {
 
     let runs = lab.list(&cookie);
     assert!(runs.contains("tiny.toml runs.") && runs.contains("action=\"/stop\""), "{runs}");
+    assert!(runs.contains(&format!("weir study --resume {}", out.display())), "{runs}");
     let second = lab.act("/start", &cookie, "study=tiny.toml");
     assert_eq!(second.status, 409, "{}", second.body);
     assert_eq!(lab.act("/stop", &cookie, "").status, 303);

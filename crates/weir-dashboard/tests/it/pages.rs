@@ -148,6 +148,42 @@ fn each_of_the_eight_charts_draws_its_intervals() {
 }
 
 #[test]
+fn each_chart_is_an_image_too_in_the_colours_that_are_asked_for() {
+    let results = folder("images");
+    charted_study(&results.join("map"));
+    study(&results, ("quick-1", "quick"), 200);
+    let dashboard = Running::over(&results);
+    for page in ChartPage::ALL {
+        let path = page.path();
+        let image = dashboard.get(&format!("/{path}.svg?study=map&theme=dark"));
+        assert_eq!((image.status, image.header("content-type")), (200, "image/svg+xml"), "{path}");
+        assert!(image.body.starts_with("<svg xmlns=") && image.body.contains(" UTC"), "{path}: {}", image.body);
+        assert!(!image.body.contains("prefers-color-scheme") && image.body.contains("@media all{"), "{path}");
+        let light = dashboard.get(&format!("/{path}?study=map&theme=light")).body;
+        assert!(light.contains("@media not all{") && light.contains("content=\"light\""), "{path}");
+        let other = dashboard.get(&format!("/{path}?study=map&theme=blue")).body;
+        assert!(other.contains("prefers-color-scheme:dark"), "{path}");
+    }
+    let none = dashboard.get("/thread-chart.svg?study=quick-1&lang=zh");
+    assert!(none.status == 404 && none.body.contains("没有可绘制的内容"), "{}", none.body);
+    let all = dashboard.get("/charts?study=map&theme=dark");
+    for part in [
+        "href=\"/thread-chart.svg?study=map&amp;theme=dark\" download=\"thread-chart.svg\"",
+        "thread-chart?study=map&amp;amp;theme=dark&amp;amp;lang=en&quot;",
+        "<button class=\"copy\" type=\"button\" hidden data-copies=\"element-thread-chart\"",
+        "<code id=\"element-thread-chart\">",
+        "<script src=\"/copy.js\"></script>",
+        "aria-current=\"true\">dark</a>",
+    ] {
+        assert!(all.body.contains(part), "no {part} in {}", told(&all.body));
+    }
+    assert!(all.header("content-security-policy").contains("script-src 'self'"));
+    assert_eq!(all.body.matches("<iframe src").count(), ChartPage::ALL.len());
+    assert!(!all.body.contains("<script>") && !all.body.contains("onclick"));
+    assert_eq!(dashboard.get("/copy.js").header("content-type"), "text/javascript; charset=utf-8");
+}
+
+#[test]
 fn without_a_study_to_chart_the_page_says_which_one_is_missing() {
     let results = folder("no-charts");
     study(&results, ("quick-1", "quick"), 200);
@@ -155,6 +191,13 @@ fn without_a_study_to_chart_the_page_says_which_one_is_missing() {
     let answer = dashboard.get("/thread-chart");
     assert_eq!(answer.status, 404);
     assert!(answer.body.contains("No study tps"), "{}", told(&answer.body));
+    let all = dashboard.get("/charts");
+    assert_eq!((all.status, all.body.matches("No study tps").count()), (404, 1), "it is said once");
+    let nothing = dashboard.get("/charts?study=quick-1").body;
+    let (framed, bare) = (nothing.matches("<iframe src").count(), nothing.matches("nothing to draw here").count());
+    assert_eq!(framed + bare, ChartPage::ALL.len(), "{}", told(&nothing));
+    assert!(bare > 0 && !nothing.contains("<iframe src=\"/thread-chart"), "{}", told(&nothing));
+    assert!(!nothing.contains("href=\"/thread-chart.svg"), "{}", told(&nothing));
     let named = dashboard.get("/thread-chart?study=quick-1");
     assert_eq!(named.status, 200);
     assert!(named.body.contains("nothing to draw here"), "{}", named.body);

@@ -78,6 +78,32 @@ fn a_request_for_another_host_is_refused_and_learns_nothing() {
 }
 
 #[test]
+fn a_request_with_two_hosts_or_for_a_foreign_address_is_refused() {
+    let results = folder("two-hosts");
+    study(&results, ("private", "quick"), 10);
+    let dashboard = Running::over(&results);
+    let host = format!("Host: {}", dashboard.address);
+    for second in [host.as_str(), "Host: evil.example", "host: localhost"] {
+        for (language, words) in [("en", "one"), ("ko", "하나만"), ("zh", "只能有一个")] {
+            let answer = dashboard.ask(&[&format!("GET /?lang={language} HTTP/1.1"), &host, second]);
+            assert_eq!(answer.status, 400, "{second}");
+            assert!(answer.body.contains(words) && !answer.body.contains("private"), "{}", answer.body);
+        }
+    }
+    let address = dashboard.address;
+    for (target, host, status) in [
+        (format!("http://{address}/"), host.as_str(), 200),
+        ("http://lab.example/".to_owned(), host.as_str(), 200),
+        ("http://evil.example/".to_owned(), host.as_str(), 421),
+        (format!("http://{address}/"), "Host: evil.example", 421),
+    ] {
+        let answer = dashboard.ask(&[&format!("GET {target} HTTP/1.1"), host]);
+        assert_eq!(answer.status, status, "{target} {host}");
+        assert_eq!(answer.body.contains("private"), status == 200, "{target} {host}");
+    }
+}
+
+#[test]
 fn a_page_of_another_site_may_link_here_and_frame_charts_and_fetch_nothing() {
     let results = folder("foreign-fetch");
     study(&results, ("map", "tps"), 10);

@@ -447,6 +447,8 @@ fn the_same_trials_give_the_same_verdict_whatever_their_order() {
     backwards.reverse();
     assert_eq!(judged_again(&outcome.result, &backwards), outcome.result);
     assert_eq!(outcome.result.period.map(|period| period.sessions), Some(1));
+    let began = outcome.result.period.map(|period| period.began_unix_s);
+    assert!(outcome.result.created_unix_s.is_some() && outcome.result.created_unix_s <= began);
 }
 
 /// Judges other trials of the same study, from the same period.
@@ -459,7 +461,7 @@ fn judged_again(result: &StudyResult, trials: &[TrialRecord]) -> StudyResult {
         elapsed_ns: result.elapsed_ns,
         reproduce: &result.reproduce,
     });
-    StudyResult { period: result.period, ..judged }
+    StudyResult { period: result.period, created_unix_s: result.created_unix_s, ..judged }
 }
 
 #[test]

@@ -105,19 +105,22 @@ const BARE: [&str; 3] = [
 
 /// Two plots next to each other.
 fn plots(view: &View<'_>, rest: &str, cells: &Line<'_>, is_alone: bool) -> [Plot; 2] {
-    let title = |figure: Figure| match view.word(figure.title()) {
-        name if is_alone => name.to_owned(),
-        name => format!("{name} · {}", in_common(view, cells)),
-    };
     [(Figure::Calls, "calls"), (Figure::OnCpu, "time")].map(|(figure, key)| Plot {
         id: format!("call-overhead-{key}{rest}"),
-        title: title(figure),
+        title: title(view, cells, is_alone, figure),
         image: draw(view, cells, figure),
         numbers: table(view, cells, figure),
         is_table: false,
         is_half: true,
         is_folded: false,
     })
+}
+
+fn title(view: &View<'_>, cells: &Line<'_>, is_alone: bool, figure: Figure) -> String {
+    match view.word(figure.title()) {
+        name if is_alone => name.to_owned(),
+        name => format!("{name} · {}", in_common(view, cells)),
+    }
 }
 
 /// The part that the labels of all these cells share.
@@ -158,7 +161,20 @@ fn arms<'v>(view: &View<'v>) -> Vec<&'v str> {
     view.result.spec.arms.iter().map(|arm| arm.name.as_str()).collect()
 }
 
+/// The plots with their titles, for images that stand alone.
+pub(crate) fn call_levels<'v>(view: &View<'v>) -> Vec<(String, Levels<'v>)> {
+    let lines = lines(view);
+    let of_line = |cells: &Line<'v>| {
+        Figure::ALL.map(|figure| (title(view, cells, lines.len() == 1, figure), shown(view, cells, figure)))
+    };
+    lines.values().flat_map(of_line).collect()
+}
+
 fn draw(view: &View<'_>, cells: &Line<'_>, figure: Figure) -> Markup {
+    levels(view, &shown(view, cells, figure))
+}
+
+fn shown<'v>(view: &View<'v>, cells: &Line<'_>, figure: Figure) -> Levels<'v> {
     let of_cell = |cell: &&CellSpec| -> Vec<Point> {
         let level = u64::from(cell.connections);
         let of_arm = |arm: &&str| {
@@ -167,7 +183,7 @@ fn draw(view: &View<'_>, cells: &Line<'_>, figure: Figure) -> Markup {
         };
         arms(view).iter().filter_map(of_arm).collect()
     };
-    let shown = Levels {
+    Levels {
         factor: view.word(Word::MapConnections),
         levels: cells.iter().map(|cell| u64::from(cell.connections)).collect(),
         points: cells.iter().flat_map(of_cell).collect(),
@@ -177,8 +193,7 @@ fn draw(view: &View<'_>, cells: &Line<'_>, figure: Figure) -> Markup {
         text: figure.text(),
         tick: figure.tick(),
         ideal: None,
-    };
-    levels(view, &shown)
+    }
 }
 
 /// A row for each cell, a column for each arm; a time with its share of the server CPU.

@@ -9,11 +9,12 @@ use maud::{Markup, html};
 use weir_record::figure::Figure;
 
 use super::{
-    canvas::{Anchor, Canvas, Heading, arm_class, swatch},
-    framed,
+    GUTTER,
+    canvas::{Anchor, Canvas, Heading, arm_class, swatch, text_width},
+    framed, gutter,
     scale::Scale,
 };
-use crate::{format, overview, view::View};
+use crate::{display, format, overview, view::View};
 
 const HEIGHT: f64 = 260.0;
 const PLOT_Y: (f64, f64) = (214.0, 14.0);
@@ -124,7 +125,53 @@ const GOES_ON: [&str; 3] = [
     "箭头：区间超出图表范围，两端的值若有意义则见表。",
 ];
 
+/// Width of an image that stands alone, and of the margin at its right.
+pub(crate) const ALONE_WIDTH: f64 = 760.0;
+const ALONE_MARGIN: f64 = 16.0;
+
+/// Height of a line of the legend, and the widths of a mark and of the space between two entries.
+const LEGEND_LINE: f64 = 22.0;
+const LEGEND_MARK: f64 = 18.0;
+const LEGEND_SPACE: f64 = 22.0;
+
+/// Most columns of an arm's name in the legend.
+const LEGEND_COLUMNS_MAX: usize = 48;
+
+/// The chart as a part of an image that stands alone: its legend and its plot from `top` on, and where they end.
+pub(crate) fn alone(view: &View<'_>, of: &Levels<'_>, top: f64) -> (Markup, f64) {
+    let arms = arms(view, of);
+    let mut legend = Canvas::new(ALONE_WIDTH);
+    let (mut x, mut y) = (ALONE_MARGIN, LEGEND_LINE / 2.0);
+    for arm in &arms {
+        let name = display::plain_name(arm, LEGEND_COLUMNS_MAX);
+        let width = LEGEND_MARK + text_width(&name);
+        if x > ALONE_MARGIN && x + width > ALONE_WIDTH - ALONE_MARGIN {
+            (x, y) = (ALONE_MARGIN, y + LEGEND_LINE);
+        }
+        let index = view.arm_index(arm);
+        legend.marker(&format!("{} mark", arm_class(index)), index, (x + 6.0, y), 9.0, "");
+        legend.text("", x + LEGEND_MARK, y + 4.5, Anchor::Start, &name);
+        x += width + LEGEND_SPACE;
+    }
+    let legend_height = y + LEGEND_LINE / 2.0 + 4.0;
+    legend.set_height(legend_height);
+    let (plot, scale) = plotted(view, of, &arms);
+    let (across, plot_top) = (ALONE_WIDTH - GUTTER - ALONE_MARGIN, top + legend_height);
+    let drawn = html! {
+        svg y=(top) width=(ALONE_WIDTH) height=(legend_height) { (legend.finish()) }
+        svg y=(plot_top) width=(GUTTER) height=(HEIGHT) { (gutter(HEIGHT, &scale, of.tick)) }
+        svg x=(GUTTER) y=(plot_top) width=(across) height=(HEIGHT) { (plot) }
+    };
+    (drawn, plot_top + HEIGHT)
+}
+
 fn draw(view: &View<'_>, of: &Levels<'_>, arms: &[&str]) -> Markup {
+    let (plot, scale) = plotted(view, of, arms);
+    framed(HEIGHT, &scale, of.tick, &plot)
+}
+
+/// The fluid plot, and its vertical scale.
+fn plotted(view: &View<'_>, of: &Levels<'_>, arms: &[&str]) -> (Markup, Scale) {
     let levels: BTreeSet<u64> = of.points.iter().map(|it| it.level).chain(of.levels.iter().copied()).collect();
     let levels: Vec<u64> = levels.into_iter().collect();
     let last = levels.len().saturating_sub(1);
@@ -153,7 +200,7 @@ fn draw(view: &View<'_>, of: &Levels<'_>, arms: &[&str]) -> Markup {
     if !of.factor.is_empty() {
         canvas.text("tick", 100.0, HEIGHT - 6.0, Anchor::End, &format!("{} →", of.factor));
     }
-    framed(HEIGHT, &y, of.tick, &canvas.finish())
+    (canvas.finish(), y)
 }
 
 /// The figures that the vertical axis is for.

@@ -19,6 +19,7 @@ mod frontier;
 mod history;
 mod latency_map;
 mod levels;
+mod listed;
 mod map;
 mod over_time;
 mod plane;
@@ -31,7 +32,7 @@ mod why;
 
 pub(crate) use accounts::accounts;
 pub(crate) use bars::bars;
-pub(crate) use call_overhead::call_overhead;
+pub(crate) use call_overhead::{call_levels, call_overhead};
 pub(crate) use changes::{Telling, changes};
 pub(crate) use curves::curves;
 pub(crate) use forest::{answer, forest};
@@ -40,7 +41,9 @@ pub(crate) use history::{HistoryPlot, HistoryRow, history};
 pub(crate) use latency_map::{
     TITLE as LATENCY_MAP_TITLE, cpu_at_equal_rates, latency_map, lines as latency_lines,
 };
-pub(crate) use levels::{Axis, Levels, Point, levels as by_level};
+pub(crate) use levels::{ALONE_WIDTH, Axis, Levels, Point, alone, levels as by_level};
+pub use listed::Listed;
+pub(crate) use listed::listed;
 pub(crate) use map::{crossings, difference_word, level, levels, map, regions};
 pub(crate) use over_time::{Line, OverTime, over_time};
 pub(crate) use pooled::{PooledPlot, PooledRow, pooled};
@@ -78,12 +81,17 @@ const GUTTER: f64 = 64.0;
 
 /// A fluid plot next to a column of fixed width with the texts of its vertical axis.
 fn framed(height: f64, scale: &Scale, text: fn(f64) -> String, plot: &Markup) -> Markup {
+    html! { div.framed { (gutter(height, scale, text)) (plot) } }
+}
+
+/// The texts of a vertical axis.
+fn gutter(height: f64, scale: &Scale, text: fn(f64) -> String) -> Markup {
     let mut gutter = Canvas::new(GUTTER);
     gutter.set_height(height);
     for tick in scale.ticks(4.0) {
         gutter.text("tick", GUTTER - 6.0, scale.at(tick) + 4.0, Anchor::End, &text(tick));
     }
-    html! { div.framed { (gutter.finish()) (plot) } }
+    gutter.finish()
 }
 
 /// Height of an axis below rows.

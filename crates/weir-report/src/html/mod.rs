@@ -7,6 +7,8 @@ mod colour_contrast;
 mod columns;
 mod sections;
 
+use std::{borrow::Cow, ffi::OsStr, path::Path};
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use weir_record::{finding::Finding, verdict::Verdict};
 
@@ -26,18 +28,74 @@ pub(crate) use columns::columns;
 
 const STYLE: &str = include_str!("style.css");
 
+/// Colours that do not follow the reader's choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Theme {
+    /// Dark on light.
+    Light,
+    /// Light on dark.
+    Dark,
+}
+
+impl Theme {
+    /// Its name, as an address has it.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+
+    /// The theme of this name.
+    pub fn named(key: &str) -> Option<Self> {
+        [Self::Light, Self::Dark].into_iter().find(|theme| theme.key() == key)
+    }
+}
+
+/// The condition under which the style has its dark colours.
+const IF_DARK: &str = "@media (prefers-color-scheme:dark){";
+
+/// The style with the colours of a theme; without one they follow the reader's choice.
+fn themed(theme: Option<Theme>) -> Cow<'static, str> {
+    match theme {
+        None => STYLE.into(),
+        Some(Theme::Light) => STYLE.replacen(IF_DARK, "@media not all{", 1).into(),
+        Some(Theme::Dark) => STYLE.replacen(IF_DARK, "@media all{", 1).into(),
+    }
+}
+
+/// The rules of the style that an image alone needs: its colours, and those of marks and texts.
+pub(crate) fn drawing_style(language: Language, theme: Option<Theme>) -> String {
+    let style = themed(theme);
+    let (colours, rest) = style.split_once("*{box-sizing").unwrap_or((&*style, ""));
+    let (_, marks) = rest.split_once("\nsvg text{").unwrap_or_default();
+    let (marks, _) = marks.split_once("@media (max-width").unwrap_or((marks, ""));
+    let nested = "svg svg{overflow:visible}svg svg[viewBox]>*{vector-effect:non-scaling-stroke}";
+    format!("{colours}svg{{font-family:{}}}{nested}svg text{{{marks}", language.fonts())
+}
+
 /// A complete page in the language: style, fonts and body.
 pub(crate) fn document(language: Language, title: &str, body: &Markup) -> String {
+    themed_document(language, None, title, body)
+}
+
+/// The same in the colours of a theme.
+pub(crate) fn themed_document(
+    language: Language,
+    theme: Option<Theme>,
+    title: &str,
+    body: &Markup,
+) -> String {
     let document = html! {
         (DOCTYPE)
         html lang=(language.tag()) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
+                meta name="color-scheme" content=(theme.map_or("light dark", Theme::key));
                 title { (title) }
                 style {
-                    (PreEscaped(STYLE)) (PreEscaped(columns::rules()))
+                    (PreEscaped(themed(theme))) (PreEscaped(columns::rules()))
                     "body{font-family:" (PreEscaped(language.fonts())) "}"
                 }
             }
@@ -56,13 +114,6 @@ pub(crate) fn page(
     (shown, empty): (&[Section], &[Word]),
 ) -> String {
     let result = view.result;
-    let title = format!(
-        "{} {}{}{}",
-        view.word(Word::StudyOf),
-        result.spec.name,
-        view.language.colon(),
-        view.own_verdict()
-    );
     let (findings, reference): (Vec<&Section>, Vec<&Section>) =
         shown.iter().partition(|section| section.layer == Layer::Findings);
     let body = html! {
@@ -70,6 +121,12 @@ pub(crate) fn page(
         main {
             header.top {
                 p.study { (view.word(Word::StudyOf)) " " b { (result.spec.name) } }
+                @if let Some(made) = when::made(view) {
+                    p.study { time datetime=[when::made_for_programs(view)] { (made) } }
+                }
+                @if let Some(host) = when::host(view) {
+                    p.study { (view.language.choose(["host", "호스트", "主机"])) " " bdi { (host) } }
+                }
                 p.asks { (titles::localized(&result.spec.title, view.language)) }
             }
             (verdict_card(view, figure))
@@ -87,7 +144,25 @@ pub(crate) fn page(
             (sections::reproduce(view))
         }
     };
-    document(view.language, &title, &body)
+    document(view.language, &title(view), &body)
+}
+
+/// Most columns of a folder's name in a title.
+const FOLDER_COLUMNS_MAX: usize = 80;
+
+/// The study with its verdict, its date and its folder, so that tabs and bookmarks of two runs differ.
+fn title(view: &View<'_>) -> String {
+    let name = &view.result.spec.name;
+    let said = format!(
+        "{} {name}{}{}",
+        view.word(Word::StudyOf),
+        view.language.colon(),
+        view.own_verdict()
+    );
+    let folder = view.folder.and_then(Path::file_name).map(OsStr::to_string_lossy);
+    let folder = folder.map(|folder| display::plain_name(&folder, FOLDER_COLUMNS_MAX));
+    let parts: Vec<String> = [said].into_iter().chain(when::made(view)).chain(folder).collect();
+    parts.join(" · ")
 }
 
 /// A page of sections below a card with their summary, in the colour of a class.
@@ -123,7 +198,7 @@ pub(crate) fn verdict_class(verdict: Verdict) -> &'static str {
 
 /// The answer: a verdict, a sentence, one figure with its intervals, its absolute figures, and the minutes it is of.
 fn verdict_card(view: &View<'_>, figure: Option<&Plot>) -> Markup {
-    let verdict = view.result.verdict;
+    let verdict = view.verdict();
     let absolute = sentence::absolute(view);
     html! {
         section.card.(verdict_class(verdict)) aria-labelledby="verdict" {
@@ -221,5 +296,35 @@ pub(crate) fn figure(drawing: &Drawing) -> Markup {
             figcaption id=(drawing.id) { (drawing.title) }
             (drawing.image)
         } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_theme_has_its_colours_whatever_the_reader_prefers() {
+        assert_eq!(STYLE.matches(IF_DARK).count(), 1);
+        let body = Markup::default();
+        let page = |theme| themed_document(Language::English, theme, "", &body);
+        assert!(page(None).contains(IF_DARK) && page(None).contains("content=\"light dark\""));
+        for (theme, condition) in [(Theme::Light, "@media not all{"), (Theme::Dark, "@media all{")] {
+            let page = page(Some(theme));
+            assert!(page.contains(condition) && !page.contains(IF_DARK), "{theme:?}");
+            assert!(page.contains(&format!("name=\"color-scheme\" content=\"{}\"", theme.key())));
+            assert_eq!(Theme::named(theme.key()), Some(theme));
+        }
+        assert_eq!(Theme::named("blue"), None);
+    }
+
+    #[test]
+    fn an_image_alone_has_the_rules_of_its_marks_and_not_those_of_pages() {
+        let style = drawing_style(Language::Korean, Some(Theme::Dark));
+        for rule in [":root{", "@media all{", "svg text{font-size", ".whisker{", ".a7{", ".paper{", "Malgun Gothic"] {
+            assert!(style.contains(rule), "{rule} in {style}");
+        }
+        assert!(!style.contains("body{") && !style.contains(".runs") && !style.contains("@media print"), "{style}");
+        assert_eq!(style.matches('{').count(), style.matches('}').count());
     }
 }

@@ -112,7 +112,7 @@ fn verdict(view: &View<'_>, (width, color): (usize, bool)) -> Part {
     let mut out = Output::new(width, color);
     out.wrapped(titles::localized(&view.result.spec.title, view.language), "");
     let verdict = format!("{}{}{}", view.word(Word::Verdict), view.language.colon(), view.own_verdict());
-    out.styled(Style::of(view.result.verdict), &verdict);
+    out.styled(Style::of(view.verdict()), &verdict);
     out.wrapped(&sentence::headline(view), "");
     Part { rank: Rank::Answer, is_apart: true, can_be_cut: false, lines: lines_of(out) }
 }

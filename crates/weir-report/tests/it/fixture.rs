@@ -470,6 +470,7 @@ pub fn quick() -> StudyResult {
         frontier_answers: Vec::new(),
         wait_series: Vec::new(),
         period: None,
+        created_unix_s: None,
         among_runs: None,
     }
 }

@@ -1,6 +1,7 @@
 //! Readable output, tested on hand-made studies: snapshots of the texts, properties of the page.
 
 mod account;
+mod alone;
 mod documents;
 mod every_study;
 mod evidence;
@@ -17,3 +18,4 @@ mod run_pair;
 mod run_pool;
 mod texts;
 mod waiting;
+mod when;

@@ -21,7 +21,7 @@ use crate::{fixture, page::paths};
 
 /// Two rows of three cells: one crossing, one cell without a difference, one limited by the generator, one that is
 /// not comparable.
-fn mapped() -> StudyResult {
+pub fn mapped() -> StudyResult {
     let mut result = fixture::quick();
     let shape = result.spec.cells[0].clone();
     result.spec.cells.clear();

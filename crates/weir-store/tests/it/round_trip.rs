@@ -149,8 +149,26 @@ fn a_study_in_brief_has_its_blocks_by_cell_without_further_attempts() {
     let brief = store.brief().expect("it is there");
     let blocks: Vec<(&str, u32)> = brief.blocks.iter().map(|(cell, count)| (cell.as_str(), *count)).collect();
     assert_eq!(blocks, [("c1-d1-m64-closed", 2), ("c1-d1-m64-closed-pilot", 1)]);
-    assert_eq!((brief.spec, brief.elapsed_ns), (study().spec, 8));
-    assert_eq!(brief.created_at.len(), "2026-11-23 13:30:05".len(), "{}", brief.created_at);
+    assert_eq!((brief.spec, brief.fingerprint, brief.elapsed_ns), (study().spec, study().fingerprint, 8));
+    assert_eq!(brief.created_unix_s, store.created_unix_s().expect("it is there"));
+}
+
+#[test]
+fn a_store_knows_when_it_was_made_and_a_text_that_is_no_date_is_none() {
+    let folder = fresh_folder("created");
+    let store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+    let made = || store.created_unix_s().expect("it can be asked");
+    assert!(made().is_some(), "a new store has the date of today");
+    let connection = Connection::open(folder.join(FILE_NAME)).expect("it is SQLite");
+    for (text, unix_s) in [
+        ("2026-11-29 07:10:00", Some(1_795_936_200)),
+        ("1969-12-31 23:59:59", None),
+        ("<b>yesterday</b>", None),
+        ("", None),
+    ] {
+        connection.execute("UPDATE study SET created_at = ?1", [text]).expect("it can be written");
+        assert_eq!(made(), unix_s, "{text}");
+    }
 }
 
 #[test]
@@ -412,6 +430,7 @@ fn result(complete: bool) -> StudyResult {
         frontier_answers: Vec::new(),
         wait_series: Vec::new(),
         period: None,
+        created_unix_s: None,
         among_runs: None,
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit> {
         return Err(UsageError(format!("--observed: {}", language.choose(NO_GUIDANCE))).into());
     }
     let folder = arguments.out.as_deref().unwrap_or(&arguments.run);
-    write_pages(&result, language, folder)?;
+    write_pages(&result, language, (&arguments.run, folder))?;
     if arguments.quiet {
         tell_page(&folder.join("report.html"), language);
     } else {
@@ -160,11 +160,16 @@ pub(crate) fn show(result: &StudyResult, language: Language, (folder, is_long): 
     Ok(())
 }
 
-/// Writes the pages alone.
-pub(crate) fn write_pages(result: &StudyResult, language: Language, folder: &Path) -> Result<()> {
+/// Writes the pages alone: of the study in the first folder, into the second one.
+pub(crate) fn write_pages(
+    result: &StudyResult,
+    language: Language,
+    (run, folder): (&Path, &Path),
+) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| unmade(folder, language))?;
-    output::write_whole(&folder.join("report.html"), &weir_report::html(result, language))?;
-    output::write_whole(&folder.join("report.md"), &weir_report::markdown(result, language))?;
+    let page = weir_report::html_of_run(result, language, run);
+    output::write_whole(&folder.join("report.html"), &page)?;
+    output::write_whole(&folder.join("report.md"), &weir_report::markdown_of_run(result, language, run))?;
     output::write_whole(&folder.join("comment.md"), &weir_report::comment(result, language))?;
     if let Some(page) = weir_report::guidance(result, language) {
         output::write_whole(&folder.join("guidance.md"), &page)?;

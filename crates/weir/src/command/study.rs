@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let run = host.placed(outcome, &folder);
     // Empty tables would only hide how to go on.
     if ended != Ended::Interrupted || run.progress.blocks_done > 0 {
-        report::write_pages(&run.result, language, &folder)?;
+        report::write_pages(&run.result, language, (&folder, &folder))?;
         if arguments.json {
             output::print(&weir_lab::export::summary(&run.result)?)?;
             report::tell_page(&folder.join("report.html"), language);

@@ -88,7 +88,7 @@ fn repeat(
         let (ended, blocks_done) = (outcome.ended, outcome.progress.blocks_done);
         if ended != Ended::Interrupted || blocks_done > 0 {
             let run = host.placed(outcome, &folder);
-            report::write_pages(&run.result, host.language, &folder)?;
+            report::write_pages(&run.result, host.language, (&folder, &folder))?;
             output::tell(&weir_report::sentence(&run.result, host.language));
             runs.push((folder, run));
         }
