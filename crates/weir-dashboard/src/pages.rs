@@ -164,14 +164,14 @@ fn left_out(reader: &Reader, list: &List<'_>) -> Option<String> {
     let (listed, older) = (list.listed, list.older);
     let cut = [
         " There are more folders than were looked at: move old ones elsewhere.",
-        " 살펴보지 않은 폴더가 더 있습니다. 오래된 폴더는 다른 곳으로 옮기십시오.",
+        " 확인하지 않은 폴더가 더 있습니다. 오래된 폴더는 다른 곳으로 옮기십시오.",
         "还有未查看的文件夹：请把旧文件夹移到别处。",
     ];
     let text = localized!(
         reader.language,
         "The newest {listed} studies are listed; {older} older ones are not. More of a name finds them.",
-        "최근 연구 {listed}개만 표시하며, 더 이전의 {older}개는 표시하지 않습니다. 이름을 더 입력하면 찾을 수 있습니다.",
-        "仅列出最近的 {listed} 个研究；更早的 {older} 个未列出，输入更完整的名称即可找到。"
+        "최근 실험 {listed}개만 표시합니다. 더 이전의 {older}개는 이름을 더 입력하면 찾을 수 있습니다.",
+        "仅列出最近的 {listed} 个实验。更早的 {older} 个未列出，输入更完整的名称即可找到。"
     );
     let text = if list.is_cut { text + reader.say(cut) } else { text };
     (older > 0 || list.is_cut).then_some(text)
@@ -228,7 +228,7 @@ fn facts(reader: &Reader, card: &Card, is_open: bool) -> Vec<String> {
         reader.language,
         "{stored} of {blocks} blocks stored",
         "블록 {blocks}개 중 {stored}개 저장됨",
-        "已存储 {stored} / {blocks} 个区组"
+        "已保存 {stored} / {blocks} 个区组"
     );
     let length = reader.language.duration(card.elapsed_ns);
     let mut facts = vec![card.name.clone(), format!("{} UTC", card.created_at), length];
@@ -294,8 +294,8 @@ fn not_found(language: Language, typed: &str) -> String {
     localized!(
         language,
         "No study has this in its name: {typed}",
-        "이름에 다음이 들어 있는 연구가 없습니다: {typed}",
-        "没有名称包含以下内容的研究：{typed}"
+        "이름에 다음이 들어 있는 실험이 없습니다: {typed}",
+        "没有名称包含以下内容的实验：{typed}"
     )
 }
 
@@ -306,8 +306,8 @@ pub(crate) fn not_meant(reader: &Reader, typed: &str, alike: usize) -> String {
         _ => localized!(
             reader.language,
             "{alike} studies have this in their names; write more of it: {typed}",
-            "이름에 다음이 들어 있는 연구가 {alike}개 있습니다. 이름을 더 입력하십시오: {typed}",
-            "有 {alike} 个研究的名称包含以下内容，请输入更完整的名称：{typed}"
+            "이름에 다음이 들어 있는 실험이 {alike}개 있습니다. 이름을 더 입력하십시오: {typed}",
+            "有 {alike} 个实验的名称包含以下内容，请输入更完整的名称：{typed}"
         ),
     };
     let find = encoded(typed.as_bytes());

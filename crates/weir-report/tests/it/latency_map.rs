@@ -134,11 +134,11 @@ fn latency_and_connections_are_told_in_three_languages() {
     );
     insta::assert_snapshot!(
         "latency-markdown-ko",
-        of(Language::Korean, ["## 부하율별 응답시간", "## 연결 자체의 비용"])
+        of(Language::Korean, ["## 요청률별 응답 시간", "## 연결 자체의 비용"])
     );
     insta::assert_snapshot!(
         "latency-markdown-zh",
-        of(Language::Chinese, ["## 不同负载速率下的响应时间", "## 连接本身的代价"])
+        of(Language::Chinese, ["## 不同请求速率下的响应时间", "## 连接本身的代价"])
     );
 }
 

@@ -110,7 +110,7 @@ fn notes_checks_goals_and_published_figures_lead_to_their_cells() {
         let parts = text.split("href=\"#").skip(1);
         parts.filter_map(|it| it.split('"').next()).map(str::to_owned).collect()
     };
-    let titles = ["Published beside measured", "발표된 수치와 측정한 수치", "已发表数据与实测对照"];
+    let titles = ["Published beside measured", "발표 수치와 측정한 수치", "已公布数据与实测对照"];
     for (language, title) in Language::ALL.into_iter().zip(titles) {
         let result = fixture::all_not_comparable();
         let page = html(&result, language);
