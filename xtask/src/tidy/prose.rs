@@ -71,6 +71,15 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     (concat!("主", "张"), "结论"),
     (concat!("증", "거"), "근거"),
     (concat!("证", "据"), "依据"),
+    (concat!("부하", "율"), "요청률"),
+    (concat!("负载", "速率"), "请求速率"),
+    (concat!("지연", "시간"), "지연 시간"),
+    (concat!("응답", "시간"), "응답 시간"),
+    (concat!("컨트롤", " 그룹"), "cgroup"),
+    (concat!("控制", "组"), "cgroup"),
+    (concat!("分布", "图"), "热力图"),
+    (concat!("发", "表"), "公布"),
+    (concat!("위", "약"), "플라세보"),
 ];
 
 /// A file or folder name must say what is inside.

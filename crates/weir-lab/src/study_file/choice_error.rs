@@ -134,7 +134,7 @@ impl ChoiceError {
             Self::ContentOfMix => [
                 "--levels content: the study asks for a mix of requests, and its paths decide what is served; leave \
                  `content` out",
-                "--levels content: 이 실험은 요청 묶음을 보내며 응답 내용은 각 요청의 경로가 정합니다. `content`를 빼십시오",
+                "--levels content: 이 실험은 혼합 요청을 보내며 응답 내용은 각 요청의 경로가 정합니다. `content`를 빼십시오",
                 "--levels content：本实验发送一组混合请求，响应内容由各请求的路径决定；请去掉 `content`",
             ],
             Self::NoWarmup => [
