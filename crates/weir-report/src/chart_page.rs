@@ -199,8 +199,8 @@ fn nothing(view: &View<'_>) -> &'static str {
 fn reading(view: &View<'_>) -> &'static str {
     view.language.choose([
         "Geometric means with their intervals.",
-        "점은 기하 평균, 세로선은 99% 신뢰구간입니다.",
-        "点为几何平均，竖线为 99% 置信区间。",
+        "점은 기하 평균, 세로선은 99 % 신뢰구간입니다.",
+        "点为几何平均，竖线为 99 % 置信区间。",
     ])
 }
 

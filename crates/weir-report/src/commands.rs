@@ -162,8 +162,8 @@ fn head(
     let told = localized!(
         language,
         "{verdict}: {own} uses {amount} CPU time per run than {baseline} (99 % interval {range})",
-        "{verdict}: {own} 명령은 {baseline} 명령보다 실행당 CPU 시간을 {amount} 씁니다(99% 신뢰구간 {range})",
-        "{verdict}：{own} 每次运行的 CPU 时间比 {baseline} {amount}（99% 置信区间：{range}）",
+        "{verdict}: {own} 명령은 {baseline} 명령보다 실행당 CPU 시간을 {amount} 씁니다(99 % 신뢰구간 {range})",
+        "{verdict}：{own} 每次运行的 CPU 时间比 {baseline} {amount}（99 % 置信区间：{range}）",
     );
     format!("{told}{}", why_not(row, comparison, language))
 }

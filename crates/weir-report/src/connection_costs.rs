@@ -23,9 +23,9 @@ const HELP: Caption = Caption::Own([
     "Cells that differ in their connections alone, each arm beside itself; differences are of two cells, unpaired, with \
      99 % intervals. Memory for a connection is what the same server under the same load has more with all of them than \
      with fewest, over their number: what it takes once is in neither.",
-    "연결에 관한 것만 다른 조건끼리 같은 대상을 비교합니다. 두 조건의 차이는 짝짓지 않고 비교하며, 신뢰구간은 99%입니다. 연결당 메모리는 같은 부하를 받는 같은 서버가 연결이 많을 때 더 쓰는 양을 \
+    "연결에 관한 것만 다른 조건끼리 같은 대상을 비교합니다. 두 조건의 차이는 짝짓지 않고 비교하며, 신뢰구간은 99 %입니다. 연결당 메모리는 같은 부하를 받는 같은 서버가 연결이 많을 때 더 쓰는 양을 \
     늘어난 연결 수로 나눈 값입니다. 따라서 한 번만 쓰는 메모리는 들어 있지 않습니다.",
-    "在只有连接方面不同的条件之间，把同一方案与自身比较；两个条件的差异按不配对方式比较，置信区间为 99%。每连接内存是同一服务器在相同负载下、连接多时比连接最少时多占的量除以多出的连接数，因此不含一次性占用。",
+    "在只有连接方面不同的条件之间，把同一方案与自身比较；两个条件的差异按不配对方式比较，置信区间为 99 %。每连接内存是同一服务器在相同负载下、连接多时比连接最少时多占的量除以多出的连接数，因此不含一次性占用。",
 ]);
 
 /// The section.

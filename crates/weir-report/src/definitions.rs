@@ -223,8 +223,8 @@ fn of_verdict(verdict: Verdict) -> [&'static str; 3] {
         Verdict::Better => [
             "Better than the baseline: a two-sided t test over the units, at 1 % and corrected for all claims of the \
              study, finds a difference. For CPU and time, better means less.",
-            "기준보다 좋습니다. 단위별 값에 대한 양측 t 검정(유의수준 1%, 실험의 모든 가설에 대해 보정)에서 차이가 유의합니다. CPU와 시간은 작을수록 좋습니다.",
-            "优于基线：对各单元的双侧 t 检验（显著性水平 1%，并对本实验的所有结论作了校正）表明差异显著。CPU 和时间越小越好。",
+            "기준보다 좋습니다. 단위별 값에 대한 양측 t 검정(유의수준 1 %, 실험의 모든 가설에 대해 보정)에서 차이가 유의합니다. CPU와 시간은 작을수록 좋습니다.",
+            "优于基线：对各单元的双侧 t 检验（显著性水平 1 %，并对本实验的所有结论作了校正）表明差异显著。CPU 和时间越小越好。",
         ],
         Verdict::Worse => [
             "Worse than the baseline, by the same test.",
@@ -338,10 +338,10 @@ const TERMS: [Term; 13] = [
              pair of whole trials. The interval is that of the t test that decides, at 99 %, and allows for an effect that moves. The absolute figures beside it \
              are geometric means of units: an arm's is the baseline's times the ratio where the baseline's is of the same ones.",
             "단위마다 대상을 기준으로 나누고 그 로그를 평균한 값입니다. 0.80은 5분의 1이 적다는 뜻입니다. 단위는 새 프로세스로 대상들이 번갈아 부하를 받는 라운드 하나(순열 가운데 절반의 \
-            평균)이거나 전체 시행 한 쌍입니다. 신뢰구간은 판정에 쓰는 t 검정의 99% 신뢰구간이며, 측정하는 동안 변한 효과를 반영합니다. 함께 표시하는 절대 수치는 단위들의 기하 평균입니다. \
+            평균)이거나 전체 시행 한 쌍입니다. 신뢰구간은 판정에 쓰는 t 검정의 99 % 신뢰구간이며, 측정하는 동안 변한 효과를 반영합니다. 함께 표시하는 절대 수치는 단위들의 기하 평균입니다. \
             기준의 값이 같은 단위에서 나왔으면, 대상의 값은 기준의 값에 비율을 곱한 것과 같습니다.",
             "在每个单元内用方案除以基线，再对各单元的对数求平均；0.80 表示少五分之一。单元是一轮全新进程、各方案轮流承受负载（取各排列中间一半的均值），或一对完整试验。置信区间取自用于判定的 t 检验，置信水平为 \
-            99%，并计入测量期间效应的变化。旁边的绝对数值是各单元的几何平均；若基线的数值取自同样的单元，方案的数值便等于基线乘以比值。",
+            99 %，并计入测量期间效应的变化。旁边的绝对数值是各单元的几何平均；若基线的数值取自同样的单元，方案的数值便等于基线乘以比值。",
         ],
     ),
     (

@@ -203,9 +203,9 @@ const CHANGES: [&str; 3] = ["How the effects changed", "효과의 변화", "效�
 const CHANGES_HELP: [&str; 3] = [
     "A and B: the arm against its baseline, within the rounds of that run. Change: B's ratio over A's, or the difference of \
      differences, with a 99 % interval (Welch); claims are corrected for being several (Holm).",
-    "A, B: 각 실행의 라운드 안에서 비교 대상을 기준과 비교한 값. 변화: B의 비율을 A의 비율로 나눈 값(차이로 비교하는 지표는 차이의 차이)과 99% 신뢰구간(Welch). 가설이 여럿이면 \
+    "A, B: 각 실행의 라운드 안에서 비교 대상을 기준과 비교한 값. 변화: B의 비율을 A의 비율로 나눈 값(차이로 비교하는 지표는 차이의 차이)과 99 % 신뢰구간(Welch). 가설이 여럿이면 \
     보정합니다(Holm).",
-    "A、B：在各自运行的轮次内，方案相对其基线的值。变化：B 的比值除以 A 的比值，或差值之差，附 99% 置信区间（Welch）；多项结论按 Holm 校正。",
+    "A、B：在各自运行的轮次内，方案相对其基线的值。变化：B 的比值除以 A 的比值，或差值之差，附 99 % 置信区间（Welch）；多项结论按 Holm 校正。",
 ];
 const MACHINE: [&str; 3] = ["What differs on the machine", "머신에서 달라진 것", "机器上的差异"];
 const ASKED: [&str; 3] = ["What was asked differently", "설정이 달랐던 항목", "设置不同的项目"];

@@ -331,10 +331,10 @@ const EFFECTS_HELP: [&str; 3] = [
      freedom less than there are runs (its factor of variance at least 1), 99 %; claims are corrected for being several (Holm). \
      Next run: the range in which the figure of one more such run is expected, t on two degrees less than there are runs.",
     "단위는 실행 한 번입니다. 각 실행의 라운드 안에서 비교 대상을 기준과 비교한 값과 그 표준오차를 씁니다. 변량효과 모형으로 종합합니다. 실행 간 분산은 Paule-Mandel 방법으로 구합니다. \
-    신뢰구간은 Hartung-Knapp 방법으로 구하며(자유도가 실행 수 − 1인 t, 분산 배수는 최소 1) 99%입니다. 가설이 여럿이면 보정합니다(Holm). 다음 실행: 같은 실행을 한 번 더 할 때 \
+    신뢰구간은 Hartung-Knapp 방법으로 구하며(자유도가 실행 수 − 1인 t, 분산 배수는 최소 1) 99 %입니다. 가설이 여럿이면 보정합니다(Holm). 다음 실행: 같은 실행을 한 번 더 할 때 \
     예상되는 값의 범위(자유도가 실행 수 − 2인 t).",
     "单位是一次运行：该次运行各轮之内方案相对基线的效应及其标准误。按随机效应模型合并。运行间方差用 Paule-Mandel 法，置信区间用 Hartung-Knapp 法（自由度为运行次数减 1 的 t，方差倍数至少为 \
-    1），99%；多项结论按 Holm 校正。下一次运行：再运行一次时其数值的预计范围（自由度为运行次数减 2 的 t）。",
+    1），99 %；多项结论按 Holm 校正。下一次运行：再运行一次时其数值的预计范围（自由度为运行次数减 2 的 t）。",
 ];
 const EACH: [&str; 3] = ["What each run measured", "실행별 측정값", "每次运行的测量值"];
 const EACH_HELP: [&str; 3] = [

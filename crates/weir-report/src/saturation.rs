@@ -55,8 +55,8 @@ pub(crate) fn at_one_rate(view: &View<'_>, primary: &Effect) -> Option<String> {
     Some(localized!(
         view.language,
         "At one rate for both, {rate}, {arm} uses {amount} (99 % interval {range}).",
-        "같은 요청률({rate})에서 {arm}: {amount} 씁니다(99% 신뢰구간 {range}).",
-        "在相同请求速率（{rate}）下，{arm} {amount}（99% 置信区间{range}）。",
+        "같은 요청률({rate})에서 {arm}: {amount} 씁니다(99 % 신뢰구간 {range}).",
+        "在相同请求速率（{rate}）下，{arm} {amount}（99 % 置信区间{range}）。",
     ))
 }
 
@@ -103,8 +103,8 @@ fn serves(view: &View<'_>, cell: &CellSpec, (arm, baseline): (&str, &str)) -> Op
     Some(localized!(
         view.language,
         "serves {amount} (99 % interval {range})",
-        "처리량은 {amount}(99% 신뢰구간 {range})",
-        "处理量{amount}（99% 置信区间{range}）",
+        "처리량은 {amount}(99 % 신뢰구간 {range})",
+        "处理量{amount}（99 % 置信区间{range}）",
     ))
 }
 
@@ -119,8 +119,8 @@ fn costs(view: &View<'_>, cell: &CellSpec, pair: (&str, &str)) -> Option<String>
         localized!(
             view.language,
             "uses {amount} {noun} (99 % interval {range})",
-            "{noun}은 {amount}(99% 신뢰구간 {range})",
-            "{noun}{amount}（99% 置信区间{range}）",
+            "{noun}은 {amount}(99 % 신뢰구간 {range})",
+            "{noun}{amount}（99 % 置信区间{range}）",
         )
     })
 }

@@ -143,17 +143,17 @@ words! {
     AttributionsHelp: "The published pair again, with one cause switched on. The share is what the cause adds to the clean \
         ratio, of the published one, on the scale of logarithms: 100 % is the whole published difference. From server CPU \
         it says what one CPU could serve, also where the generator was the limit. Shares need not add up to 100 %."
-        | "발표된 비교를 원인 하나만 켜고 다시 측정했습니다. 기여도는 원인을 껐을 때의 비율에 그 원인이 더하는 몫을 발표 비율로 나눈 값입니다(로그 척도). 100%는 발표된 차이 전체를 뜻합니다. \
-        서버 CPU로 구한 기여도는 CPU 하나가 처리할 수 있는 양을 나타내므로, 부하 생성기가 한계일 때도 유효합니다. 기여도의 합이 100%가 되지 않을 수 있습니다."
-        | "只打开一个原因，重新测量公布的那组对比。份额表示该原因使比值（相对关闭时）增加的部分占公布比值的比例，按对数尺度计算；100% 即公布的全部差异。由服务器 CPU 得出的份额表示一个 CPU \
-        能处理的量，即使瓶颈在负载生成器也成立。各份额之和不一定为 100%。";
+        | "발표된 비교를 원인 하나만 켜고 다시 측정했습니다. 기여도는 원인을 껐을 때의 비율에 그 원인이 더하는 몫을 발표 비율로 나눈 값입니다(로그 척도). 100 %는 발표된 차이 전체를 뜻합니다. \
+        서버 CPU로 구한 기여도는 CPU 하나가 처리할 수 있는 양을 나타내므로, 부하 생성기가 한계일 때도 유효합니다. 기여도의 합이 100 %가 되지 않을 수 있습니다."
+        | "只打开一个原因，重新测量公布的那组对比。份额表示该原因使比值（相对关闭时）增加的部分占公布比值的比例，按对数尺度计算；100 % 即公布的全部差异。由服务器 CPU 得出的份额表示一个 CPU \
+        能处理的量，即使瓶颈在负载生成器也成立。各份额之和不一定为 100 %。";
     ShareOfIt: "share of the published" | "발표된 차이에 대한 기여도" | "占公布差异的份额";
     ListeningTitle: "How connections came about" | "연결 수립 과정" | "连接的建立过程";
     ListeningHelp: "Counted by the kernel over all trials of an arm, those excluded included. Times are median / 99 % / \
         largest. Connections that took as long as a step of the SYN timer waited for it, not for the server."
-        | "커널이 각 대상의 모든 시행(제외된 시행 포함)에서 센 값입니다. 시간은 중앙값 / 99% / 최댓값입니다. SYN 타이머의 한 단계만큼 걸린 연결은 서버가 아니라 그 타이머를 기다린 \
+        | "커널이 각 대상의 모든 시행(제외된 시행 포함)에서 센 값입니다. 시간은 중앙값 / 99 % / 최댓값입니다. SYN 타이머의 한 단계만큼 걸린 연결은 서버가 아니라 그 타이머를 기다린 \
         것입니다."
-        | "由内核在每个方案的全部试验（含被剔除的试验）中计数。时间为中位数 / 99% / 最大值。耗时恰为 SYN 定时器一个台阶的连接，等待的是该定时器，而不是服务器。";
+        | "由内核在每个方案的全部试验（含被剔除的试验）中计数。时间为中位数 / 99 % / 最大值。耗时恰为 SYN 定时器一个台阶的连接，等待的是该定时器，而不是服务器。";
     Overflows: "queue full" | "대기열 넘침" | "队列已满";
     ListenDrops: "dropped" | "버려진 연결" | "被丢弃";
     SynsAgain: "SYNs sent again" | "SYN 재전송" | "SYN 重传";
@@ -187,11 +187,11 @@ words! {
         an arm has less lies on a straight line between two levels (on the scale of logarithms), with a 99 % interval. * more \
         busy threads than CPUs."
         | "조건마다 비교 대상이 기준보다 얼마나 더 쓰거나 덜 쓰는지 나타냅니다. ▼ 적음, ▲ 많음, ≈ 노이즈와 구별되지 않음, ? 차이가 검출되었으나 양쪽 CPU 등 다른 수치가 뒷받침하지 않음, \
-        † 부하 생성기가 한계여서 두 대상의 요청률이 다르고 차이가 요청률 때문일 수 있음, – 비교 불가, … 일정이 끝나지 않아 판정 전. 한 지표의 모든 조건에 대한 거짓 발견율: 5%. 단독으로는 \
+        † 부하 생성기가 한계여서 두 대상의 요청률이 다르고 차이가 요청률 때문일 수 있음, – 비교 불가, … 일정이 끝나지 않아 판정 전. 한 지표의 모든 조건에 대한 거짓 발견율: 5 %. 단독으로는 \
         참고용인 조건도 행에 (히트맵)을 붙여 같은 결과를 표시합니다. 평균은 이 조건들의 비율을 기하 평균한 값입니다. 몇 개의 연결부터 더 적게 쓰는지는 두 수준을 직선으로 이어 구했습니다(로그 \
-        척도, 99% 신뢰구간). * 바쁜 스레드가 CPU보다 많음."
+        척도, 99 % 신뢰구간). * 바쁜 스레드가 CPU보다 많음."
         | "每个条件下该方案比基线多用或少用多少：▼ 更少，▲ 更多，≈ 与噪声无法区分，? 已检出差异，但双方 CPU 等其他数值不支持，† 受限于负载生成器，双方请求速率不同，差异可能来自速率，– 不可比较，… \
-        计划完成前不作判定。某指标全部条件的错误发现率：5%。单独看仅供参考的条件，其所在行也以（热力图）注明同样的结论。平均为这些条件比值的几何平均。从多少个连接起用得更少，由两个水平之间的直线求得（对数尺度，99% \
+        计划完成前不作判定。某指标全部条件的错误发现率：5 %。单独看仅供参考的条件，其所在行也以（热力图）注明同样的结论。平均为这些条件比值的几何平均。从多少个连接起用得更少，由两个水平之间的直线求得（对数尺度，99 % \
         置信区间）。* 忙碌线程多于 CPU。";
     MapConnections: "connections" | "연결 수" | "连接数";
     MapWorkers: "workers" | "워커 수" | "工作线程数";
@@ -219,10 +219,10 @@ words! {
         unlike cells; intervals are 99 %, over rounds. Ratios are to the baseline, within rounds, over the cells in which the \
         two may be compared. Per CPU-second is what is done for each second of the server's CPU time, at the rate that was \
         reached: it changes with the rate. Throughput marked as at least so much is a lower bound: the generator was the limit in some of the cells."
-        | "평균은 기하 평균이며, 모든 수준과 모든 대상에 같은 조건을 씁니다. 서로 다른 조건의 원래 수치는 평균하지 않습니다. 신뢰구간은 99%이고 라운드를 단위로 구합니다. 비율은 기준에 대한 \
+        | "평균은 기하 평균이며, 모든 수준과 모든 대상에 같은 조건을 씁니다. 서로 다른 조건의 원래 수치는 평균하지 않습니다. 신뢰구간은 99 %이고 라운드를 단위로 구합니다. 비율은 기준에 대한 \
         값으로, 두 대상을 비교할 수 있는 조건에서 라운드별로 구합니다. ‘CPU 1초당’은 서버 CPU 시간 1초에 처리한 건수입니다. 실제로 도달한 처리율에서 잰 값이므로 처리율에 따라 달라집니다. \
         ≥ 표시가 있는 처리량은 하한입니다. 일부 조건에서 부하 생성기가 한계였습니다."
-        | "均值均为几何平均，各水平、各方案使用相同的条件，不对不同条件的原始数值求平均。置信区间为 99%，以轮为单位。比值相对基线，在两者可比的条件下逐轮求得。“每 CPU 秒”是服务器每用 1 秒 CPU \
+        | "均值均为几何平均，各水平、各方案使用相同的条件，不对不同条件的原始数值求平均。置信区间为 99 %，以轮为单位。比值相对基线，在两者可比的条件下逐轮求得。“每 CPU 秒”是服务器每用 1 秒 CPU \
         时间处理的数量，取自实际达到的速率，因此随速率变化。带 ≥ 的吞吐量只是下限：在部分条件下，瓶颈是负载生成器。";
     AggregateTitle: "Aggregate report" | "집계 보고서(Aggregate Report)" | "聚合报告";
     AggregateHelp: "The rows of a load tester for each server. Times are those of right responses to the last byte, from the \
@@ -238,9 +238,9 @@ words! {
     GuidanceHelp: "Regions are adjacent cells of the map with the same result. A mean is geometric, over the ratios of \
         the region's cells, with a 99 % interval for these cells; it is not \
         corrected for their having been chosen by their results. False discovery rate: 5 %."
-        | "영역은 히트맵에서 서로 이웃하고 결과가 같은 조건을 묶은 것입니다. 평균은 영역에 속한 조건의 비율을 기하 평균한 값이며, 이 조건들에 대한 99% 신뢰구간을 함께 표시합니다. 결과를 보고 \
-        조건을 골랐다는 점은 보정하지 않았습니다. 거짓 발견율: 5%."
-        | "区域由热力图上结论相同的相邻条件组成。均值为区域内各条件比值的几何平均，附这些条件的 99% 置信区间。条件是按结果挑选的，对此未作校正。错误发现率：5%。";
+        | "영역은 히트맵에서 서로 이웃하고 결과가 같은 조건을 묶은 것입니다. 평균은 영역에 속한 조건의 비율을 기하 평균한 값이며, 이 조건들에 대한 99 % 신뢰구간을 함께 표시합니다. 결과를 보고 \
+        조건을 골랐다는 점은 보정하지 않았습니다. 거짓 발견율: 5 %."
+        | "区域由热力图上结论相同的相邻条件组成。均值为区域内各条件比值的几何平均，附这些条件的 99 % 置信区间。条件是按结果挑选的，对此未作校正。错误发现率：5 %。";
     GuidanceWhere: "where" | "범위" | "范围";
     GuidanceRange: "single cells" | "조건별 비율" | "各条件比值";
     KernelsTitle: "As on older kernels" | "이전 커널의 기능만 쓴 대상" | "模拟旧内核的方案";
@@ -314,14 +314,14 @@ words! {
         part, so that its CPU is in what is left. That is a row of its own. Over loopback the call that sends a segment \
         also receives it, in a softirq: a row says what the call comes to with that. It has softirqs that another row has \
         too, and is not added up. A place says where CPU goes, and not why."
-        | "커널 프로그램이 관찰한 슬라이스에서 얻은 서버 CPU를, 쓴 곳별로 나누어 처리 건수로 나눈 값입니다. 관찰 때문에 늘어난 몫은 프로그램이 스스로 잰 만큼 뺐습니다. 신뢰구간은 99%이고 \
+        | "커널 프로그램이 관찰한 슬라이스에서 얻은 서버 CPU를, 쓴 곳별로 나누어 처리 건수로 나눈 값입니다. 관찰 때문에 늘어난 몫은 프로그램이 스스로 잰 만큼 뺐습니다. 신뢰구간은 99 %이고 \
         라운드를 단위로 구합니다. 차이는 라운드별로 구했고, 신뢰구간이 0을 포함하지 않는 것을 먼저, 큰 순서로 적었습니다. 부분의 합은 같은 라운드의 관찰하지 않은 슬라이스와 대조합니다. 설명된 \
-        비율의 신뢰구간 전체가 95% 이상이면 합계가 맞고, 전체가 105%를 넘으면 실제보다 많이 설명된 것입니다. 스레드로의 전환은 스레드가 실행되기 전에 스케줄러가 그 스레드에 부과하는 CPU \
+        비율의 신뢰구간 전체가 95 % 이상이면 합계가 맞고, 전체가 105 %를 넘으면 실제보다 많이 설명된 것입니다. 스레드로의 전환은 스레드가 실행되기 전에 스케줄러가 그 스레드에 부과하는 CPU \
         시간이며, 주로 유휴였던 CPU에서 생깁니다. 슬라이스보다 먼저 시작했거나 나중에 끝난 호출은 어느 항목에도 넣지 않으므로, 그 CPU 시간은 설명되지 않은 몫이 됩니다. 설명되지 않은 몫은 따로 \
         한 행에 적습니다. 루프백에서는 세그먼트를 보내는 호출이 그 안의 softirq에서 수신까지 처리합니다. 그래서 호출에 그 softirq를 더한 값도 한 행에 적었습니다. 이 행은 softirq \
         행과 겹치므로 합계에 넣지 않습니다. CPU를 쓴 위치를 보여 줄 뿐, 원인을 보여 주지는 않습니다."
-        | "服务器 CPU 按去向划分，除以完成的数量，取自由内核程序观测的时间片，并已扣除观测增加的部分（由程序自行测得）。置信区间为 99%，以轮为单位。差异逐轮求得，置信区间不含 0 \
-        的排在前面，由大到小。各部分之和与同一轮中未被观测的时间片核对：可解释比例的整个置信区间不低于 95%，账目即相符；整个置信区间高于 105%，则解释多于实际。线程切换是线程运行之前调度器就计入该线程的 CPU \
+        | "服务器 CPU 按去向划分，除以完成的数量，取自由内核程序观测的时间片，并已扣除观测增加的部分（由程序自行测得）。置信区间为 99 %，以轮为单位。差异逐轮求得，置信区间不含 0 \
+        的排在前面，由大到小。各部分之和与同一轮中未被观测的时间片核对：可解释比例的整个置信区间不低于 95 %，账目即相符；整个置信区间高于 105 %，则解释多于实际。线程切换是线程运行之前调度器就计入该线程的 CPU \
         时间，主要出现在原本空闲的 CPU 上。早于时间片开始、或晚于其结束的调用不计入任何一项，其 CPU \
         时间归入无法解释的部分，单列一行。在环回接口上，发送报文段的调用会在其中的软中断里完成接收，因此另有一行给出该调用与其中软中断的合计。这一行与软中断一行重叠，不计入总和。去向只说明 CPU 用在哪里，不说明原因。";
     CpuPlace: "place" | "쓴 곳" | "去向";
@@ -347,11 +347,11 @@ words! {
         does over that of the whole difference, paired within each round or block, with the 99 % interval that holds for all \
         switches of one difference together. A switch is a cause where the interval excludes 0; a negative share works against \
         the difference. Shares need not add up to 100 %: a switch may do more or less when another is turned back too."
-        | "설정 하나만 되돌리고 나머지는 같은 대상들입니다. 기여도는 그 설정의 효과를 전체 차이로 나눈 값입니다(둘 다 로그 값이며 라운드나 블록 안에서 짝지음). 99% 신뢰구간은 한 차이에 속한 \
+        | "설정 하나만 되돌리고 나머지는 같은 대상들입니다. 기여도는 그 설정의 효과를 전체 차이로 나눈 값입니다(둘 다 로그 값이며 라운드나 블록 안에서 짝지음). 99 % 신뢰구간은 한 차이에 속한 \
         모든 설정에 함께 성립합니다. 신뢰구간이 0을 포함하지 않으면 원인입니다. 기여도가 음수이면 차이를 줄이는 설정입니다. 다른 설정도 함께 되돌리면 효과가 달라질 수 있으므로, 기여도의 합이 \
-        100%가 되지 않을 수 있습니다."
-        | "只关闭一个选项、其余完全相同的方案。份额为该选项的作用除以全部差异（均取对数，在每轮或每个区组内配对）。99% 置信区间对同一差异的所有选项同时成立。置信区间不含 0 \
-        即为原因；份额为负表示起相反作用。若同时关闭另一选项，其作用可能增减，因此各份额之和不一定为 100%。";
+        100 %가 되지 않을 수 있습니다."
+        | "只关闭一个选项、其余完全相同的方案。份额为该选项的作用除以全部差异（均取对数，在每轮或每个区组内配对）。99 % 置信区间对同一差异的所有选项同时成立。置信区间不含 0 \
+        即为原因；份额为负表示起相反作用。若同时关闭另一选项，其作用可能增减，因此各份额之和不一定为 100 %。";
     CauseMetric: "figure" | "지표" | "指标";
     CauseSwitch: "switch (arm without it)" | "설정(되돌린 대상)" | "选项（关闭它的方案）";
     CauseFound: "found" | "결과" | "结论";
@@ -368,9 +368,9 @@ words! {
     CallOverheadHelp: "From the same slices of evidence, for each completed one: how many system calls, and their time on a CPU \
         with its part of the server CPU; geometric means over the rounds that were observed, with 99 % intervals. Both axes of a \
         chart are logarithmic. What observing adds is in these times."
-        | "같은 관찰 슬라이스에서 얻은 건당 값입니다. 시스템 콜 횟수, CPU에서 쓴 시간, 서버 CPU에서 차지하는 비율을 표시합니다. 관찰한 라운드의 기하 평균과 99% 신뢰구간입니다. 차트의 두 \
+        | "같은 관찰 슬라이스에서 얻은 건당 값입니다. 시스템 콜 횟수, CPU에서 쓴 시간, 서버 CPU에서 차지하는 비율을 표시합니다. 관찰한 라운드의 기하 평균과 99 % 신뢰구간입니다. 차트의 두 \
         축은 로그 척도입니다. 관찰 때문에 늘어난 시간도 들어 있습니다."
-        | "取自同样的观测时间片，按每次完成计：系统调用次数，占用 CPU 的时间，及其占服务器 CPU 的比例。数值为所观测各轮的几何平均与 99% 置信区间。图的两个坐标轴均为对数。其中包含观测增加的时间。";
+        | "取自同样的观测时间片，按每次完成计：系统调用次数，占用 CPU 的时间，及其占服务器 CPU 的比例。数值为所观测各轮的几何平均与 99 % 置信区间。图的两个坐标轴均为对数。其中包含观测增加的时间。";
     StraceTitle: "System calls under strace" | "strace로 본 시스템 콜" | "strace 下的系统调用";
     StraceHelp: "One slice of each arm under strace -c -f -w, to show what such a table says and what it does not. strace sums the \
         time between begin and end of every call: waiting for work counts as work, one time for each thread that waits, and each \
@@ -402,9 +402,9 @@ words! {
         on its side, missed when the whole interval is beyond it, and open otherwise. Goals claim nothing: they have no \
         verdict and are not corrected for one another. Two cells are compared unpaired (Welch), arms of one cell within \
         each round or block."
-        | "기준과 비교하는 것 말고 실험이 따로 묻는 것입니다. 99% 신뢰구간 전체가 목표를 만족하면 달성, 전체가 목표를 벗어나면 미달성, 그 밖에는 미정입니다. 목표는 가설이 아니므로 판정하지 \
+        | "기준과 비교하는 것 말고 실험이 따로 묻는 것입니다. 99 % 신뢰구간 전체가 목표를 만족하면 달성, 전체가 목표를 벗어나면 미달성, 그 밖에는 미정입니다. 목표는 가설이 아니므로 판정하지 \
         않고 서로 보정하지도 않습니다. 두 조건은 짝짓지 않고 비교하며(Welch), 한 조건의 대상들은 라운드나 블록 안에서 비교합니다."
-        | "除与基线比较之外，本实验另外提出的问题。99% \
+        | "除与基线比较之外，本实验另外提出的问题。99 % \
         置信区间整体满足目标为达成，整体超出目标为未达成，否则为未定。目标不是结论：不作判定，彼此之间也不校正。两个条件之间不配对比较（Welch），同一条件的方案在每轮或每个区组内比较。";
     GoalSubject: "what" | "비교 내용" | "比较内容";
     Goal: "goal" | "목표" | "目标";

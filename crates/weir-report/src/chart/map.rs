@@ -165,8 +165,8 @@ fn image(view: &View<'_>, grids: &[&Grid]) -> Markup {
 
 const MULTIPLES: [&str; 3] = [
     "Ratios to the baseline with their 99 % intervals; each dot is a round. Cells that may not be compared are left out.",
-    "기준 대비 비율과 99% 신뢰구간입니다. 점 하나가 라운드 하나입니다. 비교할 수 없는 조건은 뺐습니다.",
-    "与基线之比及其 99% 置信区间，每个点是一轮。不可比较的条件未画出。",
+    "기준 대비 비율과 99 % 신뢰구간입니다. 점 하나가 라운드 하나입니다. 비교할 수 없는 조건은 뺐습니다.",
+    "与基线之比及其 99 % 置信区间，每个点是一轮。不可比较的条件未画出。",
 ];
 
 /// Most rows of a map with open charts; those of further rows are folded.

@@ -368,8 +368,8 @@ fn of_design(found: &CommandFinding, language: Language) -> String {
                 language,
                 "the baseline differs from itself: its second run uses {amount} CPU time (99 % interval {range}); repeat \
                  the comparison",
-                "기준이 자기 자신과 다릅니다: 두 번째 실행이 CPU 시간을 {amount} 씁니다(99% 신뢰구간 {range}). 다시 비교하십시오",
-                "基线与自身不同：第二次运行的 CPU 时间{amount}（99% 置信区间：{range}）；请重新比较",
+                "기준이 자기 자신과 다릅니다: 두 번째 실행이 CPU 시간을 {amount} 씁니다(99 % 신뢰구간 {range}). 다시 비교하십시오",
+                "基线与自身不同：第二次运行的 CPU 时间{amount}（99 % 置信区间：{range}）；请重新比较",
             )
         }
         CommandFinding::OrderEffect { change, interval: (low, high), change_max } => {
@@ -380,9 +380,9 @@ fn of_design(found: &CommandFinding, language: Language) -> String {
                 language,
                 "a run that goes first uses {amount} CPU time (99 % interval {range}; harmless up to {most}); --prepare, \
                  with servers --between, can bring every run to the same state",
-                "먼저 실행하면 CPU 시간을 {amount} 씁니다(99% 신뢰구간 {range}, {most}까지는 무해함). --prepare(서버는 --between)로 모든 실행을 같은 \
+                "먼저 실행하면 CPU 시간을 {amount} 씁니다(99 % 신뢰구간 {range}, {most}까지는 무해함). --prepare(서버는 --between)로 모든 실행을 같은 \
                 상태에서 시작할 수 있습니다",
-                "先运行者的 CPU 时间{amount}（99% 置信区间：{range}；{most} 以内无影响）；--prepare（服务器用 --between）可使每次运行从同一状态开始",
+                "先运行者的 CPU 时间{amount}（99 % 置信区间：{range}；{most} 以内无影响）；--prepare（服务器用 --between）可使每次运行从同一状态开始",
             )
         }
         CommandFinding::WithinPlacebos { command, floor } => {

@@ -195,7 +195,7 @@ fn role(arm: &CommandArm, language: Language) -> &'static str {
 }
 
 fn effect_title(language: Language) -> String {
-    language.choose(["ratio or difference [99 %]", "비율 또는 차이 [99%]", "比值或差值 [99%]"]).to_owned()
+    language.choose(["ratio or difference [99 %]", "비율 또는 차이 [99 %]", "比值或差值 [99 %]"]).to_owned()
 }
 
 /// System calls that differ between two commands.

@@ -44,8 +44,8 @@ pub(super) fn head(
     localized!(
         language,
         "{verdict}: {own} uses {amount} CPU time per {unit} than {baseline} (99 % interval {range})",
-        "{verdict}: {own} 서버는 {baseline} 서버보다 {unit}당 CPU 시간을 {amount} 씁니다(99% 신뢰구간 {range})",
-        "{verdict}：{own} 每{unit}的 CPU 时间比 {baseline} {amount}（99% 置信区间：{range}）",
+        "{verdict}: {own} 서버는 {baseline} 서버보다 {unit}당 CPU 시간을 {amount} 씁니다(99 % 신뢰구간 {range})",
+        "{verdict}：{own} 每{unit}的 CPU 时间比 {baseline} {amount}（99 % 置信区间：{range}）",
     )
 }
 
@@ -210,9 +210,9 @@ fn of_load(found: &CommandFinding, language: Language) -> String {
                 language,
                 "the load reported {errors} errors{of} for {command}, in {runs} runs; what fails may cost less, so more \
                  than 1 % of them leaves no verdict (--ignore-failure compares all the same)",
-                "부하 프로그램이 {command} 서버에 대해 오류 {errors}건{of}을 보고했습니다(실행 {runs}번). 실패한 요청은 비용이 적을 수 있으므로, 1%를 넘으면 판정하지 \
+                "부하 프로그램이 {command} 서버에 대해 오류 {errors}건{of}을 보고했습니다(실행 {runs}번). 실패한 요청은 비용이 적을 수 있으므로, 1 %를 넘으면 판정하지 \
                 않습니다(--ignore-failure를 쓰면 비교)",
-                "负载程序对 {command} 报告了 {errors} 个错误{of}，涉及 {runs} 次运行；失败的请求可能开销更小，超过 1% 时不作判定（--ignore-failure 仍作比较）",
+                "负载程序对 {command} 报告了 {errors} 个错误{of}，涉及 {runs} 次运行；失败的请求可能开销更小，超过 1 % 时不作判定（--ignore-failure 仍作比较）",
             )
         }
         _ => String::new(),

@@ -54,8 +54,8 @@ pub(super) fn of_units(language: Language, finding: OfUnits<'_>) -> String {
             localized!(
                 language,
                 "corrected for several claims, the test at 1 % finds no difference (p = {p})",
-                "여러 가설에 대해 보정한 1% 검정에서 차이가 유의하지 않습니다(p = {p})",
-                "经多重比较校正后，1% 水平的检验未发现差异（p = {p}）",
+                "여러 가설에 대해 보정한 1 % 검정에서 차이가 유의하지 않습니다(p = {p})",
+                "经多重比较校正后，1 % 水平的检验未发现差异（p = {p}）",
             )
         }
     }
@@ -98,7 +98,7 @@ pub(super) fn of_arms(language: Language, finding: OfArms<'_>) -> String {
             localized!(
                 language,
                 "{arm} kept the offered rate in {kept} of {of} {slices}, and 95 % are needed",
-                "{arm}: {slices} {of}회 중 {kept}회만 목표 요청률에 도달함(95% 필요)",
+                "{arm}: {slices} {of}회 중 {kept}회만 목표 요청률에 도달함(95 % 필요)",
                 "{arm}：{of} 个{slices}中只有 {kept} 个达到目标请求速率（需要 95%）",
             )
         }

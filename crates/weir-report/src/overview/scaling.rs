@@ -28,8 +28,8 @@ pub(super) fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
         "≤: the generator was the limit with fewest workers, so that the efficiency may be less. ≥: it was the limit with \
          many. In brackets: with both, and then it is the generator that is told. ! more than 105 %.",
         "≤: 워커가 가장 적은 조건에서 부하 생성기가 한계였으므로, 실제 효율은 더 낮을 수 있습니다. ≥: 워커가 많은 조건에서 부하 생성기가 한계였습니다. 괄호: 둘 다 해당하며, 이때는 부하 \
-        생성기의 값입니다. ! 105% 초과.",
-        "≤：工作线程最少时瓶颈在负载生成器，实际效率可能更低。≥：工作线程多时瓶颈在负载生成器。括号：两者皆是，此时反映的是负载生成器。! 超过 105%。",
+        생성기의 값입니다. ! 105 % 초과.",
+        "≤：工作线程最少时瓶颈在负载生成器，实际效率可能更低。≥：工作线程多时瓶颈在负载生成器。括号：两者皆是，此时反映的是负载生成器。! 超过 105 %。",
     ];
     let marks = view.language.choose(marks).to_owned();
     vec![means(view, map), each_line(view, map).titled(view.language.choose(lines), vec![marks.into()])]
@@ -129,8 +129,8 @@ pub(super) fn alarms(view: &View<'_>, map: &Overview, shown: usize) -> Vec<Sente
         localized!(
             view.language,
             "{further} more efficiencies above 105 % are marked in the table.",
-            "105%를 넘는 효율이 {further}개 더 있으며, 표에 표시했습니다.",
-            "另有 {further} 个效率超过 105%，已在表中标出。",
+            "105 %를 넘는 효율이 {further}개 더 있으며, 표에 표시했습니다.",
+            "另有 {further} 个效率超过 105 %，已在表中标出。",
         )
     });
     found.iter().take(shown).map(|it| alarm(view, it)).chain(rest.map(Sentence::from)).collect()

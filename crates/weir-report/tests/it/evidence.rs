@@ -105,8 +105,8 @@ fn reading_proc_is_held_against_nobody_watching_in_every_language() {
     result.evidence[0].tax_by_group.insert(1, group("proc", 1.003));
     let told = [
         "| /proc, ten times a second | not observed | +0.3 % [",
-        "| /proc, 초당 10회 | 관찰 없음 | +0.3% [",
-        "| /proc，每秒 10 次 | 未观测 | +0.3% [",
+        "| /proc, 초당 10회 | 관찰 없음 | +0.3 % [",
+        "| /proc，每秒 10 次 | 未观测 | +0.3 % [",
     ];
     for (language, told) in Language::ALL.into_iter().zip(told) {
         let text = markdown(&result, language);
@@ -155,7 +155,7 @@ fn calls_that_cannot_have_moved_the_messages_are_loud_in_every_language() {
     let mut result = observed();
     let told = |result: &StudyResult| Language::ALL.map(|language| markdown(result, language));
     let not_all =
-        ["NOT ALL OF IT: 0.0 % of bytes in", "일부만 관찰됨: 받은 바이트 0.0%", "未见全部：接收字节 0.0%"];
+        ["NOT ALL OF IT: 0.0 % of bytes in", "일부만 관찰됨: 받은 바이트 0.0 %", "未见全部：接收字节 0.0 %"];
     for (text, not_all) in told(&result).iter().zip(not_all) {
         assert!(!text.contains(not_all), "{text}");
     }

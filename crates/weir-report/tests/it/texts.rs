@@ -253,8 +253,8 @@ fn the_ratio_at_one_rate_for_both_stands_beside_the_verdict() {
     let text = |language| markdown(&result, language);
     let english = "At one rate for both, 84,639/s, uring uses 7.6 % less (99 % interval 6.6 to 8.7 % less).";
     assert!(text(Language::English).contains(english));
-    assert!(text(Language::Korean).contains("같은 요청률(84,639/s)에서 uring: 7.6% 적게 씁니다"));
-    assert!(text(Language::Chinese).contains("在相同请求速率（84,639/s）下，uring 少 7.6%"));
+    assert!(text(Language::Korean).contains("같은 요청률(84,639/s)에서 uring: 7.6 % 적게 씁니다"));
+    assert!(text(Language::Chinese).contains("在相同请求速率（84,639/s）下，uring 少 7.6 %"));
 }
 
 #[test]

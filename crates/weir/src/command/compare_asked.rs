@@ -250,8 +250,8 @@ fn pairs(flag: &str, number: Option<u32>) -> Result<Option<u32>> {
         Some(own) if own < PAIRS_MIN => Err(usage(localized!(
             language::of_command_line(),
             "{flag} {own}: write {PAIRS_MIN} to {PAIRS_MAX}; fewer than {PAIRS_MIN} pairs give no 99 % interval",
-            "{flag} {own}: {PAIRS_MIN}에서 {PAIRS_MAX} 사이로 쓰십시오. {PAIRS_MIN}쌍보다 적으면 99% 신뢰구간을 구할 수 없습니다",
-            "{flag} {own}：请写 {PAIRS_MIN} 到 {PAIRS_MAX}；少于 {PAIRS_MIN} 对无法得出 99% 置信区间",
+            "{flag} {own}: {PAIRS_MIN}에서 {PAIRS_MAX} 사이로 쓰십시오. {PAIRS_MIN}쌍보다 적으면 99 % 신뢰구간을 구할 수 없습니다",
+            "{flag} {own}：请写 {PAIRS_MIN} 到 {PAIRS_MAX}；少于 {PAIRS_MIN} 对无法得出 99 % 置信区间",
         ))),
         other => within(flag, other, PAIRS_MIN, PAIRS_MAX),
     }

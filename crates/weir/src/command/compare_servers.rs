@@ -215,9 +215,9 @@ fn pairs_per_start(arguments: &Compare) -> Result<u32> {
             language::of_command_line(),
             "--runs {runs} with --pairs-per-start {pairs} is {starts} starts, and fewer than {PAIRS_DECIDING_MIN} give no \
              99 % interval; ask for more runs, or for fewer pairs of a start",
-            "--runs {runs}, --pairs-per-start {pairs}: 시작 횟수가 {starts}번입니다. {PAIRS_DECIDING_MIN}번보다 적으면 99% 신뢰구간을 구할 \
+            "--runs {runs}, --pairs-per-start {pairs}: 시작 횟수가 {starts}번입니다. {PAIRS_DECIDING_MIN}번보다 적으면 99 % 신뢰구간을 구할 \
             수 없습니다. 실행을 늘리거나 시작당 쌍의 수를 줄이십시오",
-            "--runs {runs} 与 --pairs-per-start {pairs} 共 {starts} 次启动，少于 {PAIRS_DECIDING_MIN} 次无法得出 99% \
+            "--runs {runs} 与 --pairs-per-start {pairs} 共 {starts} 次启动，少于 {PAIRS_DECIDING_MIN} 次无法得出 99 % \
             置信区间；请增加运行次数，或减少每次启动的对数",
         )));
     }

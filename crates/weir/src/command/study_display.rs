@@ -132,8 +132,8 @@ impl Display {
         self.line(&localized!(
             self.language,
             "{tenths}0 % of the blocks are done{left}{estimate}",
-            "블록의 {tenths}0% 완료{left}{estimate}",
-            "已完成 {tenths}0% 的区组{left}{estimate}",
+            "블록의 {tenths}0 % 완료{left}{estimate}",
+            "已完成 {tenths}0 % 的区组{left}{estimate}",
         ));
     }
 

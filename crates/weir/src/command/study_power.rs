@@ -101,9 +101,9 @@ fn line(expected: &Expected, language: Language) -> Option<String> {
         language,
         "{cell_id}: {units} rounds or blocks of {arm} against {baseline} are expected to find {percent:.1} % in server CPU \
          four times of five, as a claim that stands alone (from {earlier} earlier ones of {of})",
-        "{cell_id}: {arm} / {baseline}, 라운드나 블록 {units}회로 서버 CPU의 {percent:.1} % 차이를 80% 확률로 찾을 수 있음(가설이 이것 하나일 때. \
+        "{cell_id}: {arm} / {baseline}, 라운드나 블록 {units}회로 서버 CPU의 {percent:.1} % 차이를 80 % 확률로 찾을 수 있음(가설이 이것 하나일 때. \
         {of} 이전 {earlier}회에서 추정)",
-        "{cell_id}：{arm} / {baseline}，{units} 轮（区组）有 80% 的概率检出服务器 CPU 的 {percent:.1} % 差异（仅此一项结论时；据{of}以往 {earlier} \
+        "{cell_id}：{arm} / {baseline}，{units} 轮（区组）有 80 % 的概率检出服务器 CPU 的 {percent:.1} % 差异（仅此一项结论时；据{of}以往 {earlier} \
         次比较推算）",
     ))
 }
