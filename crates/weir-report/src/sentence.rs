@@ -570,7 +570,7 @@ pub(crate) fn left_out(view: &View<'_>, count: usize) -> String {
         view.language,
         "{count} more are left out here; the CSV export has all of them.",
         "{count}개는 생략했습니다. CSV 내보내기에는 모두 들어 있습니다.",
-        "此处省略其余 {count} 项；CSV 导出包含全部数据。"
+        "其余 {count} 项已省略；CSV 导出包含全部数据。"
     )
 }
 

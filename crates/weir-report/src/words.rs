@@ -41,7 +41,7 @@ words! {
     Faster: "faster" | "더 빠름" | "更快";
     Slower: "slower" | "더 느림" | "更慢";
     Equivalent: "equivalent" | "동등" | "等效";
-    Inconclusive: "inconclusive" | "판정 보류" | "无法判定";
+    Inconclusive: "inconclusive" | "보류" | "无法判定";
     NotComparable: "not comparable" | "비교 불가" | "不可比较";
     OnMap: "map" | "히트맵" | "热力图";
     NoClaim: "no claim" | "참고용" | "仅供参考";
@@ -113,7 +113,7 @@ words! {
     StandingAhead: "ahead" | "앞섬" | "领先";
     StandingLevel: "level" | "대등" | "持平";
     StandingTradeOff: "trade-off" | "장단점 있음" | "各有得失";
-    StandingOpen: "not decided" | "판정 보류" | "无法判定";
+    StandingOpen: "not decided" | "보류" | "无法判定";
     AheadOfAll: "ahead on both" | "두 항목 모두 앞섬" | "两项都领先";
     BehindOne: "not ahead of all" | "모두 앞서지는 않음" | "并非全部领先";
     SimulatedTitle: "What is simulated, and what was fixed beforehand" | "시뮬레이션한 것과 미리 정한 것"
@@ -196,7 +196,7 @@ words! {
     MapConnections: "connections" | "연결 수" | "连接数";
     MapWorkers: "workers" | "워커 수" | "工作线程数";
     MapDepth: "in flight each" | "연결당 동시 처리" | "每连接在途数";
-    MapMessageBytes: "bytes each" | "메시지 크기(바이트)" | "每条消息的字节数";
+    MapMessageBytes: "bytes each" | "건당 바이트" | "每条字节数";
     MapServerCpus: "server CPUs" | "서버 CPU 수" | "服务器 CPU 数";
     MapLevel: "level" | "수준" | "水平";
     MapMean: "geometric mean" | "기하 평균" | "几何平均";
@@ -331,7 +331,7 @@ words! {
     AccountOutcome: "account" | "합계 대조" | "核对";
     AccountCloses: "closes" | "맞음" | "相符";
     AccountDoesNotClose: "DOES NOT CLOSE" | "맞지 않음" | "不相符";
-    AccountOpen: "not decided" | "판정 보류" | "无法判定";
+    AccountOpen: "not decided" | "보류" | "无法判定";
     NoClock: "the server does not time itself" | "서버가 시간을 재지 않음" | "服务器不自行计时";
     AccountExplained: "explained" | "설명된 비율" | "可解释比例";
     AccountCpu: "server CPU, not observed" | "서버 CPU(관찰 없음)" | "服务器 CPU（未观测）";

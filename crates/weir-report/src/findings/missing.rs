@@ -126,7 +126,7 @@ pub(super) fn of_programs(language: Language, finding: OfPrograms<'_>) -> String
         OfPrograms::CannotRunHere { said } => localized!(
             language,
             "it says that it cannot run here: {said}",
-            "여기서 실행할 수 없다고 보고함: {said}",
+            "이 머신에서 실행할 수 없다고 보고함: {said}",
             "它报告无法在此运行：{said}",
         ),
         OfPrograms::NoCongestionControl { name, available } => {
