@@ -29,14 +29,14 @@ pub(crate) fn beside(view: &View<'_>, primary: &Effect) -> Option<String> {
         return Some(localized!(
             view.language,
             "In a closed loop that the load generator limited, each at its own rate, {arm} {parts} than {baseline}.",
-            "부하 생성기가 한계였던 폐쇄형 부하에서 각자의 속도로 실행한 {arm}: {baseline}보다 {parts}.",
+            "부하 생성기가 한계였던 폐쇄형 부하에서 각자의 속도로 실행한 {arm}: {baseline}보다 {parts} 나옵니다.",
             "在受负载生成器限制的闭环中，各方案按自身速率运行，{arm} 比 {baseline} {parts}。",
         ));
     }
     Some(localized!(
         view.language,
         "At saturation, each at its own rate, {arm} {parts} than {baseline}.",
-        "포화 상태에서 각자의 최대 속도로 실행한 {arm}: {baseline}보다 {parts}.",
+        "포화 상태에서 각자의 최대 속도로 실행한 {arm}: {baseline}보다 {parts} 나옵니다.",
         "在饱和状态下，各方案全速运行，{arm} 比 {baseline} {parts}。",
     ))
 }

@@ -319,14 +319,14 @@ fn effect(view: &View<'_>, comparison: &Effect, ratio: Figure) -> String {
         Metric::ServerCpuPerMessage | Metric::MachineCpuPerMessage | Metric::ServerCpuWithWaiting
     );
     let verb = view.language.choose(if is_cpu {
-        ["uses", "씁니다", "使用"]
+        ["uses", "나옵니다", "测得"]
     } else {
-        ["has", "됩니다", "为"]
+        ["has", "나옵니다", "测得"]
     });
     localized!(
         view.language,
         "{arm} {verb} {amount} {noun} than {baseline}{range}",
-        "{arm}의 {noun}: {baseline}보다 {amount} {verb}{range}",
+        "{arm}의 {noun}이 {baseline}보다 {amount} {verb}{range}",
         "{arm} {verb}的{noun}比 {baseline} {amount}{range}",
     )
 }

@@ -644,7 +644,7 @@ impl<'a> View<'a> {
                 localized!(self.language, "{share} of capacity", "처리 능력의 {share}", "处理能力的 {share}")
             }
         };
-        Some(localized!(self.language, "at {offered}", "요청률 {offered}", "请求速率 {offered}"))
+        Some(localized!(self.language, "at {offered}", "요청률({offered})", "请求速率（{offered}）"))
     }
 
     /// A cell in full, for table headings: label, role, kind of load.
