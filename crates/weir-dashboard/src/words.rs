@@ -157,8 +157,7 @@ pub(crate) const START_HELP: LocalizedText = [
     "이 머신에서 몇 분에서 몇 시간 동안 측정합니다. 그동안 이 머신에서 실행되는 다른 작업(이 대시보드 포함)은 측정을 방해합니다.",
     "将在本机上测量数分钟到数小时。其间本机上运行的其他任务（包括此仪表板）都会干扰测量。",
 ];
-pub(crate) const QUESTIONS: LocalizedText =
-    ["What each study asks", "실험별 질문", "各项实验的问题"];
+pub(crate) const QUESTIONS: LocalizedText = ["What each study asks", "실험별 질문", "各项实验的问题"];
 pub(crate) const STOP_HELP: LocalizedText = [
     "It gives up the block that runs. Those that are done stay, and `weir study --resume` goes on with them.",
     "진행 중인 블록은 버립니다. 끝난 블록은 남으며, `weir study --resume`으로 계속할 수 있습니다.",

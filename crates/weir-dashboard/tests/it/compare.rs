@@ -33,8 +33,7 @@ fn two_studies_of_the_list_stand_side_by_side_as_the_command_compares_them() {
     }
     assert!(page.body.contains("href=\"/compare?a=later&amp;b=earlier%20%26%201\""), "the other way round");
     assert!(page.header("content-security-policy").ends_with("frame-ancestors 'none'"));
-    for (query, words) in [("&lang=ko", "두 실행 비교"), ("&lang=zh", "两次运行对照")]
-    {
+    for (query, words) in [("&lang=ko", "두 실행 비교"), ("&lang=zh", "两次运行对照")] {
         let page = dashboard.get(&format!("/compare?a=earlier%20%26%201&b=later{query}")).body;
         assert!(page.contains(words), "{page}");
     }

@@ -222,9 +222,11 @@ impl NoTurns {
     /// In English, Korean and Chinese.
     pub fn words(self) -> [&'static str; 3] {
         match self {
-            Self::Asked => {
-                ["the study asks for whole trials", "실험 파일에서 전체 시행을 지정함", "实验文件指定了完整试验"]
-            }
+            Self::Asked => [
+                "the study asks for whole trials",
+                "실험 파일에서 전체 시행을 지정함",
+                "实验文件指定了完整试验",
+            ],
             Self::ConnectionEach => [
                 "a connection for each message leaves work in the kernel for whoever comes next",
                 "메시지마다 새 연결을 쓰면, 커널에 남은 작업이 다음 대상의 차례로 넘어감",

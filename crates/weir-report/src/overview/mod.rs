@@ -100,7 +100,9 @@ pub(crate) fn name(view: &View<'_>, table: TableName) -> &'static str {
             "扩展效率（与理想线性扩展相比）",
         ],
         TableName::PerCore => ["TPS per core", "코어당 TPS", "每核 TPS"],
-        TableName::SystemCalls => ["System calls as published", "시스템 콜(발표 수치)", "系统调用（公布的数值）"],
+        TableName::SystemCalls => {
+            ["System calls as published", "시스템 콜(발표 수치)", "系统调用（公布的数值）"]
+        }
         TableName::SystemCallShares => [
             "Shares of system calls as published, and here",
             "시스템 콜별 비중(발표 수치와 측정 수치)",
@@ -223,7 +225,12 @@ pub(crate) fn quantity(view: &View<'_>, quantity: Quantity) -> String {
     match quantity {
         Quantity::Throughput => rate.to_owned(),
         Quantity::PerCpuSecond => {
-            localized!(view.language, "{several} per CPU-second", "CPU 1초당 {several}", "每 CPU 秒处理的{several}数",)
+            localized!(
+                view.language,
+                "{several} per CPU-second",
+                "CPU 1초당 {several}",
+                "每 CPU 秒处理的{several}数",
+            )
         }
     }
 }

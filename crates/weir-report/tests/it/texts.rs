@@ -544,7 +544,11 @@ fn one_pair_has_a_ratio_and_no_interval_and_says_what_to_do_next() {
     result.effects.rows.retain(|row| !matches!(row.question, Question::NearState | Question::FarState));
     for (language, cause, next) in [
         (Language::English, "1 round alone has no interval. At 100 connections", "Next: weir study --resume"),
-        (Language::Korean, "라운드 1회뿐이라 신뢰구간이 없음. 이 머신에서", "다음 할 일: weir study --resume"),
+        (
+            Language::Korean,
+            "라운드 1회뿐이라 신뢰구간이 없음. 이 머신에서",
+            "다음 할 일: weir study --resume",
+        ),
         (Language::Chinese, "只有 1 轮，没有置信区间。在本机上", "下一步：用 weir study --resume"),
     ] {
         let said = sentence(&result, language);

@@ -104,7 +104,9 @@ fn planned(plan: &PairPlan, expected_ns: u64, language: Language) -> String {
     let (pairs, length) = (plan.pairs, language.duration(expected_ns));
     let why = match plan.reason {
         PlanReason::Asked => ["as asked", "지정한 횟수", "按指定的次数"],
-        PlanReason::Detectable => ["enough to find 1 %", "1 % 차이를 찾기에 충분한 횟수", "足以检出 1 % 的差异"],
+        PlanReason::Detectable => {
+            ["enough to find 1 %", "1 % 차이를 찾기에 충분한 횟수", "足以检出 1 % 的差异"]
+        }
         PlanReason::Budget => ["what --budget allows", "--budget 안에서 가능한 횟수", "在 --budget 之内"],
         PlanReason::Fewest => ["the fewest that decide", "판정에 필요한 최소 횟수", "判定所需的最少次数"],
         PlanReason::Most => ["the most there may be", "허용되는 최대 횟수", "允许的最多次数"],

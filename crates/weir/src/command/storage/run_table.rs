@@ -402,8 +402,7 @@ fn checked(mut rows: Vec<String>, report: &StorageJobReport, language: Language)
         "{unacknowledged}개: 끝날 때 쓰는 중이었고 완료를 확인하지 못함",
         "{unacknowledged} 个在结束时正在写入，未得到确认",
     );
-    let never =
-        localized!(language, "{never} never written", "{never}개: 쓰지 않음", "{never} 个从未写入");
+    let never = localized!(language, "{never} never written", "{never}개: 쓰지 않음", "{never} 个从未写入");
     rows.push(row(language, ["  apart from", "  제외", "  不含"], apart));
     rows.push(row(language, [""; 3], never));
     rows
